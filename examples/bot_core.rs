@@ -54,7 +54,7 @@ impl Bot {
             }
             ("/forget", _) => {
                 let proof = self.sessions.erase_owner(person)?.prove()?;
-                return Ok(format!("Forgotten; {} traces are left.", proof.found));
+                return Ok(format!("Forgotten; erased text was found at {} places.", proof.found));
             }
             _ => drop(chat.append(message(text))?),
         }
@@ -107,7 +107,7 @@ fn main() -> Outcome<()> {
     for text in ["/usage", "/forget", "/usage", "What is my cat called?"] {
         say(&bot, "telegram:1", "bob", text)?;
     }
-    drop(bot); // with its queue, so that the worker ends
+    drop(bot); // closes the queue, so that the worker ends
     worker.join().map_err(|_| "the worker panicked")?;
     for listed in store.list_sessions(&SessionFilter::default(), None, 9)?.sessions {
         let chat = store.session(&listed.info.id)?;

@@ -67,7 +67,7 @@ pub enum Error {
         foreign::path(path), occurrences.saturating_sub(1)
     )]
     NotErased {
-        /// At how many places it was found.
+        /// The number of places where it was found.
         occurrences: u64,
         /// The file of the first place.
         path: PathBuf,
@@ -338,13 +338,13 @@ pub enum Error {
         /// The limit.
         max: u64,
     },
-    /// The store has had the maximum number of sessions. Deleted sessions count.
+    /// The store has reached the maximum number of sessions. Deleted sessions count.
     #[error("the store is full: it has had {max} sessions, its limit")]
     StoreFull {
         /// The limit.
         max: i64,
     },
-    /// A store has had the maximum number of context blocks, or a block that of texts. Deleted ones count.
+    /// A store has reached the maximum number of context blocks, or a block the maximum number of texts. Deleted ones count.
     #[error("the limit of {max} {what} is reached; deleted ones count")]
     ContextFull {
         /// The kind: `context blocks` of the store, `texts` of a block.
@@ -352,7 +352,8 @@ pub enum Error {
         /// The limit.
         max: u64,
     },
-    /// A store has had the maximum number of transcripts, or a transcript that of entries. Deleted transcripts count.
+    /// A store has reached the maximum number of transcripts, or a transcript the maximum number of entries. Deleted
+    /// transcripts count.
     #[error("the limit of {max} {what} is reached; deleted ones count")]
     TranscriptFull {
         /// The kind: `transcripts` of the store, `entries` of a transcript.
@@ -374,7 +375,7 @@ pub enum Error {
     WrongKey {
         /// The file.
         path: PathBuf,
-        /// The reason, as far as it can be told: what an encrypted file has looks like noise.
+        /// The likely reason; an encrypted file cannot be told from random bytes.
         why: String,
     },
     /// The program's function that returns the key of a store failed or panicked. Nothing was opened.

@@ -1,4 +1,4 @@
-//! The example `bot_core` keeps its promises: to remember, to search, to answer again, to forget.
+//! The example `bot_core` remembers, searches, answers again, and forgets.
 
 mod common;
 
@@ -19,7 +19,7 @@ fn the_bot_remembers_its_people_and_forgets_one() -> Result<(), Box<dyn std::err
         "telegram:1 What is my cat called? -> Your cat is called Mozart.", // from an expired session
         "telegram:2 What is my cat called? -> I do not know.",             // of another owner
         "telegram:1 /usage -> 11 answers, 55 tokens.",
-        "telegram:1 /forget -> Forgotten; 0 traces are left.",
+        "telegram:1 /forget -> Forgotten; erased text was found at 0 places.",
         "telegram:1 /usage -> 0 answers, 0 tokens.",
         "telegram:1 What is my cat called? -> I do not know.",
     ];

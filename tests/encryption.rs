@@ -384,7 +384,7 @@ fn a_store_in_memory_has_encrypted_backups() -> Result<()> {
     Ok(())
 }
 
-/// What is left in the gaps of pages cannot be looked for in an encrypted file, so the file is written again.
+/// Erased text in the gaps of pages cannot be found in an encrypted file, so the file is rewritten.
 #[test]
 fn an_erasure_rewrites_an_encrypted_file() -> Result<()> {
     let folder = common::folder()?;

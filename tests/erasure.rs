@@ -1,6 +1,6 @@
 //! What is erased is in no byte of the file, of its log, of its shared memory, or of a later backup.
 //!
-//! Every text carries a mark of its own, which is looked for in the bytes. A deleted text used to stay in free pages, in
+//! Every text has a mark of its own, which is looked for in the bytes. A deleted text used to stay in free pages, in
 //! gaps between rows, in segments of the search index, in the write-ahead log, and in every later backup: 842 times in
 //! a store of 15 MB.
 #![cfg(unix)]
@@ -190,7 +190,7 @@ fn copies_are_named_and_erased_on_request() -> Result<()> {
     let proof = erased.prove()?;
     assert!(proof.kept > 0, "{proof:?}");
 
-    // The first one is deleted, and then the session that was forked: the copies still know each other.
+    // The original is deleted, and then the session that was forked: the copies are still found.
     store.remove(fork.id())?;
     let erasure = Erasure::messages(of_fork.id(), [&secret, &after]).with_copies();
     let erased = store.erase(&erasure)?;
@@ -562,7 +562,7 @@ fn a_proof_keeps_the_locks_of_the_store() -> Result<()> {
     append(&chat, "mk7qkept")?;
     let erased = chat.erase([&secret])?;
     erased.prove()?;
-    // Another process that takes itself for the last one removes the log.
+    // If the locks are lost, another process that closes the store removes the log.
     let closed = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "opens_and_closes_the_store", "--ignored"])
         .env("TALKTREE_TEST_STORE", &path)

@@ -326,7 +326,7 @@ impl World {
     fn check(&mut self, erase: &Erase) -> Result<()> {
         let gone = self.gone(erase)?;
         let before = self.export()?;
-        // What a message contained before an update is looked for only if the file is written again.
+        // The content of a message before an update is erased only if the file is rewritten.
         let present = marks(&before);
         let is_looked_for = |mark: &str| self.is_rewritten || present.contains(mark.as_bytes());
         let of_summaries: BTreeSet<String> = self.summaries(&gone)?.into_iter().cloned().collect();

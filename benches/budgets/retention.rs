@@ -1,6 +1,6 @@
-//! How long do writers wait while rules remove sessions, and what does a look at sessions that stay cost?
+//! How long do writers wait while rules remove sessions, and what does it cost to check sessions that are kept?
 //!
-//! Two threads append while the rules run. The floor of their waits is what they wait without the rules.
+//! Two threads append while the rules run. The floor is their wait without the rules.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -62,7 +62,7 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
     look(bench)
 }
 
-/// Looks at many sessions, of which one is due.
+/// Checks many sessions, of which one is discarded.
 fn look(bench: &mut Bench) -> Result<()> {
     let sessions = bench.million / 10;
     let store = open(&bench.stores.fresh("retention.db")?, Durability::Normal)?;

@@ -1,4 +1,4 @@
-//! What do transcripts of agents cost beside their rows in SQLite alone?
+//! What do transcripts of agents cost, compared with their rows in SQLite alone?
 //!
 //! The floor is the row of each entry with a unique index on its uuid, and an update of the row of its transcript. An append
 //! of talktree also reads the entries for the summary and gives the transcript a new time.
@@ -120,7 +120,7 @@ fn floor(bench: &Bench) -> Result<Connection> {
 fn append(conn: &Connection, next: &mut i64, entries: &[Json]) -> Result<()> {
     conn.execute_batch("BEGIN IMMEDIATE")?;
     for entry in entries {
-        // The floor knows the uuid, which talktree has to find.
+        // The floor is given the uuid; talktree has to find it in the entry.
         let text = entry.as_str();
         let at = text.find("\"uuid\":\"").ok_or("an entry without a uuid")? + 8;
         conn.prepare_cached("INSERT INTO entry VALUES (?1, ?2, ?3)")?.execute(params![

@@ -1,8 +1,8 @@
 //! Erasing: what is erased is in no byte of the file, of its log, or of a later backup.
 //!
-//! An [`Erasure`] names what goes. The storage deletes it, overwrites what it leaves in the file and in the search
-//! index, empties the write-ahead log, and reads the file to see that nothing is left. [`Erased`] says what went and
-//! what stayed on purpose: summaries, and copies in forks. [`Erased::prove`] reads the files again.
+//! An [`Erasure`] names what is erased. The storage deletes the rows, overwrites their bytes in the file and in the search
+//! index, and empties the write-ahead log. [`Erased`] lists what was erased and what was kept: summaries, and copies in
+//! forks. [`Erased::prove`] looks for the erased texts in every byte of the files.
 
 mod outcome;
 mod proof;

@@ -49,16 +49,16 @@ pub struct ErasureSummary {
     pub id: CompactionId,
 }
 
-/// The outcome of an erasure: what was erased, and what is left of it.
+/// The outcome of an erasure: what was erased, and the copies and summaries that were kept.
 ///
 /// [`Erasure`](crate::Erasure) has an example.
 #[derive(Clone, Default)]
 #[non_exhaustive]
-#[must_use = "it says what of the erased is left, and where"]
+#[must_use = "it lists the copies and summaries that were not erased"]
 pub struct Erased {
     /// What was erased.
     pub erased: ErasureExtent,
-    /// The erased messages that were named by id, with those below them.
+    /// The erased messages of sessions that stay, copies included.
     pub messages: Vec<(SessionId, MessageId)>,
     /// The sessions that still have copies of erased messages;
     /// [`with_copies`](crate::Erasure::with_copies) erases them.
@@ -68,16 +68,17 @@ pub struct Erased {
     /// The sessions that begin with a summary of an erased one;
     /// [`with_summaries`](crate::Erasure::with_summaries) erases these messages.
     pub continued_in: Vec<SessionId>,
-    /// Whether the write-ahead log still has what was erased: someone read from it longer than the store's busy timeout.
+    /// Whether the write-ahead log still contains erased text, because another reader used it for longer than the store's
+    /// busy timeout.
     /// [`Store::finish_erasure`](crate::Store::finish_erasure) empties it.
     pub is_log_in_use: bool,
-    /// Whether the whole file was written again.
+    /// Whether the whole file was rewritten.
     pub is_rewritten: bool,
     pub(crate) prover: Option<Arc<dyn ErasureProver>>,
 }
 
 impl Erased {
-    /// Returns whether nothing of the erased is left in the write-ahead log.
+    /// Returns whether the write-ahead log contains no erased text.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         !self.is_log_in_use
@@ -86,8 +87,8 @@ impl Erased {
     /// Reads every byte of the file, of its log and of its shared memory, and looks for the erased texts.
     ///
     /// It looks for each sequence of 16 bytes of the erased texts, in the form in which they were stored, and for
-    /// shorter texts of eight bytes or more as a whole. What other stored content also contains is counted as
-    /// [`kept`](ErasureProof::kept). Of very long texts it looks for a part of the sequences.
+    /// shorter texts of eight bytes or more as a whole. A sequence that other stored content also contains is counted as
+    /// [`kept`](ErasureProof::kept). If the texts are very long, it looks for a sample of the sequences.
     ///
     /// ```
     /// use talktree::{Erasure, Message, Store};
@@ -104,7 +105,7 @@ impl Erased {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NotErased`] if something was found; [`Error::Unsupported`] for a store in memory or a storage of your own;
+    /// [`Error::NotErased`] if erased text was found; [`Error::Unsupported`] for a store in memory or a storage of your own;
     /// as every read.
     pub fn prove(&self) -> Result<ErasureProof> {
         let proof = self.scan()?;
@@ -118,7 +119,7 @@ impl Erased {
         }
     }
 
-    /// Returns what [`prove`](Self::prove) finds, also if that is something.
+    /// Returns what [`prove`](Self::prove) found, and is no error if that is erased text.
     ///
     /// # Errors
     /// As [`prove`](Self::prove), except [`Error::NotErased`].

@@ -1,4 +1,4 @@
-//! The proof of an erasure: what a search of the files found.
+//! The proof of an erasure: the result of a search for the erased texts.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::error::Result;
 
-/// What a search of the files of a store for erased texts found.
+/// The result of a search for erased texts in the files of a store.
 ///
 /// [`Erased::prove`](crate::Erased::prove) has an example.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
@@ -20,7 +20,7 @@ pub struct ErasureProof {
     pub too_short: u64,
     /// How many different sequences of bytes were looked for.
     pub sequences: u64,
-    /// Whether the texts were so long that a part of their sequences was looked for.
+    /// Whether the texts were so long that only a sample of their sequences was looked for.
     pub is_sample: bool,
     /// How many of the sequences other stored content also contains.
     pub kept: u64,

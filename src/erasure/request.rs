@@ -1,8 +1,8 @@
-//! What is to be erased.
+//! A request to erase something.
 
 use crate::id::{MessageId, SessionId};
 
-/// What is to be erased, and what of it may stay.
+/// A request to erase something: what, and which copies and figures of it are kept.
 ///
 /// ```
 /// use talktree::{Erasure, Message, Store};
@@ -97,8 +97,10 @@ impl Erasure {
         Self { targets: vec![target], ..Self::default() }
     }
 
-    /// Adds what another erasure names; each of the options is set that either has. One erasure of many sessions costs
-    /// much less than many erasures: the search index is merged and the file is read once.
+    /// Adds the targets of another erasure. An option is set if one of the two has it.
+    ///
+    /// One erasure of many sessions costs much less than many erasures: the search index is merged and the file is
+    /// rewritten or read once.
     ///
     /// ```
     /// use talktree::{Erasure, Message, Store};
@@ -126,8 +128,8 @@ impl Erasure {
         self
     }
 
-    /// Also erases summaries that cover an erased message, those that took such a summary in, and the opening message
-    /// of a session that continues an erased one.
+    /// Also erases summaries that cover an erased message, summaries whose range contains such a summary, and the opening
+    /// message of a session that continues an erased one.
     pub fn with_summaries(mut self) -> Self {
         self.summaries = true;
         self
@@ -141,7 +143,7 @@ impl Erasure {
 
     /// Makes later imports of the erased sessions fail with [`Error::SessionErased`](crate::Error::SessionErased).
     ///
-    /// The store keeps a keyed hash of each id. Whoever has the file can test an id against it.
+    /// The store keeps a keyed hash of each id, and the key. So anyone who has the file can test whether an id was erased.
     ///
     /// ```
     /// use talktree::{Erasure, Error, ImportRecord, Message, Store};

@@ -117,8 +117,8 @@ impl Store {
 }
 
 impl Store {
-    /// Writes every readable session that is not in the trash, as [`export_jsonl`](Self::export_jsonl) does, and calls `skipped` with the others
-    /// and their errors.
+    /// Writes every readable session that is not in the trash, as [`export_jsonl`](Self::export_jsonl) does, and calls
+    /// `skipped` with the others and their errors.
     ///
     /// For the rescue of a damaged store. Each session is read twice.
     ///

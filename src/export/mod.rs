@@ -2,7 +2,8 @@
 //!
 //! There are three formats: talktree's own JSON lines, which hold everything that a read of a session returns and
 //! which [`Store::import_jsonl`](crate::Store::import_jsonl) reads; Markdown, for people; and messages of the OpenAI chat API, for programs.
-//! [`Store::export_owner`](crate::Store::export_owner) writes all that is held of one owner. [`content_hash`] compares the content of two stores.
+//! [`Store::export_owner`](crate::Store::export_owner) writes all data of one owner. [`content_hash`] compares the content
+//! of two stores.
 //!
 //! # The own format
 //!

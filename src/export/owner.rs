@@ -1,4 +1,4 @@
-//! Exports all that is held of an owner, for a person who asks to see it.
+//! Exports all data of an owner, for a person who asks to see it.
 //!
 //! JSON lines, version 1: a `session` record is followed by the records of that session as in talktree's own format, then
 //! by its texts, prompt, keys and imported records. A `text` record without a session is one of the owner.
@@ -55,9 +55,9 @@ pub enum OwnerFormat {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct OwnerExport {
-    /// Sessions, those in the trash included.
+    /// The number of sessions, those in the trash included.
     pub sessions: u64,
-    /// Messages of those sessions, on all branches.
+    /// The number of messages of those sessions, on all branches.
     pub messages: u64,
     /// Versions of texts of context blocks: of the owner, and of those sessions.
     pub texts: u64,
@@ -68,7 +68,7 @@ pub struct OwnerExport {
 }
 
 impl OwnerExport {
-    /// Returns whether nothing is held of the owner.
+    /// Returns whether the store has no data of the owner.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -76,15 +76,15 @@ impl OwnerExport {
 }
 
 impl Store {
-    /// Writes all that is held of an owner: for a person who asks to see it, or takes it elsewhere.
+    /// Writes all data of an owner, for a person who asks to see it or takes it elsewhere.
     ///
     /// That is each of the owner's sessions, also if it is ended or in the trash, with its details and tags, its messages on
     /// all branches as they were written, its summaries, labels, elisions, context blocks with their versions, frozen prompt,
     /// keys and imported records; the owner's context blocks with their versions; and the owner's usage, also of sessions that
-    /// were removed. What a removed text or a former version said is in it, as long as the store keeps it.
+    /// were removed. Removed texts and old versions are in it while the store keeps them.
     ///
-    /// What the owner said in the sessions of others is not in it, and neither are blocks that all sessions share, except as
-    /// a session's frozen prompt has them. All is from one snapshot.
+    /// Messages that the owner wrote in sessions of other owners are not in it. Blocks that all sessions share are in it
+    /// only as parts of frozen prompts. All data is from one snapshot.
     ///
     /// ```
     /// use talktree::export::OwnerFormat;
@@ -140,7 +140,7 @@ impl Store {
     }
 }
 
-/// One thing that is held of an owner.
+/// One piece of an owner's data.
 enum Held<'a> {
     Session(&'a SessionInfo),
     Record(Record<'a>),
@@ -166,7 +166,7 @@ impl OwnerExport {
 
 type With<'w> = &'w mut dyn FnMut(Held<'_>) -> Result<()>;
 
-/// Calls `with` once for each thing that a snapshot of a store holds of an owner.
+/// Calls `with` for each piece of an owner's data in a snapshot of a store.
 fn each(store: &Store, owner: &str, with: With<'_>) -> Result<()> {
     each_text(store, Holder::Owner(owner), None, with)?;
     for info in sessions_of(store, owner)? {

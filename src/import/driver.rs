@@ -312,8 +312,8 @@ impl<'a> Driver<'a> {
         let version = self.version;
         let start = Start { id, details, line, last_line: line, place, version };
         if self.store.is_import_forbidden(&start.id)? {
-            let why = format!("session {:?} was erased, and must not be imported again", start.id);
-            self.report.remark(line, why);
+            let erased = Error::SessionErased { id: start.id.clone() };
+            self.report.remark(line, erased.to_string());
             self.session = Some(Incoming::refused(self.store.session(&start.id)?));
             return Ok(Ok(()));
         }

@@ -1,7 +1,8 @@
-//! The names under which a session remembers what was imported, so that nothing is added again after it was removed.
+//! The names of the records that a session has imported. They are stored, so that a later import adds no record again that
+//! was removed.
 //!
-//! Besides those of messages there are names of elisions, compactions and labels, and of the start and the end of the import
-//! of these messages: so an interrupted import is completed, and a completed one does not move the head again.
+//! Messages, elisions, compactions and labels have names, and so have the start and the end of an import: an interrupted
+//! import is completed, and a completed one does not move the head again.
 //!
 //! Invariant: only the name of a message ends in `#` and 16 hexadecimal digits. The names of a format are never changed: a
 //! store keeps those of earlier imports.

@@ -145,7 +145,7 @@ impl SessionManager {
         UsageReport::over(Arc::clone(self.catalog()))
     }
 
-    /// Returns a run of rules that say which sessions are discarded, as [`Store::retention`] does.
+    /// Returns a run of retention rules, as [`Store::retention`] does.
     ///
     /// ```
     /// use talktree::{Message, Retention, RetentionRule, SessionManager, Store};

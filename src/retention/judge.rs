@@ -11,11 +11,11 @@ use crate::outcome::SessionInfo;
 
 /// Decides about sessions, one after the other, the one with the newest message first.
 ///
-/// A dry run and a run ask the same judge.
+/// A dry run and a run use the same judge.
 pub(crate) struct Judge<'r> {
     rules: &'r [RetentionRule],
     now: DateTime<Utc>,
-    /// What each rule has kept so far, by owner if its total is one of each owner.
+    /// What each rule has kept so far; by owner if the rule is per owner.
     kept: Vec<HashMap<Option<String>, Kept>>,
 }
 
@@ -39,7 +39,7 @@ impl<'r> Judge<'r> {
         mut bytes: impl FnMut() -> Result<u64>,
     ) -> Result<Option<usize>> {
         for (at, rule) in self.rules.iter().enumerate() {
-            if !rule.holds(info, self.now) {
+            if !rule.is_met_by(info, self.now) {
                 continue;
             }
             if let Some(max) = rule.bytes

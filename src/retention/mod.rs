@@ -1,11 +1,11 @@
 //! Retention: rules that say which sessions a store discards, and when.
 //!
-//! A *rule* names conditions of a session; one that meets all of them is *discarded*: put into the trash, or removed for
-//! good, or erased. Rules are asked in order, and the first one that a session meets decides. A rule can also bound a total: it keeps
-//! the newest sessions that fit, and discards the older ones. The *term* of the trash removes what has been there for that
-//! long. Nothing is discarded unless a program runs a [`Retention`].
+//! A *rule* has conditions. A session that meets all of them is *discarded*: put into the trash, or removed for good, or
+//! erased. Rules are tried in order, and the first one that a session meets decides. A rule can also have a *total*: it
+//! keeps the newest sessions that fit, and discards the older ones. The *term* of the trash is how long a session stays
+//! there before it is removed. Nothing is discarded unless a program runs a [`Retention`].
 //!
-//! Invariant: a pinned session is never discarded, and neither is one because of a time in the future.
+//! Invariant: a pinned session is never discarded, and no session is discarded because of a time in the future.
 
 mod judge;
 mod report;
@@ -24,7 +24,7 @@ pub(crate) use judge::Judge;
 pub use report::{DiscardedSession, RetentionReport, RuleReport};
 pub use rule::{RetentionAction, RetentionRule};
 
-/// The name that reports give the term of the trash.
+/// The name of the term of the trash in reports.
 pub(crate) const TRASH: &str = "trash";
 
 /// Rules that say which sessions are discarded. [`Store::retention`](crate::Store::retention) runs them.
@@ -58,7 +58,7 @@ impl Retention {
         Self::default()
     }
 
-    /// Adds a rule after those that it has. The first rule that a session meets decides.
+    /// Adds a rule after the others. The first rule that a session meets decides.
     pub fn rule(mut self, rule: RetentionRule) -> Self {
         self.rules.push(rule);
         self
@@ -70,8 +70,8 @@ impl Retention {
         self
     }
 
-    /// Allows rules that every session of a store meets. Without it, they are
-    /// [`Error::RuleMeetsAll`]: the rule may be wrong, or the clock.
+    /// Allows rules that every session of a store meets. Otherwise such a rule is [`Error::RuleMeetsAll`], because the
+    /// rule or the clock may be wrong.
     pub fn allow_all(mut self) -> Self {
         self.allows_all = true;
         self
@@ -88,7 +88,7 @@ impl Retention {
         self.trash_term
     }
 
-    /// Checks that there is something to do, that each rule has a condition, and that no two have one name.
+    /// Checks that there is a rule or a term of the trash, that each rule has a condition, and that all names differ.
     ///
     /// ```
     /// use talktree::{Retention, RetentionRule};
@@ -135,8 +135,8 @@ impl Retention {
         self.allows_all
     }
 
-    /// Returns a filter of sessions that shows all that any rule can be met by. It reads fewer of them from an index if
-    /// all rules have a condition in common.
+    /// Returns a filter that shows every session that can meet a rule. If all rules share a condition, it is part of the
+    /// filter, and fewer sessions are read.
     pub(crate) fn filter(&self, now: DateTime<Utc>) -> SessionFilter {
         fn shared<'r, T: PartialEq>(
             mut values: impl Iterator<Item = &'r Option<T>>,
@@ -162,7 +162,7 @@ impl Retention {
     }
 }
 
-/// Returns whether something that happened then is at least so long ago. A time in the future is not.
+/// Returns whether a time is at least `term` before `now`; a time in the future is not.
 pub(crate) fn is_past(at: DateTime<Utc>, term: Duration, now: DateTime<Utc>) -> bool {
     now.signed_duration_since(at).to_std().is_ok_and(|age| age >= term)
 }
@@ -178,16 +178,16 @@ mod tests {
     }
 
     #[test]
-    fn a_retention_that_says_nothing_is_refused() {
+    fn a_retention_that_can_do_nothing_is_refused() {
         assert!(refused(&Retention::new()).contains("there is no rule"));
         for (rule, why) in [
             (RetentionRule::new("r"), "\"r\" cannot be used: it has no condition"),
             (RetentionRule::new("r").remove(), "it has no condition"),
-            (RetentionRule::new("r").owner("ann").per_owner(), "it bounds no total"),
+            (RetentionRule::new("r").owner("ann").per_owner(), "it has no total"),
             (RetentionRule::new(""), "it is empty"),
             (RetentionRule::new("trash").ended(), "has this name"),
             (RetentionRule::new("r").owner(""), "its owner is empty"),
-            (RetentionRule::new("r").keep_sessions(9).erase(), "it erases and bounds a total"),
+            (RetentionRule::new("r").keep_sessions(9).erase(), "it erases and has a total"),
         ] {
             let text = refused(&Retention::new().rule(rule));
             assert!(text.contains(why), "{text}");
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(filter.until, Some(last));
         let other = both.rule(RetentionRule::new("three").ended());
         assert_eq!(other.filter(now), SessionFilter::default());
-        // A time before all times.
+        // Older than any time that can be represented.
         let for_ever = Retention::new().rule(RetentionRule::new("r").idle_for(Duration::MAX));
         assert_eq!(for_ever.filter(now), SessionFilter::default());
         assert!(!is_past(DateTime::<Utc>::MIN_UTC, Duration::MAX, now));

@@ -1,4 +1,4 @@
-//! What a run of rules discarded.
+//! The report of a run of retention rules.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -26,13 +26,13 @@ use crate::outcome::SessionInfo;
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[non_exhaustive]
 pub struct RetentionReport {
-    /// What each rule discarded, in their order; the term of the trash, if there is one, is the last and named `trash`.
+    /// What each rule discarded, in the order of the rules. The term of the trash, if there is one, is last, as `trash`.
     pub rules: Vec<RuleReport>,
-    /// The sessions: those from the trash first, then the others, each the one with the newest message first.
+    /// The discarded sessions: first those from the trash, then the others; in both the newest last message first.
     pub sessions: Vec<DiscardedSession>,
     /// The sessions that still have copies of erased messages; empty in a dry run.
     pub copies_left: Vec<ErasureCopies>,
-    /// Whether the write-ahead log still has what was erased, because someone reads from it.
+    /// Whether the write-ahead log still contains erased text, because another reader uses it.
     /// [`Store::finish_erasure`](crate::Store::finish_erasure) empties it.
     pub is_log_in_use: bool,
 }
@@ -43,9 +43,9 @@ pub struct RetentionReport {
 pub struct RuleReport {
     /// The name of the rule.
     pub rule: String,
-    /// What becomes of its sessions.
+    /// What is done with its sessions.
     pub action: RetentionAction,
-    /// How many sessions.
+    /// How many sessions it discarded.
     pub sessions: u64,
     /// How many messages they have.
     pub messages: u64,
@@ -65,7 +65,7 @@ pub struct DiscardedSession {
     pub owner: Option<String>,
     /// The name of the rule.
     pub rule: String,
-    /// What becomes of it.
+    /// What is done with it.
     pub action: RetentionAction,
     /// How many messages it has.
     pub messages: u64,

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::is_past;
 use crate::outcome::SessionInfo;
 
-/// What becomes of a session that is discarded.
+/// What is done with a discarded session.
 ///
 /// ```
 /// use talktree::RetentionAction;
@@ -26,8 +26,8 @@ pub enum RetentionAction {
     /// It is removed for good, with its messages, compactions, labels and context.
     Remove,
     /// It is erased, as [`Store::erase`](crate::Store::erase) does: no byte of it is left in the file. Copies in forks stay,
-    /// and its usage stays in totals. It is in the trash until the end of the run, which erases all such sessions at once;
-    /// so that another run finishes one that was stopped, sessions in the trash meet such rules, too.
+    /// and its usage stays in totals. It is in the trash until the end of the run, which erases all such sessions at once.
+    /// Sessions in the trash meet such rules, too, so the next run finishes a run that was stopped.
     Erase,
 }
 
@@ -71,7 +71,7 @@ pub struct RetentionRule {
     action: RetentionAction,
 }
 
-/// What the sessions that a rule keeps have at most.
+/// The most that the sessions that a rule keeps may have together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Total {
     Sessions(u64),
@@ -173,7 +173,7 @@ impl RetentionRule {
         self
     }
 
-    /// Counts the total of each owner on its own; the sessions without an owner have one, too.
+    /// Applies the total to each owner separately; the sessions without an owner have a total of their own.
     pub fn per_owner(mut self) -> Self {
         self.is_per_owner = true;
         self
@@ -197,14 +197,14 @@ impl RetentionRule {
         &self.name
     }
 
-    /// Returns what becomes of a session that meets the rule.
+    /// Returns what is done with a session that meets the rule.
     #[must_use]
     pub fn action(&self) -> RetentionAction {
         self.action
     }
 
-    /// Returns whether a session meets the conditions that its details show: all but sizes in bytes and totals.
-    pub(super) fn holds(&self, info: &SessionInfo, now: DateTime<Utc>) -> bool {
+    /// Returns whether a session meets the conditions on its details: all but sizes in bytes and totals.
+    pub(super) fn is_met_by(&self, info: &SessionInfo, now: DateTime<Utc>) -> bool {
         let is =
             |wanted: &Option<String>, found: &Option<String>| wanted.is_none() || wanted == found;
         let last = info.last_message_at.unwrap_or(info.created_at);
@@ -231,10 +231,10 @@ impl RetentionRule {
             }
         }
         if self.is_per_owner && self.total.is_none() {
-            return Err("it bounds no total, so none of each owner");
+            return Err("it has no total, so there is nothing to count per owner");
         }
         if self.action == RetentionAction::Erase && self.total.is_some() {
-            return Err("it erases and bounds a total, of which sessions in the trash are no part");
+            return Err("it erases and has a total, but sessions in the trash count in no total");
         }
         match *self == (Self { action: self.action, ..Self::new(&self.name) }) {
             true => Err("it has no condition, so every session would meet it"),
@@ -283,7 +283,7 @@ impl fmt::Display for RetentionRule {
     }
 }
 
-/// Returns a span in its greatest whole unit.
+/// Returns a span in the largest unit in which it is a whole number.
 fn span(span: Duration) -> String {
     let seconds = span.as_secs();
     for (unit, length) in [("d", 86_400), ("h", 3_600), ("min", 60)] {

@@ -406,8 +406,9 @@ impl Session {
         Ok(deleted)
     }
 
-    /// Erases messages: no byte of them is in the file, in its log or in a later backup. [`Store::erase`](crate::Store::erase)
-    /// says what it costs, and erases more than messages.
+    /// Erases messages: no byte of them is left in the file, in its log or in a later backup.
+    ///
+    /// [`Store::erase`](crate::Store::erase) describes the cost, and also erases branches, sessions, owners and keys.
     ///
     /// ```
     /// use talktree::{Message, Store};

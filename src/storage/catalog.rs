@@ -161,8 +161,8 @@ pub trait SessionCatalog: Send + Sync {
         Err(Error::Unsupported { what: "usage" })
     }
 
-    /// Erases what is named, and calls `progress` on the way: no byte of it is in the storage afterwards, or in a later
-    /// backup. Called again after a failure, it finishes.
+    /// Erases what is named: afterwards no byte of it is in the storage or in a later backup. Calls `progress` meanwhile.
+    /// The same call after a failure finishes the erasure.
     ///
     /// # Errors
     /// [`Error::UnknownSession`] and [`Error::UnknownMessage`] if a session or message is unknown; nothing is erased then.

@@ -1,11 +1,11 @@
-//! What a store holds of an owner besides messages.
+//! The data of an owner besides messages, for an export.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use crate::id::{MessageId, SessionId};
 
-/// Whose texts of context blocks are.
+/// A session or an owner, with texts of context blocks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Holder<'a> {
     Owner(&'a str),

@@ -328,7 +328,7 @@ pub trait SessionProvider: Send + Sync {
         Err(Error::Unsupported { what: "delete_branch" })
     }
 
-    /// Erases messages: no byte of them is in the storage afterwards. [`Store::erase`](crate::Store::erase) says more.
+    /// Erases messages: no byte of them is left in the storage, as [`Store::erase`](crate::Store::erase) describes.
     fn erase(&self, ids: &[MessageId]) -> Result<Erased> {
         let _ = ids;
         Err(Error::Unsupported { what: "erasure" })

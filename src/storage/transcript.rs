@@ -1,4 +1,4 @@
-//! The doorway to transcripts: the entries of agent sessions.
+//! The interface to a storage of transcripts: the entries of agent sessions.
 
 use crate::error::Result;
 use crate::message::Json;
@@ -10,12 +10,12 @@ use crate::transcript::{
 /// The storage of transcripts: the contract of the Claude Agent SDK's `SessionStore`. [`Transcripts`](crate::Transcripts) works
 /// over it.
 ///
-/// Threads and processes share it and may call it at the same time. Each verb is atomic: all of it is done, or nothing.
-/// Entries come back with the text they were appended with, in the order of the appends: of one process that of the calls,
-/// of several that of the commits.
+/// Threads and processes share it and may call it at the same time. Each verb is atomic.
+/// Entries are returned with the text with which they were appended, in the order of the appends: within a process the
+/// order of the calls, between processes that of the commits.
 ///
-/// An *mtime* is the time of an append, in milliseconds since 1970. Each append has a greater one than every append before
-/// it, to any transcript of the storage, deleted ones included.
+/// An *mtime* is the time of an append, in milliseconds since 1970. It is greater than that of every append before, to any
+/// transcript of the storage, deleted ones included.
 ///
 /// `talktree::testing::conformance_of_transcripts` tests an implementation.
 pub trait TranscriptStore: Send + Sync {
@@ -25,7 +25,7 @@ pub trait TranscriptStore: Send + Sync {
     /// always added. If nothing is added, nothing changes. What is added to a main transcript is added to the summary of
     /// its session in the same transaction.
     ///
-    /// `owner` is whose data it is. A transcript without owner gets it.
+    /// `owner` is the owner of the data. A transcript without an owner gets it.
     ///
     /// # Errors
     /// [`Error::InvalidName`](crate::Error::InvalidName) if an entry is not an object, a part of the key is too long, or the

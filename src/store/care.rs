@@ -88,9 +88,9 @@ impl Store {
 
     /// Encrypts the store with another key, in one transaction: the file has the old key or the new one, whatever fails.
     ///
-    /// All handles of this store go on, with the new key. Reads of this store that begin meanwhile wait until it is done,
-    /// and so do all writes. Every other one that has the file open, in this process or in others, gets
-    /// [`Error::WrongKey`] from its next call, and opens the store again with the new key.
+    /// All handles of this store continue with the new key. Its reads that begin meanwhile wait until the key is changed,
+    /// and so do all writes. Any other store that has the file open, in this process or in another, gets
+    /// [`Error::WrongKey`] from its next call, and must be opened again with the new key.
     ///
     /// It writes every page to the log, so it needs as much space on the disk as the store takes. Then the log is emptied;
     /// if someone reads it just then, pages with the old key stay in it until it is used again. Backups keep their keys.
@@ -170,7 +170,7 @@ impl Store {
         self.database.recount_tokens()
     }
 
-    /// Adds to the ledger what messages say about their usage, if it has nothing of them. What it has stays.
+    /// Adds the usage of messages that have no row in the ledger. No row is changed or removed.
     ///
     /// Messages that were stored by a talktree of format 3 or older are not in the ledger: call it once after the store was
     /// opened by this one. It takes about 8 s for 500 000 answers, in short transactions; others may write meanwhile.

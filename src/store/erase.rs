@@ -14,11 +14,11 @@ impl Store {
     /// backup. A plain delete leaves words in the search index and text in the log for a while.
     ///
     /// It deletes in short transactions, so that others can write meanwhile; a session that is erased is in the trash until
-    /// it is gone. Then it merges the search index, writes the whole file again, for which other writers wait, and empties the
-    /// write-ahead log. A [large file](crate::StoreOptions::erasure_rewrites_up_to) is written again only if an erased text is
-    /// found in it. So the cost is that of the whole store: it is best to erase many things
-    /// [at once](Erasure::and). If it fails or is interrupted, the same call finishes it: what is unknown then counts as
-    /// erased.
+    /// all of it is deleted. Then it merges the search index, rewrites the file while other writers wait, and empties the
+    /// write-ahead log. A [large file](crate::StoreOptions::erasure_rewrites_up_to) is rewritten only if an erased text is
+    /// found in it. The cost grows with the size of the store, not with that of the erased text: erase many things
+    /// [at once](Erasure::and). If it fails or is interrupted, the same call finishes it; unknown sessions and messages
+    /// then count as erased.
     ///
     /// Summaries and copies in forks are named in the outcome, and erased if the [`Erasure`] says so. Copies of the file
     /// that others have made, such as earlier backups, are not erased.
@@ -39,7 +39,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::UnknownSession`] and [`Error::UnknownMessage`]: nothing is erased then. [`Error::Interrupted`];
-    /// [`Error::DiskFull`] if there is no room to write the file again; as every write.
+    /// [`Error::DiskFull`] if there is no room to rewrite the file; as every write.
     pub fn erase(&self, erasure: &Erasure) -> Result<Erased> {
         self.erase_with_progress(erasure, |_| {})
     }
@@ -80,8 +80,8 @@ impl Store {
         self.database.erasure_extent(erasure)
     }
 
-    /// Finishes an erasure whose log was in use, or that was interrupted after it had deleted everything; returns whether
-    /// nothing of it is left. A no-op if there is none.
+    /// Finishes an erasure whose log was in use, or that was interrupted after its last delete; returns whether it is
+    /// complete now. A no-op if there is none.
     ///
     /// ```
     /// use talktree::Store;

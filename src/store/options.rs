@@ -84,12 +84,12 @@ impl StoreOptions {
         self
     }
 
-    /// Sets up to which size, in bytes, an erasure always writes the whole file again; 64 MiB by default, which takes about half a second.
-    /// Writers wait meanwhile.
+    /// Sets the size, in bytes, up to which an erasure always rewrites the file; 64 MiB by default, which takes about half
+    /// a second. Writers wait meanwhile.
     ///
     /// SQLite leaves copies of rows in gaps between others. In a larger file an erasure looks for the erased texts, and
-    /// writes the file again if it finds one; it does not know what an erased message contained before
-    /// it was updated, nor what was deleted from an erased session before. With [`u64::MAX`] nothing of these is left either.
+    /// rewrites the file if it finds one. It cannot look for the old content of an updated message, nor for messages
+    /// that were deleted before. With [`u64::MAX`] the file is always rewritten, which removes these, too.
     ///
     /// ```
     /// use talktree::{Erasure, Message, Store};

@@ -1,4 +1,4 @@
-//! What is held of an owner besides messages, for an export.
+//! The data of an owner besides messages, for an export.
 
 use super::Store;
 use crate::error::Result;

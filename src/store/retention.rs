@@ -1,8 +1,8 @@
 //! Running the rules of a retention.
 //!
-//! A run goes over the lists of sessions page by page, asks a judge about each, and discards those that meet a rule a few
-//! at a time. A session that changed after it was listed is left alone. A run that is stopped leaves each session whole:
-//! the next one goes on. A dry run does the same without the discarding.
+//! A run reads the lists of sessions page by page, asks a judge about each session, and discards those that meet a rule, a
+//! few at a time. A session that changed after it was listed is skipped. A run that is stopped leaves no session half
+//! discarded, and the next run continues. A dry run does the same but discards nothing.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -53,7 +53,7 @@ pub struct RetentionRun<'p> {
 }
 
 impl Store {
-    /// Returns a run of rules that say which sessions are discarded. [`Retention`] and [`RetentionRule`] have examples.
+    /// Returns a run of retention rules. [`Retention`] and [`RetentionRule`] have examples.
     ///
     /// Nothing is discarded before [`run`](RetentionRun::run), and never without it.
     pub fn retention<'p>(&self, retention: Retention) -> RetentionRun<'p> {
@@ -82,13 +82,13 @@ impl<'p> RetentionRun<'p> {
         }
     }
 
-    /// Takes this time for the present when it judges ages, for example to see what a later run would discard.
+    /// Computes ages at this time instead of the present, for example to see what a later run would discard.
     pub fn as_of(mut self, time: DateTime<Utc>) -> Self {
         self.now = Some(time);
         self
     }
 
-    /// Calls `progress` after each page of sessions: how many were looked at, and how many there are as far as is known.
+    /// Calls `progress` after each page with how many sessions were read, and how many there are as far as is known.
     ///
     /// It may use the store. If it panics, so does the run; what was discarded stays discarded.
     pub fn progress(mut self, progress: impl FnMut(Progress) + 'p) -> Self {
@@ -99,7 +99,7 @@ impl<'p> RetentionRun<'p> {
     /// Discards the sessions that meet a rule, and returns which these are.
     ///
     /// # Errors
-    /// [`Error::InvalidName`] if a rule says nothing, as [`Retention::check`]; [`Error::RuleMeetsAll`] if all sessions that
+    /// [`Error::InvalidName`] as in [`Retention::check`]; [`Error::RuleMeetsAll`] if all sessions that
     /// are not pinned meet one, unless that is [allowed](Retention::allow_all); nothing is discarded then.
     /// [`Error::Interrupted`], and as every write: what was discarded until then stays discarded, and another run goes on.
     pub fn run(self) -> Result<RetentionReport> {
@@ -123,7 +123,7 @@ impl<'p> RetentionRun<'p> {
             self.find_kept(retention.rules(), now, watch.as_ref())?;
         }
         if !retention.erasing().is_empty() {
-            // Says whether the storage can, before anything is put into the trash.
+            // Fails here if the storage cannot erase, before anything is put into the trash.
             self.catalog.erasure_extent(&Erasure::default())?;
         }
         let mut pass = Pass {
@@ -135,7 +135,7 @@ impl<'p> RetentionRun<'p> {
             to_erase: Vec::new(),
             looked_at: 0,
         };
-        // The trash first: what the rules put there now has just begun its term.
+        // The trash first: the term of what the rules put there now begins only now.
         let erasing = retention.erasing();
         if retention.trash_term().is_some() || !erasing.is_empty() {
             let filter = SessionFilter { state: SessionState::Trash, ..SessionFilter::default() };
@@ -159,14 +159,14 @@ impl<'p> RetentionRun<'p> {
         Ok(pass.report)
     }
 
-    /// Returns an error if there is a rule that all sessions meet. Usually that is known after a few of them.
+    /// Returns an error if all sessions meet one rule. Usually a few sessions are read to find one that each rule keeps.
     fn find_kept(
         &self,
         rules: &[RetentionRule],
         now: DateTime<Utc>,
         watch: Option<&InterruptWatch>,
     ) -> Result<()> {
-        // Each rule for itself: others may be ahead of it.
+        // Each rule is tried alone: an earlier rule may discard sessions that this one would keep.
         let mut undecided: Vec<(&RetentionRule, Judge<'_>)> =
             rules.iter().map(|rule| (rule, Judge::new(std::slice::from_ref(rule), now))).collect();
         let (mut sessions, mut newest) = (0, None);
@@ -219,7 +219,7 @@ struct Pass<'p> {
 }
 
 impl Pass<'_> {
-    /// Goes over the sessions that a filter shows, and discards those for which `judge` names a rule.
+    /// Reads the sessions that a filter shows, and discards those for which `judge` returns a rule.
     fn over(
         &mut self,
         filter: &SessionFilter,

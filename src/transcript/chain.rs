@@ -1,7 +1,7 @@
 //! The conversation in a transcript: from its first message to the leaf that was written last.
 //!
-//! An entry names its parent; a transcript is a tree, because a session may be rewound. After a compaction the tree begins
-//! anew with a boundary and a summary, so the chain from the leaf ends there. One answer of a model is several entries, one
+//! An entry names its parent; a transcript is a tree, because a session may be rewound. A compaction starts a new root: a
+//! boundary and a summary. So the chain from the leaf ends there. One answer of a model is several entries, one
 //! for each part. If it called several tools, each result is a child of the entry of its call, and only one of them is on
 //! the chain: the others are put back behind the answer.
 
@@ -18,7 +18,7 @@ use crate::message::{Json, Role};
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct TranscriptMessage {
-    /// Whose it is: [`Role::User`] or [`Role::Assistant`].
+    /// [`Role::User`] or [`Role::Assistant`].
     pub role: Role,
     /// The `uuid` of its entry.
     pub uuid: String,
@@ -37,7 +37,7 @@ type Bytes<'a> = Cow<'a, [u8]>;
 /// The entries of a transcript that have a place in a conversation, in order.
 struct Links<'a> {
     all: Vec<Link<'a>>,
-    /// The place of a `uuid`; of equal ones the last.
+    /// The place of each `uuid`; the last one, if several entries have it.
     places: HashMap<Bytes<'a>, usize>,
     /// The places, in the order in which each `uuid` occurs first.
     distinct: Vec<usize>,
@@ -109,14 +109,14 @@ impl<'a> Links<'a> {
         };
         let main: Vec<usize> = leaves.iter().copied().filter(is_main).collect();
         let candidates = if main.is_empty() { leaves } else { main };
-        // The first of those that are last: equal `uuid`s have one place.
+        // Of several with the same place, the first: equal `uuid`s have one place.
         let last = |place: usize| self.places.get(&self.all[place].uuid).copied();
         candidates.into_iter().rev().max_by_key(|place| last(*place))
     }
 
     /// Returns the nearest message on the path to an entry.
     ///
-    /// `known` keeps what was found, so that many ends of one long path are not walked one by one.
+    /// `known` caches the answers, so that a long path with many ends is walked once.
     fn message_at_or_above(
         &self,
         end: usize,

@@ -10,7 +10,7 @@ use crate::message::Json;
 pub(super) enum Kind {
     User,
     Assistant,
-    /// Attachments, notices of the system, progress: they link messages.
+    /// Attachments and notices of the system: they link messages.
     Other,
     Progress,
 }
@@ -35,7 +35,7 @@ pub(super) struct Link<'a> {
     pub(super) is_meta: bool,
     pub(super) agent: Option<&'a str>,
     pub(super) timestamp: Cow<'a, [u8]>,
-    /// The answer whose tool call it says that it has the result of.
+    /// The `uuid` of the answer with the tool call whose result this is, as the entry itself says.
     pub(super) source: Option<Cow<'a, [u8]>>,
 }
 
@@ -83,12 +83,12 @@ impl<'a> Link<'a> {
         })
     }
 
-    /// Returns whether this and another one were written by the same agent.
+    /// Returns whether the same agent wrote both entries.
     pub(super) fn is_of_writer_of(&self, other: &Self) -> bool {
         self.is_sidechain == other.is_sidechain && text::is_same(self.agent, other.agent)
     }
 
-    /// Returns the provider's id of the answer that it is a part of.
+    /// Returns the provider's id of the answer of which this is a part.
     pub(super) fn answer(&self) -> Option<Cow<'a, [u8]>> {
         let [id] = text::fields(self.message.filter(|_| self.kind == Kind::Assistant)?, ["id"]);
         id.and_then(text::decode).filter(|id| !id.is_empty())
@@ -104,7 +104,7 @@ impl<'a> Link<'a> {
         self.ids_of("tool_result", "tool_use_id")
     }
 
-    /// Returns whether it is a user's entry under another one, with the result of a tool call.
+    /// Returns whether it is a user's entry with a parent and the result of a tool call.
     pub(super) fn is_result(&self) -> bool {
         self.kind == Kind::User
             && self.parent.is_some()
@@ -122,6 +122,7 @@ impl<'a> Link<'a> {
     }
 }
 
-fn is_of_type(block: &str, kind: &str) -> bool {
+/// Returns whether the `type` of a block is this one.
+pub(super) fn is_of_type(block: &str, kind: &str) -> bool {
     text::fields(block, ["type"])[0].is_some_and(|token| text::is_string(token, kind))
 }

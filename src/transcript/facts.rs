@@ -1,12 +1,13 @@
-//! What an entry says of itself: the members that a store and the summary of a session ask for.
+//! The members of an entry that a store and the summary of a session need.
 
 use std::borrow::Cow;
 
 use super::text;
 use crate::error::{Error, Result};
+use crate::id::shorten;
 use crate::message::Json;
 
-/// The members of an entry, as tokens. A member that is null or missing is not there.
+/// The members of an entry, as tokens; `None` if a member is null or missing.
 pub(crate) struct Facts<'a> {
     pub(super) kind: Option<&'a str>,
     pub(super) timestamp: Option<&'a str>,
@@ -16,12 +17,12 @@ pub(crate) struct Facts<'a> {
     pub(super) message: Option<&'a str>,
     pub(super) cwd: Option<&'a str>,
     pub(super) tag: Option<&'a str>,
-    /// The members of which the last text counts, in the order of `LAST_WINS`.
+    /// The members of which a summary keeps the last text, in the order of `LAST_WINS`.
     pub(super) last: [Option<&'a str>; LAST_WINS.len()],
     uuid: Option<&'a str>,
 }
 
-/// The members of which the last text counts, and their names in the summary.
+/// The members of which a summary keeps the last text, and their names in the summary.
 pub(super) const LAST_WINS: [(&str, &str); 5] = [
     ("customTitle", "custom_title"),
     ("aiTitle", "ai_title"),
@@ -40,7 +41,7 @@ impl<'a> Facts<'a> {
         if !text::is_object(token) {
             return Err(Error::InvalidName {
                 what: "transcript entry",
-                given: token.chars().take(80).collect(),
+                given: shorten(token).into_owned(),
                 why: "it is not a JSON object".to_owned(),
             });
         }

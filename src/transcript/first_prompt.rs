@@ -2,15 +2,16 @@
 
 use std::borrow::Cow;
 
+use super::entry::is_of_type;
 use super::text;
 
-/// After how many characters a first prompt is cut.
+/// The most characters of a first prompt; the rest is cut.
 const MAX_CHARACTERS: usize = 200;
 
-/// What texts begin with that no person wrote.
+/// The beginnings of texts that a program wrote.
 const GENERATED: &[&str] = &["<local-command-stdout>", "<session-start-hook>", "<tick>", "<goal>"];
 
-/// What an entry of a user says.
+/// The prompt and the commands in an entry of a user.
 pub(super) struct Found {
     /// The prompt, cut; `None` if there is none.
     pub(super) prompt: Option<Vec<u8>>,
@@ -41,10 +42,6 @@ pub(super) fn find(message: Option<&str>) -> Found {
         }
     }
     Found { prompt: None, commands }
-}
-
-fn is_of_type(block: &str, kind: &str) -> bool {
-    text::fields(block, ["type"])[0].is_some_and(|token| text::is_string(token, kind))
 }
 
 fn without_lines(text: Cow<'_, [u8]>) -> Cow<'_, [u8]> {

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::message::Json;
 use crate::{clock, id};
 
-/// The members of an entry that belong to the session it was written in.
+/// The members of an entry that a copy does not get: they belong to the session in which it was written.
 const OF_THE_SOURCE: [&str; 4] = ["teamName", "agentName", "slug", "sourceToolAssistantUUID"];
 
 /// How a copy is made.
@@ -73,7 +73,7 @@ impl Fork<'_> {
                 }
             };
             let uuid = text::encode(&link.uuid);
-            // Of equal uuids the last one was given its name.
+            // Of several entries with one uuid, the last one is its entry.
             entry.set("uuid", name_of(&link.uuid).unwrap_or_default().to_owned());
             let parent = parents[place].and_then(|parent| name_of(&links[parent].uuid));
             entry.set("parentUuid", parent.unwrap_or("null").to_owned());
@@ -127,7 +127,7 @@ fn kept_parents(links: &[Link<'_>], places: &HashMap<&[u8], usize>) -> Vec<Optio
         let parent = links[place].parent.as_deref()?;
         places.get(parent).copied()
     };
-    // Of progress, what its own parent leads to: found once for a whole chain of them.
+    // For an entry of progress, the answer for its parent: found once for a chain of such entries.
     let mut known: HashMap<usize, Option<usize>> = HashMap::new();
     let nearest = |place: usize| {
         let (mut at, mut passed) = (parent_of(place), Vec::new());

@@ -6,7 +6,7 @@ use super::text;
 
 /// A session as a list shows it: the agent SDK's `SDKSessionInfo`.
 ///
-/// Made of the summary, not of the transcript. A lone surrogate in a text is U+FFFD.
+/// Made from the summary, not from the transcript. A lone surrogate in a text becomes U+FFFD.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TranscriptInfo {
@@ -22,7 +22,7 @@ pub struct TranscriptInfo {
     pub first_prompt: Option<String>,
     /// The branch of git in the last entry that names one.
     pub git_branch: Option<String>,
-    /// The folder in which it was begun.
+    /// The folder in which it began.
     pub cwd: Option<String>,
     /// Its tag.
     pub tag: Option<String>,

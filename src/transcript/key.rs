@@ -6,13 +6,13 @@ use crate::message::Json;
 
 /// The maximum size of the entries of one append: 1 GiB of JSON.
 ///
-/// An append is one transaction, and the write-ahead log takes all of it.
+/// An append is one transaction, and all of it is in the write-ahead log at once.
 pub const MAX_TRANSCRIPT_BATCH_BYTES: usize = 1 << 30;
 
-/// What a transcript is stored under.
+/// The key under which a transcript is stored: a project, a session and a subpath.
 ///
-/// Each part is any text of up to [`MAX_ID_BYTES`](crate::MAX_ID_BYTES); keys are the same if all three are equal, byte for
-/// byte. So no separator in a part makes two keys one.
+/// Each part is any text of up to [`MAX_ID_BYTES`](crate::MAX_ID_BYTES). Two keys are the same if all three parts are equal,
+/// byte for byte, whatever separators they contain.
 ///
 /// ```
 /// use talktree::TranscriptKey;
@@ -25,7 +25,7 @@ pub const MAX_TRANSCRIPT_BATCH_BYTES: usize = 1 << 30;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct TranscriptKey {
-    /// The project: the SDK makes it of the path of a folder.
+    /// The project: the SDK makes it from the path of a folder.
     pub project: String,
     /// The id of the session: the SDK's are UUIDs.
     pub session: String,
@@ -97,7 +97,7 @@ pub(crate) fn check_owner(given: Option<&str>, stored: Option<&str>) -> Result<(
     match stored {
         Some(stored) if stored != given => Err(Error::InvalidName {
             what: "owner",
-            given: given.chars().take(80).collect(),
+            given: crate::id::shorten(given).into_owned(),
             why: "the transcript has another owner".to_owned(),
         }),
         _ => Ok(()),

@@ -4,8 +4,8 @@
 //! [`TranscriptKey`]: of a project, a session and a subpath. The one without a subpath is the *main* one; the others are
 //! of subagents. Each session has a *summary*, which every append to its main transcript extends.
 //!
-//! This module reads entries and does no I/O. It parses only what it asks for, and equals what the Python SDK returns for
-//! the same entries. `handle` is what programs use.
+//! This module reads entries and does no I/O. It parses only the members that it needs, and returns the same as the
+//! Python SDK for the same entries. Programs use `handle`.
 
 mod chain;
 mod entry;

@@ -1,10 +1,10 @@
-//! What the verbs of transcripts return.
+//! The results of the verbs of transcripts.
 
 use std::path::PathBuf;
 
 use super::TranscriptKey;
 
-/// What an append of entries did.
+/// The result of an append of entries.
 ///
 /// ```
 /// use talktree::{Json, Store, TranscriptKey};
@@ -46,7 +46,7 @@ impl ListedTranscript {
     }
 }
 
-/// A transcript of a storage: what is asked before many are deleted.
+/// A transcript in a list, with what a program needs to decide which transcripts to delete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoredTranscript {
@@ -56,7 +56,7 @@ pub struct StoredTranscript {
     pub key: TranscriptKey,
     /// Whose data it is.
     pub owner: Option<String>,
-    /// How many entries it has had. None is removed alone, so it has them still.
+    /// How many entries it has. Entries are only deleted with their transcript.
     pub entries: u64,
     /// When an entry was last appended, in milliseconds since 1970.
     pub mtime: i64,
@@ -92,19 +92,19 @@ pub struct TranscriptFilter {
     pub written_before: Option<i64>,
 }
 
-/// What an import or an export of transcripts read and wrote.
+/// The result of an import or an export of transcripts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct TranscriptFiles {
     /// The files that were read or written.
     pub files: Vec<PathBuf>,
-    /// The number of entries: that were added, or written to the files.
+    /// The number of entries that were added, or written to the files.
     pub entries: u64,
-    /// An import's entries that the store had.
+    /// In an import: the number of entries that the store had already.
     pub known: u64,
-    /// An import's lines that are no entries, with file and reason. They were skipped.
+    /// In an import: the lines that are no entries. They were skipped.
     pub unread: Vec<UnreadLine>,
-    /// An export's subpaths that are no safe names of files. They were not written.
+    /// In an export: the subpaths that are not safe in a path. They were not written.
     pub refused: Vec<String>,
 }
 

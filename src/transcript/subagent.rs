@@ -1,4 +1,4 @@
-//! Which subpaths are of subagents, and what an entry says of one.
+//! Subagents: their subpaths, and the entries with their metadata.
 
 use super::text;
 use crate::message::Json;
@@ -9,7 +9,7 @@ pub(super) fn id_of(subpath: &str) -> Option<&str> {
     last.strip_prefix("agent-")
 }
 
-/// Returns whether an entry is what a subagent's `.meta.json` says, which is no line of its transcript.
+/// Returns whether an entry is the content of a subagent's `.meta.json`, not a line of its transcript.
 pub(super) fn is_metadata(entry: &Json) -> bool {
     let [kind] = text::fields(entry.as_str(), ["type"]);
     kind.is_some_and(|token| text::is_string(token, "agent_metadata"))
@@ -23,7 +23,7 @@ pub(super) struct Starter {
 }
 
 impl Starter {
-    /// Reads what the last entry about the subagent says.
+    /// Reads the last entry with the subagent's metadata.
     pub(super) fn of(entries: &[Json]) -> Self {
         let last = entries.iter().rev().find(|entry| is_metadata(entry));
         let token = last.map_or("", Json::as_str);

@@ -1,7 +1,7 @@
-//! The summary of a session: what lists show without reading its transcript.
+//! The summary of a session, from which lists are made without reading its transcript.
 //!
-//! It is made of the entries as they come, each value either of the first entry that has one or of the last. So an append
-//! reads the former summary and its own entries, and nothing else.
+//! Each of its values comes either from the first entry that has one, or from the last. So an append needs only the old
+//! summary and its own entries.
 
 use super::facts::{Facts, LAST_WINS};
 use super::first_prompt;
@@ -42,9 +42,9 @@ impl TranscriptSummary {
         Self { session: session.into(), mtime, data }
     }
 
-    /// Returns what a list shows of the session; `None` if it is hidden: a subagent's, or one that says nothing.
+    /// Returns what a list shows of the session; `None` for a session of a subagent, or one without title and prompt.
     ///
-    /// `directory` is where it is said to have worked if no entry says so.
+    /// `directory` is used as the folder of the session if no entry names one.
     #[must_use]
     pub fn info(&self, directory: Option<&str>) -> Option<TranscriptInfo> {
         TranscriptInfo::of(self, directory)
@@ -54,7 +54,7 @@ impl TranscriptSummary {
 /// Returns the data of a summary with more entries added: what the agent SDK's `fold_session_summary` returns. `data` is
 /// `None` for the first entries of a session.
 ///
-/// Members that it does not know stay.
+/// Unknown members of `data` are kept.
 ///
 /// ```
 /// use talktree::{Json, fold_transcript_summary};

@@ -1,8 +1,9 @@
 //! The text of a tag or title.
 
 use crate::error::{Error, Result};
+use crate::id::shorten;
 
-/// What is not shown: characters that format or join others, private use, noncharacters. Sorted.
+/// Characters that are not shown: those that format or join others, private use, noncharacters. Sorted.
 const INVISIBLE: &[(u32, u32)] = &[
     (0xAD, 0xAD),
     (0x600, 0x605),
@@ -28,7 +29,7 @@ const INVISIBLE: &[(u32, u32)] = &[
     (0xE0000, 0x10FFFF),
 ];
 
-/// Returns a tag without what is not shown and without white space at its ends.
+/// Returns a tag without characters that are not shown and without white space at its ends.
 ///
 /// # Errors
 /// [`Error::InvalidName`] if nothing is left.
@@ -49,7 +50,7 @@ fn not_blank(what: &'static str, text: &str, given: &str) -> Result<String> {
     match text.trim() {
         "" => Err(Error::InvalidName {
             what,
-            given: given.chars().take(80).collect(),
+            given: shorten(given).into_owned(),
             why: "nothing of it is visible".to_owned(),
         }),
         text => Ok(text.to_owned()),

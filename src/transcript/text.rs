@@ -1,4 +1,4 @@
-//! Reads JSON text that is known to be valid, without parsing what nobody asks for.
+//! Reads values from valid JSON text without parsing the rest.
 //!
 //! A *token* is the text of one value. A string is decoded to its UTF-8 bytes, in which a lone surrogate is the three bytes
 //! that UTF-8 would give it (WTF-8): so different strings have different bytes, and bytes sort as code points do.

@@ -45,7 +45,7 @@ fn replaced_separator(bytes: Vec<u8>) -> Option<Vec<u8>> {
     std::str::from_utf8(&bytes).is_ok().then_some(bytes)
 }
 
-/// What a text says.
+/// A time that was read.
 struct Parsed {
     date: NaiveDate,
     time: Time,

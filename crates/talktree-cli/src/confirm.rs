@@ -1,10 +1,12 @@
-//! Questions before something is lost.
+//! Asks for confirmation before something is deleted.
 
 use std::io::{IsTerminal, Write};
 
 use crate::failure::{Failure, Result};
 
-/// Asks whether to do something that cannot be undone; without a terminal it fails. `nothing` says what was not done.
+/// Asks whether to do something that cannot be undone; fails without a terminal.
+///
+/// `nothing` is the error if the answer is no.
 pub(crate) fn confirm(is_confirmed: bool, to_do: &str, nothing: &str) -> Result<()> {
     if is_confirmed {
         return Ok(());

@@ -204,7 +204,7 @@ fn owners_keys_and_usage_are_listed() -> Outcome {
     assert_eq!(rig.json(["usage", "--owner", "bob", "--model", "small"])[0]["output"], 7);
     assert_eq!(rig.json(["usage", "--since", "1d"]).len(), 1);
     let none = rig.run(["usage", "--before", "2020"]);
-    assert_eq!((none.code, none.stderr.as_str()), (0, "talktree: no answer says what it took\n"));
+    assert_eq!((none.code, none.stderr.as_str()), (0, "talktree: no usage is stored\n"));
     rig.fails(2, ["usage", "--after", "someday"]);
     rig.fails(2, ["usage", "--by", "colour"]);
     rig.fails(1, ["usage", "nobody"]);

@@ -459,6 +459,7 @@ fn erase_lists_what_goes_and_what_is_left_and_asks_first() {
     assert!(printed.contains("session tour\n"), "{printed}");
     rig.fails(1, ["log", "tour"]);
     assert_eq!(rig.ok(["erase", "--finish"]), "nothing of what was erased is left\n");
+    assert!(rig.fails(2, ["erase", "--finish", "--prove"]).contains("cannot be used with"));
     assert_eq!(rig.ok(["erase", "--owner", "nobody", "--yes"]), "erased: nothing\n");
     rig.fails(2, ["erase"]);
     rig.fails(2, ["erase", "tour", "--owner", "x"]);

@@ -1,6 +1,6 @@
 //! Two sources that claim one session.
 
-use talktree::Result;
+use talktree::{Error, Result};
 
 use crate::fields::Fields;
 use crate::work::{Fate, MISSING_PARENT, Source, Work};
@@ -63,11 +63,8 @@ impl Work<'_> {
     /// Counts all nodes of a session that was erased as dropped.
     pub(crate) fn leave_out_erased(&mut self, line: u64) {
         let nodes = self.drop_all();
-        let id = self.session.id();
-        let why = format!(
-            "session {id:?} was erased, and must not be imported again: {nodes} messages left out"
-        );
-        self.report.remark(line, why);
+        let erased = Error::SessionErased { id: self.session.id().clone() };
+        self.report.remark(line, format!("{erased}: {nodes} messages left out"));
     }
 
     fn drop_all(&mut self) -> usize {

@@ -35,7 +35,7 @@ struct Left {
 
 struct Unheard {
     error: PyErr,
-    /// Whether the handler may have heard of such an error before, and is not told again.
+    /// Whether the handler may have received such an error before; then it is not called again.
     may_be_known: bool,
 }
 

@@ -83,7 +83,7 @@ impl CompactionPolicy for Policy {
 pub(crate) struct Counter {
     pub(crate) name: String,
     pub(crate) function: Function,
-    /// Whether the session has an error handler, which hears of the first failures alone.
+    /// Whether the session has an error handler. It receives the first failures only.
     pub(crate) is_handled: bool,
 }
 

@@ -63,7 +63,7 @@ struct Calls {
 #[derive(Default)]
 struct Slots {
     slots: Vec<Weak<dyn Clear>>,
-    /// The dead ones are removed when there are this many.
+    /// Dropped handles are removed when there are this many.
     prune_at: usize,
 }
 
@@ -85,7 +85,7 @@ impl Life {
     }
 
     /// Returns the path under which a file is known, and refuses one that was open when this process was forked: the
-    /// child would believe to have locks that only the parent has.
+    /// child would act as if it had locks that only the parent has.
     pub(crate) fn file_to_open(py: Python<'_>, path: &Path) -> PyResult<Option<PathBuf>> {
         let Ok(path) = path.canonicalize() else { return Ok(None) };
         let process = process::id();
@@ -136,7 +136,7 @@ impl Life {
         Ok(Running { life: self.clone(), _inside: Inside::new() })
     }
 
-    /// Ends the life: interrupts long work, takes the content of all handles, and waits for the calls that run, unless a
+    /// Closes the store: interrupts long work, takes the content of all handles, and waits for the calls that run, unless a
     /// callback inside one of them closes the store.
     ///
     /// # Errors
@@ -173,7 +173,7 @@ impl Life {
         Ok(())
     }
 
-    /// Puts something that the store opened under this life.
+    /// Registers something that the store opened.
     pub(crate) fn keep<T: Send + 'static>(&self, value: T) -> Slot<T> {
         let content = Arc::new(Content { value: Mutex::new(Some(value)), process: self.0.process });
         let weak: Weak<dyn Clear> = Arc::downgrade(&content) as Weak<dyn Clear>;

@@ -159,7 +159,7 @@ impl Session {
     }
 }
 
-/// What became of one session: what was done with each record, or the exception of its error.
+/// The result for one session: what was done with each record, or the exception of its error.
 type Outcome = (Option<Vec<&'static str>>, Option<Py<PyAny>>);
 
 #[pymethods]

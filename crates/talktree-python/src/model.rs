@@ -111,7 +111,7 @@ pub(crate) fn to_model(py: Python<'_>, messages: &str, format: &str) -> PyResult
     })
 }
 
-/// Returns a provider's response as a message; a format that is missing is found out.
+/// Returns a provider's response as a message; if no format is given, it is detected.
 #[pyfunction]
 pub(crate) fn from_response(
     py: Python<'_>,

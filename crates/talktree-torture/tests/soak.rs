@@ -17,6 +17,6 @@ fn a_bot_for_many_people_loses_mixes_and_keeps_nothing() -> Result<()> {
     };
     assert!(figure("messages acknowledged") >= 5_500);
     assert!(figure("erasures") >= 16 && figure("summaries at the end") > 20);
-    assert_eq!(figure("processes killed") + figure("processes begun again"), 6);
+    assert_eq!(figure("processes killed") + figure("processes restarted"), 6);
     Ok(())
 }

@@ -5,7 +5,7 @@
 //! millisecond. A large append and a search index everything that is pending, in chunks.
 //!
 //! Merging few segments at a time leaves few of them, and is more work. So small appends merge eight of a level, all
-//! other work four. A search merges only in proportion to what it indexes: one segment more takes it 3 us, and merging those of
+//! other work four. A search merges only in proportion to what it indexes: each more segment takes it 3 µs, and merging those of
 //! a large store would take hundreds of searches 4 ms each.
 //!
 //! Invariant: no level gets as many segments as `crisismerge` in schema.sql. FTS5 would then merge all of them at once,

@@ -40,7 +40,7 @@ pub(crate) struct Config {
     pub(crate) idle_readers: usize,
     /// `None` if the file is not encrypted.
     pub(crate) encryption: Option<Arc<Encryption>>,
-    /// Up to which size, in bytes, an erasure always writes the file again.
+    /// The size, in bytes, up to which an erasure always rewrites the file.
     pub(crate) rewritten_up_to: u64,
 }
 
@@ -471,7 +471,7 @@ fn not_a_store(error: BackendError, path: &Path, busy_ms: u64, is_encrypted: boo
         }
         error => match error.into_error(busy_ms) {
             Error::Corrupt { what } => {
-                // What an encrypted file begins with is noise.
+                // The first bytes of an encrypted file look random.
                 let told = if is_encrypted { None } else { file::cut_off(path) };
                 let what = told.unwrap_or(what);
                 Error::Corrupt { what: format!("{}: {what}", crate::foreign::path(path)) }

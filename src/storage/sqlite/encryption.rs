@@ -1,11 +1,11 @@
-//! Encryption: the key of a database, which each of its connections gets, and its change.
+//! Encryption: gives each connection the key of the database, and changes the key.
 //!
 //! SQLCipher encrypts each page as it is written to the file or the log, and decrypts it as it is read.
 //!
-//! A new key encrypts every page anew, in one transaction. Until its commit a new read would begin with the old key, and
-//! after it with the new one; no connection can have both. So reads begin only while no key is being changed (the
-//! *gate*). A read that has begun goes on: its snapshot is still there, and its connection has the key of that. A
-//! connection is used for no further read once the key has changed (the *generation*).
+//! A change of the key encrypts every page again, in one transaction. A read before its commit needs the old key, and a
+//! read after it the new one; a connection has only one key. So no read begins while the key is changed (the *gate*). A
+//! read that has begun continues: its snapshot and its connection have the old key. Once the key has changed, the
+//! connection is not used for another read (the *generation*).
 //!
 //! Invariant: the gate is never held while code of a caller runs.
 
@@ -107,7 +107,7 @@ impl Database {
         }
     }
 
-    /// Encrypts every page with another key, in one transaction.
+    /// Encrypts every page with a new key, in one transaction.
     pub(crate) fn rekey(&self, key: [u8; 32]) -> Result<()> {
         let Some(encryption) = &self.config.encryption else {
             return Err(Error::Unsupported { what: "another key for a store that has none" });
@@ -165,7 +165,7 @@ impl Database {
 }
 
 impl BackendError {
-    /// Returns whether SQLite found no database in the file: with a wrong key it is noise.
+    /// Returns whether SQLite found no database in the file. With a wrong key the decrypted pages look random.
     pub(super) fn is_not_a_database(&self) -> bool {
         matches!(self, Self::Sqlite(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase))
     }

@@ -393,7 +393,7 @@ pub(super) fn has_header(path: &Path) -> bool {
     header(path).is_some_and(|header| header.starts_with(SQLITE))
 }
 
-/// Returns whether a file that SQLite takes for no database may be an encrypted one: whole pages of noise.
+/// Returns whether a file that SQLite calls no database may be an encrypted one: whole pages of random bytes.
 pub(super) fn looks_encrypted(path: &Path) -> bool {
     let is_paged = std::fs::metadata(path).is_ok_and(|file| file.len() % PAGE_BYTES == 0);
     let Some(page) = beginning(path, PAGE_BYTES) else {
@@ -407,10 +407,10 @@ pub(super) fn looks_encrypted(path: &Path) -> bool {
         && seen.iter().filter(|seen| **seen).count() >= MIN_DISTINCT_BYTES
 }
 
-/// The pages of a new store.
+/// The size of a page of a new store.
 const PAGE_BYTES: u64 = 4096;
-/// How many of the 256 bytes a page of noise has at least; it lacks one of them with a probability of 1 in 30 000, and the
-/// text of a page has a hundred.
+/// A page with fewer different byte values is not encrypted. A page of random bytes lacks one of the 256 values with a
+/// probability of 1 in 30 000; a page of text has about a hundred.
 const MIN_DISTINCT_BYTES: usize = 250;
 
 /// Returns how a file was cut off, by its header; `None` if it was not, or if a store of this process has it open.

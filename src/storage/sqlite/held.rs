@@ -1,4 +1,4 @@
-//! Reads what is held of an owner besides messages: texts, usage, imported records.
+//! Reads the data of an owner besides messages: texts, usage, imported records.
 
 use rusqlite::{Connection, Row, params};
 
@@ -61,7 +61,7 @@ impl Database {
     }
 }
 
-/// Returns what the rows of a holder's blocks say: the key of the session, and the owner.
+/// Returns the session key and the owner in the rows of a holder's blocks.
 fn key_of<'a>(conn: &Connection, holder: Holder<'a>) -> BackendResult<Option<(i64, &'a str)>> {
     match holder {
         // Blocks without an owner are shared by all.

@@ -115,7 +115,7 @@ const HOT: &[(&str, &str, &[&str])] = &[
     ("the trash", list::IN_TRASH, &["INDEX session_deleted (listed_at<?)"]),
     ("the owners", owners::OWNERS, &["INDEX session_owner (owner>?)"]),
     (
-        "usage that the ledger has not",
+        "usage that is not in the ledger",
         usage::missing::MISSING,
         &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)", "INDEX usage_message (address=?)"],
     ),

@@ -1,4 +1,4 @@
-//! The bytes of the files of a store, read past SQLite.
+//! Reads the bytes of the files of a store without SQLite.
 //!
 //! Invariant: a descriptor of a file that this process has open as a part of a store is kept until no store of this
 //! process has the file open. To close it earlier would drop SQLite's locks, as `file` explains.
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::file::{FileId, SUFFIXES, StoreFile, beside};
 
-/// A file that was opened, with what tells it from others.
+/// An open file with its identity.
 type Kept = (FileId, Arc<File>);
 
 static KEPT: Mutex<Vec<Kept>> = Mutex::new(Vec::new());

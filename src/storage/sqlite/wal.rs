@@ -57,7 +57,7 @@ impl Wal {
             }
         }
     }
-    /// Copies the log to the file and empties it, unless someone reads it.
+    /// Copies the log to the file and empties it, unless a reader uses it.
     pub(super) fn empty(&self, conn: &mut Connection, usual: Duration) {
         if conn.busy_handler(Some(ask_again)).is_ok() {
             let _ = transaction::run(conn, "PRAGMA wal_checkpoint(TRUNCATE)");

@@ -326,7 +326,8 @@ impl Database {
         }
     }
 
-    /// Returns the answer of a write that does not wait for others; `None` if they have the lock or the file is read-only.
+    /// Returns the answer of a write that does not wait for other writers; `None` if one has the lock or the file is
+    /// read-only.
     fn unless_busy<T>(&self, answer: BackendResult<T>) -> Result<Option<T>> {
         match answer {
             Ok(answer) => Ok(Some(answer)),

@@ -190,7 +190,7 @@ impl SessionCatalog for MemoryCatalog {
     }
 }
 
-/// Removes a session; what its answers took stays in the totals.
+/// Removes a session; its usage stays in the totals.
 fn remove(state: &mut State, id: &SessionId) -> Result<()> {
     let at = state.sessions.iter().position(|kept| kept.info.id == *id);
     let kept = state.sessions.remove(at.ok_or_else(|| unknown(id))?);

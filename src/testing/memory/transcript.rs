@@ -13,7 +13,7 @@ use crate::transcript::{
 /// The limit of one entry, as a store has it by default.
 const MAX_ENTRY_BYTES: usize = 64 << 20;
 
-/// Transcripts in memory. Each verb looks at all of them.
+/// Transcripts in memory. Each verb reads all of them.
 ///
 /// ```
 /// use talktree::testing::MemoryTranscripts;

@@ -10,7 +10,7 @@ use crate::id::MessageId;
 use crate::message::Message;
 use crate::usage::{Usage, UsageFilter, UsageGroup, UsageRow, UsageTotal};
 
-/// What an answer took.
+/// The usage of an answer.
 #[derive(Debug, Clone)]
 pub(super) struct Used {
     /// `None`: of no message, or of a deleted one.
@@ -75,7 +75,7 @@ pub(super) fn add(kept: &mut Kept, used: Used) {
     kept.usage.push(used);
 }
 
-/// Notes that messages are gone. They were paid for.
+/// Notes that messages were deleted. Their usage still counts, because it was paid for.
 pub(super) fn forget(kept: &mut Kept, is_gone: impl Fn(&MessageId) -> bool) {
     for used in &mut kept.usage {
         used.message = used.message.take().filter(|id| !is_gone(id));

@@ -1,4 +1,4 @@
-//! What the agent SDK appends to sessions: titles, tags, copies.
+//! Changes of sessions, as the agent SDK offers them: titles, tags, copies.
 
 use serde_json::json;
 
@@ -46,8 +46,8 @@ impl Transcripts {
     ///
     /// `last` is the `uuid` of the last entry that is copied, in the order of the file; `None`: all are. `title` is the title
     /// of the copy; `None`: that of the session with ` (fork)`. The copy has new uuids, and each entry says what it is a
-    /// copy of. Titles, tags, records of progress and subagents are not copied. The copy is the data of the session's owner;
-    /// if that has none, of the owner of this handle.
+    /// copy of. Titles, tags, records of progress and subagents are not copied. The copy gets the owner of the session, or
+    /// that of this handle if the session has none.
     ///
     /// ```
     /// use talktree::{Json, Store, TranscriptKey};
@@ -74,7 +74,7 @@ impl Transcripts {
         let source = TranscriptKey::new(project, session);
         let entries = self.load(&source)?;
         let entries = entries.ok_or_else(|| Error::UnknownSession { id: session.into() })?;
-        // After the entries: an owner that came with them is seen.
+        // Read after the entries, so that an owner who was set with them is seen.
         let owner = self.storage.stored(&source)?.and_then(|stored| stored.owner);
         let copies = owner.map_or_else(|| self.clone(), |owner| self.owned_by(owner));
         let id = clock::uuid().to_string();
@@ -83,7 +83,7 @@ impl Transcripts {
         Ok(id)
     }
 
-    /// Appends an entry that says something of its session.
+    /// Appends an entry about its session.
     fn note(&self, project: &str, session: &str, mut entry: serde_json::Value) -> Result<()> {
         entry["sessionId"] = session.into();
         entry["uuid"] = clock::uuid().to_string().into();

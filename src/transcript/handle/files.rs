@@ -1,7 +1,7 @@
-//! Transcripts from and to the files of the agent's command.
+//! Imports transcripts from the files of the agent's command, and exports them.
 //!
 //! A project is a folder. It has `<session>.jsonl` with one entry a line, and `<session>/<subpath>.jsonl` for each other
-//! transcript. What `<subpath>.meta.json` says of a subagent is an entry of type `agent_metadata` here.
+//! transcript. The content of `<subpath>.meta.json`, about a subagent, is stored as an entry of type `agent_metadata`.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
@@ -17,9 +17,9 @@ use crate::transcript::{
     TranscriptFiles, TranscriptKey, UnreadLine, layout, object, subagent, text,
 };
 
-/// How many entries one append of an import has at most ..
+/// The most entries in one append of an import.
 const MAX_ENTRIES: usize = 500;
-/// .. and after how many bytes it has no more.
+/// The size, in bytes, at which an append of an import gets no more entries.
 const MAX_BYTES: usize = 1 << 20;
 /// The longest line that is read: 512 MiB. A longer one is damage.
 const MAX_LINE_BYTES: u64 = 512 << 20;
@@ -30,7 +30,7 @@ impl Transcripts {
     /// Imports a session from the folder of its project, such as `~/.claude/projects/-home-ann-shop`, with its subagents.
     ///
     /// The project is the name of the folder. Lines that are no entries are skipped and reported. Entries are appended 500
-    /// at a time. A second import adds no entry that has a `uuid`, and those without one again.
+    /// at a time. A second import adds only the entries without a `uuid` again.
     ///
     /// ```
     /// use talktree::{Store, TranscriptKey};
@@ -163,7 +163,7 @@ impl Transcripts {
         Ok(())
     }
 
-    /// Appends what a file says of a subagent; a file that is missing or no object is nothing.
+    /// Appends the metadata of a subagent from its file; ignores a file that is missing or is not an object.
     fn import_metadata(
         &self,
         path: &Path,
@@ -340,7 +340,7 @@ fn write<'a>(
         Ok(count)
     };
     written.entries += save().map_err(|source| {
-        // A part of a transcript would look like all of it.
+        // A file with a part of a transcript would look complete.
         let _ = fs::remove_file(path);
         at(path, source)
     })?;

@@ -1,7 +1,5 @@
-//! The transcripts of a storage, as programs use them.
-//!
-//! The verbs of the doorway, and what the agent SDK offers on top of them: sessions with their titles, conversations,
-//! subagents, copies, files.
+//! The transcripts of a storage, for programs: the verbs of the storage, and those that the agent SDK builds on them.
+//! These are for titles, conversations, subagents, copies and files.
 
 mod change;
 mod files;
@@ -20,7 +18,8 @@ use crate::transcript::{
 
 /// The transcripts of agent sessions in a store: from [`Store::transcripts`](crate::Store::transcripts).
 ///
-/// Its first verbs are those of the Claude Agent SDK's `SessionStore`. The others do natively what the SDK does with them.
+/// `append`, `load`, `list_sessions`, `list_session_summaries`, `delete` and `list_subkeys` are the verbs of the Claude Agent
+/// SDK's `SessionStore`. The others do what the SDK builds on them.
 ///
 /// ```
 /// use talktree::{Json, Store, TranscriptKey};
@@ -62,9 +61,9 @@ impl Transcripts {
         Self { storage, owner: None }
     }
 
-    /// Returns the same transcripts; what this handle appends is the data of this owner.
+    /// Returns a handle of the same transcripts that appends for this owner.
     ///
-    /// The owner counts when transcripts are listed by owner or erased. It limits neither reads nor deletes.
+    /// Transcripts are listed, deleted and erased by owner. Reads and other deletes ignore it.
     ///
     /// ```
     /// use talktree::{Json, Store, TranscriptKey};

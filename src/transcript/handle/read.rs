@@ -1,4 +1,4 @@
-//! What the agent SDK reads of sessions.
+//! Reads of sessions, as the agent SDK offers them.
 
 use super::Transcripts;
 use crate::error::Result;
@@ -7,7 +7,7 @@ use crate::transcript::{TranscriptInfo, TranscriptKey, TranscriptMessage, chain,
 impl Transcripts {
     /// Returns the sessions of a project as a list shows them, the one that was appended to last first.
     ///
-    /// Sessions of subagents, and those that say nothing, are left out. It reads the summaries and no transcript.
+    /// Sessions of subagents, and those without title and prompt, are left out. It reads the summaries and no transcript.
     ///
     /// # Errors
     /// [`Error::Storage`](crate::Error::Storage) if the database fails.
@@ -19,7 +19,7 @@ impl Transcripts {
 
     /// Returns what a list shows of a session; `None` if it is unknown or hidden.
     ///
-    /// It is made of the session's summary, as [`infos`](Self::infos) is. The SDK's own function searches the ends of the
+    /// It is made from the session's summary, as in [`infos`](Self::infos). The SDK's own function searches the ends of the
     /// transcript, and takes the time of its last entry instead of that of the append.
     ///
     /// ```

@@ -13,7 +13,7 @@ const PAGE: usize = 1_000;
 
 /// List the outside keys, such as `telegram:4711`, and their sessions
 ///
-/// The newest binding comes first. `until` and `end` say when a key ceased to lead to the session, and why.
+/// The newest binding comes first. `until` and `end` say when and why a binding ended.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree bindings [OPTIONS] [KEY]")]
 pub(crate) struct Args {
@@ -22,7 +22,7 @@ pub(crate) struct Args {
     /// List the keys of this session.
     #[arg(long)]
     session: Option<String>,
-    /// List only bindings that hold now.
+    /// List only the present bindings.
     #[arg(long)]
     open: bool,
     /// List at most N bindings [default: all].
@@ -70,7 +70,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     }
     match (context.is_json, bindings.is_empty()) {
         (true, _) => {}
-        (false, true) => tell("no key leads to a session like that"),
+        (false, true) => tell("no binding is listed"),
         (false, false) => table.write(&mut context.out)?,
     }
     Ok(())

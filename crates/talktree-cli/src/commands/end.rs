@@ -19,7 +19,7 @@ pub(crate) struct Args {
     #[arg(default_value = "ended by hand", conflicts_with = "reopen")]
     reason: String,
 
-    /// Take the end back.
+    /// Reopen the session.
     #[arg(long)]
     reopen: bool,
 }

@@ -72,8 +72,13 @@ pub(crate) struct Args {
     #[arg(long, short)]
     yes: bool,
 
-    /// Finish an erasure that was interrupted, or that another program was in the way of.
-    #[arg(long)]
+    /// Finish an erasure that was interrupted, or whose log another program was reading.
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "branch", "forks", "summaries", "keep_totals", "forbid_import", "dry_run", "prove", "yes"
+        ]
+    )]
     finish: bool,
 }
 
@@ -101,8 +106,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     if args.dry_run {
         return print(&extent, &Erased::default(), None, context);
     }
-    let what = format!("erase {}, so that no copy of it is left in the store", counts(&extent));
-    confirm(args.yes, &what, "nothing was erased")?;
+    confirm(args.yes, &format!("erase {}", counts(&extent)), "nothing was erased")?;
     let signals = Signals::catch()?;
     signals.interrupt(&store);
     let bar = Bar::of_steps("erasing");
@@ -164,8 +168,8 @@ fn finish(store: &Store, context: &mut Context) -> Result<()> {
 
 fn in_use() -> Failure {
     Failure::Store(format!(
-        "it was deleted, but the write-ahead log still has it, because another program reads from the store; \
-         run `{}` when that has ended",
+        "the text was deleted, but it is still in the write-ahead log, which another program reads; \
+         run `{}` when that program has ended",
         crate::suggestion::command("erase --finish")
     ))
 }

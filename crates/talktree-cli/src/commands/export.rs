@@ -22,7 +22,7 @@ use crate::{lookup, style};
 /// `talktree context export`, or `talktree backup`. The other two hold
 /// only the history: the path to the head as a model should see it.
 ///
-/// With --owner: all that is held of a person, as JSON lines or Markdown: sessions with all messages, context
+/// With --owner: all data of a person, as JSON lines or Markdown. These are sessions with all messages, context
 /// blocks with their versions, usage and keys.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -49,7 +49,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["session", "at", "raw"])]
     all: bool,
 
-    /// Write all that is held of this owner, as JSON lines or, with --format markdown, as a page for people.
+    /// Write all data of this owner, as JSON lines or, with --format markdown, as a page for people.
     #[arg(long, value_name = "OWNER", conflicts_with_all = ["session", "at", "raw", "all"])]
     owner: Option<String>,
 
@@ -183,7 +183,7 @@ fn write(selection: &Selection, args: &Args, output: &mut impl Write) -> Result<
             };
             store.export_owner(owner, format, output).map(|written| {
                 if written.is_empty() {
-                    tell(&format!("nothing is held of owner {}", escape(owner)));
+                    tell(&format!("the store has no data of owner {}", escape(owner)));
                 }
             })
         }

@@ -1,4 +1,4 @@
-//! `talktree pin`: keeps a session from rules of retention.
+//! `talktree pin`: protects a session from retention rules.
 
 use serde::Serialize;
 use talktree::{SessionChange, SessionId};
@@ -7,14 +7,14 @@ use crate::context::Context;
 use crate::failure::Result;
 use crate::{lookup, style};
 
-/// Pin a session, so that no retention rule discards it, or take the pin away
+/// Pin a session, so that no retention rule discards it, or remove the pin
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree pin [OPTIONS] <SESSION>")]
 pub(crate) struct Args {
     /// The session: its id, the start or the end of its id, or its name.
     session: String,
 
-    /// Take the pin away.
+    /// Remove the pin.
     #[arg(long)]
     remove: bool,
 }

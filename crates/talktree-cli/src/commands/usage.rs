@@ -1,4 +1,4 @@
-//! `talktree usage`: what answers took.
+//! `talktree usage`: tokens and cost of answers.
 
 use chrono::Utc;
 use talktree::search::parse_date;
@@ -12,29 +12,29 @@ use crate::{lookup, style};
 
 /// Add up the tokens and the cost of answers
 ///
-/// `input` includes what was cached, `output` what was reasoning. Deleted messages and removed sessions count; what a fork
-/// copied counts once.
+/// `input` includes cached tokens, `output` those of reasoning. Deleted messages and removed sessions count; messages that a
+/// fork copied count once.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree usage [OPTIONS] [SESSION]")]
 pub(crate) struct Args {
     /// The session: its id, the start or the end of its id, or its name [default: all].
     session: Option<String>,
-    /// Make a sum for each of these.
+    /// Print a sum for each of these.
     #[arg(long, value_name = "GROUP")]
     by: Option<Group>,
-    /// Add up the usage of this owner.
+    /// Count answers in sessions of this owner.
     #[arg(long)]
     owner: Option<String>,
-    /// Add up the usage of this model.
+    /// Count answers of this model.
     #[arg(long)]
     model: Option<String>,
-    /// Add up the usage of the sessions from this program or file.
+    /// Count answers in sessions from this program or file.
     #[arg(long)]
     source: Option<String>,
-    /// Add up what is not older than this date.
+    /// Count answers from this date on.
     #[arg(long, alias = "since", value_name = "DATE")]
     after: Option<String>,
-    /// Add up what is older than this date.
+    /// Count answers before this date.
     #[arg(long, alias = "until", value_name = "DATE")]
     before: Option<String>,
 }
@@ -111,7 +111,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     }
     match (context.is_json, rows.is_empty()) {
         (true, _) => {}
-        (false, true) => tell("no answer says what it took"),
+        (false, true) => tell("no usage is stored"),
         (false, false) => table.write(&mut context.out)?,
     }
     Ok(())

@@ -23,7 +23,7 @@ pub(crate) struct Args {
     /// Correct wrong token counts before the check.
     #[arg(long)]
     recount_tokens: bool,
-    /// Add what answers took that were stored by an older talktree, before the check.
+    /// Add the usage of messages that an older talktree stored, before the check.
     #[arg(long)]
     recount_usage: bool,
 }

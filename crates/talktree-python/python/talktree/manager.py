@@ -166,7 +166,7 @@ class SessionManager:
         return Resumed(Session(session), is_new, former)
 
     def unbind(self, key: str) -> str | None:
-        """Lets a key lead nowhere; returns the session that it led to."""
+        """Ends the binding of a key; returns the session that it led to."""
         return self._native.unbind(key)
 
     def bindings(self, key: str) -> builtins.list[Binding]:
@@ -200,15 +200,15 @@ class SessionManager:
         return SessionPage([session_info(it) for it in fields["sessions"]], fields["after"])
 
     def rename(self, id: str, name: str | None) -> None:
-        """Changes the name of a session; None takes it away."""
+        """Changes the name of a session; None removes it."""
         self._change(id, "name", _json.maybe_str(name, "name"))
 
     def set_owner(self, id: str, owner: str | None) -> None:
-        """Changes the owner of a session; None takes it away."""
+        """Changes the owner of a session; None removes it."""
         self._change(id, "owner", _json.maybe_str(owner, "owner"))
 
     def set_metadata(self, id: str, metadata: Any) -> None:
-        """Replaces the metadata of a session; None takes it away."""
+        """Replaces the metadata of a session; None removes it."""
         self._change(id, "metadata", metadata)
 
     def tag(self, id: str, tag: str) -> None:
@@ -224,7 +224,7 @@ class SessionManager:
         self._change(id, "pin", True)
 
     def unpin(self, id: str) -> None:
-        """Takes a pin away."""
+        """Removes the pin of a session."""
         self._change(id, "pin", False)
 
     def end(self, id: str, reason: str) -> None:
@@ -232,7 +232,7 @@ class SessionManager:
         self._change(id, "end", _json.is_str(reason, "reason"))
 
     def reopen(self, id: str) -> None:
-        """Takes the end of a session back."""
+        """Reopens a session that was ended."""
         self._change(id, "reopen", None)
 
     def delete(self, id: str) -> None:

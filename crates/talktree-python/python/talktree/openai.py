@@ -40,7 +40,7 @@ _FIELD = "openai_item"
 
 
 class Session(SessionABC):
-    """The memory of an agent, in a store.
+    """The conversation of an agent, in a store.
 
     Args:
         session_id: The id of the session in the store.

@@ -125,7 +125,7 @@ class Store:
     def close(self) -> None:
         """Closes the store and everything that was opened from it.
 
-        Long work is interrupted; calls that run in other threads come to their end first, and so do compactions that run
+        Long work is interrupted; calls that run in other threads are completed first, and so are compactions that run
         in the background. Those that have not begun are dropped. Closing twice is fine.
         """
         self._native.close()

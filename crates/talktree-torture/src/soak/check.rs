@@ -1,4 +1,4 @@
-//! What the store holds at the end, compared with the journals.
+//! Compares the store at the end with the journals.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Read, Write};
@@ -18,7 +18,7 @@ const CHUNK: usize = 1 << 20;
 /// No mark is longer.
 const LONGEST: usize = 64;
 
-/// What was found.
+/// The result of the checks.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     pub(super) faults: Vec<String>,
@@ -73,7 +73,7 @@ fn keys(store: &Store) -> Result<HashMap<SessionId, Vec<String>>> {
 struct Check<'a> {
     journals: &'a [Journal],
     keys: HashMap<SessionId, Vec<String>>,
-    /// The session that the export is at, and its owner.
+    /// The session whose records are being read, and its owner.
     session: (SessionId, String),
     seen: HashSet<Mark>,
     findings: Findings,
@@ -197,7 +197,7 @@ impl<'a> Check<'a> {
             if read == 0 {
                 return Ok(());
             }
-            // A mark may lie across two chunks.
+            // A mark may be split between two chunks.
             bytes.drain(..bytes.len().saturating_sub(LONGEST));
         }
     }

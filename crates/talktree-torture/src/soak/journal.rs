@@ -1,4 +1,5 @@
-//! The journal of a writing thread: what it began and what was acknowledged. It survives a kill of its process.
+//! The journal of a writing thread: the writes that it began, and those that were acknowledged. It survives a kill of the
+//! process.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::{File, OpenOptions};
@@ -16,7 +17,7 @@ pub(super) enum Erasure {
     Message(Mark),
 }
 
-/// What a journal says.
+/// The content of a journal.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
     /// How often each owner was erased, erasures that were only begun included.
@@ -31,7 +32,7 @@ pub(super) struct Journal {
     pub(super) erased: HashSet<Mark>,
     pub(super) acknowledged: u64,
     pub(super) erasures: u64,
-    /// Begun, and not known to be done.
+    /// Begun, and not acknowledged yet.
     pub(super) unfinished: Option<Erasure>,
     pub(super) faults: Vec<String>,
     pub(super) times: Vec<Duration>,
@@ -110,7 +111,7 @@ impl Journal {
     }
 }
 
-/// Writes a journal, and keeps what it says.
+/// Writes a journal, and keeps its content in memory.
 pub(super) struct JournalWriter {
     pub(super) journal: Journal,
     file: File,

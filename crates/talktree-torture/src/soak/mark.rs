@@ -1,8 +1,8 @@
-//! Marks: each text says whose it is and where it belongs.
+//! Marks: each text names its owner and its chat.
 
 use std::fmt;
 
-/// What a text says of itself. The owner's epoch counts the erasures of the owner.
+/// The origin of a text. The owner's epoch counts the erasures of the owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Mark {
     pub(super) owner: u32,

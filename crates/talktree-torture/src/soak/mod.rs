@@ -1,9 +1,9 @@
 //! A bot for many people for a long time: chats that are resumed, compacted in the background, erased and killed.
 //!
-//! Processes of several threads play the people. Each text carries a mark that says in which chat, of which owner and between which
-//! erasures it was written; journals say what was acknowledged. At random moments a process is killed, or ends and begins
-//! again. At the end every message is where its mark says, all that was acknowledged is there, and no byte of the files has
-//! the mark of something erased.
+//! Processes with several threads play the people. Each text has a mark with its chat, its owner, and the number of the
+//! owner's erasures before it. Journals list what was acknowledged. At random moments a process is killed, or restarted.
+//! At the end every message is in the chat of its mark, every acknowledged message is stored, and no byte of the files has
+//! the mark of an erased text.
 
 mod check;
 mod journal;
@@ -29,7 +29,7 @@ pub struct Args {
     /// How many take part.
     #[command(flatten)]
     pub size: Size,
-    /// How often a process is killed or begins again.
+    /// How often a process is killed or restarted.
     #[arg(long, default_value_t = 30)]
     pub restarts: u32,
     /// The program to start as a process, if it is not this one.
@@ -168,7 +168,7 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     report.fact("summaries at the end", findings.summaries);
     report.fact("erasures", sum(|journal| journal.erasures));
     report.fact("processes killed", kills);
-    report.fact("processes begun again", restarts);
+    report.fact("processes restarted", restarts);
     report.fact("resume + append + history", &times);
     report.fact("memory of a process", format!("{} MiB, {} MiB at most", memory.0, memory.1));
     report.fact("file", format!("{:.1} MiB", findings.bytes as f64 / f64::from(1 << 20)));
@@ -189,7 +189,7 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// The processes, and what happens to them.
+/// The running processes.
 struct Game<'a> {
     args: &'a Args,
     size: &'a Size,
@@ -197,7 +197,7 @@ struct Game<'a> {
     rng: Rng,
     restarts: u32,
     kills: u32,
-    /// What the processes hold on average at the end, and the most that one held, in MiB.
+    /// The average memory of the processes at the end, and the maximum of one, in MiB.
     memory: (u64, u64),
     faults: Vec<String>,
 }
@@ -220,7 +220,7 @@ impl Game<'_> {
             for (_, worker) in &running {
                 self.note_memory(worker);
             }
-            // Evenly over what is to be written, at a random moment, of a random process.
+            // Restarts are spread evenly over the messages; the process and the moment are random.
             let due = written * u64::from(restarts + 1) / self.size.messages.max(1);
             let happened = self.restarts + self.kills;
             if u64::from(happened) < due.min(u64::from(restarts)) {

@@ -22,7 +22,7 @@ const SUMMARIZERS: usize = 2;
 const WINDOW: u64 = 1_200;
 const KEPT: u64 = 400;
 
-/// What one process does.
+/// The arguments of one process.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
     /// The folder of the store and the journals.
@@ -71,7 +71,7 @@ pub fn run(args: &Args, seed: u64) -> Result<()> {
                 });
             }
         });
-        // With the queue, so that the summarizers end.
+        // This closes the queue, so that the summarizers end.
         drop(bot);
         let failures = failures.into_inner().unwrap_or_else(PoisonError::into_inner);
         if failures.is_empty() { Ok(()) } else { Err(failures.join("; ").into()) }

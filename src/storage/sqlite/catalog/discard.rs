@@ -1,4 +1,4 @@
-//! Discarding sessions, if nobody changed them meanwhile.
+//! Discards sessions that nobody changed meanwhile.
 
 use rusqlite::Connection;
 
@@ -18,7 +18,7 @@ use crate::tree::Address;
 const PAGES: u64 = 200;
 
 impl Database {
-    /// Removes sessions, or puts them into the trash, if they are as they were; returns for each whether it was.
+    /// Removes sessions that have not changed, or puts them into the trash; returns for each whether it was done.
     pub(crate) fn discard(
         &self,
         sessions: &[SessionInfo],

@@ -7,7 +7,7 @@ use super::super::row::time;
 use crate::catalog::OwnerInfo;
 use crate::error::Result;
 
-/// The most owners of one answer.
+/// The most owners that one call returns.
 const MAX_PAGE: usize = 1_000;
 
 impl Database {

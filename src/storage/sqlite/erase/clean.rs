@@ -1,4 +1,4 @@
-//! Overwriting what deleted rows leave: in the search indexes, in the write-ahead log, in the pages of the file.
+//! Overwrites what remains of deleted rows: in the search indexes, in the write-ahead log, in the pages of the file.
 //!
 //! `secure_delete` overwrites rows and pages when they are deleted. An entry of a search index stays in its segment until
 //! that is merged, so all segments are merged into one, a part in each transaction. FTS5's option `secure-delete` is not
@@ -17,12 +17,12 @@ use crate::error::Result;
 
 /// How many pages of an index one transaction merges: about ten milliseconds.
 const PAGES_PER_STEP: i64 = 1_000;
-/// How long one attempt to empty the log waits for those who read from it. Writers wait, too.
+/// How long one attempt to empty the log waits for readers. Writers wait, too.
 const ATTEMPT: Duration = Duration::from_millis(50);
-/// How long writers may go on between two attempts.
+/// How long writers can work between two attempts.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A search index, as its statements and record are called.
+/// The statements of a search index.
 struct Index {
     merge: &'static str,
     segments: &'static str,
@@ -40,7 +40,7 @@ const INDEXES: [Index; 2] = [
 ];
 
 impl Database {
-    /// Merges the segments of both search indexes, so that nothing of their former entries is left.
+    /// Merges the segments of both search indexes, so that no removed entry is left in them.
     pub(super) fn merge_indexes(&self) -> Result<()> {
         for index in INDEXES {
             // A negative number begins a merge of all segments. Called again, it would begin anew if others have
@@ -65,7 +65,7 @@ impl Database {
         Ok(())
     }
 
-    /// Empties the write-ahead log; `false` if someone read from it until the busy timeout was over.
+    /// Empties the write-ahead log; `false` if a reader used it until the busy timeout was over.
     pub(super) fn empty_log(&self) -> Result<bool> {
         if self.path().is_none() {
             return Ok(true);
@@ -91,7 +91,7 @@ impl Database {
         }
     }
 
-    /// Writes the whole file again without what is not stored any more.
+    /// Rewrites the file with its present rows only.
     pub(super) fn rewrite(&self) -> Result<()> {
         if self.path().is_none() {
             return Ok(());

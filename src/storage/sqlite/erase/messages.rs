@@ -1,4 +1,4 @@
-//! Erasing messages, and copies of them.
+//! Erases messages, and copies of them.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -15,9 +15,9 @@ use crate::error::Result;
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::tree::{Address, Span};
 
-/// How many messages one transaction deletes, copies included ..
+/// The most messages that one transaction deletes, copies included.
 pub(super) const MAX_MESSAGES: usize = 256;
-/// .. and about how many bytes.
+/// About how many bytes of messages one transaction deletes at most.
 pub(super) const MAX_BYTES: usize = 4 << 20;
 
 /// The content of a row.

@@ -1,12 +1,11 @@
-//! Erasing what an [`Erasure`] names.
+//! Erases what an [`Erasure`] names.
 //!
 //! An erasure deletes in transactions of about ten milliseconds, so that others can write meanwhile. A session is put
-//! into the trash first, and its messages are deleted from the newest to the oldest: so what is left after a crash is
-//! sound, and the same erasure, called again, finishes it. Then `clean` overwrites what the deleted rows have left. A
-//! small file is written again as a whole; in a large one `scan` looks for what is left, and it is written again if that
-//! finds something.
+//! into the trash first, and its messages are deleted from the newest to the oldest: so after a crash the store is
+//! sound, and the same erasure, called again, finishes it. Then `clean` overwrites what remains of the deleted rows. A
+//! small file is rewritten; in a large file `scan` looks for the erased texts, and the file is rewritten if it finds one.
 //!
-//! Invariant: the setting `erasure` is there from the first delete until nothing is left.
+//! Invariant: the setting `erasure` exists from the first delete until the erasure is complete.
 
 mod clean;
 mod forbidden;
@@ -38,9 +37,9 @@ use scan::Prover;
 use targets::Targets;
 use texts::Texts;
 
-/// The setting that an erasure is unfinished.
+/// The setting that exists while an erasure is unfinished.
 const UNFINISHED: &str = "erasure";
-/// The setting that the file has pages which were written without `secure_delete`.
+/// The setting that exists while the file has pages that were written without `secure_delete`.
 const REWRITE: &str = "erasure_rewrites";
 
 /// An erasure that is running.
@@ -59,7 +58,7 @@ struct Work<'a> {
 }
 
 impl Database {
-    /// Erases what is named, and overwrites what that leaves.
+    /// Erases what is named, and overwrites what remains of it.
     pub(crate) fn erase(
         self: &Arc<Self>,
         erasure: &Erasure,
@@ -101,7 +100,7 @@ impl Database {
         self.read_long(|conn| Targets::find(conn, erasure, false)?.extent(conn, erasure))
     }
 
-    /// Finishes an erasure that was interrupted, or whose log was in use; returns whether nothing of it is left.
+    /// Finishes an erasure that was interrupted, or whose log was in use; returns whether it is complete now.
     pub(crate) fn finish_erasure(&self) -> Result<bool> {
         let is_due = self.read(|conn| setting(conn, UNFINISHED))?.is_some();
         let mut out = Erased::default();
@@ -111,12 +110,12 @@ impl Database {
         Ok(out.is_complete())
     }
 
-    /// Overwrites what deleted rows have left.
+    /// Overwrites what remains of deleted rows.
     fn clean(&self, texts: &Texts, out: &mut Erased) -> Result<()> {
         let noted = self.read(|conn| setting(conn, UNFINISHED))?;
         self.merge_indexes()?;
-        // SQLite moves rows between pages and leaves copies in the gaps, which it does not overwrite. In a large file they are
-        // looked for, unless it is encrypted.
+        // SQLite moves rows between pages and leaves copies in the gaps, which it does not overwrite. They cannot be found
+        // in an encrypted file.
         let is_rewritten = self.file.as_ref().is_some_and(|file| {
             file.bytes() <= self.config.rewritten_up_to || self.config.encryption.is_some()
         });
@@ -133,7 +132,7 @@ impl Database {
         if out.is_complete() {
             let is_rewritten = out.is_rewritten;
             self.write(|conn| {
-                // Another erasure that has deleted meanwhile has noted itself.
+                // An erasure that began meanwhile has replaced the value.
                 if setting(conn, UNFINISHED)? == noted {
                     remove_setting(conn, UNFINISHED)?;
                 }
@@ -143,7 +142,7 @@ impl Database {
         Ok(())
     }
 
-    /// Returns whether the database has an erased text. In a log that is in use nothing can be overwritten.
+    /// Returns whether the database file has an erased text. A log that is in use cannot be overwritten.
     fn is_left(&self, texts: &Texts, out: &Erased) -> Result<bool> {
         let proof = self.scan_for(texts)?;
         let is_in_database =
@@ -219,5 +218,5 @@ impl Work<'_> {
     }
 }
 
-/// Each erasure has a name of its own, so that another one that ends does not end its note.
+/// Each erasure writes a value of its own, so that one that finishes does not remove the setting of another.
 const NOTE: &str = "INSERT OR REPLACE INTO setting (name, value) VALUES (?1, ?2)";

@@ -1,4 +1,4 @@
-//! Erasing what an owner has besides sessions, and outside keys.
+//! Erases what an owner has besides sessions, and outside keys.
 
 use rusqlite::{Connection, params};
 

@@ -1,7 +1,7 @@
-//! Looking for erased texts in every byte of the files.
+//! Looks for erased texts in every byte of the files.
 //!
-//! What is found is compared with what the rows still contain: a copy that was kept, or a phrase that another message
-//! has too, is no trace of the erased.
+//! A sequence that is found does not count if a stored row contains it: it belongs to a copy that was kept, or to another
+//! message with the same words.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasherDefault;

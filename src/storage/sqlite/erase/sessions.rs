@@ -1,4 +1,4 @@
-//! Erasing whole sessions.
+//! Erases whole sessions.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ const TEXTS: &[&str] = &[
 ];
 const PROMPT: &str = "SELECT sections FROM frozen_prompt WHERE session = ?1";
 
-/// What is not needed to find the rest.
+/// Rows that are not needed to find the other rows.
 const DELETE_FIRST: &[&str] = &[
     "DELETE FROM compaction WHERE session = ?1",
     "DELETE FROM label WHERE session = ?1",
@@ -40,7 +40,7 @@ const DELETE_FIRST: &[&str] = &[
       WHERE key = ?1",
 ];
 
-/// The rows by which an owner or a key leads to a session go with the session.
+/// The rows that lead from an owner or a key to a session, and the session: so an interrupted erasure still finds it.
 const DELETE_LAST: &[&str] = &[
     "DELETE FROM session_tag WHERE session = ?1",
     "DELETE FROM context_block WHERE session = ?1",

@@ -1,4 +1,4 @@
-//! What an erasure names, as rows.
+//! Finds the rows that an erasure names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +32,7 @@ pub(super) struct Targets {
 }
 
 impl Targets {
-    /// Finds what an erasure names. While an erasure is unfinished, what is unknown counts as erased.
+    /// Finds what an erasure names. While an erasure is unfinished, unknown sessions and messages count as erased.
     pub(super) fn find(
         conn: &Connection,
         erasure: &Erasure,
@@ -260,7 +260,7 @@ const TEXTS_OF_OWNER: &str = "SELECT count(*)
 const SUMMARIES_OF_SESSION: &str = "SELECT count(*) FROM compaction WHERE session = ?1";
 const PROMPTS_OF_SESSION: &str = "SELECT count(*) FROM frozen_prompt WHERE session = ?1";
 const BINDINGS_OF_SESSION: &str = "SELECT count(*) FROM binding WHERE session = ?1";
-/// Those of its sessions are counted with these.
+/// The bindings of its sessions are counted with the sessions.
 const BINDINGS_OF_KEY: &str = "SELECT count(*)
    FROM binding
   WHERE key = ?1 AND NOT EXISTS (SELECT 1 FROM session WHERE session.key = binding.session)";

@@ -1,8 +1,8 @@
 //! The erased texts, as hashes of what to look for in the files.
 //!
-//! A text is remembered as the hashes of all its sequences of [`LENGTH`] bytes, a shorter one as the hash of the whole.
-//! Words are remembered too, because the search index holds words. The memory is bounded: of very many sequences only
-//! those are kept whose hash begins with enough zeros, so every part of a long text has its share.
+//! A text is stored as the hashes of all its sequences of [`LENGTH`] bytes, a shorter one as the hash of the whole. Its
+//! words are stored too, because the search index contains words. The memory is bounded: if there are too many sequences,
+//! only those are kept whose hash begins with enough zeros. That is an even sample of all texts.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
@@ -14,7 +14,7 @@ const SHORTEST: usize = 8;
 /// How many hashes of a length are kept: 8 MiB of memory.
 const MAX_HASHES: usize = 1 << 19;
 
-/// Hashes are their own hashes.
+/// A hasher for values that are hashes already.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Itself(u64);
 
@@ -115,7 +115,7 @@ impl Texts {
             return;
         }
         for sequence in bytes.windows(length) {
-            // Blanks and rules are everywhere.
+            // Sequences of one repeated byte, such as blanks, are in every file.
             if sequence.iter().any(|byte| *byte != sequence[0]) {
                 let value =
                     sequence.iter().fold(0, |value: u128, byte| value << 8 | u128::from(*byte));
@@ -181,7 +181,7 @@ impl Texts {
     }
 }
 
-/// What was passed of a text that comes in pieces.
+/// The bytes before the next piece of a text.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Passed {
     value: u128,

@@ -1,4 +1,4 @@
-//! Appending entries: the hot path.
+//! Appends entries.
 
 use rusqlite::{Connection, params};
 
@@ -10,9 +10,9 @@ use crate::error::{Error, Result};
 use crate::message::Json;
 use crate::transcript::{AppendedEntries, Facts, TranscriptKey, check_owner, fold};
 
-/// How many entries a short write holds at most ..
+/// The most entries of a short write.
 const MAX_FEW: usize = 64;
-/// .. and how many bytes.
+/// The most bytes of a short write.
 const MAX_SHORT: usize = 64 << 10;
 
 impl Database {

@@ -1,4 +1,4 @@
-//! Deleting transcripts.
+//! Deletes transcripts.
 
 use std::collections::BTreeSet;
 

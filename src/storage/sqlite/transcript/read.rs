@@ -1,4 +1,4 @@
-//! Reading transcripts, and lists of them.
+//! Reads transcripts, and lists of them.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 

@@ -1,4 +1,4 @@
-//! Usage that messages tell and the ledger does not have: that of messages that were stored before there was a ledger.
+//! Adds to the ledger the usage of messages that were stored before there was a ledger.
 
 use rusqlite::{Connection, Row};
 
@@ -11,7 +11,7 @@ use crate::tree::Address;
 use crate::usage::Usage;
 
 impl Database {
-    /// Adds the usage of all messages that the ledger has none of, some messages in each transaction.
+    /// Adds the usage of all messages without a row in the ledger, some messages in each transaction.
     pub(crate) fn recount_usage(&self) -> Result<()> {
         let (mut after, watch) = (Address::from_raw(i64::MIN), self.interrupt_signal().watch());
         loop {

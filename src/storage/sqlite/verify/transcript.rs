@@ -1,4 +1,4 @@
-//! Checking transcripts: their entries, and the summaries of their sessions.
+//! Checks transcripts: their entries, and the summaries of their sessions.
 
 use rusqlite::{Connection, Row};
 

@@ -1,4 +1,4 @@
-//! What retention asks of a catalog: discarding what did not change, sizes, owners.
+//! The verbs of a catalog that retention uses: discarding unchanged sessions, sizes, owners.
 
 use std::sync::Arc;
 

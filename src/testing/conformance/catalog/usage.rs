@@ -1,4 +1,4 @@
-//! What answers took: sums by group, and what becomes of them. A catalog need not support it.
+//! The usage of answers: sums by group, also after deletes. A catalog need not support it.
 
 use std::slice::from_ref;
 

@@ -1,4 +1,4 @@
-//! What entries and keys may be, and which entries are added.
+//! The contents of entries and keys, and which entries are added.
 
 use super::{Probe, entries, entry, key};
 use crate::error::{Error, Result};

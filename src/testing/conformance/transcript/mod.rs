@@ -1,6 +1,6 @@
 //! The conformance suite of [`TranscriptStore`]. Each rule runs on an empty storage.
 //!
-//! The rules of `contract` are those of the agent SDK's own suites; the others say what these leave open.
+//! The rules of `contract` are those of the agent SDK's own suites; the others add to them.
 
 mod contract;
 mod entries;

@@ -1,4 +1,4 @@
-//! Whose data transcripts are, and lists of them.
+//! The owners of transcripts, and lists by owner.
 
 use super::{Probe, entries, key};
 use crate::error::{Error, Result};

@@ -1,4 +1,4 @@
-//! `talktree retention`: rules that discard sessions.
+//! `talktree retention`: discards sessions by rules.
 
 mod file;
 mod run;

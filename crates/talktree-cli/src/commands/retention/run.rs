@@ -17,7 +17,7 @@ use crate::{style, suggestion};
 
 /// Discard the sessions that meet a rule of a file, or list them
 ///
-/// The sessions of an action `trash` can be restored; those of `remove` are gone. Pinned sessions stay.
+/// The action `trash` can be undone by `talktree restore`; `remove` and `erase` cannot. Pinned sessions stay.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree retention run [OPTIONS] <FILE>")]
 pub(super) struct Args {

@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::failure::Result;
 use crate::style;
 
-/// Print the rules of a file in words, in the order in which they are asked
+/// Print the rules of a file in words, in the order in which they are tried
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree retention show [OPTIONS] <FILE>")]
 pub(super) struct Args {

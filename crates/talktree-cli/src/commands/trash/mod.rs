@@ -1,4 +1,4 @@
-//! `talktree trash`: the sessions that were put away.
+//! `talktree trash`: the sessions in the trash.
 
 mod empty;
 mod list;

@@ -93,7 +93,7 @@ class SessionManager:
         return self._wrap(await line.run(lambda call: self.sync.compact_and_split(id, summary)))
 
     async def unbind(self, key: str) -> str | None:
-        """Lets a key lead nowhere; returns the session that it led to."""
+        """Ends the binding of a key; returns the session that it led to."""
         return await self._run(lambda call: self.sync.unbind(key))
 
     async def bindings(self, key: str) -> builtins.list[Binding]:
@@ -139,15 +139,15 @@ class SessionManager:
         )
 
     async def rename(self, id: str, name: str | None) -> None:
-        """Changes the name of a session; None takes it away."""
+        """Changes the name of a session; None removes it."""
         await self._run(lambda call: self.sync.rename(id, name))
 
     async def set_owner(self, id: str, owner: str | None) -> None:
-        """Changes the owner of a session; None takes it away."""
+        """Changes the owner of a session; None removes it."""
         await self._run(lambda call: self.sync.set_owner(id, owner))
 
     async def set_metadata(self, id: str, metadata: Any) -> None:
-        """Replaces the metadata of a session; None takes it away."""
+        """Replaces the metadata of a session; None removes it."""
         await self._run(lambda call: self.sync.set_metadata(id, metadata))
 
     async def tag(self, id: str, tag: str) -> None:
@@ -163,7 +163,7 @@ class SessionManager:
         await self._run(lambda call: self.sync.pin(id))
 
     async def unpin(self, id: str) -> None:
-        """Takes a pin away."""
+        """Removes the pin of a session."""
         await self._run(lambda call: self.sync.unpin(id))
 
     async def end(self, id: str, reason: str) -> None:
@@ -171,7 +171,7 @@ class SessionManager:
         await self._run(lambda call: self.sync.end(id, reason))
 
     async def reopen(self, id: str) -> None:
-        """Takes the end of a session back."""
+        """Reopens a session that was ended."""
         await self._run(lambda call: self.sync.reopen(id))
 
     async def delete(self, id: str) -> None:
