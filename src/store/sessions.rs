@@ -246,10 +246,10 @@ impl Store {
         self.database.change_session(id, change)
     }
 
-    /// Returns at most `limit` owners (1 000 at most) of sessions that are not in the trash, by name: the first ones, or
-    /// those after a name.
+    /// Returns at most `limit` owners (1 000 at most) of sessions that are not in the trash, and of transcripts, by name: the
+    /// first ones, or those after a name.
     ///
-    /// A page costs how many sessions its owners have.
+    /// A page costs how many sessions and transcripts its owners have.
     ///
     /// ```
     /// use talktree::{Message, SessionDetails, Store};

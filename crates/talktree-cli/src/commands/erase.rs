@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::progress::Bar;
 use crate::signals::Signals;
-use crate::text::plural;
+use crate::text::{one_line, plural};
 use crate::{lookup, style};
 
 /// Erase sessions, messages, an owner or a key, so that no byte is left
@@ -33,7 +33,7 @@ pub(crate) struct Args {
     /// The messages to erase; without any, the whole session is erased.
     messages: Vec<String>,
 
-    /// Erase all sessions, context blocks and usage of this owner.
+    /// Erase all sessions, context blocks, usage and transcripts of this owner.
     #[arg(long, conflicts_with_all = ["key", "finish"])]
     owner: Option<String>,
 
@@ -194,6 +194,11 @@ fn print(
     for id in &extent.sessions {
         out.line(&[(style::PLAIN, "session "), (style::ID, id.as_str())])?;
     }
+    for key in &extent.transcripts {
+        let names = [key.project.as_str(), key.session.as_str(), key.subpath.as_str()];
+        let name = names.map(one_line).join(" ");
+        out.line(&[(style::PLAIN, "transcript "), (style::ID, name.trim_end())])?;
+    }
     for copies in &erased.copies_left {
         let left = format!("{} left in session ", plural(copies.messages, "copy"));
         out.line(&[(style::PLAIN, &left), (style::ID, copies.session.as_str())])?;
@@ -231,6 +236,8 @@ fn counts(extent: &ErasureExtent) -> String {
         (extent.prompts, "frozen prompt"),
         (extent.bindings, "binding"),
         (extent.usage, "usage row"),
+        (extent.transcripts.len() as u64, "transcript"),
+        (extent.entries, "transcript entry"),
     ];
     let counts: Vec<String> = counts
         .into_iter()
