@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use talktree::{
-    Block, CompactionOptions, Document, Erased, Erasure, Error, ImportRecord, Message, MessageId,
-    Planned, Result, Session, SessionDetails, SessionManager, Store, Usage, UsageFilter,
-    UsageGroup,
+    Block, CompactionOptions, Document, Erased, Erasure, Error, ImportRecord, Json, Message,
+    MessageId, Planned, Result, Session, SessionDetails, SessionManager, Store, TranscriptFilter,
+    TranscriptKey, Usage, UsageFilter, UsageGroup,
 };
 use tempfile::TempDir;
 
@@ -583,4 +583,108 @@ fn opens_and_closes_the_store() {
     append(&store.session("s").unwrap(), "mk7qprocess").unwrap();
     let secret = store.session("s").unwrap().head().unwrap().unwrap();
     store.session("s").unwrap().delete([&secret]).unwrap();
+}
+
+/// Returns entries with a mark each.
+fn entries(mark: &str, count: usize) -> Result<Vec<Json>> {
+    let entry = |n| {
+        let said = text(&format!("{mark}{n}x"), 5);
+        let message = serde_json::json!({"role": "user", "content": said});
+        serde_json::json!({"type": "user", "uuid": format!("{mark}uuid{n}"), "message": message})
+    };
+    (0..count).map(|n| Json::parse(&entry(n).to_string())).collect()
+}
+
+#[test]
+fn the_transcripts_of_an_owner_are_erased_with_their_summaries_and_no_others() -> Result<()> {
+    let (_folder, path, store) = open()?;
+    let all = store.transcripts();
+    let main = TranscriptKey::new("mk7qproject", "mk7qsession-90c5-4dd7");
+    let below = main.clone().subpath("subagents/agent-mk7qbelow");
+    let alone = TranscriptKey::new("project", "shared").subpath("subagents/agent-mk7qalone");
+    let kept = TranscriptKey::new("project", "shared");
+    let own = all.owned_by("mk7qowner");
+    // More than one transaction deletes.
+    own.append(&main, &entries("mk7qmain", 700)?)?;
+    all.append(&below, &entries("mk7qsub", 2)?)?;
+    own.append(&alone, &entries("mk7qlone", 3)?)?;
+    all.owned_by("other").append(&kept, &entries("mk7rkept", 4)?)?;
+    let summaries = all.list_session_summaries(&main.project)?;
+    assert!(summaries[0].data.as_str().contains("mk7qmain0x"));
+    let erasure = Erasure::owner("mk7qowner");
+    let extent = store.erasure_extent(&erasure)?;
+    assert_eq!((extent.transcripts.len(), extent.entries), (3, 705));
+
+    let erased = store.erase(&erasure)?;
+    let sorted = |mut keys: Vec<TranscriptKey>| {
+        keys.sort();
+        keys
+    };
+    assert_eq!(sorted(erased.erased.transcripts.clone()), sorted(vec![main, below, alone]));
+    assert_eq!(erased.erased.entries, 705);
+    let proof = erased.prove()?;
+    assert!(proof.found == 0 && proof.texts > 1_400, "{proof:?}");
+    assert_gone(&store, &path, "mk7q");
+    assert_eq!(all.list(&TranscriptFilter::default(), None, 9)?.len(), 1);
+    assert_eq!(all.load(&kept)?, Some(entries("mk7rkept", 4)?));
+    assert_eq!(store.erase(&erasure)?.erased.entries, 0);
+    assert_sound(&store);
+    Ok(())
+}
+
+#[test]
+fn one_transcript_is_erased_and_the_main_one_with_all_of_its_session() -> Result<()> {
+    let (_folder, path, store) = open()?;
+    let transcripts = store.transcripts();
+    let main = TranscriptKey::new("project", "session");
+    let [one, two] = ["a", "b"].map(|name| main.clone().subpath(format!("subagents/agent-{name}")));
+    for (key, mark) in [(&main, "mk7qmain"), (&one, "mk7qone"), (&two, "mk7qtwo")] {
+        transcripts.append(key, &entries(mark, 3)?)?;
+    }
+    let erased = store.erase(&Erasure::transcript(&one))?;
+    assert_eq!((erased.erased.transcripts, erased.erased.entries), (vec![one.clone()], 3));
+    assert_gone(&store, &path, "mk7qone");
+    assert!(count(&path, "mk7qmain") > 0 && count(&path, "mk7qtwo") > 0);
+    assert!(store.erase(&Erasure::transcript(&one))?.erased.transcripts.is_empty());
+
+    let erased = store.erase(&Erasure::transcript(&main))?;
+    // The main one is the last: it leads to the others after a crash.
+    assert_eq!(erased.erased.transcripts, [two, main]);
+    assert_gone(&store, &path, "mk7q");
+    assert_sound(&store);
+    Ok(())
+}
+
+#[test]
+fn erasing_an_owner_again_finishes_its_transcripts() -> Result<()> {
+    let (_folder, path, store) = open()?;
+    let main = TranscriptKey::new("project", "session");
+    let below = main.clone().subpath("subagents/agent-1");
+    let said = entries("mk7qmain", 1_000)?;
+    store.transcripts().owned_by("owner:1").append(&main, &said)?;
+    store.transcripts().append(&below, &entries("mk7qsub", 400)?)?;
+    let handle = store.interrupt_handle();
+    for stop in [100, 200, 300] {
+        let is_interrupted = AtomicBool::new(false);
+        let stopped = store.erase_with_progress(&Erasure::owner("owner:1"), |at| {
+            if at.done >= stop && !is_interrupted.swap(true, Ordering::Relaxed) {
+                handle.interrupt();
+            }
+        });
+        assert!(matches!(stopped, Err(Error::Interrupted)), "{stopped:?}");
+        assert_sound(&store);
+        let listed = store.transcripts().list(&TranscriptFilter::default(), None, 9)?;
+        for transcript in listed {
+            let left = store.transcripts().load(&transcript.key)?.unwrap_or_default();
+            assert_eq!(left.len() as u64, transcript.entries);
+        }
+    }
+    let left = store.transcripts().load(&main)?.unwrap_or_default();
+    assert!(!left.is_empty() && left.len() < 1_000 && left == said[..left.len()]);
+    let erased = store.erase(&Erasure::owner("owner:1"))?;
+    assert_eq!(erased.prove()?.found, 0);
+    assert_gone(&store, &path, "mk7q");
+    assert_eq!(store.transcripts().load(&main)?, None);
+    assert_sound(&store);
+    Ok(())
 }

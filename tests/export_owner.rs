@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use talktree::export::{OwnerExport, OwnerFormat};
 use talktree::{
     Author, Block, Document, ImportRecord, Json, Message, Part, Result, SessionDetails,
-    SessionManager, Store, Usage,
+    SessionManager, Store, TranscriptKey, Usage,
 };
 
 /// Gives out marks: `ann0`, `ann1`, ..
@@ -90,6 +90,24 @@ fn fill(store: &Store, owner: &'static str) -> Result<Marks> {
     context.remove_text("person")?;
     bot.end(&id, marks.mark())?;
 
+    // Transcripts: those of the owner, and that of a subagent below.
+    let key = TranscriptKey::new(marks.mark(), marks.mark());
+    let below = key.clone().subpath(marks.mark());
+    let message = json!({"role": "user", "content": [
+        {"type": "text", "text": marks.mark()},
+        {"type": "tool_use", "name": marks.mark(), "input": {"path": marks.mark()}},
+    ]});
+    let entries = [
+        json!({"type": "user", "uuid": "1", "cwd": marks.mark(), "message": message}),
+        json!({"type": "user", "message": {"content": marks.mark()}, "timestamp": "2024-02-03T10:00:00Z"}),
+        json!({"type": marks.mark(), "customTitle": marks.mark()}),
+    ];
+    let entries = entries.map(Json::from);
+    store.transcripts().owned_by(owner).append(&key, &entries)?;
+    store.transcripts().append(&below, &[json!({"text": marks.mark()}).into()])?;
+    let shared = TranscriptKey::new("shared", "shared").subpath(marks.mark());
+    store.transcripts().owned_by(owner).append(&shared, &entries[1..2])?;
+
     // A session in the trash, and usage of one that is gone.
     for is_removed in [false, true] {
         let details = SessionDetails { owner: Some(owner.to_owned()), ..SessionDetails::default() };
@@ -125,6 +143,7 @@ fn an_export_holds_every_mark_of_its_owner_and_none_of_another() -> Result<()> {
             assert!(!text.contains(others.owner), "{format:?}:\n{text}");
             assert_eq!((written.sessions, written.messages, written.bindings), (2, 6, 1));
             assert_eq!((written.texts, written.usage), (8, 3));
+            assert_eq!((written.transcripts, written.entries), (3, 5));
         }
     }
     Ok(())
@@ -143,6 +162,7 @@ fn each_line_is_json_with_a_type() -> Result<()> {
         "binding",
         "compaction",
         "end",
+        "entry",
         "head",
         "imported",
         "label",
@@ -151,6 +171,7 @@ fn each_line_is_json_with_a_type() -> Result<()> {
         "prompt",
         "session",
         "text",
+        "transcript",
         "usage",
     ];
     assert_eq!(types, BTreeSet::from(expected));
@@ -215,5 +236,42 @@ fn no_text_imitates_a_heading_of_the_page() -> Result<()> {
         let (text, _) = export(&scratch.store, "ann", OwnerFormat::Markdown)?;
         assert!(text.contains(forged) && !text.lines().any(|line| line == forged), "{text}");
     }
+    Ok(())
+}
+
+/// Entries are read in batches of a mebibyte.
+#[test]
+fn every_entry_of_a_long_transcript_is_exported_once_with_its_text() -> Result<()> {
+    let scratch = Scratch::new()?;
+    let key = TranscriptKey::new("project", "session");
+    let long = "x".repeat(700_000);
+    let entry = |n| Json::parse(&format!(r#"{{"type":"user", "n":{n},"text":"{long}"}}"#));
+    let entries: Vec<Json> = (0..9).map(entry).collect::<Result<_>>()?;
+    scratch.store.transcripts().owned_by("ann").append(&key, &entries)?;
+    let (text, written) = export(&scratch.store, "ann", OwnerFormat::Jsonl)?;
+    assert_eq!((written.transcripts, written.entries), (1, 9));
+    for entry in &entries {
+        assert_eq!(text.matches(entry.as_str()).count(), 1);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_page_shows_what_was_said_in_a_transcript_as_text() -> Result<()> {
+    let scratch = Scratch::new()?;
+    let key = TranscriptKey::new("project", "session");
+    let said = "Fix the \"login\".\n## Entry user, 2024-01-01 00:00:00 UTC";
+    let content = json!([{"type": "text", "text": said}, {"type": "image", "url": "x"}]);
+    let entry = json!({"type": "user", "uuid": "1", "timestamp": "2024-02-03T10:00:00.5Z",
+        "message": {"role": "user", "content": content}});
+    let broken = Json::parse(r#"{"type":"user","text":"\ud800"}"#)?;
+    scratch.store.transcripts().owned_by("ann").append(&key, &[entry.into(), broken])?;
+    let (page, _) = export(&scratch.store, "ann", OwnerFormat::Markdown)?;
+    assert!(page.contains("\n# Transcript session, 20"), "{page}");
+    let shown =
+        "\n## Entry user, 2024-02-03 10:00:00 UTC\n\n```\nFix the \"login\".\n> ## Entry user, ";
+    assert!(page.contains(shown), "{page}");
+    assert!(page.contains(r#""url": "x""#) && !page.contains("uuid"), "{page}");
+    assert_eq!(page.matches("\n## Entry user, ").count(), 2, "{page}");
     Ok(())
 }

@@ -11,8 +11,8 @@ use common::{Scratch, data, folder, open};
 use rusqlite::Connection;
 use talktree::export::content_hash;
 use talktree::{
-    Error, Json, MAX_TRANSCRIPT_BATCH_BYTES, Result, Store, TranscriptFiles, TranscriptKey,
-    Transcripts,
+    Error, Json, MAX_TRANSCRIPT_BATCH_BYTES, OwnerInfo, Result, SessionDetails, Store,
+    TranscriptFiles, TranscriptKey, Transcripts,
 };
 
 fn key() -> TranscriptKey {
@@ -383,5 +383,40 @@ fn real_transcripts_come_back_and_are_read() -> Result<()> {
         sessions += 1;
     }
     assert!(sessions >= 4);
+    Ok(())
+}
+
+#[test]
+fn owners_with_transcripts_are_listed_among_the_others() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let entry = Json::parse(r#"{"type":"user"}"#)?;
+    for (owner, session) in [("bob", "1"), ("bob", "2"), ("cid", "3"), ("Ann", "4"), ("éva", "5")]
+    {
+        let key = TranscriptKey::new("p", session);
+        store.transcripts().owned_by(owner).append(&key, std::slice::from_ref(&entry))?;
+    }
+    store.transcripts().append(&TranscriptKey::new("p", "6"), &[entry])?;
+    for owner in ["bob", "dan"] {
+        let owner = Some(owner.to_owned());
+        store.create_session(SessionDetails { owner, ..SessionDetails::default() })?;
+    }
+    let all = [("Ann", 0, 1), ("bob", 1, 2), ("cid", 0, 1), ("dan", 1, 0), ("éva", 0, 1)];
+    // Pages of every size say the same.
+    for size in 1..7 {
+        let mut listed: Vec<OwnerInfo> = Vec::new();
+        loop {
+            let after = listed.last().map(|of| of.owner.clone());
+            let page = store.owners(after.as_deref(), size)?;
+            assert!(page.len() <= size);
+            if page.is_empty() {
+                break;
+            }
+            listed.extend(page);
+        }
+        let listed: Vec<_> =
+            listed.iter().map(|of| (of.owner.as_str(), of.sessions, of.transcripts)).collect();
+        assert_eq!(listed, all, "pages of {size}");
+    }
+    assert!(store.owners(None, 0)?.is_empty());
     Ok(())
 }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-/// A person or tenant with sessions that are not in the trash. Listed by
+/// A person or tenant with sessions that are not in the trash, or with transcripts. Listed by
 /// [`Store::owners`](crate::Store::owners), which has an example.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -16,12 +16,20 @@ pub struct OwnerInfo {
     pub messages: u64,
     /// The time of the message that was appended last to any of them.
     pub last_message_at: Option<DateTime<Utc>>,
+    /// How many transcripts of agents, if the storage keeps both.
+    pub transcripts: u64,
 }
 
 impl OwnerInfo {
     /// Returns an owner without sessions, for storages of your own.
     #[must_use]
     pub fn new(owner: impl Into<String>) -> Self {
-        Self { owner: owner.into(), sessions: 0, messages: 0, last_message_at: None }
+        Self {
+            owner: owner.into(),
+            sessions: 0,
+            messages: 0,
+            last_message_at: None,
+            transcripts: 0,
+        }
     }
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::proof::{ErasureProof, ErasureProver};
 use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId, SessionId};
+use crate::transcript::TranscriptKey;
 
 /// What an erasure removes, or removed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
@@ -27,6 +28,10 @@ pub struct ErasureExtent {
     pub bindings: u64,
     /// How many rows of usage, those that stay in totals included.
     pub usage: u64,
+    /// The transcripts of agents.
+    pub transcripts: Vec<TranscriptKey>,
+    /// How many entries they had.
+    pub entries: u64,
 }
 
 /// Copies of erased messages in another session.

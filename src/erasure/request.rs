@@ -1,6 +1,7 @@
 //! A request to erase something.
 
 use crate::id::{MessageId, SessionId};
+use crate::transcript::TranscriptKey;
 
 /// A request to erase something: what, and which copies and figures of it are kept.
 ///
@@ -56,10 +57,12 @@ pub enum ErasureTarget {
     },
     /// A session with all that belongs to it, also one in the trash.
     Session(SessionId),
-    /// The sessions and the context blocks of an owner, and its usage.
+    /// The sessions, the context blocks and the transcripts of an owner, and its usage.
     Owner(String),
     /// An outside key, with the sessions that it points to or pointed to.
     Key(String),
+    /// A transcript of an agent; the main one with all others of its session.
+    Transcript(TranscriptKey),
 }
 
 impl Erasure {
@@ -82,8 +85,9 @@ impl Erasure {
         Self::of(ErasureTarget::Session(id.into()))
     }
 
-    /// Returns the erasure of all sessions of an owner, of the owner's context blocks and usage, and of frozen prompts of
-    /// other sessions that quote one of these blocks.
+    /// Returns the erasure of all sessions of an owner, of the owner's context blocks, usage and transcripts, and of frozen
+    /// prompts of other sessions that quote one of these blocks. If a main transcript is the owner's, all others of its
+    /// session are erased, too.
     pub fn owner(owner: impl Into<String>) -> Self {
         Self::of(ErasureTarget::Owner(owner.into()))
     }
@@ -91,6 +95,24 @@ impl Erasure {
     /// Returns the erasure of an outside key and of the sessions that it points to or pointed to.
     pub fn key(key: impl Into<String>) -> Self {
         Self::of(ErasureTarget::Key(key.into()))
+    }
+
+    /// Returns the erasure of a transcript; of the main one with all others of its session. An unknown one is a no-op.
+    ///
+    /// ```
+    /// use talktree::{Erasure, Json, Store, TranscriptKey};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let key = TranscriptKey::new("-home-ann-shop", "4b1e7d5c-90c5-4dd7-a6f1-8f8b2f4f7a10");
+    /// store.transcripts().append(&key, &[Json::parse(r#"{"type":"user"}"#)?])?;
+    ///
+    /// let erased = store.erase(&Erasure::transcript(&key))?;
+    /// assert_eq!((erased.erased.transcripts, erased.erased.entries), (vec![key.clone()], 1));
+    /// assert_eq!(store.transcripts().load(&key)?, None);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn transcript(key: &TranscriptKey) -> Self {
+        Self::of(ErasureTarget::Transcript(key.clone()))
     }
 
     fn of(target: ErasureTarget) -> Self {

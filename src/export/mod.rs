@@ -33,6 +33,7 @@
 //! name it as `first_tombstone` and `last_tombstone`. A reader that ignores tombstones reads every message; of compactions
 //! that end close together it may show another one.
 
+mod entries;
 mod hash;
 mod jsonl;
 mod markdown;

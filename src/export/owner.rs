@@ -1,7 +1,8 @@
 //! Exports all data of an owner, for a person who asks to see it.
 //!
 //! JSON lines, version 1: a `session` record is followed by the records of that session as in talktree's own format, then
-//! by its texts, prompt, keys and imported records. A `text` record without a session is one of the owner.
+//! by its texts, prompt, keys and imported records. A `text` record without a session is one of the owner. A `transcript`
+//! record is followed by its entries, as they were appended.
 //!
 //! ```json
 //! {"format":"talktree-owner","version":1}
@@ -14,6 +15,8 @@
 //! {"type":"binding","key":"telegram:4711","session":"s",..}
 //! {"type":"imported","session":"s","record":".."}
 //! {"type":"usage","session":"s","message":"a","model":"..","input":100,..}
+//! {"type":"transcript","project":"-home-ann-shop","session":"..","subpath":"","owner":"user:42","entries":1,"written_at":".."}
+//! {"type":"entry","entry":{"type":"user","uuid":"..","message":{..}}}
 //! {"type":"end","sessions":1,"messages":1,"compactions":0,"labels":0,"checksum":".."}
 //! ```
 
@@ -25,17 +28,18 @@ use serde::Serialize;
 
 use super::jsonl::{Counts, Lines, Typed, session_record};
 use super::markdown::{one_line, write_fence, write_message};
-use super::output_error;
 use super::records::{Record, each_record};
+use super::{entries, output_error};
 use crate::catalog::{Binding, BindingFilter, SessionFilter, SessionState};
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::id::SessionId;
-use crate::message::Message;
+use crate::message::{Json, Message};
 use crate::outcome::SessionInfo;
 use crate::storage::context::{EntryVersion, PromptSection};
 use crate::storage::held::{Holder, LedgerRow, TextName};
 use crate::store::Store;
+use crate::transcript::{StoredTranscript, TranscriptKey};
 
 /// How many sessions or bindings one read returns.
 const PAGE: usize = 1_000;
@@ -65,6 +69,10 @@ pub struct OwnerExport {
     pub bindings: u64,
     /// Rows in the ledger of usage.
     pub usage: u64,
+    /// Transcripts of agents, and the others of a session whose main one is the owner's.
+    pub transcripts: u64,
+    /// Entries of those transcripts.
+    pub entries: u64,
 }
 
 impl OwnerExport {
@@ -81,7 +89,8 @@ impl Store {
     /// That is each of the owner's sessions, also if it is ended or in the trash, with its details and tags, its messages on
     /// all branches as they were written, its summaries, labels, elisions, context blocks with their versions, frozen prompt,
     /// keys and imported records; the owner's context blocks with their versions; and the owner's usage, also of sessions that
-    /// were removed. Removed texts and old versions are in it while the store keeps them.
+    /// were removed; and the owner's transcripts with their entries. Removed texts and old versions are in it while the store
+    /// keeps them.
     ///
     /// Messages that the owner wrote in sessions of other owners are not in it. Blocks that all sessions share are in it
     /// only as parts of frozen prompts. All data is from one snapshot.
@@ -149,6 +158,8 @@ enum Held<'a> {
     Binding(&'a Binding),
     Imported(&'a SessionId, &'a str),
     Usage(&'a LedgerRow),
+    Transcript(&'a StoredTranscript),
+    Entry(&'a StoredTranscript, &'a Json),
 }
 
 impl OwnerExport {
@@ -159,6 +170,8 @@ impl OwnerExport {
             Held::Text(..) => self.texts += 1,
             Held::Binding(_) => self.bindings += 1,
             Held::Usage(_) => self.usage += 1,
+            Held::Transcript(_) => self.transcripts += 1,
+            Held::Entry(..) => self.entries += 1,
             Held::Record(_) | Held::Prompt(..) | Held::Imported(..) => {}
         }
     }
@@ -193,10 +206,21 @@ fn each(store: &Store, owner: &str, with: With<'_>) -> Result<()> {
     let mut after = None;
     loop {
         let rows = store.ledger(owner, after)?;
-        let Some(last) = rows.last() else { return Ok(()) };
+        let Some(last) = rows.last() else { break };
         after = Some(last.place);
         rows.iter().try_for_each(|row| with(Held::Usage(row)))?;
     }
+    for transcript in store.owned_transcripts(owner)? {
+        with(Held::Transcript(&transcript))?;
+        let mut after = 0;
+        loop {
+            let entries = store.entries(transcript.number, after)?;
+            let Some((last, _)) = entries.last() else { break };
+            after = *last;
+            entries.iter().try_for_each(|(_, entry)| with(Held::Entry(&transcript, entry)))?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns the sessions of an owner, the oldest first.
@@ -261,6 +285,28 @@ struct ImportedLine<'a> {
     record: &'a str,
 }
 
+#[derive(Serialize)]
+struct TranscriptLine<'a> {
+    #[serde(flatten)]
+    key: &'a TranscriptKey,
+    owner: Option<&'a str>,
+    entries: u64,
+    written_at: DateTime<Utc>,
+}
+
+impl<'a> TranscriptLine<'a> {
+    fn of(transcript: &'a StoredTranscript) -> Self {
+        let StoredTranscript { key, owner, entries, .. } = transcript;
+        let written_at = entries::written_at(transcript);
+        Self { key, owner: owner.as_deref(), entries: *entries, written_at }
+    }
+}
+
+#[derive(Serialize)]
+struct EntryLine<'a> {
+    entry: &'a Json,
+}
+
 fn write_line<W: Write>(held: Held<'_>, lines: &mut Lines<'_, W>) -> Result<()> {
     match held {
         Held::Session(info) => {
@@ -280,11 +326,15 @@ fn write_line<W: Write>(held: Held<'_>, lines: &mut Lines<'_, W>) -> Result<()> 
             lines.line(&Typed { kind: "imported", rest: &ImportedLine { session, record } })
         }
         Held::Usage(row) => lines.line(&Typed { kind: "usage", rest: row }),
+        Held::Transcript(transcript) => {
+            lines.line(&Typed { kind: "transcript", rest: &TranscriptLine::of(transcript) })
+        }
+        Held::Entry(_, entry) => lines.line(&Typed { kind: "entry", rest: &EntryLine { entry } }),
     }
 }
 
 /// Writes a heading. Each one ends with a time, so that no text can imitate it: lines of texts that do are marked.
-fn heading(
+pub(super) fn heading(
     level: &str,
     what: impl Display,
     time: DateTime<Utc>,
@@ -340,6 +390,14 @@ fn write_section(held: Held<'_>, output: &mut impl Write) -> Result<()> {
             heading("##", "Usage", row.used_at, output)?;
             fence_json(row, output)
         }
+        Held::Transcript(transcript) => {
+            let TranscriptKey { session, subpath, .. } = &transcript.key;
+            let name = one_line(&format!("{session} {subpath}"));
+            let time = entries::written_at(transcript);
+            heading("#", format_args!("Transcript {}", name.trim_end()), time, output)?;
+            fence_json(&TranscriptLine::of(transcript), output)
+        }
+        Held::Entry(transcript, entry) => entries::write(transcript, entry, output),
     }
 }
 
@@ -357,7 +415,7 @@ fn item(what: &str, text: &str, output: &mut impl Write) -> Result<()> {
     write_fence("", text, output).map_err(output_error)
 }
 
-fn fence_json(value: &impl Serialize, output: &mut impl Write) -> Result<()> {
+pub(super) fn fence_json(value: &impl Serialize, output: &mut impl Write) -> Result<()> {
     let text = serde_json::to_string_pretty(value)
         .map_err(|source| Error::Json { what: "a record", source })?;
     write_fence("json", &text, output).map_err(output_error)

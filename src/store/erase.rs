@@ -45,7 +45,7 @@ impl Store {
     }
 
     /// Erases as [`erase`](Self::erase) does, and calls `progress` after each transaction with the number of erased
-    /// messages.
+    /// messages and entries of transcripts.
     ///
     /// # Errors
     /// As [`erase`](Self::erase).

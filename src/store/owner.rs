@@ -3,8 +3,10 @@
 use super::Store;
 use crate::error::Result;
 use crate::id::SessionId;
+use crate::message::Json;
 use crate::storage::context::EntryVersion;
 use crate::storage::held::{Holder, LedgerRow, TextName};
+use crate::transcript::StoredTranscript;
 
 impl Store {
     /// Returns the names of all texts of a holder, removed ones included.
@@ -24,6 +26,16 @@ impl Store {
     /// Returns a batch of the owner's rows in the ledger, after a place; an empty one is the end.
     pub(crate) fn ledger(&self, owner: &str, after: Option<(i64, i64)>) -> Result<Vec<LedgerRow>> {
         self.database.ledger(owner, after)
+    }
+
+    /// Returns the transcripts that an erasure of the owner erases, oldest first.
+    pub(crate) fn owned_transcripts(&self, owner: &str) -> Result<Vec<StoredTranscript>> {
+        self.database.owned_transcripts(owner)
+    }
+
+    /// Returns a batch of a transcript's entries with their numbers, after one of them; an empty one is the end.
+    pub(crate) fn entries(&self, transcript: u64, after: i64) -> Result<Vec<(i64, Json)>> {
+        self.database.entries(transcript, after)
     }
 
     /// Returns the keys of the records that were imported into a session.

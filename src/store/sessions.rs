@@ -246,10 +246,10 @@ impl Store {
         self.database.change_session(id, change)
     }
 
-    /// Returns at most `limit` owners (1 000 at most) of sessions that are not in the trash, by name: the first ones, or
-    /// those after a name.
+    /// Returns at most `limit` owners (1 000 at most) of sessions that are not in the trash, and of transcripts, by name: the
+    /// first ones, or those after a name.
     ///
-    /// The cost grows with the number of sessions that these owners have.
+    /// The cost grows with the number of sessions and transcripts that these owners have.
     ///
     /// ```
     /// use talktree::{Message, SessionDetails, Store};

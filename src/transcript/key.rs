@@ -1,5 +1,7 @@
 //! The key of a transcript.
 
+use serde::Serialize;
+
 use crate::error::{Error, Result};
 use crate::id::check_name_length;
 use crate::message::Json;
@@ -22,7 +24,7 @@ pub const MAX_TRANSCRIPT_BATCH_BYTES: usize = 1 << 30;
 /// assert!(main.is_main() && !helper.is_main());
 /// assert_eq!(helper.subpath(""), main);
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[non_exhaustive]
 pub struct TranscriptKey {
     /// The project: the SDK makes it from the path of a folder.

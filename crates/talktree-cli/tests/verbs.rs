@@ -5,6 +5,7 @@ mod common;
 use std::process::Command;
 
 use common::{Outcome, Rig, text};
+use talktree::{Json, Store, TranscriptKey};
 
 #[test]
 fn tree_draws_branches_head_and_labels() {
@@ -463,4 +464,21 @@ fn erase_lists_what_goes_and_what_is_left_and_asks_first() {
     assert_eq!(rig.ok(["erase", "--owner", "nobody", "--yes"]), "erased: nothing\n");
     rig.fails(2, ["erase"]);
     rig.fails(2, ["erase", "tour", "--owner", "x"]);
+}
+
+#[test]
+fn erase_lists_the_transcripts_of_an_owner() -> Outcome {
+    let rig = Rig::empty();
+    let store = Store::open(rig.store())?;
+    let key = TranscriptKey::new("-home-ann", "s1").subpath("subagents/agent-1");
+    let entry = Json::parse(r#"{"type":"user","text":"The vault opens with 7-1-9-4."}"#)?;
+    store.transcripts().owned_by("ann").append(&key, &[entry])?;
+    drop(store);
+    let shown = "1 transcript, 1 transcript entry\ntranscript -home-ann s1 subagents/agent-1\n";
+    let printed = rig.ok(["erase", "--owner", "ann", "--dry-run"]);
+    assert_eq!(printed, format!("would be erased: {shown}"));
+    let printed = rig.ok(["erase", "--owner", "ann", "--yes", "--prove"]);
+    assert!(printed.starts_with(&format!("erased: {shown}looked for ")), "{printed}");
+    assert_eq!(rig.ok(["erase", "--owner", "ann", "--dry-run"]), "would be erased: nothing\n");
+    Ok(())
 }

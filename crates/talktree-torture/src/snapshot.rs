@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use talktree::{Part, Session, Store};
+use talktree::{Binding, BindingFilter, Part, Session, Store, TranscriptFilter, UsageGroup};
 
 /// Returns all that a store holds, without the times at which sessions were created and written to and without figures
 /// that can be recounted. An id that the library generated is replaced by its number, and its creation time is dropped.
@@ -49,7 +49,23 @@ pub fn snapshot(store: &Store) -> talktree::Result<String> {
             let json = serde_json::to_string(&shown.collect::<Vec<_>>()).unwrap_or_default();
             let _ = writeln!(text, "shown {} {json}", message.id);
         }
+        let _ =
+            writeln!(text, "owner {:?} tags {:?} pinned {}", info.owner, info.tags, info.is_pinned);
         write_context(&mut text, &session)?;
+    }
+    for binding in store.bindings(&BindingFilter::default(), None, usize::MAX)?.iter().rev() {
+        let Binding { key, session, end, .. } = binding;
+        let _ = writeln!(text, "binding {key} {session} {end:?}");
+    }
+    for usage in store.usage().by(UsageGroup::Session).run()? {
+        let _ = writeln!(text, "usage {usage:?}");
+    }
+    let transcripts = store.transcripts();
+    for stored in transcripts.list(&TranscriptFilter::default(), None, usize::MAX)? {
+        let _ = writeln!(text, "transcript {:?} {:?}", stored.key, stored.owner);
+        for entry in transcripts.load(&stored.key)?.into_iter().flatten() {
+            let _ = writeln!(text, "entry {}", entry.as_str());
+        }
     }
     Ok(without_generated(&text))
 }

@@ -1,4 +1,4 @@
-//! Reads the data of an owner besides messages: texts, usage, imported records.
+//! Reads the data of an owner besides messages: texts, usage, transcripts, imported records.
 
 use rusqlite::{Connection, Row, params};
 
@@ -7,10 +7,13 @@ use super::context::texts;
 use super::error::BackendResult;
 use super::row::session as row;
 use super::row::time;
+use super::transcript;
 use crate::error::Result;
 use crate::id::{MessageId, SessionId};
+use crate::message::Json;
 use crate::storage::context::EntryVersion;
 use crate::storage::held::{Holder, LedgerRow, TextName};
+use crate::transcript::StoredTranscript;
 
 /// How many rows of the ledger one read returns.
 const BATCH: usize = 1_000;
@@ -48,6 +51,24 @@ impl Database {
             }
             Ok(found)
         })
+    }
+
+    /// Returns the transcripts of an owner, and the others of a session whose main one is the owner's, oldest first.
+    pub(crate) fn owned_transcripts(&self, owner: &str) -> Result<Vec<StoredTranscript>> {
+        self.read(|conn| {
+            let mut found = Vec::new();
+            for key in transcript::delete::of_owner(conn, owner)? {
+                found.extend(transcript::read::stored_in(conn, key)?);
+            }
+            Ok(found)
+        })
+    }
+
+    /// Returns a batch of a transcript's entries with their numbers, after one of them. An empty batch is the end.
+    pub(crate) fn entries(&self, transcript: u64, after: i64) -> Result<Vec<(i64, Json)>> {
+        // No store has a row of that key.
+        let key = i64::try_from(transcript).unwrap_or_default();
+        self.read(|conn| transcript::read::entries_after(conn, key, after))
     }
 
     /// Returns the keys of the records that were imported into a session, sorted.

@@ -114,6 +114,7 @@ const HOT: &[(&str, &str, &[&str])] = &[
     ("a list of forks", list::FORKED, &["INDEX session_parent (parent_session=? AND listed_at<?)"]),
     ("the trash", list::IN_TRASH, &["INDEX session_deleted (listed_at<?)"]),
     ("the owners", owners::OWNERS, &["INDEX session_owner (owner>?)"]),
+    ("the owners of transcripts", owners::OF_TRANSCRIPTS, &["INDEX transcript_owner (owner>?)"]),
     (
         "usage that is not in the ledger",
         usage::missing::MISSING,

@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::progress::Bar;
 use crate::signals::Signals;
-use crate::text::plural;
+use crate::text::{one_line, plural};
 use crate::{lookup, style};
 
 /// Erase sessions, messages, an owner or a key, so that no byte is left
@@ -32,7 +32,7 @@ pub(crate) struct Args {
     /// The messages to erase; without any, the whole session is erased.
     messages: Vec<String>,
 
-    /// Erase all sessions, context blocks and usage of this owner.
+    /// Erase all sessions, context blocks, usage and transcripts of this owner.
     #[arg(long, conflicts_with_all = ["key", "finish"])]
     owner: Option<String>,
 
@@ -180,7 +180,8 @@ fn print(
     proof: Option<ErasureProof>,
     context: &mut Context,
 ) -> Result<()> {
-    let is_erased = extent == &erased.erased;
+    // A dry run has another extent, which may be as empty.
+    let is_erased = std::ptr::eq(extent, &erased.erased);
     if context.is_json {
         return Ok(context.out.json(&Answer {
             is_erased,
@@ -197,6 +198,11 @@ fn print(
     out.line(&[(style::PLAIN, &format!("{verb}: {}", counts(extent)))])?;
     for id in &extent.sessions {
         out.line(&[(style::PLAIN, "session "), (style::ID, id.as_str())])?;
+    }
+    for key in &extent.transcripts {
+        let names = [key.project.as_str(), key.session.as_str(), key.subpath.as_str()];
+        let name = names.map(one_line).join(" ");
+        out.line(&[(style::PLAIN, "transcript "), (style::ID, name.trim_end())])?;
     }
     for copies in &erased.copies_left {
         let left = format!("{} left in session ", plural(copies.messages, "copy"));
@@ -235,6 +241,8 @@ fn counts(extent: &ErasureExtent) -> String {
         (extent.prompts, "frozen prompt"),
         (extent.bindings, "binding"),
         (extent.usage, "usage row"),
+        (extent.transcripts.len() as u64, "transcript"),
+        (extent.entries, "transcript entry"),
     ];
     let counts: Vec<String> = counts
         .into_iter()

@@ -11,7 +11,7 @@ use crate::text::one_line;
 /// How many owners are read at a time.
 const PAGE: usize = 1_000;
 
-/// List the owners of sessions, by name
+/// List the owners of sessions and transcripts, by name
 ///
 /// Sessions in the trash are not counted. `last` is the time (UTC) of the message that was added last.
 #[derive(Debug, clap::Args)]
@@ -39,6 +39,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         ("sessions", style::PLAIN),
         ("messages", style::PLAIN),
         ("last", style::FAINT),
+        ("transcripts", style::PLAIN),
     ]);
     for owner in &owners {
         if context.is_json {
@@ -50,11 +51,12 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
             owner.sessions.to_string(),
             owner.messages.to_string(),
             owner.last_message_at.map(minute).unwrap_or_default(),
+            if owner.transcripts == 0 { String::new() } else { owner.transcripts.to_string() },
         ]);
     }
     match (context.is_json, owners.is_empty()) {
         (true, _) => {}
-        (false, true) => tell("no session has an owner"),
+        (false, true) => tell("no session and no transcript has an owner"),
         (false, false) => table.write(&mut context.out)?,
     }
     Ok(())

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::hash::{DefaultHasher, Hasher};
 
-use talktree::{Budget, DrawOptions, Error, Message, Session, Store, Tree};
+use talktree::{
+    BindingFilter, Budget, DrawOptions, Error, Message, Session, Store, TranscriptFilter, Tree,
+    UsageGroup,
+};
 
 use super::fixture::session;
 use crate::compaction::options;
@@ -60,6 +63,19 @@ impl Answers {
                 Err(error) => answers.add::<()>("session", id, Err(error)),
             }
         }
+        answers.add("bindings", "", store.bindings(&BindingFilter::default(), None, 100));
+        answers.add("owners", "", store.owners(None, 100));
+        answers.add("usage", "", store.usage().by(UsageGroup::Session).run());
+        let transcripts = store.transcripts();
+        let listed = transcripts.list(&TranscriptFilter::default(), None, 100);
+        for listed in listed.iter().flatten() {
+            let of = format!("{:?}", listed.key);
+            answers.add("transcript", &of, transcripts.load(&listed.key));
+            answers.add("infos", &of, transcripts.infos(&listed.key.project));
+            let session = transcripts.messages(&listed.key.project, &listed.key.session);
+            answers.add("transcript_messages", &of, session);
+        }
+        answers.add("transcripts", "", listed);
         // Newer hits rank higher, so all searches use the same time.
         let now = super::fixture::time(0);
         for query in QUERIES {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde_json::json;
 use talktree::{
-    Durability, ImportRecord, Message, MessageId, Part, Planned, Session, SessionDetails, Store,
-    Summary,
+    Durability, ImportRecord, Message, MessageId, Part, Planned, Session, SessionDetails,
+    SessionManager, Store, Summary, TranscriptKey, Usage,
 };
 
 use crate::Result;
@@ -69,6 +69,9 @@ pub(super) fn build(path: &Path, seed: u64, messages: usize) -> Result<Vec<Strin
     let gone = store.session("gone")?;
     gone.append_all((0..messages).map(|n| message(&mut dice, n)))?;
     store.remove(gone.id())?;
+    let bot = SessionManager::builder(&store).build()?;
+    bot.resume("telegram:4711").owner("user:7").new_id("bound").open()?;
+    transcripts(&store, &mut dice, messages)?;
     // One rebuild gives the index the same pages each time; later messages stay pending.
     store.rebuild_search()?;
     for id in &ids {
@@ -79,6 +82,20 @@ pub(super) fn build(path: &Path, seed: u64, messages: usize) -> Result<Vec<Strin
         session(&store, at, id)?.visible_tokens()?;
     }
     Ok(ids)
+}
+
+/// Appends a main transcript and that of a subagent.
+fn transcripts(store: &Store, dice: &mut fastrand::Rng, entries: usize) -> Result<()> {
+    let key = TranscriptKey::new("-home-ann-shop", "4b1e7d5c-90c5-4dd7-a6f1-8f8b2f4f7a10");
+    let owned = store.transcripts().owned_by("user:7");
+    for key in [key.clone(), key.subpath("subagents/agent-1")] {
+        for n in 0..entries {
+            let message = json!({"role": "user", "content": text(dice, 30)});
+            let entry = json!({"type": "user", "uuid": n.to_string(), "message": message});
+            owned.append(&key, &[entry.into()])?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns the session at this position; every fifth one counts tokens in words.
@@ -101,6 +118,8 @@ fn fill(chat: &Session, dice: &mut fastrand::Rng, messages: usize) -> Result<()>
         model: Some("model-1".to_owned()),
         source: Some("notes.jsonl".to_owned()),
         metadata: Some(json!({"topic": text(dice, 3), "rank": dice.u32(..)}).into()),
+        owner: Some("user:7".to_owned()),
+        tags: vec!["garden".to_owned(), text(dice, 1)],
         ..SessionDetails::default()
     })?;
     for n in 0..messages {
@@ -129,6 +148,8 @@ fn fill(chat: &Session, dice: &mut fastrand::Rng, messages: usize) -> Result<()>
         chat.checkout(&named(n))?;
     }
     chat.undo_head()?;
+    let usage = Usage { model: Some("model-1".to_owned()), input: 90, ..Usage::default() };
+    chat.add_usage(Some(&named(1)), &usage)?;
     compaction(chat)
 }
 

@@ -12,6 +12,9 @@ use crate::Result;
 /// The tables with stored data, without the search index.
 const TABLES: &[&str] = &[
     "session",
+    "session_tag",
+    "binding",
+    "usage",
     "message",
     "token_counter",
     "compaction",
@@ -23,7 +26,10 @@ const TABLES: &[&str] = &[
     "context_version",
     "frozen_prompt",
     "elision",
+    "transcript",
+    "transcript_entry",
     "setting",
+    "erased_session",
 ];
 
 /// Opens a file without talktree.
@@ -99,4 +105,26 @@ fn digest(value: ValueRef<'_>) -> u64 {
         ValueRef::Blob(bytes) => (4, bytes).hash(&mut hasher),
     }
     hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A table that is missing in the list is not compared.
+    #[test]
+    fn every_table_is_listed() -> Result<()> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("store.db");
+        talktree::Store::open(&path)?.session("s")?.append(talktree::Message::user("hello"))?;
+        let conn = open(&path)?;
+        let mut statement = conn.prepare(
+            "SELECT name FROM pragma_table_list
+              WHERE schema = 'main' AND type = 'table' AND NOT name GLOB 'sqlite_*'",
+        )?;
+        let names = statement.query_map([], |row| row.get(0))?;
+        let names = names.collect::<rusqlite::Result<BTreeSet<String>>>()?;
+        assert_eq!(names, TABLES.iter().map(|name| (*name).to_owned()).collect());
+        Ok(())
+    }
 }

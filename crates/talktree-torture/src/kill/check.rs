@@ -78,6 +78,10 @@ impl Check<'_> {
                 }
                 return Ok(false);
             }
+            Operation::AppendEntries { transcript, entries } => {
+                self.has_entries(&model.transcripts, transcript, entries)?
+            }
+            Operation::EraseOwner { transcript } => self.finish_erasure(transcript)?,
             Operation::Backup { file } | Operation::Create { file, .. } => {
                 let path = self.folder.join(file);
                 match (path.exists(), operation) {
@@ -146,6 +150,7 @@ impl Check<'_> {
         for (session, count) in &model.imports {
             self.complete_import(session, *count)?;
         }
+        self.check_transcripts(name, &model.transcripts)?;
         self.check_search(&chat, model)?;
         self.check_files(name, model)
     }

@@ -13,6 +13,7 @@ mod operation;
 mod random;
 mod round;
 mod state;
+mod transcripts;
 pub mod worker;
 
 use std::collections::BTreeMap;

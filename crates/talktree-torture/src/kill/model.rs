@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::operation::{Line, Operation};
 use super::state::{State, short};
+use super::transcripts::Transcripts;
 use crate::Result;
 use crate::text::{MessageSpec, TextSpec};
 
@@ -59,6 +60,7 @@ pub(crate) struct Model {
     /// The last backup and the state it must hold.
     pub(crate) backup: Option<(String, State)>,
     pub(crate) created: Vec<(String, MessageSpec)>,
+    pub(crate) transcripts: Transcripts,
     /// How often the store was opened.
     pub(crate) openings: u32,
 }
@@ -97,9 +99,16 @@ impl Replay {
 
     /// Applies an operation to the model if it was done.
     pub(crate) fn settle(&mut self, operation: &Operation, is_done: bool) {
-        // An opening or an import may have had effects without being done.
-        if is_done || matches!(operation, Operation::Open | Operation::Import { .. }) {
+        // An opening, an import or an erasure may have had effects without being done.
+        let may_be_half = matches!(
+            operation,
+            Operation::Open | Operation::Import { .. } | Operation::EraseOwner { .. }
+        );
+        if is_done || may_be_half {
             self.model.apply(operation);
+        }
+        if !is_done && let Operation::EraseOwner { .. } = operation {
+            self.model.transcripts.is_erasure_unfinished = true;
         }
     }
 }
@@ -160,6 +169,10 @@ impl Model {
             Operation::Import { session, count } => {
                 self.imports.insert(session.clone(), *count);
             }
+            Operation::AppendEntries { entries, .. } => {
+                self.transcripts.entries.push(entries.clone())
+            }
+            Operation::EraseOwner { transcript } => self.transcripts.erase(transcript),
             Operation::Backup { file } => self.backup = Some((file.clone(), self.state())),
             Operation::Create { file, message } => {
                 self.created.push((file.clone(), message.clone()))

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::transcripts::EntriesSpec;
 use crate::Result;
 use crate::text::MessageSpec;
 
@@ -90,6 +91,15 @@ pub(crate) enum Operation {
         session: String,
         count: u32,
     },
+    /// Appends this many entries to a transcript, in one call.
+    AppendEntries {
+        transcript: String,
+        entries: EntriesSpec,
+    },
+    /// Erases the owner of a transcript.
+    EraseOwner {
+        transcript: String,
+    },
     /// Backs up the store to a file.
     Backup {
         file: String,
@@ -124,6 +134,8 @@ impl Operation {
             Self::AppendShared { .. } => "append to a shared session",
             Self::Search { .. } => "search",
             Self::Import { .. } => "import",
+            Self::AppendEntries { .. } => "append to a transcript",
+            Self::EraseOwner { .. } => "erase",
             Self::Backup { .. } => "backup",
             Self::Create { .. } => "create",
         }

@@ -4,6 +4,7 @@ use fastrand::Rng;
 
 use super::model::Model;
 use super::operation::Operation;
+use super::transcripts::EntriesSpec;
 use crate::text::{MessageSpec, TextSpec};
 
 /// The maximum number of labels in a session.
@@ -17,12 +18,18 @@ pub(crate) struct Choices {
     rng: Rng,
     /// The prefix of all names that this process makes; no other process has the same.
     stem: String,
+    worker: String,
     count: u32,
 }
 
 impl Choices {
     pub(crate) fn new(seed: u64, worker: &str, opening: u32) -> Self {
-        Self { rng: Rng::with_seed(seed), stem: format!("{worker}o{opening}"), count: 0 }
+        Self {
+            rng: Rng::with_seed(seed),
+            stem: format!("{worker}o{opening}"),
+            worker: worker.to_owned(),
+            count: 0,
+        }
     }
 
     /// Returns an unused name.
@@ -76,7 +83,9 @@ impl Choices {
             800..825 => self.pick(&model.ids()).map(|id| Operation::Checkout { id: (*id).clone() }),
             825..842 => self.fork(model),
             842..910 => Some(Operation::AppendShared { message: self.message() }),
-            910..975 => self.search(model),
+            910..945 => self.search(model),
+            945..965 => Some(self.entries(model)),
+            965..975 => self.erasure(model),
             975..985 => Some(self.import()),
             985..995 => Some(Operation::Backup { file: self.name('b') }),
             _ => Some(Operation::Create { file: self.name('c'), message: self.message() }),
@@ -136,6 +145,18 @@ impl Choices {
         let id = (*self.pick(&model.ids())?).clone();
         let word = model.word(&id)?.to_owned();
         Some(Operation::Search { id, word })
+    }
+
+    fn entries(&mut self, model: &Model) -> Operation {
+        let count = if self.rng.bool() { self.rng.u32(1..10) } else { self.rng.u32(10..400) };
+        let entries = EntriesSpec { stem: self.name('e'), count };
+        Operation::AppendEntries { transcript: model.transcripts.current(&self.worker), entries }
+    }
+
+    /// Erases a transcript with its owner; first the one whose erasure was killed.
+    fn erasure(&mut self, model: &Model) -> Option<Operation> {
+        let transcript = model.transcripts.next_to_erase(&self.worker)?;
+        Some(Operation::EraseOwner { transcript })
     }
 
     fn import(&mut self) -> Operation {

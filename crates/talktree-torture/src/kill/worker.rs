@@ -10,6 +10,7 @@ use super::model::{Replay, summary_of};
 use super::operation::{Log, Operation, read};
 use super::random::Choices;
 use super::state::short;
+use super::transcripts;
 use crate::Result;
 use crate::text::{MessageSpec, seed_of};
 
@@ -186,6 +187,10 @@ impl Worker {
                     &format!("an import adds {}", report.added),
                 )
             }
+            Operation::AppendEntries { transcript, entries } => {
+                transcripts::append(store, transcript, entries)
+            }
+            Operation::EraseOwner { transcript } => transcripts::erase(store, transcript).map(drop),
             Operation::Backup { file } => Ok(store.backup(self.folder.join(file), |_| {})?),
             Operation::Create { file, message } => {
                 let store = Store::open(self.folder.join(file))?;

@@ -1,4 +1,4 @@
-//! The owners of sessions, by name, from the index of their lists.
+//! The owners of sessions and transcripts, by name, from the indexes of their lists.
 
 use rusqlite::params;
 
@@ -30,6 +30,20 @@ impl Database {
                     ..OwnerInfo::new(row.get::<_, String>(0)?)
                 });
             }
+            let mut statement = conn.prepare_cached(OF_TRANSCRIPTS)?;
+            let mut rows = statement.query(params![after.unwrap_or_default(), limit])?;
+            while let Some(row) = rows.next()? {
+                let name: String = row.get(0)?;
+                let place =
+                    owners.binary_search_by(|of| of.owner.cmp(&name)).unwrap_or_else(|place| {
+                        owners.insert(place, OwnerInfo::new(name));
+                        place
+                    });
+                owners[place].transcripts =
+                    u64::try_from(row.get::<_, i64>(1)?).unwrap_or_default();
+            }
+            // Both lists have all owners up to the last one that is kept.
+            owners.truncate(usize::try_from(limit).unwrap_or_default());
             Ok(owners)
         })
     }
@@ -40,6 +54,13 @@ pub(in super::super) const OWNERS: &str =
    FROM session
   WHERE owner > ?1
     AND deleted_at IS NULL
+  GROUP BY owner
+  ORDER BY owner
+  LIMIT ?2";
+
+pub(in super::super) const OF_TRANSCRIPTS: &str = "SELECT owner, count(*)
+   FROM transcript
+  WHERE owner > ?1
   GROUP BY owner
   ORDER BY owner
   LIMIT ?2";

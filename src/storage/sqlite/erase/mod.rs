@@ -15,6 +15,7 @@ mod scan;
 mod sessions;
 mod targets;
 mod texts;
+mod transcripts;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -78,7 +79,7 @@ impl Database {
             copies_left: BTreeSet::new(),
             summaries_left: BTreeSet::new(),
             progress,
-            total: targets.total,
+            total: targets.total + targets.entries,
             // The random half: an id that is made in the same millisecond begins with the other one.
             name: format!("{:x}", crate::clock::uuid().as_u128() as u64),
             watch: self.interrupt_signal().watch(),
@@ -190,7 +191,7 @@ impl Work<'_> {
             conn.prepare_cached(NOTE)?.execute(params![UNFINISHED, self.name])?;
             work(conn, self)
         })?;
-        let done = self.out.erased.messages;
+        let done = self.out.erased.messages + self.out.erased.entries;
         (self.progress)(Progress::new(done, self.total.max(done)));
         Ok(answer)
     }
@@ -207,6 +208,9 @@ impl Work<'_> {
         }
         for session in &targets.sessions {
             self.erase_session(session)?;
+        }
+        for transcript in &targets.transcripts {
+            self.erase_transcript(*transcript)?;
         }
         for owner in &targets.owners {
             self.erase_owner(owner)?;

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::super::delete;
 use super::super::error::{BackendError, BackendResult};
 use super::super::row::session::{self as session_row, SessionRow};
-use super::super::{compaction, message};
+use super::super::{compaction, message, transcript};
 use crate::erasure::{Erasure, ErasureExtent, ErasureTarget};
 use crate::error::Error;
 use crate::id::SessionId;
@@ -27,6 +27,10 @@ pub(super) struct Targets {
     pub(super) messages: BTreeMap<Target, BTreeSet<Address>>,
     pub(super) owners: Vec<String>,
     pub(super) keys: Vec<String>,
+    /// The rows of transcripts. A main one comes after the others of its session, because it leads to them.
+    pub(super) transcripts: Vec<i64>,
+    /// How many entries they have.
+    pub(super) entries: u64,
     /// How many messages there are in all.
     pub(super) total: u64,
 }
@@ -54,6 +58,17 @@ impl Targets {
             total += messages_of(conn, session.key)?;
         }
         targets.total = total;
+        targets.transcripts.sort_unstable();
+        targets.transcripts.dedup();
+        let mut mains = Vec::new();
+        for key in std::mem::take(&mut targets.transcripts) {
+            let Some(transcript) = transcript::read::stored_in(conn, key)? else { continue };
+            targets.entries += transcript.entries;
+            let group =
+                if transcript.key.is_main() { &mut mains } else { &mut targets.transcripts };
+            group.push(key);
+        }
+        targets.transcripts.extend(mains);
         Ok(targets)
     }
 
@@ -98,12 +113,17 @@ impl Targets {
                     }));
                 }
                 self.add_sessions(conn, OF_OWNER, owner)?;
+                self.transcripts.extend(transcript::delete::of_owner(conn, owner)?);
                 self.owners.push(owner.clone());
                 Ok(())
             }
             ErasureTarget::Key(key) => {
                 self.add_sessions(conn, OF_KEY, key)?;
                 self.keys.push(key.clone());
+                Ok(())
+            }
+            ErasureTarget::Transcript(key) => {
+                self.transcripts.extend(transcript::delete::named(conn, key)?);
                 Ok(())
             }
         }
@@ -150,6 +170,12 @@ impl Targets {
         }
         for key in &self.keys {
             extent.bindings += count(conn, BINDINGS_OF_KEY, params![key])?;
+        }
+        for key in &self.transcripts {
+            if let Some(transcript) = transcript::read::stored_in(conn, *key)? {
+                extent.entries += transcript.entries;
+                extent.transcripts.push(transcript.key);
+            }
         }
         if erasure.copies {
             extent.messages += self.copies(conn)?.len() as u64;

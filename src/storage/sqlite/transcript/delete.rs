@@ -10,20 +10,20 @@ use crate::transcript::TranscriptKey;
 
 /// Deletes a transcript; the main one with all others of its session. Returns how many were deleted.
 pub(in super::super) fn delete(conn: &Connection, key: &TranscriptKey) -> BackendResult<u64> {
-    match key.is_main() {
-        false => {
-            let key = read::row_of(conn, key)?;
-            delete_rows(conn, key)
-        }
-        true => {
-            let keys = {
-                let mut statement = conn.prepare_cached(OF_SESSION)?;
-                let keys = statement.query_map([&key.project, &key.session], |row| row.get(0))?;
-                keys.collect::<rusqlite::Result<Vec<i64>>>()?
-            };
-            delete_rows(conn, keys)
-        }
+    delete_rows(conn, named(conn, key)?)
+}
+
+/// Returns the rows that a key names: of a main transcript also those of the others of its session.
+pub(in super::super) fn named(
+    conn: &Connection,
+    key: &TranscriptKey,
+) -> BackendResult<BTreeSet<i64>> {
+    if !key.is_main() {
+        return Ok(read::row_of(conn, key)?.into_iter().collect());
     }
+    let mut statement = conn.prepare_cached(OF_SESSION)?;
+    let keys = statement.query_map([&key.project, &key.session], |row| row.get(0))?;
+    Ok(keys.collect::<rusqlite::Result<_>>()?)
 }
 
 pub(in super::super) const OF_SESSION: &str =
@@ -32,6 +32,11 @@ pub(in super::super) const OF_SESSION: &str =
 /// Deletes all transcripts of an owner, and the others of a session whose main one is the owner's. Returns how many
 /// were deleted.
 pub(in super::super) fn delete_of_owner(conn: &Connection, owner: &str) -> BackendResult<u64> {
+    delete_rows(conn, of_owner(conn, owner)?)
+}
+
+/// Returns the rows of an owner's transcripts, and of the others of a session whose main one is the owner's.
+pub(in super::super) fn of_owner(conn: &Connection, owner: &str) -> BackendResult<BTreeSet<i64>> {
     let mut keys = BTreeSet::new();
     for sql in [OF_OWNER, BELOW_OWNED] {
         let mut statement = conn.prepare_cached(sql)?;
@@ -39,7 +44,7 @@ pub(in super::super) fn delete_of_owner(conn: &Connection, owner: &str) -> Backe
             keys.insert(key?);
         }
     }
-    delete_rows(conn, keys)
+    Ok(keys)
 }
 
 pub(in super::super) const OF_OWNER: &str = "SELECT key FROM transcript WHERE owner = ?1";

@@ -140,6 +140,47 @@ pub(in super::super) const STORED: &str =
    FROM transcript
   WHERE project = ?1 AND session = ?2 AND subpath = ?3";
 
+/// Returns the transcript of a row; `None` if there is no such row.
+pub(in super::super) fn stored_in(
+    conn: &Connection,
+    key: i64,
+) -> BackendResult<Option<StoredTranscript>> {
+    let mut statement = conn.prepare_cached(STORED_IN)?;
+    Ok(statement.query_row([key], read_stored).optional()?)
+}
+
+const STORED_IN: &str = "SELECT key, project, session, subpath, owner, next, written_at
+   FROM transcript
+  WHERE key = ?1";
+
+/// Returns some entries of a transcript with their numbers: those after a number. An empty answer is the end.
+pub(in super::super) fn entries_after(
+    conn: &Connection,
+    key: i64,
+    after: i64,
+) -> BackendResult<Vec<(i64, Json)>> {
+    let [first, last] = range(key);
+    let mut statement = conn.prepare_cached(NUMBERED_ENTRIES)?;
+    let mut rows = statement.query([first + after, last])?;
+    let (mut entries, mut bytes) = (Vec::new(), 0);
+    while bytes < MAX_BATCH_BYTES
+        && let Some(row) = rows.next()?
+    {
+        let entry = stored_json(row, 1)?;
+        bytes += entry.as_str().len();
+        entries.push((row.get::<_, i64>(0)? & i64::from(u32::MAX), entry));
+    }
+    Ok(entries)
+}
+
+/// After how many bytes a batch of entries ends.
+const MAX_BATCH_BYTES: usize = 1 << 20;
+
+const NUMBERED_ENTRIES: &str = "SELECT address, entry
+   FROM transcript_entry
+  WHERE address BETWEEN ?1 AND ?2
+  ORDER BY address";
+
 fn read_stored(row: &Row<'_>) -> rusqlite::Result<StoredTranscript> {
     let part = |at: usize| row.get::<_, String>(at);
     let key = TranscriptKey::new(part(1)?, part(2)?).subpath(part(3)?);
