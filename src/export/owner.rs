@@ -81,7 +81,7 @@ impl Store {
     /// That is each of the owner's sessions, also if it is ended or in the trash, with its details and tags, its messages on
     /// all branches as they were written, its summaries, labels, elisions, context blocks with their versions, frozen prompt,
     /// keys and imported records; the owner's context blocks with their versions; and the owner's usage, also of sessions that
-    /// were removed. Removed texts and old versions are in it while the store keeps them.
+    /// were removed. What a removed text or a former version said is in it, as long as the store keeps it.
     ///
     /// Messages that the owner wrote in sessions of other owners are not in it. Blocks that all sessions share are in it
     /// only as parts of frozen prompts. All data is from one snapshot.

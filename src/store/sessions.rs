@@ -249,7 +249,7 @@ impl Store {
     /// Returns at most `limit` owners (1 000 at most) of sessions that are not in the trash, by name: the first ones, or
     /// those after a name.
     ///
-    /// The cost grows with the number of sessions that these owners have.
+    /// A page costs how many sessions its owners have.
     ///
     /// ```
     /// use talktree::{Message, SessionDetails, Store};

@@ -1,4 +1,4 @@
-//! Reads the data of an owner besides messages: texts, usage, imported records.
+//! Reads what is held of an owner besides messages: texts, usage, imported records.
 
 use rusqlite::{Connection, Row, params};
 
