@@ -88,6 +88,18 @@ fn class_of(error: &Error) -> (&'static str, Value) {
         Error::CompactionInProgress { session } => {
             ("CompactionInProgressError", json!({"session": session}))
         }
+        Error::SessionErased { id } => ("SessionErasedError", json!({"id": id})),
+        Error::NotErased { occurrences, path, offset } => (
+            "NotErasedError",
+            json!({"occurrences": occurrences, "path": path, "offset": offset}),
+        ),
+        Error::RuleMeetsAll { rule, sessions } => {
+            ("RuleMeetsAllError", json!({"rule": rule, "sessions": sessions}))
+        }
+        Error::WrongKey { path, why } => ("WrongKeyError", json!({"path": path, "why": why})),
+        Error::EncryptionKey { source } => {
+            ("EncryptionKeyError", json!({"why": source.to_string()}))
+        }
         Error::NoAnswer { why } => ("NoAnswerError", json!({"why": why})),
         Error::NotAStore { path, why } => ("NotAStoreError", json!({"path": path, "why": why})),
         Error::NewerStore { found, supported } => {
@@ -154,6 +166,9 @@ fn of_block(error: &Error) -> (&'static str, Value) {
             ("SessionFullError", json!({"session": session, "max": max}))
         }
         Error::StoreFull { max } => ("StoreFullError", json!({"max": max})),
+        Error::TranscriptFull { what, max } => {
+            ("TranscriptFullError", json!({"what": what, "max": max}))
+        }
         Error::ContextFull { what, max } => ("ContextFullError", json!({"what": what, "max": max})),
         Error::Storage { source } => ("StorageError", json!({"why": source.to_string()})),
         _ => ("Error", json!({})),

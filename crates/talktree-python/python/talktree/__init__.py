@@ -54,6 +54,7 @@ from .errors import CompactionPolicyError as CompactionPolicyError
 from .errors import ContextFullError as ContextFullError
 from .errors import CorruptError as CorruptError
 from .errors import DiskFullError as DiskFullError
+from .errors import EncryptionKeyError as EncryptionKeyError
 from .errors import Error as Error
 from .errors import ForkedError as ForkedError
 from .errors import HardLinkedError as HardLinkedError
@@ -71,11 +72,14 @@ from .errors import NoOwnerError as NoOwnerError
 from .errors import NoSummarizerError as NoSummarizerError
 from .errors import NotAncestorError as NotAncestorError
 from .errors import NotAStoreError as NotAStoreError
+from .errors import NotErasedError as NotErasedError
 from .errors import NothingVisibleError as NothingVisibleError
 from .errors import OlderStoreError as OlderStoreError
 from .errors import PlanOfAnotherError as PlanOfAnotherError
 from .errors import ProviderError as ProviderError
 from .errors import ReadOnlyError as ReadOnlyError
+from .errors import RuleMeetsAllError as RuleMeetsAllError
+from .errors import SessionErasedError as SessionErasedError
 from .errors import SessionExistsError as SessionExistsError
 from .errors import SessionFullError as SessionFullError
 from .errors import SessionInTrashError as SessionInTrashError
@@ -89,6 +93,7 @@ from .errors import SummaryRefusedError as SummaryRefusedError
 from .errors import TokenCounterError as TokenCounterError
 from .errors import TooLargeError as TooLargeError
 from .errors import TooManyBlocksError as TooManyBlocksError
+from .errors import TranscriptFullError as TranscriptFullError
 from .errors import UnknownBlockError as UnknownBlockError
 from .errors import UnknownCallError as UnknownCallError
 from .errors import UnknownCompactionError as UnknownCompactionError
@@ -97,6 +102,7 @@ from .errors import UnknownSessionError as UnknownSessionError
 from .errors import UnknownVersionError as UnknownVersionError
 from .errors import UnreadableLogError as UnreadableLogError
 from .errors import UnsupportedError as UnsupportedError
+from .errors import WrongKeyError as WrongKeyError
 from .importing import ImportRecord as ImportRecord
 from .importing import SessionImport as SessionImport
 from .manager import Resumed as Resumed

@@ -306,23 +306,64 @@ class CallbackError(Error):
 
 
 class SessionFullError(Error):
-    """The session has had the maximum number of messages."""
+    """The session has reached the maximum number of messages."""
 
     session: str
     max: int
 
 
+class TranscriptFullError(Error):
+    """A store has reached the maximum number of transcripts, or a transcript the maximum number of entries."""
+
+    what: str
+    max: int
+
+
 class StoreFullError(Error):
-    """The store has had the maximum number of sessions."""
+    """The store has reached the maximum number of sessions."""
 
     max: int
 
 
 class ContextFullError(Error):
-    """A store has had the maximum number of context blocks, or a block that of texts."""
+    """A store has reached the maximum number of context blocks, or a block the maximum number of texts."""
 
     what: str
     max: int
+
+
+class SessionErasedError(Error):
+    """The session was erased, and imports of it are forbidden. Nothing was written."""
+
+    id: str
+
+
+class NotErasedError(Error):
+    """An erased text is still in a file of the store."""
+
+    occurrences: int
+    path: str
+    offset: int
+
+
+class RuleMeetsAllError(Error):
+    """Every session of the store meets a retention rule. Nothing was discarded."""
+
+    rule: str
+    sessions: int
+
+
+class WrongKeyError(Error):
+    """The file cannot be decrypted: the key is wrong or missing, or the file is not an encrypted store."""
+
+    path: str
+    why: str
+
+
+class EncryptionKeyError(Error):
+    """The function that returns the key of a store failed. Nothing was opened."""
+
+    why: str
 
 
 class NotAStoreError(Error, ValueError):
