@@ -116,7 +116,7 @@ pub enum Error {
     },
     /// Every session of the store meets a rule of a retention. Nothing was discarded.
     #[error(
-        "retention rule {rule:?} is met by all {sessions} sessions that are not pinned; check the rule and the clock, \
+        "retention rule {rule:?} is met by every session that is not pinned ({sessions}); check the rule and the clock, \
          or allow it"
     )]
     RuleMeetsAll {

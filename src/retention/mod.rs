@@ -78,7 +78,6 @@ impl Retention {
     }
 
     /// Returns the rules, in order.
-    #[must_use]
     pub fn rules(&self) -> &[RetentionRule] {
         &self.rules
     }

@@ -35,7 +35,7 @@ const MAX_SESSIONS: usize = 64;
 
 /// How many messages are removed in one transaction, unless one session has more: a removal takes about 20 µs for each,
 /// and other writers wait for it. An erasure deletes long sessions in parts.
-const MAX_MESSAGES: u64 = 256;
+const MAX_MESSAGES: u64 = 128;
 
 /// A run of the rules of a [`Retention`]. Made by [`Store::retention`] and
 /// [`SessionManager::retention`](crate::SessionManager::retention).

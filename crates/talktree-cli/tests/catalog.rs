@@ -260,7 +260,7 @@ fn a_rule_that_all_sessions_meet_needs_a_flag() {
     for args in [&["retention", "run", &*file][..], &["retention", "run", &file, "--dry-run"]] {
         let why = rig.fails(2, args);
         assert!(
-            why.contains("\"idle ones\" is met by all 1 sessions") && why.contains("--all"),
+            why.contains("\"idle ones\" is met by every session") && why.contains("--all"),
             "{why}"
         );
     }

@@ -46,6 +46,10 @@ fn class_of(error: &Error) -> (&'static str, Value) {
         Error::UnknownSession { id } => ("UnknownSessionError", json!({"id": id})),
         Error::SessionRemoved { id } => ("SessionRemovedError", json!({"id": id})),
         Error::SessionInTrash { id } => ("SessionInTrashError", json!({"id": id})),
+        Error::SessionErased { id } => ("SessionErasedError", json!({"id": id})),
+        Error::NotErased { occurrences, path, offset } => {
+            ("NotErasedError", json!({"occurrences": occurrences, "path": path, "offset": offset}))
+        }
         Error::NoOwner { session } => ("NoOwnerError", json!({"session": session})),
         Error::UnknownCompaction { session, id } => {
             ("UnknownCompactionError", json!({"session": session, "id": id}))
@@ -87,18 +91,6 @@ fn class_of(error: &Error) -> (&'static str, Value) {
         Error::NoSummarizer { session } => ("NoSummarizerError", json!({"session": session})),
         Error::CompactionInProgress { session } => {
             ("CompactionInProgressError", json!({"session": session}))
-        }
-        Error::SessionErased { id } => ("SessionErasedError", json!({"id": id})),
-        Error::NotErased { occurrences, path, offset } => (
-            "NotErasedError",
-            json!({"occurrences": occurrences, "path": path, "offset": offset}),
-        ),
-        Error::RuleMeetsAll { rule, sessions } => {
-            ("RuleMeetsAllError", json!({"rule": rule, "sessions": sessions}))
-        }
-        Error::WrongKey { path, why } => ("WrongKeyError", json!({"path": path, "why": why})),
-        Error::EncryptionKey { source } => {
-            ("EncryptionKeyError", json!({"why": source.to_string()}))
         }
         Error::NoAnswer { why } => ("NoAnswerError", json!({"why": why})),
         Error::NotAStore { path, why } => ("NotAStoreError", json!({"path": path, "why": why})),
@@ -165,10 +157,17 @@ fn of_block(error: &Error) -> (&'static str, Value) {
         Error::SessionFull { session, max } => {
             ("SessionFullError", json!({"session": session, "max": max}))
         }
-        Error::StoreFull { max } => ("StoreFullError", json!({"max": max})),
         Error::TranscriptFull { what, max } => {
             ("TranscriptFullError", json!({"what": what, "max": max}))
         }
+        Error::RuleMeetsAll { rule, sessions } => {
+            ("RuleMeetsAllError", json!({"rule": rule, "sessions": sessions}))
+        }
+        Error::WrongKey { path, why } => ("WrongKeyError", json!({"path": path, "why": why})),
+        Error::EncryptionKey { source } => {
+            ("EncryptionKeyError", json!({"why": source.to_string()}))
+        }
+        Error::StoreFull { max } => ("StoreFullError", json!({"max": max})),
         Error::ContextFull { what, max } => ("ContextFullError", json!({"what": what, "max": max})),
         Error::Storage { source } => ("StorageError", json!({"why": source.to_string()})),
         _ => ("Error", json!({})),

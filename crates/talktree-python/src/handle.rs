@@ -142,10 +142,11 @@ impl Life {
     /// # Errors
     /// What a signal handler raises while it waits; the store is closed all the same.
     pub(crate) fn close(&self, py: Python<'_>) -> PyResult<()> {
-        lock(&self.0.calls).is_closed = true;
+        // Before any lock: another thread may have held it when the process was forked.
         if !self.is_of_this_process() {
             return Ok(());
         }
+        lock(&self.0.calls).is_closed = true;
         self.interrupt();
         py.detach(|| {
             let slots = mem::take(&mut lock(&self.0.slots).slots);

@@ -1,8 +1,8 @@
 //! The native half of the Python package `talktree`.
 //!
 //! The Python half has the types, the keyword arguments and the documents; it calls this module with strings, numbers and
-//! JSON as text, and gets the same back. [`handle`] says how stores, forks and `close` fit together, [`call`] what happens
-//! around each call of the library, [`error`] how an error becomes an exception.
+//! JSON as text, and gets the same back. `handle` says how stores, forks and `close` fit together, `call` what happens
+//! around each call of the library, `error` how an error becomes an exception.
 
 mod call;
 mod callback;
@@ -24,6 +24,7 @@ mod store;
 mod stream;
 mod subscription;
 mod tools;
+mod transcripts;
 mod tree;
 mod usage;
 
@@ -50,6 +51,8 @@ mod native {
     use crate::stream::Messages;
     #[pymodule_export]
     use crate::subscription::Subscription;
+    #[pymodule_export]
+    use crate::transcripts::{Transcripts, fold_transcript_summary};
     #[pymodule_export]
     use crate::usage::{usage_of, with_usage};
 

@@ -167,8 +167,11 @@ async def test_a_cancelled_backup_stops(tmp_path: Path) -> None:
             tasks.start_soon(store.backup, tmp_path / "copy.db", progress)
             await until(inside)
             tasks.cancel_scope.cancel()
+        assert any(path.suffix == ".partial" for path in tmp_path.iterdir())
         go_on.set()
-        await store.close()
+        with anyio.fail_after(10):
+            while any(path.suffix == ".partial" for path in tmp_path.iterdir()):
+                await anyio.sleep(0.001)
         assert not (tmp_path / "copy.db").exists()
 
 
@@ -283,7 +286,7 @@ def test_outside_of_async_code_it_is_a_clear_error() -> None:
         coroutine.send(None)
 
 
-@pytest.mark.parametrize("name", ["Store", "Session", "Path", "SessionManager", "Context", "Tools"])
+@pytest.mark.parametrize("name", ["Store", "Session", "Path", "SessionManager", "Context", "Tools", "Transcripts"])
 def test_every_verb_has_its_async_form_with_the_same_arguments(name: str) -> None:
     plain, other = getattr(talktree, name), getattr(aio, name)
     verbs = [it for it in vars(plain) if not it.startswith("_")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +177,9 @@ def test_branches(tmp_path: Path) -> None:
             await session.checkout(question)
             assert await session.pop_item() == {"role": "user", "content": "Name a colour"}  # its branch keeps it
             assert await chat.head() is None and len(await chat.leaves()) == 2
+            await session.checkout((await session.search("red"))[0].id)
+            assert (await session.get_items())[0] == {"role": "user", "content": "Name a colour"}
+            await session.checkout(None)
             # What the program says is an item, too.
             await chat.append({"role": "user", "text": "from the program"})
             await chat.append(talktree.Message.system("unseen", hidden=True))
@@ -202,19 +206,28 @@ def test_an_agent_sees_summaries_of_its_oldest_items() -> None:
     asyncio.run(main())
 
 
-def test_a_change_that_was_cancelled_has_happened_or_not() -> None:
+def test_a_change_that_is_cancelled_is_waited_for() -> None:
     async def main() -> None:
-        session = openai.Session("s")
-        await session.chat()
-        task = asyncio.create_task(session.add_items([{"role": "user", "content": "hello"}]))
-        await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        # The change was waited for: it does not come later.
-        items = await session.get_items()
-        await asyncio.sleep(0.05)
-        assert await session.get_items() == items
-        await session.close()
+        with talktree.Store() as store:
+            session = openai.Session("s", store)
+            await session.chat()
+            inside, go_on = threading.Event(), threading.Event()
+
+            def listener(event: talktree.Event) -> None:
+                inside.set()
+                assert go_on.wait(10)
+
+            with store.subscribe(listener):
+                task = asyncio.create_task(session.add_items([{"role": "user", "content": "hello"}]))
+                while not inside.is_set():
+                    await asyncio.sleep(0.001)
+                for _ in range(2):
+                    task.cancel()
+                    await asyncio.sleep(0.02)
+                assert not task.done()
+                go_on.set()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+            assert await session.get_items() == [{"role": "user", "content": "hello"}]
 
     asyncio.run(main())

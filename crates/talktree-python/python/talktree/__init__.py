@@ -10,7 +10,8 @@
 ...     [message.text for message in chat.history()]
 ['Can we deploy on Friday?', 'Yes, after the backup.']
 
-`talktree.aio` has the same names for asyncio and trio, `talktree.openai` a session for the OpenAI Agents SDK.
+`talktree.aio` has the same names for asyncio and trio, `talktree.openai` a session for the OpenAI Agents SDK,
+`talktree.claude` a session store for the Claude Agent SDK.
 """
 
 from . import model as model
@@ -147,6 +148,17 @@ from .store import Store as Store
 from .store import estimate_tokens as estimate_tokens
 from .tools import ToolCall as ToolCall
 from .tools import Tools as Tools
+from .transcripts import AppendedEntries as AppendedEntries
+from .transcripts import ListedTranscript as ListedTranscript
+from .transcripts import StoredTranscript as StoredTranscript
+from .transcripts import TranscriptFiles as TranscriptFiles
+from .transcripts import TranscriptInfo as TranscriptInfo
+from .transcripts import TranscriptKey as TranscriptKey
+from .transcripts import TranscriptMessage as TranscriptMessage
+from .transcripts import Transcripts as Transcripts
+from .transcripts import TranscriptSummary as TranscriptSummary
+from .transcripts import UnreadLine as UnreadLine
+from .transcripts import fold_transcript_summary as fold_transcript_summary
 from .usage import Cost as Cost
 from .usage import Usage as Usage
 from .usage import UsageRow as UsageRow

@@ -138,6 +138,16 @@ def waiting_in(loop: Loop) -> Callable[[Any], Any]:
     return wait
 
 
+class Job(Protocol):
+    """What a line runs."""
+
+    def run(self) -> None:
+        """Runs it in the present thread; raises nothing."""
+
+    def refuse(self) -> None:
+        """Ends it, because the store was closed."""
+
+
 class Dropped(Exception):
     """Ends a call that nobody waits for; nobody sees it."""
 
@@ -236,7 +246,7 @@ class Line:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self._lock = threading.Lock()
-        self._waiting: deque[Call[Any]] = deque()
+        self._waiting: deque[Job] = deque()
         self._is_running = False
 
     async def run(self, work: Callable[[Call[T]], T]) -> T:
@@ -246,13 +256,17 @@ class Line:
             # A callback of a call: the call would wait for itself, and its thread for one of the pool.
             _in_own_thread(call)
         else:
-            with self._lock:
-                self._waiting.append(call)
-                begins = not self._is_running
-                self._is_running = True
-            if begins:
-                self._go_on()
+            self.enqueue(call)
         return await call.done()
+
+    def enqueue(self, job: Job) -> None:
+        """Runs a job in a thread, after those that were made before."""
+        with self._lock:
+            self._waiting.append(job)
+            begins = not self._is_running
+            self._is_running = True
+        if begins:
+            self._go_on()
 
     def _go_on(self) -> None:
         if not self._pool.submit(self._next):

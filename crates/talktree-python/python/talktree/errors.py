@@ -85,6 +85,20 @@ class SessionInTrashError(Error):
     id: str
 
 
+class SessionErasedError(Error, ValueError):
+    """The session was erased, and imports of it are forbidden."""
+
+    id: str
+
+
+class NotErasedError(Error):
+    """A text that was erased is still in a file of the store."""
+
+    occurrences: int
+    path: str
+    offset: int
+
+
 class NoOwnerError(Error):
     """The session has no owner, so it has no texts of its owner."""
 
@@ -306,62 +320,48 @@ class CallbackError(Error):
 
 
 class SessionFullError(Error):
-    """The session has reached the maximum number of messages."""
+    """The session has had the maximum number of messages."""
 
     session: str
     max: int
 
 
-class TranscriptFullError(Error):
-    """A store has reached the maximum number of transcripts, or a transcript the maximum number of entries."""
-
-    what: str
-    max: int
-
-
 class StoreFullError(Error):
-    """The store has reached the maximum number of sessions."""
+    """The store has had the maximum number of sessions."""
 
     max: int
 
 
 class ContextFullError(Error):
-    """A store has reached the maximum number of context blocks, or a block the maximum number of texts."""
+    """A store has had the maximum number of context blocks, or a block that of texts."""
 
     what: str
     max: int
 
 
-class SessionErasedError(Error):
-    """The session was erased, and imports of it are forbidden. Nothing was written."""
+class TranscriptFullError(Error):
+    """The store has had the maximum number of transcripts, or a transcript that of entries."""
 
-    id: str
-
-
-class NotErasedError(Error):
-    """An erased text is still in a file of the store."""
-
-    occurrences: int
-    path: str
-    offset: int
+    what: str
+    max: int
 
 
-class RuleMeetsAllError(Error):
-    """Every session of the store meets a retention rule. Nothing was discarded."""
+class RuleMeetsAllError(Error, ValueError):
+    """Every session of the store meets a rule of a retention."""
 
     rule: str
     sessions: int
 
 
-class WrongKeyError(Error):
-    """The file cannot be decrypted: the key is wrong or missing, or the file is not an encrypted store."""
+class WrongKeyError(Error, ValueError):
+    """The file cannot be decrypted with this key."""
 
     path: str
     why: str
 
 
 class EncryptionKeyError(Error):
-    """The function that returns the key of a store failed. Nothing was opened."""
+    """The function that returns the key of a store failed."""
 
     why: str
 

@@ -54,6 +54,7 @@ class _Filter:
         source: str | None,
         model: str | None,
         tag: str | None,
+        parent_session: str | None,
         since: datetime | None,
         until: datetime | None,
         name: str | None,
@@ -66,6 +67,7 @@ class _Filter:
         self.source = _json.maybe_str(source, "source")
         self.model = _json.maybe_str(model, "model")
         self.tag = _json.maybe_str(tag, "tag")
+        self.parent_session = _json.maybe_str(parent_session, "parent_session")
         self.since = _json.maybe_time_text(since, "since")
         self.until = _json.maybe_time_text(until, "until")
         self.name = _json.maybe_str(name, "name")
@@ -183,6 +185,7 @@ class SessionManager:
         source: str | None = None,
         model: str | None = None,
         tag: str | None = None,
+        parent_session: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
         name: str | None = None,
@@ -192,7 +195,7 @@ class SessionManager:
         limit: int | None = None,
     ) -> SessionPage:
         """Returns a page of sessions (20 by default), pinned ones first, then the latest."""
-        filter = _Filter(owner, source, model, tag, since, until, name, pinned, state)
+        filter = _Filter(owner, source, model, tag, parent_session, since, until, name, pinned, state)
         fields = _json.loads(self._native.list(filter, after, limit))
         return SessionPage([session_info(it) for it in fields["sessions"]], fields["after"])
 

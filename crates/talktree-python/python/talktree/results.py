@@ -218,6 +218,8 @@ class StoreStats:
     context_entries: int
     context_versions: int
     elisions: int
+    transcripts: int
+    transcript_entries: int
     bytes: int
 
 

@@ -33,6 +33,7 @@ from .results import (
 from .search import SearchParts, SearchSettings
 from .session import Session
 from .settings import SessionSettings, settings_of
+from .transcripts import Transcripts
 from .usage import UsageGroup, UsageParts, UsageRow, UsageTotal, usage_rows, usage_total
 
 if TYPE_CHECKING:
@@ -197,6 +198,11 @@ class Store:
         `on_error` of the session that wrote, or else to `sys.unraisablehook`.
         """
         return self._native.subscribe(event_listener(listener))
+
+    @property
+    def transcripts(self) -> Transcripts:
+        """The transcripts of agent sessions, which are stored beside the sessions of talktree."""
+        return Transcripts(self._native.transcripts())
 
     # Search.
 

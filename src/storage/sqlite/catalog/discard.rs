@@ -13,9 +13,9 @@ use crate::outcome::SessionInfo;
 use crate::retention::RetentionAction;
 use crate::tree::Address;
 
-/// How many pages of the search index are merged after a removal, about four milliseconds. Each removal writes a segment;
+/// How many pages of the search index are merged after a removal, about two milliseconds. Each removal writes a segment;
 /// without merges FTS5 would merge 64 of them at once, for which writers waited 80 ms.
-const PAGES: u64 = 400;
+const PAGES: u64 = 200;
 
 impl Database {
     /// Removes sessions that have not changed, or puts them into the trash; returns for each whether it was done.

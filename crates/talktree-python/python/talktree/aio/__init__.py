@@ -30,3 +30,4 @@ from .manager import SessionManager as SessionManager
 from .path import Path as Path
 from .session import Session as Session
 from .store import Store as Store
+from .transcripts import Transcripts as Transcripts

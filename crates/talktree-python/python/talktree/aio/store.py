@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, overload
 import talktree as _sync
 
 from .._files import Target
-from .._lines import Call, Line, Pool, present_loop, waiting_in
+from .._lines import Line, Pool, present_loop, waiting_in
 from ..errors import ClosedError
 from ..importing import Imported, SessionImport
 from ..results import (
@@ -33,6 +33,7 @@ from ..settings import SessionSettings, settings_of
 from ..store import Progress
 from ..usage import UsageGroup, UsageRow, UsageTotal
 from .session import Session
+from .transcripts import Transcripts
 
 if TYPE_CHECKING:
     from ..search import Unpack
@@ -103,15 +104,16 @@ class Store:
 
     async def __aenter__(self) -> Store:
         if self._opened is None:
-
-            def open(call: Call[None]) -> None:
-                # Several tasks may begin with it at once.
-                with self._opening:
-                    if self._opened is None:
-                        self._opened = self._open()
-
-            await self._run(open)
+            await self._run(lambda call: self._opened_now())
         return self
+
+    def _opened_now(self) -> _sync.Store:
+        """Returns the store, which the first call opens; for threads."""
+        # Several tasks may begin with it at once.
+        with self._opening:
+            if self._opened is None:
+                self._opened = self._open()
+            return self._opened
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -137,6 +139,10 @@ class Store:
         if line is None:
             line = self._lines[id] = Line(self._pool)
         return line
+
+    def _transcript_line(self, project: str, session: str) -> Line:
+        # A session of talktree with this id would share the line: the two would only wait for each other.
+        return self._line(f"transcript {[project, session]!r}")
 
     def _wrap(self, sync: _sync.Session) -> Session:
         return Session(sync, self)
@@ -194,6 +200,11 @@ class Store:
     async def remove(self, id: str) -> None:
         """Removes a session and all that belongs to it."""
         await self._run(lambda call: self.sync.remove(id))
+
+    @property
+    def transcripts(self) -> Transcripts:
+        """The transcripts of agent sessions, which are stored beside the sessions of talktree."""
+        return Transcripts(self)
 
     async def search(self, text: str, **settings: Unpack[SearchSettings]) -> Found:
         """Returns the messages of all sessions that match, best first. `SearchSettings` lists the settings."""
