@@ -88,7 +88,7 @@ impl Store {
     ///
     /// That is each of the owner's sessions, also if it is ended or in the trash, with its details and tags, its messages on
     /// all branches as they were written, its summaries, labels, elisions, context blocks with their versions, frozen prompt,
-    /// keys and imported records; the owner's context blocks with their versions; and the owner's usage, also of sessions that
+    /// keys and imported records; the owner's context blocks with their versions; the owner's usage, also of sessions that
     /// were removed; and the owner's transcripts with their entries. Removed texts and old versions are in it while the store
     /// keeps them.
     ///

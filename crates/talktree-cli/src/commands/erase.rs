@@ -106,7 +106,8 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     if args.dry_run {
         return print(&extent, &Erased::default(), None, context);
     }
-    confirm(args.yes, &format!("erase {}", counts(&extent)), "nothing was erased")?;
+    let what = format!("erase {}, so that no copy of it is left in the store", counts(&extent));
+    confirm(args.yes, &what, "nothing was erased")?;
     let signals = Signals::catch()?;
     signals.interrupt(&store);
     let bar = Bar::of_steps("erasing");
