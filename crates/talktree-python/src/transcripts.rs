@@ -1,6 +1,6 @@
 //! Transcripts of agent sessions: the verbs of `Store::transcripts`.
 //!
-//! Entries go in as one JSON list and come back as several, each of about a mebibyte: Python parses a list while it has the
+//! Entries go in as one JSON list and come back as several, each of about 256 KiB: Python parses a list while it has the
 //! interpreter's lock, and other threads, such as that of an event loop, run between two lists.
 
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use crate::json;
 use crate::store::Store;
 
 /// After how many bytes a list of entries ends and the next one begins.
-const CHUNK_BYTES: usize = 1 << 20;
+const CHUNK_BYTES: usize = 1 << 18;
 
 /// A key as Python passes it.
 type KeyParts = (String, String, String);

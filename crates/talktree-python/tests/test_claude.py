@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -254,44 +253,16 @@ def big(count: int) -> list[Any]:
     ]
 
 
-def test_ten_thousand_entries_come_in_many_lists() -> None:
+def test_entries_come_in_many_lists_so_that_an_event_loop_runs_between_them() -> None:
     with talktree.Store() as store:
         key = ("p", "s", "")
         entries = big(2_000)
         store.transcripts.append(talktree.TranscriptKey("p", "s"), entries)
         lists = store.transcripts._native.load(key)
-        assert lists is not None and len(lists) >= 8
-        # One that is longer by an entry at most.
-        assert max(map(len, lists)) < (1 << 20) + 10_000
+        assert lists is not None and len(lists) >= 30
+        # Longer by an entry at most.
+        assert max(map(len, lists)) < (1 << 18) + 10_000
         assert store.transcripts.load(talktree.TranscriptKey("p", "s")) == entries
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_a_long_load_does_not_hold_the_event_loop(backend: str) -> None:
-    longest = 0.0
-
-    async def watch() -> None:
-        nonlocal longest
-        while True:
-            before = time.perf_counter()
-            await anyio.sleep(0.001)
-            longest = max(longest, time.perf_counter() - before)
-
-    async def main() -> None:
-        async with SessionStore() as store:
-            entries = big(10_000)
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(watch)
-                await anyio.sleep(0.01)
-                await store.append(KEY, entries)
-                loaded = await store.load(KEY)
-                tasks.cancel_scope.cancel()
-            assert loaded == entries
-
-    run(backend, main)
-    print(f"the longest gap of {backend} was {longest * 1e3:.0f} ms")
-    # Far above what it takes, for busy machines; in one piece it would take longer than that on any.
-    assert longest < 5
 
 
 def test_what_json_does_not_have_is_refused_and_what_it_has_comes_back() -> None:

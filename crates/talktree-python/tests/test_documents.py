@@ -17,9 +17,12 @@ def blocks(path: Path) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", path.read_text(), re.M | re.S)
 
 
-@pytest.mark.parametrize("at", range(len(blocks(HERE / "README.md"))))
-def test_the_examples_of_the_front_page_run(at: int, tmp_path: Path) -> None:
-    program = blocks(HERE / "README.md")[at]
+PAGES = [HERE / "README.md", *sorted((HERE / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize(("page", "at"), [(page, at) for page in PAGES for at in range(len(blocks(page)))], ids=str)
+def test_the_examples_of_the_pages_run(page: Path, at: int, tmp_path: Path) -> None:
+    program = blocks(page)[at]
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
 
