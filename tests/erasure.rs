@@ -72,6 +72,30 @@ fn append(chat: &Session, mark: &str) -> Result<MessageId> {
 }
 
 #[test]
+fn finishing_does_not_call_a_half_erased_session_erased() -> Result<()> {
+    let (_folder, path, store) = open()?;
+    let chat = store.session("s")?;
+    let messages = (0..1_000).map(|n| Message::user(format!("hq4z{n:04}x hello")));
+    let ids: Vec<MessageId> = chat.append_all(messages)?.into_iter().map(|it| it.id).collect();
+    let erasure = Erasure::messages(chat.id(), &ids);
+    let handle = store.interrupt_handle();
+    let interrupted = store.erase_with_progress(&erasure, |at| {
+        if at.done >= 500 {
+            handle.interrupt();
+        }
+    });
+    assert!(matches!(interrupted, Err(Error::Interrupted)));
+
+    assert!(!store.finish_erasure()?, "half of the messages are left");
+    assert!(count(&path, "hq4z") > 0);
+    // What is unknown still counts as erased.
+    assert_eq!(store.erase(&erasure)?.prove()?.found, 0);
+    assert!(store.finish_erasure()?);
+    assert_gone(&store, &path, "hq4z");
+    Ok(())
+}
+
+#[test]
 fn an_erased_message_is_in_no_byte_and_the_others_are_as_they_were() -> Result<()> {
     let (_folder, path, store) = open()?;
     let chat = store.session("s")?;

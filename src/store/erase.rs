@@ -81,7 +81,8 @@ impl Store {
     }
 
     /// Finishes an erasure whose log was in use, or that was interrupted after its last delete; returns whether it is
-    /// complete now. A no-op if there is none.
+    /// complete now. A no-op if there is none. One that was interrupted earlier is only finished by the same
+    /// [`erase`](Self::erase).
     ///
     /// ```
     /// use talktree::Store;

@@ -444,7 +444,10 @@ fn each_shell_has_completions() {
 fn erase_lists_what_goes_and_what_is_left_and_asks_first() {
     let rig = Rig::toured();
     rig.ok(["fork", "tour", "answer-1", "copy"]);
-    assert_eq!(rig.ok(["erase", "tour", "ask", "--dry-run"]), "would be erased: 1 message\n");
+    let dry = rig.run(["erase", "tour", "ask", "--dry-run"]);
+    assert_eq!(dry.stdout, "would be erased: 1 message\n");
+    let left = "talktree: 1 copy in other sessions will be left; --forks also erases them\n";
+    assert_eq!(dry.stderr, left);
     assert!(rig.ok(["show", "tour", "ask"]).contains("We travel to Jena"));
     let printed = rig.fails(2, ["erase", "tour", "ask"]);
     assert!(printed.contains("pass --yes to erase 1 message"), "{printed}");

@@ -8,7 +8,7 @@ use talktree::{
 
 use crate::confirm::confirm;
 use crate::context::Context;
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, tell};
 use crate::progress::Bar;
 use crate::signals::Signals;
 use crate::text::{one_line, plural};
@@ -103,8 +103,9 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     }
     let erasure = erasure(&args, &store)?;
     let extent = store.erasure_extent(&erasure)?;
+    tell_copies(&erasure, &extent, &store)?;
     if args.dry_run {
-        return print(&extent, &Erased::default(), None, context);
+        return print(false, &extent, &Erased::default(), None, context);
     }
     let what = format!("erase {}, so that no copy of it is left in the store", counts(&extent));
     confirm(args.yes, &what, "nothing was erased")?;
@@ -121,7 +122,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         return Err(in_use());
     }
     let proof = if args.prove { Some(erased.prove()?) } else { None };
-    print(&erased.erased, &erased, proof, context)
+    print(true, &erased.erased, &erased, proof, context)
 }
 
 /// Returns what the arguments name.
@@ -156,12 +157,16 @@ fn erasure(args: &Args, store: &Store) -> Result<Erasure> {
 
 fn finish(store: &Store, context: &mut Context) -> Result<()> {
     if !store.finish_erasure()? {
-        return Err(in_use());
+        return Err(Failure::Store(format!(
+            "the erasure is not complete: if it was interrupted before it had deleted everything, the same `erase` again \
+             finishes it; if another program reads from the store, run `{}` when that program has ended",
+            crate::suggestion::command("erase --finish")
+        )));
     }
     match context.is_json {
         true => {
             let nothing = Erased::default();
-            print(&nothing.erased, &nothing, None, context)
+            print(true, &nothing.erased, &nothing, None, context)
         }
         false => Ok(context.out.line(&[(style::PLAIN, "nothing of what was erased is left")])?),
     }
@@ -176,13 +181,12 @@ fn in_use() -> Failure {
 }
 
 fn print(
+    is_erased: bool,
     extent: &ErasureExtent,
     erased: &Erased,
     proof: Option<ErasureProof>,
     context: &mut Context,
 ) -> Result<()> {
-    // A dry run has another extent, which may be as empty.
-    let is_erased = std::ptr::eq(extent, &erased.erased);
     if context.is_json {
         return Ok(context.out.json(&Answer {
             is_erased,
@@ -228,6 +232,20 @@ fn print(
             proof.bytes
         );
         out.line(&[(style::PLAIN, &looked)])?;
+    }
+    Ok(())
+}
+
+/// Says before an erasure that copies will be left: afterwards the messages that they are copies of are unknown.
+fn tell_copies(erasure: &Erasure, extent: &ErasureExtent, store: &Store) -> Result<()> {
+    if erasure.copies {
+        return Ok(());
+    }
+    let all = store.erasure_extent(&erasure.clone().with_copies())?;
+    let left = all.messages.saturating_sub(extent.messages);
+    if left > 0 {
+        let copies = plural(left, "copy");
+        tell(&format!("{copies} in other sessions will be left; --forks also erases them"));
     }
     Ok(())
 }

@@ -5,7 +5,8 @@
 //! sound, and the same erasure, called again, finishes it. Then `clean` overwrites what remains of the deleted rows. A
 //! small file is rewritten; in a large file `scan` looks for the erased texts, and the file is rewritten if it finds one.
 //!
-//! Invariant: the setting `erasure` exists from the first delete until the erasure is complete.
+//! Invariant: the setting `erasure` exists from the first delete until the erasure is complete. Its value begins with
+//! [`DELETING`] until everything is deleted; then only `clean` is left to do.
 
 mod clean;
 mod forbidden;
@@ -40,6 +41,8 @@ use texts::Texts;
 
 /// The setting that exists while an erasure is unfinished.
 const UNFINISHED: &str = "erasure";
+/// How the value of [`UNFINISHED`] begins while rows are left to delete.
+const DELETING: &str = "deleting ";
 /// The setting that exists while the file has pages that were written without `secure_delete`.
 const REWRITE: &str = "erasure_rewrites";
 
@@ -85,6 +88,7 @@ impl Database {
             watch: self.interrupt_signal().watch(),
         };
         work.run()?;
+        work.note_deleted()?;
         let Work { texts, mut out, copies_left, summaries_left, .. } = work;
         out.copies_left = self.read(|conn| copies(conn, &copies_left))?;
         out.summaries_left = summaries_left.into_iter().collect();
@@ -103,12 +107,12 @@ impl Database {
 
     /// Finishes an erasure that was interrupted, or whose log was in use; returns whether it is complete now.
     pub(crate) fn finish_erasure(&self) -> Result<bool> {
-        let is_due = self.read(|conn| setting(conn, UNFINISHED))?.is_some();
+        let noted = self.read(|conn| setting(conn, UNFINISHED))?;
         let mut out = Erased::default();
-        if is_due {
+        if noted.is_some() {
             self.clean(&Texts::default(), &mut out)?;
         }
-        Ok(out.is_complete())
+        Ok(out.is_complete() && !noted.is_some_and(|noted| noted.starts_with(DELETING)))
     }
 
     /// Overwrites what remains of deleted rows.
@@ -133,8 +137,10 @@ impl Database {
         if out.is_complete() {
             let is_rewritten = out.is_rewritten;
             self.write(|conn| {
-                // An erasure that began meanwhile has replaced the value.
-                if setting(conn, UNFINISHED)? == noted {
+                // An erasure that began meanwhile has replaced the value. One that was interrupted while it deleted is
+                // only finished by the same call: until then an unknown id counts as erased.
+                let is_deleting = noted.as_ref().is_some_and(|noted| noted.starts_with(DELETING));
+                if !is_deleting && setting(conn, UNFINISHED)? == noted {
                     remove_setting(conn, UNFINISHED)?;
                 }
                 if is_rewritten { remove_setting(conn, REWRITE) } else { Ok(()) }
@@ -188,12 +194,22 @@ impl Work<'_> {
     ) -> Result<T> {
         let database = self.database;
         let answer = database.write(|conn| {
-            conn.prepare_cached(NOTE)?.execute(params![UNFINISHED, self.name])?;
+            let noted = format!("{DELETING}{}", self.name);
+            conn.prepare_cached(NOTE)?.execute(params![UNFINISHED, noted])?;
             work(conn, self)
         })?;
         let done = self.out.erased.messages + self.out.erased.entries;
         (self.progress)(Progress::new(done, self.total.max(done)));
         Ok(answer)
+    }
+
+    /// Notes that everything is deleted, unless another erasure has begun meanwhile.
+    fn note_deleted(&self) -> Result<()> {
+        let noted = format!("{DELETING}{}", self.name);
+        self.database.write(|conn| {
+            conn.prepare_cached(NOTE_DELETED)?.execute(params![UNFINISHED, noted, self.name])?;
+            Ok(())
+        })
     }
 
     /// Returns an error if the store was asked to stop.
@@ -224,3 +240,4 @@ impl Work<'_> {
 
 /// Each erasure writes a value of its own, so that one that finishes does not remove the setting of another.
 const NOTE: &str = "INSERT OR REPLACE INTO setting (name, value) VALUES (?1, ?2)";
+const NOTE_DELETED: &str = "UPDATE setting SET value = ?3 WHERE name = ?1 AND value = ?2";
