@@ -40,6 +40,20 @@ def in_child(work: Callable[[], str], *, exits: Callable[[int], object] = os._ex
     return said
 
 
+def descriptors(path: Path) -> int:
+    """Returns how many descriptors of a file this process has open; 0 where the system does not say."""
+    folder = Path("/proc/self/fd")
+    if not folder.exists():
+        return 0
+    count = 0
+    for link in folder.iterdir():
+        try:
+            count += os.readlink(link) == os.fspath(path.resolve())
+        except FileNotFoundError:  # the descriptor of the folder itself
+            pass
+    return count
+
+
 def test_the_child_gets_a_clear_error(store: talktree.Store, chat: talktree.Session) -> None:
     chat.append(Message.user("hello"))
     stream = iter(chat)
@@ -65,9 +79,10 @@ def test_the_child_closes_nothing_of_the_parent(tmp_path: Path) -> None:
         objects.clear()
         del store, chat, keep
         gc.collect()
-        return "dropped"
+        return f"{descriptors(path)} open"
 
-    assert in_child(drop_all) == "dropped"
+    opened = descriptors(path)
+    assert in_child(drop_all) == f"{opened} open"
     assert wal.stat().st_size == size  # no checkpoint by the child
     chat.append(Message.user("after"))
     with talktree.Store(path) as second:
