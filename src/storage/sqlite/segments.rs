@@ -65,6 +65,11 @@ impl Segments {
         self.0.iter().rposition(|level| level.merging > 0)
     }
 
+    /// Returns whether the last level has segments, or the index has none.
+    pub(super) fn is_last_level_used(&self) -> bool {
+        self.0.last().is_none_or(|level| level.segments > 0)
+    }
+
     /// Returns whether a merge goes on, or would begin if it takes at least this many segments.
     pub(super) fn can_merge(&self, least: u64) -> bool {
         self.most_on_a_level() >= least || self.0.iter().any(|level| level.merging > 0)

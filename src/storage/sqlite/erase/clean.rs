@@ -26,43 +26,71 @@ const PAUSE: Duration = Duration::from_millis(20);
 struct Index {
     merge: &'static str,
     segments: &'static str,
+    /// Adds an entry and removes it, so that there are segments with nothing else.
+    add: [&'static str; 2],
 }
 
 const INDEXES: [Index; 2] = [
     Index {
         merge: "INSERT INTO search (search, rank) VALUES ('merge', ?1)",
         segments: "SELECT block FROM search_data WHERE id = 10",
+        add: [
+            "INSERT INTO search (rowid, text) VALUES (-1, 'x')",
+            "INSERT INTO search (search, rowid, text) VALUES ('delete', -1, 'x')",
+        ],
     },
     Index {
         merge: "INSERT INTO context_search (context_search, rank) VALUES ('merge', ?1)",
         segments: "SELECT block FROM context_search_data WHERE id = 10",
+        add: [
+            "INSERT INTO context_search (rowid, text) VALUES (-1, 'x')",
+            "INSERT INTO context_search (context_search, rowid, text) VALUES ('delete', -1, 'x')",
+        ],
     },
 ];
 
 impl Database {
     /// Merges the segments of both search indexes, so that no removed entry is left in them.
     pub(super) fn merge_indexes(&self) -> Result<()> {
-        for index in INDEXES {
-            // A negative number begins a merge of all segments. Called again, it would begin anew if others have
-            // written a segment meanwhile.
-            let level = self.write(|conn| {
-                conn.prepare_cached(index.merge)?.execute([-PAGES_PER_STEP])?;
-                Ok(Segments::in_record(conn, index.segments)?.highest_merging())
-            })?;
-            let Some(level) = level else { continue };
-            loop {
-                let is_merging = self.write(|conn| {
-                    conn.prepare_cached(index.merge)?.execute([PAGES_PER_STEP])?;
-                    let highest = Segments::in_record(conn, index.segments)?.highest_merging();
-                    // New segments are merged on lower levels.
-                    Ok(highest.is_some_and(|highest| highest >= level))
+        for index in &INDEXES {
+            self.merge_segments(index)?;
+            // FTS5 drops removed entries only from a segment on the last level. Segments that were all on one level are
+            // merged into the next one, which is not the last if higher levels are empty. With a segment on another level
+            // they are merged into the last.
+            let is_last = self
+                .read(|conn| Ok(Segments::in_record(conn, index.segments)?.is_last_level_used()))?;
+            if !is_last {
+                self.write(|conn| {
+                    for statement in index.add {
+                        conn.prepare_cached(statement)?.execute([])?;
+                    }
+                    Ok(())
                 })?;
-                if !is_merging {
-                    break;
-                }
+                self.merge_segments(index)?;
             }
         }
         Ok(())
+    }
+
+    fn merge_segments(&self, index: &Index) -> Result<()> {
+        // A negative number begins a merge of all segments. Called again, it would begin anew if others have written a
+        // segment meanwhile.
+        let level = self.write(|conn| {
+            conn.prepare_cached(index.merge)?.execute([-PAGES_PER_STEP])?;
+            Ok(Segments::in_record(conn, index.segments)?.highest_merging())
+        })?;
+        let Some(level) = level else { return Ok(()) };
+        loop {
+            let is_merging = self.write(|conn| {
+                conn.prepare_cached(index.merge)?.execute([PAGES_PER_STEP])?;
+                let highest = Segments::in_record(conn, index.segments)?.highest_merging();
+                // New segments are merged on lower levels.
+                Ok(highest.is_some_and(|highest| highest >= level))
+            })?;
+            if !is_merging {
+                return Ok(());
+            }
+        }
     }
 
     /// Empties the write-ahead log; `false` if a reader used it until the busy timeout was over.
