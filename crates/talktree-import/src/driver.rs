@@ -138,7 +138,7 @@ fn read(
 ) -> Result<u64> {
     let io_error = |source| Error::Io { path: path.to_owned(), source };
     let file = path.to_string_lossy().into_owned();
-    // `Utc::now` panics if the clock of the system stands before 1970.
+    // `Utc::now` panics if the clock of the system shows a time before 1970.
     let now = DateTime::<Utc>::from(SystemTime::now()).trunc_subsecs(6);
     let Some(mut reader) = format.reader(file, options.keeps_source, now) else { return Ok(0) };
     let (size, mut reported, mut conversations) = (records.size(), 0, 0);

@@ -14,7 +14,7 @@ import talktree
 
 
 def send(request: dict[str, Any]) -> dict[str, Any]:
-    """Stands in for the call of a provider: it asks for the weather once, notes something, and answers."""
+    """Replaces the call of a provider: it asks for the weather once, notes something, and answers."""
     results = [
         block for message in request["messages"][-1:] for block in message["content"] if block["type"] == "tool_result"
     ]

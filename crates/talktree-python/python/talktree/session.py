@@ -575,7 +575,7 @@ class Session(_Reads):
         return self._native.prompt(False)
 
     def refresh_prompt(self) -> str:
-        """Makes the system prompt anew, and returns it."""
+        """Makes the system prompt again, and returns it."""
         return self._native.prompt(True)
 
     def drift(self) -> list[Drift]:

@@ -372,7 +372,7 @@ class Session(Reads):
         return await self._run(lambda call: self.sync.prompt())
 
     async def refresh_prompt(self) -> str:
-        """Makes the system prompt anew, and returns it."""
+        """Makes the system prompt again, and returns it."""
         return await self._run(lambda call: self.sync.refresh_prompt())
 
     async def drift(self) -> list[Drift]:
