@@ -1,6 +1,6 @@
 //! The core of a chat bot for many people, offline: its model is a script.
 //!
-//! All chats of a person share a memory. A chat that was quiet for too long begins anew, and what was said before can still
+//! All chats of a person share a memory. After a long pause a chat gets a new session, and what was said before can still
 //! be searched. Summaries are written by a worker. A person who asks for it is forgotten: `cargo run --example bot_core`.
 
 use std::sync::mpsc::{self, Sender};

@@ -247,7 +247,7 @@ UUIDS = random.Random()
 
 
 class Noon(datetime):
-    """A clock that stands still: copies and titles have the present time."""
+    """A clock that always shows the same time: copies and titles have the present time."""
 
     @classmethod
     def now(cls, tz: tzinfo | None = None) -> Noon:

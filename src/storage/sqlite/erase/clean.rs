@@ -73,7 +73,7 @@ impl Database {
     }
 
     fn merge_segments(&self, index: &Index) -> Result<()> {
-        // A negative number begins a merge of all segments. Called again, it would begin anew if others have written a
+        // A negative number begins a merge of all segments. Called again, it would start over if others have written a
         // segment meanwhile.
         let level = self.write(|conn| {
             conn.prepare_cached(index.merge)?.execute([-PAGES_PER_STEP])?;
