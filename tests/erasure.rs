@@ -372,6 +372,26 @@ fn an_owner_is_erased_with_memory_keys_and_usage_and_no_other_owner_is() -> Resu
     Ok(())
 }
 
+/// The byte before a text in a row is the end of a number, and may be any letter.
+#[test]
+fn the_beginning_of_a_text_that_stays_is_not_what_an_erased_text_quoted() -> Result<()> {
+    let (_folder, _path, store) = open()?;
+    let bot = bot(&store)?;
+    let kept = "Remembers what was quoted";
+    for n in 0..60 {
+        let chat = bot.resume(format!("key:{n}")).owner(format!("owner:{n}")).open()?;
+        chat.context().set("memory", kept)?;
+        std::thread::sleep(Duration::from_millis(3));
+    }
+    let quotes = (b' '..=b'~').map(|letter| format!("{}{kept}", char::from(letter)));
+    let chat = store.session("quotes")?;
+    chat.append(Message::user(quotes.collect::<String>()))?;
+    let erased = store.erase(&Erasure::session(chat.id()))?;
+    let proof = erased.prove()?;
+    assert_eq!((proof.found, proof.kept > 0), (0, true));
+    Ok(())
+}
+
 #[test]
 fn a_frozen_prompt_of_another_session_that_quotes_the_owner_is_erased() -> Result<()> {
     let (_folder, path, store) = open()?;

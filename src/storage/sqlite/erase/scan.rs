@@ -1,9 +1,10 @@
 //! Looks for erased texts in every byte of the files.
 //!
 //! A sequence that is found does not count if a stored row contains it: it belongs to a copy that was kept, or to another
-//! message with the same words.
+//! message with the same words. Nor does it count if all but a few of its bytes are the beginning or the end of a stored
+//! text: what lies before and after a text in a row is numbers, which may look like a letter.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
@@ -14,22 +15,26 @@ use super::super::connection::Database;
 use super::super::error::BackendResult;
 use super::super::file;
 use super::super::raw_file::read_at;
-use super::texts::{Itself, Passed, Texts};
+use super::texts::{Found, Itself, Passed, Texts};
 use crate::erasure::{ErasureProof, ErasureProver, Occurrence};
 use crate::error::Result;
 
 const CHUNK: usize = 1 << 20;
+/// Up to one byte of so many may be foreign at the edge of a text.
+const FOREIGN: usize = 4;
 /// How many places a proof lists.
 const MAX_PLACES: usize = 100;
 
-/// How often a sequence was found, and where first: the number of the file and the offset.
+/// How often a sequence was found, its length, and where it was first: the number of the file and the offset.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     count: u64,
+    length: usize,
     first: (usize, u64),
 }
 
 type Places = HashMap<u64, Place, BuildHasherDefault<Itself>>;
+type Hashes = HashSet<u64, BuildHasherDefault<Itself>>;
 
 /// Looks for the texts of an erasure in the files of its store.
 pub(super) struct Prover {
@@ -68,9 +73,9 @@ impl Database {
                 if count == 0 {
                     break;
                 }
-                passed = texts.find(passed, &buffer[..count], |hash, at| {
-                    let first = (number, at);
-                    places.entry(hash).or_insert(Place { count: 0, first }).count += 1;
+                passed = texts.find(passed, &buffer[..count], |Found { hash, offset, length }| {
+                    let place = Place { count: 0, length, first: (number, offset) };
+                    places.entry(hash).or_insert(place).count += 1;
                 });
                 offset += count as u64;
             }
@@ -79,6 +84,16 @@ impl Database {
         if !places.is_empty() {
             let before = places.len();
             let stored = self.read_long(|conn| stored(conn, texts))?;
+            places.retain(|hash, _| !stored.contains(hash));
+            let mut edges = Edges::default();
+            for (hash, place) in &places {
+                let (number, offset) = place.first;
+                let (path, opened) = &files[number];
+                let mut sequence = vec![0; place.length];
+                read_at(opened, &mut sequence, offset).map_err(|source| file::io(path, source))?;
+                edges.add(*hash, &sequence);
+            }
+            let stored = self.read_long(|conn| edges.in_rows(conn))?;
             places.retain(|hash, _| !stored.contains(hash));
             proof.kept = (before - places.len()) as u64;
         }
@@ -95,19 +110,57 @@ impl Database {
 }
 
 /// Returns which sequences the rows of all tables contain, and the schema.
-fn stored(
-    conn: &Connection,
-    texts: &Texts,
-) -> BackendResult<HashSet<u64, BuildHasherDefault<Itself>>> {
-    let mut found = HashSet::default();
-    let mut look_in = |text: &str| {
-        texts.find(Passed::default(), text.as_bytes(), |hash, _| _ = found.insert(hash));
+fn stored(conn: &Connection, texts: &Texts) -> BackendResult<Hashes> {
+    let mut found = Hashes::default();
+    each_text(conn, |text| {
+        texts.find(Passed::default(), text, |it| _ = found.insert(it.hash));
+        let text = String::from_utf8_lossy(text);
         // As the search index has it.
         let lower = text.to_lowercase();
         if lower != text {
-            texts.find(Passed::default(), lower.as_bytes(), |hash, _| _ = found.insert(hash));
+            texts.find(Passed::default(), lower.as_bytes(), |it| _ = found.insert(it.hash));
         }
-    };
+    })?;
+    Ok(found)
+}
+
+/// Sequences that were found, without the bytes at their beginning or end that may belong to no text.
+#[derive(Debug, Default)]
+struct Edges {
+    beginnings: HashMap<Vec<u8>, Vec<u64>>,
+    ends: HashMap<Vec<u8>, Vec<u64>>,
+    lengths: BTreeSet<usize>,
+}
+
+impl Edges {
+    fn add(&mut self, hash: u64, sequence: &[u8]) {
+        for foreign in 1..=sequence.len() / FOREIGN {
+            let length = sequence.len() - foreign;
+            self.beginnings.entry(sequence[foreign..].to_vec()).or_default().push(hash);
+            self.ends.entry(sequence[..length].to_vec()).or_default().push(hash);
+            self.lengths.insert(length);
+        }
+    }
+
+    /// Returns which sequences are at the beginning or the end of a stored text.
+    fn in_rows(&self, conn: &Connection) -> BackendResult<Hashes> {
+        let mut found = Hashes::default();
+        if self.lengths.is_empty() {
+            return Ok(found);
+        }
+        each_text(conn, |text| {
+            for length in self.lengths.iter().take_while(|length| **length <= text.len()) {
+                let beginning = self.beginnings.get(&text[..*length]);
+                let end = self.ends.get(&text[text.len() - length..]);
+                found.extend(beginning.into_iter().chain(end).flatten());
+            }
+        })?;
+        Ok(found)
+    }
+}
+
+/// Calls `look` with every text in the rows of all tables, and in the schema.
+fn each_text(conn: &Connection, mut look: impl FnMut(&[u8])) -> BackendResult<()> {
     let mut tables = conn.prepare(TABLES)?;
     let tables = tables.query_map([], |row| row.get::<_, String>(0))?;
     for table in tables {
@@ -118,12 +171,12 @@ fn stored(
         while let Some(row) = rows.next()? {
             for at in 0..columns {
                 if let ValueRef::Text(text) = row.get_ref(at)? {
-                    look_in(&String::from_utf8_lossy(text));
+                    look(text);
                 }
             }
         }
     }
-    Ok(found)
+    Ok(())
 }
 
 /// The tables of the indexes hold words of stored texts in a form of their own. Their settings are names.

@@ -144,13 +144,12 @@ impl Texts {
         (product as u64) ^ ((product >> 64) as u64)
     }
 
-    /// Calls `found` for each known sequence, with its hash and with where it starts, and returns what the next bytes of
-    /// the same text continue.
+    /// Calls `found` for each known sequence, and returns what the next bytes of the same text continue.
     pub(super) fn find(
         &self,
         mut passed: Passed,
         bytes: &[u8],
-        mut found: impl FnMut(u64, u64),
+        mut found: impl FnMut(Found),
     ) -> Passed {
         let lengths: Vec<(&usize, &OfLength)> = self.by_length.iter().collect();
         for byte in bytes {
@@ -166,7 +165,8 @@ impl Texts {
                 };
                 let hash = self.hash(value, **length);
                 if hash & of.mask == 0 && of.hashes.contains(&hash) {
-                    found(hash, passed.count - **length as u64);
+                    let offset = passed.count - **length as u64;
+                    found(Found { hash, offset, length: **length });
                 }
             }
         }
@@ -176,9 +176,17 @@ impl Texts {
     /// Returns whether a text has a known sequence.
     pub(super) fn are_in(&self, text: &str) -> bool {
         let mut is_any = false;
-        self.find(Passed::default(), text.as_bytes(), |_, _| is_any = true);
+        self.find(Passed::default(), text.as_bytes(), |_| is_any = true);
         is_any
     }
+}
+
+/// A known sequence in a text: its hash, where it starts, and its length in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Found {
+    pub(super) hash: u64,
+    pub(super) offset: u64,
+    pub(super) length: usize,
 }
 
 /// The bytes before the next piece of a text.
@@ -194,7 +202,7 @@ mod tests {
 
     fn places(texts: &Texts, bytes: &[u8]) -> Vec<u64> {
         let mut places = Vec::new();
-        texts.find(Passed::default(), bytes, |_, at| places.push(at));
+        texts.find(Passed::default(), bytes, |found| places.push(found.offset));
         places
     }
 
@@ -212,8 +220,8 @@ mod tests {
         let mut texts = Texts::default();
         texts.add_name("0123456789abcdef");
         let mut places = Vec::new();
-        let passed = texts.find(Passed::default(), b"xx0123456", |_, at| places.push(at));
-        texts.find(passed, b"789abcdefxx", |_, at| places.push(at));
+        let passed = texts.find(Passed::default(), b"xx0123456", |found| places.push(found.offset));
+        texts.find(passed, b"789abcdefxx", |found| places.push(found.offset));
         assert_eq!(places, [2]);
     }
 
