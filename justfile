@@ -18,7 +18,7 @@ _default:
 # Runs everything a change has to pass: format, lints, documents, tests, this file, versions, package.
 [arg("help", long, value="--help")]
 check help="":
-    {{just}} format-check lint docs test test-sqlcipher test-torture commands msrv package
+    {{just}} format-check lint docs test test-torture commands msrv package && {{just}} test-sqlcipher --short
 
 # Formats the code.
 [arg("help", long, value="--help")]
@@ -47,15 +47,15 @@ docs help="":
 test help="":
     cargo test
 
-# Runs the tests of the library on SQLCipher, and those of encrypted stores; says so where it cannot be built.
-[arg("help", long, value="--help")]
-test-sqlcipher help="":
-    if .ci/sqlcipher; then cargo test -p talktree --features sqlcipher,testing; fi
+# Runs the tests of the library on SQLCipher; with --short, those that read or write files in their own way.
+test-sqlcipher *args:
+    .ci/test-sqlcipher "$@"
 
-# Runs the short forms of the tests that break a store on purpose, for three minutes.
+# Runs the short forms of the tests that break a store on purpose, for three minutes; two at once where nextest is installed.
 [arg("help", long, value="--help")]
 test-torture help="":
-    cargo test -p talktree-torture
+    if cargo nextest --version >/dev/null 2>&1; then cargo nextest run -p talktree-torture; \
+        else cargo test -p talktree-torture; fi
 
 # Checks that every command of this file answers --help.
 [arg("help", long, value="--help")]
