@@ -1,7 +1,10 @@
 //! talktree's own format: an export that is imported into another store gives the same content.
 
+mod common;
+
 use std::io::Cursor;
 
+use common::random;
 use proptest::prelude::*;
 use serde_json::json;
 use talktree::export::{content_hash, session_hash};
@@ -625,6 +628,8 @@ fn check(steps: &[Step], more: &[Step]) -> Result<()> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(random::cases(96)))]
+
     #[test]
     fn random_stores_survive_the_round_trip(
         steps in prop::collection::vec(step(), 1.. 60),

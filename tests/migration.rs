@@ -36,7 +36,7 @@ const FORMER: [Former; 3] = [
 ];
 
 /// How many processes are killed for each former version.
-const KILLS: u32 = 24;
+const KILLS: u32 = 12;
 
 /// How many messages the killed migrations have before them.
 const MESSAGES: u32 = 20_000;

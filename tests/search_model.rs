@@ -3,9 +3,12 @@
 //! The oracle reads every message with public methods and checks whether it contains the words. Hits, their flags, the
 //! sessions of copies and the scopes must be equal, for a handle that indexes and for one that is read-only.
 
+mod common;
+
 use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
 
+use common::random;
 use proptest::prelude::*;
 use talktree::{CompactionId, Durability, Found, Matched, Message, MessageId, SessionId, Store};
 
@@ -295,7 +298,7 @@ fn same(found: &Found, expected: Vec<Drawn>, query: &str) -> Outcome<()> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: random::cases(20), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_search_finds_what_a_full_scan_finds(changes in prop::collection::vec(change(), 1..70)) {

@@ -42,7 +42,7 @@ fn run(world: fn() -> Result<World>, cases: u32) -> std::result::Result<(), Stri
 
 #[test]
 fn random_operations_leave_the_store_equal_to_the_model() -> std::result::Result<(), String> {
-    run(World::in_file, 64)
+    run(World::in_file, 40)
 }
 
 #[test]
