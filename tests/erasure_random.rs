@@ -263,7 +263,7 @@ impl World {
         for session in &gone.sessions {
             gone.messages.extend(Self::messages(&self.bot.session(session.clone())?)?);
         }
-        gone.erasure = gone.erasure.with_copies().with_summaries();
+        gone.erasure = gone.erasure.with_forks().with_summaries();
         Ok(gone)
     }
 
@@ -332,8 +332,8 @@ impl World {
         let of_summaries: BTreeSet<String> = self.summaries(&gone)?.into_iter().cloned().collect();
         let hashes = self.hashes(&gone)?;
         let erased = self.store.erase(&gone.erasure)?;
-        assert!(erased.is_complete() && erased.copies_left.is_empty(), "{erased:?}");
-        assert!(erased.summaries_left.is_empty(), "{erased:?}");
+        assert!(erased.is_complete() && erased.extent.copies_left.is_empty(), "{erased:?}");
+        assert!(erased.extent.summaries_left.is_empty(), "{erased:?}");
 
         let content = String::from_utf8(self.export()?).unwrap();
         let bytes = self.bytes();

@@ -33,7 +33,7 @@ use super::{entries, output_error};
 use crate::catalog::{Binding, BindingFilter, SessionFilter, SessionState};
 use crate::clock;
 use crate::error::{Error, Result};
-use crate::id::SessionId;
+use crate::id::{SessionId, check_name};
 use crate::message::{Json, Message};
 use crate::outcome::SessionInfo;
 use crate::storage::context::{EntryVersion, PromptSection};
@@ -113,13 +113,15 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Io`] if a write to `output` fails; [`Error::Interrupted`]; and those of every read.
+    /// [`Error::InvalidName`] if the owner is empty; [`Error::Io`] if a write to `output` fails; [`Error::Interrupted`]; and
+    /// those of every read.
     pub fn export_owner(
         &self,
         owner: &str,
         format: OwnerFormat,
         output: &mut impl Write,
     ) -> Result<OwnerExport> {
+        check_name("owner", owner)?;
         let watch = self.interrupt_signal().watch();
         let store = self.snapshot()?;
         let mut written = OwnerExport::default();
