@@ -498,8 +498,8 @@ fn erase_says_how_to_erase_the_copies_that_are_left() {
     assert_eq!(copies["messages"], copies["ids"].as_array().unwrap().len());
     let erased = rig.run(["erase", "tour", "--yes"]);
     // The session is gone, so only the fork can be named.
-    let proposed = erased.stderr.lines().last().unwrap();
-    let words: Vec<&str> = proposed.split_whitespace().skip(2).collect();
+    let proposed = erased.stdout.lines().last().unwrap().trim();
+    let words: Vec<&str> = proposed.split_whitespace().skip(1).collect();
     assert_eq!((words[0], words.len()), ("erase", 3), "{erased:?}");
     let printed = rig.ok([&words[..], &["--yes"]].concat());
     assert!(printed.starts_with(&format!("erased: {} messages", copies["messages"])), "{printed}");

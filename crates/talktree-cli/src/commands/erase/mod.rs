@@ -8,6 +8,7 @@ use talktree::{Erased, Erasure, ErasureExtent, ErasureProof, Error, MessageId, S
 use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::{Failure, Result, tell};
+use crate::output::Output;
 use crate::progress::Bar;
 use crate::shell::quote;
 use crate::signals::Signals;
@@ -133,7 +134,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     print(true, &erased.extent, erased.is_rewritten, proof, context)?;
     match context.is_json {
         true => Ok(()),
-        false => suggest(&args, &erased, &store),
+        false => suggest(&args, &erased, &store, &mut context.out),
     }
 }
 
@@ -267,7 +268,7 @@ fn tell_left(extent: &ErasureExtent) {
 }
 
 /// Says how to erase the copies that are left.
-fn suggest(args: &Args, erased: &Erased, store: &Store) -> Result<()> {
+fn suggest(args: &Args, erased: &Erased, store: &Store, out: &mut Output) -> Result<()> {
     for copies in &erased.extent.copies_left {
         let session = store.session(copies.session.clone())?;
         let mut rest = format!("erase {}", quote(copies.session.as_str()));
@@ -280,8 +281,13 @@ fn suggest(args: &Args, erased: &Erased, store: &Store) -> Result<()> {
             rest += if is_given { option } else { "" };
         }
         let copies = plural(copies.messages, "copy");
-        tell(&format!("{copies} in session {} can be erased with:", session.id()));
-        tell(&format!("  {}", command(&rest)));
+        let session = session.id().as_str();
+        out.line(&[
+            (style::PLAIN, &format!("{copies} in session ")),
+            (style::ID, session),
+            (style::PLAIN, " can be erased with:"),
+        ])?;
+        out.line(&[(style::PLAIN, "  "), (style::PLAIN, &command(&rest))])?;
     }
     Ok(())
 }
