@@ -395,9 +395,9 @@ fn summaries_of_branches_are_named_and_erased_on_request() -> Result<()> {
     assert!(left(&Erasure::messages(chat.id(), [&last]))?.is_empty());
     // What both paths share is not summarized.
     assert!(left(&Erasure::messages(chat.id(), [&task]))?.is_empty());
-    assert_eq!(left(&Erasure::messages(chat.id(), [&first]))?, [second.clone()]);
+    assert_eq!(left(&Erasure::messages(chat.id(), [&first]))?, std::slice::from_ref(&second));
     let erasure = Erasure::messages(chat.id(), [&tried]);
-    assert_eq!(left(&erasure)?, [first.clone()]);
+    assert_eq!(left(&erasure)?, std::slice::from_ref(&first));
     let erasure = erasure.with_summaries().with_forks();
     let extent = store.erasure_extent(&erasure)?;
     // The message, both summaries, and the copy of the second one.

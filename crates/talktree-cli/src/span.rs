@@ -22,8 +22,12 @@ impl FromStr for Span {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong =
-            || format!("{} is no span of time such as 30d; the units are min, h, d and w", quoted(text));
+        let wrong = || {
+            format!(
+                "{} is no span of time such as 30d; the units are min, h, d and w",
+                quoted(text)
+            )
+        };
         let end = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
         let (count, unit) = text.split_at(end);
         let count: u64 = count.parse().map_err(|_| wrong())?;

@@ -285,7 +285,10 @@ fn importing_an_erased_session_fails_in_each_format_and_says_why() {
         let report = rig.run(["import", file, "--json"]);
         let report: serde_json::Value = serde_json::from_str(&report.stdout).unwrap();
         assert_eq!((&report["erased"][0], &report["kept"]), (&"s".into(), &0.into()));
-        assert_eq!(report["records"], report["converted"].as_u64().unwrap() + report["dropped"].as_u64().unwrap());
+        assert_eq!(
+            report["records"],
+            report["converted"].as_u64().unwrap() + report["dropped"].as_u64().unwrap()
+        );
     }
     // A file with another session is imported.
     let both = concat!(
@@ -293,6 +296,8 @@ fn importing_an_erased_session_fails_in_each_format_and_says_why() {
         "{\"type\":\"session\",\"id\":\"other\"}\n",
         "{\"type\":\"message\",\"message\":{\"id\":\"a\",\"parent\":null,\"role\":\"user\",\"parts\":[]}}\n",
     );
-    assert!(rig.ok(["import", &text(&rig.file("both.jsonl", both))]).contains("1 session left out"));
+    assert!(
+        rig.ok(["import", &text(&rig.file("both.jsonl", both))]).contains("1 session left out")
+    );
     rig.fails(1, ["log", "s"]);
 }

@@ -75,9 +75,10 @@ impl Args {
             None => Ok(None),
             Some(text) => match parse_date(text, Utc::now()) {
                 Some(time) => Ok(Some(time)),
-                None => {
-                    Err(Failure::Usage(format!("{} is no date such as 2026-01-31 or 7d", quoted(text))))
-                }
+                None => Err(Failure::Usage(format!(
+                    "{} is no date such as 2026-01-31 or 7d",
+                    quoted(text)
+                ))),
             },
         };
         Ok(SessionFilter {
