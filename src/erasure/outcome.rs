@@ -96,7 +96,8 @@ impl Erased {
     ///
     /// It looks for each sequence of 16 bytes of the erased texts, in the form in which they were stored, and for
     /// shorter texts of eight bytes or more as a whole. A sequence that other stored content also contains is counted as
-    /// [`kept`](ErasureProof::kept). If the texts are very long, it looks for a sample of the sequences.
+    /// [`kept`](ErasureProof::kept); so is one that differs from the beginning or the end of a stored text in its first or last
+    /// bytes, a quarter at most, because what is stored before and after a text may look like letters. If the texts are very long, it looks for a sample of the sequences.
     ///
     /// ```
     /// use talktree::{Erasure, Message, Store};
