@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::compaction::{Stale, SummaryRefused};
 use crate::foreign;
-use crate::id::{CompactionId, MessageId, SessionId};
+use crate::id::{CompactionId, MessageId, SessionId, shorten};
 
 /// Any error. Callbacks return it, so that they can use `?` on any error type.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -115,10 +115,7 @@ pub enum Error {
         why: String,
     },
     /// Every session of the store meets a rule of a retention. Nothing was discarded.
-    #[error(
-        "retention rule {rule:?} is met by every session that is not pinned ({sessions}); check the rule and the clock, \
-         or allow it"
-    )]
+    #[error("{}; check the rule and the clock, or allow it", meets_all(rule, *sessions))]
     RuleMeetsAll {
         /// The name of the rule.
         rule: String,
@@ -234,7 +231,7 @@ pub enum Error {
         why: String,
     },
     /// A text is larger than the limit of its context block. The block is unchanged.
-    #[error("context block {label:?} holds {tokens} tokens, over its limit of {max}")]
+    #[error("context block {:?} holds {tokens} tokens, over its limit of {max}", shorten(label))]
     BlockOverLimit {
         /// The block.
         label: String,
@@ -244,13 +241,13 @@ pub enum Error {
         max: u64,
     },
     /// The context block is read-only.
-    #[error("context block {label:?} is read-only")]
+    #[error("context block {:?} is read-only", shorten(label))]
     BlockReadOnly {
         /// The block.
         label: String,
     },
     /// The context block holds documents, so a write needs a key.
-    #[error("context block {label:?} holds documents under keys; write one with {call}")]
+    #[error("context block {:?} holds documents under keys; write one with {call}", shorten(label))]
     BlockKeyed {
         /// The block.
         label: String,
@@ -258,7 +255,7 @@ pub enum Error {
         call: &'static str,
     },
     /// The kind of the context block does not allow this.
-    #[error("context block {label:?} cannot {what}")]
+    #[error("context block {:?} cannot {what}", shorten(label))]
     BlockCannot {
         /// The block.
         label: String,
@@ -266,13 +263,13 @@ pub enum Error {
         what: &'static str,
     },
     /// There is no context block of this label.
-    #[error("there is no context block {label:?}")]
+    #[error("there is no context block {:?}", shorten(label))]
     UnknownBlock {
         /// The unknown label.
         label: String,
     },
     /// There already is a context block of this label.
-    #[error("there is already a context block {label:?}")]
+    #[error("there is already a context block {:?}", shorten(label))]
     BlockExists {
         /// The label in use.
         label: String,
@@ -284,7 +281,7 @@ pub enum Error {
         max: usize,
     },
     /// The text has no such version, or no longer has it.
-    #[error("context block {label:?} has no version {version}{}", of_document(key.as_deref()))]
+    #[error("context block {:?} has no version {version}{}", shorten(label), of_document(key.as_deref()))]
     UnknownVersion {
         /// The block.
         label: String,
@@ -294,7 +291,7 @@ pub enum Error {
         version: u64,
     },
     /// The provider of a context block failed. The block is unchanged.
-    #[error("the provider of context block {label:?} failed: {source}")]
+    #[error("the provider of context block {:?} failed: {source}", shorten(label))]
     Provider {
         /// The block.
         label: String,
@@ -304,7 +301,8 @@ pub enum Error {
     /// The provider of a context block was still in another call, and this one must not overlap it. The provider is slow,
     /// or it called its own block. The block is unchanged.
     #[error(
-        "context block {label:?} is busy: its provider was still in another call after {waited_ms} ms"
+        "context block {:?} is busy: its provider was still in another call after {waited_ms} ms",
+        shorten(label)
     )]
     BlockBusy {
         /// The block.
@@ -314,7 +312,7 @@ pub enum Error {
     },
     /// A token counter gave no valid count: it panicked, or its count is negative, not finite or over 4 294 967 295. The
     /// estimate is used instead. Only an error handler gets this error.
-    #[error("the token counter {name:?} failed: {why}")]
+    #[error("the token counter {:?} failed: {why}", shorten(name))]
     TokenCounter {
         /// The name of the counter.
         name: String,
@@ -499,6 +497,14 @@ fn at(head: Option<&MessageId>) -> String {
     head.map_or_else(|| "before the first message".to_owned(), |id| format!("at {id:?}"))
 }
 
+fn meets_all(rule: &str, sessions: u64) -> String {
+    let rule = shorten(rule);
+    match sessions {
+        1 => format!("the only session that is not pinned meets retention rule {rule:?}"),
+        _ => format!("all {sessions} sessions that are not pinned meet retention rule {rule:?}"),
+    }
+}
+
 fn made_elsewhere(planned: &SessionId, session: &SessionId) -> String {
     match planned == session {
         true => format!(
@@ -521,7 +527,7 @@ fn hard_linked(path: &Path, other: Option<&Path>) -> String {
 }
 
 fn of_document(key: Option<&str>) -> String {
-    key.map(|key| format!(" of document {key:?}")).unwrap_or_default()
+    key.map(|key| format!(" of document {:?}", shorten(key))).unwrap_or_default()
 }
 
 impl Error {

@@ -262,6 +262,14 @@ pub(crate) fn check_name(what: &'static str, text: &str) -> Result<()> {
     check_name_length(what, text)
 }
 
+/// Checks the names that are given.
+pub(crate) fn check_given<const N: usize>(
+    names: [(&'static str, &Option<String>); N],
+) -> Result<()> {
+    let given = names.into_iter().filter_map(|(what, name)| Some((what, name.as_ref()?)));
+    given.into_iter().try_for_each(|(what, name)| check_name(what, name))
+}
+
 /// Checks that a name has at most [`MAX_ID_BYTES`].
 pub(crate) fn check_name_length(what: &'static str, text: &str) -> Result<()> {
     if text.len() <= MAX_ID_BYTES {

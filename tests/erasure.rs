@@ -71,26 +71,68 @@ fn append(chat: &Session, mark: &str) -> Result<MessageId> {
     Ok(chat.append(Message::user(text(mark, 20)))?.id)
 }
 
-#[test]
-fn finishing_does_not_call_a_half_erased_session_erased() -> Result<()> {
-    let (_folder, path, store) = open()?;
-    let chat = store.session("s")?;
-    let messages = (0..1_000).map(|n| Message::user(format!("hq4z{n:04}x hello")));
-    let ids: Vec<MessageId> = chat.append_all(messages)?.into_iter().map(|it| it.id).collect();
-    let erasure = Erasure::messages(chat.id(), &ids);
+/// Erases something and stops after so many messages.
+fn interrupt(store: &Store, erasure: &Erasure, after: u64) {
     let handle = store.interrupt_handle();
-    let interrupted = store.erase_with_progress(&erasure, |at| {
-        if at.done >= 500 {
+    let stopped = store.erase_with_progress(erasure, |at| {
+        if at.done >= after {
             handle.interrupt();
         }
     });
-    assert!(matches!(interrupted, Err(Error::Interrupted)));
+    assert!(matches!(stopped, Err(Error::Interrupted)), "{stopped:?}");
+    assert!(store.has_unfinished_erasure().unwrap());
+}
 
-    assert!(!store.finish_erasure()?, "half of the messages are left");
-    assert!(count(&path, "hq4z") > 0);
-    // What is unknown still counts as erased.
-    assert_eq!(store.erase(&erasure)?.prove()?.found, 0);
-    assert!(store.finish_erasure()?);
+/// There was one note for all erasures: one that ended removed that of another one.
+#[test]
+fn each_interrupted_erasure_is_finished_and_nothing_else_is_erased() -> Result<()> {
+    for rewritten_up_to in [u64::MAX, 0] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bot.db");
+        let store = Store::options().erasure_rewrites_up_to(rewritten_up_to).open(&path)?;
+        let fill = |id: &str, count: usize| -> Result<Vec<MessageId>> {
+            let messages = (0..count).map(|n| Message::user(format!("hq4z{id}{n:04}x hello")));
+            let stored = store.session(id)?.append_all(messages)?;
+            Ok(stored.into_iter().map(|it| it.id).collect())
+        };
+        let ids = fill("some", 700)?;
+        let some = Erasure::messages(&"some".into(), &ids[..600]);
+        fill("whole", 600)?;
+        fill("short", 3)?;
+        interrupt(&store, &some, 200);
+        interrupt(&store, &Erasure::session("whole").forbid_import(), 200);
+        let _ = store.erase(&Erasure::session("short"))?;
+        assert!(store.has_unfinished_erasure()?);
+        assert!(count(&path, "hq4zsome") > 100 && count(&path, "hq4zwhole") > 0);
+        // What is stored since is not erased.
+        store.session("some")?.append(Message::user("hq4zsomenew"))?;
+
+        assert!(store.finish_erasure()?);
+        assert!(!store.has_unfinished_erasure()?);
+        assert_eq!(store.session("some")?.raw_history()?.len(), 101);
+        assert!(store.is_import_forbidden(&"whole".into())?);
+        assert_gone(&store, &path, "hq4zwhole");
+        for n in [0, 300, 599] {
+            assert_gone(&store, &path, &format!("hq4zsome{n:04}x"));
+        }
+        assert!(count(&path, "hq4zsome0600x") > 0 && count(&path, "hq4zsomenew") > 0);
+        assert_sound(&store);
+    }
+    Ok(())
+}
+
+#[test]
+fn an_erasure_also_finishes_others_of_which_nothing_is_left() -> Result<()> {
+    let (_folder, path, store) = open()?;
+    let chat = store.session("s")?;
+    let messages = (0..600).map(|n| Message::user(format!("hq4z{n:04}x hello")));
+    let ids: Vec<MessageId> = chat.append_all(messages)?.into_iter().map(|it| it.id).collect();
+    interrupt(&store, &Erasure::messages(chat.id(), &ids), 200);
+    // Not the same one: it names all that is left, and more. What is unknown still counts as erased.
+    let erased = store.erase(&Erasure::session("s").and(Erasure::session("unknown")))?;
+    assert_eq!(erased.prove()?.found, 0);
+    assert!(!store.has_unfinished_erasure()?);
+    assert!(matches!(store.erase(&Erasure::session("s")), Err(Error::UnknownSession { .. })));
     assert_gone(&store, &path, "hq4z");
     Ok(())
 }
@@ -110,7 +152,7 @@ fn an_erased_message_is_in_no_byte_and_the_others_are_as_they_were() -> Result<(
 
     let chosen: Vec<&MessageId> = ids.iter().skip(50).step_by(3).collect();
     let erased = chat.erase(chosen.iter().copied())?;
-    assert_eq!(erased.erased.messages, chosen.len() as u64);
+    assert_eq!(erased.extent.messages, chosen.len() as u64);
     assert!(erased.is_complete());
     assert_eq!(erased.prove()?.found, 0);
     for n in 0..200 {
@@ -177,8 +219,8 @@ fn an_erased_session_is_in_no_byte() -> Result<()> {
     store.search("word7").run()?;
 
     let erased = store.erase(&Erasure::session("mk7qidxx"))?;
-    assert_eq!(erased.erased.messages, 1_002);
-    assert_eq!((erased.erased.summaries, erased.erased.texts, erased.erased.prompts), (1, 2, 0));
+    assert_eq!(erased.extent.messages, 1_002);
+    assert_eq!((erased.extent.summaries, erased.extent.texts, erased.extent.prompts), (1, 2, 0));
     assert_eq!(erased.prove()?.found, 0);
     assert_gone(&store, &path, "mk7qidxx");
     for mark in
@@ -205,7 +247,8 @@ fn copies_are_named_and_erased_on_request() -> Result<()> {
     append(&of_fork, "mk7qownx")?;
 
     let erased = chat.erase([&secret])?;
-    let mut left: Vec<_> = erased.copies_left.iter().map(|it| (&it.session, it.messages)).collect();
+    let mut left: Vec<_> =
+        erased.extent.copies_left.iter().map(|it| (&it.session, it.messages)).collect();
     left.sort();
     let mut expected = vec![(fork.id(), 1), (of_fork.id(), 1)];
     expected.sort();
@@ -216,9 +259,9 @@ fn copies_are_named_and_erased_on_request() -> Result<()> {
 
     // The original is deleted, and then the session that was forked: the copies are still found.
     store.remove(fork.id())?;
-    let erasure = Erasure::messages(of_fork.id(), [&secret, &after]).with_copies();
+    let erasure = Erasure::messages(of_fork.id(), [&secret, &after]).with_forks();
     let erased = store.erase(&erasure)?;
-    assert_eq!((erased.erased.messages, erased.copies_left.len()), (3, 0));
+    assert_eq!((erased.extent.messages, erased.extent.copies_left.len()), (3, 0));
     assert_gone(&store, &path, "mk7qsecret");
     assert_gone(&store, &path, "mk7qafter");
     assert_eq!(of_fork.raw_history()?.len(), 1);
@@ -237,8 +280,8 @@ fn a_session_and_its_copies_in_forks_are_erased_together() -> Result<()> {
     let head = chat.head()?.unwrap();
     let fork = chat.fork(&head, "Fork")?;
     append(&fork, "mk7qownx")?;
-    let erased = store.erase(&Erasure::session(chat.id()).with_copies())?;
-    assert_eq!(erased.erased.messages, 600);
+    let erased = store.erase(&Erasure::session(chat.id()).with_forks())?;
+    assert_eq!(erased.extent.messages, 600);
     assert_gone(&store, &path, "mk7qshared");
     assert_gone(&store, &path, "mk7qorigin");
     assert_eq!(fork.raw_history()?.len(), 1);
@@ -257,10 +300,10 @@ fn summaries_are_named_and_erased_on_request_with_those_that_took_them_in() -> R
     chat.add_compaction(text("mk7qother", 3), &ids[3], &ids[3])?;
 
     let erased = chat.erase([&ids[1]])?;
-    assert_eq!((erased.erased.summaries, erased.summaries_left.len()), (0, 2));
+    assert_eq!((erased.extent.summaries, erased.extent.summaries_left.len()), (0, 2));
     let erasure = Erasure::messages(chat.id(), [&ids[0]]).with_summaries();
     let erased = store.erase(&erasure)?;
-    assert_eq!((erased.erased.summaries, erased.summaries_left.len()), (2, 0));
+    assert_eq!((erased.extent.summaries, erased.extent.summaries_left.len()), (2, 0));
     assert_gone(&store, &path, "mk7qinner");
     assert_gone(&store, &path, "mk7qouter");
     assert_eq!(chat.compactions()?.len(), 1);
@@ -287,13 +330,13 @@ fn a_session_that_continues_an_erased_one_is_named_and_loses_its_summary_on_requ
         assert_gone(&store, &path, "mk7qbefore");
         match is_with_summaries {
             false => {
-                assert_eq!(erased.continued_in, [next.id().clone(), last.id().clone()]);
+                assert_eq!(erased.extent.continued_in, [next.id().clone(), last.id().clone()]);
                 assert!(count(&path, "mk7qsummary") > 0);
                 let _ =
                     store.erase(&Erasure::session(next.id()).and(Erasure::session(last.id())))?;
             }
             true => {
-                assert_eq!(erased.continued_in, [] as [talktree::SessionId; 0]);
+                assert_eq!(erased.extent.continued_in, [] as [talktree::SessionId; 0]);
                 assert_gone(&store, &path, "mk7qagain");
                 assert!(count(&path, "mk7qnext") > 0);
             }
@@ -316,12 +359,91 @@ fn a_branch_is_erased_with_all_below_it() -> Result<()> {
     chat.append_to(&top, Message::assistant(text("mk7qsibling", 5)))?;
     chat.append_to(&root, Message::assistant(text("mk7qkept", 5)))?;
     let erased = store.erase(&Erasure::branch(chat.id(), &top))?;
-    assert_eq!(erased.erased.messages, 702);
+    assert_eq!(erased.extent.messages, 702);
     for mark in ["mk7qtop", "mk7qbelow", "mk7qsibling"] {
         assert_gone(&store, &path, mark);
     }
     assert_eq!(chat.raw_history()?.len(), 2);
     assert_sound(&store);
+    Ok(())
+}
+
+/// A branch summary is a message, and was not found by the messages that it summarizes.
+#[test]
+fn summaries_of_branches_are_named_and_erased_on_request() -> Result<()> {
+    let (_folder, path, store) = open()?;
+    let chat = store.session("s")?;
+    let options = CompactionOptions::default();
+    let checkout = |chat: &Session, to: &MessageId, mark: &str| -> Result<MessageId> {
+        let plan = chat.plan_branch_summary(to, &options)?.expect("there is a branch");
+        Ok(chat.checkout_with_summary(plan, text(mark, 3))?.id)
+    };
+    let task = append(&chat, "mk7qtask")?;
+    let tried = append(&chat, "mk7qtried")?;
+    append(&chat, "mk7qfailed")?;
+    // The second summary is of a branch with the first one.
+    let first = checkout(&chat, &task, "mk7qfirst")?;
+    append(&chat, "mk7qagain")?;
+    let second = checkout(&chat, &task, "mk7qsecond")?;
+    let last = append(&chat, "mk7qlast")?;
+    let fork = chat.fork(&last, "Fork")?;
+
+    let left = |erasure: &Erasure| -> Result<Vec<MessageId>> {
+        let extent = store.erasure_extent(erasure)?;
+        Ok(extent.summaries_left.into_iter().map(|summary| summary.id).collect())
+    };
+    assert!(left(&Erasure::messages(chat.id(), [&last]))?.is_empty());
+    // What both paths share is not summarized.
+    assert!(left(&Erasure::messages(chat.id(), [&task]))?.is_empty());
+    assert_eq!(left(&Erasure::messages(chat.id(), [&first]))?, std::slice::from_ref(&second));
+    let erasure = Erasure::messages(chat.id(), [&tried]);
+    assert_eq!(left(&erasure)?, std::slice::from_ref(&first));
+    let erasure = erasure.with_summaries().with_forks();
+    let extent = store.erasure_extent(&erasure)?;
+    // The message, both summaries, and the copy of the second one.
+    assert_eq!((extent.messages, extent.summaries_left.len()), (4, 0));
+    let erased = store.erase(&erasure)?;
+    assert_eq!(erased.extent, extent);
+    for mark in ["mk7qtried", "mk7qfirst", "mk7qsecond"] {
+        assert_gone(&store, &path, mark);
+    }
+    assert_eq!((chat.raw_history()?.len(), fork.raw_history()?.len()), (2, 2));
+    assert!(count(&path, "mk7qfailed") > 0);
+    assert_sound(&store);
+    Ok(())
+}
+
+/// The lists of what is left were empty before an erasure.
+#[test]
+fn what_will_be_left_is_known_before() -> Result<()> {
+    let (_folder, _path, store) = open()?;
+    let chat = store.session("s")?;
+    let ids = ["a", "b", "c", "d"].map(|id| append(&chat, &format!("mk7qmess{id}")).unwrap());
+    chat.add_compaction(text("mk7qinner", 3), &ids[0], &ids[1])?;
+    chat.add_compaction(text("mk7qother", 3), &ids[3], &ids[3])?;
+    chat.fork(&ids[2], "Fork")?;
+    for erasure in [
+        Erasure::messages(chat.id(), [&ids[1]]),
+        // This summary goes with its only message.
+        Erasure::messages(chat.id(), [&ids[3]]),
+        Erasure::messages(chat.id(), [&ids[0]]).with_forks(),
+        Erasure::messages(chat.id(), [&ids[2]]).with_summaries(),
+    ] {
+        let extent = store.erasure_extent(&erasure)?;
+        let erased = store.erase(&erasure)?;
+        assert_eq!(erased.extent, extent, "{erasure:?}");
+    }
+    let next = chat.compact_and_split(text("mk7qsplit", 5))?;
+    chat.append(Message::user("one more"))?;
+    chat.fork(&chat.head()?.unwrap(), "Another")?;
+    for erasure in [Erasure::session(chat.id()), Erasure::session(next.id())] {
+        let extent = store.erasure_extent(&erasure)?;
+        assert_eq!(
+            extent.copies_left.iter().map(|it| it.ids.len()).sum::<usize>() > 0,
+            extent.sessions[0] == *chat.id()
+        );
+        assert_eq!(store.erase(&erasure)?.extent, extent, "{erasure:?}");
+    }
     Ok(())
 }
 
@@ -353,8 +475,8 @@ fn an_owner_is_erased_with_memory_keys_and_usage_and_no_other_owner_is() -> Resu
     assert_eq!((extent.sessions.len(), extent.messages, extent.texts), (3, 3, 1));
 
     let erased = bot.erase(&Erasure::owner("mk7qowner").keep_totals())?;
-    assert_eq!((erased.erased.sessions.len(), erased.erased.messages), (3, 3));
-    assert_eq!((erased.erased.bindings, erased.erased.usage, erased.erased.texts), (3, 2, 1));
+    assert_eq!((erased.extent.sessions.len(), erased.extent.messages), (3, 3));
+    assert_eq!((erased.extent.bindings, erased.extent.usage, erased.extent.texts), (3, 2, 1));
     assert_eq!(erased.prove()?.found, 0);
     assert_gone(&store, &path, "mk7qowner");
     assert_eq!(bot.list().owner("other").run()?.sessions.len(), 2);
@@ -362,11 +484,11 @@ fn an_owner_is_erased_with_memory_keys_and_usage_and_no_other_owner_is() -> Resu
     assert_eq!(totals[0].total.input, 40);
 
     let erased = bot.erase_owner("other")?;
-    assert_eq!(erased.erased.usage, 2);
+    assert_eq!(erased.extent.usage, 2);
     assert_gone(&store, &path, "other:key");
     let totals = store.catalog().usage(&UsageFilter::default(), UsageGroup::Model)?;
     assert_eq!(totals[0].total.input, 20);
-    assert_eq!(bot.erase_owner("nobody")?.erased.messages, 0);
+    assert_eq!(bot.erase_owner("nobody")?.extent.messages, 0);
     assert!(matches!(bot.erase_owner(""), Err(Error::InvalidName { .. })));
     assert_sound(&store);
     Ok(())
@@ -407,7 +529,7 @@ fn a_frozen_prompt_of_another_session_that_quotes_the_owner_is_erased() -> Resul
     })?;
     assert!(count(&path, "mk7qmemory") > 0);
     let erased = store.erase(&Erasure::owner("owner:1"))?;
-    assert_eq!((erased.erased.sessions.len(), erased.erased.prompts), (0, 1));
+    assert_eq!((erased.extent.sessions.len(), erased.extent.prompts), (0, 1));
     assert_gone(&store, &path, "mk7qmemory");
     assert!(count(&path, "mk7qtext") > 0);
     Ok(())
@@ -423,7 +545,7 @@ fn a_key_is_erased_with_all_sessions_that_it_led_to() -> Result<()> {
     append(&bot.resume("mk7qkeyx").open()?, "mk7qsecond")?;
     append(&bot.resume("another").open()?, "mk7qother")?;
     let erased = bot.erase_key("mk7qkeyx")?;
-    assert_eq!((erased.erased.sessions.len(), erased.erased.bindings), (2, 2));
+    assert_eq!((erased.extent.sessions.len(), erased.extent.bindings), (2, 2));
     for mark in ["mk7qkeyx", "mk7qfirst", "mk7qsecond"] {
         assert_gone(&store, &path, mark);
     }
@@ -522,7 +644,7 @@ fn erasing_again_finishes_what_was_interrupted() -> Result<()> {
     assert_sound(&store);
     assert!(matches!(chat.append(Message::user("hi")), Err(Error::SessionInTrash { .. })));
     let erased = store.erase(&Erasure::session("s"))?;
-    assert!(erased.erased.messages <= 1_500);
+    assert!(erased.extent.messages <= 1_500);
     assert_gone(&store, &path, "mk7qmess");
     assert!(count(&path, "mk7qkept") > 0);
     assert_sound(&store);
@@ -664,14 +786,14 @@ fn the_transcripts_of_an_owner_are_erased_with_their_summaries_and_no_others() -
         keys.sort();
         keys
     };
-    assert_eq!(sorted(erased.erased.transcripts.clone()), sorted(vec![main, below, alone]));
-    assert_eq!(erased.erased.entries, 705);
+    assert_eq!(sorted(erased.extent.transcripts.clone()), sorted(vec![main, below, alone]));
+    assert_eq!(erased.extent.entries, 705);
     let proof = erased.prove()?;
     assert!(proof.found == 0 && proof.texts > 1_400, "{proof:?}");
     assert_gone(&store, &path, "mk7q");
     assert_eq!(all.list(&TranscriptFilter::default(), None, 9)?.len(), 1);
     assert_eq!(all.load(&kept)?, Some(entries("mk7rkept", 4)?));
-    assert_eq!(store.erase(&erasure)?.erased.entries, 0);
+    assert_eq!(store.erase(&erasure)?.extent.entries, 0);
     assert_sound(&store);
     Ok(())
 }
@@ -686,14 +808,14 @@ fn one_transcript_is_erased_and_the_main_one_with_all_of_its_session() -> Result
         transcripts.append(key, &entries(mark, 3)?)?;
     }
     let erased = store.erase(&Erasure::transcript(&one))?;
-    assert_eq!((erased.erased.transcripts, erased.erased.entries), (vec![one.clone()], 3));
+    assert_eq!((erased.extent.transcripts, erased.extent.entries), (vec![one.clone()], 3));
     assert_gone(&store, &path, "mk7qone");
     assert!(count(&path, "mk7qmain") > 0 && count(&path, "mk7qtwo") > 0);
-    assert!(store.erase(&Erasure::transcript(&one))?.erased.transcripts.is_empty());
+    assert!(store.erase(&Erasure::transcript(&one))?.extent.transcripts.is_empty());
 
     let erased = store.erase(&Erasure::transcript(&main))?;
     // The main one is the last: it leads to the others after a crash.
-    assert_eq!(erased.erased.transcripts, [two, main]);
+    assert_eq!(erased.extent.transcripts, [two, main]);
     assert_gone(&store, &path, "mk7q");
     assert_sound(&store);
     Ok(())

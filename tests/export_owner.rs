@@ -10,7 +10,7 @@ use common::Scratch;
 use serde_json::{Value, json};
 use talktree::export::{OwnerExport, OwnerFormat};
 use talktree::{
-    Author, Block, Document, ImportRecord, Json, Message, Part, Result, SessionDetails,
+    Author, Block, Document, Error, ImportRecord, Json, Message, Part, Result, SessionDetails,
     SessionManager, Store, TranscriptKey, Usage,
 };
 
@@ -182,14 +182,15 @@ fn each_line_is_json_with_a_type() -> Result<()> {
 }
 
 #[test]
-fn nothing_is_held_of_an_unknown_owner() -> Result<()> {
+fn an_unknown_owner_has_no_data_and_an_empty_one_is_refused() -> Result<()> {
     let scratch = Scratch::new()?;
     fill(&scratch.store, "ann")?;
-    // Rows of blocks that all share have an empty owner.
-    for owner in ["nobody", "", "an"] {
+    for owner in ["nobody", "an"] {
         let (text, written) = export(&scratch.store, owner, OwnerFormat::Jsonl)?;
         assert!(written.is_empty() && text.lines().count() == 3, "{text}");
     }
+    let refused = scratch.store.export_owner("", OwnerFormat::Jsonl, &mut Vec::new());
+    assert!(matches!(refused, Err(Error::InvalidName { .. })), "{refused:?}");
     Ok(())
 }
 

@@ -281,7 +281,9 @@ fn an_erased_session_is_left_out_and_the_others_are_imported() -> Result<()> {
     import(&store, &export("s", "a- ba"));
     let _ = store.erase(&talktree::Erasure::session("s").forbid_import())?;
     let report = import(&store, &export("s", "a- ba"));
-    assert_eq!((report.added, report.dropped), (0, 2), "{report:#?}");
+    // Two messages, and the line of the session.
+    assert_eq!((report.added, report.kept, report.dropped), (0, 0, 3), "{report:#?}");
+    assert_eq!(report.erased, ["s"]);
     assert!(report.notes[0].why.contains("was erased") && !report.notes[0].is_fault, "{report:#?}");
     assert!(store.sessions()?.is_empty());
     assert_eq!(import(&store, &export("t", "a- ba")).added, 2);

@@ -478,7 +478,7 @@ fn an_erased_session_leaves_no_byte() -> Result<()> {
     });
     let expected = run().dry_run()?;
     let report = run().run()?;
-    assert_eq!((&report.sessions, &report.rules), (&expected.sessions, &expected.rules));
+    assert_eq!(report, expected);
     let erased: BTreeSet<_> = discarded(&report).into_iter().map(str::to_owned).collect();
     assert_eq!(erased, ["s0", "s2", "s3", "s4", "s5"].map(str::to_owned).into());
     assert_eq!(*seen.lock().unwrap(), erased);
@@ -488,6 +488,29 @@ fn an_erased_session_leaves_no_byte() -> Result<()> {
     }
     assert!(has_bytes(&scratch, &secret(1)) && has_bytes(&scratch, &secret(2)));
     assert_eq!(store.verify(|_| {})?.damages, []);
+    Ok(())
+}
+
+#[test]
+fn rules_and_refusals_count_one_and_many() -> Result<()> {
+    let rule = RetentionRule::new("r").more_messages_than(1).more_bytes_than(1);
+    let text = "of more than 1 message, of more than 1 byte, but the newest with 2 messages in all: removed";
+    assert_eq!(rule.keep_messages(2).remove().to_string(), text);
+    let store = Store::open_in_memory()?;
+    for count in 1..=2 {
+        store.create_session("a talk")?.append_all([Message::user("hi"), Message::user("ho")])?;
+        let rule = RetentionRule::new("r").more_messages_than(1);
+        let refused = store.retention(Retention::new().rule(rule)).run().unwrap_err().to_string();
+        let all = [
+            "the only session that is not pinned meets",
+            "all 2 sessions that are not pinned meet",
+        ];
+        let text = format!(
+            "{} retention rule \"r\"; check the rule and the clock, or allow it",
+            all[count - 1]
+        );
+        assert_eq!(refused, text);
+    }
     Ok(())
 }
 

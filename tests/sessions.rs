@@ -273,3 +273,33 @@ fn a_refused_write_tells_no_listener() -> Result<()> {
     assert!(changes.try_recv().is_err());
     Ok(())
 }
+
+/// Most of them were stored, and found nothing: an empty text usually is a mistake of the caller.
+#[test]
+fn an_empty_owner_source_model_or_tag_is_refused() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let bot = talktree::SessionManager::builder(&store).build()?;
+    let empty = || Some(String::new());
+    let base = SessionDetails::default;
+    for details in [
+        SessionDetails { owner: empty(), ..base() },
+        SessionDetails { source: empty(), ..base() },
+        SessionDetails { model: empty(), ..base() },
+        SessionDetails { end_reason: empty(), ..base() },
+        SessionDetails { tags: vec![String::new()], ..base() },
+    ] {
+        let refused = store.create_session(details.clone());
+        assert!(matches!(refused, Err(Error::InvalidName { .. })), "{details:?}");
+        let refused = store.session("s")?.set_details(&details);
+        assert!(matches!(refused, Err(Error::InvalidName { .. })), "{details:?}");
+    }
+    for list in
+        [bot.list().owner(""), bot.list().source(""), bot.list().model(""), bot.list().tag("")]
+    {
+        assert!(matches!(list.run(), Err(Error::InvalidName { .. })));
+    }
+    assert!(matches!(store.usage().owner("").run(), Err(Error::InvalidName { .. })));
+    assert!(matches!(store.usage().source("").total(), Err(Error::InvalidName { .. })));
+    assert!(store.sessions()?.is_empty());
+    Ok(())
+}

@@ -2,7 +2,8 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::id::SessionId;
+use crate::error::Result;
+use crate::id::{SessionId, check_given};
 use crate::outcome::SessionInfo;
 
 /// Which sessions a list shows. The default shows all that are not in the trash.
@@ -64,6 +65,26 @@ pub enum SessionState {
 }
 
 impl SessionFilter {
+    /// Checks that owner, source, model and tag are not empty, for storages of your own: no session has an empty one.
+    ///
+    /// ```
+    /// use talktree::SessionFilter;
+    ///
+    /// assert!(SessionFilter::default().check().is_ok());
+    /// assert!(SessionFilter::owned_by("").check().is_err());
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidName`](crate::Error::InvalidName).
+    pub fn check(&self) -> Result<()> {
+        check_given([
+            ("owner", &self.owner),
+            ("source", &self.source),
+            ("model", &self.model),
+            ("tag", &self.tag),
+        ])
+    }
+
     /// Returns a filter of the sessions of one owner.
     ///
     /// ```

@@ -1,8 +1,8 @@
 //! Erasing: what is erased is in no byte of the file, of its log, or of a later backup.
 //!
 //! An [`Erasure`] names what is erased. The storage deletes the rows, overwrites their bytes in the file and in the search
-//! index, and empties the write-ahead log. [`Erased`] lists what was erased and what was kept: summaries, and copies in
-//! forks. [`Erased::prove`] looks for the erased texts in every byte of the files.
+//! index, and empties the write-ahead log. [`ErasureExtent`] lists what is erased and what is left: summaries, and copies
+//! in forks. [`Erased::prove`] looks for the erased texts in every byte of the files.
 
 mod outcome;
 mod proof;

@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use super::proof::{ErasureProof, ErasureProver};
 use crate::error::{Error, Result};
-use crate::id::{CompactionId, MessageId, SessionId};
+use crate::id::{MessageId, SessionId};
 use crate::transcript::TranscriptKey;
 
-/// What an erasure removes, or removed.
+/// What an erasure removes, or removed, and what it leaves.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct ErasureExtent {
@@ -20,7 +20,7 @@ pub struct ErasureExtent {
     pub messages: u64,
     /// How many texts of context blocks, not counting their versions.
     pub texts: u64,
-    /// How many summaries.
+    /// How many summaries of compactions. Summaries that are messages count as messages.
     pub summaries: u64,
     /// How many frozen prompts.
     pub prompts: u64,
@@ -30,8 +30,16 @@ pub struct ErasureExtent {
     pub usage: u64,
     /// The transcripts of agents.
     pub transcripts: Vec<TranscriptKey>,
-    /// How many entries they had.
+    /// How many entries they have.
     pub entries: u64,
+    /// The copies of erased messages that are left, by session; [`with_forks`](crate::Erasure::with_forks) erases them.
+    pub copies_left: Vec<ErasureCopies>,
+    /// The summaries that cover an erased message and are left; [`with_summaries`](crate::Erasure::with_summaries) erases
+    /// them.
+    pub summaries_left: Vec<ErasureSummary>,
+    /// The sessions that begin with a summary of an erased one;
+    /// [`with_summaries`](crate::Erasure::with_summaries) erases these messages.
+    pub continued_in: Vec<SessionId>,
 }
 
 /// Copies of erased messages in another session.
@@ -42,6 +50,8 @@ pub struct ErasureCopies {
     pub session: SessionId,
     /// How many copies it has.
     pub messages: u64,
+    /// The copies, in the order in which they were stored.
+    pub ids: Vec<MessageId>,
 }
 
 /// A summary that covers an erased message.
@@ -50,29 +60,22 @@ pub struct ErasureCopies {
 pub struct ErasureSummary {
     /// The session.
     pub session: SessionId,
-    /// The summary.
-    pub id: CompactionId,
+    /// Its id in a history: of a compaction [`as_message`](crate::CompactionId::as_message), of a
+    /// [branch summary](crate::BranchSummaryPlan) that of its message.
+    pub id: MessageId,
 }
 
-/// The outcome of an erasure: what was erased, and the copies and summaries that were kept.
+/// The outcome of an erasure.
 ///
 /// [`Erasure`](crate::Erasure) has an example.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 #[must_use = "it lists the copies and summaries that were not erased"]
 pub struct Erased {
-    /// What was erased.
-    pub erased: ErasureExtent,
+    /// What was erased, and which copies and summaries were left.
+    pub extent: ErasureExtent,
     /// The erased messages of sessions that stay, copies included.
     pub messages: Vec<(SessionId, MessageId)>,
-    /// The sessions that still have copies of erased messages;
-    /// [`with_copies`](crate::Erasure::with_copies) erases them.
-    pub copies_left: Vec<ErasureCopies>,
-    /// The summaries that still cover an erased message; [`with_summaries`](crate::Erasure::with_summaries) erases them.
-    pub summaries_left: Vec<ErasureSummary>,
-    /// The sessions that begin with a summary of an erased one;
-    /// [`with_summaries`](crate::Erasure::with_summaries) erases these messages.
-    pub continued_in: Vec<SessionId>,
     /// Whether the write-ahead log still contains erased text, because another reader used it for longer than the store's
     /// busy timeout.
     /// [`Store::finish_erasure`](crate::Store::finish_erasure) empties it.
@@ -93,7 +96,8 @@ impl Erased {
     ///
     /// It looks for each sequence of 16 bytes of the erased texts, in the form in which they were stored, and for
     /// shorter texts of eight bytes or more as a whole. A sequence that other stored content also contains is counted as
-    /// [`kept`](ErasureProof::kept). If the texts are very long, it looks for a sample of the sequences.
+    /// [`kept`](ErasureProof::kept); so is one that differs from the beginning or the end of a stored text in its first or last
+    /// bytes, a quarter at most, because what is stored before and after a text may look like letters. If the texts are very long, it looks for a sample of the sequences.
     ///
     /// ```
     /// use talktree::{Erasure, Message, Store};
@@ -139,10 +143,7 @@ impl Erased {
 impl fmt::Debug for Erased {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Erased")
-            .field("erased", &self.erased)
-            .field("copies_left", &self.copies_left)
-            .field("summaries_left", &self.summaries_left)
-            .field("continued_in", &self.continued_in)
+            .field("extent", &self.extent)
             .field("is_log_in_use", &self.is_log_in_use)
             .field("is_rewritten", &self.is_rewritten)
             .finish_non_exhaustive()

@@ -22,7 +22,7 @@ pub struct ErasureProof {
     pub sequences: u64,
     /// Whether the texts were so long that only a sample of their sequences was looked for.
     pub is_sample: bool,
-    /// How many of the sequences other stored content also contains.
+    /// How many of the sequences other stored content also contains, or all but a few bytes of them at the edge of a text.
     pub kept: u64,
     /// How many times a sequence was found that no stored content contains.
     pub found: u64,

@@ -15,10 +15,10 @@ use crate::transcript::TranscriptKey;
 ///
 /// let erasure = Erasure::messages(chat.id(), [&secret]);
 /// let erased = store.erase(&erasure)?;
-/// assert_eq!((erased.erased.messages, erased.copies_left.len()), (1, 1));
+/// assert_eq!((erased.extent.messages, erased.extent.copies_left.len()), (1, 1));
 /// assert_eq!(copy.history()?.len(), 1); // the copy in the fork was named, and stays
 ///
-/// store.erase(&Erasure::session(chat.id()).with_copies())?;
+/// store.erase(&Erasure::session(chat.id()).with_forks())?;
 /// # Ok::<(), talktree::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -27,8 +27,8 @@ use crate::transcript::TranscriptKey;
 pub struct Erasure {
     /// What is erased.
     pub targets: Vec<ErasureTarget>,
-    /// Whether copies of the messages in other sessions are erased too.
-    pub copies: bool,
+    /// Whether copies of the messages are erased too: in forks, and in the session that they were forked from.
+    pub forks: bool,
     /// Whether summaries that cover an erased message are erased too.
     pub summaries: bool,
     /// Whether the usage of what is erased stays in totals, without its session, owner and message.
@@ -57,7 +57,8 @@ pub enum ErasureTarget {
     },
     /// A session with all that belongs to it, also one in the trash.
     Session(SessionId),
-    /// The sessions, the context blocks and the transcripts of an owner, and its usage.
+    /// The sessions, the context blocks and the transcripts of an owner, and its usage. What is stored after the erasure has
+    /// begun stays.
     Owner(String),
     /// An outside key, with the sessions that it points to or pointed to.
     Key(String),
@@ -107,7 +108,7 @@ impl Erasure {
     /// store.transcripts().append(&key, &[Json::parse(r#"{"type":"user"}"#)?])?;
     ///
     /// let erased = store.erase(&Erasure::transcript(&key))?;
-    /// assert_eq!((erased.erased.transcripts, erased.erased.entries), (vec![key.clone()], 1));
+    /// assert_eq!((erased.extent.transcripts, erased.extent.entries), (vec![key.clone()], 1));
     /// assert_eq!(store.transcripts().load(&key)?, None);
     /// # Ok::<(), talktree::Error>(())
     /// ```
@@ -132,12 +133,12 @@ impl Erasure {
     ///     store.session(id)?.append(Message::user("hello"))?;
     /// }
     /// let erased = store.erase(&Erasure::session("monday").and(Erasure::session("tuesday")))?;
-    /// assert_eq!(erased.erased.sessions.len(), 2);
+    /// assert_eq!(erased.extent.sessions.len(), 2);
     /// # Ok::<(), talktree::Error>(())
     /// ```
     pub fn and(mut self, other: Self) -> Self {
         self.targets.extend(other.targets);
-        self.copies |= other.copies;
+        self.forks |= other.forks;
         self.summaries |= other.summaries;
         self.keep_totals |= other.keep_totals;
         self.forbid_import |= other.forbid_import;
@@ -145,13 +146,15 @@ impl Erasure {
     }
 
     /// Also erases copies of the messages: in forks, in forks of forks, and in the session that they were forked from.
-    pub fn with_copies(mut self) -> Self {
-        self.copies = true;
+    pub fn with_forks(mut self) -> Self {
+        self.forks = true;
         self
     }
 
-    /// Also erases summaries that cover an erased message, summaries whose range contains such a summary, and the opening
-    /// message of a session that continues an erased one.
+    /// Also erases summaries that cover an erased message: of compactions, of branches, and the opening message of a session
+    /// that continues an erased one. So are summaries that cover one of these.
+    ///
+    /// If the end of a branch was deleted before, its summary counts as one of all messages that are older and not on its path.
     pub fn with_summaries(mut self) -> Self {
         self.summaries = true;
         self
@@ -164,6 +167,9 @@ impl Erasure {
     }
 
     /// Makes later imports of the erased sessions fail with [`Error::SessionErased`](crate::Error::SessionErased).
+    ///
+    /// Imports are refused by the id of the session only. The same messages under another id are imported: in an export that
+    /// was changed, in a file without ids, or with [`JsonlOptions::session`](crate::import::JsonlOptions::session).
     ///
     /// The store keeps a keyed hash of each id, and the key. So anyone who has the file can test whether an id was erased.
     ///

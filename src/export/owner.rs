@@ -33,11 +33,11 @@ use super::{entries, output_error};
 use crate::catalog::{Binding, BindingFilter, SessionFilter, SessionState};
 use crate::clock;
 use crate::error::{Error, Result};
-use crate::id::SessionId;
+use crate::id::{SessionId, check_name};
 use crate::message::{Json, Message};
 use crate::outcome::SessionInfo;
 use crate::storage::context::{EntryVersion, PromptSection};
-use crate::storage::held::{Holder, LedgerRow, TextName};
+use crate::storage::owner_data::{LedgerRow, TextName, TextsOf};
 use crate::store::Store;
 use crate::transcript::{StoredTranscript, TranscriptKey};
 
@@ -113,13 +113,15 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Io`] if a write to `output` fails; [`Error::Interrupted`]; and those of every read.
+    /// [`Error::InvalidName`] if the owner is empty; [`Error::Io`] if a write to `output` fails; [`Error::Interrupted`]; and
+    /// those of every read.
     pub fn export_owner(
         &self,
         owner: &str,
         format: OwnerFormat,
         output: &mut impl Write,
     ) -> Result<OwnerExport> {
+        check_name("owner", owner)?;
         let watch = self.interrupt_signal().watch();
         let store = self.snapshot()?;
         let mut written = OwnerExport::default();
@@ -128,19 +130,19 @@ impl Store {
                 let header = r#"{"format":"talktree-owner","version":1}"#;
                 let mut lines = Lines::begin_with(header, output)?;
                 lines.line(&Typed { kind: "owner", rest: &serde_json::json!({ "id": owner }) })?;
-                each(&store, owner, &mut |held| {
+                each(&store, owner, &mut |data| {
                     watch.check()?;
-                    written.count(&held);
-                    write_line(held, &mut lines)
+                    written.count(&data);
+                    write_line(data, &mut lines)
                 })?;
                 lines.end()?;
             }
             OwnerFormat::Markdown => {
                 heading("#", format_args!("Data of {}", one_line(owner)), clock::now(), output)?;
-                each(&store, owner, &mut |held| {
+                each(&store, owner, &mut |data| {
                     watch.check()?;
-                    written.count(&held);
-                    write_section(held, output)
+                    written.count(&data);
+                    write_section(data, output)
                 })?;
                 output.flush().map_err(output_error)?;
             }
@@ -150,7 +152,7 @@ impl Store {
 }
 
 /// One piece of an owner's data.
-enum Held<'a> {
+enum Data<'a> {
     Session(&'a SessionInfo),
     Record(Record<'a>),
     Text(Option<&'a SessionId>, &'a TextName, &'a EntryVersion),
@@ -163,33 +165,33 @@ enum Held<'a> {
 }
 
 impl OwnerExport {
-    fn count(&mut self, held: &Held<'_>) {
-        match held {
-            Held::Session(_) => self.sessions += 1,
-            Held::Record(Record::Message { .. }) => self.messages += 1,
-            Held::Text(..) => self.texts += 1,
-            Held::Binding(_) => self.bindings += 1,
-            Held::Usage(_) => self.usage += 1,
-            Held::Transcript(_) => self.transcripts += 1,
-            Held::Entry(..) => self.entries += 1,
-            Held::Record(_) | Held::Prompt(..) | Held::Imported(..) => {}
+    fn count(&mut self, data: &Data<'_>) {
+        match data {
+            Data::Session(_) => self.sessions += 1,
+            Data::Record(Record::Message { .. }) => self.messages += 1,
+            Data::Text(..) => self.texts += 1,
+            Data::Binding(_) => self.bindings += 1,
+            Data::Usage(_) => self.usage += 1,
+            Data::Transcript(_) => self.transcripts += 1,
+            Data::Entry(..) => self.entries += 1,
+            Data::Record(_) | Data::Prompt(..) | Data::Imported(..) => {}
         }
     }
 }
 
-type With<'w> = &'w mut dyn FnMut(Held<'_>) -> Result<()>;
+type With<'w> = &'w mut dyn FnMut(Data<'_>) -> Result<()>;
 
 /// Calls `with` for each piece of an owner's data in a snapshot of a store.
 fn each(store: &Store, owner: &str, with: With<'_>) -> Result<()> {
-    each_text(store, Holder::Owner(owner), None, with)?;
+    each_text(store, TextsOf::Owner(owner), None, with)?;
     for info in sessions_of(store, owner)? {
-        with(Held::Session(&info))?;
+        with(Data::Session(&info))?;
         let session = store.session(&info.id)?;
-        each_record(&session, &mut |record| with(Held::Record(record)))?;
-        each_text(store, Holder::Session(&info.id), Some(&info.id), with)?;
+        each_record(&session, &mut |record| with(Data::Record(record)))?;
+        each_text(store, TextsOf::Session(&info.id), Some(&info.id), with)?;
         let frozen = session.context().store().map(|context| context.frozen()).transpose()?;
         if let Some(sections) = frozen.flatten() {
-            with(Held::Prompt(&info.id, &sections))?;
+            with(Data::Prompt(&info.id, &sections))?;
         }
         let filter = BindingFilter { session: Some(info.id.clone()), ..BindingFilter::default() };
         let mut before = None;
@@ -197,10 +199,10 @@ fn each(store: &Store, owner: &str, with: With<'_>) -> Result<()> {
             let bindings = store.bindings(&filter, before, PAGE)?;
             let Some(last) = bindings.last() else { break };
             before = Some(last.number);
-            bindings.iter().try_for_each(|binding| with(Held::Binding(binding)))?;
+            bindings.iter().try_for_each(|binding| with(Data::Binding(binding)))?;
         }
         for record in store.imported_records(&info.id)? {
-            with(Held::Imported(&info.id, &record))?;
+            with(Data::Imported(&info.id, &record))?;
         }
     }
     let mut after = None;
@@ -208,16 +210,16 @@ fn each(store: &Store, owner: &str, with: With<'_>) -> Result<()> {
         let rows = store.ledger(owner, after)?;
         let Some(last) = rows.last() else { break };
         after = Some(last.place);
-        rows.iter().try_for_each(|row| with(Held::Usage(row)))?;
+        rows.iter().try_for_each(|row| with(Data::Usage(row)))?;
     }
     for transcript in store.owned_transcripts(owner)? {
-        with(Held::Transcript(&transcript))?;
+        with(Data::Transcript(&transcript))?;
         let mut after = 0;
         loop {
             let entries = store.entries(transcript.number, after)?;
             let Some((last, _)) = entries.last() else { break };
             after = *last;
-            entries.iter().try_for_each(|(_, entry)| with(Held::Entry(&transcript, entry)))?;
+            entries.iter().try_for_each(|(_, entry)| with(Data::Entry(&transcript, entry)))?;
         }
     }
     Ok(())
@@ -244,13 +246,13 @@ fn sessions_of(store: &Store, owner: &str) -> Result<Vec<SessionInfo>> {
 
 fn each_text(
     store: &Store,
-    holder: Holder<'_>,
+    of: TextsOf<'_>,
     session: Option<&SessionId>,
     with: With<'_>,
 ) -> Result<()> {
-    for name in store.text_names(holder)? {
-        for version in store.text_versions(holder, &name)? {
-            with(Held::Text(session, &name, &version))?;
+    for name in store.text_names(of)? {
+        for version in store.text_versions(of, &name)? {
+            with(Data::Text(session, &name, &version))?;
         }
     }
     Ok(())
@@ -307,29 +309,29 @@ struct EntryLine<'a> {
     entry: &'a Json,
 }
 
-fn write_line<W: Write>(held: Held<'_>, lines: &mut Lines<'_, W>) -> Result<()> {
-    match held {
-        Held::Session(info) => {
+fn write_line<W: Write>(data: Data<'_>, lines: &mut Lines<'_, W>) -> Result<()> {
+    match data {
+        Data::Session(info) => {
             lines.counts = Counts { sessions: lines.counts.sessions + 1, ..lines.counts };
             let session = session_record(info);
             lines.line(&SessionLine { session, deleted_at: info.deleted_at })
         }
-        Held::Record(record) => lines.record(record),
-        Held::Text(session, TextName { label, key }, version) => {
+        Data::Record(record) => lines.record(record),
+        Data::Text(session, TextName { label, key }, version) => {
             lines.line(&Typed { kind: "text", rest: &TextLine { session, label, key, version } })
         }
-        Held::Prompt(session, sections) => {
+        Data::Prompt(session, sections) => {
             lines.line(&Typed { kind: "prompt", rest: &PromptLine { session, sections } })
         }
-        Held::Binding(binding) => lines.line(&Typed { kind: "binding", rest: binding }),
-        Held::Imported(session, record) => {
+        Data::Binding(binding) => lines.line(&Typed { kind: "binding", rest: binding }),
+        Data::Imported(session, record) => {
             lines.line(&Typed { kind: "imported", rest: &ImportedLine { session, record } })
         }
-        Held::Usage(row) => lines.line(&Typed { kind: "usage", rest: row }),
-        Held::Transcript(transcript) => {
+        Data::Usage(row) => lines.line(&Typed { kind: "usage", rest: row }),
+        Data::Transcript(transcript) => {
             lines.line(&Typed { kind: "transcript", rest: &TranscriptLine::of(transcript) })
         }
-        Held::Entry(_, entry) => lines.line(&Typed { kind: "entry", rest: &EntryLine { entry } }),
+        Data::Entry(_, entry) => lines.line(&Typed { kind: "entry", rest: &EntryLine { entry } }),
     }
 }
 
@@ -344,28 +346,28 @@ pub(super) fn heading(
     writeln!(output, "\n{level} {what}, {time}").map_err(output_error)
 }
 
-fn write_section(held: Held<'_>, output: &mut impl Write) -> Result<()> {
+fn write_section(data: Data<'_>, output: &mut impl Write) -> Result<()> {
     let now = clock::now();
-    match held {
-        Held::Session(info) => {
+    match data {
+        Data::Session(info) => {
             let name = info.name.as_deref().unwrap_or(info.id.as_str());
             heading("#", format_args!("Session {}", one_line(name)), info.created_at, output)?;
             let session = session_record(info);
             fence_json(&SessionLine { session, deleted_at: info.deleted_at }, output)
         }
-        Held::Record(Record::Message { message, .. }) => {
+        Data::Record(Record::Message { message, .. }) => {
             write_message(message, output).map_err(output_error)?;
             write_rest(message, output)
         }
-        Held::Record(Record::Compaction { compaction, .. }) => {
+        Data::Record(Record::Compaction { compaction, .. }) => {
             heading("##", "Summary", compaction.created_at, output)?;
             write_fence("", &compaction.summary, output).map_err(output_error)?;
             compaction.details.as_ref().map_or(Ok(()), |details| fence_json(details, output))
         }
-        Held::Record(Record::Label(label)) => item("Label", &label.name, output),
-        Held::Record(Record::Elision(elision)) => item("Shortened result", &elision.marker, output),
-        Held::Record(Record::Tombstone { .. } | Record::Head(_)) => Ok(()),
-        Held::Text(session, name, version) => {
+        Data::Record(Record::Label(label)) => item("Label", &label.name, output),
+        Data::Record(Record::Elision(elision)) => item("Shortened result", &elision.marker, output),
+        Data::Record(Record::Tombstone { .. } | Record::Head(_)) => Ok(()),
+        Data::Text(session, name, version) => {
             let whose = if session.is_some() { "Text" } else { "Text of the owner" };
             let name = one_line(&format!("{} {}", name.label, name.key));
             let (name, number) = (name.trim_end(), version.version);
@@ -377,27 +379,27 @@ fn write_section(held: Held<'_>, output: &mut impl Write) -> Result<()> {
             let text = version.content.as_deref().unwrap_or("(removed)");
             write_fence("", text, output).map_err(output_error)
         }
-        Held::Prompt(_, sections) => {
+        Data::Prompt(_, sections) => {
             heading("##", "Prompt", now, output)?;
             fence_json(&sections, output)
         }
-        Held::Binding(binding) => {
+        Data::Binding(binding) => {
             heading("##", "Key", binding.bound_at, output)?;
             fence_json(binding, output)
         }
-        Held::Imported(_, record) => item("Imported record", record, output),
-        Held::Usage(row) => {
+        Data::Imported(_, record) => item("Imported record", record, output),
+        Data::Usage(row) => {
             heading("##", "Usage", row.used_at, output)?;
             fence_json(row, output)
         }
-        Held::Transcript(transcript) => {
+        Data::Transcript(transcript) => {
             let TranscriptKey { session, subpath, .. } = &transcript.key;
             let name = one_line(&format!("{session} {subpath}"));
             let time = entries::written_at(transcript);
             heading("#", format_args!("Transcript {}", name.trim_end()), time, output)?;
             fence_json(&TranscriptLine::of(transcript), output)
         }
-        Held::Entry(transcript, entry) => entries::write(transcript, entry, output),
+        Data::Entry(transcript, entry) => entries::write(transcript, entry, output),
     }
 }
 

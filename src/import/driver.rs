@@ -314,6 +314,10 @@ impl<'a> Driver<'a> {
         if self.store.is_import_forbidden(&start.id)? {
             let erased = Error::SessionErased { id: start.id.clone() };
             self.report.remark(line, erased.to_string());
+            // The line of the session is dropped, too.
+            self.report.converted -= 1;
+            self.report.dropped += 1;
+            self.report.erased.push(start.id.clone());
             self.session = Some(Incoming::refused(self.store.session(&start.id)?));
             return Ok(Ok(()));
         }

@@ -141,14 +141,16 @@ pub(super) fn session(line: &str) -> Result<(SessionId, SessionDetails), String>
     }
     let session: Session = read(line)?;
     session.id.check().map_err(|error| error.to_string())?;
+    // A store of a former version may have empty ones.
+    let given = |text: Option<String>| text.filter(|text| !text.is_empty());
     let details = SessionDetails {
         name: session.name,
         parent_session: session.parent_session,
         fork_point: session.fork_point,
-        model: session.model,
-        source: session.source,
+        model: given(session.model),
+        source: given(session.source),
         metadata: session.metadata,
-        end_reason: session.end_reason,
+        end_reason: given(session.end_reason),
         owner: session.owner,
         tags: session.tags,
         is_pinned: session.is_pinned,

@@ -49,6 +49,9 @@ pub struct ImportReport {
     pub known: u64,
     /// The sessions of the file, in order.
     pub sessions: Vec<SessionId>,
+    /// Those of them that were left out because they were erased, and their import was
+    /// [forbidden](crate::Erasure::forbid_import).
+    pub erased: Vec<SessionId>,
     /// Notes for people, in the order of the file.
     pub notes: Vec<Note>,
     /// The number of notes beyond [`MAX_NOTES`].
@@ -81,6 +84,7 @@ impl ImportReport {
             added: 0,
             known: 0,
             sessions: Vec::new(),
+            erased: Vec::new(),
             notes: Vec::new(),
             notes_left_out: 0,
         }

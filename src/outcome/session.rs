@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::catalog::SessionChange;
 use crate::error::{Error, Result};
-use crate::id::{MessageId, SessionId, check_name, check_name_length, shorten};
+use crate::id::{MessageId, SessionId, check_name, shorten};
 use crate::message::Json;
 
 /// The most tags of one session: every list of sessions shows all of them.
@@ -279,18 +279,19 @@ impl SessionDetails {
         Self { name: Some(name.into()), ..Self::default() }
     }
 
-    /// Checks that name, owner and tags are not empty and that no text is too long, for storages of your own.
+    /// Checks that no text is empty or too long, for storages of your own.
     ///
     /// # Errors
     /// [`Error::InvalidName`].
     pub fn check(&self) -> Result<()> {
-        for (what, text) in [("session name", &self.name), ("owner", &self.owner)] {
+        for (what, text) in [
+            ("session name", &self.name),
+            ("owner", &self.owner),
+            ("model", &self.model),
+            ("source", &self.source),
+            ("end reason", &self.end_reason),
+        ] {
             text.as_ref().map_or(Ok(()), |text| check_name(what, text))?;
-        }
-        for (what, text) in
-            [("model", &self.model), ("source", &self.source), ("end reason", &self.end_reason)]
-        {
-            check_name_length(what, text.as_deref().unwrap_or_default())?;
         }
         for tag in &self.tags {
             check_name("tag", tag)?;

@@ -30,7 +30,7 @@ pub struct RetentionReport {
     pub rules: Vec<RuleReport>,
     /// The discarded sessions: first those from the trash, then the others; in both the newest last message first.
     pub sessions: Vec<DiscardedSession>,
-    /// The sessions that still have copies of erased messages; empty in a dry run.
+    /// The copies of erased messages that are left, by session.
     pub copies_left: Vec<ErasureCopies>,
     /// Whether the write-ahead log still contains erased text, because another reader uses it.
     /// [`Store::finish_erasure`](crate::Store::finish_erasure) empties it.

@@ -266,13 +266,19 @@ impl fmt::Display for RetentionRule {
         parts.extend(self.is_ended.then(|| "ended".to_owned()));
         parts.extend(self.age.map(|age| format!("created {} ago or earlier", span(age))));
         parts.extend(self.idle.map(|idle| format!("idle for {}", span(idle))));
-        parts.extend(self.messages.map(|count| format!("of more than {count} messages")));
-        parts.extend(self.bytes.map(|bytes| format!("of more than {bytes} bytes")));
+        parts.extend(
+            self.messages.map(|count| format!("of more than {}", plural(count, "message"))),
+        );
+        parts.extend(self.bytes.map(|bytes| format!("of more than {}", plural(bytes, "byte"))));
         let each = if self.is_per_owner { " of each owner" } else { "" };
         parts.extend(self.total.map(|total| match total {
             Total::Sessions(max) => format!("but the newest {max}{each}"),
-            Total::Messages(max) => format!("but the newest with {max} messages in all{each}"),
-            Total::Bytes(max) => format!("but the newest with {max} bytes in all{each}"),
+            Total::Messages(max) => {
+                format!("but the newest with {} in all{each}", plural(max, "message"))
+            }
+            Total::Bytes(max) => {
+                format!("but the newest with {} in all{each}", plural(max, "byte"))
+            }
         }));
         let action = match self.action {
             RetentionAction::Trash => "put into the trash",
@@ -281,6 +287,11 @@ impl fmt::Display for RetentionRule {
         };
         write!(f, "{}: {action}", parts.join(", "))
     }
+}
+
+/// Returns a count with its noun.
+fn plural(count: u64, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
 /// Returns a span in the largest unit in which it is a whole number.

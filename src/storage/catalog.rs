@@ -58,6 +58,8 @@ pub trait SessionCatalog: Send + Sync {
     /// Returns at most `limit` sessions that the filter shows, the one with the newest message first: the first ones, or
     /// those after a place. A session without messages counts from its creation.
     ///
+    /// A filter with an empty text is [`Error::InvalidName`]: see [`SessionFilter::check`].
+    ///
     /// Over the pages of a list, a session to which nothing is appended meanwhile is shown exactly once; one that gets a
     /// message moves to the front and is not shown again.
     fn list(
@@ -70,7 +72,8 @@ pub trait SessionCatalog: Send + Sync {
     /// Changes a session. A session has a hundred tags at most.
     fn change(&self, id: &SessionId, change: &SessionChange) -> Result<()>;
 
-    /// Removes a session and all that belongs to it: messages, texts of its own, bindings. Texts of its owner stay.
+    /// Removes a session and all that belongs to it: messages, texts of its own, bindings. Texts of its owner stay. A long
+    /// session may be in the trash until all of it is removed.
     fn remove(&self, id: &SessionId) -> Result<()>;
 
     /// Removes sessions, or puts them into the trash (also those that will be erased), unless they have changed since

@@ -8,7 +8,7 @@ pub(crate) mod catalog;
 mod commit;
 pub(crate) mod context;
 mod cursor;
-pub(crate) mod held;
+pub(crate) mod owner_data;
 pub(crate) mod sqlite;
 pub(crate) mod transcript;
 

@@ -17,8 +17,8 @@ impl Store {
     /// all of it is deleted. Then it merges the search index, rewrites the file while other writers wait, and empties the
     /// write-ahead log. A [large file](crate::StoreOptions::erasure_rewrites_up_to) is rewritten only if an erased text is
     /// found in it. The cost grows with the size of the store, not with that of the erased text: erase many things
-    /// [at once](Erasure::and). If it fails or is interrupted, the same call finishes it; unknown sessions and messages
-    /// then count as erased.
+    /// [at once](Erasure::and). If it fails or is interrupted, the same call finishes it, or
+    /// [`finish_erasure`](Self::finish_erasure): until then, unknown sessions and messages count as erased.
     ///
     /// Summaries and copies in forks are named in the outcome, and erased if the [`Erasure`] says so. Copies of the file
     /// that others have made, such as earlier backups, are not erased.
@@ -59,7 +59,7 @@ impl Store {
         Ok(erased)
     }
 
-    /// Returns what an erasure would remove, without removing anything.
+    /// Returns what an erasure would remove, and which copies and summaries it would leave. Nothing is changed.
     ///
     /// ```
     /// use talktree::{Erasure, Message, SessionDetails, Store};
@@ -80,9 +80,10 @@ impl Store {
         self.database.erasure_extent(erasure)
     }
 
-    /// Finishes an erasure whose log was in use, or that was interrupted after its last delete; returns whether it is
-    /// complete now. A no-op if there is none. One that was interrupted earlier is only finished by the same
-    /// [`erase`](Self::erase).
+    /// Finishes all erasures that were interrupted, or whose log was in use; returns whether all are complete now.
+    ///
+    /// It deletes what these erasures named when they began, nothing that was stored since. An erasure that another thread or
+    /// process is running counts as interrupted.
     ///
     /// ```
     /// use talktree::Store;
@@ -94,7 +95,26 @@ impl Store {
     /// # Errors
     /// As [`erase`](Self::erase).
     pub fn finish_erasure(&self) -> Result<bool> {
-        self.database.finish_erasure()
+        let (is_complete, finished) = self.database.finish_erasure()?;
+        for erased in &finished {
+            tell(erased, |session, change| self.events.emit(session, || change, |_| {}));
+        }
+        Ok(is_complete)
+    }
+
+    /// Returns whether there is an erasure to [finish](Self::finish_erasure), or one that is running.
+    ///
+    /// ```
+    /// use talktree::Store;
+    ///
+    /// assert!(!Store::open_in_memory()?.has_unfinished_erasure()?);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As every read.
+    pub fn has_unfinished_erasure(&self) -> Result<bool> {
+        self.database.has_unfinished_erasure()
     }
 
     /// Returns whether a session was erased and must not be [imported again](Erasure::forbid_import).
@@ -112,7 +132,7 @@ impl Store {
     /// # Errors
     /// As every read.
     pub fn is_import_forbidden(&self, id: &SessionId) -> Result<bool> {
-        self.database.is_erased(id)
+        self.database.is_import_forbidden(id)
     }
 }
 
@@ -122,7 +142,7 @@ pub(crate) fn tell(erased: &Erased, mut emit: impl FnMut(&SessionId, Change)) {
         let ids = messages.iter().map(|(_, id)| id.clone()).collect();
         emit(&messages[0].0, Change::Delete { ids });
     }
-    for session in &erased.erased.sessions {
+    for session in &erased.extent.sessions {
         emit(session, Change::Remove);
     }
 }

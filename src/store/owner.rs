@@ -5,22 +5,22 @@ use crate::error::Result;
 use crate::id::SessionId;
 use crate::message::Json;
 use crate::storage::context::EntryVersion;
-use crate::storage::held::{Holder, LedgerRow, TextName};
+use crate::storage::owner_data::{LedgerRow, TextName, TextsOf};
 use crate::transcript::StoredTranscript;
 
 impl Store {
-    /// Returns the names of all texts of a holder, removed ones included.
-    pub(crate) fn text_names(&self, holder: Holder<'_>) -> Result<Vec<TextName>> {
-        self.database.text_names(holder)
+    /// Returns the names of all texts of an owner or a session, removed ones included.
+    pub(crate) fn text_names(&self, of: TextsOf<'_>) -> Result<Vec<TextName>> {
+        self.database.text_names(of)
     }
 
     /// Returns the versions of a text, oldest first.
     pub(crate) fn text_versions(
         &self,
-        holder: Holder<'_>,
+        of: TextsOf<'_>,
         name: &TextName,
     ) -> Result<Vec<EntryVersion>> {
-        self.database.text_versions(holder, name)
+        self.database.text_versions(of, name)
     }
 
     /// Returns a batch of the owner's rows in the ledger, after a place; an empty one is the end.

@@ -33,8 +33,8 @@ const FIRST_PAGE: usize = 20;
 /// How many sessions are discarded in one transaction, at most.
 const MAX_SESSIONS: usize = 64;
 
-/// How many messages are removed in one transaction, unless one session has more: a removal takes about 20 µs for each,
-/// and other writers wait for it. An erasure deletes long sessions in parts.
+/// How many messages of short sessions are removed in one transaction: a removal takes about 20 µs for each, and other
+/// writers wait for it. The storage removes long sessions in parts.
 const MAX_MESSAGES: u64 = 128;
 
 /// A run of the rules of a [`Retention`]. Made by [`Store::retention`] and
@@ -282,7 +282,7 @@ impl Pass<'_> {
             self.report.add(info, *rule, *bytes);
             match action {
                 RetentionAction::Remove if self.is_real => removed.push(&info.id),
-                RetentionAction::Erase if self.is_real => self.to_erase.push(info.id.clone()),
+                RetentionAction::Erase => self.to_erase.push(info.id.clone()),
                 _ => {}
             }
         }
@@ -302,10 +302,14 @@ impl Pass<'_> {
         if erasure.targets.is_empty() {
             return Ok(());
         }
+        if !self.is_real {
+            self.report.copies_left = self.run.catalog.erasure_extent(&erasure)?.copies_left;
+            return Ok(());
+        }
         let erased = self.run.catalog.erase(&erasure, &mut self.run.on_progress)?;
-        erased.erased.sessions.iter().for_each(&self.run.on_removed);
+        erased.extent.sessions.iter().for_each(&self.run.on_removed);
         self.report.is_log_in_use = erased.is_log_in_use;
-        self.report.copies_left = erased.copies_left;
+        self.report.copies_left = erased.extent.copies_left;
         Ok(())
     }
 }

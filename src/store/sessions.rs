@@ -171,6 +171,9 @@ impl Store {
 
     /// Removes a session with its messages, compactions, labels and context.
     ///
+    /// A session of more than 256 messages is removed in several transactions, so that others can write meanwhile. Until the
+    /// last of them it is in the trash; after a crash the next removal of any session finishes it.
+    ///
     /// Forks of it keep their copies. A handle that read or wrote the session reads as empty from then on, and its writes
     /// fail with [`Error::SessionRemoved`]; a new handle of the same id begins a new session.
     ///

@@ -4,7 +4,8 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::Cost;
-use crate::id::SessionId;
+use crate::error::Result;
+use crate::id::{SessionId, check_given};
 
 /// Which usage is added up. The default is all of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -21,6 +22,23 @@ pub struct UsageFilter {
     pub since: Option<DateTime<Utc>>,
     /// Older.
     pub until: Option<DateTime<Utc>>,
+}
+
+impl UsageFilter {
+    /// Checks that owner, model and source are not empty, for storages of your own.
+    ///
+    /// ```
+    /// use talktree::UsageFilter;
+    ///
+    /// let filter = UsageFilter { owner: Some(String::new()), ..UsageFilter::default() };
+    /// assert!(filter.check().is_err());
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidName`](crate::Error::InvalidName).
+    pub fn check(&self) -> Result<()> {
+        check_given([("owner", &self.owner), ("model", &self.model), ("source", &self.source)])
+    }
 }
 
 /// By what usage is added up.

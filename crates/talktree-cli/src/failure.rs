@@ -7,7 +7,7 @@ use talktree::Error;
 
 use crate::shell::quote;
 use crate::suggestion::command;
-use crate::text::{escape, shown};
+use crate::text::{escape, shown, without_middle};
 
 /// The result of a command.
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
@@ -102,7 +102,7 @@ pub(crate) fn tell(text: &str) {
     let mut stderr = io::stderr().lock();
     for line in text.lines() {
         // If stderr is closed there is nowhere to report it.
-        let _ = writeln!(stderr, "talktree: {}", escape(line));
+        let _ = writeln!(stderr, "talktree: {}", escape(&without_middle(line)));
     }
 }
 

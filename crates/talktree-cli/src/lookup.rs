@@ -15,7 +15,7 @@ use talktree::{
 use crate::failure::{Failure, Result};
 use crate::shell::quote;
 use crate::suggestion::command;
-use crate::text::one_line;
+use crate::text::{one_line, quoted};
 
 /// The maximum number of candidates in an error.
 const MAX_CANDIDATES: usize = 8;
@@ -37,7 +37,8 @@ pub(crate) fn session(store: &Store, given: &str) -> Result<Session> {
     match find(&store.sessions()?, given)? {
         Some(id) => Ok(store.session(id)?),
         None => Err(Failure::NotFound(format!(
-            "no session has the id or name {given:?} or an id that starts or ends with it; `{}` lists all",
+            "no session has the id or name {} or an id that starts or ends with it; `{}` lists all",
+            quoted(given),
             command("sessions")
         ))),
     }
@@ -48,7 +49,8 @@ pub(crate) fn in_trash(store: &Store, given: &str) -> Result<Session> {
     match find(&trash(store)?, given)? {
         Some(id) => Ok(store.session(id)?),
         None => Err(Failure::NotFound(format!(
-            "no session in the trash has the id or name {given:?} or an id that starts or ends with it; `{}` lists all",
+            "no session in the trash has the id or name {} or an id that starts or ends with it; `{}` lists all",
+            quoted(given),
             command("trash list")
         ))),
     }
@@ -163,8 +165,9 @@ pub(crate) fn message(session: &Session, given: &str) -> Result<MessageId> {
             Err(ambiguous("message", given, [first, second].into_iter().chain(found)))
         }
         (None, _) => Err(Failure::NotFound(format!(
-            "session {:?} has no message or label {given:?} and no message id that starts or ends with it; `{}` shows the messages",
+            "session {:?} has no message or label {} and no message id that starts or ends with it; `{}` shows the messages",
             session.id(),
+            quoted(given),
             command(&format!("tree {}", quote(session.id().as_str())))
         ))),
     }
@@ -210,8 +213,9 @@ pub(crate) fn compaction(session: &Session, given: &str) -> Result<CompactionId>
     match found[..] {
         [id] => Ok(id.clone()),
         [] => Err(Failure::NotFound(format!(
-            "session {:?} has no compaction {given:?}; `{}` lists all",
+            "session {:?} has no compaction {}; `{}` lists all",
             session.id(),
+            quoted(given),
             command(&format!("compact {} --list", quote(session.id().as_str())))
         ))),
         _ => Err(ambiguous("compaction", given, found)),
@@ -227,7 +231,8 @@ fn ambiguous<T: ToString>(what: &str, given: &str, found: impl IntoIterator<Item
         more => format!("\n  and {more} more"),
     };
     Failure::Usage(format!(
-        "{given:?} matches more than one {what}:\n  {}{more}",
+        "{} matches more than one {what}:\n  {}{more}",
+        quoted(given),
         shown.join("\n  ")
     ))
 }

@@ -26,6 +26,7 @@ mod summarizer;
 mod table;
 mod text;
 
+use std::borrow::Cow;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
@@ -39,7 +40,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         // Help and version are errors to the parser, too.
         Err(error) if error.use_stderr() => {
-            let _ = error.print();
+            report_usage(&error);
             return ExitCode::from(2);
         }
         Err(help) => return printed(help.print()),
@@ -59,6 +60,20 @@ fn main() -> ExitCode {
             failure.report();
             failure.exit_code()
         }
+    }
+}
+
+/// Writes an error of the parser to stderr. It quotes arguments, which may be very long.
+fn report_usage(error: &clap::Error) {
+    use std::io::Write;
+    let text = error.render().to_string();
+    if text.lines().all(|line| matches!(text::without_middle(line), Cow::Borrowed(_))) {
+        let _ = error.print();
+        return;
+    }
+    let mut stderr = std::io::stderr().lock();
+    for line in text.lines() {
+        let _ = writeln!(stderr, "{}", text::escape(&text::without_middle(line)));
     }
 }
 

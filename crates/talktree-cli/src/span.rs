@@ -3,6 +3,8 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::text::quoted;
+
 /// A span of time.
 ///
 /// Months and years have no fixed length, so there are none.
@@ -20,8 +22,12 @@ impl FromStr for Span {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong =
-            || format!("{text:?} is no span of time such as 30d; the units are min, h, d and w");
+        let wrong = || {
+            format!(
+                "{} is no span of time such as 30d; the units are min, h, d and w",
+                quoted(text)
+            )
+        };
         let end = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
         let (count, unit) = text.split_at(end);
         let count: u64 = count.parse().map_err(|_| wrong())?;

@@ -12,6 +12,14 @@ use unicode_width::UnicodeWidthStr;
 /// The most characters per column: text without width, as zero-width spaces, is cut by count.
 const MAX_CHARS_PER_COLUMN: usize = 8;
 
+/// The most bytes of a line of a message: a path has up to 4 096.
+const MAX_LINE: usize = 8_192;
+/// How many characters of each end of a longer line are shown.
+const MAX_END: usize = 1_000;
+
+/// The most characters of a name in a message.
+const MAX_NAME: usize = 80;
+
 /// Returns the line with each unsafe character replaced by an escape.
 pub(crate) fn escape(line: &str) -> Cow<'_, str> {
     if !line.chars().any(is_unsafe) {
@@ -25,6 +33,25 @@ pub(crate) fn escape(line: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(text)
+}
+
+/// Returns a name that was given, in quotes and cut to 80 characters, for a message.
+pub(crate) fn quoted(name: &str) -> String {
+    match name.char_indices().nth(MAX_NAME) {
+        Some((end, _)) => format!("{:?}", format!("{}…", &name[..end])),
+        None => format!("{name:?}"),
+    }
+}
+
+/// Returns a line of a message without the middle if it is very long: a name of any length may be in it.
+pub(crate) fn without_middle(line: &str) -> Cow<'_, str> {
+    let ends = (line.char_indices().nth(MAX_END), line.char_indices().nth_back(MAX_END));
+    match ends {
+        (Some((first, _)), Some((last, _))) if line.len() > MAX_LINE && first < last => {
+            Cow::Owned(format!("{}…{}", &line[..first], &line[last..]))
+        }
+        _ => Cow::Borrowed(line),
+    }
 }
 
 /// Returns a path on one line, escaped.
@@ -86,6 +113,17 @@ mod tests {
         ] {
             assert_eq!(escape(given), shown);
         }
+    }
+
+    #[test]
+    fn a_long_name_is_cut() {
+        assert_eq!(quoted("a\"b"), r#""a\"b""#);
+        assert_eq!(quoted(&"é".repeat(80)), format!("\"{}\"", "é".repeat(80)));
+        assert_eq!(quoted(&"é".repeat(120_000)), format!("\"{}…\"", "é".repeat(80)));
+        let line = format!("a{}b", "é".repeat(120_000));
+        let shown = without_middle(&line);
+        assert!(shown.chars().count() == 2_002 && shown.starts_with("aé") && shown.ends_with("éb"));
+        assert_eq!(without_middle("a name"), "a name");
     }
 
     #[test]

@@ -260,7 +260,8 @@ fn a_rule_that_all_sessions_meet_needs_a_flag() {
     for args in [&["retention", "run", &*file][..], &["retention", "run", &file, "--dry-run"]] {
         let why = rig.fails(2, args);
         assert!(
-            why.contains("\"idle ones\" is met by every session") && why.contains("--all"),
+            why.contains("the only session that is not pinned meets retention rule \"idle ones\"")
+                && why.contains("--all"),
             "{why}"
         );
     }

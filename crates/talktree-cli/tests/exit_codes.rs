@@ -257,3 +257,57 @@ fn a_store_on_a_read_only_medium_can_be_read() -> Outcome {
     }
     Ok(())
 }
+
+/// A name of 120 kB was printed whole.
+#[test]
+fn an_error_does_not_print_all_of_a_very_long_name() {
+    let rig = Rig::toured();
+    let long = "n".repeat(120_000);
+    for (code, args) in [
+        (1, &["log", &*long][..]),
+        (1, &["show", "tour", &long]),
+        (1, &["erase", &long, "--yes"]),
+        (1, &["restore", &long]),
+        (1, &["context", "show", "tour", &long]),
+        (1, &["label", "tour", "--remove", &long]),
+        (2, &["new", &long]),
+        (2, &["new", "--owner", &long]),
+        (2, &["sessions", "--after", &long]),
+        (2, &["trash", "empty", "--older-than", &long]),
+        (2, &["export", "tour", "--format", &long]),
+    ] {
+        let why = rig.fails(code, args);
+        assert!(why.len() < 3_000, "{} bytes of {}", why.len(), &why[..200]);
+    }
+}
+
+#[test]
+fn an_empty_owner_source_model_or_tag_is_refused() {
+    let rig = Rig::toured();
+    for args in [
+        &["new", "x", "--source", ""][..],
+        &["new", "x", "--model", ""],
+        &["new", "x", "--owner", ""],
+        &["new", "x", "--tag", ""],
+        &["sessions", "--owner", ""],
+        &["sessions", "--source", ""],
+        &["sessions", "--model", ""],
+        &["sessions", "--tag", ""],
+        &["export", "--owner", ""],
+        &["usage", "--owner", ""],
+        &["erase", "--owner", "", "--yes"],
+        &["erase", "--key", "", "--yes"],
+    ] {
+        assert!(rig.fails(2, args).contains("it is empty"), "{args:?}");
+    }
+}
+
+/// A session that was removed or never there had a row of zeros.
+#[test]
+fn usage_of_an_unknown_session_says_so() {
+    let rig = Rig::toured();
+    rig.ok(["usage", "tour"]);
+    rig.ok(["rm", "tour", "--forever", "--yes"]);
+    assert!(rig.fails(1, ["usage", "tour"]).contains("no session has the id or name"));
+    assert!(rig.fails(1, ["usage", "nobody", "--by", "model"]).contains("no session has"));
+}

@@ -265,3 +265,39 @@ fn the_files_of_the_store_itself_are_skipped_by_whatever_name() -> Outcome {
     assert!(refused.stderr.contains("chats/hard.json"), "{refused:?}");
     Ok(())
 }
+
+/// An export of talktree was left out with exit code 0.
+#[test]
+fn importing_an_erased_session_fails_in_each_format_and_says_why() {
+    let rig = Rig::empty();
+    let own = rig.path("own.jsonl");
+    let chat = r#"{"id": "s", "messages": [{"role": "user", "content": "hi"}]}"#;
+    let chat = text(&rig.file("chat.json", chat));
+    rig.ok(["import", &chat]);
+    rig.ok(["export", "s", "--output", &text(&own)]);
+    rig.ok(["erase", "s", "--forbid-import", "--yes"]);
+    for file in [&chat, &text(&own)] {
+        let answer = rig.run(["import", file]);
+        assert_eq!(answer.code, 5, "{answer:?}");
+        let line = "  1 session left out: erased, and must not be imported again\n";
+        assert!(answer.stdout.contains(line) && answer.stdout.contains(" 0 kept"), "{answer:?}");
+        assert!(answer.stderr.contains("was erased, and must not be imported again"), "{answer:?}");
+        let report = rig.run(["import", file, "--json"]);
+        let report: serde_json::Value = serde_json::from_str(&report.stdout).unwrap();
+        assert_eq!((&report["erased"][0], &report["kept"]), (&"s".into(), &0.into()));
+        assert_eq!(
+            report["records"],
+            report["converted"].as_u64().unwrap() + report["dropped"].as_u64().unwrap()
+        );
+    }
+    // A file with another session is imported.
+    let both = concat!(
+        "{\"format\":\"talktree\",\"version\":1}\n{\"type\":\"session\",\"id\":\"s\"}\n",
+        "{\"type\":\"session\",\"id\":\"other\"}\n",
+        "{\"type\":\"message\",\"message\":{\"id\":\"a\",\"parent\":null,\"role\":\"user\",\"parts\":[]}}\n",
+    );
+    assert!(
+        rig.ok(["import", &text(&rig.file("both.jsonl", both))]).contains("1 session left out")
+    );
+    rig.fails(1, ["log", "s"]);
+}

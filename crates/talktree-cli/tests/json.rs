@@ -44,6 +44,7 @@ fn import_is_one_object_per_file() {
             "added",
             "converted",
             "dropped",
+            "erased",
             "format",
             "kept",
             "known",

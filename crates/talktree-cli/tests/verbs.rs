@@ -445,7 +445,7 @@ fn erase_lists_what_goes_and_what_is_left_and_asks_first() {
     let rig = Rig::toured();
     rig.ok(["fork", "tour", "answer-1", "copy"]);
     let dry = rig.run(["erase", "tour", "ask", "--dry-run"]);
-    assert_eq!(dry.stdout, "would be erased: 1 message\n");
+    assert!(dry.stdout.starts_with("would be erased: 1 message\n1 copy would be left in session "));
     let left = "talktree: 1 copy in other sessions will be left; --forks also erases them\n";
     assert_eq!(dry.stderr, left);
     assert!(rig.ok(["show", "tour", "ask"]).contains("We travel to Jena"));
@@ -458,6 +458,9 @@ fn erase_lists_what_goes_and_what_is_left_and_asks_first() {
     assert!(lines[1].starts_with("1 copy left in session "), "{printed}");
     assert!(lines[2].ends_with(" bytes: nothing is left"), "{printed}");
     rig.fails(1, ["show", "tour", "ask"]);
+    assert!(
+        rig.fails(2, ["erase", "copy", "--prove", "--dry-run"]).contains("cannot be used with")
+    );
 
     let printed = rig.ok(["erase", "tour", "--yes", "--forks"]);
     assert!(printed.contains("session tour\n"), "{printed}");
@@ -483,5 +486,59 @@ fn erase_lists_the_transcripts_of_an_owner() -> Outcome {
     let printed = rig.ok(["erase", "--owner", "ann", "--yes", "--prove"]);
     assert!(printed.starts_with(&format!("erased: {shown}looked for ")), "{printed}");
     assert_eq!(rig.ok(["erase", "--owner", "ann", "--dry-run"]), "would be erased: nothing\n");
+    Ok(())
+}
+
+#[test]
+fn erase_says_how_to_erase_the_copies_that_are_left() {
+    let rig = Rig::toured();
+    rig.ok(["fork", "tour", "answer-1", "copy"]);
+    let dry = &rig.json(["erase", "tour", "--dry-run"])[0];
+    let copies = &dry["copies_left"][0];
+    assert_eq!(copies["messages"], copies["ids"].as_array().unwrap().len());
+    let erased = rig.run(["erase", "tour", "--yes"]);
+    // The session is gone, so only the fork can be named.
+    let proposed = erased.stdout.lines().last().unwrap().trim();
+    let words: Vec<&str> = proposed.split_whitespace().skip(1).collect();
+    assert_eq!((words[0], words.len()), ("erase", 3), "{erased:?}");
+    let printed = rig.ok([&words[..], &["--yes"]].concat());
+    assert!(printed.starts_with(&format!("erased: {} messages", copies["messages"])), "{printed}");
+    assert_eq!(rig.json(["log", "copy"]).len(), 0);
+}
+
+#[test]
+fn a_dry_run_of_erase_reads_only() -> Outcome {
+    use std::os::unix::fs::PermissionsExt;
+    let rig = Rig::toured();
+    let mut permissions = std::fs::metadata(rig.store())?.permissions();
+    permissions.set_mode(0o444);
+    std::fs::set_permissions(rig.store(), permissions)?;
+    let dry = rig.ok(["erase", "tour", "--dry-run"]);
+    assert!(dry.starts_with("would be erased: 1 session"), "{dry}");
+    Ok(())
+}
+
+#[test]
+fn the_same_erase_finishes_one_that_was_interrupted() -> Outcome {
+    let rig = Rig::toured();
+    let store = Store::open(rig.store())?;
+    let long = store.session("long")?;
+    long.append_all((0..1_000).map(|n| talktree::Message::user(format!("message {n}"))))?;
+    store.rename(&"long".into(), "A long talk")?;
+    let handle = store.interrupt_handle();
+    let stopped = store.erase_with_progress(&talktree::Erasure::session("long"), |at| {
+        if at.done >= 300 {
+            handle.interrupt();
+        }
+    });
+    assert!(stopped.is_err() && store.has_unfinished_erasure()?);
+    drop((long, store));
+    // The name was erased first.
+    let again = rig.run(["erase", "A long talk", "--yes"]);
+    assert_eq!((again.code, &*again.stdout), (0, "nothing of what was erased is left\n"));
+    assert!(again.stderr.contains("an erasure was interrupted, and is finished now"), "{again:?}");
+    rig.fails(1, ["erase", "A long talk", "--yes"]);
+    rig.fails(1, ["erase", "long", "--yes"]);
+    assert!(!Store::open(rig.store())?.has_unfinished_erasure()?);
     Ok(())
 }

@@ -63,7 +63,11 @@ impl Work<'_> {
     /// Counts all nodes of a session that was erased as dropped.
     pub(crate) fn leave_out_erased(&mut self, line: u64) {
         let nodes = self.drop_all();
-        let erased = Error::SessionErased { id: self.session.id().clone() };
+        let id = self.session.id().clone();
+        if !self.report.erased.contains(&id) {
+            self.report.erased.push(id.clone());
+        }
+        let erased = Error::SessionErased { id };
         self.report.remark(line, format!("{erased}: {nodes} messages left out"));
     }
 

@@ -63,7 +63,11 @@ impl Writer<'_> {
         edits::apply(&mut draft, stored, source, keeps_source, &mut |line, why| {
             report.remark(line, why);
         })?;
-        let Draft { details, nodes, compactions, labels, head, line, orphans, .. } = draft;
+        let Draft { mut details, nodes, compactions, labels, head, line, orphans, .. } = draft;
+        // No session has an empty one.
+        for text in [&mut details.model, &mut details.source] {
+            text.take_if(|text| text.is_empty());
+        }
         let remainder = Remainder { details, compactions, labels, head, record_names, line };
         let mut work = Work::new(&session, report, nodes, has_messages);
         work.connect(orphans)?;

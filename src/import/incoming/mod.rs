@@ -153,11 +153,11 @@ impl Incoming {
         report: &mut ImportReport,
     ) -> Result<()> {
         match part {
+            _ if self.mode == Mode::Refuse => report.dropped += 1,
             Part::Head(head) => {
                 self.head = Some(head);
                 report.converted += 1;
             }
-            _ if self.mode == Mode::Refuse => report.dropped += 1,
             Part::Message(message) => self.message(line, bytes, message, report)?,
             Part::Tombstone(tombstone) => self.tombstone(line, tombstone, report)?,
             Part::Compaction(compaction) => self.compaction(line, &compaction, report)?,

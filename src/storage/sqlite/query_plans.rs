@@ -10,8 +10,8 @@ use super::context::{self, block, elision, entry, frozen_prompt, lifecycle, sear
 use super::error::BackendResult;
 use super::session::SqliteSession;
 use super::{
-    ancestry, children, compaction, delete, fork, held, message, outline, path, plan_reader, row,
-    search_index, tokens, transcript, tree_source, usage,
+    ancestry, children, compaction, delete, fork, message, outline, owner_data, path, plan_reader,
+    row, search_index, tokens, transcript, tree_source, usage,
 };
 use crate::catalog::{ResumeRequest, SessionChange};
 use crate::compaction::Compaction;
@@ -126,7 +126,7 @@ const HOT: &[(&str, &str, &[&str])] = &[
     ("where a key leads", binding::OPEN, &["INDEX binding_open (key=?)"]),
     (
         "the usage of an owner, in batches",
-        held::LEDGER,
+        owner_data::LEDGER,
         &["INDEX usage_owner (owner=? AND used_at>?)", "INTEGER PRIMARY KEY (rowid=?)"],
     ),
     (

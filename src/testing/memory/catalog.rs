@@ -73,6 +73,7 @@ impl SessionCatalog for MemoryCatalog {
         after: Option<SessionCursor>,
         limit: usize,
     ) -> Result<SessionPage> {
+        filter.check()?;
         let state = lock(&self.shared);
         let place = |kept: &Kept| SessionCursor::new(listed_at(&kept.info), kept.key);
         let is_after = |kept: &&Kept| after.is_none_or(|after| place(kept) < after);

@@ -7,6 +7,7 @@ use crate::failure::{Failure, Result, tell};
 use crate::output::Output;
 use crate::shell::quote;
 use crate::suggestion::command;
+use crate::text::quoted;
 use crate::{lookup, style};
 
 /// Set a label on a message, remove a label, or list all labels
@@ -52,8 +53,9 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         let label = labels.iter().find(|label| label.name == *name);
         let label = label.ok_or_else(|| {
             Failure::NotFound(format!(
-                "session {:?} has no label {name:?}; `{}` lists all",
+                "session {:?} has no label {}; `{}` lists all",
                 session.id(),
+                quoted(name),
                 command(&format!("label {} --list", quote(session.id().as_str())))
             ))
         })?;

@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Result, tell};
 use crate::short_ids::ShortIds;
 use crate::table::{Table, minute};
-use crate::text::one_line;
+use crate::text::{one_line, quoted};
 use crate::{lookup, session_title, style};
 
 /// List the sessions, the one with the newest message first
@@ -75,9 +75,10 @@ impl Args {
             None => Ok(None),
             Some(text) => match parse_date(text, Utc::now()) {
                 Some(time) => Ok(Some(time)),
-                None => {
-                    Err(Failure::Usage(format!("{text:?} is no date such as 2026-01-31 or 7d")))
-                }
+                None => Err(Failure::Usage(format!(
+                    "{} is no date such as 2026-01-31 or 7d",
+                    quoted(text)
+                ))),
             },
         };
         Ok(SessionFilter {

@@ -7,7 +7,7 @@ use talktree::{Cost, UsageFilter, UsageGroup};
 use crate::context::Context;
 use crate::failure::{Failure, Result, tell};
 use crate::table::Table;
-use crate::text::one_line;
+use crate::text::{one_line, quoted};
 use crate::{lookup, style};
 
 /// Add up the tokens and the cost of answers
@@ -57,7 +57,8 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let store = context.reader()?;
     let time = |text: &Option<String>| {
         text.as_ref().map(|text| {
-            let wrong = || Failure::Usage(format!("{text:?} is no date such as 2026-01-31 or 7d"));
+            let wrong =
+                || Failure::Usage(format!("{} is no date such as 2026-01-31 or 7d", quoted(text)));
             parse_date(text, Utc::now()).ok_or_else(wrong)
         })
     };

@@ -262,6 +262,7 @@ class ImportReport:
     added: int
     known: int
     sessions: list[str]
+    erased: list[str]
     notes: list[Note]
     notes_left_out: int
 

@@ -5,33 +5,30 @@ use rusqlite::Connection;
 use super::super::connection::Database;
 use super::super::error::BackendResult;
 use super::super::row::session as row;
-use super::super::search_index;
-use super::{change, remove, touch};
+use super::{change, removal, touch};
 use crate::error::Result;
 use crate::id::SessionId;
 use crate::outcome::SessionInfo;
 use crate::retention::RetentionAction;
 use crate::tree::Address;
 
-/// How many pages of the search index are merged after a removal, about two milliseconds. Each removal writes a segment;
-/// without merges FTS5 would merge 64 of them at once, for which writers waited 80 ms.
-const PAGES: u64 = 200;
-
 impl Database {
     /// Removes sessions that have not changed, or puts them into the trash; returns for each whether it was done.
+    ///
+    /// One transaction, and some more for long sessions that are removed.
     pub(crate) fn discard(
         &self,
         sessions: &[SessionInfo],
         action: RetentionAction,
     ) -> Result<Vec<bool>> {
-        self.write(|conn| {
-            let discard = |known| discard(conn, known, action);
-            let done = sessions.iter().map(discard).collect::<BackendResult<Vec<bool>>>()?;
-            if action == RetentionAction::Remove {
-                search_index::merge_for_search(conn, PAGES)?;
-            }
-            Ok(done)
-        })
+        let discard = |conn: &Connection| -> BackendResult<Vec<bool>> {
+            sessions.iter().map(|known| discard(conn, known, action)).collect()
+        };
+        let done = self.write(discard)?;
+        if action == RetentionAction::Remove {
+            self.finish_removals()?;
+        }
+        Ok(done)
     }
 
     /// Returns the size of all messages of a session.
@@ -52,7 +49,7 @@ fn discard(conn: &Connection, known: &SessionInfo, action: RetentionAction) -> B
     }
     let Some(session) = row::find(conn, &known.id)? else { return Ok(false) };
     match action {
-        RetentionAction::Remove => remove(conn, session.key)?,
+        RetentionAction::Remove => _ = removal::begin(conn, &session)?,
         RetentionAction::Trash | RetentionAction::Erase => {
             change::put_into_trash(conn, session.key)?;
             touch(conn, session.key)?;

@@ -31,6 +31,7 @@ impl Database {
         after: Option<SessionCursor>,
         limit: usize,
     ) -> Result<SessionPage> {
+        filter.check()?;
         if limit == 0 {
             return Ok(SessionPage::default());
         }

@@ -6,6 +6,7 @@ pub(super) mod discard;
 mod doorway;
 pub(super) mod list;
 pub(super) mod owners;
+pub(super) mod removal;
 #[cfg(test)]
 mod tests;
 
@@ -147,10 +148,11 @@ impl Database {
 
     /// Removes a session and everything that belongs to it.
     pub(crate) fn remove(&self, id: &SessionId) -> Result<()> {
-        self.write(|conn| {
+        let is_removed = self.write(|conn| {
             let session = row::find(conn, id)?.ok_or_else(|| unknown(id))?;
-            remove(conn, session.key)
-        })
+            removal::begin(conn, &session)
+        })?;
+        if is_removed { Ok(()) } else { self.finish_removals() }
     }
 }
 

@@ -5,7 +5,7 @@ use rusqlite::{Connection, params};
 use super::super::error::BackendResult;
 use super::{Whose, block, entry};
 use crate::storage::context::EntryVersion;
-use crate::storage::held::TextName;
+use crate::storage::owner_data::TextName;
 
 /// Returns the names of the texts, by label and key.
 pub(in super::super) fn names(

@@ -57,7 +57,7 @@ fn hash(key: &Uuid, id: &SessionId) -> String {
 
 impl Database {
     /// Returns whether a session was erased and must not be imported again.
-    pub(crate) fn is_erased(&self, id: &SessionId) -> Result<bool> {
+    pub(crate) fn is_import_forbidden(&self, id: &SessionId) -> Result<bool> {
         self.read(|conn| is_erased(conn, id))
     }
 }

@@ -4,21 +4,17 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::super::catalog::removal::{MAX_BYTES, MAX_MESSAGES};
 use super::super::error::BackendResult;
 use super::super::row::session as session_row;
 use super::super::{compaction, delete};
 use super::Work;
-use super::targets::{Target, copies_of};
+use super::targets::{Target, copies_of, target};
 use crate::compaction::Compaction;
 use crate::erasure::ErasureSummary;
 use crate::error::Result;
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::tree::{Address, Span};
-
-/// The most messages that one transaction deletes, copies included.
-pub(super) const MAX_MESSAGES: usize = 256;
-/// About how many bytes of messages one transaction deletes at most.
-pub(super) const MAX_BYTES: usize = 4 << 20;
 
 /// The content of a row.
 const CONTENT: &str =
@@ -38,7 +34,6 @@ impl Work<'_> {
         addresses: &BTreeSet<Address>,
     ) -> Result<()> {
         let mut left: Vec<Address> = addresses.iter().copied().collect();
-        let mut erased = HashSet::new();
         while !left.is_empty() {
             self.check()?;
             self.write(|conn, work| {
@@ -53,13 +48,11 @@ impl Work<'_> {
                     bytes += bytes_of(conn, address)?;
                     batch.insert(address);
                 }
-                let before = work.out.messages.len();
                 work.delete_from(conn, session, &batch)?;
-                erased.extend(work.out.messages[before..].iter().map(|(_, id)| id.clone()));
                 work.delete_copies(conn, &copies)
             })?;
         }
-        self.write(|conn, _| forget_fork_points(conn, &session.id, &erased))
+        Ok(())
     }
 
     /// Adds the copies of a message that are to be erased, and notes those that are left.
@@ -70,10 +63,8 @@ impl Work<'_> {
         copies: &mut BTreeSet<Address>,
     ) -> BackendResult<()> {
         for copy in copies_of(conn, address)? {
-            let is_erased = self.targets.sessions.iter().any(|it| it.key == copy.session())
-                || self.targets.messages.values().any(|named| named.contains(&copy));
-            match self.erasure.copies {
-                _ if is_erased => {}
+            match self.erasure.forks {
+                _ if self.targets.has(copy) => {}
                 true => _ = copies.insert(copy),
                 false => _ = self.copies_left.insert(copy),
             }
@@ -92,13 +83,8 @@ impl Work<'_> {
             by_session.entry(copy.session()).or_default().insert(*copy);
         }
         for (key, addresses) in by_session {
-            if let Some(info) = session_row::info_by_key(conn, key)? {
-                let session = Target { key, id: info.id };
-                let before = self.out.messages.len();
+            if let Some(session) = target(conn, key)? {
                 self.delete_from(conn, &session, &addresses)?;
-                let erased = &self.out.messages[before..];
-                let erased = erased.iter().map(|(_, id)| id.clone()).collect();
-                forget_fork_points(conn, &session.id, &erased)?;
             }
         }
         Ok(())
@@ -113,16 +99,20 @@ impl Work<'_> {
     ) -> BackendResult<()> {
         let row = session_row::find(conn, &session.id)?;
         let Some(mut row) = row.filter(|row| row.key == session.key) else { return Ok(()) };
-        let mut living = BTreeSet::new();
+        let (mut living, mut erased) = (BTreeSet::new(), HashSet::new());
         for address in addresses {
             if let Some(id) = self.note_content(conn, *address)? {
                 living.insert(*address);
-                self.out.messages.push((session.id.clone(), id));
+                self.summaries_left
+                    .remove(&ErasureSummary { session: session.id.clone(), id: id.clone() });
+                self.out.messages.push((session.id.clone(), id.clone()));
+                erased.insert(id);
             }
         }
         if living.is_empty() {
             return Ok(());
         }
+        forget_fork_points(conn, &session.id, &erased)?;
         let mut covering: BTreeMap<CompactionId, Compaction> = BTreeMap::new();
         for span in compaction::covering(conn, &living)? {
             if self.erasure.summaries {
@@ -136,16 +126,18 @@ impl Work<'_> {
             if let Some(gone) = covering.remove(&id) {
                 self.note_summary(&gone);
             }
+            let id = id.as_message();
             self.summaries_left.remove(&ErasureSummary { session: session.id.clone(), id });
-            self.out.erased.summaries += 1;
+            self.out.extent.summaries += 1;
         }
         for id in covering.into_keys() {
+            let id = id.as_message();
             self.summaries_left.insert(ErasureSummary { session: session.id.clone(), id });
         }
         for address in &living {
             self.drop_usage(conn, *address, *address)?;
         }
-        self.out.erased.messages += living.len() as u64;
+        self.out.extent.messages += living.len() as u64;
         Ok(())
     }
 
@@ -192,7 +184,7 @@ impl Work<'_> {
         if let Some(found) = compaction::by_key(conn, span.key)? {
             self.note_summary(&found);
             compaction::remove(conn, span.key)?;
-            self.out.erased.summaries += 1;
+            self.out.extent.summaries += 1;
         }
         Ok(())
     }
@@ -213,12 +205,12 @@ impl Work<'_> {
     ) -> BackendResult<()> {
         let sql = if self.erasure.keep_totals { KEEP_USAGE } else { DELETE_USAGE };
         let count = conn.prepare_cached(sql)?.execute([first, last])?;
-        self.out.erased.usage += count as u64;
+        self.out.extent.usage += count as u64;
         Ok(())
     }
 }
 
-pub(super) fn bytes_of(conn: &Connection, address: Address) -> BackendResult<usize> {
+fn bytes_of(conn: &Connection, address: Address) -> BackendResult<usize> {
     let bytes: Option<i64> = conn
         .prepare_cached("SELECT octet_length(parts) FROM message WHERE address = ?1")?
         .query_row([address], |row| row.get(0))
@@ -236,9 +228,7 @@ fn forget_fork_points(
         return Ok(());
     }
     let mut forks = Vec::new();
-    let mut statement = conn.prepare_cached(
-        "SELECT key, fork_point FROM session WHERE parent_session = ?1 AND fork_point IS NOT NULL",
-    )?;
+    let mut statement = conn.prepare_cached(FORKS)?;
     let mut rows = statement.query([session.as_str()])?;
     while let Some(row) = rows.next()? {
         if erased.contains(row.get_ref(1)?.as_str()?) {
@@ -251,3 +241,12 @@ fn forget_fork_points(
     }
     Ok(())
 }
+
+/// Sessions in the trash have an index of their own.
+const FORKS: &str = "SELECT key, fork_point
+   FROM session
+  WHERE parent_session = ?1 AND deleted_at IS NULL AND fork_point IS NOT NULL
+ UNION ALL
+ SELECT key, fork_point
+   FROM session
+  WHERE parent_session = ?1 AND deleted_at IS NOT NULL AND fork_point IS NOT NULL";

@@ -2,26 +2,29 @@
 //!
 //! An erasure deletes in transactions of about ten milliseconds, so that others can write meanwhile. A session is put
 //! into the trash first, and its messages are deleted from the newest to the oldest: so after a crash the store is
-//! sound, and the same erasure, called again, finishes it. Then `clean` overwrites what remains of the deleted rows. A
+//! sound, and the same erasure, called again, finishes it; so does `finish_erasure`. Then `clean` overwrites what remains of the deleted rows. A
 //! small file is rewritten; in a large file `scan` looks for the erased texts, and the file is rewritten if it finds one.
 //!
-//! Invariant: the setting `erasure` exists from the first delete until the erasure is complete. Its value begins with
-//! [`DELETING`] until everything is deleted; then only `clean` is left to do.
+//! Invariant: an erasure has a note in the settings from its first delete until it is complete. The note lists what is left
+//! to delete, until all is deleted; then only `clean` is left to do.
 
 mod clean;
+mod extent;
 mod forbidden;
 mod messages;
+mod note;
 mod owner;
 mod scan;
 mod sessions;
 mod targets;
 mod texts;
 mod transcripts;
+mod widen;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension};
 
 use super::connection::Database;
 use super::error::BackendResult;
@@ -31,18 +34,16 @@ use crate::erasure::{
     Erased, Erasure, ErasureCopies, ErasureExtent, ErasureProver, ErasureSummary,
 };
 use crate::error::{Error, Result};
+use crate::id::MessageId;
 use crate::report::Progress;
 use crate::tree::Address;
 
 pub(super) use forbidden::check as check_import;
+use note::Note;
 use scan::Prover;
 use targets::Targets;
 use texts::Texts;
 
-/// The setting that exists while an erasure is unfinished.
-const UNFINISHED: &str = "erasure";
-/// How the value of [`UNFINISHED`] begins while rows are left to delete.
-const DELETING: &str = "deleting ";
 /// The setting that exists while the file has pages that were written without `secure_delete`.
 const REWRITE: &str = "erasure_rewrites";
 
@@ -57,7 +58,7 @@ struct Work<'a> {
     summaries_left: BTreeSet<ErasureSummary>,
     progress: &'a mut dyn FnMut(Progress),
     total: u64,
-    name: String,
+    note: Note,
     watch: Watch,
 }
 
@@ -71,28 +72,10 @@ impl Database {
         if self.is_read_only() {
             return Err(Error::ReadOnly);
         }
-        let is_unfinished = self.read(|conn| setting(conn, UNFINISHED))?.is_some();
-        let targets = self.read(|conn| Targets::find(conn, erasure, is_unfinished))?;
-        let mut work = Work {
-            database: self,
-            erasure,
-            targets: &targets,
-            texts: Texts::default(),
-            out: Erased::default(),
-            copies_left: BTreeSet::new(),
-            summaries_left: BTreeSet::new(),
-            progress,
-            total: targets.total + targets.entries,
-            // The random half: an id that is made in the same millisecond begins with the other one.
-            name: format!("{:x}", crate::clock::uuid().as_u128() as u64),
-            watch: self.interrupt_signal().watch(),
-        };
-        work.run()?;
-        work.note_deleted()?;
-        let Work { texts, mut out, copies_left, summaries_left, .. } = work;
-        out.copies_left = self.read(|conn| copies(conn, &copies_left))?;
-        out.summaries_left = summaries_left.into_iter().collect();
-        self.clean(&texts, &mut out)?;
+        let targets = self.read(|conn| Targets::find(conn, erasure))?;
+        let note = Note::new(&targets.to_delete(erasure));
+        let (mut out, texts) = self.delete(erasure, &targets, note, progress)?;
+        self.clean(&texts, false, &mut out)?;
         if self.path().is_some() {
             let prover = Prover { database: Arc::clone(self), texts };
             out.prover = Some(Arc::new(prover) as Arc<dyn ErasureProver>);
@@ -100,29 +83,75 @@ impl Database {
         Ok(out)
     }
 
+    /// Deletes the rows of an erasure. Returns the outcome so far, and the deleted texts.
+    fn delete(
+        &self,
+        erasure: &Erasure,
+        targets: &Targets,
+        note: Note,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(Erased, Texts)> {
+        let mut work = Work {
+            database: self,
+            erasure,
+            targets,
+            texts: Texts::default(),
+            out: Erased::default(),
+            copies_left: BTreeSet::new(),
+            summaries_left: targets.summaries_left.clone(),
+            progress,
+            total: targets.total + targets.entries,
+            note,
+            watch: self.interrupt_signal().watch(),
+        };
+        work.run()?;
+        self.write(|conn| work.note.store_deleted(conn))?;
+        let Work { texts, mut out, copies_left, summaries_left, .. } = work;
+        out.extent.copies_left = self.read(|conn| copies(conn, &copies_left))?;
+        out.extent.summaries_left = summaries_left.into_iter().collect();
+        out.extent.continued_in.clone_from(&targets.continued_in);
+        Ok((out, texts))
+    }
+
     /// Returns what an erasure would remove.
     pub(crate) fn erasure_extent(&self, erasure: &Erasure) -> Result<ErasureExtent> {
-        self.read_long(|conn| Targets::find(conn, erasure, false)?.extent(conn, erasure))
+        self.read_long(|conn| Targets::find(conn, erasure)?.extent(conn, erasure))
     }
 
-    /// Finishes an erasure that was interrupted, or whose log was in use; returns whether it is complete now.
-    pub(crate) fn finish_erasure(&self) -> Result<bool> {
-        let noted = self.read(|conn| setting(conn, UNFINISHED))?;
-        let mut out = Erased::default();
-        if noted.is_some() {
-            self.clean(&Texts::default(), &mut out)?;
+    /// Returns whether an erasure is not complete.
+    pub(crate) fn has_unfinished_erasure(&self) -> Result<bool> {
+        self.read(|conn| Ok(!note::all(conn)?.is_empty()))
+    }
+
+    /// Finishes all erasures that are not complete. Returns whether they are now, and what was deleted.
+    pub(crate) fn finish_erasure(&self) -> Result<(bool, Vec<Erased>)> {
+        let notes = self.read(note::all)?;
+        if notes.is_empty() {
+            return Ok((true, Vec::new()));
         }
-        Ok(out.is_complete() && !noted.is_some_and(|noted| noted.starts_with(DELETING)))
+        let mut finished = Vec::new();
+        for note in notes {
+            let Some(to_delete) = note.to_delete() else { continue };
+            let targets = self.read(|conn| Targets::again(conn, &to_delete))?;
+            let (out, _) = self.delete(&to_delete.options(), &targets, note, &mut |_| {})?;
+            finished.push(out);
+        }
+        let mut cleaned = Erased::default();
+        self.clean(&Texts::default(), true, &mut cleaned)?;
+        Ok((cleaned.is_complete() && !self.has_unfinished_erasure()?, finished))
     }
 
-    /// Overwrites what remains of deleted rows.
-    fn clean(&self, texts: &Texts, out: &mut Erased) -> Result<()> {
-        let noted = self.read(|conn| setting(conn, UNFINISHED))?;
+    /// Overwrites what remains of deleted rows, and removes the notes of the erasures that are complete then.
+    fn clean(&self, texts: &Texts, is_finishing: bool, out: &mut Erased) -> Result<()> {
+        let notes = self.deleted()?;
         self.merge_indexes()?;
         // SQLite moves rows between pages and leaves copies in the gaps, which it does not overwrite. They cannot be found
-        // in an encrypted file.
+        // in an encrypted file, nor if an erasure was interrupted: then its texts are not known any more.
+        let is_interrupted = notes.len() > 1 || is_finishing && !notes.is_empty();
         let is_rewritten = self.file.as_ref().is_some_and(|file| {
-            file.bytes() <= self.config.rewritten_up_to || self.config.encryption.is_some()
+            file.bytes() <= self.config.rewritten_up_to
+                || self.config.encryption.is_some()
+                || is_interrupted
         });
         if is_rewritten || self.read(|conn| setting(conn, REWRITE))?.is_some() {
             self.rewrite()?;
@@ -137,16 +166,27 @@ impl Database {
         if out.is_complete() {
             let is_rewritten = out.is_rewritten;
             self.write(|conn| {
-                // An erasure that began meanwhile has replaced the value. One that was interrupted while it deleted is
-                // only finished by the same call: until then an unknown id counts as erased.
-                let is_deleting = noted.as_ref().is_some_and(|noted| noted.starts_with(DELETING));
-                if !is_deleting && setting(conn, UNFINISHED)? == noted {
-                    remove_setting(conn, UNFINISHED)?;
+                for note in &notes {
+                    note.remove(conn)?;
                 }
                 if is_rewritten { remove_setting(conn, REWRITE) } else { Ok(()) }
             })?;
         }
         Ok(())
+    }
+
+    /// Returns the notes of the erasures whose rows are all deleted. Another erasure may have deleted the last ones.
+    fn deleted(&self) -> Result<Vec<Note>> {
+        for note in self.read(note::all)? {
+            let Some(to_delete) = note.to_delete() else { continue };
+            let is_deleted = |conn: &Connection| Targets::again(conn, &to_delete)?.is_empty(conn);
+            if self.read(is_deleted)? {
+                self.write(|conn| note.store_deleted(conn))?;
+            }
+        }
+        let mut notes = self.read(note::all)?;
+        notes.retain(|note| note.to_delete().is_none());
+        Ok(notes)
     }
 
     /// Returns whether the database file has an erased text. A log that is in use cannot be overwritten.
@@ -158,20 +198,29 @@ impl Database {
     }
 }
 
-/// Names the sessions with copies that were left.
+/// Names the copies that were left.
 fn copies(conn: &Connection, left: &BTreeSet<Address>) -> BackendResult<Vec<ErasureCopies>> {
-    let mut by_session: BTreeMap<i64, u64> = BTreeMap::new();
+    let mut copies: Vec<ErasureCopies> = Vec::new();
+    let mut last = None;
     for address in left {
-        *by_session.entry(address.session()).or_default() += 1;
-    }
-    let mut copies = Vec::new();
-    for (key, messages) in by_session {
-        if let Some(info) = session_row::info_by_key(conn, key)? {
-            copies.push(ErasureCopies { session: info.id, messages });
+        let id: Option<String> =
+            conn.prepare_cached(ID)?.query_row([address], |row| row.get(0)).optional()?;
+        // One that was erased later is none.
+        let Some(id) = id.map(MessageId::from) else { continue };
+        if last != Some(address.session()) {
+            let Some(info) = session_row::info_by_key(conn, address.session())? else { continue };
+            copies.push(ErasureCopies { session: info.id, messages: 0, ids: Vec::new() });
+            last = Some(address.session());
+        }
+        if let Some(of_session) = copies.last_mut() {
+            of_session.messages += 1;
+            of_session.ids.push(id);
         }
     }
     Ok(copies)
 }
+
+const ID: &str = "SELECT id FROM message WHERE address = ?1 AND id IS NOT NULL";
 
 fn setting(conn: &Connection, name: &str) -> BackendResult<Option<String>> {
     let value = conn
@@ -194,22 +243,12 @@ impl Work<'_> {
     ) -> Result<T> {
         let database = self.database;
         let answer = database.write(|conn| {
-            let noted = format!("{DELETING}{}", self.name);
-            conn.prepare_cached(NOTE)?.execute(params![UNFINISHED, noted])?;
+            self.note.store(conn)?;
             work(conn, self)
         })?;
-        let done = self.out.erased.messages + self.out.erased.entries;
+        let done = self.out.extent.messages + self.out.extent.entries;
         (self.progress)(Progress::new(done, self.total.max(done)));
         Ok(answer)
-    }
-
-    /// Notes that everything is deleted, unless another erasure has begun meanwhile.
-    fn note_deleted(&self) -> Result<()> {
-        let noted = format!("{DELETING}{}", self.name);
-        self.database.write(|conn| {
-            conn.prepare_cached(NOTE_DELETED)?.execute(params![UNFINISHED, noted, self.name])?;
-            Ok(())
-        })
     }
 
     /// Returns an error if the store was asked to stop.
@@ -219,14 +258,19 @@ impl Work<'_> {
 
     fn run(&mut self) -> Result<()> {
         let targets = self.targets;
-        for (session, addresses) in &targets.messages {
-            self.erase_messages(session, addresses)?;
+        for messages in &targets.messages {
+            for (session, addresses) in messages {
+                self.erase_messages(session, addresses)?;
+            }
         }
         for session in &targets.sessions {
             self.erase_session(session)?;
         }
         for transcript in &targets.transcripts {
             self.erase_transcript(*transcript)?;
+        }
+        if !targets.owners.is_empty() {
+            self.erase_blocks(&targets.blocks)?;
         }
         for owner in &targets.owners {
             self.erase_owner(owner)?;
@@ -237,7 +281,3 @@ impl Work<'_> {
         Ok(())
     }
 }
-
-/// Each erasure writes a value of its own, so that one that finishes does not remove the setting of another.
-const NOTE: &str = "INSERT OR REPLACE INTO setting (name, value) VALUES (?1, ?2)";
-const NOTE_DELETED: &str = "UPDATE setting SET value = ?3 WHERE name = ?1 AND value = ?2";

@@ -4,11 +4,10 @@ use rusqlite::{Connection, params};
 
 use super::super::error::BackendResult;
 use super::Work;
-use super::sessions::keys;
+use super::sessions::MAX_ROWS;
 use super::texts::Texts;
 use crate::error::Result;
 
-const BLOCKS: &str = "SELECT key FROM context_block WHERE session = 0 AND owner = ?1";
 /// The form in which a prompt holds a text.
 const QUOTABLE: &str = "SELECT content
    FROM context_entry
@@ -23,30 +22,35 @@ const PROMPTS: &str = "SELECT session, sections
   ORDER BY session
   LIMIT 100";
 const SOME_USAGE: &str = "DELETE FROM usage
-  WHERE number IN (SELECT number FROM usage WHERE owner = ?1 LIMIT ?2)";
+  WHERE number IN (SELECT number FROM usage WHERE owner = ?1 AND number <= ?2 LIMIT ?3)";
 const KEEP_SOME_USAGE: &str = "UPDATE usage
     SET session = NULL, address = NULL, owner = NULL, answer = NULL
-  WHERE number IN (SELECT number FROM usage WHERE owner = ?1 LIMIT ?2)";
+  WHERE number IN (SELECT number FROM usage WHERE owner = ?1 AND number <= ?2 LIMIT ?3)";
 const SOME_BINDINGS: &str = "DELETE FROM binding
-  WHERE number IN (SELECT number FROM binding WHERE key = ?1 LIMIT ?2)";
+  WHERE number IN (SELECT number FROM binding WHERE key = ?1 AND number <= ?2 LIMIT ?3)";
 
 impl Work<'_> {
-    /// Erases the context blocks and the usage of an owner. Its sessions were erased before.
-    pub(super) fn erase_owner(&mut self, owner: &str) -> Result<()> {
-        self.texts.add_name(owner);
-        let blocks = self.database.read(|conn| keys(conn, BLOCKS, owner))?;
+    /// Erases the context blocks of owners.
+    pub(super) fn erase_blocks(&mut self, blocks: &[i64]) -> Result<()> {
         // Before the texts are gone: after a crash they could not be looked for.
-        self.thaw_quotes(&blocks)?;
+        self.thaw_quotes(blocks)?;
         for block in blocks {
-            self.erase_block(block)?;
+            self.erase_block(*block)?;
             self.write(|conn, _| {
                 conn.prepare_cached("DELETE FROM context_block WHERE key = ?1")?
                     .execute([block])?;
                 Ok(())
             })?;
         }
+        Ok(())
+    }
+
+    /// Erases the usage of an owner. Its sessions and blocks were erased before.
+    pub(super) fn erase_owner(&mut self, owner: &str) -> Result<()> {
+        self.texts.add_name(owner);
         let usage = if self.erasure.keep_totals { KEEP_SOME_USAGE } else { SOME_USAGE };
-        self.out.erased.usage += self.repeat(usage, owner)?;
+        let newest = self.targets.newest_usage;
+        self.out.extent.usage += self.repeat(usage, params![owner, newest, MAX_ROWS])?;
         Ok(())
     }
 
@@ -74,7 +78,8 @@ impl Work<'_> {
     /// Erases an outside key. The sessions that it leads to were erased before.
     pub(super) fn erase_key(&mut self, key: &str) -> Result<()> {
         self.texts.add_name(key);
-        self.out.erased.bindings += self.repeat(SOME_BINDINGS, key)?;
+        let newest = self.targets.newest_binding;
+        self.out.extent.bindings += self.repeat(SOME_BINDINGS, params![key, newest, MAX_ROWS])?;
         Ok(())
     }
 }

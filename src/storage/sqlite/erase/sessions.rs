@@ -4,15 +4,14 @@ use std::collections::BTreeSet;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::super::context::{elision, entry, frozen_prompt, lifecycle};
+use super::super::catalog::removal::{self, MAX_MESSAGES};
+use super::super::compaction;
+use super::super::context::{entry, frozen_prompt, lifecycle};
 use super::super::error::BackendResult;
 use super::super::row::session as session_row;
-use super::super::{compaction, search_index};
-use super::messages::{MAX_BYTES, MAX_MESSAGES, bytes_of};
 use super::targets::Target;
 use super::{Work, forbidden};
 use crate::error::Result;
-use crate::id::SessionId;
 use crate::tree::Address;
 
 /// How many small rows one transaction deletes.
@@ -47,11 +46,6 @@ const DELETE_LAST: &[&str] = &[
     "DELETE FROM session WHERE key = ?1",
 ];
 
-const NEWEST: &str = "SELECT address, id IS NOT NULL
-   FROM message
-  WHERE address BETWEEN ?1 AND ?2
-  ORDER BY address DESC
-  LIMIT ?3";
 const BLOCKS: &str = "SELECT key FROM context_block WHERE session = ?1 AND owner = ''";
 const SOME_IMPORTED: &str = "DELETE FROM imported
   WHERE session = ?1
@@ -62,19 +56,9 @@ const KEEP_SOME_USAGE: &str = "UPDATE usage
     SET session = NULL, address = NULL, owner = NULL, answer = NULL
   WHERE number IN (SELECT number FROM usage WHERE session = ?1 LIMIT ?2)";
 
-/// The sessions that name one as the one they were forked or continued from, with the address of a first message that is
-/// a summary of it.
-const CHILDREN: &str = "SELECT session.key, session.id, message.address
-   FROM session
-   LEFT JOIN message
-     ON message.address = (session.key << 32) + 1 AND message.id IS NOT NULL AND message.origin IS NULL
-    AND iif(json_valid(message.metadata), message.metadata ->> '$.split.session', NULL) = ?1
-  WHERE parent_session = ?1";
-
 impl Work<'_> {
     /// Erases a session with all that belongs to it.
     pub(super) fn erase_session(&mut self, session: &Target) -> Result<()> {
-        self.settle_continuations(session)?;
         let begun = self.write(|conn, work| work.begin_session(conn, session))?;
         if !begun {
             return Ok(());
@@ -88,9 +72,9 @@ impl Work<'_> {
         for block in self.database.read(|conn| keys(conn, BLOCKS, session.key))? {
             self.erase_block(block)?;
         }
-        self.repeat(SOME_IMPORTED, session.key)?;
+        self.repeat(SOME_IMPORTED, params![session.key, MAX_ROWS])?;
         let usage = if self.erasure.keep_totals { KEEP_SOME_USAGE } else { SOME_USAGE };
-        self.out.erased.usage += self.repeat(usage, session.key)?;
+        self.out.extent.usage += self.repeat(usage, params![session.key, MAX_ROWS])?;
         self.write(|conn, work| work.end_session(conn, session))
     }
 
@@ -106,7 +90,7 @@ impl Work<'_> {
         }
         for (_, summary) in compaction::all(conn, session.key)? {
             self.note_summary(&summary);
-            self.out.erased.summaries += 1;
+            self.out.extent.summaries += 1;
         }
         self.thaw(conn, session.key)?;
         for sql in DELETE_FIRST {
@@ -122,41 +106,31 @@ impl Work<'_> {
         if is_frozen {
             self.note_all(conn, PROMPT, session)?;
             frozen_prompt::thaw(conn, session)?;
-            self.out.erased.prompts += 1;
+            self.out.extent.prompts += 1;
         }
         Ok(())
     }
 
     /// Deletes the newest messages of a session; `false` if there are none.
     fn erase_newest(&mut self, conn: &Connection, session: &Target) -> BackendResult<bool> {
-        let (first, last) = Address::range_of(session.key);
-        let newest: Vec<(Address, bool)> = conn
-            .prepare_cached(NEWEST)?
-            .query_map(params![first, last, MAX_MESSAGES], |row| Ok((row.get(0)?, row.get(1)?)))?
-            .collect::<rusqlite::Result<_>>()?;
-        let (mut copies, mut lowest, mut living, mut bytes) = (BTreeSet::new(), None, 0, 0);
-        for (address, is_living) in newest {
-            if copies.len() >= MAX_MESSAGES || bytes >= MAX_BYTES {
+        let (mut copies, mut lowest, mut living) = (BTreeSet::new(), None, 0);
+        for (address, is_living) in removal::newest(conn, session.key)? {
+            if copies.len() >= MAX_MESSAGES {
                 break;
             }
             lowest = Some(address);
             if is_living {
                 self.note_copies(conn, address, &mut copies)?;
-                bytes += bytes_of(conn, address)?;
                 self.note_content(conn, address)?;
                 living += 1;
             }
         }
         let Some(lowest) = lowest else { return Ok(false) };
         self.delete_copies(conn, &copies)?;
-        search_index::remove(conn, lowest, last)?;
-        elision::remove_range(conn, lowest, last)?;
+        let (_, last) = Address::range_of(session.key);
         self.drop_usage(conn, lowest, last)?;
-        conn.prepare_cached("DELETE FROM message WHERE address BETWEEN ?1 AND ?2")?
-            .execute([lowest, last])?;
-        conn.prepare_cached("UPDATE session SET messages = max(messages - ?2, 0) WHERE key = ?1")?
-            .execute([session.key, living])?;
-        self.out.erased.messages += living as u64;
+        removal::delete_from(conn, lowest, living)?;
+        self.out.extent.messages += living as u64;
         Ok(true)
     }
 
@@ -180,7 +154,7 @@ impl Work<'_> {
                 for sql in [lifecycle::REMOVE_VERSIONS, lifecycle::REMOVE_ENTRIES] {
                     conn.prepare_cached(sql)?.execute([address, address])?;
                 }
-                work.out.erased.texts += 1;
+                work.out.extent.texts += 1;
                 Ok(Some(address))
             })?;
         }
@@ -188,13 +162,11 @@ impl Work<'_> {
     }
 
     /// Runs a statement that changes a part of its rows, until there are none; returns how many there were.
-    pub(super) fn repeat(&mut self, sql: &str, value: impl rusqlite::ToSql) -> Result<u64> {
+    pub(super) fn repeat(&mut self, sql: &str, values: &[&dyn rusqlite::ToSql]) -> Result<u64> {
         let mut all = 0;
         loop {
             self.check()?;
-            let count = self.write(|conn, _| {
-                Ok(conn.prepare_cached(sql)?.execute(params![value, MAX_ROWS])?)
-            })?;
+            let count = self.write(|conn, _| Ok(conn.prepare_cached(sql)?.execute(values)?))?;
             if count == 0 {
                 return Ok(all);
             }
@@ -210,49 +182,20 @@ impl Work<'_> {
         let bindings = conn
             .prepare_cached("DELETE FROM binding WHERE session = ?1")?
             .execute([session.key])?;
-        self.out.erased.bindings += bindings as u64;
+        self.out.extent.bindings += bindings as u64;
         for sql in DELETE_LAST {
             conn.prepare_cached(sql)?.execute([session.key])?;
         }
         if self.erasure.forbid_import {
             forbidden::add(conn, &session.id)?;
         }
-        self.out.erased.sessions.push(session.id.clone());
-        Ok(())
-    }
-
-    /// Erases or names the sessions that begin with a summary of this one, and those that continue them.
-    fn settle_continuations(&mut self, session: &Target) -> Result<()> {
-        let mut parents = vec![session.clone()];
-        let mut known: BTreeSet<i64> = BTreeSet::from([session.key]);
-        while let Some(parent) = parents.pop() {
-            for (child, opening) in self.database.read(|conn| children(conn, &parent.id))? {
-                let Some(opening) = opening else { continue };
-                if self.targets.sessions.contains(&child) || !known.insert(child.key) {
-                    continue;
-                }
-                match self.erasure.summaries {
-                    true => self.erase_messages(&child, &BTreeSet::from([opening]))?,
-                    false => self.out.continued_in.push(child.id.clone()),
-                }
-                parents.push(child);
-            }
-        }
+        self.out.extent.sessions.push(session.id.clone());
         Ok(())
     }
 }
 
 const ENTRY: &str = "SELECT key, title, description, content FROM context_entry WHERE address = ?1";
 const VERSIONS: &str = "SELECT title, description, content FROM context_version WHERE entry = ?1";
-
-fn children(conn: &Connection, id: &SessionId) -> BackendResult<Vec<(Target, Option<Address>)>> {
-    let mut statement = conn.prepare_cached(CHILDREN)?;
-    let found = statement.query_map([id.as_str()], |row| {
-        let id = SessionId::from(row.get::<_, String>(1)?);
-        Ok((Target { key: row.get(0)?, id }, row.get(2)?))
-    })?;
-    Ok(found.collect::<rusqlite::Result<_>>()?)
-}
 
 pub(super) fn keys(
     conn: &Connection,

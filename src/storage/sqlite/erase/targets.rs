@@ -7,10 +7,12 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::super::delete;
 use super::super::error::{BackendError, BackendResult};
 use super::super::row::session::{self as session_row, SessionRow};
-use super::super::{compaction, message, transcript};
-use crate::erasure::{Erasure, ErasureExtent, ErasureTarget};
+use super::super::{message, transcript};
+use super::note::{self, ToDelete};
+use super::sessions::keys;
+use crate::erasure::{Erasure, ErasureSummary, ErasureTarget};
 use crate::error::Error;
-use crate::id::SessionId;
+use crate::id::{SessionId, check_name};
 use crate::tree::Address;
 
 /// A session that an erasure names.
@@ -20,65 +22,178 @@ pub(super) struct Target {
     pub(super) id: SessionId,
 }
 
+/// Messages, by session.
+pub(super) type Messages = BTreeMap<Target, BTreeSet<Address>>;
+
 #[derive(Debug, Default)]
 pub(super) struct Targets {
     pub(super) sessions: BTreeSet<Target>,
-    /// Messages of sessions that stay.
-    pub(super) messages: BTreeMap<Target, BTreeSet<Address>>,
+    /// Messages of sessions that stay, in the order in which they are erased: copies and summaries, which were found by
+    /// others, come before these. So after a crash they are found again.
+    pub(super) messages: Vec<Messages>,
     pub(super) owners: Vec<String>,
+    /// The context blocks of the owners.
+    pub(super) blocks: Vec<i64>,
     pub(super) keys: Vec<String>,
+    /// The newest row of usage, and the newest binding: later ones stay.
+    pub(super) newest_usage: i64,
+    pub(super) newest_binding: i64,
     /// The rows of transcripts. A main one comes after the others of its session, because it leads to them.
     pub(super) transcripts: Vec<i64>,
     /// How many entries they have.
     pub(super) entries: u64,
     /// How many messages there are in all.
     pub(super) total: u64,
+    /// The branch summaries of erased messages that are left.
+    pub(super) summaries_left: BTreeSet<ErasureSummary>,
+    /// The sessions that begin with a summary of an erased one, and keep it.
+    pub(super) continued_in: Vec<SessionId>,
 }
 
 impl Targets {
-    /// Finds what an erasure names. While an erasure is unfinished, unknown sessions and messages count as erased.
-    pub(super) fn find(
-        conn: &Connection,
-        erasure: &Erasure,
-        is_unfinished: bool,
-    ) -> BackendResult<Self> {
-        let mut targets = Self::default();
+    /// Finds what an erasure names. While an erasure is not complete, unknown sessions and messages count as erased.
+    pub(super) fn find(conn: &Connection, erasure: &Erasure) -> BackendResult<Self> {
+        let is_unfinished = !note::all(conn)?.is_empty();
+        let (mut targets, mut named) = (Self::default(), Messages::new());
         for target in &erasure.targets {
-            match targets.add(conn, target) {
+            match targets.add(conn, target, &mut named) {
                 Err(BackendError::Own(
                     Error::UnknownSession { .. } | Error::UnknownMessage { .. },
                 )) if is_unfinished => {}
                 added => added?,
             }
         }
-        let Self { sessions, messages, .. } = &mut targets;
-        messages.retain(|session, addresses| !addresses.is_empty() && !sessions.contains(session));
-        let mut total: u64 = messages.values().map(|addresses| addresses.len() as u64).sum();
-        for session in &*sessions {
-            total += messages_of(conn, session.key)?;
+        named.retain(|session, addresses| {
+            !addresses.is_empty() && !targets.sessions.contains(session)
+        });
+        targets.messages.push(named);
+        targets.widen(conn, erasure)?;
+        targets.messages.reverse();
+        if !targets.owners.is_empty() {
+            targets.newest_usage = newest(conn, "SELECT max(number) FROM usage")?;
         }
-        targets.total = total;
-        targets.transcripts.sort_unstable();
-        targets.transcripts.dedup();
-        let mut mains = Vec::new();
-        for key in std::mem::take(&mut targets.transcripts) {
-            let Some(transcript) = transcript::read::stored_in(conn, key)? else { continue };
-            targets.entries += transcript.entries;
-            let group =
-                if transcript.key.is_main() { &mut mains } else { &mut targets.transcripts };
-            group.push(key);
+        if !targets.keys.is_empty() {
+            targets.newest_binding = newest(conn, "SELECT max(number) FROM binding")?;
         }
-        targets.transcripts.extend(mains);
+        targets.count(conn)?;
         Ok(targets)
     }
 
-    fn add(&mut self, conn: &Connection, target: &ErasureTarget) -> BackendResult<()> {
+    /// Finds what is left of the rows that a note lists.
+    pub(super) fn again(conn: &Connection, to_delete: &ToDelete) -> BackendResult<Self> {
+        let mut targets = Self {
+            owners: to_delete.owners.clone(),
+            keys: to_delete.keys.clone(),
+            transcripts: to_delete.transcripts.clone(),
+            newest_usage: to_delete.newest_usage,
+            newest_binding: to_delete.newest_binding,
+            ..Self::default()
+        };
+        for key in &to_delete.sessions {
+            targets.sessions.extend(target(conn, *key)?);
+        }
+        for block in &to_delete.blocks {
+            targets.blocks.extend(keys(
+                conn,
+                "SELECT key FROM context_block WHERE key = ?1",
+                block,
+            )?);
+        }
+        for ranges in &to_delete.messages {
+            let mut messages = Messages::new();
+            for [first, last] in ranges {
+                let (first, last) = (Address::from_raw(*first), Address::from_raw(*last));
+                let Some(session) = target(conn, first.session())? else { continue };
+                living(conn, first, last, messages.entry(session).or_default())?;
+            }
+            messages.retain(|_, addresses| !addresses.is_empty());
+            targets.messages.push(messages);
+        }
+        targets.count(conn)?;
+        Ok(targets)
+    }
+
+    /// Returns whether nothing is left to delete.
+    pub(super) fn is_empty(&self, conn: &Connection) -> BackendResult<bool> {
+        for (names, sql, newest) in [
+            (&self.owners, USAGE_IS_LEFT, self.newest_usage),
+            (&self.keys, BINDING_IS_LEFT, self.newest_binding),
+        ] {
+            for name in names {
+                if conn.prepare_cached(sql)?.exists(params![name, newest])? {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(self.sessions.is_empty()
+            && self.blocks.is_empty()
+            && self.transcripts.is_empty()
+            && self.messages.iter().all(Messages::is_empty))
+    }
+
+    /// Returns what the note of the erasure lists.
+    pub(super) fn to_delete(&self, erasure: &Erasure) -> ToDelete {
+        let mut to_delete = ToDelete::with_options_of(erasure);
+        to_delete.sessions = self.sessions.iter().map(|session| session.key).collect();
+        to_delete.messages = self.messages.iter().map(ranges).collect();
+        to_delete.transcripts.clone_from(&self.transcripts);
+        to_delete.blocks.clone_from(&self.blocks);
+        to_delete.owners.clone_from(&self.owners);
+        to_delete.keys.clone_from(&self.keys);
+        to_delete.newest_usage = self.newest_usage;
+        to_delete.newest_binding = self.newest_binding;
+        to_delete
+    }
+
+    /// Counts the messages and entries, and puts main transcripts last.
+    fn count(&mut self, conn: &Connection) -> BackendResult<()> {
+        let messages = self.messages.iter().flat_map(Messages::values);
+        self.total = messages.map(|addresses| addresses.len() as u64).sum();
+        for session in &self.sessions {
+            self.total += messages_of(conn, session.key)?;
+        }
+        self.transcripts.sort_unstable();
+        self.transcripts.dedup();
+        let mut mains = Vec::new();
+        for key in std::mem::take(&mut self.transcripts) {
+            let Some(transcript) = transcript::read::stored_in(conn, key)? else { continue };
+            self.entries += transcript.entries;
+            let group = if transcript.key.is_main() { &mut mains } else { &mut self.transcripts };
+            group.push(key);
+        }
+        self.transcripts.extend(mains);
+        Ok(())
+    }
+
+    /// Returns whether a message is erased, by itself or with its session.
+    pub(super) fn has(&self, address: Address) -> bool {
+        let start = Target { key: address.session(), id: SessionId::from("") };
+        self.has_session(address.session())
+            || self.messages.iter().any(|messages| {
+                let of_session = messages.range(&start..).next();
+                of_session.is_some_and(|(session, addresses)| {
+                    session.key == address.session() && addresses.contains(&address)
+                })
+            })
+    }
+
+    pub(super) fn has_session(&self, key: i64) -> bool {
+        let start = Target { key, id: SessionId::from("") };
+        self.sessions.range(&start..).next().is_some_and(|session| session.key == key)
+    }
+
+    fn add(
+        &mut self,
+        conn: &Connection,
+        target: &ErasureTarget,
+        named: &mut Messages,
+    ) -> BackendResult<()> {
         match target {
             ErasureTarget::Messages { session, ids } => {
                 let (target, row) = known(conn, session)?;
                 // Those that are known are erased, also if an unfinished erasure has erased others.
                 let mut unknown = None;
-                let addresses = self.messages.entry(target).or_default();
+                let addresses = named.entry(target).or_default();
                 for id in ids {
                     match message::require(conn, Some(row.key), session, id) {
                         Ok(address) => _ = addresses.insert(address),
@@ -90,7 +205,7 @@ impl Targets {
             ErasureTarget::Branch { session, id } => {
                 let (target, row) = known(conn, session)?;
                 let top = message::require(conn, Some(row.key), session, id)?;
-                let addresses = self.messages.entry(target).or_default();
+                let addresses = named.entry(target).or_default();
                 for (first, last) in delete::below(conn, top)? {
                     living(conn, first, last, addresses)?;
                 }
@@ -102,22 +217,16 @@ impl Targets {
                 Ok(())
             }
             ErasureTarget::Owner(owner) => {
-                if owner.is_empty() {
-                    // Blocks without an owner are those of all sessions.
-                    let why = "it is empty".to_owned();
-                    let given = String::new();
-                    return Err(BackendError::Own(Error::InvalidName {
-                        what: "owner",
-                        given,
-                        why,
-                    }));
-                }
+                // Blocks without an owner are those of all sessions.
+                check_name("owner", owner).map_err(BackendError::Own)?;
                 self.add_sessions(conn, OF_OWNER, owner)?;
                 self.transcripts.extend(transcript::delete::of_owner(conn, owner)?);
+                self.blocks.extend(keys(conn, BLOCKS_OF_OWNER, owner)?);
                 self.owners.push(owner.clone());
                 Ok(())
             }
             ErasureTarget::Key(key) => {
+                check_name("key", key).map_err(BackendError::Own)?;
                 self.add_sessions(conn, OF_KEY, key)?;
                 self.keys.push(key.clone());
                 Ok(())
@@ -138,76 +247,6 @@ impl Targets {
             self.sessions.insert(target?);
         }
         Ok(())
-    }
-
-    /// Returns what would be removed.
-    pub(super) fn extent(
-        &self,
-        conn: &Connection,
-        erasure: &Erasure,
-    ) -> BackendResult<ErasureExtent> {
-        let mut extent = ErasureExtent { messages: self.total, ..ErasureExtent::default() };
-        for session in &self.sessions {
-            extent.sessions.push(session.id.clone());
-            let key = session.key;
-            extent.texts += count(conn, TEXTS_OF_SESSION, params![key])?;
-            extent.summaries += count(conn, SUMMARIES_OF_SESSION, params![key])?;
-            extent.prompts += count(conn, PROMPTS_OF_SESSION, params![key])?;
-            extent.bindings += count(conn, BINDINGS_OF_SESSION, params![key])?;
-            extent.usage += count(conn, USAGE_OF_SESSION, params![key])?;
-        }
-        for addresses in self.messages.values() {
-            extent.summaries += match erasure.summaries {
-                true => compaction::covering(conn, addresses)?.len() as u64,
-                false => 0,
-            };
-            for address in addresses {
-                extent.usage += count(conn, USAGE_OF_MESSAGE, params![address])?;
-            }
-        }
-        for owner in &self.owners {
-            extent.texts += count(conn, TEXTS_OF_OWNER, params![owner])?;
-        }
-        for key in &self.keys {
-            extent.bindings += count(conn, BINDINGS_OF_KEY, params![key])?;
-        }
-        for key in &self.transcripts {
-            if let Some(transcript) = transcript::read::stored_in(conn, *key)? {
-                extent.entries += transcript.entries;
-                extent.transcripts.push(transcript.key);
-            }
-        }
-        if erasure.copies {
-            extent.messages += self.copies(conn)?.len() as u64;
-        }
-        Ok(extent)
-    }
-
-    /// Returns the copies of all messages in sessions that stay.
-    fn copies(&self, conn: &Connection) -> BackendResult<BTreeSet<Address>> {
-        let keys: BTreeSet<i64> = self.sessions.iter().map(|session| session.key).collect();
-        let mut copies = BTreeSet::new();
-        let mut look = |address: Address| -> BackendResult<()> {
-            for copy in copies_of(conn, address)? {
-                let is_named = self.messages.values().any(|named| named.contains(&copy));
-                if !keys.contains(&copy.session()) && !is_named {
-                    copies.insert(copy);
-                }
-            }
-            Ok(())
-        };
-        for address in self.messages.values().flatten() {
-            look(*address)?;
-        }
-        for session in &self.sessions {
-            let (first, last) = Address::range_of(session.key);
-            let mut all = BTreeSet::new();
-            living(conn, first, last, &mut all)?;
-            for address in all {
-                look(address)?;
-            }
-        }
-        Ok(copies)
     }
 }
 
@@ -240,7 +279,7 @@ fn known(conn: &Connection, id: &SessionId) -> BackendResult<(Target, SessionRow
 }
 
 /// Adds the messages of a range that are not deleted.
-fn living(
+pub(super) fn living(
     conn: &Connection,
     first: Address,
     last: Address,
@@ -263,8 +302,26 @@ fn messages_of(conn: &Connection, key: i64) -> BackendResult<u64> {
     Ok(messages.and_then(|messages| u64::try_from(messages).ok()).unwrap_or_default())
 }
 
-fn count(conn: &Connection, sql: &str, values: &[&dyn rusqlite::ToSql]) -> BackendResult<u64> {
-    Ok(conn.prepare_cached(sql)?.query_row(values, |row| row.get(0))?)
+/// Returns the session of a key.
+pub(super) fn target(conn: &Connection, key: i64) -> BackendResult<Option<Target>> {
+    Ok(session_row::info_by_key(conn, key)?.map(|info| Target { key, id: info.id }))
+}
+
+fn newest(conn: &Connection, sql: &str) -> BackendResult<i64> {
+    let newest: Option<i64> = conn.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
+    Ok(newest.unwrap_or_default())
+}
+
+/// Returns ranges of consecutive addresses.
+fn ranges(messages: &Messages) -> Vec<[i64; 2]> {
+    let mut ranges: Vec<[i64; 2]> = Vec::new();
+    for address in messages.values().flatten().map(|address| address.raw()) {
+        match ranges.last_mut() {
+            Some([_, last]) if *last + 1 == address => *last = address,
+            _ => ranges.push([address, address]),
+        }
+    }
+    ranges
 }
 
 /// Sessions in the trash have an index of their own.
@@ -275,20 +332,36 @@ const OF_KEY: &str = "SELECT DISTINCT session.key, session.id
    FROM binding
    JOIN session ON session.key = binding.session
   WHERE binding.key = ?1";
-const TEXTS_OF_SESSION: &str = "SELECT count(*)
-   FROM context_block
-   JOIN context_entry ON context_entry.block = context_block.key
-  WHERE session = ?1 AND owner = ''";
-const TEXTS_OF_OWNER: &str = "SELECT count(*)
-   FROM context_block
-   JOIN context_entry ON context_entry.block = context_block.key
-  WHERE session = 0 AND owner = ?1";
-const SUMMARIES_OF_SESSION: &str = "SELECT count(*) FROM compaction WHERE session = ?1";
-const PROMPTS_OF_SESSION: &str = "SELECT count(*) FROM frozen_prompt WHERE session = ?1";
-const BINDINGS_OF_SESSION: &str = "SELECT count(*) FROM binding WHERE session = ?1";
-/// The bindings of its sessions are counted with the sessions.
-const BINDINGS_OF_KEY: &str = "SELECT count(*)
-   FROM binding
-  WHERE key = ?1 AND NOT EXISTS (SELECT 1 FROM session WHERE session.key = binding.session)";
-const USAGE_OF_SESSION: &str = "SELECT count(*) FROM usage WHERE session = ?1";
-const USAGE_OF_MESSAGE: &str = "SELECT count(*) FROM usage WHERE address = ?1";
+const BLOCKS_OF_OWNER: &str = "SELECT key FROM context_block WHERE session = 0 AND owner = ?1";
+const USAGE_IS_LEFT: &str = "SELECT 1 FROM usage WHERE owner = ?1 AND number <= ?2";
+const BINDING_IS_LEFT: &str = "SELECT 1 FROM binding WHERE key = ?1 AND number <= ?2";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn consecutive_addresses_are_one_range() {
+        let target = |key| Target { key, id: "s".into() };
+        let at = |key, numbers: &[u32]| -> BTreeSet<Address> {
+            numbers.iter().map(|n| Address::new(key, *n)).collect()
+        };
+        let messages =
+            Messages::from([(target(1), at(1, &[1, 2, 3, 7])), (target(2), at(2, &[8, 9]))]);
+        let raw = |key, n| Address::new(key, n).raw();
+        assert_eq!(
+            ranges(&messages),
+            [[raw(1, 1), raw(1, 3)], [raw(1, 7), raw(1, 7)], [raw(2, 8), raw(2, 9)]]
+        );
+        let targets = Targets {
+            sessions: BTreeSet::from([target(5)]),
+            messages: vec![messages],
+            ..Targets::default()
+        };
+        let named: Vec<(i64, u32)> = [(1, 2), (1, 4), (2, 8), (3, 8), (5, 1), (6, 1)]
+            .into_iter()
+            .filter(|(key, n)| targets.has(Address::new(*key, *n)))
+            .collect();
+        assert_eq!(named, [(1, 2), (2, 8), (5, 1)]);
+    }
+}

@@ -5,10 +5,10 @@
 
 use rusqlite::{Connection, params};
 
+use super::super::catalog::removal::{MAX_BYTES, MAX_MESSAGES};
 use super::super::error::BackendResult;
 use super::super::transcript::{range, read};
 use super::Work;
-use super::messages::{MAX_BYTES, MAX_MESSAGES};
 use crate::error::Result;
 
 /// The summary has what the entries say.
@@ -77,7 +77,7 @@ impl Work<'_> {
         }
         conn.prepare_cached("DELETE FROM transcript_entry WHERE address BETWEEN ?1 AND ?2")?
             .execute([lowest, last])?;
-        self.out.erased.entries += count as u64;
+        self.out.extent.entries += count as u64;
         let is_any: bool =
             conn.prepare_cached(IS_ANY)?.query_row([first, last], |row| row.get(0))?;
         if is_any {
@@ -89,7 +89,7 @@ impl Work<'_> {
         // An append may have extended the summary since, or named an owner.
         self.note_transcript(conn, key)?;
         conn.prepare_cached("DELETE FROM transcript WHERE key = ?1")?.execute([key])?;
-        self.out.erased.transcripts.push(stored.key);
+        self.out.extent.transcripts.push(stored.key);
         Ok(false)
     }
 }

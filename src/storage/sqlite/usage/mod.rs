@@ -163,6 +163,7 @@ fn read(row: &Row<'_>) -> BackendResult<UsageTotal> {
 impl Database {
     /// Returns the usage that a filter names, added up by group: the newest day first, otherwise the largest sum.
     pub(crate) fn usage(&self, filter: &UsageFilter, group: UsageGroup) -> Result<Vec<UsageRow>> {
+        filter.check()?;
         self.read(|conn| {
             let session = match &filter.session {
                 None => None,

@@ -20,7 +20,7 @@ use crate::input::{dangling, is_stdin, open_input};
 use crate::output::Output;
 use crate::progress::Bar;
 use crate::style;
-use crate::text::shown;
+use crate::text::{plural, shown};
 
 /// The maximum number of notes on one file that are printed; JSON has all.
 const MAX_NOTES: usize = 3;
@@ -159,7 +159,9 @@ fn report(reports: Vec<ImportReport>, total: &mut Total, context: &mut Context) 
 
 /// Returns whether the import used any record; an empty file counts as used.
 fn brought_something(report: &ImportReport) -> bool {
-    report.records == 0 || report.kept + report.converted > 0
+    // In talktree's own format, lines before and after the sessions are converted.
+    let is_any_left = report.erased.is_empty() || report.erased.len() < report.sessions.len();
+    report.records == 0 || report.kept > 0 || report.converted > 0 && is_any_left
 }
 
 #[derive(Default)]
@@ -330,6 +332,11 @@ fn write(context: &mut Context, report: &ImportReport) -> Result<()> {
         context.out.line(&[(style::PLAIN, "  session "), (style::ID, session.as_str())])?;
     } else {
         context.out.line(&[(style::PLAIN, &format!("  {} sessions", report.sessions.len()))])?;
+    }
+    if !report.erased.is_empty() {
+        let count = plural(report.erased.len() as u64, "session");
+        let line = format!("  {count} left out: erased, and must not be imported again");
+        context.out.line(&[(style::PLAIN, &line)])?;
     }
     let place = |line: Option<u64>| line.map_or_else(String::new, |line| format!(", line {line}"));
     for note in report.notes.iter().take(MAX_NOTES) {

@@ -8,7 +8,7 @@ use talktree::{Retention, RetentionRule};
 use crate::failure::{Failure, Result};
 use crate::input::read_text;
 use crate::span::Span;
-use crate::text::shown;
+use crate::text::{quoted, shown};
 
 /// What a file may say.
 #[derive(Debug, Deserialize)]
@@ -90,8 +90,8 @@ impl Rule {
         let totals = [self.keep_sessions, self.keep_messages, self.keep_bytes];
         if totals.iter().flatten().count() > 1 {
             return Err(format!(
-                "rule {:?} has more than one of keep_sessions, keep_messages and keep_bytes",
-                rule.name()
+                "rule {} has more than one of keep_sessions, keep_messages and keep_bytes",
+                quoted(rule.name())
             ));
         }
         let numbers: [(_, Set<u64>); 5] = [

@@ -18,7 +18,7 @@ use crate::failure::{Failure, Result, tell};
 use crate::output::{Output, Piece};
 use crate::short_ids::ShortIds;
 use crate::short_message_ids::ShortMessageIds;
-use crate::text::{cut, plural};
+use crate::text::{cut, plural, quoted};
 use crate::{lookup, session_title, style};
 
 /// Find messages or sessions, best match first
@@ -182,7 +182,8 @@ impl Args {
             let Some(value) = value else { continue };
             if parse_date(value, std::time::SystemTime::now().into()).is_none() {
                 return Err(Failure::Usage(format!(
-                    "--{option} {value:?} is not a date; give one like 2026, 2026-01, 2026-01-31, yesterday or 7d, or an instant like 2026-01-31T12:00:00Z"
+                    "--{option} {} is not a date; give one like 2026, 2026-01, 2026-01-31, yesterday or 7d, or an instant like 2026-01-31T12:00:00Z",
+                    quoted(value)
                 )));
             }
             text.push_str(&match value.contains(' ') {

@@ -12,16 +12,16 @@ use crate::error::Result;
 use crate::id::{MessageId, SessionId};
 use crate::message::Json;
 use crate::storage::context::EntryVersion;
-use crate::storage::held::{Holder, LedgerRow, TextName};
+use crate::storage::owner_data::{LedgerRow, TextName, TextsOf};
 use crate::transcript::StoredTranscript;
 
 /// How many rows of the ledger one read returns.
 const BATCH: usize = 1_000;
 
 impl Database {
-    /// Returns the names of all texts of a holder, removed ones included.
-    pub(crate) fn text_names(&self, holder: Holder<'_>) -> Result<Vec<TextName>> {
-        self.read(|conn| match key_of(conn, holder)? {
+    /// Returns the names of all texts of an owner or a session, removed ones included.
+    pub(crate) fn text_names(&self, of: TextsOf<'_>) -> Result<Vec<TextName>> {
+        self.read(|conn| match key_of(conn, of)? {
             Some((session, owner)) => texts::names(conn, session, owner),
             None => Ok(Vec::new()),
         })
@@ -30,10 +30,10 @@ impl Database {
     /// Returns the versions of a text, oldest first.
     pub(crate) fn text_versions(
         &self,
-        holder: Holder<'_>,
+        of: TextsOf<'_>,
         name: &TextName,
     ) -> Result<Vec<EntryVersion>> {
-        self.read(|conn| match key_of(conn, holder)? {
+        self.read(|conn| match key_of(conn, of)? {
             Some((session, owner)) => texts::versions(conn, session, owner, name),
             None => Ok(Vec::new()),
         })
@@ -82,12 +82,12 @@ impl Database {
     }
 }
 
-/// Returns the session key and the owner in the rows of a holder's blocks.
-fn key_of<'a>(conn: &Connection, holder: Holder<'a>) -> BackendResult<Option<(i64, &'a str)>> {
-    match holder {
+/// Returns the session key and the owner in the rows of context blocks.
+fn key_of<'a>(conn: &Connection, of: TextsOf<'a>) -> BackendResult<Option<(i64, &'a str)>> {
+    match of {
         // Blocks without an owner are shared by all.
-        Holder::Owner(owner) => Ok((!owner.is_empty()).then_some((0, owner))),
-        Holder::Session(id) => Ok(row::find(conn, id)?.map(|session| (session.key, ""))),
+        TextsOf::Owner(owner) => Ok((!owner.is_empty()).then_some((0, owner))),
+        TextsOf::Session(id) => Ok(row::find(conn, id)?.map(|session| (session.key, ""))),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::id::{MessageId, SessionId};
 
 /// A session or an owner, with texts of context blocks.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Holder<'a> {
+pub(crate) enum TextsOf<'a> {
     Owner(&'a str),
     Session(&'a SessionId),
 }

@@ -1,18 +1,23 @@
 //! `talktree erase`: removes sessions, messages, owners and keys from every byte of the store.
 
+mod copies;
+
 use serde::Serialize;
-use talktree::{
-    Erased, Erasure, ErasureCopies, ErasureExtent, ErasureProof, ErasureSummary, Error, MessageId,
-    SessionId, Store,
-};
+use talktree::{Erased, Erasure, ErasureExtent, ErasureProof, Error, MessageId, Session, Store};
 
 use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::{Failure, Result, tell};
+use crate::output::Output;
 use crate::progress::Bar;
+use crate::shell::quote;
 use crate::signals::Signals;
+use crate::suggestion::command;
 use crate::text::{one_line, plural};
 use crate::{lookup, style};
+
+/// What is between the first and the last message of a range.
+const RANGE: &str = "..";
 
 /// Erase sessions, messages, an owner or a key, so that no byte is left
 ///
@@ -29,7 +34,7 @@ pub(crate) struct Args {
     #[arg(required_unless_present_any = ["owner", "key", "finish"], conflicts_with_all = ["owner", "key", "finish"])]
     session: Option<String>,
 
-    /// The messages to erase; without any, the whole session is erased.
+    /// The messages to erase; without any, the whole session is erased. FIRST..LAST is all from FIRST to LAST on a path.
     messages: Vec<String>,
 
     /// Erase all sessions, context blocks, usage and transcripts of this owner.
@@ -48,7 +53,7 @@ pub(crate) struct Args {
     #[arg(long)]
     forks: bool,
 
-    /// Also erase summaries that cover an erased message.
+    /// Also erase summaries that cover an erased message: of compactions, of branches and of sessions that continue here.
     #[arg(long)]
     summaries: bool,
 
@@ -56,7 +61,7 @@ pub(crate) struct Args {
     #[arg(long)]
     keep_totals: bool,
 
-    /// Never import the erased sessions again.
+    /// Refuse later imports of sessions with these ids. The same text under another id is imported.
     #[arg(long)]
     forbid_import: bool,
 
@@ -65,14 +70,14 @@ pub(crate) struct Args {
     dry_run: bool,
 
     /// Look for the erased texts in every byte of the store afterwards.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "dry_run")]
     prove: bool,
 
     /// Do not ask for confirmation.
     #[arg(long, short)]
     yes: bool,
 
-    /// Finish an erasure that was interrupted, or whose log another program was reading.
+    /// Finish the erasures that were interrupted, or whose log another program was reading.
     #[arg(
         long,
         conflicts_with_all = [
@@ -88,24 +93,28 @@ struct Answer<'a> {
     is_erased: bool,
     #[serde(flatten)]
     extent: &'a ErasureExtent,
-    copies_left: &'a [ErasureCopies],
-    summaries_left: &'a [ErasureSummary],
-    continued_in: &'a [SessionId],
     is_rewritten: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     proof: Option<ErasureProof>,
 }
 
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
-    let store = context.writer()?;
+    let store = if args.dry_run { context.reader()? } else { context.writer()? };
     if args.finish {
         return finish(&store, context);
     }
-    let erasure = erasure(&args, &store)?;
+    let erasure = match erasure(&args, &store) {
+        // The rest of what was named may be in the note of the erasure.
+        Err(Failure::NotFound(why)) if !args.dry_run && store.has_unfinished_erasure()? => {
+            tell(&format!("{why}\nan erasure was interrupted, and is finished now"));
+            return finish(&store, context);
+        }
+        erasure => erasure?,
+    };
     let extent = store.erasure_extent(&erasure)?;
-    tell_copies(&erasure, &extent, &store)?;
+    tell_left(&extent);
     if args.dry_run {
-        return print(false, &extent, &Erased::default(), None, context);
+        return print(false, &extent, false, None, context);
     }
     let what = format!("erase {}, so that no copy of it is left in the store", counts(&extent));
     confirm(args.yes, &what, "nothing was erased")?;
@@ -122,19 +131,23 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         return Err(in_use());
     }
     let proof = if args.prove { Some(erased.prove()?) } else { None };
-    print(true, &erased.erased, &erased, proof, context)
+    print(true, &erased.extent, erased.is_rewritten, proof, context)?;
+    match context.is_json {
+        true => Ok(()),
+        false => suggest(&args, &erased, &store, &mut context.out),
+    }
 }
 
 /// Returns what the arguments name.
 fn erasure(args: &Args, store: &Store) -> Result<Erasure> {
     let mut erasure = match (&args.session, &args.owner, &args.key) {
         (Some(given), _, _) => {
-            let session = lookup::session(store, given)?;
-            let ids: Vec<MessageId> = args
-                .messages
-                .iter()
-                .map(|given| lookup::message(&session, given))
-                .collect::<Result<_>>()?;
+            // An erasure that was interrupted has left the session in the trash.
+            let session = lookup::any(store, given)?;
+            let mut ids = Vec::new();
+            for given in &args.messages {
+                ids.extend(messages(&session, given)?);
+            }
             match (ids.is_empty(), args.branch) {
                 (true, _) => Erasure::session(session.id()),
                 (_, false) => Erasure::messages(session.id(), &ids),
@@ -148,26 +161,39 @@ fn erasure(args: &Args, store: &Store) -> Result<Erasure> {
         (_, _, Some(key)) => Erasure::key(key),
         _ => return Err(Failure::Usage("name what to erase".to_owned())),
     };
-    erasure.copies = args.forks;
+    erasure.forks = args.forks;
     erasure.summaries = args.summaries;
     erasure.keep_totals = args.keep_totals;
     erasure.forbid_import = args.forbid_import;
     Ok(erasure)
 }
 
+/// Returns the message that an argument names, or the messages of a range.
+fn messages(session: &Session, given: &str) -> Result<Vec<MessageId>> {
+    let (first, last) = match (lookup::message(session, given), given.split_once(RANGE)) {
+        (Ok(id), _) => return Ok(vec![id]),
+        (Err(Failure::NotFound(_)), Some(ends)) => ends,
+        (Err(failure), _) => return Err(failure),
+    };
+    let (first, last) = (lookup::message(session, first)?, lookup::message(session, last)?);
+    let mut ids: Vec<MessageId> =
+        session.at(&last).raw().row_stats()?.into_iter().map(|row| row.id).collect();
+    match ids.iter().position(|id| *id == first) {
+        Some(start) => Ok(ids.split_off(start)),
+        None => Err(Error::NotAncestor { first, last }.into()),
+    }
+}
+
 fn finish(store: &Store, context: &mut Context) -> Result<()> {
     if !store.finish_erasure()? {
         return Err(Failure::Store(format!(
-            "the erasure is not complete: if it was interrupted before it had deleted everything, the same `erase` again \
-             finishes it; if another program reads from the store, run `{}` when that program has ended",
-            crate::suggestion::command("erase --finish")
+            "the erasure is not complete: another program reads from the store, or erases something; run `{}` when it has \
+             ended",
+            command("erase --finish")
         )));
     }
     match context.is_json {
-        true => {
-            let nothing = Erased::default();
-            print(true, &nothing.erased, &nothing, None, context)
-        }
+        true => print(true, &ErasureExtent::default(), false, None, context),
         false => Ok(context.out.line(&[(style::PLAIN, "nothing of what was erased is left")])?),
     }
 }
@@ -176,27 +202,19 @@ fn in_use() -> Failure {
     Failure::Store(format!(
         "the text was deleted, but it is still in the write-ahead log, which another program reads; \
          run `{}` when that program has ended",
-        crate::suggestion::command("erase --finish")
+        command("erase --finish")
     ))
 }
 
 fn print(
     is_erased: bool,
     extent: &ErasureExtent,
-    erased: &Erased,
+    is_rewritten: bool,
     proof: Option<ErasureProof>,
     context: &mut Context,
 ) -> Result<()> {
     if context.is_json {
-        return Ok(context.out.json(&Answer {
-            is_erased,
-            extent,
-            copies_left: &erased.copies_left,
-            summaries_left: &erased.summaries_left,
-            continued_in: &erased.continued_in,
-            is_rewritten: erased.is_rewritten,
-            proof,
-        })?);
+        return Ok(context.out.json(&Answer { is_erased, extent, is_rewritten, proof })?);
     }
     let out = &mut context.out;
     let verb = if is_erased { "erased" } else { "would be erased" };
@@ -209,17 +227,16 @@ fn print(
         let name = names.map(one_line).join(" ");
         out.line(&[(style::PLAIN, "transcript "), (style::ID, name.trim_end())])?;
     }
-    for copies in &erased.copies_left {
-        let left = format!("{} left in session ", plural(copies.messages, "copy"));
+    let left = if is_erased { "left" } else { "would be left" };
+    for copies in &extent.copies_left {
+        let left = format!("{} {left} in session ", plural(copies.messages, "copy"));
         out.line(&[(style::PLAIN, &left), (style::ID, copies.session.as_str())])?;
     }
-    for summary in &erased.summaries_left {
-        out.line(&[
-            (style::PLAIN, "summary left that covers erased text: "),
-            (style::COMPACTION, summary.id.as_str()),
-        ])?;
+    for summary in &extent.summaries_left {
+        let left = format!("summary {left} that covers erased text: ");
+        out.line(&[(style::PLAIN, &left), (style::COMPACTION, summary.id.as_str())])?;
     }
-    for session in &erased.continued_in {
+    for session in &extent.continued_in {
         out.line(&[
             (style::PLAIN, "session that begins with a summary of erased text: "),
             (style::ID, session.as_str()),
@@ -236,16 +253,41 @@ fn print(
     Ok(())
 }
 
-/// Says before an erasure that copies will be left: afterwards the messages that they are copies of are unknown.
-fn tell_copies(erasure: &Erasure, extent: &ErasureExtent, store: &Store) -> Result<()> {
-    if erasure.copies {
-        return Ok(());
-    }
-    let all = store.erasure_extent(&erasure.clone().with_copies())?;
-    let left = all.messages.saturating_sub(extent.messages);
-    if left > 0 {
-        let copies = plural(left, "copy");
+/// Says before an erasure what will be left: afterwards the messages that it was made of are unknown.
+fn tell_left(extent: &ErasureExtent) {
+    let copies: u64 = extent.copies_left.iter().map(|copies| copies.messages).sum();
+    if copies > 0 {
+        let copies = plural(copies, "copy");
         tell(&format!("{copies} in other sessions will be left; --forks also erases them"));
+    }
+    let summaries = extent.summaries_left.len() + extent.continued_in.len();
+    if summaries > 0 {
+        let summaries = plural(summaries as u64, "summary");
+        tell(&format!("{summaries} of erased text will be left; --summaries also erases them"));
+    }
+}
+
+/// Says how to erase the copies that are left.
+fn suggest(args: &Args, erased: &Erased, store: &Store, out: &mut Output) -> Result<()> {
+    for copies in &erased.extent.copies_left {
+        let session = store.session(copies.session.clone())?;
+        let mut rest = format!("erase {}", quote(copies.session.as_str()));
+        for argument in copies::arguments(&session, &copies.ids)? {
+            rest += &format!(" {}", quote(&argument));
+        }
+        for (is_given, option) in
+            [(args.summaries, " --summaries"), (args.keep_totals, " --keep-totals")]
+        {
+            rest += if is_given { option } else { "" };
+        }
+        let copies = plural(copies.messages, "copy");
+        let session = session.id().as_str();
+        out.line(&[
+            (style::PLAIN, &format!("{copies} in session ")),
+            (style::ID, session),
+            (style::PLAIN, " can be erased with:"),
+        ])?;
+        out.line(&[(style::PLAIN, "  "), (style::PLAIN, &command(&rest))])?;
     }
     Ok(())
 }

@@ -1,0 +1,303 @@
+//! Removes sessions for good: a short one in one transaction, a long one in several, so that others can write meanwhile.
+//!
+//! A long session is first put into the trash, and noted in the settings. Then its messages are deleted from the newest to
+//! the oldest, and its row at the end. If a process is killed meanwhile, the next removal of any session finishes it.
+
+use rusqlite::{Connection, ToSql, params};
+
+use super::super::connection::Database;
+use super::super::context::{elision, entry, frozen_prompt, lifecycle};
+use super::super::error::BackendResult;
+use super::super::row::session::SessionRow;
+use super::super::search_index;
+use super::{change, remove, touch};
+use crate::error::Result;
+use crate::tree::Address;
+
+/// The most messages that one transaction deletes.
+pub(in super::super) const MAX_MESSAGES: usize = 256;
+/// About how many bytes of messages one transaction deletes at most.
+pub(in super::super) const MAX_BYTES: usize = 4 << 20;
+/// How many small rows one transaction changes.
+const MAX_ROWS: i64 = 2_000;
+/// How many texts of context blocks one transaction deletes.
+const MAX_TEXTS: i64 = 16;
+/// How many pages of the search index are merged after a removal, about two milliseconds. Each removal writes a segment;
+/// without merges FTS5 would merge 64 of them at once, for which writers waited 80 ms.
+const PAGES: u64 = 200;
+/// How the name of the note of a removal begins; then comes the key of the session.
+const NOTE: &str = "removal:";
+
+/// Removes a session, or begins to; returns whether it is removed.
+pub(super) fn begin(conn: &Connection, session: &SessionRow) -> BackendResult<bool> {
+    let key = session.key;
+    if is_short(conn, key)? {
+        remove(conn, key)?;
+        search_index::merge_for_search(conn, PAGES)?;
+        return Ok(true);
+    }
+    change::put_into_trash(conn, key)?;
+    frozen_prompt::thaw(conn, key)?;
+    for sql in FORGET {
+        conn.prepare_cached(sql)?.execute([key])?;
+    }
+    conn.prepare_cached("INSERT OR IGNORE INTO setting (name, value) VALUES (?1, '')")?
+        .execute([note(key)])?;
+    touch(conn, key)?;
+    Ok(false)
+}
+
+/// Returns the newest messages of a session that one transaction deletes, and whether they are no tombstones.
+pub(in super::super) fn newest(conn: &Connection, key: i64) -> BackendResult<Vec<(Address, bool)>> {
+    let (first, last) = Address::range_of(key);
+    let (mut newest, mut bytes) = (Vec::new(), 0);
+    let mut statement = conn.prepare_cached(NEWEST)?;
+    let mut rows = statement.query([first, last])?;
+    while newest.len() < MAX_MESSAGES
+        && bytes < MAX_BYTES
+        && let Some(row) = rows.next()?
+    {
+        newest.push((row.get(0)?, row.get(1)?));
+        bytes += usize::try_from(row.get::<_, i64>(2)?).unwrap_or_default();
+    }
+    Ok(newest)
+}
+
+/// Deletes the messages of a session from an address on, of which so many are no tombstones.
+pub(in super::super) fn delete_from(
+    conn: &Connection,
+    lowest: Address,
+    living: usize,
+) -> BackendResult<()> {
+    let key = lowest.session();
+    let (_, last) = Address::range_of(key);
+    search_index::remove(conn, lowest, last)?;
+    elision::remove_range(conn, lowest, last)?;
+    conn.prepare_cached("DELETE FROM message WHERE address BETWEEN ?1 AND ?2")?
+        .execute([lowest, last])?;
+    conn.prepare_cached("UPDATE session SET messages = max(messages - ?2, 0) WHERE key = ?1")?
+        .execute(params![key, living])?;
+    Ok(())
+}
+
+/// Returns whether one transaction can remove a session.
+fn is_short(conn: &Connection, key: i64) -> BackendResult<bool> {
+    let (first, _) = Address::range_of(key);
+    let lowest = newest(conn, key)?.last().map_or(first, |(address, _)| *address);
+    let more: bool = conn
+        .prepare_cached(MORE)?
+        .query_row(params![key, first, lowest, MAX_ROWS, MAX_TEXTS], |row| row.get(0))?;
+    Ok(!more)
+}
+
+fn note(key: i64) -> String {
+    format!("{NOTE}{key}")
+}
+
+fn is_in_trash(conn: &Connection, key: i64) -> BackendResult<bool> {
+    let found = conn
+        .prepare_cached("SELECT 1 FROM session WHERE key = ?1 AND deleted_at IS NOT NULL")?
+        .exists([key])?;
+    Ok(found)
+}
+
+impl Database {
+    /// Finishes the removals that were begun.
+    pub(super) fn finish_removals(&self) -> Result<()> {
+        let keys: Vec<i64> = self.read(|conn| {
+            let mut statement = conn.prepare_cached(NOTES)?;
+            let keys = statement.query_map([], |row| row.get(0))?;
+            Ok(keys.collect::<rusqlite::Result<_>>()?)
+        })?;
+        keys.into_iter().try_for_each(|key| self.finish_removal(key))
+    }
+
+    fn finish_removal(&self, key: i64) -> Result<()> {
+        while self.in_step(key, |conn| {
+            let newest = newest(conn, key)?;
+            let Some((lowest, _)) = newest.last() else { return Ok(false) };
+            let (_, last) = Address::range_of(key);
+            conn.prepare_cached(KEEP_USAGE)?.execute([*lowest, last])?;
+            let living = newest.iter().filter(|(_, is_living)| *is_living).count();
+            delete_from(conn, *lowest, living)?;
+            search_index::merge_for_search(conn, PAGES)?;
+            Ok(true)
+        })? {}
+        for sql in [KEEP_SOME_USAGE, SOME_IMPORTED] {
+            while self
+                .in_step(key, |conn| Ok(conn.prepare_cached(sql)?.execute([key, MAX_ROWS])? > 0))?
+            {
+            }
+        }
+        while self.in_step(key, |conn| remove_texts(conn, key))? {}
+        self.write(|conn| {
+            // One that was restored meanwhile keeps what it has.
+            if is_in_trash(conn, key)? {
+                remove(conn, key)?;
+            }
+            conn.prepare_cached("DELETE FROM setting WHERE name = ?1")?.execute([note(key)])?;
+            Ok(())
+        })
+    }
+
+    /// Runs a step of a removal; `false` if the session is not in the trash any more.
+    fn in_step(
+        &self,
+        key: i64,
+        step: impl FnOnce(&Connection) -> BackendResult<bool>,
+    ) -> Result<bool> {
+        self.write(|conn| Ok(is_in_trash(conn, key)? && step(conn)?))
+    }
+}
+
+/// Removes some texts of the context blocks of a session; `false` if there are none.
+fn remove_texts(conn: &Connection, key: i64) -> BackendResult<bool> {
+    let texts: Vec<Address> = conn
+        .prepare_cached(SOME_TEXTS)?
+        .query_map([key, MAX_TEXTS], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    for address in &texts {
+        entry::remove_from_index(conn, *address, *address)?;
+        for sql in [lifecycle::REMOVE_VERSIONS, lifecycle::REMOVE_ENTRIES] {
+            conn.prepare_cached(sql)?.execute([address, address] as [&dyn ToSql; 2])?;
+        }
+    }
+    Ok(!texts.is_empty())
+}
+
+/// What refers to the messages.
+const FORGET: &[&str] = &[
+    "DELETE FROM compaction WHERE session = ?1",
+    "DELETE FROM label WHERE session = ?1",
+    "DELETE FROM head_log WHERE session = ?1",
+    "UPDATE session
+        SET head = NULL, head_position = 0, visible_tokens = 0, changes = changes + 1
+      WHERE key = ?1",
+];
+const NEWEST: &str = "SELECT address, id IS NOT NULL, octet_length(parts)
+   FROM message
+  WHERE address BETWEEN ?1 AND ?2
+  ORDER BY address DESC";
+const MORE: &str = "SELECT EXISTS (SELECT 1 FROM message WHERE address >= ?2 AND address < ?3)
+     OR EXISTS (SELECT 1 FROM usage WHERE session = ?1 LIMIT 1 OFFSET ?4)
+     OR EXISTS (SELECT 1 FROM imported WHERE session = ?1 LIMIT 1 OFFSET ?4)
+     OR EXISTS (SELECT 1
+                  FROM context_block
+                  JOIN context_entry ON context_entry.block = context_block.key
+                 WHERE session = ?1 AND owner = ''
+                 LIMIT 1 OFFSET ?5)";
+/// What was paid for stays in the totals.
+const KEEP_USAGE: &str =
+    "UPDATE usage SET session = NULL, address = NULL WHERE address BETWEEN ?1 AND ?2";
+const KEEP_SOME_USAGE: &str = "UPDATE usage
+    SET session = NULL, address = NULL
+  WHERE number IN (SELECT number FROM usage WHERE session = ?1 LIMIT ?2)";
+const SOME_IMPORTED: &str = "DELETE FROM imported
+  WHERE session = ?1
+    AND record IN (SELECT record FROM imported WHERE session = ?1 LIMIT ?2)";
+const SOME_TEXTS: &str = "SELECT context_entry.address
+   FROM context_block
+   JOIN context_entry ON context_entry.block = context_block.key
+  WHERE session = ?1 AND owner = ''
+  LIMIT ?2";
+/// `;` is the character after `:`.
+const NOTES: &str = "SELECT CAST(substr(name, 9) AS INTEGER)
+   FROM setting
+  WHERE name >= 'removal:' AND name < 'removal;'";
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::super::connection::Config;
+    use super::super::super::row::session as row;
+    use super::super::super::session::SqliteSession;
+    use super::*;
+    use crate::id::SessionId;
+    use crate::message::Message;
+    use crate::outcome::SessionInfo;
+    use crate::retention::RetentionAction;
+    use crate::storage::SessionProvider;
+    use crate::view::{ExpectedHead, Parent};
+
+    fn filled(sessions: &[(&str, usize)]) -> Result<Arc<Database>> {
+        let database = Arc::new(Database::open_in_memory(Config::default())?);
+        for (id, count) in sessions {
+            let session = SqliteSession::new(Arc::clone(&database), SessionId::from(*id));
+            let messages: Vec<Message> = (0..*count).map(|_| Message::user("hello")).collect();
+            session.append(&Parent::Head, &ExpectedHead::Any, &messages)?;
+        }
+        Ok(database)
+    }
+
+    fn rows(database: &Database, sql: &str) -> Result<i64> {
+        database.read(|conn| Ok(conn.query_row(sql, [], |row| row.get(0))?))
+    }
+
+    /// One transaction removed 20 000 messages, for which others waited 276 ms.
+    #[test]
+    fn no_step_of_a_removal_deletes_more_than_its_share() -> Result<()> {
+        let database = filled(&[("short", 256), ("long", 1_000)])?;
+        let begun = |id: &str| -> Result<(bool, i64)> {
+            let done = database.write(|conn| {
+                let found = row::find(conn, &id.into())?.expect("it is there");
+                begin(conn, &found)
+            })?;
+            Ok((done, rows(&database, "SELECT count(*) FROM message")?))
+        };
+        assert_eq!(begun("short")?, (true, 1_000));
+        assert_eq!(begun("long")?, (false, 1_000));
+        // As after a kill: another removal finishes it.
+        assert!(database.session_ids()?.contains(&"long".into()));
+        database.finish_removals()?;
+        assert_eq!(rows(&database, "SELECT count(*) FROM message")?, 0);
+        assert_eq!(rows(&database, "SELECT count(*) FROM session")?, 0);
+        assert_eq!(rows(&database, "SELECT count(*) FROM setting WHERE name LIKE 'removal%'")?, 0);
+        Ok(())
+    }
+
+    #[test]
+    fn a_session_that_is_restored_while_it_is_removed_stays() -> Result<()> {
+        let database = filled(&[("long", 1_000)])?;
+        database.write(|conn| {
+            let found = row::find(conn, &"long".into())?.expect("it is there");
+            begin(conn, &found)
+        })?;
+        database.change_session(&"long".into(), &crate::catalog::SessionChange::Restore)?;
+        database.finish_removals()?;
+        assert_eq!(rows(&database, "SELECT count(*) FROM message")?, 1_000);
+        assert_eq!(rows(&database, "SELECT count(*) FROM setting WHERE name LIKE 'removal%'")?, 0);
+        Ok(())
+    }
+
+    #[test]
+    fn long_sessions_are_discarded_if_they_have_not_changed() -> Result<()> {
+        let database = filled(&[("a", 600), ("b", 600)])?;
+        let info = |id: &str| -> Result<SessionInfo> {
+            Ok(database.read(|conn| row::info(conn, &id.into()))?.expect("it is there"))
+        };
+        let known = [info("a")?, info("b")?];
+        let changed = SqliteSession::new(Arc::clone(&database), "b".into());
+        changed.append(&Parent::Head, &ExpectedHead::Any, &[Message::user("more")])?;
+        assert_eq!(database.discard(&known, RetentionAction::Remove)?, [true, false]);
+        assert_eq!(database.session_ids()?, [SessionId::from("b")]);
+        assert_eq!(rows(&database, "SELECT count(*) FROM message")?, 601);
+        Ok(())
+    }
+
+    /// Each removal wrote a segment, and 64 of them were merged at once.
+    #[test]
+    fn removals_merge_the_search_index() -> Result<()> {
+        let ids: Vec<String> = (0..40).map(|n| format!("s{n}")).collect();
+        let sessions: Vec<(&str, usize)> = ids.iter().map(|id| (&**id, 3)).collect();
+        let database = filled(&sessions)?;
+        database.rebuild_search()?;
+        for id in &ids {
+            database.remove(&SessionId::from(id.as_str()))?;
+        }
+        let segments =
+            database.read(super::super::super::segments::Segments::of)?.most_on_a_level();
+        assert!(segments < 10, "{segments}");
+        Ok(())
+    }
+}

@@ -1,0 +1,136 @@
+//! Counts what an erasure would remove, and finds what it would leave.
+
+use std::collections::BTreeSet;
+
+use rusqlite::{Connection, params};
+
+use super::super::error::BackendResult;
+use super::super::{compaction, delete, path, transcript};
+use super::copies;
+use super::targets::{Messages, Targets, copies_of, living};
+use crate::erasure::{Erasure, ErasureExtent, ErasureSummary};
+use crate::tree::{Address, Span, Stretch};
+
+impl Targets {
+    /// Returns what would be removed, and what would be left.
+    pub(super) fn extent(
+        &self,
+        conn: &Connection,
+        erasure: &Erasure,
+    ) -> BackendResult<ErasureExtent> {
+        let mut extent = ErasureExtent {
+            messages: self.total,
+            continued_in: self.continued_in.clone(),
+            ..ErasureExtent::default()
+        };
+        for session in &self.sessions {
+            extent.sessions.push(session.id.clone());
+            let key = session.key;
+            extent.texts += count(conn, TEXTS_OF_SESSION, params![key])?;
+            extent.summaries += count(conn, SUMMARIES_OF_SESSION, params![key])?;
+            extent.prompts += count(conn, PROMPTS_OF_SESSION, params![key])?;
+            extent.bindings += count(conn, BINDINGS_OF_SESSION, params![key])?;
+            extent.usage += count(conn, USAGE_OF_SESSION, params![key])?;
+        }
+        let mut messages = Messages::new();
+        for (session, addresses) in self.messages.iter().flatten() {
+            messages.entry(session.clone()).or_default().extend(addresses);
+        }
+        let mut left = self.summaries_left.clone();
+        for (session, addresses) in &messages {
+            for address in addresses {
+                extent.usage += count(conn, USAGE_OF_MESSAGE, params![address])?;
+            }
+            for span in compaction::covering(conn, addresses)? {
+                if erasure.summaries || goes_with(conn, span, addresses)? {
+                    extent.summaries += 1;
+                } else {
+                    let id = compaction::id_of(conn, span.key)?.as_message();
+                    left.insert(ErasureSummary { session: session.id.clone(), id });
+                }
+            }
+        }
+        extent.summaries_left = left.into_iter().collect();
+        for block in &self.blocks {
+            extent.texts += count(conn, TEXTS_OF_BLOCK, params![block])?;
+        }
+        for key in &self.keys {
+            extent.bindings += count(conn, BINDINGS_OF_KEY, params![key])?;
+        }
+        for key in &self.transcripts {
+            if let Some(transcript) = transcript::read::stored_in(conn, *key)? {
+                extent.entries += transcript.entries;
+                extent.transcripts.push(transcript.key);
+            }
+        }
+        if !erasure.forks {
+            extent.copies_left = copies(conn, &self.copies_left(conn)?)?;
+        }
+        Ok(extent)
+    }
+
+    /// Returns the copies of what is named in sessions that stay.
+    fn copies_left(&self, conn: &Connection) -> BackendResult<BTreeSet<Address>> {
+        let mut all: BTreeSet<Address> =
+            self.messages.iter().flat_map(Messages::values).flatten().copied().collect();
+        for session in &self.sessions {
+            let (first, last) = Address::range_of(session.key);
+            living(conn, first, last, &mut all)?;
+        }
+        let mut left = BTreeSet::new();
+        for address in all {
+            left.extend(copies_of(conn, address)?.into_iter().filter(|copy| !self.has(*copy)));
+        }
+        Ok(left)
+    }
+}
+
+/// Returns whether a summary goes with erased messages: if its last row does, or if it would cover nothing visible.
+fn goes_with(conn: &Connection, span: Span, erased: &BTreeSet<Address>) -> BackendResult<bool> {
+    let is_left = |sql: &str, first: Address, last: Address| -> BackendResult<bool> {
+        let mut statement = conn.prepare_cached(sql)?;
+        let mut rows = statement.query([first, last])?;
+        while let Some(row) = rows.next()? {
+            if !erased.contains(&row.get(0)?) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    };
+    let mut is_last_left = false;
+    for (first, last) in delete::below(conn, span.last)? {
+        is_last_left |= is_left(LIVING, first, last)?;
+    }
+    let mut is_any_visible = false;
+    for stretch in path::between(conn, span.first, span.last)? {
+        if let Stretch::Messages { first, last } = stretch {
+            is_any_visible |= is_left(VISIBLE, first, last)?;
+        }
+    }
+    Ok(!is_last_left || !is_any_visible)
+}
+
+const LIVING: &str =
+    "SELECT address FROM message WHERE address BETWEEN ?1 AND ?2 AND id IS NOT NULL";
+const VISIBLE: &str = "SELECT address
+   FROM message
+  WHERE address BETWEEN ?1 AND ?2 AND id IS NOT NULL AND hidden = 0";
+
+fn count(conn: &Connection, sql: &str, values: &[&dyn rusqlite::ToSql]) -> BackendResult<u64> {
+    Ok(conn.prepare_cached(sql)?.query_row(values, |row| row.get(0))?)
+}
+
+const TEXTS_OF_SESSION: &str = "SELECT count(*)
+   FROM context_block
+   JOIN context_entry ON context_entry.block = context_block.key
+  WHERE session = ?1 AND owner = ''";
+const TEXTS_OF_BLOCK: &str = "SELECT count(*) FROM context_entry WHERE block = ?1";
+const SUMMARIES_OF_SESSION: &str = "SELECT count(*) FROM compaction WHERE session = ?1";
+const PROMPTS_OF_SESSION: &str = "SELECT count(*) FROM frozen_prompt WHERE session = ?1";
+const BINDINGS_OF_SESSION: &str = "SELECT count(*) FROM binding WHERE session = ?1";
+/// The bindings of its sessions are counted with the sessions.
+const BINDINGS_OF_KEY: &str = "SELECT count(*)
+   FROM binding
+  WHERE key = ?1 AND NOT EXISTS (SELECT 1 FROM session WHERE session.key = binding.session)";
+const USAGE_OF_SESSION: &str = "SELECT count(*) FROM usage WHERE session = ?1";
+const USAGE_OF_MESSAGE: &str = "SELECT count(*) FROM usage WHERE address = ?1";

@@ -1,0 +1,142 @@
+//! The notes of erasures that are not complete: settings of the store.
+//!
+//! While rows are left to delete, the note lists them. They are listed by numbers that are never reused, so whoever finishes
+//! the erasure deletes nothing that was stored since. When all of them are deleted, the note is replaced by one without
+//! names, before the bytes are overwritten.
+
+use rusqlite::{Connection, params};
+use serde::{Deserialize, Serialize};
+
+use super::super::error::BackendResult;
+use crate::erasure::Erasure;
+
+/// How the name of a note begins.
+const PREFIX: &str = "erasure:";
+/// How the value of a note begins when all rows are deleted.
+const DELETED: &str = "deleted ";
+
+/// What an erasure deletes, and with which options.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct ToDelete {
+    /// The keys of sessions.
+    pub(super) sessions: Vec<i64>,
+    /// Ranges of addresses, of messages in sessions that stay, in the order in which they are deleted.
+    pub(super) messages: Vec<Vec<[i64; 2]>>,
+    /// The keys of transcripts.
+    pub(super) transcripts: Vec<i64>,
+    /// The keys of context blocks of owners.
+    pub(super) blocks: Vec<i64>,
+    pub(super) owners: Vec<String>,
+    pub(super) keys: Vec<String>,
+    /// The newest row of usage, and the newest binding: later ones stay.
+    pub(super) newest_usage: i64,
+    pub(super) newest_binding: i64,
+    options: [bool; 4],
+}
+
+impl ToDelete {
+    /// Returns the options of an erasure, and no rows.
+    pub(super) fn with_options_of(erasure: &Erasure) -> Self {
+        let options =
+            [erasure.forks, erasure.summaries, erasure.keep_totals, erasure.forbid_import];
+        Self { options, ..Self::default() }
+    }
+
+    /// Returns an erasure with these options that names nothing.
+    pub(super) fn options(&self) -> Erasure {
+        let [forks, summaries, keep_totals, forbid_import] = self.options;
+        Erasure { forks, summaries, keep_totals, forbid_import, ..Erasure::default() }
+    }
+}
+
+/// An erasure that is not complete.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Note {
+    pub(super) name: String,
+    value: String,
+}
+
+impl Note {
+    /// Returns the note of a new erasure.
+    pub(super) fn new(to_delete: &ToDelete) -> Self {
+        // The random half: an id that is made in the same millisecond begins with the other one.
+        let name = format!("{PREFIX}{:x}", random());
+        let value = serde_json::to_string(to_delete).unwrap_or_default();
+        Self { name, value }
+    }
+
+    /// Returns what is left to delete; `None` if all is deleted. Nothing can be deleted by a damaged note.
+    pub(super) fn to_delete(&self) -> Option<ToDelete> {
+        serde_json::from_str(&self.value).ok()
+    }
+
+    /// Stores the note. Whoever finished the erasure meanwhile may have removed or replaced it.
+    pub(super) fn store(&self, conn: &Connection) -> BackendResult<()> {
+        conn.prepare_cached(STORE)?.execute(params![self.name, self.value])?;
+        Ok(())
+    }
+
+    /// Replaces the note by one that says that all is deleted.
+    pub(super) fn store_deleted(&self, conn: &Connection) -> BackendResult<()> {
+        // Another value each time: one that was read before must not match it.
+        let value = format!("{DELETED}{:x}", random());
+        conn.prepare_cached(STORE)?.execute(params![self.name, value])?;
+        Ok(())
+    }
+
+    /// Removes the note if its value is still the same.
+    pub(super) fn remove(&self, conn: &Connection) -> BackendResult<()> {
+        conn.prepare_cached("DELETE FROM setting WHERE name = ?1 AND value = ?2")?
+            .execute(params![self.name, self.value])?;
+        Ok(())
+    }
+}
+
+/// Returns the notes of all erasures that are not complete.
+pub(super) fn all(conn: &Connection) -> BackendResult<Vec<Note>> {
+    let mut statement = conn.prepare_cached(ALL)?;
+    let notes = statement
+        .query_map([], |row| Ok(Note { name: row.get(0)?, value: row.get(1)? }))?
+        .collect::<rusqlite::Result<_>>()?;
+    Ok(notes)
+}
+
+fn random() -> u64 {
+    crate::clock::uuid().as_u128() as u64
+}
+
+/// `;` is the character after `:`.
+const ALL: &str = "SELECT name, value FROM setting WHERE name >= 'erasure:' AND name < 'erasure;'";
+const STORE: &str = "INSERT INTO setting (name, value) VALUES (?1, ?2)
+ ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE value <> excluded.value";
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::connection::{Config, Database};
+    use super::*;
+    use crate::error::Result;
+
+    #[test]
+    fn a_note_is_removed_only_with_the_value_that_was_read() -> Result<()> {
+        let database = Database::open_in_memory(Config::default())?;
+        let to_delete = ToDelete { owners: vec!["ann".to_owned()], ..ToDelete::default() };
+        let note = Note::new(&to_delete);
+        let other = Note::new(&ToDelete::default());
+        database.write(|conn| {
+            note.store(conn)?;
+            other.store(conn)?;
+            assert_eq!(all(conn)?.len(), 2);
+            note.store_deleted(conn)?;
+            let read = all(conn)?.into_iter().find(|read| read.name == note.name).unwrap();
+            assert_eq!((read.to_delete(), note.to_delete()), (None, Some(to_delete.clone())));
+            note.store_deleted(conn)?;
+            read.remove(conn)?;
+            assert_eq!(all(conn)?.len(), 2);
+            for note in all(conn)? {
+                note.remove(conn)?;
+            }
+            assert_eq!(all(conn)?, []);
+            Ok(())
+        })
+    }
+}
