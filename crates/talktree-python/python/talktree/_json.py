@@ -152,3 +152,14 @@ def strs(values: object, what: str) -> list[str]:
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise TypeError(f"{what} must be an iterable of str, not {type(values).__name__}")
     return [is_str(it, f"{what}[{at}]") for at, it in enumerate(values)]
+
+
+def only_known(settings: Iterable[str], of: type) -> None:
+    """Refuses names of keyword arguments that a TypedDict does not have.
+
+    Raises:
+        TypeError: naming the first one.
+    """
+    for name in settings:
+        if name not in of.__annotations__:
+            raise TypeError(f"there is no setting {name!r}; there are {', '.join(of.__annotations__)}")
