@@ -138,7 +138,7 @@ class ManySessions:
         >>> [session.id for session in store.retention([newest], dry_run=True).sessions]
         ['tuesday', 'monday']
         >>> store.retention([newest]).rules
-        [RuleReport(rule='newest', action='trash', sessions=2, messages=2, bytes=80)]
+        [RuleReport(rule='newest', action='trash', sessions=2, messages=2, bytes=64)]
 
         Args:
             rules: The rules, in order.
