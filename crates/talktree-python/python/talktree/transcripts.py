@@ -196,8 +196,10 @@ class Transcripts:
 
     def list_session_summaries(self, project: str) -> builtins.list[TranscriptSummary]:
         """Returns the summaries of a project's sessions, in any order."""
-        summaries = self._native.list_session_summaries(project)
-        return [TranscriptSummary(session, mtime, _json.loads(data)) for session, mtime, data in summaries]
+        return [TranscriptSummary(*it) for it in self._summaries(project)]
+
+    def _summaries(self, project: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
+        return _joined(self._native.list_session_summaries(project))
 
     def delete(self, key: TranscriptKey) -> int:
         """Deletes a transcript, the main one with all others of its session; returns how many were deleted."""
