@@ -60,7 +60,7 @@ def projects(tmp_path: Path) -> Path:
     folder = tmp_path / "projects"
     with talktree.Store() as store:
         transcripts = store.transcripts
-        for seed in range(4):
+        for seed in range(12):
             for session, batches in generated(seed):
                 for subpath, entries in batches:
                     # Files have no lone surrogates as such, but their escapes.

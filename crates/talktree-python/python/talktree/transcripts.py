@@ -315,7 +315,11 @@ def key_parts(key: TranscriptKey) -> tuple[str, str, str]:
     """Returns a key as the native module takes it."""
     if not isinstance(key, TranscriptKey):
         raise TypeError(f"key must be a TranscriptKey, not {type(key).__name__}")
-    return key.project, key.session, key.subpath
+    return (
+        _json.is_str(key.project, "project"),
+        _json.is_str(key.session, "session"),
+        _json.is_str(key.subpath, "subpath"),
+    )
 
 
 def _text(entries: Iterable[Mapping[str, Any]]) -> str:
