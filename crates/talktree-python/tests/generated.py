@@ -105,7 +105,8 @@ class Transcript:
             else:
                 role = self.random.choice(["user", "assistant"])
                 content = {"role": role, "content": self.words()}
-                entries.append(self.entry(role, parent, isSidechain=True, message=content))
+                name = agent.rsplit("/", 1)[1].removeprefix("agent-")
+                entries.append(self.entry(role, parent, isSidechain=True, agentId=name, message=content))
 
     def batches(self) -> list[Batch]:
         """Returns the entries in batches, those of subagents among the others."""

@@ -18,9 +18,10 @@ from talktree import TranscriptKey, aio
 
 pytest.importorskip("claude_agent_sdk")
 
+import claude_agent_sdk as sdk
 from talktree.claude import SessionStore
 
-KEY: Any = {"project_key": "p", "session_id": "s"}
+KEY: sdk.SessionKey = {"project_key": "p", "session_id": "s"}
 
 
 def user(uuid: str, parent: str | None = None) -> Any:
@@ -72,9 +73,12 @@ def test_any_text_is_a_key_and_no_two_keys_are_the_same(store: talktree.Store, k
 def test_what_is_no_key(store: talktree.Store, key: Any, kind: type[Exception], says: str) -> None:
     async def main() -> None:
         sessions = SessionStore(store)
-        for call in (lambda: sessions.append(key, [user("1")]), lambda: sessions.load(key), lambda: sessions.delete(key)):
-            with pytest.raises(kind, match=says):
-                await call()
+        with pytest.raises(kind, match=says):
+            await sessions.append(key, [user("1")])
+        with pytest.raises(kind, match=says):
+            await sessions.load(key)
+        with pytest.raises(kind, match=says):
+            await sessions.delete(key)
 
     asyncio.run(main())
     assert store.transcripts.list() == []
@@ -132,7 +136,7 @@ def test_two_stores_on_one_file_see_and_know_the_same(tmp_path: Path) -> None:
             assert loaded == await two.load(KEY)
             assert sorted(it["uuid"] for it in loaded or []) == sorted(str(at) for at in range(40))
             times = [it["mtime"] for it in await one.list_sessions("p") + await two.list_sessions("p")]
-            await two.append({**KEY, "session_id": "t"}, [user("1")])
+            await two.append({"project_key": "p", "session_id": "t"}, [user("1")])
             [new] = [it["mtime"] for it in await one.list_sessions("p") if it["session_id"] == "t"]
             assert new > max(times)
             assert (await third.verify()).damages == []
@@ -149,7 +153,7 @@ def test_a_store_that_is_closed_while_appends_run(tmp_path: Path) -> None:
         store = talktree.Store(path)
         sessions = SessionStore(store)
         appends = [
-            asyncio.ensure_future(sessions.append({**KEY, "session_id": str(at % 4)}, [user(str(at)), user(f"{at}b")]))
+            asyncio.ensure_future(sessions.append({"project_key": "p", "session_id": str(at % 4)}, [user(str(at)), user(f"{at}b")]))
             for at in range(80)
         ]
         await appends[3]
