@@ -142,6 +142,11 @@ check-views *args:
 test-python *args:
     .ci/test-python "$@"
 
+# Measures the session store for the Claude Agent SDK beside one in plain sqlite3, in one run of half a minute.
+[arg("help", long, value="--help")]
+bench-python help="":
+    .ci/test-python --bench
+
 # Installs what `compare` runs beside talktree, from npm and PyPI, under the target folder.
 [arg("help", long, value="--help")]
 compare-setup help="":

@@ -6,6 +6,7 @@ use crate::erasure::{Erased, Erasure, ErasureExtent};
 use crate::error::Error;
 use crate::error::Result;
 use crate::id::SessionId;
+use crate::report::Progress;
 use crate::store::tell_erased;
 
 impl SessionManager {
@@ -14,7 +15,31 @@ impl SessionManager {
     /// # Errors
     /// [`Error::Unsupported`] if the storage cannot; as [`Store::erase`](crate::Store::erase).
     pub fn erase(&self, erasure: &Erasure) -> Result<Erased> {
-        let erased = self.catalog().erase(erasure, &mut |_| {})?;
+        self.erase_with_progress(erasure, |_| {})
+    }
+
+    /// Erases as [`erase`](Self::erase) does, and calls `progress` as
+    /// [`Store::erase_with_progress`](crate::Store::erase_with_progress) does.
+    ///
+    /// ```
+    /// use talktree::{Erasure, Message, SessionManager, Store};
+    ///
+    /// let bot = SessionManager::builder(&Store::open_in_memory()?).build()?;
+    /// bot.append(&"s".into(), Message::user("hello"))?;
+    /// let mut calls = 0;
+    /// bot.erase_with_progress(&Erasure::session("s"), |_| calls += 1)?;
+    /// assert!(calls > 0);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`erase`](Self::erase).
+    pub fn erase_with_progress(
+        &self,
+        erasure: &Erasure,
+        mut progress: impl FnMut(Progress),
+    ) -> Result<Erased> {
+        let erased = self.catalog().erase(erasure, &mut progress)?;
         tell_erased(&erased, |session, change| self.emit(session, || change));
         Ok(erased)
     }

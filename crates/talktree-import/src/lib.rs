@@ -46,9 +46,9 @@ mod draft;
 mod driver;
 mod edits;
 mod fields;
+mod folder;
 mod formats;
 mod importer;
-
 mod order;
 mod pointer;
 mod queue;
@@ -68,6 +68,7 @@ use std::path::Path;
 use talktree::import::ImportReport;
 use talktree::{Error, Progress, Result, SessionId, Store};
 
+pub use folder::{FolderImport, conversation_files, import_folder};
 pub use formats::Format;
 pub use importer::Importer;
 pub use title::Title;
@@ -131,13 +132,18 @@ pub fn import(
     progress: impl FnMut(Progress),
 ) -> Result<ImportReport> {
     let path = path.as_ref();
+    let file = open(path)?;
+    import_reader(store, path, file, options, progress)
+}
+
+/// Opens a file, unless a store of this process has it open.
+fn open(path: &Path) -> Result<File> {
     // To open and close it would drop the locks of that store.
     if Store::is_open_file(path) {
         let why = "it belongs to a store that this program has open".to_owned();
         return Err(Error::Import { path: path.to_owned(), line: None, why });
     }
-    let file = File::open(path).map_err(|source| Error::Io { path: path.to_owned(), source })?;
-    import_reader(store, path, file, options, progress)
+    File::open(path).map_err(|source| Error::Io { path: path.to_owned(), source })
 }
 
 /// Imports the conversations of any reader that can seek, such as an entry of an archive or bytes in memory.

@@ -69,3 +69,26 @@ fn a_session_without_a_title_is_named_by_the_first_line_of_its_user() -> Result<
     }
     Ok(())
 }
+
+/// They once had the time of the import, so a session was as young as its last import.
+#[test]
+fn entries_of_claude_code_without_a_time_have_that_of_their_neighbour() -> Result<()> {
+    let file = r#"{"type":"mode","mode":"plan","sessionId":"s"}
+{"type":"user","uuid":"a","parentUuid":null,"sessionId":"s","timestamp":"2026-01-02T00:00:00Z","message":{"role":"user","content":"hi"}}
+{"type":"assistant","uuid":"b","parentUuid":"a","sessionId":"s","message":{"role":"assistant","content":"ho"}}
+{"type":"user","uuid":"c","parentUuid":"b","sessionId":"s","timestamp":"2026-01-04T00:00:00Z","message":{"role":"user","content":"so"}}
+{"type":"last-prompt","lastPrompt":"so","sessionId":"s"}"#;
+    let store = Store::open_in_memory()?;
+    let info = import(&store, file)?;
+    assert_eq!(times(&info).1, "2026-01-04T00:00:00+00:00");
+    let days = |day: &str| -> Result<usize> {
+        let all = store.session("s")?.all_messages().collect::<Result<Vec<_>>>()?;
+        Ok(all.iter().filter(|it| it.created_at.to_rfc3339().starts_with(day)).count())
+    };
+    assert_eq!((days("2026-01-02")?, days("2026-01-04")?), (3, 2));
+
+    let other = Store::open_in_memory()?;
+    import(&other, file)?;
+    assert_eq!(store.content_hash()?, other.content_hash()?);
+    Ok(())
+}

@@ -1,11 +1,11 @@
 """The session store for the Claude Agent SDK beside one that is written with `sqlite3`, in one run.
 
-    python benches/claude_store.py
+    just bench-python
 
-Install the package with `pip install .` before: `maturin develop` builds without optimization.
+`python benches/claude_store.py` does the same with an installed package; `maturin develop` builds one without optimization.
 
 Both promise the same: a commit that survives a power failure, no entry of a known `uuid` twice, order of the calls, times that
-increase, summaries in the transaction of the append. Prints milliseconds, the best of three runs, and the ratio.
+increase, summaries in the transaction of the append. Prints milliseconds, the best of five runs, and the ratio.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 from claude_agent_sdk import fold_session_summary
 from talktree.claude import SessionStore
 
-RUNS = 3
+RUNS = 5
 
 SCHEMA = """
 CREATE TABLE entry (project TEXT, session TEXT, subpath TEXT, seq INTEGER, uuid TEXT, body TEXT,
@@ -182,6 +182,7 @@ async def longest_gap(step: Awaitable[None]) -> float:
 async def measured(open: Callable[[Path], Any], fill: Step, step: Step) -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as folder:
         store = open(Path(folder) / "store.db")
+        await store.append(key("first"), [entry(0)])  # talktree opens the file with the first call
         await fill(store)
         before = time.perf_counter()
         gap = await longest_gap(step(store))

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use talktree_import::{ImportOptions, import, import_reader};
+use talktree::export::OwnerFormat;
+use talktree_import::{ImportOptions, import, import_folder, import_reader};
 
 use crate::call::abandon;
 use crate::callback::Function;
@@ -104,6 +105,42 @@ impl Store {
         self.handle.call_long(py, |store| {
             let reader = Cursor::new(bytes);
             json::text(&import_reader(store, name, reader, &options(given)?, progress)?)
+        })
+    }
+
+    /// Imports all files below a folder; returns the reports, and what was skipped, each with the reason.
+    fn import_folder(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        given: ImportParts,
+        progress_callback: Option<Py<PyAny>>,
+    ) -> PyResult<(String, Vec<(PathBuf, String)>)> {
+        let progress = progress(progress_callback);
+        self.handle.call_long(py, |store| {
+            let imported = import_folder(store, path, &options(given)?, progress)?;
+            let skipped = imported.skipped.into_iter().map(|(path, why)| (path, why.to_string()));
+            Ok((json::text(&imported.reports)?, skipped.collect()))
+        })
+    }
+
+    /// Writes all data of an owner; returns how much that is.
+    fn export_owner(
+        &self,
+        py: Python<'_>,
+        owner: &str,
+        format: &str,
+        write: Py<PyAny>,
+    ) -> PyResult<String> {
+        let mut output = Output::new(write);
+        let format = match format {
+            "markdown" => OwnerFormat::Markdown,
+            _ => OwnerFormat::Jsonl,
+        };
+        self.handle.call_long(py, |store| {
+            let written = store.export_owner(owner, format, &mut output)?;
+            output.hand_over();
+            json::text(&written)
         })
     }
 

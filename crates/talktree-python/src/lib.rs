@@ -8,6 +8,7 @@ mod call;
 mod callback;
 mod compaction;
 mod context;
+mod erase;
 mod error;
 mod exchange;
 mod handle;
@@ -17,6 +18,7 @@ mod json;
 mod manager;
 mod model;
 mod read;
+mod retention;
 mod search;
 mod session;
 mod settings;
@@ -35,6 +37,8 @@ mod native {
     use crate::callback::Job;
     #[pymodule_export]
     use crate::compaction::{BranchPlan, Plan};
+    #[pymodule_export]
+    use crate::erase::Erased;
     #[pymodule_export]
     use crate::manager::Manager;
     #[pymodule_export]

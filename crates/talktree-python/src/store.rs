@@ -6,7 +6,7 @@ use std::time::Duration;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use talktree::{Durability, Progress, SessionDetails, SessionId, StoreOptions};
+use talktree::{Durability, Error, Progress, Result, SessionDetails, SessionId, StoreOptions};
 
 use crate::call::abandon;
 use crate::callback::Function;
@@ -54,10 +54,12 @@ pub(crate) struct OpenParts {
     cache_kib: Option<u32>,
     max_message_bytes: Option<usize>,
     idle_readers: Option<usize>,
+    erasure_rewrites_up_to: Option<u64>,
+    key: Option<Vec<u8>>,
 }
 
 impl OpenParts {
-    fn options(self) -> PyResult<StoreOptions> {
+    fn options(self, py: Python<'_>) -> PyResult<StoreOptions> {
         let mut options = talktree::Store::options().durability(match self.durability.as_str() {
             "normal" => Durability::Normal,
             _ => Durability::Full,
@@ -74,8 +76,35 @@ impl OpenParts {
         if let Some(count) = self.idle_readers {
             options = options.idle_readers(count);
         }
-        Ok(options)
+        if let Some(bytes) = self.erasure_rewrites_up_to {
+            options = options.erasure_rewrites_up_to(bytes);
+        }
+        match self.key {
+            Some(bytes) => with_key(options, &bytes).map_err(|error| exception(py, &error)),
+            None => Ok(options),
+        }
     }
+}
+
+#[cfg(feature = "sqlcipher")]
+fn with_key(options: StoreOptions, bytes: &[u8]) -> Result<StoreOptions> {
+    Ok(options.key(key(bytes)?))
+}
+
+#[cfg(not(feature = "sqlcipher"))]
+fn with_key(_: StoreOptions, _: &[u8]) -> Result<StoreOptions> {
+    Err(NO_ENCRYPTION)
+}
+
+#[cfg(not(feature = "sqlcipher"))]
+const NO_ENCRYPTION: Error = Error::Unsupported {
+    what: "encryption, because this package was built without its feature sqlcipher",
+};
+
+#[cfg(feature = "sqlcipher")]
+fn key(bytes: &[u8]) -> Result<[u8; 32]> {
+    let refused = |_| format!("it has {} bytes, not 32", bytes.len());
+    bytes.try_into().map_err(|error| Error::EncryptionKey { source: refused(error).into() })
 }
 
 /// A store.
@@ -92,7 +121,7 @@ impl Store {
             Life::file_to_open(py, path)?;
         }
         let is_read_only = given.read_only;
-        let options = given.options()?;
+        let options = given.options(py)?;
         let opened = py.detach(|| match &path {
             None => options.open_in_memory(),
             Some(path) if is_read_only => options.open_read_only(path),
@@ -179,6 +208,17 @@ impl Store {
     ) -> PyResult<()> {
         let progress = progress(progress_callback);
         self.handle.call_long(py, |store| store.backup(path, progress))
+    }
+
+    #[cfg(feature = "sqlcipher")]
+    fn rekey(&self, py: Python<'_>, bytes: Vec<u8>) -> PyResult<()> {
+        self.handle.call_long(py, |store| store.rekey(key(&bytes)?))
+    }
+
+    #[cfg(not(feature = "sqlcipher"))]
+    fn rekey(&self, py: Python<'_>, bytes: Vec<u8>) -> PyResult<()> {
+        drop(bytes);
+        self.handle.call(py, |_| Err(NO_ENCRYPTION))
     }
 
     fn rebuild_search(&self, py: Python<'_>) -> PyResult<()> {

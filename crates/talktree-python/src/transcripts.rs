@@ -160,13 +160,11 @@ impl Transcripts {
         &self,
         py: Python<'_>,
         project: &str,
-    ) -> PyResult<Vec<(String, i64, String)>> {
+    ) -> PyResult<Vec<String>> {
         self.handle.call(py, |it| {
             let summaries = it.list_session_summaries(project)?;
-            let fields = |it: talktree::TranscriptSummary| {
-                (it.session, it.mtime, it.data.as_str().to_owned())
-            };
-            Ok(summaries.into_iter().map(fields).collect())
+            let fields = summaries.iter().map(|it| (&it.session, it.mtime, &it.data));
+            chunks(&fields.collect::<Vec<_>>())
         })
     }
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import talktree
+
+# For `generated`.
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture

@@ -23,7 +23,21 @@ PAGES = [HERE / "README.md", *sorted((HERE / "docs").glob("*.md"))]
 @pytest.mark.parametrize(("page", "at"), [(page, at) for page in PAGES for at in range(len(blocks(page)))], ids=str)
 def test_the_examples_of_the_pages_run(page: Path, at: int, tmp_path: Path) -> None:
     program = blocks(page)[at]
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    # A home with a conversation of Claude Code.
+    project = tmp_path / ".claude" / "projects" / "-home-ann-shop"
+    project.mkdir(parents=True)
+    (project / "4b1e7d5c-90c5-4dd7-a6f1-8f8b2f4f7a10.jsonl").write_text(
+        '{"type":"user","uuid":"1","parentUuid":null,"sessionId":"4b1e7d5c-90c5-4dd7-a6f1-8f8b2f4f7a10",'
+        '"timestamp":"2026-03-01T10:00:00.000Z","message":{"role":"user","content":"Fix the login."}}\n'
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={**os.environ, "HOME": os.fspath(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 

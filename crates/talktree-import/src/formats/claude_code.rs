@@ -26,6 +26,7 @@ use crate::records::Record;
 /// Reads Claude Code transcripts.
 pub(crate) struct ClaudeCode {
     now: DateTime<Utc>,
+    times: Times,
     names: ToolNames,
     talks: Vec<Talk>,
     /// The conversation of each session id; an entry without one belongs to that of the previous entry.
@@ -36,6 +37,35 @@ pub(crate) struct ClaudeCode {
     links_line: Option<u64>,
     /// Summaries of messages that are not in the file: they become messages.
     plain_summaries: HashSet<MessageId>,
+}
+
+/// The times of entries without a `timestamp`: that of the entry before them, or of the first one that has a time.
+///
+/// So an import of the same file is the same at any time, and a session is not younger than its last answer.
+#[derive(Default)]
+struct Times {
+    latest: Option<DateTime<Utc>>,
+    /// Entries before the first time.
+    early: Vec<MessageId>,
+    by_entry: HashMap<MessageId, DateTime<Utc>>,
+}
+
+impl Times {
+    /// Notes the time of an entry before it is read.
+    fn note(&mut self, time: Option<DateTime<Utc>>) {
+        if let Some(time) = time {
+            self.latest = Some(time);
+            self.by_entry.extend(self.early.drain(..).map(|id| (id, time)));
+        }
+    }
+
+    /// Notes a message of an entry that has no time.
+    fn lacks(&mut self, id: &MessageId) {
+        match self.latest {
+            Some(time) => drop(self.by_entry.insert(id.clone(), time)),
+            None => self.early.push(id.clone()),
+        }
+    }
 }
 
 /// One session while it is read.
@@ -84,6 +114,7 @@ impl ClaudeCode {
     pub(crate) fn new(now: DateTime<Utc>) -> Self {
         Self {
             now,
+            times: Times::default(),
             names: ToolNames::new(),
             talks: Vec::new(),
             by_session: HashMap::new(),
@@ -124,7 +155,9 @@ impl Reader for ClaudeCode {
         if let Some(message) = entry.object("message").filter(|_| kind == "assistant") {
             blocks::collect_names(message.get("content"), &mut self.names);
         }
-        let now = self.now;
+        let time = entry.time("timestamp");
+        self.times.note(time);
+        let now = self.times.latest.unwrap_or(self.now);
         let uuid = entry.text("uuid").map(message_id);
         if kind == "progress"
             && let Some(uuid) = uuid
@@ -142,6 +175,9 @@ impl Reader for ClaudeCode {
         match uuid.filter(|_| is_link(&kind) || entry.has("parentUuid")) {
             Some(uuid) => talk.push_entry(record, &kind, &entry, uuid, now),
             None => talk.push_behind(record),
+        }
+        if let (None, Some(id)) = (time, talk.draft.last_id()) {
+            self.times.lacks(&id);
         }
         None
     }
@@ -162,7 +198,8 @@ impl Reader for ClaudeCode {
 
     fn message(&self, _: &Record, entry: Fields, node: &Node) -> Message {
         let kind = entry.text("type").unwrap_or_default();
-        let time = entry.time("timestamp").unwrap_or(self.now);
+        let time = entry.time("timestamp").or_else(|| self.times.by_entry.get(&node.id).copied());
+        let time = time.unwrap_or(self.now);
         let inner = entry.object("message").filter(|_| matches!(&*kind, "user" | "assistant"));
         let message = match inner {
             Some(inner) => self.said(&kind, entry, inner, node),

@@ -19,7 +19,7 @@ from .message import Message
 def dumps(value: Any, what: str) -> str:
     """Returns the JSON of a value; `what` names the argument in errors."""
     try:
-        return json.dumps(value, allow_nan=False, separators=(",", ":"), default=_default)
+        return _ENCODER.encode(value)
     except (TypeError, ValueError) as error:
         # A RecursionError and a MemoryError say enough themselves.
         raise type(error)(f"{what}: {error}") from error
@@ -33,6 +33,10 @@ def _default(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")
+
+
+# Made once: `json.dumps` makes one for each value.
+_ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"), default=_default)
 
 
 def loads(text: str) -> Any:
@@ -152,3 +156,14 @@ def strs(values: object, what: str) -> list[str]:
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise TypeError(f"{what} must be an iterable of str, not {type(values).__name__}")
     return [is_str(it, f"{what}[{at}]") for at, it in enumerate(values)]
+
+
+def only_known(settings: Iterable[str], of: type) -> None:
+    """Refuses names of keyword arguments that a TypedDict does not have.
+
+    Raises:
+        TypeError: naming the first one.
+    """
+    for name in settings:
+        if name not in of.__annotations__:
+            raise TypeError(f"there is no setting {name!r}; there are {', '.join(of.__annotations__)}")

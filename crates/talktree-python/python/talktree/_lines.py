@@ -24,6 +24,10 @@ T = TypeVar("T")
 #: How many calls of a store run at once.
 THREADS = 8
 
+#: How many waiting calls of a line a thread runs before it takes those of others. To wake a thread takes about as long as a
+#: short call.
+CALLS_IN_A_ROW = 16
+
 #: The lines whose calls the present code runs inside of, as a callback.
 _inside: contextvars.ContextVar[tuple[object, ...]] = contextvars.ContextVar("talktree_inside", default=())
 #: The event loop of the task whose call the present thread runs.
@@ -277,15 +281,16 @@ class Line:
                 call.refuse()
 
     def _next(self) -> None:
-        with self._lock:
-            call = self._waiting.popleft()
-        call.run()
-        with self._lock:
-            self._is_running = bool(self._waiting)
-            goes_on = self._is_running
-        if goes_on:
-            # As a new task of the pool, so that a busy session does not keep a thread from the others.
-            self._go_on()
+        for _ in range(CALLS_IN_A_ROW):
+            with self._lock:
+                call = self._waiting.popleft()
+            call.run()
+            with self._lock:
+                self._is_running = bool(self._waiting)
+                if not self._is_running:
+                    return
+        # As a new task of the pool, so that a busy session does not keep a thread from the others.
+        self._go_on()
 
 
 def _in_own_thread(call: Call[Any]) -> None:

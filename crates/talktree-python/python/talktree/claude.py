@@ -87,6 +87,8 @@ class SessionStore:
         else:
             self._store = aio.Store(store)
         self._shared = _Shared()
+        #: From the first call on.
+        self._opened: _sync.Transcripts | None = None
 
     def owned_by(self, owner: str) -> SessionStore:
         """Returns the same store; what is appended through it is the data of this owner.
@@ -126,8 +128,8 @@ class SessionStore:
         """Returns the summaries of the same sessions, with the same times; no transcript is read."""
 
         def summaries(transcripts: _sync.Transcripts) -> list[SessionSummaryEntry]:
-            found = transcripts.list_session_summaries(project_key)
-            return [{"session_id": it.session, "mtime": it.mtime, "data": it.data} for it in found]
+            found = transcripts._summaries(project_key)
+            return [{"session_id": session, "mtime": mtime, "data": data} for session, mtime, data in found]
 
         return self._unordered(summaries)
 
@@ -171,8 +173,12 @@ class SessionStore:
     def _call(self, call: Callable[[_sync.Transcripts], T]) -> T:
         """Runs a call in a thread."""
         try:
-            transcripts = self._store._opened_now().transcripts
-            return call(transcripts if self._owner is None else transcripts.owned_by(self._owner))
+            transcripts = self._opened
+            if transcripts is None:
+                transcripts = self._store._opened_now().transcripts
+                transcripts = transcripts if self._owner is None else transcripts.owned_by(self._owner)
+                self._opened = transcripts
+            return call(transcripts)
         except TimeoutError as error:
             raise StoreBusyError(str(error)) from error
 

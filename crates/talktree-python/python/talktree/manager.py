@@ -5,28 +5,16 @@ from __future__ import annotations
 import builtins
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import _json, _native
 from .compaction import SummaryLike, summary_parts
-from .results import (
-    Alternative,
-    Binding,
-    Found,
-    SessionDetails,
-    SessionInfo,
-    SessionPage,
-    SessionsFound,
-    binding,
-    found,
-    session_info,
-    sessions_found,
-)
-from .search import SearchParts, SearchSettings
+from .erasure import Erased
+from .many import ManySessions
+from .results import Binding, SessionDetails, SessionInfo, SessionPage, binding, session_info
 from .session import Session
 from .settings import SessionSettings, settings_of
 from .store import Store, details_of
-from .usage import UsageGroup, UsageParts, UsageRow, UsageTotal, usage_rows, usage_total
 
 if TYPE_CHECKING:
     from .search import Unpack
@@ -93,7 +81,7 @@ class _Resume:
         self.new_id = _json.maybe_str(new_id, "new_id")
 
 
-class SessionManager:
+class SessionManager(ManySessions):
     """What all sessions of a bot have in common, and verbs over many of them.
 
     The settings are those of `Store.session`; `SessionSettings` lists them.
@@ -116,7 +104,7 @@ class SessionManager:
     def __init__(self, store: Store, **settings: Unpack[SessionSettings]) -> None:
         if not isinstance(store, Store):
             raise TypeError(f"store must be a talktree.Store, not {type(store).__name__}")
-        self._native = _native.Manager(store._native, settings_of(settings))
+        self._native: _native.Manager = _native.Manager(store._native, settings_of(settings))
 
     @classmethod
     def _over(cls, store: Store, settings: dict[str, Any]) -> SessionManager:
@@ -250,6 +238,14 @@ class SessionManager:
         """Removes a session and all that belongs to it."""
         self._native.remove(id)
 
+    def erase_session(self, id: str) -> Erased:
+        """Erases a session with all that belongs to it, as `erase` does."""
+        return self.erase(sessions=[id])
+
+    def erase_key(self, key: str) -> Erased:
+        """Erases an outside key, and the sessions that it leads to or led to. An unknown key is no error."""
+        return self.erase(keys=[key])
+
     def fork(self, id: str, at: str, name: str) -> Session:
         """Returns a new session that begins with a copy of the path to a message."""
         return Session(self._native.fork(id, at, name))
@@ -257,55 +253,3 @@ class SessionManager:
     def compact_and_split(self, id: str, summary: SummaryLike) -> Session:
         """Ends a session and continues it in a new one, which begins with the summary."""
         return Session(self._native.compact_and_split(id, summary_parts(summary)))
-
-    def search(self, text: str, **settings: Unpack[SearchSettings]) -> Found:
-        """Returns the messages of all sessions that match, best first. `SearchSettings` lists the settings."""
-        return found(self._native.search(SearchParts(text, dict(settings)), "hits"))
-
-    def search_by_session(self, text: str, **settings: Unpack[SearchSettings]) -> SessionsFound:
-        """Returns whole sessions, best first, each with its best hits."""
-        return sessions_found(self._native.search(SearchParts(text, dict(settings)), "sessions"))
-
-    def search_alternatives(self, text: str, **settings: Unpack[SearchSettings]) -> builtins.list[Alternative]:
-        """Returns queries that find something where this one finds nothing."""
-        answer = self._native.search(SearchParts(text, dict(settings)), "alternatives")
-        return [Alternative(**it) for it in _json.loads(answer)]
-
-    @overload
-    def usage(
-        self,
-        *,
-        by: UsageGroup,
-        session: str | None = None,
-        owner: str | None = None,
-        model: str | None = None,
-        source: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-    ) -> builtins.list[UsageRow]: ...
-    @overload
-    def usage(
-        self,
-        *,
-        by: None = None,
-        session: str | None = None,
-        owner: str | None = None,
-        model: str | None = None,
-        source: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-    ) -> UsageTotal: ...
-    def usage(
-        self,
-        *,
-        by: UsageGroup | None = None,
-        session: str | None = None,
-        owner: str | None = None,
-        model: str | None = None,
-        source: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-    ) -> builtins.list[UsageRow] | UsageTotal:
-        """Returns the usage of all answers, or of those that the arguments choose; in groups with `by`."""
-        answer = _json.loads(self._native.usage(UsageParts(by, session, owner, model, source, since, until)))
-        return usage_total(answer) if by is None else usage_rows(answer)

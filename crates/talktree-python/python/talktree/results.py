@@ -267,6 +267,24 @@ class ImportReport:
     notes_left_out: int
 
 
+@dataclass(frozen=True)
+class OwnerExport:
+    """What an export of an owner's data wrote."""
+
+    #: The sessions, those in the trash included.
+    sessions: int
+    messages: int
+    #: Versions of texts of context blocks.
+    texts: int
+    #: Outside keys that lead to those sessions, or led to them.
+    bindings: int
+    #: Rows of usage.
+    usage: int
+    transcripts: int
+    #: Entries of the transcripts.
+    entries: int
+
+
 def import_report(fields: dict[str, Any]) -> ImportReport:
     """Returns the report of its JSON."""
     fields["notes"] = [Note(**note) for note in fields["notes"]]

@@ -37,9 +37,7 @@ class SearchParts:
     """A search as the native module takes it."""
 
     def __init__(self, text: str, settings: dict[str, Any]) -> None:
-        for name in settings:
-            if name not in SearchSettings.__annotations__:
-                raise TypeError(f"there is no setting {name!r}; there are {', '.join(SearchSettings.__annotations__)}")
+        _json.only_known(settings, SearchSettings)
         sessions = settings.get("sessions")
         self.text = _json.is_str(text, "text")
         self.sessions = None if sessions is None else _json.strs(sessions, "sessions")

@@ -25,6 +25,7 @@ from .compaction import (
     summary_parts,
 )
 from .context import Context
+from .erasure import Erased, erased_fields
 from .importing import Imported, ImportRecord, compaction_fields, record_fields
 from .message import Message
 from .model import AuthorLine, RequestParts, TruncateOptions
@@ -349,6 +350,16 @@ class Session(_Reads):
     def delete_branch(self, id: str) -> Deleted:
         """Deletes a message and everything below it."""
         return Deleted(**_json.loads(self._native.delete_branch(id)))
+
+    def erase(self, *ids: str) -> Erased:
+        """Erases messages: no byte of them is left in the file, in its log or in a later backup.
+
+        `Store.erase` also erases branches, sessions, owners and keys.
+
+        Raises:
+            talktree.UnknownMessageError: if one is not in this session; no message is erased then.
+        """
+        return Erased(**erased_fields(self._native.erase(_json.strs(ids, "ids"))))
 
     def clear(self) -> None:
         """Deletes all messages, compactions and labels; the session stays."""

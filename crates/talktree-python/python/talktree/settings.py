@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from . import compaction
+from . import _json, compaction
 from .blocks import Block, block_of
 from .compaction import (
     CompactionOptions,
@@ -74,10 +74,9 @@ def settings_of(settings: Mapping[str, Any], wait: Callable[[Any], Any] = compac
     Raises:
         TypeError: naming the setting that is unknown or of a wrong type.
     """
+    _json.only_known(settings, SessionSettings)
     checked: dict[str, Any] = {}
     for name, value in settings.items():
-        if name not in SessionSettings.__annotations__:
-            raise TypeError(f"there is no setting {name!r}; there are {', '.join(SessionSettings.__annotations__)}")
         if value is None or value is False:
             continue
         checked[name] = _checked(name, value, wait)

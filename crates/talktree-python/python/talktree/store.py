@@ -3,70 +3,94 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from . import _json, _native
 from ._files import Target, written_to
-from .importing import Imported, SessionImport, session_fields
+from .importing import FolderImport, Imported, ImportOptions, ImportParts, SessionImport, session_fields
+from .many import ManySessions, Progress
 from .results import (
-    Alternative,
     Damage,
     DetailParts,
     Event,
-    Found,
     ImportReport,
+    OwnerExport,
     SessionDetails,
     SessionInfo,
-    SessionsFound,
     StoreStats,
     Verified,
     event_listener,
-    found,
     import_report,
     session_info,
-    sessions_found,
 )
-from .search import SearchParts, SearchSettings
 from .session import Session
 from .settings import SessionSettings, settings_of
 from .transcripts import Transcripts
-from .usage import UsageGroup, UsageParts, UsageRow, UsageTotal, usage_rows, usage_total
 
 if TYPE_CHECKING:
     from .search import Unpack
 
-#: Is called with what is done and the total; an exception that it raises ends the work.
-Progress = Callable[[int, int], object]
+#: The key of an encrypted store: 32 bytes, or a function that returns them, which is called each time a store is opened.
+Key = bytes | Callable[[], bytes]
 
 
-@dataclass(frozen=True)
+class StoreOptions(TypedDict, total=False):
+    """How a store is opened, all of it optional."""
+
+    #: Opens an existing file and never writes.
+    read_only: bool
+    #: `full`: an acknowledged write survives a power failure. `normal`: the latest ones may be lost in one.
+    durability: Literal["full", "normal"]
+    #: How long a write waits for other writers; in seconds, or as a timedelta.
+    busy_timeout: timedelta | float | None
+    #: The page cache of each connection, in KiB.
+    cache_kib: int | None
+    #: The limit of a message, in bytes of JSON.
+    max_message_bytes: int | None
+    #: How many connections for reading are kept open.
+    idle_readers: int | None
+    #: The size of a file, in bytes, up to which an erasure always rewrites it; a larger one only if it finds erased text.
+    erasure_rewrites_up_to: int | None
+    #: Encrypts the store: 32 bytes, or a function that returns them. A build without SQLCipher raises `UnsupportedError`.
+    key: Key | None
+
+
 class _OpenParts:
     """How a store is opened, as the native module takes it."""
 
-    read_only: bool
-    durability: str
-    busy_timeout: float | None
-    cache_kib: int | None
-    max_message_bytes: int | None
-    idle_readers: int | None
+    def __init__(self, path: object, options: Mapping[str, Any]) -> None:
+        _json.only_known(options, StoreOptions)
+        self.read_only = bool(options.get("read_only", False))
+        self.durability = options.get("durability", "full")
+        if self.durability not in ("full", "normal"):
+            raise ValueError(f"durability must be 'full' or 'normal', not {self.durability!r}")
+        if path is None and self.read_only:
+            raise ValueError("a store in memory cannot be read_only")
+        if path is not None and not isinstance(path, (str, os.PathLike)):
+            raise TypeError(f"path must be a str or a path, not {type(path).__name__}")
+        self.busy_timeout = _json.maybe_seconds(options.get("busy_timeout"))
+        self.cache_kib = options.get("cache_kib")
+        self.max_message_bytes = options.get("max_message_bytes")
+        self.idle_readers = options.get("idle_readers")
+        self.erasure_rewrites_up_to = options.get("erasure_rewrites_up_to")
+        key = options.get("key")
+        self.key = None if key is None else _key_bytes(key)
 
 
-class ImportParts:
-    """How a file is imported, as the native module takes it."""
+def _key_bytes(key: Key) -> bytes:
+    """Returns the bytes of a key; an exception of its function is raised as it is."""
+    found = key() if callable(key) else key
+    if not isinstance(found, (bytes, bytearray)):
+        raise TypeError(f"key must be bytes or a function that returns bytes, not {type(found).__name__}")
+    if len(found) != 32:
+        raise ValueError(f"key must have 32 bytes, not {len(found)}")
+    return bytes(found)
 
-    def __init__(self, format: str | None, session: str | None, strict: bool, dry_run: bool, keep_source: bool) -> None:
-        self.format = _json.maybe_str(format, "format")
-        self.session = _json.maybe_str(session, "session")
-        self.strict = strict
-        self.dry_run = dry_run
-        self.keep_source = keep_source
 
-
-class Store:
+class Store(ManySessions):
     """A store of conversations, in a file or in memory.
 
     It may be used from any thread; several processes may open the same file. It is closed by `close`, at the end of a
@@ -81,36 +105,13 @@ class Store:
 
     Args:
         path: The file, which is created if it is missing; None for a store in memory.
-        read_only: Opens an existing file and never writes.
-        durability: `full`: an acknowledged write survives a power failure. `normal`: the latest ones may be lost in one.
-        busy_timeout: How long a write waits for other writers; in seconds, or as a timedelta.
-        cache_kib: The page cache of each connection, in KiB.
-        max_message_bytes: The limit of a message, in bytes of JSON.
-        idle_readers: How many connections for reading are kept open.
+        options: `StoreOptions` lists them.
     """
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        *,
-        read_only: bool = False,
-        durability: Literal["full", "normal"] = "full",
-        busy_timeout: timedelta | float | None = None,
-        cache_kib: int | None = None,
-        max_message_bytes: int | None = None,
-        idle_readers: int | None = None,
-    ) -> None:
-        if durability not in ("full", "normal"):
-            raise ValueError(f"durability must be 'full' or 'normal', not {durability!r}")
-        if path is None and read_only:
-            raise ValueError("a store in memory cannot be read_only")
-        if path is not None and not isinstance(path, (str, os.PathLike)):
-            raise TypeError(f"path must be a str or a path, not {type(path).__name__}")
-        parts = _OpenParts(
-            read_only, durability, _json.maybe_seconds(busy_timeout), cache_kib, max_message_bytes, idle_readers
-        )
+    def __init__(self, path: str | os.PathLike[str] | None = None, **options: Unpack[StoreOptions]) -> None:
+        parts = _OpenParts(path, options)
         self._path = None if path is None else os.fspath(path)
-        self._native = _native.Store(self._path, parts)
+        self._native: _native.Store = _native.Store(self._path, parts)
 
     @staticmethod
     def is_open_file(path: str | os.PathLike[str]) -> bool:
@@ -204,87 +205,25 @@ class Store:
         """The transcripts of agent sessions, which are stored beside the sessions of talktree."""
         return Transcripts(self._native.transcripts())
 
-    # Search.
-
-    def search(self, text: str, **settings: Unpack[SearchSettings]) -> Found:
-        """Returns the messages of all sessions that match, best first. `SearchSettings` lists the settings."""
-        return found(self._native.search(SearchParts(text, dict(settings)), "hits"))
-
-    def search_by_session(self, text: str, **settings: Unpack[SearchSettings]) -> SessionsFound:
-        """Returns whole sessions, best first, each with its best hits."""
-        return sessions_found(self._native.search(SearchParts(text, dict(settings)), "sessions"))
-
-    def search_alternatives(self, text: str, **settings: Unpack[SearchSettings]) -> list[Alternative]:
-        """Returns queries that find something where this one finds nothing."""
-        answer = self._native.search(SearchParts(text, dict(settings)), "alternatives")
-        return [Alternative(**it) for it in _json.loads(answer)]
-
-    # Usage.
-
-    @overload
-    def usage(
-        self,
-        *,
-        by: UsageGroup,
-        session: str | None = None,
-        owner: str | None = None,
-        model: str | None = None,
-        source: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-    ) -> list[UsageRow]: ...
-    @overload
-    def usage(
-        self,
-        *,
-        by: None = None,
-        session: str | None = None,
-        owner: str | None = None,
-        model: str | None = None,
-        source: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-    ) -> UsageTotal: ...
-    def usage(
-        self,
-        *,
-        by: UsageGroup | None = None,
-        session: str | None = None,
-        owner: str | None = None,
-        model: str | None = None,
-        source: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-    ) -> list[UsageRow] | UsageTotal:
-        """Returns the usage of all answers, or of those that the arguments choose; in groups with `by`."""
-        answer = _json.loads(self._native.usage(UsageParts(by, session, owner, model, source, since, until)))
-        return usage_total(answer) if by is None else usage_rows(answer)
-
     # Import and export.
 
     def import_file(
         self,
         path: str | os.PathLike[str],
         *,
-        format: str | None = None,
         session: str | None = None,
-        strict: bool = False,
-        dry_run: bool = False,
-        keep_source: bool = False,
         progress: Progress | None = None,
+        **options: Unpack[ImportOptions],
     ) -> ImportReport:
         """Imports the conversations of a file; one that was imported before adds what is new in it.
 
         Args:
             path: The file.
-            format: `talktree`, `claude-code`, `pi`, `chatgpt`, `open-assistant`, `openai` or `ui-message`; None detects it.
             session: The session to import into, for a file with one conversation.
-            strict: Makes the first fault of the file an error; then nothing is written.
-            dry_run: Writes nothing, and reports what would be done.
-            keep_source: Keeps the original record of each message in its metadata.
             progress: Is called with the bytes that are read and their total.
+            options: `ImportOptions` lists them.
         """
-        parts = ImportParts(format, session, strict, dry_run, keep_source)
+        parts = ImportParts(options, session)
         return import_report(_json.loads(self._native.import_file(os.fspath(path), parts, progress)))
 
     def import_bytes(
@@ -292,18 +231,43 @@ class Store:
         data: bytes,
         *,
         name: str = "data",
-        format: str | None = None,
         session: str | None = None,
-        strict: bool = False,
-        dry_run: bool = False,
-        keep_source: bool = False,
         progress: Progress | None = None,
+        **options: Unpack[ImportOptions],
     ) -> ImportReport:
         """Imports conversations from memory, as `import_file` does; `name` is used in the report and in errors."""
         if not isinstance(data, (bytes, bytearray, memoryview)):
             raise TypeError(f"data must be bytes, not {type(data).__name__}")
-        parts = ImportParts(format, session, strict, dry_run, keep_source)
+        parts = ImportParts(options, session)
         return import_report(_json.loads(self._native.import_bytes(name, bytes(data), parts, progress)))
+
+    def import_folder(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        progress: Progress | None = None,
+        **options: Unpack[ImportOptions],
+    ) -> FolderImport:
+        """Imports the `*.jsonl` and `*.json` below a folder, such as `~/.claude/projects`, as `import_file` does each.
+
+        A file that cannot be imported is skipped, and the outcome says why: not every file in a folder is a conversation.
+
+        >>> import pathlib, tempfile, talktree
+        >>> with tempfile.TemporaryDirectory() as folder, talktree.Store() as store:
+        ...     chat = '[{"role": "user", "content": "hi"}]'
+        ...     _ = pathlib.Path(folder, "chat.json").write_text(chat)
+        ...     [report.added for report in store.import_folder(folder).reports]
+        [1]
+
+        Args:
+            folder: The folder.
+            progress: Is called with the files that are read and their total.
+            options: `ImportOptions` lists them.
+        """
+        reports, skipped = self._native.import_folder(os.fspath(folder), ImportParts(options), progress)
+        return FolderImport(
+            [import_report(it) for it in _json.loads(reports)], [(os.fspath(path), why) for path, why in skipped]
+        )
 
     def import_sessions(self, sessions: Iterable[SessionImport]) -> list[list[Imported] | Exception]:
         """Stores whole new sessions in one commit.
@@ -326,7 +290,53 @@ class Store:
         )
         return left_out
 
+    def export_owner(
+        self, owner: str, target: Target, *, format: Literal["jsonl", "markdown"] = "jsonl"
+    ) -> OwnerExport:
+        """Writes all data of an owner to a path or a binary file, for a person who asks to see it or takes it elsewhere.
+
+        These are the owner's sessions, also those in the trash, context blocks, keys, usage and transcripts.
+
+        >>> import io, talktree
+        >>> store = talktree.Store()
+        >>> chat = store.create_session(talktree.SessionDetails(owner="ann"))
+        >>> _ = chat.append({"role": "user", "text": "I am Ann."})
+        >>> file = io.BytesIO()
+        >>> store.export_owner("ann", file).messages, b"I am Ann." in file.getvalue()
+        (1, True)
+
+        Args:
+            owner: The owner.
+            target: A path, or a file that is open for writing bytes.
+            format: `jsonl`: everything, for programs. `markdown`: a page for people.
+        """
+        if format not in ("jsonl", "markdown"):
+            raise ValueError(f"format must be 'jsonl' or 'markdown', not {format!r}")
+        owner = _json.is_str(owner, "owner")
+        written = written_to(target, lambda write: self._native.export_owner(owner, format, write))
+        return OwnerExport(**_json.loads(written))
+
     # Care.
+
+    def finish_erasure(self) -> bool:
+        """Finishes an erasure whose log was in use, or that was interrupted after its last delete; returns whether it is
+        complete now."""
+        return self._native.finish_erasure()
+
+    def is_import_forbidden(self, id: str) -> bool:
+        """Returns whether a session was erased with `forbid_import`."""
+        return self._native.is_import_forbidden(id)
+
+    def rekey(self, key: Key) -> None:
+        """Encrypts the store with another key, in one transaction; backups keep their keys.
+
+        Any other store that has the file open gets a `WrongKeyError` from its next call. A store without a key does not get
+        one: export it, and import it into a new store that has one.
+
+        Raises:
+            talktree.UnsupportedError: if the store has no key, or the package was built without SQLCipher.
+        """
+        self._native.rekey(_key_bytes(key))
 
     def stats(self) -> StoreStats:
         """Returns the size of the store."""

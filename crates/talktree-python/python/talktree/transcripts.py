@@ -183,11 +183,11 @@ class Transcripts:
             talktree.InvalidNameError: if an entry is no object, or the transcript has another owner.
             talktree.TooLargeError: if an entry or the batch is too large.
         """
-        return AppendedEntries(*self._native.append(_parts(key), _text(entries)))
+        return AppendedEntries(*self._native.append(key_parts(key), _text(entries)))
 
     def load(self, key: TranscriptKey) -> builtins.list[dict[str, Any]] | None:
         """Returns all entries in the order of the appends; None if there are none."""
-        lists = self._native.load(_parts(key))
+        lists = self._native.load(key_parts(key))
         return None if lists is None else list(_joined(lists))
 
     def list_sessions(self, project: str) -> builtins.list[ListedTranscript]:
@@ -196,12 +196,14 @@ class Transcripts:
 
     def list_session_summaries(self, project: str) -> builtins.list[TranscriptSummary]:
         """Returns the summaries of a project's sessions, in any order."""
-        summaries = self._native.list_session_summaries(project)
-        return [TranscriptSummary(session, mtime, _json.loads(data)) for session, mtime, data in summaries]
+        return [TranscriptSummary(*it) for it in self._summaries(project)]
+
+    def _summaries(self, project: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
+        return _joined(self._native.list_session_summaries(project))
 
     def delete(self, key: TranscriptKey) -> int:
         """Deletes a transcript, the main one with all others of its session; returns how many were deleted."""
-        return self._native.delete(_parts(key))
+        return self._native.delete(key_parts(key))
 
     def list_subkeys(self, project: str, session: str) -> builtins.list[str]:
         """Returns the subpaths of a session, in any order, without the main transcript."""
@@ -309,10 +311,15 @@ def fold_transcript_summary(data: Mapping[str, Any] | None, entries: Iterable[Ma
     return folded
 
 
-def _parts(key: TranscriptKey) -> tuple[str, str, str]:
+def key_parts(key: TranscriptKey) -> tuple[str, str, str]:
+    """Returns a key as the native module takes it."""
     if not isinstance(key, TranscriptKey):
         raise TypeError(f"key must be a TranscriptKey, not {type(key).__name__}")
-    return key.project, key.session, key.subpath
+    return (
+        _json.is_str(key.project, "project"),
+        _json.is_str(key.session, "session"),
+        _json.is_str(key.subpath, "subpath"),
+    )
 
 
 def _text(entries: Iterable[Mapping[str, Any]]) -> str:

@@ -2,7 +2,6 @@
 
 mod archive;
 mod spool;
-mod walk;
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
@@ -11,7 +10,7 @@ use std::path::{Path, PathBuf};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use talktree::import::ImportReport;
 use talktree::{Error, SessionId, Store};
-use talktree_import::{Format, ImportOptions, Importer};
+use talktree_import::{Format, ImportOptions, Importer, conversation_files};
 
 use self::spool::{Limit, spool};
 use crate::context::Context;
@@ -204,7 +203,9 @@ fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
     let mut sources = Vec::new();
     for path in paths {
         if path.is_dir() {
-            let found = walk::files(path);
+            let found = conversation_files(path, |folder, error| {
+                tell(&format!("{}: {error}", shown(folder)));
+            });
             if found.is_empty() {
                 tell(&format!("{} holds no *.jsonl, *.json or *.zip", shown(path)));
             }

@@ -2,7 +2,7 @@
 
 Every call runs in a thread. Calls of one session run in the order in which they were made, those of different sessions side
 by side. A task that is cancelled stops waiting at once: a call that waits for its turn is then never run; one that runs comes
-to its end, except `verify`, `backup` and imports, which stop. Append a message that was made before, and a repeated append is
+to its end, except `verify`, `backup`, `retention` and imports, which stop. Append a message that was made before, and a repeated append is
 a no-op.
 
 >>> import asyncio
@@ -27,6 +27,7 @@ from .context import Context as Context
 from .context import Tools as Tools
 from .manager import Resumed as Resumed
 from .manager import SessionManager as SessionManager
+from .many import Erased as Erased
 from .path import Path as Path
 from .session import Session as Session
 from .store import Store as Store

@@ -5,17 +5,16 @@ from __future__ import annotations
 import builtins
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import talktree as _sync
 
 from .._lines import present_loop, waiting_in
 from ..compaction import SummaryLike
 from ..manager import State
-from ..results import Alternative, Binding, Found, SessionDetails, SessionInfo, SessionPage, SessionsFound
-from ..search import SearchSettings
+from ..results import Binding, SessionDetails, SessionInfo, SessionPage
 from ..settings import SessionSettings, settings_of
-from ..usage import UsageGroup, UsageRow, UsageTotal
+from .many import Erased, ManySessions
 from .session import Session
 from .store import Store
 
@@ -33,7 +32,7 @@ class Resumed:
     former: tuple[str, str] | None
 
 
-class SessionManager:
+class SessionManager(ManySessions):
     """What all sessions of a bot have in common, as `talktree.SessionManager`. The store must be open."""
 
     def __init__(self, store: Store, **settings: Unpack[SessionSettings]) -> None:
@@ -41,7 +40,11 @@ class SessionManager:
             raise TypeError(f"store must be a talktree.aio.Store, not {type(store).__name__}")
         self.sync = _sync.SessionManager._over(store.sync, settings_of(settings, waiting_in(present_loop())))
         self._store = store
-        self._run = store._run
+        self._pool = store._pool
+
+    @property
+    def _many(self) -> _sync.SessionManager:
+        return self.sync
 
     def _wrap(self, sync: _sync.Session) -> Session:
         return Session(sync, self._store)
@@ -186,58 +189,10 @@ class SessionManager:
         """Removes a session and all that belongs to it."""
         await self._run(lambda call: self.sync.remove(id))
 
-    async def search(self, text: str, **settings: Unpack[SearchSettings]) -> Found:
-        """Returns the messages of all sessions that match, best first. `SearchSettings` lists the settings."""
-        return await self._run(lambda call: self.sync.search(text, **settings))
+    async def erase_session(self, id: str) -> Erased:
+        """Erases a session with all that belongs to it, as `erase` does."""
+        return await self.erase(sessions=[id])
 
-    async def search_by_session(self, text: str, **settings: Unpack[SearchSettings]) -> SessionsFound:
-        """Returns whole sessions, best first, each with its best hits."""
-        return await self._run(lambda call: self.sync.search_by_session(text, **settings))
-
-    async def search_alternatives(self, text: str, **settings: Unpack[SearchSettings]) -> builtins.list[Alternative]:
-        """Returns queries that find something where this one finds nothing."""
-        return await self._run(lambda call: self.sync.search_alternatives(text, **settings))
-
-    @overload
-    async def usage(
-        self,
-        *,
-        by: UsageGroup,
-        session: str | None = None,
-        owner: str | None = None,
-        model: str | None = None,
-        source: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-    ) -> builtins.list[UsageRow]: ...
-
-    @overload
-    async def usage(
-        self,
-        *,
-        by: None = None,
-        session: str | None = None,
-        owner: str | None = None,
-        model: str | None = None,
-        source: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-    ) -> UsageTotal: ...
-
-    async def usage(
-        self,
-        *,
-        by: UsageGroup | None = None,
-        session: str | None = None,
-        owner: str | None = None,
-        model: str | None = None,
-        source: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-    ) -> builtins.list[UsageRow] | UsageTotal:
-        """Returns the usage of all answers, or of those that the arguments choose; in groups with `by`."""
-        return await self._run(
-            lambda call: self.sync.usage(
-                by=by, session=session, owner=owner, model=model, source=source, since=since, until=until
-            )
-        )
+    async def erase_key(self, key: str) -> Erased:
+        """Erases an outside key, and the sessions that it leads to or led to. An unknown key is no error."""
+        return await self.erase(keys=[key])

@@ -38,6 +38,7 @@ from ..results import (
 from ..search import SearchSettings
 from ..usage import Usage, UsageTotal
 from .context import Context, Tools
+from .many import Erased
 from .path import Path, Reads, streamed
 
 if TYPE_CHECKING:
@@ -189,6 +190,10 @@ class Session(Reads):
     async def delete_branch(self, id: str) -> Deleted:
         """Deletes a message and everything below it."""
         return await self._run(lambda call: self.sync.delete_branch(id))
+
+    async def erase(self, *ids: str) -> Erased:
+        """Erases messages: no byte of them is left in the file, in its log or in a later backup."""
+        return Erased.over(await self._run(lambda call: self.sync.erase(*ids)), self._store._pool)
 
     async def clear(self) -> None:
         """Deletes all messages, compactions and labels; the session stays."""

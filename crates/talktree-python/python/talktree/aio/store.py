@@ -7,31 +7,20 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable
-from datetime import datetime, timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Literal
 
 import talktree as _sync
 
 from .._files import Target
 from .._lines import Line, Pool, present_loop, waiting_in
 from ..errors import ClosedError
-from ..importing import Imported, SessionImport
-from ..results import (
-    Alternative,
-    Event,
-    Found,
-    ImportReport,
-    SessionDetails,
-    SessionInfo,
-    SessionsFound,
-    StoreStats,
-    Verified,
-)
-from ..search import SearchSettings
+from ..importing import FolderImport, Imported, ImportOptions, SessionImport
+from ..many import Progress
+from ..results import Event, ImportReport, OwnerExport, SessionDetails, SessionInfo, StoreStats, Verified
 from ..settings import SessionSettings, settings_of
-from ..store import Progress
-from ..usage import UsageGroup, UsageRow, UsageTotal
+from ..store import Key, StoreOptions
+from .many import ManySessions
 from .session import Session
 from .transcripts import Transcripts
 
@@ -39,61 +28,23 @@ if TYPE_CHECKING:
     from ..search import Unpack
 
 
-class Store:
+class Store(ManySessions):
     """A store of conversations, as `talktree.Store`; it is opened by `async with`, or by `await Store.open(..)`.
 
     The arguments are those of `talktree.Store`.
     """
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        *,
-        read_only: bool = False,
-        durability: Literal["full", "normal"] = "full",
-        busy_timeout: timedelta | float | None = None,
-        cache_kib: int | None = None,
-        max_message_bytes: int | None = None,
-        idle_readers: int | None = None,
-    ) -> None:
-        self._open: Callable[[], _sync.Store] = lambda: _sync.Store(
-            path,
-            read_only=read_only,
-            durability=durability,
-            busy_timeout=busy_timeout,
-            cache_kib=cache_kib,
-            max_message_bytes=max_message_bytes,
-            idle_readers=idle_readers,
-        )
+    def __init__(self, path: str | os.PathLike[str] | None = None, **options: Unpack[StoreOptions]) -> None:
+        self._open: Callable[[], _sync.Store] = lambda: _sync.Store(path, **options)
         self._opened: _sync.Store | None = None
         self._opening = threading.Lock()
         self._pool = Pool()
-        self._run = self._pool.run
         self._lines: weakref.WeakValueDictionary[str, Line] = weakref.WeakValueDictionary()
 
     @classmethod
-    async def open(
-        cls,
-        path: str | os.PathLike[str] | None = None,
-        *,
-        read_only: bool = False,
-        durability: Literal["full", "normal"] = "full",
-        busy_timeout: timedelta | float | None = None,
-        cache_kib: int | None = None,
-        max_message_bytes: int | None = None,
-        idle_readers: int | None = None,
-    ) -> Store:
+    async def open(cls, path: str | os.PathLike[str] | None = None, **options: Unpack[StoreOptions]) -> Store:
         """Returns an open store; `close` ends it."""
-        store = cls(
-            path,
-            read_only=read_only,
-            durability=durability,
-            busy_timeout=busy_timeout,
-            cache_kib=cache_kib,
-            max_message_bytes=max_message_bytes,
-            idle_readers=idle_readers,
-        )
-        return await store.__aenter__()
+        return await cls(path, **options).__aenter__()
 
     @classmethod
     def over(cls, store: _sync.Store) -> Store:
@@ -130,6 +81,10 @@ class Store:
         if self._opened is None:
             raise ClosedError("the store was not opened; use it in `async with`, or `await Store.open(..)`")
         return self._opened
+
+    @property
+    def _many(self) -> _sync.Store:
+        return self.sync
 
     def __repr__(self) -> str:
         return "<Store, not opened>" if self._opened is None else repr(self._opened)
@@ -206,94 +161,17 @@ class Store:
         """The transcripts of agent sessions, which are stored beside the sessions of talktree."""
         return Transcripts(self)
 
-    async def search(self, text: str, **settings: Unpack[SearchSettings]) -> Found:
-        """Returns the messages of all sessions that match, best first. `SearchSettings` lists the settings."""
-        return await self._run(lambda call: self.sync.search(text, **settings))
-
-    async def search_by_session(self, text: str, **settings: Unpack[SearchSettings]) -> SessionsFound:
-        """Returns whole sessions, best first, each with its best hits."""
-        return await self._run(lambda call: self.sync.search_by_session(text, **settings))
-
-    async def search_alternatives(self, text: str, **settings: Unpack[SearchSettings]) -> builtins.list[Alternative]:
-        """Returns queries that find something where this one finds nothing."""
-        return await self._run(lambda call: self.sync.search_alternatives(text, **settings))
-
-    @overload
-    async def usage(
-        self,
-        *,
-        by: UsageGroup,
-        session: str | None = None,
-        owner: str | None = None,
-        model: str | None = None,
-        source: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-    ) -> builtins.list[UsageRow]: ...
-
-    @overload
-    async def usage(
-        self,
-        *,
-        by: None = None,
-        session: str | None = None,
-        owner: str | None = None,
-        model: str | None = None,
-        source: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-    ) -> UsageTotal: ...
-
-    async def usage(
-        self,
-        *,
-        by: UsageGroup | None = None,
-        session: str | None = None,
-        owner: str | None = None,
-        model: str | None = None,
-        source: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-    ) -> builtins.list[UsageRow] | UsageTotal:
-        """Returns the usage of all answers, or of those that the arguments choose; in groups with `by`."""
-        return await self._run(
-            lambda call: self.sync.usage(
-                by=by, session=session, owner=owner, model=model, source=source, since=since, until=until
-            )
-        )
-
     async def import_file(
         self,
         path: str | os.PathLike[str],
         *,
-        format: str | None = None,
         session: str | None = None,
-        strict: bool = False,
-        dry_run: bool = False,
-        keep_source: bool = False,
         progress: Progress | None = None,
+        **options: Unpack[ImportOptions],
     ) -> ImportReport:
-        """Imports the conversations of a file; one that was imported before adds what is new in it.
-
-        Args:
-            path: The file.
-            format: `talktree`, `claude-code`, `pi`, `chatgpt`, `open-assistant`, `openai` or `ui-message`; None detects it.
-            session: The session to import into, for a file with one conversation.
-            strict: Makes the first fault of the file an error; then nothing is written.
-            dry_run: Writes nothing, and reports what would be done.
-            keep_source: Keeps the original record of each message in its metadata.
-            progress: Is called with the bytes that are read and their total.
-        """
+        """Imports the conversations of a file; one that was imported before adds what is new in it."""
         return await self._run(
-            lambda call: self.sync.import_file(
-                path,
-                format=format,
-                session=session,
-                strict=strict,
-                dry_run=dry_run,
-                keep_source=keep_source,
-                progress=call.progress(progress),
-            )
+            lambda call: self.sync.import_file(path, session=session, progress=call.progress(progress), **options)
         )
 
     async def import_bytes(
@@ -301,25 +179,27 @@ class Store:
         data: bytes,
         *,
         name: str = "data",
-        format: str | None = None,
         session: str | None = None,
-        strict: bool = False,
-        dry_run: bool = False,
-        keep_source: bool = False,
         progress: Progress | None = None,
+        **options: Unpack[ImportOptions],
     ) -> ImportReport:
         """Imports conversations from memory, as `import_file` does; `name` is used in the report and in errors."""
         return await self._run(
             lambda call: self.sync.import_bytes(
-                data,
-                name=name,
-                format=format,
-                session=session,
-                strict=strict,
-                dry_run=dry_run,
-                keep_source=keep_source,
-                progress=call.progress(progress),
+                data, name=name, session=session, progress=call.progress(progress), **options
             )
+        )
+
+    async def import_folder(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        progress: Progress | None = None,
+        **options: Unpack[ImportOptions],
+    ) -> FolderImport:
+        """Imports the `*.jsonl` and `*.json` below a folder, such as `~/.claude/projects`, as `import_file` does each."""
+        return await self._run(
+            lambda call: self.sync.import_folder(folder, progress=call.progress(progress), **options)
         )
 
     async def import_sessions(
@@ -335,6 +215,25 @@ class Store:
             With `readable_only` the damaged sessions that were left out, each with the reason; without, an empty list.
         """
         return await self._run(lambda call: self.sync.export_jsonl(target, readable_only=readable_only))
+
+    async def export_owner(
+        self, owner: str, target: Target, *, format: Literal["jsonl", "markdown"] = "jsonl"
+    ) -> OwnerExport:
+        """Writes all data of an owner to a path or a binary file, for a person who asks to see it or takes it elsewhere."""
+        return await self._run(lambda call: self.sync.export_owner(owner, target, format=format))
+
+    async def finish_erasure(self) -> bool:
+        """Finishes an erasure whose log was in use, or that was interrupted after its last delete; returns whether it is
+        complete now."""
+        return await self._run(lambda call: self.sync.finish_erasure())
+
+    async def is_import_forbidden(self, id: str) -> bool:
+        """Returns whether a session was erased with `forbid_import`."""
+        return await self._run(lambda call: self.sync.is_import_forbidden(id))
+
+    async def rekey(self, key: Key) -> None:
+        """Encrypts the store with another key, in one transaction; backups keep their keys."""
+        await self._run(lambda call: self.sync.rekey(key))
 
     async def stats(self) -> StoreStats:
         """Returns the size of the store."""
