@@ -121,6 +121,27 @@ fn each_interrupted_erasure_is_finished_and_nothing_else_is_erased() -> Result<(
     Ok(())
 }
 
+/// A tombstone kept its place although its last child was erased, and `verify` called it damage.
+#[test]
+fn an_interrupted_erasure_leaves_no_tombstone_without_children() -> Result<()> {
+    let (_folder, path, store) = open()?;
+    let chat = store.session("s")?;
+    let root = append(&chat, "mk7qroot")?;
+    let leaf = append(&chat, "mk7qleaf")?;
+    let branch = (0..600).map(|n| Message::user(format!("hq4z{n:04}x hello")));
+    chat.checkout(&root)?;
+    chat.append_all(branch)?;
+    chat.append_to(&leaf, Message::user("its only child, and the newest message"))?;
+    chat.delete([&leaf])?;
+    assert_sound(&store);
+    interrupt(&store, &Erasure::session("s"), 200);
+    assert_sound(&store);
+    assert!(store.finish_erasure()?);
+    assert_gone(&store, &path, "hq4z");
+    assert_sound(&store);
+    Ok(())
+}
+
 #[test]
 fn an_erasure_also_finishes_others_of_which_nothing_is_left() -> Result<()> {
     let (_folder, path, store) = open()?;

@@ -144,7 +144,7 @@ fn make_tombstone(conn: &Connection, address: Address) -> BackendResult<()> {
 }
 
 /// Removes a tombstone without children, then its parent if that is now a tombstone without children, and so on.
-fn prune(
+pub(super) fn prune(
     conn: &Connection,
     mut at: Option<Address>,
     removed: &mut HashMap<Address, Option<Address>>,

@@ -3,13 +3,15 @@
 //! A long session is first put into the trash, and noted in the settings. Then its messages are deleted from the newest to
 //! the oldest, and its row at the end. If a process is killed meanwhile, the next removal of any session finishes it.
 
+use std::collections::HashMap;
+
 use rusqlite::{Connection, ToSql, params};
 
 use super::super::connection::Database;
 use super::super::context::{elision, entry, frozen_prompt, lifecycle};
 use super::super::error::BackendResult;
 use super::super::row::session::SessionRow;
-use super::super::search_index;
+use super::super::{delete, search_index};
 use super::{change, remove, touch};
 use crate::error::Result;
 use crate::tree::Address;
@@ -73,8 +75,16 @@ pub(in super::super) fn delete_from(
     let (_, last) = Address::range_of(key);
     search_index::remove(conn, lowest, last)?;
     elision::remove_range(conn, lowest, last)?;
+    let above: Vec<Address> = conn
+        .prepare_cached(ABOVE)?
+        .query_map([lowest, last], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
     conn.prepare_cached("DELETE FROM message WHERE address BETWEEN ?1 AND ?2")?
         .execute([lowest, last])?;
+    // Tombstones that have lost their last child.
+    for parent in above {
+        delete::prune(conn, Some(parent), &mut HashMap::new())?;
+    }
     conn.prepare_cached("UPDATE session SET messages = max(messages - ?2, 0) WHERE key = ?1")?
         .execute(params![key, living])?;
     Ok(())
@@ -178,6 +188,11 @@ const NEWEST: &str = "SELECT address, id IS NOT NULL, octet_length(parts)
    FROM message
   WHERE address BETWEEN ?1 AND ?2
   ORDER BY address DESC";
+/// The parents of messages that stay when the messages are deleted.
+const ABOVE: &str = "SELECT DISTINCT parent
+   FROM message
+  WHERE address BETWEEN ?1 AND ?2 AND parent < ?1
+  ORDER BY parent DESC";
 const MORE: &str = "SELECT EXISTS (SELECT 1 FROM message WHERE address >= ?2 AND address < ?3)
      OR EXISTS (SELECT 1 FROM usage WHERE session = ?1 LIMIT 1 OFFSET ?4)
      OR EXISTS (SELECT 1 FROM imported WHERE session = ?1 LIMIT 1 OFFSET ?4)

@@ -1,0 +1,174 @@
+//! The invariants that one query checks: it returns a line for each violation.
+
+use super::{REBUILD, REMOVE, RESTORE};
+
+/// A query that finds violations of an invariant, as text.
+pub(super) struct Check {
+    pub(super) kind: &'static str,
+    pub(super) sql: &'static str,
+    pub(super) remedy: &'static str,
+}
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        kind: "missing-parent",
+        sql: "SELECT format('the parent of message %d of session %d is %d, which does not exist',
+                            address & 4294967295, address >> 32, parent & 4294967295)
+                FROM message
+               WHERE parent IS NOT NULL
+                 AND NOT EXISTS (SELECT 1 FROM message AS above WHERE above.address = message.parent)",
+        remedy: RESTORE,
+    },
+    Check {
+        kind: "wrong-parent",
+        sql: "SELECT format('the parent of message %d of session %d is newer or of another session',
+                            address & 4294967295, address >> 32)
+                FROM message
+               WHERE parent >= address OR parent >> 32 <> address >> 32",
+        remedy: RESTORE,
+    },
+    Check {
+        kind: "stray-message",
+        sql: "SELECT format('messages are stored under session key %d, which does not exist', key)
+                FROM (SELECT DISTINCT address >> 32 AS key FROM message EXCEPT SELECT key FROM session)",
+        remedy: RESTORE,
+    },
+    Check {
+        kind: "stray-message",
+        sql: "SELECT format('a message of session %d has the number 0, which no read finds', address >> 32)
+                FROM message
+               WHERE address & 4294967295 = 0",
+        remedy: RESTORE,
+    },
+    Check {
+        kind: "number-in-use",
+        sql: "SELECT format('the next number of session %s is %d, which is in use or below 1', id, next)
+                FROM session
+               WHERE next < 1
+                  OR EXISTS (SELECT 1
+                               FROM message
+                              WHERE address BETWEEN (key << 32 | next) AND (key << 32 | 4294967295))",
+        remedy: RESTORE,
+    },
+    Check {
+        kind: "broken-session",
+        sql: "SELECT format('session %s has the key %d, outside 1 to 2147483647', id, key)
+                FROM session
+               WHERE key NOT BETWEEN 1 AND 2147483647",
+        remedy: RESTORE,
+    },
+    Check {
+        kind: "wrong-session",
+        sql: "SELECT format('session %s says that it has %d messages, and it has %d', id, messages, found)
+                FROM (SELECT id, messages, (SELECT count(*)
+                                              FROM message
+                                             WHERE address BETWEEN (key << 32) AND (key << 32 | 4294967295)
+                                               AND message.id IS NOT NULL) AS found
+                        FROM session)
+               WHERE messages <> found",
+        remedy: "none needed: a list shows a wrong count until the session is cleared; an export and import corrects it",
+    },
+    Check {
+        kind: "wrong-session",
+        sql: "SELECT format('session %s is listed at %d, which is not its time or up to 100 ms before', id, listed_at)
+                FROM session
+               WHERE coalesce(last_message_at, created_at) NOT BETWEEN listed_at AND listed_at + 99999",
+        remedy: "append a message to the session",
+    },
+    Check {
+        kind: "stray-row",
+        sql: "SELECT format('%s of session key %d, which does not exist', what, session)
+                FROM (SELECT 'a tag' AS what, session FROM session_tag
+                      UNION ALL SELECT 'a binding', session FROM binding
+                      UNION ALL SELECT 'usage', session FROM usage WHERE session IS NOT NULL)
+               WHERE session NOT IN (SELECT key FROM session)",
+        remedy: "none needed: no read finds it",
+    },
+    Check {
+        kind: "lost-head",
+        sql: "SELECT format('the head of session %s is a message that does not exist', id)
+                FROM session
+               WHERE head IS NOT NULL
+                 AND (head >> 32 <> key
+                      OR NOT EXISTS (SELECT 1 FROM message WHERE message.address = session.head))",
+        remedy: "check out a message of the session",
+    },
+    Check {
+        kind: "lost-head-entry",
+        sql: "SELECT format('the head log of session key %d names a message that does not exist', session)
+                FROM head_log
+               WHERE address IS NOT NULL
+                 AND (address >> 32 <> session
+                      OR NOT EXISTS (SELECT 1 FROM message WHERE message.address = head_log.address))",
+        remedy: "undo and redo stop at this entry; check out a message instead",
+    },
+    Check {
+        kind: "lost-head-entry",
+        sql: "SELECT format('the head log of session key %d has a gap', session)
+                FROM (SELECT session, position FROM head_log UNION SELECT key, head_position FROM session)
+               GROUP BY session
+              HAVING max(position) - min(position) + 1 <> count(*)",
+        remedy: "undo and redo stop at the gap; check out a message instead",
+    },
+    Check {
+        kind: "lost-label",
+        sql: "SELECT format('label %s of session key %d names a message that does not exist', name, session)
+                FROM label
+               WHERE address >> 32 <> session
+                  OR NOT EXISTS (SELECT 1
+                                   FROM message
+                                  WHERE message.address = label.address AND message.id IS NOT NULL)",
+        remedy: "set the label again, or remove it",
+    },
+    Check {
+        kind: "lost-compaction",
+        sql: "SELECT format('compaction %s of session key %d covers messages that do not exist', id, session)
+                FROM compaction
+               WHERE first > last OR first >> 32 <> session OR last >> 32 <> session
+                  OR NOT EXISTS (SELECT 1 FROM message WHERE message.address = compaction.first)
+                  OR NOT EXISTS (SELECT 1 FROM message WHERE message.address = compaction.last)",
+        remedy: REMOVE,
+    },
+    Check {
+        kind: "broken-compaction",
+        sql: "SELECT format('compaction %s of session key %d names other messages than it covers',
+                            compaction.id, compaction.session)
+                FROM compaction
+                JOIN message AS start ON start.address = compaction.first
+                JOIN message AS stop ON stop.address = compaction.last
+               WHERE start.id <> first_id OR stop.id <> last_id",
+        remedy: REMOVE,
+    },
+    Check {
+        kind: "childless-tombstone",
+        sql: "SELECT format('message %d of session %d is a tombstone without children',
+                            address & 4294967295, address >> 32)
+                FROM message
+               WHERE id IS NULL
+                 AND NOT EXISTS (SELECT 1
+                                   FROM message AS below
+                                  WHERE below.address = message.address + 1
+                                    AND below.parent = message.address)
+                 AND NOT EXISTS (SELECT 1
+                                   FROM message AS below
+                                  WHERE below.parent = message.address
+                                    AND below.parent IS NOT below.address - 1)",
+        remedy: RESTORE,
+    },
+    Check {
+        kind: "wrong-unindexed",
+        sql: "SELECT format('session %s has %s as its first message that is not indexed, and %d as its next',
+                            id, unindexed, next)
+                FROM session
+               WHERE unindexed NOT BETWEEN 1 AND next",
+        remedy: REBUILD,
+    },
+    Check {
+        kind: "stray-record",
+        sql: "SELECT format('session key %d does not exist, and records name it', session)
+                FROM (SELECT session FROM compaction UNION SELECT session FROM label
+                      UNION SELECT session FROM head_log UNION SELECT session FROM imported
+                      EXCEPT SELECT key FROM session)",
+        remedy: RESTORE,
+    },
+];
