@@ -52,8 +52,7 @@ pub fn import_folder(
     mut progress: impl FnMut(Progress),
 ) -> Result<FolderImport> {
     let folder = folder.as_ref();
-    std::fs::read_dir(folder)
-        .map_err(|source| Error::Io { path: folder.to_owned(), source })?;
+    std::fs::read_dir(folder).map_err(|source| Error::Io { path: folder.to_owned(), source })?;
     let mut imported = FolderImport::default();
     let files = conversation_files(folder, |path, source| {
         imported.skipped.push((path.to_owned(), Error::Io { path: path.to_owned(), source }));

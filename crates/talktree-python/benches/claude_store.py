@@ -5,7 +5,7 @@
 `python benches/claude_store.py` does the same with an installed package; `maturin develop` builds one without optimization.
 
 Both promise the same: a commit that survives a power failure, no entry of a known `uuid` twice, order of the calls, times that
-increase, summaries in the transaction of the append. Prints milliseconds, the best of five runs, and the ratio.
+increase, summaries in the transaction of the append. Prints milliseconds, the best of three runs, and the ratio.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 from claude_agent_sdk import fold_session_summary
 from talktree.claude import SessionStore
 
-RUNS = 5
+RUNS = 3
 
 SCHEMA = """
 CREATE TABLE entry (project TEXT, session TEXT, subpath TEXT, seq INTEGER, uuid TEXT, body TEXT,

@@ -156,11 +156,7 @@ impl Transcripts {
         })
     }
 
-    fn list_session_summaries(
-        &self,
-        py: Python<'_>,
-        project: &str,
-    ) -> PyResult<Vec<String>> {
+    fn list_session_summaries(&self, py: Python<'_>, project: &str) -> PyResult<Vec<String>> {
         self.handle.call(py, |it| {
             let summaries = it.list_session_summaries(project)?;
             let fields = summaries.iter().map(|it| (&it.session, it.mtime, &it.data));
