@@ -22,7 +22,7 @@ pub(crate) struct ErasureParts {
     owners: Vec<String>,
     keys: Vec<String>,
     transcripts: Vec<(String, String, String)>,
-    with_copies: bool,
+    with_forks: bool,
     with_summaries: bool,
     keep_totals: bool,
     forbid_import: bool,
@@ -47,8 +47,8 @@ fn erasure(parts: ErasureParts) -> Erasure {
         .chain(parts.keys.into_iter().map(Erasure::key))
         .chain(transcripts)
         .fold(Erasure::default(), Erasure::and);
-    if parts.with_copies {
-        erasure = erasure.with_copies();
+    if parts.with_forks {
+        erasure = erasure.with_forks();
     }
     if parts.with_summaries {
         erasure = erasure.with_summaries();
@@ -64,11 +64,8 @@ fn erasure(parts: ErasureParts) -> Erasure {
 
 fn report(it: &Outcome) -> Result<String> {
     json::text(&json!({
-        "erased": it.erased,
+        "extent": it.extent,
         "messages": it.messages,
-        "copies_left": it.copies_left,
-        "summaries_left": it.summaries_left,
-        "continued_in": it.continued_in,
         "is_log_in_use": it.is_log_in_use,
         "is_rewritten": it.is_rewritten,
     }))
@@ -122,6 +119,10 @@ impl Store {
 
     fn finish_erasure(&self, py: Python<'_>) -> PyResult<bool> {
         self.handle.call_long(py, talktree::Store::finish_erasure)
+    }
+
+    fn has_unfinished_erasure(&self, py: Python<'_>) -> PyResult<bool> {
+        self.handle.call(py, talktree::Store::has_unfinished_erasure)
     }
 
     fn is_import_forbidden(&self, py: Python<'_>, id: &str) -> PyResult<bool> {

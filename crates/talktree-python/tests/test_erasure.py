@@ -25,13 +25,13 @@ def test_a_message_is_erased_and_its_copies_are_named(store: talktree.Store, tmp
     secret = chat.append(Message.user(SECRET)).id
     answer = chat.append(Message.assistant("Noted.")).id
     copy = chat.fork(secret, "copy")
-    extent = store.erasure_extent(messages={"s": [secret]}, with_copies=True)
+    extent = store.erasure_extent(messages={"s": [secret]}, with_forks=True)
     assert (extent.messages, extent.sessions) == (2, []) and len(chat.history()) == 2
 
     erased = store.erase(messages={"s": [secret]})
-    assert (erased.erased.messages, erased.messages) == (1, [("s", secret)])
-    assert erased.copies_left == [talktree.ErasureCopies(copy.id, 1)] and len(copy.history()) == 1
-    assert erased.is_complete and "erased=" in repr(erased) and "native" not in repr(erased)
+    assert (erased.extent.messages, erased.messages) == (1, [("s", secret)])
+    assert erased.extent.copies_left == [talktree.ErasureCopies(copy.id, 1, [copy.history()[0].id])] and len(copy.history()) == 1
+    assert erased.is_complete and "extent=" in repr(erased) and "native" not in repr(erased)
     assert [it.id for it in chat.raw_history()] == [answer]
 
     proof = store.erase(branches={copy.id: [copy.history()[0].id]}).prove()
@@ -45,8 +45,8 @@ def test_summaries_sessions_owners_keys_and_transcripts(store: talktree.Store) -
     ids = [chat.append(Message.user(f"{SECRET} {at}")).id for at in range(4)]
     summary = chat.add_compaction("The vault has numbers.", ids[0], ids[2])
     erased = chat.erase(ids[1])
-    assert erased.summaries_left == [talktree.ErasureSummary("s", summary.id)]
-    assert store.erase(messages={"s": [ids[2]]}, with_summaries=True).erased.summaries == 1
+    assert erased.extent.summaries_left == [talktree.ErasureSummary("s", f"compaction_{summary.id}")]
+    assert store.erase(messages={"s": [ids[2]]}, with_summaries=True).extent.summaries == 1
     assert chat.compactions() == []
 
     owned(store, "a", "ann")
@@ -58,12 +58,12 @@ def test_summaries_sessions_owners_keys_and_transcripts(store: talktree.Store) -
     bound.append(Message.user("hi"))
     of_ann = store.erasure_extent(owners=["ann"])
     assert (of_ann.sessions, of_ann.transcripts, of_ann.entries) == (["a"], [key], 1)
-    assert bot.erase_owner("ann").erased == of_ann
-    assert bot.erase_key("telegram:1").erased.sessions == [bound.id]
-    assert bot.erase_session("s").erased.sessions == ["s"]
-    assert store.erase(transcripts=[TranscriptKey("p", "other")]).erased.entries == 1
+    assert bot.erase_owner("ann").extent == of_ann
+    assert bot.erase_key("telegram:1").extent.sessions == [bound.id]
+    assert bot.erase_session("s").extent.sessions == ["s"]
+    assert store.erase(transcripts=[TranscriptKey("p", "other")]).extent.entries == 1
     assert store.sessions() == [] and store.transcripts.list() == []
-    assert store.finish_erasure() and store.verify().damages == []
+    assert store.finish_erasure() and not store.has_unfinished_erasure() and store.verify().damages == []
 
 
 def test_an_erased_session_may_be_kept_from_coming_back(store: talktree.Store) -> None:
@@ -191,8 +191,8 @@ def test_the_async_face(backend: str, tmp_path: Path) -> None:
             assert erased.messages == [("s", secret)] and (await erased.prove()).found == 0
             assert (await erased.scan()).texts == (await erased.prove()).texts
             bot = aio.SessionManager(store)
-            assert (await bot.erase_owner("nobody")).erased.sessions == []
-            assert (await bot.erase_session("s")).erased.sessions == ["s"]
+            assert (await bot.erase_owner("nobody")).extent.sessions == []
+            assert (await bot.erase_session("s")).extent.sessions == ["s"]
             assert (await store.retention([RetentionRule("r", tag="x")], dry_run=True)).sessions == []
             assert (await store.export_owner("nobody", io.BytesIO())).sessions == 0
             assert await store.finish_erasure()

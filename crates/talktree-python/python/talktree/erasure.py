@@ -36,7 +36,7 @@ class Erasure(TypedDict, total=False):
     #: Transcripts of agents; a main one with all others of its session.
     transcripts: Iterable[TranscriptKey]
     #: Erases copies of the messages in other sessions, too: in forks, and in the session that they were forked from.
-    with_copies: bool
+    with_forks: bool
     #: Erases summaries that cover an erased message, too.
     with_summaries: bool
     #: Keeps the usage of what is erased in totals, without its session, owner and message.
@@ -47,7 +47,7 @@ class Erasure(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class ErasureExtent:
-    """What an erasure removes, or removed."""
+    """What an erasure removes, or removed, and what it leaves."""
 
     sessions: list[str]
     #: Copies included.
@@ -64,6 +64,12 @@ class ErasureExtent:
     transcripts: list[TranscriptKey]
     #: Entries of the transcripts.
     entries: int
+    #: The copies of erased messages that are left, by session; `with_forks` erases them.
+    copies_left: list[ErasureCopies]
+    #: The summaries that cover an erased message and are left; `with_summaries` erases them.
+    summaries_left: list[ErasureSummary]
+    #: The sessions that begin with a summary of an erased one; `with_summaries` erases these messages.
+    continued_in: list[str]
 
 
 @dataclass(frozen=True)
@@ -72,6 +78,8 @@ class ErasureCopies:
 
     session: str
     messages: int
+    #: The copies, in the order in which they were stored.
+    ids: list[str]
 
 
 @dataclass(frozen=True)
@@ -79,6 +87,7 @@ class ErasureSummary:
     """A summary that covers an erased message."""
 
     session: str
+    #: Its id in a history.
     id: str
 
 
@@ -117,16 +126,10 @@ class ErasureProof:
 class ErasedParts:
     """What an erasure did."""
 
-    #: What was erased.
-    erased: ErasureExtent
+    #: What was erased, and which copies and summaries were left.
+    extent: ErasureExtent
     #: The erased messages of sessions that stay, copies included: session and id.
     messages: list[tuple[str, str]]
-    #: The sessions that still have copies of erased messages; `with_copies` erases them.
-    copies_left: list[ErasureCopies]
-    #: The summaries that still cover an erased message; `with_summaries` erases them.
-    summaries_left: list[ErasureSummary]
-    #: The sessions that begin with a summary of an erased one.
-    continued_in: list[str]
     #: Whether the log still contains erased text, because another reader used it; `Store.finish_erasure` empties it.
     is_log_in_use: bool
     #: Whether the whole file was rewritten.
@@ -146,7 +149,7 @@ class Erased(ErasedParts):
     >>> with tempfile.TemporaryDirectory() as folder, talktree.Store(os.path.join(folder, "bot.db")) as store:
     ...     secret = store.session("s").append({"role": "user", "text": "The vault opens with 7-1-9-4."}).id
     ...     erased = store.erase(messages={"s": [secret]})
-    ...     erased.erased.messages, erased.is_complete, erased.prove().found
+    ...     erased.extent.messages, erased.is_complete, erased.prove().found
     (1, True, 0)
     """
 
@@ -170,10 +173,8 @@ class Erased(ErasedParts):
 def erased_fields(native: Native) -> dict[str, Any]:
     """Returns the fields of an outcome."""
     fields = _json.loads(native.report)
-    fields["erased"] = extent(fields["erased"])
+    fields["extent"] = extent(fields["extent"])
     fields["messages"] = [(session, id) for session, id in fields["messages"]]
-    fields["copies_left"] = [ErasureCopies(**it) for it in fields["copies_left"]]
-    fields["summaries_left"] = [ErasureSummary(**it) for it in fields["summaries_left"]]
     fields["_native"] = native
     return fields  # type: ignore[no-any-return]
 
@@ -181,6 +182,8 @@ def erased_fields(native: Native) -> dict[str, Any]:
 def extent(fields: dict[str, Any]) -> ErasureExtent:
     """Returns the extent of its JSON."""
     fields["transcripts"] = [TranscriptKey(**it) for it in fields["transcripts"]]
+    fields["copies_left"] = [ErasureCopies(**it) for it in fields["copies_left"]]
+    fields["summaries_left"] = [ErasureSummary(**it) for it in fields["summaries_left"]]
     return ErasureExtent(**fields)
 
 
@@ -202,7 +205,7 @@ class ErasureParts:
         self.owners = _json.strs(what.get("owners", ()), "owners")
         self.keys = _json.strs(what.get("keys", ()), "keys")
         self.transcripts = [key_parts(key) for key in what.get("transcripts", ())]
-        self.with_copies = bool(what.get("with_copies", False))
+        self.with_forks = bool(what.get("with_forks", False))
         self.with_summaries = bool(what.get("with_summaries", False))
         self.keep_totals = bool(what.get("keep_totals", False))
         self.forbid_import = bool(what.get("forbid_import", False))

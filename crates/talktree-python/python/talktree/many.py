@@ -89,7 +89,7 @@ class ManySessions:
     def erase(self, *, progress: Progress | None = None, **what: Unpack[Erasure]) -> Erased:
         """Erases what is named: no byte of it is in the file, in the search index or in the log afterwards.
 
-        Summaries and copies in forks are named in the outcome, and erased with `with_summaries` and `with_copies`. Copies of
+        Summaries and copies in forks are named in the outcome, and erased with `with_summaries` and `with_forks`. Copies of
         the file, such as earlier backups, are not erased. If it fails or is interrupted, the same call finishes it.
 
         >>> import talktree
@@ -98,7 +98,7 @@ class ManySessions:
         ...     _ = store.session(id).append({"role": "user", "text": "hello"})
         >>> store.erasure_extent(sessions=["monday", "tuesday"]).messages
         2
-        >>> store.erase(sessions=["monday", "tuesday"]).erased.sessions
+        >>> store.erase(sessions=["monday", "tuesday"]).extent.sessions
         ['monday', 'tuesday']
 
         Args:

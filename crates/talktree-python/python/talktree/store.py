@@ -319,9 +319,12 @@ class Store(ManySessions):
     # Care.
 
     def finish_erasure(self) -> bool:
-        """Finishes an erasure whose log was in use, or that was interrupted after its last delete; returns whether it is
-        complete now."""
+        """Finishes all erasures that were interrupted, or whose log was in use; returns whether they are complete now."""
         return self._native.finish_erasure()
+
+    def has_unfinished_erasure(self) -> bool:
+        """Returns whether there is an erasure to finish, or one that is running."""
+        return self._native.has_unfinished_erasure()
 
     def is_import_forbidden(self, id: str) -> bool:
         """Returns whether a session was erased with `forbid_import`."""

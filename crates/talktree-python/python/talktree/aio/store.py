@@ -223,9 +223,12 @@ class Store(ManySessions):
         return await self._run(lambda call: self.sync.export_owner(owner, target, format=format))
 
     async def finish_erasure(self) -> bool:
-        """Finishes an erasure whose log was in use, or that was interrupted after its last delete; returns whether it is
-        complete now."""
+        """Finishes all erasures that were interrupted, or whose log was in use; returns whether they are complete now."""
         return await self._run(lambda call: self.sync.finish_erasure())
+
+    async def has_unfinished_erasure(self) -> bool:
+        """Returns whether there is an erasure to finish, or one that is running."""
+        return await self._run(lambda call: self.sync.has_unfinished_erasure())
 
     async def is_import_forbidden(self, id: str) -> bool:
         """Returns whether a session was erased with `forbid_import`."""
