@@ -53,6 +53,8 @@ mod view;
 pub mod export;
 pub mod import;
 pub mod model;
+#[doc(hidden)]
+pub mod records;
 #[cfg(feature = "testing")]
 pub mod testing;
 
@@ -115,7 +117,7 @@ pub use tokens::{HeuristicCounter, TokenCounter, estimate_tokens};
 pub use tools::{ToolCall, ToolDefinition, Tools};
 pub use transcript::handle::Transcripts;
 pub use transcript::{
-    AppendedEntries, ListedTranscript, MAX_TRANSCRIPT_BATCH_BYTES, StoredTranscript,
+    AppendedEntries, ListedTranscript, MAX_TRANSCRIPT_BATCH_BYTES, MissingParent, Projection, ProjectionReport, StoredTranscript,
     TranscriptFiles, TranscriptFilter, TranscriptInfo, TranscriptKey, TranscriptMessage,
     TranscriptSummary, UnreadLine, fold_transcript_summary,
 };

@@ -18,6 +18,8 @@ mod key;
 mod layout;
 mod object;
 mod outcome;
+mod projection;
+mod projector;
 mod subagent;
 mod summary;
 mod tag;
@@ -33,5 +35,7 @@ pub use outcome::{
     AppendedEntries, ListedTranscript, StoredTranscript, TranscriptFiles, TranscriptFilter,
     UnreadLine,
 };
+pub use projection::{MissingParent, Projection, ProjectionReport};
+pub(crate) use projector::{At, Connected, Projector};
 pub(crate) use summary::fold;
 pub use summary::{TranscriptSummary, fold_transcript_summary};

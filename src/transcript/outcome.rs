@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::TranscriptKey;
+use crate::id::SessionId;
 
 /// The result of an append of entries.
 ///
@@ -60,13 +61,15 @@ pub struct StoredTranscript {
     pub entries: u64,
     /// When an entry was last appended, in milliseconds since 1970.
     pub mtime: i64,
+    /// The session of the store that shows it, if it is projected.
+    pub projected_to: Option<SessionId>,
 }
 
 impl StoredTranscript {
     /// Returns a transcript without owner and entries, for storages of your own.
     #[must_use]
     pub fn new(number: u64, key: TranscriptKey, mtime: i64) -> Self {
-        Self { number, key, owner: None, entries: 0, mtime }
+        Self { number, key, owner: None, entries: 0, mtime, projected_to: None }
     }
 }
 

@@ -15,6 +15,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
+use super::transcript::projection::Projectors;
 use super::catch_up::Deferred;
 use super::commit_group::Writers;
 use super::encryption::{Beginning, Encryption};
@@ -88,6 +89,8 @@ pub(crate) struct Database {
     pinned: Option<Pinned>,
     /// The work on the search index that appends have put off.
     pub(super) deferred: Deferred,
+    /// What is known of the transcripts that were projected last.
+    pub(super) projectors: Projectors,
 }
 
 impl Database {
@@ -175,6 +178,7 @@ impl Database {
             signal: InterruptSignal::default(),
             pinned: None,
             deferred: Deferred::default(),
+            projectors: Projectors::default(),
         }
     }
 

@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::super::error::BackendResult;
 use super::super::row::session as session_row;
+use super::super::transcript::projection;
 use super::super::{compaction, delete};
 use super::Work;
 use super::targets::{Target, copies_of};
@@ -74,6 +75,10 @@ impl Work<'_> {
                 || self.targets.messages.values().any(|named| named.contains(&copy));
             match self.erasure.copies {
                 _ if is_erased => {}
+                // Its transcript has the same text.
+                true if projection::of_session(conn, copy.session())?.is_some() => {
+                    self.copies_left.insert(copy);
+                }
                 true => _ = copies.insert(copy),
                 false => _ = self.copies_left.insert(copy),
             }

@@ -222,11 +222,12 @@ impl Work<'_> {
         for (session, addresses) in &targets.messages {
             self.erase_messages(session, addresses)?;
         }
-        for session in &targets.sessions {
-            self.erase_session(session)?;
-        }
+        // Before the sessions that show them, which they lead to.
         for transcript in &targets.transcripts {
             self.erase_transcript(*transcript)?;
+        }
+        for session in &targets.sessions {
+            self.erase_session(session)?;
         }
         for owner in &targets.owners {
             self.erase_owner(owner)?;

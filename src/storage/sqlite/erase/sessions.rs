@@ -7,6 +7,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::super::context::{elision, entry, frozen_prompt, lifecycle};
 use super::super::error::BackendResult;
 use super::super::row::session as session_row;
+use super::super::transcript::projection;
 use super::super::{compaction, search_index};
 use super::messages::{MAX_BYTES, MAX_MESSAGES, bytes_of};
 use super::targets::Target;
@@ -101,6 +102,7 @@ impl Work<'_> {
             return Ok(false);
         }
         self.texts.add_id(session.id.as_str());
+        projection::close_of_session(conn, session.key)?;
         for sql in TEXTS {
             self.note_all(conn, sql, session.key)?;
         }
@@ -214,6 +216,7 @@ impl Work<'_> {
         for sql in DELETE_LAST {
             conn.prepare_cached(sql)?.execute([session.key])?;
         }
+        self.end_transcript(conn, session.key)?;
         if self.erasure.forbid_import {
             forbidden::add(conn, &session.id)?;
         }
