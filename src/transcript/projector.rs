@@ -36,6 +36,9 @@ pub(crate) struct Projector {
     /// Calls whose results came before their names.
     nameless: HashSet<String>,
     title: Title,
+    /// The times of the oldest and the newest message.
+    oldest: Option<DateTime<Utc>>,
+    newest: Option<DateTime<Utc>>,
     entries: u64,
     unread: u64,
     index: HashMap<MessageId, At>,
@@ -75,6 +78,8 @@ impl Default for Projector {
             names: ToolNames::new(),
             nameless: HashSet::new(),
             title: Title::default(),
+            oldest: None,
+            newest: None,
             entries: 0,
             unread: 0,
             index: HashMap::new(),
@@ -132,6 +137,10 @@ impl Projector {
             self.talk.nodes.pop();
             self.unread += 1;
             return;
+        }
+        if let Some(time) = time {
+            self.oldest = Some(self.oldest.map_or(time, |oldest| oldest.min(time)));
+            self.newest = self.newest.max(Some(time));
         }
         self.note_links(&fields, &id);
         self.index.insert(id.clone(), at);
@@ -331,13 +340,17 @@ impl Projector {
     /// Returns the details of the session, without its parent.
     pub(crate) fn details(&self) -> SessionDetails {
         let details = self.talk.details(|id| self.index.contains_key(id));
-        let oldest = || self.talk.nodes.iter().filter_map(|node| node.time).min();
         SessionDetails {
             name: details.name.or_else(|| self.title.line().map(str::to_owned)),
-            created_at: details.created_at.or_else(oldest),
+            created_at: details.created_at.or(self.oldest),
             parent_session: None,
             ..details
         }
+    }
+
+    /// Returns the time of the newest message.
+    pub(crate) fn newest(&self) -> Option<DateTime<Utc>> {
+        self.newest
     }
 
     /// Returns the messages whose parent is missing, each with its id.

@@ -58,7 +58,13 @@ fn odd() -> Vec<Value> {
 pub(crate) fn entries(most: usize) -> impl Strategy<Value = Vec<Value>> {
     let links = prop::bool::weighted(0.9);
     (prop::collection::vec(drawn(), 1..most), links).prop_map(|(drawn, links)| {
-        drawn.into_iter().enumerate().map(|(at, drawn)| entry(at, drawn, links)).collect()
+        let entries = drawn.into_iter().enumerate().map(|(at, drawn)| entry(at, drawn, links));
+        let mut entries: Vec<Value> = entries.collect();
+        // Without any time before it, a message has that of the append.
+        if let Some(first) = entries.iter_mut().find(|entry| entry["type"] != "progress") {
+            first["timestamp"] = json!("2023-11-14T22:13:20Z");
+        }
+        entries
     })
 }
 

@@ -222,6 +222,9 @@ impl Whole<'_> {
         session_row::store_listed_at(conn, &mut session)?;
         row::set_details(conn, session.key, &details, &projector.details(), config)?;
         row::set_owner(conn, session.key, self.owner)?;
+        if let Some(newest) = projector.newest().filter(|_| !row.is_changed) {
+            row::set_updated_at(conn, session.key, newest)?;
+        }
         row.needs_repair &= !is_again;
         (row.entries, row.next, row.changes) = (total, session.next, session.changes);
         row.store(conn)?;

@@ -1,5 +1,6 @@
 //! The rows that say which session shows which transcript, and the details of these sessions.
 
+use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::super::super::connection::Config;
@@ -207,6 +208,22 @@ fn storable(details: &SessionDetails, config: &Config) -> SessionDetails {
         ..SessionDetails::default()
     }
 }
+
+/// Sets the time of the last write to that of the newest message, if that is old: the entries were written then.
+pub(super) fn set_updated_at(
+    conn: &Connection,
+    session: i64,
+    newest: DateTime<Utc>,
+) -> BackendResult<()> {
+    if newest.timestamp_micros() < session_row::now() - JUST_NOW {
+        conn.prepare_cached("UPDATE session SET updated_at = ?2 WHERE key = ?1")?
+            .execute([session, newest.timestamp_micros()])?;
+    }
+    Ok(())
+}
+
+/// An agent appends its entries within this time, in microseconds.
+const JUST_NOW: i64 = 60_000_000;
 
 /// Takes a session out of the trash.
 pub(super) fn restore(conn: &Connection, session: i64) -> BackendResult<()> {
