@@ -118,7 +118,7 @@ pub use tools::{ToolCall, ToolDefinition, Tools};
 pub use transcript::handle::Transcripts;
 pub use transcript::{
     AppendedEntries, ListedTranscript, MAX_TRANSCRIPT_BATCH_BYTES, MissingParent, Projection, ProjectionReport, StoredTranscript,
-    TranscriptFiles, TranscriptFilter, TranscriptInfo, TranscriptKey, TranscriptMessage,
+    TranscriptFiles, TranscriptFilter, TranscriptFork, TranscriptInfo, TranscriptKey, TranscriptMessage,
     TranscriptSummary, UnreadLine, fold_transcript_summary,
 };
 pub use tree::{CompactionMark, DrawOptions, Landmark, Line, Lines, PieceKind, Segment, Tree};

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use talktree::export::session_hash;
 use talktree::testing::MemoryTranscripts;
 use talktree::{
-    Json, Projection, Result, Store, TranscriptFilter, TranscriptKey, TranscriptStore,
+    Error, Json, Projection, Result, Store, TranscriptFilter, TranscriptKey, TranscriptStore, Transcripts,
     fold_transcript_summary,
 };
 
@@ -247,7 +247,7 @@ fn projected(store: &Store, key: &TranscriptKey) -> Result<(Option<Projection>, 
 #[test]
 fn a_session_is_what_all_entries_say_however_they_come() {
     let sizes = prop::collection::vec((1..8_usize, any::<bool>()), 1..6);
-    check_all(cases(120), &(claude::entries(40), sizes), |(entries, sizes)| {
+    check_all(cases(12), &(claude::entries(40), sizes), |(entries, sizes)| {
         let mut scratch = Scratch::new()?;
         let key = TranscriptKey::new("p", "s");
         let entries: Vec<Json> = entries.into_iter().map(Json::from).collect();
@@ -274,4 +274,15 @@ fn a_session_is_what_all_entries_say_however_they_come() {
         Ok(())
     })
     .unwrap();
+}
+
+#[test]
+fn a_storage_without_sessions_projects_nothing() -> Result<()> {
+    let transcripts = Transcripts::over(std::sync::Arc::new(MemoryTranscripts::new()));
+    let key = TranscriptKey::new("p", "s");
+    let refused = transcripts.projecting().append(&key, &[Json::from(json!({"type": "user"}))]);
+    assert!(matches!(refused, Err(Error::Unsupported { .. })), "{refused:?}");
+    assert!(matches!(transcripts.project(&key), Err(Error::Unsupported { .. })));
+    assert_eq!((transcripts.load(&key)?, transcripts.projection(&key)?), (None, None));
+    Ok(())
 }

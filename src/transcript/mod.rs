@@ -33,7 +33,7 @@ pub(crate) use key::check_owner;
 pub use key::{MAX_TRANSCRIPT_BATCH_BYTES, TranscriptKey};
 pub use outcome::{
     AppendedEntries, ListedTranscript, StoredTranscript, TranscriptFiles, TranscriptFilter,
-    UnreadLine,
+    TranscriptFork, UnreadLine,
 };
 pub use projection::{MissingParent, Projection, ProjectionReport};
 pub(crate) use projector::{At, Connected, Projector};

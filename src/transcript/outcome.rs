@@ -95,6 +95,22 @@ pub struct TranscriptFilter {
     pub written_before: Option<i64>,
 }
 
+/// What a copy of a session's conversation has; by default all of it.
+///
+/// ```
+/// use talktree::TranscriptFork;
+///
+/// let fork = TranscriptFork { title: Some("Second try".into()), ..TranscriptFork::default() };
+/// assert_eq!(fork.last, None);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TranscriptFork {
+    /// The `uuid` of the last entry that is copied, in the order of the transcript.
+    pub last: Option<String>,
+    /// The title of the copy; `None`: that of the session with ` (fork)`.
+    pub title: Option<String>,
+}
+
 /// The result of an import or an export of transcripts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]

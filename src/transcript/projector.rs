@@ -251,9 +251,20 @@ impl Projector {
         }
     }
 
-    /// Returns the messages in the order in which they are stored, from a place on.
-    pub(crate) fn order(&self, from: usize) -> &[At] {
-        &self.order[from.min(self.order.len())..]
+    /// Returns the messages in the order in which they are stored.
+    pub(crate) fn order(&self) -> &[At] {
+        &self.order
+    }
+
+    /// Returns the messages of the entries after this one, in the order in which they are stored.
+    pub(crate) fn after(&self, entry: u64) -> Vec<At> {
+        let new = self.talk.nodes.partition_point(|node| node.line <= entry);
+        let tail = &self.order[new..];
+        // All after those before, unless an entry has changed their order.
+        match tail.iter().all(|at| *at as usize >= new) {
+            true => tail.to_vec(),
+            false => self.order.iter().copied().filter(|at| *at as usize >= new).collect(),
+        }
     }
 
     pub(crate) fn id(&self, at: At) -> &MessageId {

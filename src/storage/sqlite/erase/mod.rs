@@ -27,6 +27,7 @@ use super::connection::Database;
 use super::error::BackendResult;
 use super::interrupt::Watch;
 use super::row::session as session_row;
+use super::transcript::projection;
 use crate::erasure::{
     Erased, Erasure, ErasureCopies, ErasureExtent, ErasureProver, ErasureSummary,
 };
@@ -222,9 +223,13 @@ impl Work<'_> {
         for (session, addresses) in &targets.messages {
             self.erase_messages(session, addresses)?;
         }
-        // Before the sessions that show them, which they lead to.
         for transcript in &targets.transcripts {
             self.erase_transcript(*transcript)?;
+            // Its row goes with the session that shows it.
+            let shown = self.database.read(|conn| projection::session_of(conn, *transcript))?;
+            if let Some((key, id)) = shown {
+                self.erase_session(&targets::Target { key, id })?;
+            }
         }
         for session in &targets.sessions {
             self.erase_session(session)?;

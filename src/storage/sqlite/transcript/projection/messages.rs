@@ -28,16 +28,16 @@ pub(super) struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Adds the messages from a place in the order of the projector on; returns how many were added.
+    /// Adds the messages of the entries after this one, parents first; returns how many were added.
     pub(super) fn add_messages(
         &self,
         session: &mut SessionRow,
         projector: &Projector,
-        from: usize,
+        after: u64,
     ) -> BackendResult<u64> {
         let (counter, now) = (Counter::default(), clock::now());
         let (mut added, mut last) = (0, None);
-        for batch in projector.order(from).chunks(BATCH) {
+        for batch in projector.after(after).chunks(BATCH) {
             let mut messages: Vec<(At, Message)> = Vec::with_capacity(batch.len());
             for &at in batch {
                 if let Some(entry) = self.entry(projector.number(at))? {

@@ -130,7 +130,7 @@ impl Database {
             let Some(row) = Row::find(conn, transcript)? else { return Ok(None) };
             let Some((id, session)) = row.session(conn)? else { return Ok(None) };
             let mut left_out = projector.unread();
-            for at in projector.order(0) {
+            for at in projector.order() {
                 let found = message::find(conn, session.key, projector.id(*at))?;
                 left_out += u64::from(found.is_none());
             }
@@ -181,7 +181,7 @@ impl Whole<'_> {
             let transcript = self.transcript;
             return Ok(Some(Projected { transcript, projector, added: 0 }));
         }
-        let (before, head) = (projector.messages(), projector.head());
+        let head = projector.head();
         let details = projector.details();
         feed(conn, self.transcript, &mut projector, total)?;
         let connected = projector.connect();
@@ -204,9 +204,9 @@ impl Whole<'_> {
         }
         let work = messages::Work { conn, config, id: &id, transcript: self.transcript };
         let first_new = session.next;
-        let (from, cuts_after) = if is_again { (0, 0) } else { (before, shown) };
-        let added = work.add_messages(&mut session, &projector, from)?;
-        work.add_compactions(&session, &projector, cuts_after)?;
+        let after = if is_again { 0 } else { shown };
+        let added = work.add_messages(&mut session, &projector, after)?;
+        work.add_compactions(&session, &projector, after)?;
         for (label, _) in labels {
             if let Some(address) = message::find(conn, session.key, &label.id)? {
                 label::copy(conn, session.key, &label.name, address)?;
