@@ -13,8 +13,8 @@ use serde_json::{Map, Value, json};
 use talktree::export::session_hash;
 use talktree::testing::MemoryTranscripts;
 use talktree::{
-    Error, Json, Projection, Result, Store, TranscriptFilter, TranscriptKey, TranscriptStore, Transcripts,
-    fold_transcript_summary,
+    Error, Json, Projection, Result, Store, TranscriptFilter, TranscriptKey, TranscriptStore,
+    Transcripts, fold_transcript_summary,
 };
 
 #[derive(Debug, Clone)]

@@ -5,8 +5,6 @@ use std::collections::HashMap;
 use super::fields::{self, Fields, data_part, text_part};
 use crate::message::{Extra, File, Json, Part, Reasoning, Tool};
 
-
-
 /// The names of tools, by the id of the call.
 pub type ToolNames = HashMap<String, String>;
 

@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::message::{Extra, Json, Part};
 use chrono::{DateTime, NaiveDateTime, Utc};
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use crate::message::{Extra, Json, Part};
 
 /// The fields of one JSON object, in order.
 #[derive(Debug, Clone, Default)]

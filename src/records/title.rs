@@ -4,9 +4,6 @@ use super::fields::Fields;
 use super::ids::name;
 use crate::message::{Message, Role};
 
-
-
-
 /// The longest title, in characters.
 const MAX_CHARS: usize = 80;
 

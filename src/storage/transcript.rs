@@ -3,8 +3,8 @@
 use crate::error::{Error, Result};
 use crate::message::Json;
 use crate::transcript::{
-    AppendedEntries, ListedTranscript, Projection, StoredTranscript, TranscriptFilter, TranscriptKey,
-    TranscriptSummary,
+    AppendedEntries, ListedTranscript, Projection, StoredTranscript, TranscriptFilter,
+    TranscriptKey, TranscriptSummary,
 };
 
 /// The storage of transcripts: the contract of the Claude Agent SDK's `SessionStore`. [`Transcripts`](crate::Transcripts) works

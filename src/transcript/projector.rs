@@ -287,8 +287,7 @@ impl Projector {
         let is_plain = fields.is_true("isCompactSummary")
             && self.talk.cuts.iter().any(|cut| cut.marker == *id && self.kept_by(cut).is_none());
         let time = time.unwrap_or(now);
-        let mut message =
-            claude_code::message(fields, id.clone(), time, &self.names, is_plain);
+        let mut message = claude_code::message(fields, id.clone(), time, &self.names, is_plain);
         if self.parent(at).is_none()
             && let Ok(found) = self.missing.binary_search_by_key(&at, |(at, _)| *at)
         {

@@ -63,9 +63,7 @@ fn not_blank(what: &'static str, text: &str, given: &str) -> Result<String> {
 fn usual_width(letter: char) -> char {
     match letter {
         '\u{3000}' => ' ',
-        '\u{FF01}'..='\u{FF5E}' => {
-            char::from_u32(u32::from(letter) - 0xFEE0).unwrap_or(letter)
-        }
+        '\u{FF01}'..='\u{FF5E}' => char::from_u32(u32::from(letter) - 0xFEE0).unwrap_or(letter),
         letter => letter,
     }
 }

@@ -7,15 +7,40 @@ use serde_json::{Map, Value, json};
 #[derive(Debug, Clone)]
 pub(crate) enum Drawn {
     /// `parent`: that many entries before it, or none.
-    Said { back: u8, text: String, side: bool, meta: bool },
-    Asks { back: u8, call: u8, name: char },
-    Answers { back: u8, call: u8 },
+    Said {
+        back: u8,
+        text: String,
+        side: bool,
+        meta: bool,
+    },
+    Asks {
+        back: u8,
+        call: u8,
+        name: char,
+    },
+    Answers {
+        back: u8,
+        call: u8,
+    },
     /// Names a parent that comes later, or never.
-    Early { to: u8 },
-    Progress { back: u8, to: Option<u8> },
-    Boundary { back: u8, kept: Option<u8> },
-    Summary { text: String },
-    Title { kind: &'static str, text: String },
+    Early {
+        to: u8,
+    },
+    Progress {
+        back: u8,
+        to: Option<u8>,
+    },
+    Boundary {
+        back: u8,
+        kept: Option<u8>,
+    },
+    Summary {
+        text: String,
+    },
+    Title {
+        kind: &'static str,
+        text: String,
+    },
     Note,
     Odd(Value),
 }
@@ -103,11 +128,15 @@ fn entry(at: usize, drawn: Drawn, links: bool) -> Value {
             }
         }
         Drawn::Asks { back, call, name } => {
-            let call = json!([{"type": "tool_use", "id": format!("c{call}"), "name": name, "input": {}}]);
+            let call =
+                json!([{"type": "tool_use", "id": format!("c{call}"), "name": name, "input": {}}]);
             set("type", json!("assistant"));
             set("parentUuid", before(back));
             let usage = json!({"input_tokens": at, "output_tokens": 1});
-            set("message", json!({"role": "assistant", "content": call, "model": "m", "usage": usage}));
+            set(
+                "message",
+                json!({"role": "assistant", "content": call, "model": "m", "usage": usage}),
+            );
         }
         Drawn::Answers { back, call } => {
             let result = json!([{"type": "tool_result", "tool_use_id": format!("c{call}"), "content": "ok"}]);

@@ -67,7 +67,8 @@ fn rewound_and_compacted_messages_are_found() -> Result<()> {
                           "logicalParentUuid": "D", "content": "Compacted"});
     let summary = json!({"type": "user", "uuid": "sum", "parentUuid": "cut", "isCompactSummary": true,
                          "message": {"role": "user", "content": "They talked."}});
-    let rest = json!({"type": "user", "uuid": "e", "parentUuid": "sum", "message": {"content": "go on"}});
+    let rest =
+        json!({"type": "user", "uuid": "e", "parentUuid": "sum", "message": {"content": "go on"}});
     transcripts.append(&key("s"), &[boundary, summary, rest].map(Json::from))?;
     let history = store.session("s")?.history()?;
     assert_eq!(history.len(), 2);
@@ -105,7 +106,11 @@ fn subagents_and_ids_in_use_get_sessions_of_their_own() -> Result<()> {
 fn what_cannot_be_shown_is_stored_all_the_same() -> Result<()> {
     let store = Store::options().max_message_bytes(60_000).open_in_memory()?;
     let transcripts = store.transcripts().projecting();
-    let deep = format!(r#"{{"type":"user","uuid":"deep","x":{}{}}}"#, "[".repeat(10_000), "]".repeat(10_000));
+    let deep = format!(
+        r#"{{"type":"user","uuid":"deep","x":{}{}}}"#,
+        "[".repeat(10_000),
+        "]".repeat(10_000)
+    );
     let odd = [
         deep.as_str(),
         r#"{"type":"user","uuid":"key","\ud800":1}"#,
@@ -209,9 +214,7 @@ fn a_long_transcript_waits_for_its_projection() -> Result<()> {
     assert_eq!((history.len(), history[1_699].text().as_str()), (1_700, "1699"));
 
     // A repair of a long one waits, too.
-    let late = |uuid: &str, parent: &str| {
-        json!({"type": "user", "uuid": uuid, "parentUuid": parent, "message": {"content": uuid}})
-    };
+    let late = |uuid: &str, parent: &str| json!({"type": "user", "uuid": uuid, "parentUuid": parent, "message": {"content": uuid}});
     let transcripts = scratch.store.transcripts().projecting();
     transcripts.append(&key("s"), &[Json::from(late("child", "late"))])?;
     transcripts.append(&key("s"), &[Json::from(late("late", "10"))])?;
@@ -254,5 +257,20 @@ fn parallel_results_and_their_usage_are_stored_once() -> Result<()> {
     assert!(answered.parts.iter().all(|part| format!("{part:?}").contains("Bash")));
     let usage = session.usage()?;
     assert_eq!((usage.answers, usage.input), (1, 5));
+    Ok(())
+}
+
+#[test]
+fn a_projection_without_its_session_is_damage() -> Result<()> {
+    let scratch = Scratch::new()?;
+    scratch.store.transcripts().projecting().append(&key("s"), &entries("a-"))?;
+    let conn = rusqlite::Connection::open(scratch.folder.path().join("talk.db")).unwrap();
+    conn.execute("UPDATE projection SET session = 77", []).unwrap();
+    let damages = scratch.store.verify(|_| {})?.damages;
+    assert_eq!((damages.len(), damages[0].kind), (1, "stray-projection"));
+    // The entries are stored all the same.
+    scratch.store.transcripts().projecting().append(&key("s"), &entries("Ba"))?;
+    assert_eq!(scratch.store.transcripts().load(&key("s"))?.map(|all| all.len()), Some(2));
+    assert_eq!(scratch.store.transcripts().projection(&key("s"))?, None);
     Ok(())
 }

@@ -247,7 +247,8 @@ fn both_ways(entries: &[Value], session: &str, size: usize) -> Result<[(String, 
     };
 
     let store = Store::open_in_memory()?;
-    let (transcripts, mut key) = (store.transcripts().projecting(), TranscriptKey::new("p", session));
+    let (transcripts, mut key) =
+        (store.transcripts().projecting(), TranscriptKey::new("p", session));
     // A file in which all is of one agent is the transcript of that agent.
     let imported_as = report.sessions.first().map(talktree::SessionId::as_str).unwrap_or_default();
     if let Some((_, subpath)) = imported_as.split_once('/') {

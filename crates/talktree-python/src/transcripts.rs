@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use serde::Serialize;
 use talktree::{
-    Json, Result, TranscriptFiles, TranscriptFilter, TranscriptInfo, TranscriptKey,
-    TranscriptFork, TranscriptMessage, Transcripts as Inner,
+    Json, Result, TranscriptFiles, TranscriptFilter, TranscriptFork, TranscriptInfo, TranscriptKey,
+    TranscriptMessage, Transcripts as Inner,
 };
 
 use crate::handle::Handle;

@@ -15,7 +15,6 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::transcript::projection::Projectors;
 use super::catch_up::Deferred;
 use super::commit_group::Writers;
 use super::encryption::{Beginning, Encryption};
@@ -23,6 +22,7 @@ use super::error::{BackendError, BackendResult};
 use super::file::{self, StoreFile};
 use super::interrupt::{InterruptSignal, Watch, interruptible};
 use super::snapshot::Pinned;
+use super::transcript::projection::Projectors;
 use super::wal::{self, Wal};
 use super::{schema, search_index, sql_functions, transaction};
 use crate::error::{Error, Result};

@@ -63,12 +63,7 @@ impl Transcripts {
     /// # Errors
     /// [`Error::UnknownSession`] if the session has no entries, [`Error::UnknownMessage`] if its `last` is not among them,
     /// [`Error::InvalidName`] if there is no message to copy; as [`append`](Self::append).
-    pub fn fork(
-        &self,
-        project: &str,
-        session: &str,
-        options: &TranscriptFork,
-    ) -> Result<String> {
+    pub fn fork(&self, project: &str, session: &str, options: &TranscriptFork) -> Result<String> {
         let source = TranscriptKey::new(project, session);
         let entries = self.load(&source)?;
         let entries = entries.ok_or_else(|| Error::UnknownSession { id: session.into() })?;

@@ -12,8 +12,8 @@ use talktree::records::claude_code::{self, Progress, Talk};
 use talktree::{Message, MessageId};
 
 use super::blocks::{self, ToolNames};
-use crate::draft::{Draft, DraftCompaction, Node, Orphans, Reader, fingerprint, session_id};
 use crate::draft::Body;
+use crate::draft::{Draft, DraftCompaction, Node, Orphans, Reader, fingerprint, session_id};
 use crate::fields::Fields;
 use crate::records::{Place, Record};
 

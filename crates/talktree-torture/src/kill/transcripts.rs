@@ -90,8 +90,7 @@ fn is_projected(transcript: &str) -> bool {
 
 pub(super) fn append(store: &Store, transcript: &str, entries: &EntriesSpec) -> Result<()> {
     let transcripts = store.transcripts().owned_by(transcript);
-    let transcripts =
-        if is_projected(transcript) { transcripts.projecting() } else { transcripts };
+    let transcripts = if is_projected(transcript) { transcripts.projecting() } else { transcripts };
     let added = transcripts.append(&key(transcript), &entries.entries())?.added;
     expect(added == u64::from(entries.count), "a new entry is reported as known")
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use rusqlite::Connection;
 
-use super::super::error::BackendResult;
 use super::super::catalog;
+use super::super::error::BackendResult;
 use super::{projection, range, read};
 use crate::transcript::TranscriptKey;
 

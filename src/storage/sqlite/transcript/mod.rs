@@ -18,15 +18,15 @@ use std::sync::Arc;
 use rusqlite::Row;
 
 use super::connection::Database;
-use append::Projects;
 use super::error::{BackendResult, corrupt};
 use crate::error::Result;
 use crate::message::Json;
 use crate::storage::transcript::TranscriptStore;
 use crate::transcript::{
-    AppendedEntries, ListedTranscript, Projection, StoredTranscript, TranscriptFilter, TranscriptKey,
-    TranscriptSummary,
+    AppendedEntries, ListedTranscript, Projection, StoredTranscript, TranscriptFilter,
+    TranscriptKey, TranscriptSummary,
 };
+use append::Projects;
 
 /// The maximum number of entries of a transcript: an address has 32 bits for it.
 pub(super) const MAX_ENTRIES: i64 = u32::MAX as i64 - 1;

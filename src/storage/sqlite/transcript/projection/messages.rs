@@ -48,15 +48,17 @@ impl Work<'_> {
             for ((at, message), count) in messages.iter().zip(counted.token_counts(self.conn)?) {
                 let parent = projector.parent(*at);
                 let parent = living(self.conn, session.key, projector, parent, last)?;
-                let inserted = append::content(message, self.config.max_message_bytes)
-                    .and_then(|content| {
+                let inserted =
+                    append::content(message, self.config.max_message_bytes).and_then(|content| {
                         let (conn, id) = (self.conn, self.id);
                         append::insert(conn, session, id, parent, message, &content, count)
                     });
                 let address = match inserted {
                     Ok(address) => address,
                     // It is too large, say: the entry stays, and the message is left out.
-                    Err(BackendError::Own(error)) if !matches!(error, Error::Corrupt { .. }) => None,
+                    Err(BackendError::Own(error)) if !matches!(error, Error::Corrupt { .. }) => {
+                        None
+                    }
                     Err(error) => return Err(error),
                 };
                 if let Some(address) = address {

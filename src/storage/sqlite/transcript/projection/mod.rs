@@ -30,6 +30,8 @@ use crate::outcome::SessionDetails;
 use crate::records::ids::{derive, session_id};
 use crate::transcript::{Connected, MissingParent, Projection, Projector, TranscriptKey};
 
+#[cfg(test)]
+pub(in super::super) use row::{FIND, OF_SESSION};
 pub(in super::super) use row::{close, close_of_session, forget, of_session, session_of};
 
 use row::Row;

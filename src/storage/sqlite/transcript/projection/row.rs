@@ -119,10 +119,8 @@ pub(in super::super::super) fn of_session(
     conn: &Connection,
     session: i64,
 ) -> BackendResult<Option<i64>> {
-    let transcript = conn
-        .prepare_cached(OF_SESSION)?
-        .query_row([session], |row| row.get(0))
-        .optional()?;
+    let transcript =
+        conn.prepare_cached(OF_SESSION)?.query_row([session], |row| row.get(0)).optional()?;
     Ok(transcript)
 }
 
@@ -164,9 +162,8 @@ pub(super) fn set_details(
     if before == now {
         return Ok(());
     }
-    let json = |details: &SessionDetails| {
-        details.metadata.as_ref().map(|json| json.as_str().to_owned())
-    };
+    let json =
+        |details: &SessionDetails| details.metadata.as_ref().map(|json| json.as_str().to_owned());
     let time = |details: &SessionDetails| details.created_at.map(|time| time.timestamp_micros());
     conn.prepare_cached(SET_DETAILS)?.execute(params![
         session,
@@ -233,11 +230,7 @@ pub(super) fn restore(conn: &Connection, session: i64) -> BackendResult<()> {
 }
 
 /// Gives a session the owner of its transcript, if it has none.
-pub(super) fn set_owner(
-    conn: &Connection,
-    session: i64,
-    owner: Option<&str>,
-) -> BackendResult<()> {
+pub(super) fn set_owner(conn: &Connection, session: i64, owner: Option<&str>) -> BackendResult<()> {
     let Some(owner) = owner else { return Ok(()) };
     let changed = conn
         .prepare_cached("UPDATE session SET owner = ?2 WHERE key = ?1 AND owner IS NULL")?
