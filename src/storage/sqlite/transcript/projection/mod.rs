@@ -37,7 +37,7 @@ pub(in super::super) use row::{close, close_of_session, forget, of_session, sess
 use row::Row;
 
 /// How many entries an append projects besides its own, and how many entries a transcript has at most whose session an
-/// append writes again: about 50 ms.
+/// append writes again: about 30 ms.
 const MAX_IN_APPEND: u64 = 1_000;
 /// How many projectors are kept ..
 const MAX_KEPT: usize = 8;
