@@ -53,6 +53,8 @@ mod view;
 pub mod export;
 pub mod import;
 pub mod model;
+#[doc(hidden)]
+pub mod records;
 #[cfg(feature = "testing")]
 pub mod testing;
 
@@ -115,9 +117,10 @@ pub use tokens::{HeuristicCounter, TokenCounter, estimate_tokens};
 pub use tools::{ToolCall, ToolDefinition, Tools};
 pub use transcript::handle::Transcripts;
 pub use transcript::{
-    AppendedEntries, ListedTranscript, MAX_TRANSCRIPT_BATCH_BYTES, StoredTranscript,
-    TranscriptFiles, TranscriptFilter, TranscriptInfo, TranscriptKey, TranscriptMessage,
-    TranscriptSummary, UnreadLine, fold_transcript_summary,
+    AppendedEntries, ListedTranscript, MAX_TRANSCRIPT_BATCH_BYTES, MissingParent, Projection,
+    ProjectionReport, StoredTranscript, TranscriptFiles, TranscriptFilter, TranscriptFork,
+    TranscriptInfo, TranscriptKey, TranscriptMessage, TranscriptSummary, UnreadLine,
+    fold_transcript_summary,
 };
 pub use tree::{CompactionMark, DrawOptions, Landmark, Line, Lines, PieceKind, Segment, Tree};
 pub use usage::{Cost, Usage, UsageFilter, UsageGroup, UsageRow, UsageTotal};

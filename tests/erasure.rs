@@ -843,6 +843,58 @@ fn one_transcript_is_erased_and_the_main_one_with_all_of_its_session() -> Result
 }
 
 #[test]
+fn a_transcript_and_the_session_that_shows_it_are_erased_with_each_other() -> Result<()> {
+    let (_folder, path, store) = open()?;
+    let transcripts = store.transcripts().projecting();
+    let main = TranscriptKey::new("project", "mk7qsession");
+    let below = main.clone().subpath("subagents/agent-mk7qone");
+    for erasure in [
+        Erasure::transcript(&main),
+        Erasure::session("mk7qsession")
+            .and(Erasure::session("mk7qsession/subagents/agent-mk7qone")),
+        Erasure::owner("mk7qowner"),
+    ] {
+        transcripts.owned_by("mk7qowner").append(&main, &entries("mk7qmain", 300)?)?;
+        transcripts.append(&below, &entries("mk7qbelow", 3)?)?;
+        transcripts.append(&TranscriptKey::new("project", "kept"), &entries("mk7rkept", 3)?)?;
+        // So that they are in the index.
+        assert!(!store.search("mk7qmain0x").run()?.hits.is_empty());
+        assert_eq!(store.sessions()?.len(), 3);
+        let extent = store.erasure_extent(&erasure)?;
+        assert_eq!((extent.sessions.len(), extent.transcripts.len()), (2, 2));
+        let erased = store.erase(&erasure)?;
+        assert_eq!((erased.extent.sessions.len(), erased.extent.transcripts.len()), (2, 2));
+        assert_eq!((erased.extent.messages, erased.extent.entries), (303, 303));
+        assert_eq!(erased.prove()?.found, 0);
+        assert_gone(&store, &path, "mk7q");
+        assert_eq!(store.sessions()?.len(), 1);
+        assert_sound(&store);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_message_of_a_projected_transcript_is_not_erased_alone() -> Result<()> {
+    let (_folder, path, store) = open()?;
+    let transcripts = store.transcripts().projecting();
+    let key = TranscriptKey::new("project", "shown");
+    transcripts.append(&key, &entries("mk7qmain", 2)?)?;
+    let shown = store.session("shown")?;
+    let last = MessageId::from("mk7qmainuuid1");
+    let refused = shown.erase([&last]).unwrap_err().to_string();
+    assert!(refused.contains("it shows a transcript"), "{refused}");
+    // A copy is erased, and the message that it is a copy of is reported.
+    let fork = shown.fork(&last, "a copy")?;
+    let erasure = Erasure::messages(fork.id(), [&last]).with_forks();
+    let erased = store.erase(&erasure)?;
+    assert_eq!(erased.extent.copies_left[0].session, *shown.id());
+    assert!(count(&path, "mk7qmain1x") > 0);
+    store.erase(&Erasure::transcript(&key).with_forks())?;
+    assert_gone(&store, &path, "mk7q");
+    Ok(())
+}
+
+#[test]
 fn erasing_an_owner_again_finishes_its_transcripts() -> Result<()> {
     let (_folder, path, store) = open()?;
     let main = TranscriptKey::new("project", "session");

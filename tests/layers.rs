@@ -26,6 +26,7 @@ const LAYERS: &[&[&str]] = &[
         "view",
         "event",
         "regular_file",
+        "records",
         "report",
         "retention",
         "transcript",

@@ -1,15 +1,20 @@
 //! Random appends and deletes: a store and the small storage in memory end equal, also after reopening; a summary equals
-//! what its rules say of all entries, however they came in batches.
+//! what its rules say of all entries, however they came in batches; so does the session that shows a transcript.
 
 mod common;
+
+#[path = "common/claude.rs"]
+mod claude;
 
 use common::Scratch;
 use common::random::{cases, check_all};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
+use talktree::export::session_hash;
 use talktree::testing::MemoryTranscripts;
 use talktree::{
-    Json, Result, TranscriptFilter, TranscriptKey, TranscriptStore, fold_transcript_summary,
+    Error, Json, Projection, Result, Store, TranscriptFilter, TranscriptKey, TranscriptStore,
+    Transcripts, fold_transcript_summary,
 };
 
 #[derive(Debug, Clone)]
@@ -230,4 +235,54 @@ fn a_summary_is_what_its_rules_say_however_entries_come() {
         Ok(())
     })
     .unwrap();
+}
+
+/// Returns the content of the session that shows a transcript.
+fn projected(store: &Store, key: &TranscriptKey) -> Result<(Option<Projection>, String)> {
+    let found = store.transcripts().projection(key)?;
+    let hash = found.as_ref().map(|it| session_hash(&store.session(&it.session)?)).transpose()?;
+    Ok((found, hash.unwrap_or_default()))
+}
+
+#[test]
+fn a_session_is_what_all_entries_say_however_they_come() {
+    let sizes = prop::collection::vec((1..8_usize, any::<bool>()), 1..6);
+    check_all(cases(12), &(claude::entries(40), sizes), |(entries, sizes)| {
+        let mut scratch = Scratch::new()?;
+        let key = TranscriptKey::new("p", "s");
+        let entries: Vec<Json> = entries.into_iter().map(Json::from).collect();
+        let (mut left, mut sizes) = (&entries[..], sizes.into_iter().cycle());
+        while !left.is_empty() {
+            let (size, reopens) = sizes.next().unwrap_or_default();
+            let (batch, rest) = left.split_at(size.min(left.len()));
+            scratch.store.transcripts().projecting().append(&key, batch)?;
+            left = rest;
+            if reopens {
+                scratch.reopen()?;
+            }
+        }
+        let whole = Store::open_in_memory()?;
+        whole.transcripts().append(&key, &entries)?;
+        whole.transcripts().project(&key)?;
+        assert_eq!(projected(&scratch.store, &key)?, projected(&whole, &key)?);
+        assert_eq!(scratch.store.verify(|_| {})?.damages, []);
+        // Projecting again changes nothing.
+        let before = projected(&scratch.store, &key)?;
+        scratch.store.transcripts().project(&key)?;
+        assert_eq!(projected(&scratch.store, &key)?, before);
+        assert!(!before.0.is_some_and(|it| it.needs_repair || it.waiting > 0));
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_storage_without_sessions_projects_nothing() -> Result<()> {
+    let transcripts = Transcripts::over(std::sync::Arc::new(MemoryTranscripts::new()));
+    let key = TranscriptKey::new("p", "s");
+    let refused = transcripts.projecting().append(&key, &[Json::from(json!({"type": "user"}))]);
+    assert!(matches!(refused, Err(Error::Unsupported { .. })), "{refused:?}");
+    assert!(matches!(transcripts.project(&key), Err(Error::Unsupported { .. })));
+    assert_eq!((transcripts.load(&key)?, transcripts.projection(&key)?), (None, None));
+    Ok(())
 }

@@ -3,6 +3,8 @@
 #![allow(clippy::print_stdout, reason = "a skipped test says why")]
 
 mod common;
+#[path = "transcripts/projection.rs"]
+mod projection;
 
 use std::path::Path;
 
@@ -12,7 +14,7 @@ use rusqlite::Connection;
 use talktree::export::content_hash;
 use talktree::{
     Error, Json, MAX_TRANSCRIPT_BATCH_BYTES, OwnerInfo, Result, SessionDetails, Store,
-    TranscriptFiles, TranscriptKey, Transcripts,
+    TranscriptFiles, TranscriptFork, TranscriptKey, Transcripts,
 };
 
 fn key() -> TranscriptKey {
@@ -135,8 +137,8 @@ fn a_copy_is_the_data_of_the_owner_of_its_source() -> Result<()> {
     let said = entry(r#"{"type":"user","uuid":"1","message":{"content":"hello"}}"#);
     transcripts.owned_by("ann").append(&key(), &[said])?;
     // By a handle without an owner, and by one of another owner.
-    transcripts.fork("project", "session", None, None)?;
-    transcripts.owned_by("bob").fork("project", "session", None, None)?;
+    transcripts.fork("project", "session", &TranscriptFork::default())?;
+    transcripts.owned_by("bob").fork("project", "session", &TranscriptFork::default())?;
     assert_eq!(transcripts.delete_of_owner("bob")?, 0);
     assert_eq!(transcripts.delete_of_owner("ann")?, 3);
     assert_eq!(transcripts.list_sessions("project")?, []);
@@ -374,7 +376,7 @@ fn real_transcripts_come_back_and_are_read() -> Result<()> {
         let info = transcripts.info("claude-code", &session)?.expect("it says something");
         let messages = transcripts.messages("claude-code", &session)?;
         assert!(!info.summary.is_empty() && !messages.is_empty(), "{session}");
-        let copy = transcripts.fork("claude-code", &session, None, None)?;
+        let copy = transcripts.fork("claude-code", &session, &TranscriptFork::default())?;
         let copied = transcripts.messages("claude-code", &copy)?;
         let said = |messages: &[talktree::TranscriptMessage]| -> Vec<Json> {
             messages.iter().map(|message| message.message.clone()).collect()

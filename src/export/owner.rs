@@ -2,7 +2,8 @@
 //!
 //! JSON lines, version 1: a `session` record is followed by the records of that session as in talktree's own format, then
 //! by its texts, prompt, keys and imported records. A `text` record without a session is one of the owner. A `transcript`
-//! record is followed by its entries, as they were appended.
+//! record is followed by its entries, as they were appended; its `projected_to` names the session that shows the same
+//! conversation, if there is one.
 //!
 //! ```json
 //! {"format":"talktree-owner","version":1}
@@ -90,7 +91,7 @@ impl Store {
     /// all branches as they were written, its summaries, labels, elisions, context blocks with their versions, frozen prompt,
     /// keys and imported records; the owner's context blocks with their versions; the owner's usage, also of sessions that
     /// were removed; and the owner's transcripts with their entries. Removed texts and old versions are in it while the store
-    /// keeps them.
+    /// keeps them. A transcript that is projected names its session, which shows the same conversation.
     ///
     /// Messages that the owner wrote in sessions of other owners are not in it. Blocks that all sessions share are in it
     /// only as parts of frozen prompts. All data is from one snapshot.
@@ -294,13 +295,17 @@ struct TranscriptLine<'a> {
     owner: Option<&'a str>,
     entries: u64,
     written_at: DateTime<Utc>,
+    /// The session that shows the same conversation; it is in the export, too, if it is the owner's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    projected_to: Option<&'a SessionId>,
 }
 
 impl<'a> TranscriptLine<'a> {
     fn of(transcript: &'a StoredTranscript) -> Self {
-        let StoredTranscript { key, owner, entries, .. } = transcript;
+        let StoredTranscript { key, owner, entries, projected_to, .. } = transcript;
         let written_at = entries::written_at(transcript);
-        Self { key, owner: owner.as_deref(), entries: *entries, written_at }
+        let projected_to = projected_to.as_ref();
+        Self { key, owner: owner.as_deref(), entries: *entries, written_at, projected_to }
     }
 }
 

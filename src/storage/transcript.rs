@@ -1,10 +1,10 @@
 //! The interface to a storage of transcripts: the entries of agent sessions.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::message::Json;
 use crate::transcript::{
-    AppendedEntries, ListedTranscript, StoredTranscript, TranscriptFilter, TranscriptKey,
-    TranscriptSummary,
+    AppendedEntries, ListedTranscript, Projection, StoredTranscript, TranscriptFilter,
+    TranscriptKey, TranscriptSummary,
 };
 
 /// The storage of transcripts: the contract of the Claude Agent SDK's `SessionStore`. [`Transcripts`](crate::Transcripts) works
@@ -36,6 +36,37 @@ pub trait TranscriptStore: Send + Sync {
         entries: &[Json],
         owner: Option<&str>,
     ) -> Result<AppendedEntries>;
+
+    /// Appends entries as [`append`](Self::append) does, and adds them to the session that shows the transcript, all in one
+    /// transaction. An entry that cannot be shown is appended all the same.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append); [`Error::Unsupported`] if the storage has no such sessions, as is the default.
+    fn append_projected(
+        &self,
+        key: &TranscriptKey,
+        entries: &[Json],
+        owner: Option<&str>,
+    ) -> Result<AppendedEntries> {
+        let _ = (key, entries, owner);
+        Err(Error::Unsupported { what: "the projection of transcripts" })
+    }
+
+    /// Adds all entries of a transcript to the session that shows it, and repairs that session if it needs it. Returns how it
+    /// shows the transcript; `None` if no session does.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the storage has no such sessions, as is the default.
+    fn project(&self, key: &TranscriptKey) -> Result<Option<Projection>> {
+        let _ = key;
+        Err(Error::Unsupported { what: "the projection of transcripts" })
+    }
+
+    /// Returns how a session shows a transcript; `None` if none does, as in a storage without such sessions.
+    fn projection(&self, key: &TranscriptKey) -> Result<Option<Projection>> {
+        let _ = key;
+        Ok(None)
+    }
 
     /// Returns all entries of a transcript; `None` if it has none.
     fn load(&self, key: &TranscriptKey) -> Result<Option<Vec<Json>>>;

@@ -9,7 +9,7 @@ use crate::transcript::handle::Transcripts;
 impl Store {
     /// Returns the transcripts of agent sessions in this store.
     ///
-    /// They are stored beside the store's own sessions; neither is converted to the other.
+    /// They are stored beside the store's own sessions. [`projecting`](Transcripts::projecting) shows them as sessions, too.
     ///
     /// ```
     /// use talktree::{Json, Store, TranscriptKey};

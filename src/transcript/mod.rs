@@ -18,6 +18,8 @@ mod key;
 mod layout;
 mod object;
 mod outcome;
+mod projection;
+mod projector;
 mod subagent;
 mod summary;
 mod tag;
@@ -31,7 +33,9 @@ pub(crate) use key::check_owner;
 pub use key::{MAX_TRANSCRIPT_BATCH_BYTES, TranscriptKey};
 pub use outcome::{
     AppendedEntries, ListedTranscript, StoredTranscript, TranscriptFiles, TranscriptFilter,
-    UnreadLine,
+    TranscriptFork, UnreadLine,
 };
+pub use projection::{MissingParent, Projection, ProjectionReport};
+pub(crate) use projector::{At, Connected, Projector};
 pub(crate) use summary::fold;
 pub use summary::{TranscriptSummary, fold_transcript_summary};

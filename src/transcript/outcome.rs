@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::TranscriptKey;
+use crate::id::SessionId;
 
 /// The result of an append of entries.
 ///
@@ -60,13 +61,15 @@ pub struct StoredTranscript {
     pub entries: u64,
     /// When an entry was last appended, in milliseconds since 1970.
     pub mtime: i64,
+    /// The session of the store that shows it, if it is projected.
+    pub projected_to: Option<SessionId>,
 }
 
 impl StoredTranscript {
     /// Returns a transcript without owner and entries, for storages of your own.
     #[must_use]
     pub fn new(number: u64, key: TranscriptKey, mtime: i64) -> Self {
-        Self { number, key, owner: None, entries: 0, mtime }
+        Self { number, key, owner: None, entries: 0, mtime, projected_to: None }
     }
 }
 
@@ -90,6 +93,22 @@ pub struct TranscriptFilter {
     pub owner: Option<String>,
     /// Only those to which nothing was appended at this time or later, in milliseconds since 1970.
     pub written_before: Option<i64>,
+}
+
+/// What a copy of a session's conversation has; by default all of it.
+///
+/// ```
+/// use talktree::TranscriptFork;
+///
+/// let fork = TranscriptFork { title: Some("Second try".into()), ..TranscriptFork::default() };
+/// assert_eq!(fork.last, None);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TranscriptFork {
+    /// The `uuid` of the last entry that is copied, in the order of the transcript.
+    pub last: Option<String>,
+    /// The title of the copy; `None`: that of the session with ` (fork)`.
+    pub title: Option<String>,
 }
 
 /// The result of an import or an export of transcripts.

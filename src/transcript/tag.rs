@@ -29,12 +29,14 @@ const INVISIBLE: &[(u32, u32)] = &[
     (0xE0000, 0x10FFFF),
 ];
 
-/// Returns a tag without characters that are not shown and without white space at its ends.
+/// Returns a tag without characters that are not shown and without white space at its ends, full-width characters in their
+/// usual form.
 ///
 /// # Errors
 /// [`Error::InvalidName`] if nothing is left.
 pub(super) fn tag(text: &str) -> Result<String> {
-    let shown: String = text.chars().filter(|letter| !is_invisible(*letter)).collect();
+    let shown: String =
+        text.chars().filter(|letter| !is_invisible(*letter)).map(usual_width).collect();
     not_blank("tag", &shown, text)
 }
 
@@ -57,6 +59,15 @@ fn not_blank(what: &'static str, text: &str, given: &str) -> Result<String> {
     }
 }
 
+/// Returns the usual form of a full-width letter, digit or sign.
+fn usual_width(letter: char) -> char {
+    match letter {
+        '\u{3000}' => ' ',
+        '\u{FF01}'..='\u{FF5E}' => char::from_u32(u32::from(letter) - 0xFEE0).unwrap_or(letter),
+        letter => letter,
+    }
+}
+
 fn is_invisible(letter: char) -> bool {
     let code = u32::from(letter);
     let at = INVISIBLE.partition_point(|(_, last)| *last < code);
@@ -71,6 +82,7 @@ mod tests {
     fn a_tag_is_what_is_visible_of_it() {
         assert_eq!(tag(" c\u{200B}i\u{202E}\u{E0041} ").unwrap(), "ci");
         assert_eq!(tag("näher 🐛").unwrap(), "näher 🐛");
+        assert_eq!(tag("\u{3000}Ｃｉ－１").unwrap(), "Ci-1");
         assert!(tag("\u{FEFF} \u{E000}").is_err() && title(" \n").is_err());
         assert!(INVISIBLE.windows(2).all(|pair| pair[0].1 < pair[1].0));
     }

@@ -9,23 +9,35 @@ use crate::title::Title;
 /// The details that are derived from messages.
 #[derive(Debug, Default)]
 pub(crate) struct Derived {
-    title: Title,
+    /// The title, and the place of its message in the source.
+    title: Option<(u32, Title)>,
     oldest: Option<DateTime<Utc>>,
     newest: Option<DateTime<Utc>>,
 }
 
 impl Derived {
-    pub(crate) fn add(&mut self, message: &Message) {
+    /// Takes a message of this place in the source. They may come in another order, parents first.
+    pub(crate) fn add(&mut self, place: u32, message: &Message) {
         let time = message.created_at;
         self.oldest = Some(self.oldest.map_or(time, |oldest| oldest.min(time)));
         self.newest = Some(self.newest.map_or(time, |newest| newest.max(time)));
-        self.title.add(message);
+        let rank = |(place, title): &(u32, Title)| (!title.is_final(), *place);
+        let rank_of_known = self.title.as_ref().map(rank);
+        if rank_of_known.is_some_and(|known| known <= (false, place)) {
+            return;
+        }
+        let mut title = Title::default();
+        title.add(message);
+        let found = (place, title);
+        if found.1.line().is_some() && rank_of_known.is_none_or(|known| rank(&found) < known) {
+            self.title = Some(found);
+        }
     }
 
     /// Returns the details with the name and the time of creation that they lack.
     pub(crate) fn complete(&self, details: SessionDetails) -> SessionDetails {
         SessionDetails {
-            name: details.name.or_else(|| self.title.line().map(str::to_owned)),
+            name: details.name.or_else(|| self.title.as_ref()?.1.line().map(str::to_owned)),
             created_at: details.created_at.or(self.oldest),
             ..details
         }

@@ -1,19 +1,13 @@
 //! Drafts: the conversations that a reader makes of a file, ready to be stored.
 
-use std::collections::BTreeMap;
-
 use chrono::{DateTime, Utc};
 use talktree::import::ImportReport;
-use talktree::{
-    COMPACTION_PREFIX, CompactionId, Json, Message, MessageId, SessionDetails, SessionId,
-};
-use uuid::Uuid;
+use talktree::{CompactionId, Json, Message, MessageId, SessionDetails, SessionId};
 
-use crate::fields::Fields;
+use crate::fields::{self, Fields};
 use crate::records::{Place, Record};
 
-/// The UUID namespace of derived ids.
-const NAMESPACE: Uuid = Uuid::from_u128(0x7461_6c6b_7472_4565_a5d6_9f0e_1c3b_5a77);
+pub(crate) use talktree::records::ids::{derive, fingerprint, message_id, name, session_id};
 
 /// Reads one format.
 ///
@@ -159,14 +153,8 @@ impl Draft {
     }
 
     /// Keeps one more field in the session's metadata.
-    pub(crate) fn add_metadata(&mut self, fields: Vec<(String, Json)>) {
-        if fields.is_empty() {
-            return;
-        }
-        let known = self.details.metadata.as_ref().and_then(Fields::of).unwrap_or_default();
-        let merged: BTreeMap<String, Json> = known.into_pairs().into_iter().chain(fields).collect();
-        let text = serde_json::to_string(&merged).unwrap_or_default();
-        self.details.metadata = Json::parse(&text).ok();
+    pub(crate) fn add_metadata(&mut self, more: Vec<(String, Json)>) {
+        fields::add(&mut self.details.metadata, more);
     }
 }
 
@@ -176,49 +164,9 @@ impl Body {
     }
 }
 
-/// Returns an id derived from these texts.
-pub(crate) fn derive(texts: &[&str]) -> Uuid {
-    let mut name = String::new();
-    for text in texts {
-        // Each text has its length before it, so no two lists of texts give the same bytes.
-        name.push_str(&format!("{}:{text}", text.len()));
-    }
-    Uuid::new_v5(&NAMESPACE, name.as_bytes())
-}
-
 /// Returns canonical JSON, so that a source may spell it differently the next time.
 pub(crate) fn canonical(json: &str) -> String {
     Json::parse(json).map_or_else(|_| json.to_owned(), |json| json.canonical())
-}
-
-/// Returns a hash that distinguishes this content from other content.
-pub(crate) fn fingerprint(text: &str) -> u64 {
-    derive(&[text]).as_u64_pair().0
-}
-
-/// Returns the id as it is given, or a derived one if no message may be stored under it.
-pub(crate) fn message_id(given: impl Into<MessageId>) -> MessageId {
-    let given = given.into();
-    match given.as_str().parse::<MessageId>() {
-        Ok(given) if !given.as_str().starts_with(COMPACTION_PREFIX) => given,
-        _ => derive(&["message", given.as_str()]).to_string().into(),
-    }
-}
-
-/// Returns the id as it is given, or a derived one if no session may have it.
-pub(crate) fn session_id(given: impl Into<SessionId>) -> SessionId {
-    let given = given.into();
-    match given.as_str().parse() {
-        Ok(given) => given,
-        Err(_) => derive(&["session", given.as_str()]).to_string().into(),
-    }
-}
-
-/// Returns the text, truncated to the length of a name.
-pub(crate) fn name(text: &str) -> Option<String> {
-    let line = text.split(['\n', '\r']).map(str::trim).find(|line| !line.is_empty())?;
-    let end = line.char_indices().nth(200).map_or(line.len(), |(end, _)| end);
-    Some(line[..end].to_owned())
 }
 
 /// Returns the message with its record under the metadata key `source`.

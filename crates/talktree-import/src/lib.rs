@@ -45,18 +45,15 @@ mod details;
 mod draft;
 mod driver;
 mod edits;
-mod fields;
 mod folder;
 mod formats;
 mod importer;
-mod order;
 mod pointer;
 mod queue;
 mod record_names;
 mod records;
 mod session_import;
 mod sniff;
-mod title;
 mod unnamed;
 mod work;
 mod write;
@@ -71,6 +68,7 @@ use talktree::{Error, Progress, Result, SessionId, Store};
 pub use folder::{FolderImport, conversation_files, import_folder};
 pub use formats::Format;
 pub use importer::Importer;
+use talktree::records::{fields, order, title};
 pub use title::Title;
 
 /// How a file is imported.

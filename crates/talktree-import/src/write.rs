@@ -216,7 +216,7 @@ impl Writer<'_> {
             bytes += work.nodes[node as usize].bytes();
             let keeps_source = self.options.keeps_source;
             let Some(mut message) = work.message(node, source, keeps_source)? else { continue };
-            work.derived.add(&message);
+            work.derived.add(node, &message);
             if work.orphans.contains(&node) {
                 message = with_missing_parent(message, &work.nodes[node as usize]);
             }

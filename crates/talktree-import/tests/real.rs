@@ -1,16 +1,23 @@
-//! Real transcripts: what becomes of each, and that a second import adds nothing.
+//! Real transcripts: what becomes of each, and that a second import adds nothing; a store projects the same session from the
+//! entries that an import makes of them.
 
+#[path = "../../../tests/common/claude.rs"]
+mod claude;
 #[path = "../../../tests/common/data.rs"]
 mod common;
+#[path = "../../../tests/common/random.rs"]
+mod random;
 
+use std::collections::HashSet;
+use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
 use common::data;
 use serde_json::{Value, json};
-use talktree::export::content_hash;
+use talktree::export::{content_hash, session_hash};
 use talktree::import::ImportReport;
 use talktree::model::{Provider, validate_for};
-use talktree::{Result, Session, Store};
+use talktree::{Json, Result, Session, Store, TranscriptKey};
 use talktree_import::{Format, ImportOptions, import_reader};
 
 fn import(store: &Store, path: &Path) -> Result<ImportReport> {
@@ -224,4 +231,87 @@ fn agent_logs_become_valid_chats_and_pages() -> Result<()> {
         assert!(std::str::from_utf8(&page).is_ok());
     }
     Ok(())
+}
+
+/// Returns a session as its import from a file leaves it, and as the projection of its entries.
+fn both_ways(entries: &[Value], session: &str, size: usize) -> Result<[(String, String); 2]> {
+    let lines: Vec<String> = entries.iter().map(Value::to_string).collect();
+    let file = lines.join("\n");
+    let imported = Store::open_in_memory()?;
+    let format = Some(Format::ClaudeCode);
+    let options = ImportOptions { format, ..ImportOptions::default() };
+    let report = match import_reader(&imported, "s.jsonl", Cursor::new(file), &options, |_| {}) {
+        // An import refuses a file of which most shows nothing.
+        Err(talktree::Error::Import { .. }) => return Ok(Default::default()),
+        report => report?,
+    };
+
+    let store = Store::open_in_memory()?;
+    let (transcripts, mut key) =
+        (store.transcripts().projecting(), TranscriptKey::new("p", session));
+    // A file in which all is of one agent is the transcript of that agent.
+    let imported_as = report.sessions.first().map(talktree::SessionId::as_str).unwrap_or_default();
+    if let Some((_, subpath)) = imported_as.split_once('/') {
+        key = key.subpath(subpath);
+    }
+    let entries: Vec<Json> = lines.iter().map(|line| Json::parse(line)).collect::<Result<_>>()?;
+    for batch in entries.chunks(size) {
+        transcripts.append(&key, batch)?;
+    }
+    assert_eq!(store.verify(|_| {})?.damages, []);
+    let found = transcripts.projection(&key)?.map(|found| found.session);
+    if report.added == 0 {
+        // An import makes a session of a title alone.
+        assert_eq!(found, None);
+        return Ok(Default::default());
+    }
+    let shown = |store: &Store, session: Option<&talktree::SessionId>| {
+        let Some(session) = session else { return Ok(Default::default()) };
+        let session = store.session(session)?;
+        let mut text = Vec::new();
+        session.export_jsonl(&mut text)?;
+        // Without the times of the last writes, and the checksum of them.
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let lines = text.lines().filter(|line| !line.starts_with(r#"{"type":"end""#));
+        let lines = lines.map(|line| line.split(r#","updated_at":"#).next().unwrap_or_default());
+        Ok((session_hash(&session)?, lines.collect::<Vec<_>>().join("\n")))
+    };
+    Ok([shown(&imported, report.sessions.first())?, shown(&store, found.as_ref())?])
+}
+
+#[test]
+fn the_projection_of_a_transcript_is_what_its_import_gives() -> Result<()> {
+    for path in files("claude-code", "jsonl") {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let entries = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        let entries: Vec<Value> = entries.collect();
+        let sessions = entries.iter().filter_map(|entry| entry["sessionId"].as_str());
+        let sessions: HashSet<&str> = sessions.collect();
+        println!("{}: {} entries, sessions {sessions:?}", path.display(), entries.len());
+        let session = sessions.iter().next().copied().unwrap_or_default();
+        for size in [1, 3, 1_000] {
+            let [imported, projected] = both_ways(&entries, session, size)?;
+            assert_eq!(projected.1, imported.1, "{}", path.display());
+            assert_eq!(projected.0, imported.0, "{}", path.display());
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn the_projection_of_random_entries_is_what_their_import_gives() {
+    let strategy = (claude::entries(40), 1..20_usize);
+    random::check_all(random::cases(40), &strategy, |(mut entries, size)| {
+        let mut uuids = HashSet::new();
+        // A store ignores an entry whose uuid it has; an import reports a fault.
+        entries.retain(|entry| entry["uuid"].as_str().is_none_or(|id| uuids.insert(id.to_owned())));
+        for entry in &mut entries {
+            entry["sessionId"] = json!("s");
+        }
+        let [imported, projected] = both_ways(&entries, "s", size)?;
+        assert_eq!(projected.1, imported.1);
+        assert_eq!(projected.0, imported.0);
+        Ok(())
+    })
+    .unwrap();
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use serde::Serialize;
 use talktree::{
-    Json, Result, TranscriptFiles, TranscriptFilter, TranscriptInfo, TranscriptKey,
+    Json, Result, TranscriptFiles, TranscriptFilter, TranscriptFork, TranscriptInfo, TranscriptKey,
     TranscriptMessage, Transcripts as Inner,
 };
 
@@ -240,10 +240,11 @@ impl Transcripts {
         py: Python<'_>,
         project: &str,
         session: &str,
-        last: Option<&str>,
-        title: Option<&str>,
+        last: Option<String>,
+        title: Option<String>,
     ) -> PyResult<String> {
-        self.handle.call(py, |it| it.fork(project, session, last, title))
+        let options = TranscriptFork { last, title };
+        self.handle.call(py, |it| it.fork(project, session, &options))
     }
 
     fn import_session(&self, py: Python<'_>, folder: PathBuf, session: &str) -> PyResult<String> {

@@ -22,6 +22,7 @@ use super::error::{BackendError, BackendResult};
 use super::file::{self, StoreFile};
 use super::interrupt::{InterruptSignal, Watch, interruptible};
 use super::snapshot::Pinned;
+use super::transcript::projection::Projectors;
 use super::wal::{self, Wal};
 use super::{schema, search_index, sql_functions, transaction};
 use crate::error::{Error, Result};
@@ -88,6 +89,8 @@ pub(crate) struct Database {
     pinned: Option<Pinned>,
     /// The work on the search index that appends have put off.
     pub(super) deferred: Deferred,
+    /// What is known of the transcripts that were projected last.
+    pub(super) projectors: Projectors,
 }
 
 impl Database {
@@ -175,6 +178,7 @@ impl Database {
             signal: InterruptSignal::default(),
             pinned: None,
             deferred: Deferred::default(),
+            projectors: Projectors::default(),
         }
     }
 

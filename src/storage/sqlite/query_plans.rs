@@ -206,6 +206,16 @@ const HOT: &[(&str, &str, &[&str])] = &[
     ),
     ("the append of an entry", transcript::append::ADD, &[]),
     (
+        "the session of a transcript",
+        transcript::projection::FIND,
+        &["SEARCH projection USING INTEGER PRIMARY KEY (rowid=?)"],
+    ),
+    (
+        "the transcript of a session",
+        transcript::projection::OF_SESSION,
+        &["SEARCH projection USING COVERING INDEX projection_session (session=?)"],
+    ),
+    (
         "the entries of a transcript",
         transcript::read::ENTRIES,
         &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],

@@ -7,7 +7,7 @@ use crate::clock;
 use crate::error::{Error, Result};
 use crate::message::Json;
 use crate::transcript::fork::Fork;
-use crate::transcript::{TranscriptKey, tag};
+use crate::transcript::{TranscriptFork, TranscriptKey, tag};
 
 impl Transcripts {
     /// Gives a session a title. A session that is unknown is created with it.
@@ -44,33 +44,26 @@ impl Transcripts {
 
     /// Copies the conversation of a session to a new one and returns the id of the copy.
     ///
-    /// `last` is the `uuid` of the last entry that is copied, in the order of the file; `None`: all are. `title` is the title
-    /// of the copy; `None`: that of the session with ` (fork)`. The copy has new uuids, and each entry says what it is a
+    /// The copy has new uuids, and each entry says what it is a
     /// copy of. Titles, tags, records of progress and subagents are not copied. The copy gets the owner of the session, or
     /// that of this handle if the session has none.
     ///
     /// ```
-    /// use talktree::{Json, Store, TranscriptKey};
+    /// use talktree::{Json, Store, TranscriptFork, TranscriptKey};
     ///
     /// let transcripts = Store::open_in_memory()?.transcripts();
     /// let entry = Json::parse(r#"{"type":"user","uuid":"1","message":{"content":"Fix the login."}}"#)?;
     /// transcripts.append(&TranscriptKey::new("p", "s"), &[entry])?;
-    /// let copy = transcripts.fork("p", "s", None, None)?;
+    /// let copy = transcripts.fork("p", "s", &TranscriptFork::default())?;
     /// assert_eq!(transcripts.messages("p", &copy)?[0].session, copy);
     /// assert_eq!(transcripts.info("p", &copy)?.unwrap().summary, "Fix the login. (fork)");
     /// # Ok::<(), talktree::Error>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownSession`] if the session has no entries, [`Error::UnknownMessage`] if `last` is not among them,
+    /// [`Error::UnknownSession`] if the session has no entries, [`Error::UnknownMessage`] if its `last` is not among them,
     /// [`Error::InvalidName`] if there is no message to copy; as [`append`](Self::append).
-    pub fn fork(
-        &self,
-        project: &str,
-        session: &str,
-        last: Option<&str>,
-        title: Option<&str>,
-    ) -> Result<String> {
+    pub fn fork(&self, project: &str, session: &str, options: &TranscriptFork) -> Result<String> {
         let source = TranscriptKey::new(project, session);
         let entries = self.load(&source)?;
         let entries = entries.ok_or_else(|| Error::UnknownSession { id: session.into() })?;
@@ -78,6 +71,7 @@ impl Transcripts {
         let owner = self.storage.stored(&source)?.and_then(|stored| stored.owner);
         let copies = owner.map_or_else(|| self.clone(), |owner| self.owned_by(owner));
         let id = clock::uuid().to_string();
+        let (last, title) = (options.last.as_deref(), options.title.as_deref());
         let fork = Fork { source: session, id: &id, last, title };
         copies.append(&TranscriptKey::new(project, &id), &fork.entries(&entries)?)?;
         Ok(id)

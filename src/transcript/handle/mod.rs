@@ -3,6 +3,7 @@
 
 mod change;
 mod files;
+mod project;
 mod read;
 
 use std::fmt;
@@ -41,6 +42,7 @@ use crate::transcript::{
 pub struct Transcripts {
     storage: Arc<dyn TranscriptStore>,
     owner: Option<Arc<str>>,
+    projects: bool,
 }
 
 impl Transcripts {
@@ -58,7 +60,7 @@ impl Transcripts {
     /// ```
     #[must_use]
     pub fn over(storage: Arc<dyn TranscriptStore>) -> Self {
-        Self { storage, owner: None }
+        Self { storage, owner: None, projects: false }
     }
 
     /// Returns a handle of the same transcripts that appends for this owner.
@@ -81,6 +83,28 @@ impl Transcripts {
         Self { owner: Some(owner.into()), ..self.clone() }
     }
 
+    /// Returns a handle of the same transcripts that projects them: its appends also write sessions of the store.
+    ///
+    /// A session shows the entries of one transcript as messages, with branches, side chains and compactions, as
+    /// `talktree-import` reads them from a file. It is written in the transaction of the append. It is listed and searched as
+    /// any other session, has the owner of the transcript, and is removed and erased with it.
+    ///
+    /// ```
+    /// use talktree::{Json, Store, TranscriptKey};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let transcripts = store.transcripts().projecting();
+    /// let key = TranscriptKey::new("-home-ann-shop", "4b1e7d5c");
+    /// let question = r#"{"type":"user","uuid":"1","message":{"role":"user","content":"Fix the login."}}"#;
+    /// transcripts.append(&key, &[Json::parse(question)?])?;
+    /// assert_eq!(store.session("4b1e7d5c")?.history()?[0].text(), "Fix the login.");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    #[must_use]
+    pub fn projecting(&self) -> Self {
+        Self { projects: true, ..self.clone() }
+    }
+
     /// Returns the storage.
     #[must_use]
     pub fn storage(&self) -> &Arc<dyn TranscriptStore> {
@@ -95,9 +119,13 @@ impl Transcripts {
     /// # Errors
     /// [`Error::InvalidName`](crate::Error::InvalidName) if an entry is not an object, a part of the key is too long, or the
     /// transcript has another owner; [`Error::TooLarge`](crate::Error::TooLarge) if an entry is over the store's limit for
-    /// messages, or all are over [`MAX_TRANSCRIPT_BATCH_BYTES`](crate::MAX_TRANSCRIPT_BATCH_BYTES).
+    /// messages, or all are over [`MAX_TRANSCRIPT_BATCH_BYTES`](crate::MAX_TRANSCRIPT_BATCH_BYTES);
+    /// [`Error::Unsupported`](crate::Error::Unsupported) if the handle projects and the storage cannot.
     pub fn append(&self, key: &TranscriptKey, entries: &[Json]) -> Result<AppendedEntries> {
-        self.storage.append(key, entries, self.owner.as_deref())
+        match self.projects {
+            true => self.storage.append_projected(key, entries, self.owner.as_deref()),
+            false => self.storage.append(key, entries, self.owner.as_deref()),
+        }
     }
 
     /// Returns all entries of a transcript, each with the text it was appended with; `None` if it has none.
@@ -177,6 +205,9 @@ impl Transcripts {
 
 impl fmt::Debug for Transcripts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Transcripts").field("owner", &self.owner).finish_non_exhaustive()
+        f.debug_struct("Transcripts")
+            .field("owner", &self.owner)
+            .field("projects", &self.projects)
+            .finish_non_exhaustive()
     }
 }

@@ -1,6 +1,5 @@
 //! The import formats, one file each, and how they are detected.
 
-mod blocks;
 mod chatgpt;
 mod claude_code;
 mod detect;
@@ -15,6 +14,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use chrono::{DateTime, Utc};
+use talktree::records::blocks;
 use talktree::{Error, Result};
 
 use crate::draft::Reader;

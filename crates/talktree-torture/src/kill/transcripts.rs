@@ -1,6 +1,7 @@
 //! Transcripts that are appended to and erased.
 //!
-//! Each worker appends to one transcript, which has an owner of its own. After the owner was erased it begins another.
+//! Each worker appends to one transcript, which has an owner of its own. After the owner was erased it begins another. Every
+//! second one is projected: its session has a message for each entry, also after a kill.
 //! An erasure is many transactions: a killed one leaves the first entries or none, and the same call finishes it.
 
 use std::path::Path;
@@ -82,8 +83,14 @@ fn load(store: &Store, transcript: &str) -> Result<Vec<Json>> {
     Ok(store.transcripts().load(&key(transcript))?.unwrap_or_default())
 }
 
+/// Returns whether a transcript is projected.
+fn is_projected(transcript: &str) -> bool {
+    transcript.bytes().last().is_some_and(|digit| digit % 2 == 0)
+}
+
 pub(super) fn append(store: &Store, transcript: &str, entries: &EntriesSpec) -> Result<()> {
     let transcripts = store.transcripts().owned_by(transcript);
+    let transcripts = if is_projected(transcript) { transcripts.projecting() } else { transcripts };
     let added = transcripts.append(&key(transcript), &entries.entries())?.added;
     expect(added == u64::from(entries.count), "a new entry is reported as known")
 }
@@ -141,6 +148,9 @@ impl Check<'_> {
                 .faults
                 .push(format!("{transcript}: {found} other entries instead of {should}"));
         }
+        if is_projected(&transcript) {
+            self.check_projection(&transcript, &found)?;
+        }
         let Some((erased, specs)) = &model.erased else { return Ok(()) };
         let mut left = load(self.store, erased)?;
         if model.is_erasure_unfinished {
@@ -151,6 +161,9 @@ impl Check<'_> {
                 return Ok(());
             }
             left = load(self.store, erased)?;
+        }
+        if self.store.session(erased)?.info()?.is_some() {
+            self.findings.faults.push(format!("{erased} was erased, but its session is there"));
         }
         if !left.is_empty() {
             let left = left.len();
@@ -167,6 +180,22 @@ impl Check<'_> {
                         .push(format!("{erased}: {count} times {mark} in the files"));
                 }
             }
+        }
+        Ok(())
+    }
+}
+
+impl Check<'_> {
+    /// Checks that the session of a transcript has its entries, each after the one before.
+    fn check_projection(&mut self, transcript: &str, entries: &[Json]) -> Result<()> {
+        let shown = self.store.session(transcript)?.raw_history()?;
+        let uuid = |entry: &Json| entry.value()["uuid"].as_str().map(str::to_owned);
+        let ids = shown.iter().map(|message| Some(message.id.to_string()));
+        if !ids.eq(entries.iter().map(uuid)) {
+            let (shown, count) = (shown.len(), entries.len());
+            self.findings
+                .faults
+                .push(format!("{transcript}: its session shows {shown} of {count} entries"));
         }
         Ok(())
     }

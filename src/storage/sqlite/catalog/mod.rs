@@ -18,7 +18,7 @@ use super::connection::Database;
 use super::context::{elision, frozen_prompt, lifecycle};
 use super::error::{BackendError, BackendResult};
 use super::row::session::{self as row, SessionRow};
-use super::{append, search_index};
+use super::{append, search_index, transcript};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::outcome::{SessionDetails, SessionInfo};
@@ -92,8 +92,9 @@ pub(super) fn clear(conn: &Connection, key: i64) -> BackendResult<()> {
     touch(conn, key)
 }
 
-/// Removes a session and everything that belongs to it.
-fn remove(conn: &Connection, key: i64) -> BackendResult<()> {
+/// Removes a session and everything that belongs to it, with the transcript that it shows.
+pub(super) fn remove(conn: &Connection, key: i64) -> BackendResult<()> {
+    transcript::delete::delete_of_session(conn, key)?;
     clear(conn, key)?;
     lifecycle::remove(conn, key)?;
     for sql in [

@@ -63,9 +63,11 @@ impl Targets {
                 extent.transcripts.push(transcript.key);
             }
         }
-        if !erasure.forks {
-            extent.copies_left = copies(conn, &self.copies_left(conn)?)?;
-        }
+        let left = match erasure.forks {
+            true => self.kept_copies.iter().copied().filter(|copy| !self.has(*copy)).collect(),
+            false => self.copies_left(conn)?,
+        };
+        extent.copies_left = copies(conn, &left)?;
         Ok(extent)
     }
 

@@ -7,6 +7,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::super::catalog::removal::{MAX_BYTES, MAX_MESSAGES};
 use super::super::error::BackendResult;
 use super::super::row::session as session_row;
+use super::super::transcript::projection;
 use super::super::{compaction, delete};
 use super::Work;
 use super::targets::{Target, copies_of, target};
@@ -65,6 +66,10 @@ impl Work<'_> {
         for copy in copies_of(conn, address)? {
             match self.erasure.forks {
                 _ if self.targets.has(copy) => {}
+                // Its transcript has the same text.
+                true if projection::of_session(conn, copy.session())?.is_some() => {
+                    self.copies_left.insert(copy);
+                }
                 true => _ = copies.insert(copy),
                 false => _ = self.copies_left.insert(copy),
             }

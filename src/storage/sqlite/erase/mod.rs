@@ -30,6 +30,7 @@ use super::connection::Database;
 use super::error::BackendResult;
 use super::interrupt::Watch;
 use super::row::session as session_row;
+use super::transcript::projection;
 use crate::erasure::{
     Erased, Erasure, ErasureCopies, ErasureExtent, ErasureProver, ErasureSummary,
 };
@@ -263,11 +264,16 @@ impl Work<'_> {
                 self.erase_messages(session, addresses)?;
             }
         }
-        for session in &targets.sessions {
-            self.erase_session(session)?;
-        }
         for transcript in &targets.transcripts {
             self.erase_transcript(*transcript)?;
+            // Its row goes with the session that shows it.
+            let shown = self.database.read(|conn| projection::session_of(conn, *transcript))?;
+            if let Some((key, id)) = shown {
+                self.erase_session(&targets::Target { key, id })?;
+            }
+        }
+        for session in &targets.sessions {
+            self.erase_session(session)?;
         }
         if !targets.owners.is_empty() {
             self.erase_blocks(&targets.blocks)?;

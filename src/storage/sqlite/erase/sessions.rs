@@ -9,6 +9,7 @@ use super::super::compaction;
 use super::super::context::{entry, frozen_prompt, lifecycle};
 use super::super::error::BackendResult;
 use super::super::row::session as session_row;
+use super::super::transcript::projection;
 use super::targets::Target;
 use super::{Work, forbidden};
 use crate::error::Result;
@@ -85,6 +86,7 @@ impl Work<'_> {
             return Ok(false);
         }
         self.texts.add_id(session.id.as_str());
+        projection::close_of_session(conn, session.key)?;
         for sql in TEXTS {
             self.note_all(conn, sql, session.key)?;
         }
@@ -186,6 +188,7 @@ impl Work<'_> {
         for sql in DELETE_LAST {
             conn.prepare_cached(sql)?.execute([session.key])?;
         }
+        self.end_transcript(conn, session.key)?;
         if self.erasure.forbid_import {
             forbidden::add(conn, &session.id)?;
         }

@@ -7,6 +7,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::super::delete;
 use super::super::error::{BackendError, BackendResult};
 use super::super::row::session::{self as session_row, SessionRow};
+use super::super::transcript::projection;
 use super::super::{message, transcript};
 use super::note::{self, ToDelete};
 use super::sessions::keys;
@@ -46,6 +47,8 @@ pub(super) struct Targets {
     pub(super) total: u64,
     /// The branch summaries of erased messages that are left.
     pub(super) summaries_left: BTreeSet<ErasureSummary>,
+    /// Copies in sessions that show transcripts, which have the same texts; none is erased by itself.
+    pub(super) kept_copies: BTreeSet<Address>,
     /// The sessions that begin with a summary of an erased one, and keep it.
     pub(super) continued_in: Vec<SessionId>,
 }
@@ -63,6 +66,7 @@ impl Targets {
                 added => added?,
             }
         }
+        targets.add_projected(conn)?;
         named.retain(|session, addresses| {
             !addresses.is_empty() && !targets.sessions.contains(session)
         });
@@ -191,6 +195,7 @@ impl Targets {
         match target {
             ErasureTarget::Messages { session, ids } => {
                 let (target, row) = known(conn, session)?;
+                refuse_projected(conn, &target)?;
                 // Those that are known are erased, also if an unfinished erasure has erased others.
                 let mut unknown = None;
                 let addresses = named.entry(target).or_default();
@@ -204,6 +209,7 @@ impl Targets {
             }
             ErasureTarget::Branch { session, id } => {
                 let (target, row) = known(conn, session)?;
+                refuse_projected(conn, &target)?;
                 let top = message::require(conn, Some(row.key), session, id)?;
                 let addresses = named.entry(target).or_default();
                 for (first, last) in delete::below(conn, top)? {
@@ -236,6 +242,19 @@ impl Targets {
                 Ok(())
             }
         }
+    }
+
+    /// Adds the transcripts that the sessions show, and the sessions that show the transcripts.
+    fn add_projected(&mut self, conn: &Connection) -> BackendResult<()> {
+        for session in &self.sessions {
+            self.transcripts.extend(projection::of_session(conn, session.key)?);
+        }
+        for transcript in &self.transcripts {
+            if let Some((key, id)) = projection::session_of(conn, *transcript)? {
+                self.sessions.insert(Target { key, id });
+            }
+        }
+        Ok(())
     }
 
     fn add_sessions(&mut self, conn: &Connection, sql: &str, value: &str) -> BackendResult<()> {
@@ -276,6 +295,18 @@ fn known(conn: &Connection, id: &SessionId) -> BackendResult<(Target, SessionRow
     let row = session_row::find(conn, id)?
         .ok_or_else(|| BackendError::Own(Error::UnknownSession { id: id.clone() }))?;
     Ok((Target { key: row.key, id: id.clone() }, row))
+}
+
+/// Returns an error if a session shows a transcript: its entries have the same texts, and lead to each other.
+fn refuse_projected(conn: &Connection, session: &Target) -> BackendResult<()> {
+    match projection::of_session(conn, session.key)? {
+        None => Ok(()),
+        Some(_) => Err(BackendError::Own(Error::InvalidName {
+            what: "session",
+            given: session.id.to_string(),
+            why: "it shows a transcript, which can only be erased as a whole".to_owned(),
+        })),
+    }
 }
 
 /// Adds the messages of a range that are not deleted.

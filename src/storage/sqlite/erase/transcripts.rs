@@ -1,13 +1,15 @@
 //! Erasing transcripts.
 //!
 //! The entries are deleted from the newest to the oldest, and the row goes with the last of them. So after a crash the
-//! transcript is a shorter one, which the same erasure finds again.
+//! transcript is a shorter one, which the same erasure finds again. The row of a transcript that a session shows goes with
+//! the session, because each leads to the other.
 
 use rusqlite::{Connection, params};
 
 use super::super::catalog::removal::{MAX_BYTES, MAX_MESSAGES};
 use super::super::error::BackendResult;
-use super::super::transcript::{range, read};
+use super::super::transcript::delete::DELETE_ENTRIES;
+use super::super::transcript::{projection, range, read};
 use super::Work;
 use crate::error::Result;
 
@@ -38,7 +40,7 @@ impl Work<'_> {
     fn begin_transcript(&mut self, conn: &Connection, key: i64) -> BackendResult<()> {
         self.note_transcript(conn, key)?;
         conn.prepare_cached(FORGET_SUMMARY)?.execute([key])?;
-        Ok(())
+        projection::close(conn, key)
     }
 
     fn note_transcript(&mut self, conn: &Connection, key: i64) -> BackendResult<()> {
@@ -75,8 +77,7 @@ impl Work<'_> {
                 count += 1;
             }
         }
-        conn.prepare_cached("DELETE FROM transcript_entry WHERE address BETWEEN ?1 AND ?2")?
-            .execute([lowest, last])?;
+        conn.prepare_cached(DELETE_ENTRIES)?.execute([lowest, last])?;
         self.out.extent.entries += count as u64;
         let is_any: bool =
             conn.prepare_cached(IS_ANY)?.query_row([first, last], |row| row.get(0))?;
@@ -86,10 +87,38 @@ impl Work<'_> {
                 .execute(params![key, lowest & i64::from(u32::MAX)])?;
             return Ok(true);
         }
-        // An append may have extended the summary since, or named an owner.
-        self.note_transcript(conn, key)?;
-        conn.prepare_cached("DELETE FROM transcript WHERE key = ?1")?.execute([key])?;
+        if projection::session_of(conn, key)?.is_none() {
+            self.forget_transcript(conn, key)?;
+        }
         self.out.extent.transcripts.push(stored.key);
         Ok(false)
+    }
+
+    /// Deletes the row of a transcript without entries.
+    fn forget_transcript(&mut self, conn: &Connection, key: i64) -> BackendResult<()> {
+        // An append may have extended the summary since, or named an owner.
+        self.note_transcript(conn, key)?;
+        projection::forget(conn, key)?;
+        conn.prepare_cached("DELETE FROM transcript WHERE key = ?1")?.execute([key])?;
+        Ok(())
+    }
+
+    /// Deletes the transcript that an erased session showed, with entries that came meanwhile.
+    pub(super) fn end_transcript(&mut self, conn: &Connection, session: i64) -> BackendResult<()> {
+        let Some(key) = projection::of_session(conn, session)? else { return Ok(()) };
+        let [first, last] = range(key);
+        {
+            let mut statement = conn.prepare_cached(NEWEST)?;
+            let mut rows = statement.query([first, last])?;
+            while let Some(row) = rows.next()? {
+                if let Some(uuid) = row.get_ref(1)?.as_str_or_null()? {
+                    self.texts.add_id(uuid);
+                }
+                self.texts.add_name(row.get_ref(2)?.as_str()?);
+            }
+        }
+        let count = conn.prepare_cached(DELETE_ENTRIES)?.execute([first, last])?;
+        self.out.extent.entries += count as u64;
+        self.forget_transcript(conn, key)
     }
 }

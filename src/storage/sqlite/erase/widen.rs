@@ -10,6 +10,7 @@ use rusqlite::{Connection, params};
 
 use super::super::ancestry::Ancestry;
 use super::super::error::BackendResult;
+use super::super::transcript::projection;
 use super::super::{message, path};
 use super::targets::{Messages, Target, Targets, copies_of, living, target};
 use crate::erasure::{Erasure, ErasureSummary};
@@ -38,7 +39,12 @@ impl Targets {
         loop {
             if erasure.forks {
                 for address in &new {
-                    found.extend(copies_of(conn, *address)?);
+                    for copy in copies_of(conn, *address)? {
+                        match projection::of_session(conn, copy.session())? {
+                            Some(_) => _ = self.kept_copies.insert(copy),
+                            None => _ = found.insert(copy),
+                        }
+                    }
                 }
             }
             for (summary, id) in self.branch_summaries(conn, &new)? {

@@ -156,3 +156,18 @@ CREATE TABLE transcript_entry (
 
 -- Serves: whether a transcript has an entry. Unique: an entry that is appended again is not added.
 CREATE UNIQUE INDEX transcript_uuid ON transcript_entry (transcript, uuid) WHERE uuid IS NOT NULL;
+
+-- Which session shows which transcript.
+CREATE TABLE projection (
+    transcript   INTEGER PRIMARY KEY,        -- key of the transcript
+    session      INTEGER NOT NULL,           -- key of the session
+    entries      INTEGER NOT NULL,           -- how many of its first entries are in the session
+    next         INTEGER NOT NULL,           -- `next` and `changes` of the session after the last projection: others mean that
+    changes      INTEGER NOT NULL,           -- others have changed it
+    needs_repair INTEGER NOT NULL DEFAULT 0, -- 1: entries have come that change earlier messages
+    is_changed   INTEGER NOT NULL DEFAULT 0, -- 1: others have changed the session before the last projection
+    is_closed    INTEGER NOT NULL DEFAULT 0  -- 1: it is being erased
+) STRICT;
+
+-- Serves: the transcript that a session shows.
+CREATE UNIQUE INDEX projection_session ON projection (session);

@@ -4,6 +4,7 @@ use rusqlite::{Connection, params};
 
 use super::super::connection::Database;
 use super::super::error::{BackendError, BackendResult, corrupt};
+use super::projection::{Reach, Whole};
 use super::{MAX_ENTRIES, MAX_TRANSCRIPTS, stored_json};
 use crate::clock;
 use crate::error::{Error, Result};
@@ -12,6 +13,8 @@ use crate::transcript::{AppendedEntries, Facts, TranscriptKey, check_owner, fold
 
 /// The most entries of a short write.
 const MAX_FEW: usize = 64;
+/// The most entries of a short write that projects them.
+const MAX_FEW_PROJECTED: usize = 16;
 /// The most bytes of a short write.
 const MAX_SHORT: usize = 64 << 10;
 
@@ -21,6 +24,7 @@ impl Database {
         key: &TranscriptKey,
         entries: &[Json],
         owner: Option<&str>,
+        projects: Projects,
     ) -> Result<AppendedEntries> {
         key.check()?;
         check_owner(owner, None)?;
@@ -31,12 +35,38 @@ impl Database {
             return Ok(AppendedEntries::default());
         }
         let bytes: usize = entries.iter().map(|entry| entry.as_str().len()).sum();
-        let work = |conn: &Connection| append(conn, key, entries, &facts, owner);
-        match entries.len() <= MAX_FEW && bytes <= MAX_SHORT {
+        if projects == Projects::No {
+            let work = |conn: &Connection| append(conn, key, entries, &facts, owner);
+            let (appended, _) = match entries.len() <= MAX_FEW && bytes <= MAX_SHORT {
+                true => self.write_short(work),
+                false => self.write(work),
+            }?;
+            return Ok(appended);
+        }
+        let prepared = self.prepared_projector(key)?;
+        let work = |conn: &Connection| {
+            let (appended, row) = append(conn, key, entries, &facts, owner)?;
+            let Some(row) = row else { return Ok((appended, None)) };
+            let owner = row.owner.as_deref().or(owner);
+            let whole = Whole { transcript: row.key, key, owner };
+            let total = u64::try_from(row.next - 1).unwrap_or_default();
+            let reach = Reach::Append(appended.added);
+            Ok((appended, whole.project(conn, &self.config, prepared, total, reach)?))
+        };
+        let (appended, projected) = match entries.len() <= MAX_FEW_PROJECTED && bytes <= MAX_SHORT {
             true => self.write_short(work),
             false => self.write(work),
-        }
+        }?;
+        self.projected(projected);
+        Ok(appended)
     }
+}
+
+/// Whether an append also writes the session that shows the transcript.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Projects {
+    Yes,
+    No,
 }
 
 /// The row of a transcript, as far as an append reads it.
@@ -47,13 +77,14 @@ struct Row {
     summary: Option<Json>,
 }
 
+/// Appends entries; returns the row too, if there were new ones.
 fn append(
     conn: &Connection,
     key: &TranscriptKey,
     entries: &[Json],
     facts: &[Facts<'_>],
     owner: Option<&str>,
-) -> BackendResult<AppendedEntries> {
+) -> BackendResult<(AppendedEntries, Option<Row>)> {
     let mut row = match find(conn, key)? {
         Some(row) => row,
         None => create(conn, key)?,
@@ -86,7 +117,7 @@ fn append(
         }
     }
     if new.is_empty() {
-        return Ok(appended);
+        return Ok((appended, None));
     }
     let summary = match key.is_main() {
         false => None,
@@ -97,7 +128,7 @@ fn append(
         "UPDATE transcript SET next = ?2, written_at = ?3, summary = ?4, owner = coalesce(owner, ?5) WHERE key = ?1",
     )?
     .execute(params![row.key, row.next, written_at, summary.as_ref().map(Json::as_str), owner])?;
-    Ok(appended)
+    Ok((appended, Some(row)))
 }
 
 fn find(conn: &Connection, key: &TranscriptKey) -> BackendResult<Option<Row>> {

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use rusqlite::Connection;
 
+use super::super::catalog;
 use super::super::error::BackendResult;
-use super::{range, read};
+use super::{projection, range, read};
 use crate::transcript::TranscriptKey;
 
 /// Deletes a transcript; the main one with all others of its session. Returns how many were deleted.
@@ -57,11 +58,30 @@ pub(in super::super) const BELOW_OWNED: &str = "SELECT other.key
 fn delete_rows(conn: &Connection, keys: impl IntoIterator<Item = i64>) -> BackendResult<u64> {
     let mut count = 0;
     for key in keys {
-        conn.prepare_cached(DELETE_ENTRIES)?.execute(range(key))?;
-        conn.prepare_cached("DELETE FROM transcript WHERE key = ?1")?.execute([key])?;
+        let session = projection::session_of(conn, key)?;
+        delete_row(conn, key)?;
+        if let Some((session, _)) = session {
+            catalog::remove(conn, session)?;
+        }
         count += 1;
     }
     Ok(count)
+}
+
+/// Deletes the transcript that a session shows, if it shows one.
+pub(in super::super) fn delete_of_session(conn: &Connection, session: i64) -> BackendResult<()> {
+    match projection::of_session(conn, session)? {
+        Some(transcript) => delete_row(conn, transcript),
+        None => Ok(()),
+    }
+}
+
+/// Deletes a transcript; the session that shows it stays.
+fn delete_row(conn: &Connection, key: i64) -> BackendResult<()> {
+    projection::forget(conn, key)?;
+    conn.prepare_cached(DELETE_ENTRIES)?.execute(range(key))?;
+    conn.prepare_cached("DELETE FROM transcript WHERE key = ?1")?.execute([key])?;
+    Ok(())
 }
 
 pub(in super::super) const DELETE_ENTRIES: &str =

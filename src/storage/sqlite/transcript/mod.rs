@@ -4,10 +4,13 @@
 //! all of them are read with one scan. The row of a main transcript has the summary of its session, which each append
 //! replaces in its own transaction.
 //!
+//! A transcript can be projected: then a session shows its entries as messages; see [`projection`].
+//!
 //! The time of the last append to any transcript is a setting, so that it is kept when transcripts are deleted.
 
 pub(super) mod append;
 pub(super) mod delete;
+pub(super) mod projection;
 pub(super) mod read;
 
 use std::sync::Arc;
@@ -20,9 +23,10 @@ use crate::error::Result;
 use crate::message::Json;
 use crate::storage::transcript::TranscriptStore;
 use crate::transcript::{
-    AppendedEntries, ListedTranscript, StoredTranscript, TranscriptFilter, TranscriptKey,
-    TranscriptSummary,
+    AppendedEntries, ListedTranscript, Projection, StoredTranscript, TranscriptFilter,
+    TranscriptKey, TranscriptSummary,
 };
+use append::Projects;
 
 /// The maximum number of entries of a transcript: an address has 32 bits for it.
 pub(super) const MAX_ENTRIES: i64 = u32::MAX as i64 - 1;
@@ -47,7 +51,24 @@ impl TranscriptStore for SqliteTranscripts {
         entries: &[Json],
         owner: Option<&str>,
     ) -> Result<AppendedEntries> {
-        self.database.append_entries(key, entries, owner)
+        self.database.append_entries(key, entries, owner, Projects::No)
+    }
+
+    fn append_projected(
+        &self,
+        key: &TranscriptKey,
+        entries: &[Json],
+        owner: Option<&str>,
+    ) -> Result<AppendedEntries> {
+        self.database.append_entries(key, entries, owner, Projects::Yes)
+    }
+
+    fn project(&self, key: &TranscriptKey) -> Result<Option<Projection>> {
+        self.database.project(key)
+    }
+
+    fn projection(&self, key: &TranscriptKey) -> Result<Option<Projection>> {
+        self.database.projection(key)
     }
 
     fn load(&self, key: &TranscriptKey) -> Result<Option<Vec<Json>>> {

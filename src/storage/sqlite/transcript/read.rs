@@ -4,6 +4,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::super::error::BackendResult;
 use super::{range, stored_json};
+use crate::id::SessionId;
 use crate::message::Json;
 use crate::transcript::{
     ListedTranscript, StoredTranscript, TranscriptFilter, TranscriptKey, TranscriptSummary,
@@ -106,11 +107,23 @@ pub(super) fn list(
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
+/// The columns that `read_stored` reads.
+macro_rules! select_stored {
+    () => {
+        "SELECT key, project, session, subpath, owner, next, written_at,
+        (SELECT session.id
+           FROM projection
+           JOIN session ON session.key = projection.session
+          WHERE projection.transcript = transcript.key)
+   FROM transcript"
+    };
+}
+
 macro_rules! stored {
     ($where:literal) => {
         concat!(
-            "SELECT key, project, session, subpath, owner, next, written_at
-   FROM transcript
+            select_stored!(),
+            "
   WHERE ",
             $where,
             " AND key > ?1
@@ -135,10 +148,11 @@ pub(super) fn stored(
     Ok(row.optional()?)
 }
 
-pub(in super::super) const STORED: &str =
-    "SELECT key, project, session, subpath, owner, next, written_at
-   FROM transcript
-  WHERE project = ?1 AND session = ?2 AND subpath = ?3";
+pub(in super::super) const STORED: &str = concat!(
+    select_stored!(),
+    "
+  WHERE project = ?1 AND session = ?2 AND subpath = ?3"
+);
 
 /// Returns the transcript of a row; `None` if there is no such row.
 pub(in super::super) fn stored_in(
@@ -149,9 +163,11 @@ pub(in super::super) fn stored_in(
     Ok(statement.query_row([key], read_stored).optional()?)
 }
 
-const STORED_IN: &str = "SELECT key, project, session, subpath, owner, next, written_at
-   FROM transcript
-  WHERE key = ?1";
+const STORED_IN: &str = concat!(
+    select_stored!(),
+    "
+  WHERE key = ?1"
+);
 
 /// Returns some entries of a transcript with their numbers: those after a number. An empty answer is the end.
 pub(in super::super) fn entries_after(
@@ -188,6 +204,7 @@ fn read_stored(row: &Row<'_>) -> rusqlite::Result<StoredTranscript> {
     Ok(StoredTranscript {
         owner: row.get(4)?,
         entries: u64::try_from(next - 1).unwrap_or(0),
+        projected_to: row.get::<_, Option<String>>(7)?.map(SessionId::from),
         ..StoredTranscript::new(row.get(0)?, key, row.get(6)?)
     })
 }

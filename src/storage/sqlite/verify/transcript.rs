@@ -38,6 +38,15 @@ pub(super) const CHECKS: &[Check] = &[
                                                 AND (transcript.key << 32 | 4294967295))",
         remedy: RESTORE,
     },
+    Check {
+        kind: "stray-projection",
+        // While one is being erased, its session is gone before the transcript.
+        sql: "SELECT format('transcript %d is shown by session %d, and one of them does not exist', transcript, session)
+                FROM projection
+               WHERE transcript NOT IN (SELECT key FROM transcript)
+                  OR (is_closed = 0 AND session NOT IN (SELECT key FROM session))",
+        remedy: RESTORE,
+    },
 ];
 
 /// Reads every entry and every summary.

@@ -3,86 +3,87 @@
 //! A record's fields are kept as text and parsed one by one. So JSON that a Rust value cannot hold (lone surrogates,
 //! long numbers, deep nesting) stays unchanged.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::message::{Extra, Json, Part};
 use chrono::{DateTime, NaiveDateTime, Utc};
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use talktree::{Extra, Json, Part};
 
 /// The fields of one JSON object, in order.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Fields(Vec<(String, Json)>);
+pub struct Fields(Vec<(String, Json)>);
 
 impl Fields {
-    pub(crate) fn parse(text: &str) -> serde_json::Result<Self> {
+    pub fn parse(text: &str) -> serde_json::Result<Self> {
         serde_json::from_str(text)
     }
 
     /// Returns the object's fields; `None` for any other value.
-    pub(crate) fn of(json: &Json) -> Option<Self> {
+    pub fn of(json: &Json) -> Option<Self> {
         Self::parse(json.as_str()).ok()
     }
 
     /// Returns a field; one that is null counts as missing.
-    pub(crate) fn get(&self, name: &str) -> Option<&Json> {
+    pub fn get(&self, name: &str) -> Option<&Json> {
         let found = self.0.iter().rev().find(|(field, _)| field == name);
         found.map(|(_, value)| value).filter(|value| !value.is_null())
     }
 
-    pub(crate) fn has(&self, name: &str) -> bool {
+    pub fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(field, _)| field == name)
     }
 
-    pub(crate) fn text(&self, name: &str) -> Option<String> {
+    pub fn text(&self, name: &str) -> Option<String> {
         self.get(name).and_then(text)
     }
 
-    pub(crate) fn is_true(&self, name: &str) -> bool {
+    pub fn is_true(&self, name: &str) -> bool {
         self.get(name).is_some_and(|json| json.as_str() == "true")
     }
 
-    pub(crate) fn number(&self, name: &str) -> Option<f64> {
+    pub fn number(&self, name: &str) -> Option<f64> {
         self.get(name).and_then(|json| serde_json::from_str(json.as_str()).ok())
     }
 
-    pub(crate) fn object(&self, name: &str) -> Option<Self> {
+    pub fn object(&self, name: &str) -> Option<Self> {
         self.get(name).and_then(Self::of)
     }
 
-    pub(crate) fn list(&self, name: &str) -> Option<Vec<Json>> {
+    pub fn list(&self, name: &str) -> Option<Vec<Json>> {
         self.get(name).and_then(list)
     }
 
     /// Returns a time: ISO 8601, or seconds or milliseconds since 1970.
-    pub(crate) fn time(&self, name: &str) -> Option<DateTime<Utc>> {
+    pub fn time(&self, name: &str) -> Option<DateTime<Utc>> {
         self.get(name).and_then(time)
     }
 
     /// Returns the fields except these.
-    pub(crate) fn without(mut self, names: &[&str]) -> Self {
+    pub fn without(mut self, names: &[&str]) -> Self {
         self.0.retain(|(field, _)| !names.contains(&field.as_str()));
         self
     }
 
     /// Returns the fields with one more, if it has a value.
-    pub(crate) fn with(mut self, name: &str, value: Option<impl Into<Json>>) -> Self {
+    pub fn with(mut self, name: &str, value: Option<impl Into<Json>>) -> Self {
         if let Some(value) = value {
             self.0.push((name.to_owned(), value.into()));
         }
         self
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(crate) fn into_pairs(self) -> Vec<(String, Json)> {
+    pub fn into_pairs(self) -> Vec<(String, Json)> {
         self.0
     }
 
     /// Returns the fields as one object; `None` if there are none.
-    pub(crate) fn into_json(self) -> Option<Json> {
+    pub fn into_json(self) -> Option<Json> {
         if self.is_empty() {
             return None;
         }
@@ -113,15 +114,26 @@ impl<'de> Deserialize<'de> for Fields {
     }
 }
 
+/// Adds fields to an object; of two with the same name the last one stays.
+pub fn add(object: &mut Option<Json>, more: Vec<(String, Json)>) {
+    if more.is_empty() {
+        return;
+    }
+    let known = object.as_ref().and_then(Fields::of).unwrap_or_default();
+    let merged: BTreeMap<String, Json> = known.into_pairs().into_iter().chain(more).collect();
+    let text = serde_json::to_string(&merged).unwrap_or_default();
+    *object = Json::parse(&text).ok();
+}
+
 /// Returns a JSON string's text, with U+FFFD for a lone surrogate; `None` for any other value.
-pub(crate) fn text(json: &Json) -> Option<String> {
+pub fn text(json: &Json) -> Option<String> {
     match json.as_str().starts_with('"') {
         true => json.value().as_str().map(str::to_owned),
         false => None,
     }
 }
 
-pub(crate) fn list(json: &Json) -> Option<Vec<Json>> {
+pub fn list(json: &Json) -> Option<Vec<Json>> {
     serde_json::from_str(json.as_str()).ok()
 }
 
@@ -141,7 +153,7 @@ fn time(json: &Json) -> Option<DateTime<Utc>> {
 }
 
 /// Returns a text part of a JSON string, as it came if a Rust string cannot hold it.
-pub(crate) fn text_part(json: &Json) -> Part {
+pub fn text_part(json: &Json) -> Part {
     if let Ok(text) = serde_json::from_str::<String>(json.as_str()) {
         return Part::text(text);
     }
@@ -153,7 +165,7 @@ pub(crate) fn text_part(json: &Json) -> Part {
 }
 
 /// Returns a part that keeps a value as it is, under a type of the `data-` kind.
-pub(crate) fn data_part(kind: &str, json: &Json) -> Part {
+pub fn data_part(kind: &str, json: &Json) -> Part {
     let kind = Json::from(serde_json::Value::String(format!("data-{kind}")));
     let part = format!(r#"{{"type":{kind},"data":{json}}}"#);
     Json::parse(&part).map_or_else(|_| Part::Other(json.clone()), Part::Other)

@@ -2,15 +2,14 @@
 
 use std::collections::HashMap;
 
-use talktree::{Extra, File, Json, Part, Reasoning, Tool};
-
-use crate::fields::{self, Fields, data_part, text_part};
+use super::fields::{self, Fields, data_part, text_part};
+use crate::message::{Extra, File, Json, Part, Reasoning, Tool};
 
 /// The names of tools, by the id of the call.
-pub(crate) type ToolNames = HashMap<String, String>;
+pub type ToolNames = HashMap<String, String>;
 
 /// Returns the parts of a message's content.
-pub(crate) fn parts(content: Option<&Json>, names: &ToolNames) -> Vec<Part> {
+pub fn parts(content: Option<&Json>, names: &ToolNames) -> Vec<Part> {
     let Some(content) = content else { return Vec::new() };
     match fields::list(content) {
         Some(blocks) => blocks.iter().map(|block| part(block, names)).collect(),
@@ -20,7 +19,7 @@ pub(crate) fn parts(content: Option<&Json>, names: &ToolNames) -> Vec<Part> {
 }
 
 /// Returns whether all parts are results of tools.
-pub(crate) fn are_results(parts: &[Part]) -> bool {
+pub fn are_results(parts: &[Part]) -> bool {
     let is_result = |part: &Part| match part {
         Part::Tool(tool) => tool.input.is_none(),
         _ => false,
@@ -29,7 +28,7 @@ pub(crate) fn are_results(parts: &[Part]) -> bool {
 }
 
 /// Records the names of the tools that a message calls.
-pub(crate) fn collect_names(content: Option<&Json>, names: &mut ToolNames) {
+pub fn collect_names(content: Option<&Json>, names: &mut ToolNames) {
     let blocks = content.and_then(fields::list).unwrap_or_default();
     for block in blocks.iter().filter_map(Fields::of) {
         let kind = block.text("type");
@@ -101,7 +100,7 @@ fn result_block(block: &Fields, names: &ToolNames) -> Part {
 }
 
 /// Returns the result of a tool; content of one text block becomes its text.
-pub(crate) fn result(name: String, id: String, content: Option<&Json>, is_error: bool) -> Part {
+pub fn result(name: String, id: String, content: Option<&Json>, is_error: bool) -> Part {
     let output = content.map_or_else(|| Json::from(serde_json::Value::from("")), plain);
     if !is_error {
         return Part::tool_result(name, id, output);
@@ -175,4 +174,14 @@ fn media_of(url: &str) -> Option<&str> {
 
 fn extra(block: &Fields, known: &[&str]) -> Extra {
     block.clone().without(known).into_pairs().into_iter().collect()
+}
+
+/// Returns the ids of the calls whose results a message has.
+pub fn answered(content: Option<&Json>) -> Vec<String> {
+    let blocks = content.and_then(fields::list).unwrap_or_default();
+    let results = blocks.iter().filter_map(Fields::of);
+    results
+        .filter(|block| block.text("type").as_deref() == Some("tool_result"))
+        .filter_map(|block| block.text("tool_use_id"))
+        .collect()
 }

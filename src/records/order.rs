@@ -4,7 +4,7 @@
 
 /// Returns the records sorted so that parents come first, otherwise in the order of the file; and
 /// the records at which a cycle was broken, which lose their parent.
-pub(crate) fn arrange(parents: &mut [Option<u32>]) -> (Vec<u32>, Vec<u32>) {
+pub fn arrange(parents: &mut [Option<u32>]) -> (Vec<u32>, Vec<u32>) {
     #[derive(Clone, Copy, PartialEq)]
     enum State {
         New,
@@ -47,9 +47,10 @@ pub(crate) fn arrange(parents: &mut [Option<u32>]) -> (Vec<u32>, Vec<u32>) {
 }
 
 /// The shape of a forest: answers questions about two records without walking.
-pub(crate) struct Shape {
+#[derive(Debug)]
+pub struct Shape {
     /// Each record's root.
-    pub(crate) roots: Vec<u32>,
+    pub roots: Vec<u32>,
     depths: Vec<u32>,
     /// How many records are in the subtree of each, itself included.
     sizes: Vec<u32>,
@@ -58,7 +59,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    pub(crate) fn new(parents: &[Option<u32>], order: &[u32]) -> Self {
+    pub fn new(parents: &[Option<u32>], order: &[u32]) -> Self {
         let count = parents.len();
         let mut shape = Self {
             roots: (0..count as u32).collect(),
@@ -91,13 +92,13 @@ impl Shape {
         shape
     }
 
-    pub(crate) fn is_ancestor(&self, ancestor: u32, record: u32) -> bool {
+    pub fn is_ancestor(&self, ancestor: u32, record: u32) -> bool {
         let (from, at) = (self.numbers[ancestor as usize], self.numbers[record as usize]);
         (from..from + self.sizes[ancestor as usize]).contains(&at)
     }
 
     /// Returns whether a branch leaves the path between `above` and its descendant `below`.
-    pub(crate) fn has_branch_between(&self, above: u32, below: u32) -> bool {
+    pub fn has_branch_between(&self, above: u32, below: u32) -> bool {
         let steps = self.depths[below as usize] - self.depths[above as usize];
         self.sizes[above as usize] > self.sizes[below as usize] + steps
     }

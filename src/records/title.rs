@@ -1,9 +1,8 @@
 //! The title of a conversation that has none.
 
-use talktree::{Message, Role};
-
-use crate::draft::name;
-use crate::fields::Fields;
+use super::fields::Fields;
+use super::ids::name;
+use crate::message::{Message, Role};
 
 /// The longest title, in characters.
 const MAX_CHARS: usize = 80;
@@ -15,7 +14,7 @@ const MAX_CHARS: usize = 80;
 ///
 /// ```
 /// use talktree::Message;
-/// use talktree_import::Title;
+/// use talktree::records::Title;
 ///
 /// let mut title = Title::default();
 /// for text in ["<now>Friday</now>", "Where is the museum?\nIt is late.", "Thanks."] {
@@ -36,7 +35,7 @@ impl Title {
     ///
     /// ```
     /// use talktree::Message;
-    /// use talktree_import::Title;
+    /// use talktree::records::Title;
     ///
     /// let mut title = Title::default();
     /// title.add(&Message::assistant("Welcome!"));
@@ -66,7 +65,7 @@ impl Title {
     ///
     /// ```
     /// use talktree::Message;
-    /// use talktree_import::Title;
+    /// use talktree::records::Title;
     ///
     /// let mut title = Title::default();
     /// title.add(&Message::user("<now>Friday</now>"));
@@ -80,7 +79,7 @@ impl Title {
     /// Returns the title so far, one line of at most 80 characters; `None` if no user wrote a text.
     ///
     /// ```
-    /// assert_eq!(talktree_import::Title::default().line(), None);
+    /// assert_eq!(talktree::records::Title::default().line(), None);
     /// ```
     #[must_use]
     pub fn line(&self) -> Option<&str> {
