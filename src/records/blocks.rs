@@ -73,10 +73,8 @@ fn text(block: &Fields) -> Option<Part> {
 }
 
 fn reasoning(block: &Fields, field: &str) -> Option<Part> {
-    let mut reasoning = Reasoning::default();
-    reasoning.text = block.text(field)?;
-    reasoning.extra = extra(block, &["type", field]);
-    Some(Part::Reasoning(reasoning))
+    let (text, extra) = (block.text(field)?, extra(block, &["type", field]));
+    Some(Part::Reasoning(Reasoning { text, extra, ..Reasoning::default() }))
 }
 
 fn call(block: &Fields, input: &str) -> Option<Part> {
@@ -153,10 +151,8 @@ fn image_url(block: &Fields) -> Option<Part> {
         Some(image) => (image.text("url")?, extra(&image, &["url"])),
         None => (block.text("image_url")?, Extra::new()),
     };
-    let mut file = File::default();
-    file.media_type = media_of(&url).unwrap_or("image/*").to_owned();
-    (file.url, file.extra) = (url, extra);
-    Some(Part::File(file))
+    let media_type = media_of(&url).unwrap_or("image/*").to_owned();
+    Some(Part::File(File { media_type, url, extra, ..File::default() }))
 }
 
 fn openai_file(block: &Fields) -> Option<Part> {

@@ -115,7 +115,7 @@ fn entry(at: usize, drawn: Drawn, links: bool) -> Value {
     let message = |role: &str, content: Value| json!({"role": role, "content": content});
     match drawn {
         Drawn::Said { back, text, side, meta } => {
-            let kind = if at % 2 == 0 { "user" } else { "assistant" };
+            let kind = if at.is_multiple_of(2) { "user" } else { "assistant" };
             set("type", json!(kind));
             set("parentUuid", before(back));
             set("message", message(kind, json!(text)));

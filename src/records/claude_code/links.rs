@@ -81,8 +81,8 @@ impl Chain {
     }
 
     /// Returns whether an entry names one as its parent that is here.
-    pub fn is_connected(&self, mut is_here: impl FnMut(&MessageId) -> bool) -> bool {
-        self.named.iter().any(|parent| is_here(parent))
+    pub fn is_connected(&self, is_here: impl FnMut(&MessageId) -> bool) -> bool {
+        self.named.iter().any(is_here)
     }
 
     /// Returns whether of this many entries there are enough to be connected.

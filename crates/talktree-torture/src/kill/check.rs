@@ -300,6 +300,10 @@ impl Check<'_> {
     /// Checks that every session was created by a worker.
     fn check_sessions(&mut self, replays: &BTreeMap<String, Replay>) -> Result<()> {
         let mut known: BTreeSet<&str> = BTreeSet::from([SHARED]);
+        // Sessions that show transcripts.
+        let transcripts: BTreeSet<String> =
+            replays.iter().map(|(name, it)| it.model.transcripts.current(name)).collect();
+        known.extend(transcripts.iter().map(String::as_str));
         for (name, replay) in replays {
             known.insert(name);
             known.extend(replay.model.forks.keys().map(String::as_str));

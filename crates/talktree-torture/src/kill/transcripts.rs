@@ -162,7 +162,7 @@ impl Check<'_> {
             }
             left = load(self.store, erased)?;
         }
-        if self.store.session(erased)?.info()?.is_some() {
+        if self.store.session(erased.as_str())?.info()?.is_some() {
             self.findings.faults.push(format!("{erased} was erased, but its session is there"));
         }
         if !left.is_empty() {
