@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use serde::Serialize;
 use talktree::{
-    Json, Result, TranscriptFiles, TranscriptFilter, TranscriptFork, TranscriptInfo, TranscriptKey,
-    TranscriptMessage, Transcripts as Inner,
+    Json, Projection, Result, TranscriptFiles, TranscriptFilter, TranscriptFork, TranscriptInfo,
+    TranscriptKey, TranscriptMessage, Transcripts as Inner,
 };
 
 use crate::handle::Handle;
@@ -93,12 +93,31 @@ fn files(it: &TranscriptFiles) -> Result<String> {
     }))
 }
 
+fn projection(it: &Projection) -> Result<String> {
+    let missing: Vec<_> = it.missing_parents.iter().map(|it| (&it.message, &it.parent)).collect();
+    json::text(&serde_json::json!({
+        "session": it.session,
+        "entries": it.entries,
+        "waiting": it.waiting,
+        "left_out": it.left_out,
+        "missing_parents": missing,
+        "needs_repair": it.needs_repair,
+        "is_changed": it.is_changed,
+    }))
+}
+
 /// Which transcripts a list shows, as Python passes it.
 #[derive(FromPyObject)]
 pub(crate) struct TranscriptFilterParts {
     project: Option<String>,
     owner: Option<String>,
     written_before: Option<i64>,
+}
+
+impl From<TranscriptFilterParts> for TranscriptFilter {
+    fn from(given: TranscriptFilterParts) -> Self {
+        Self { project: given.project, owner: given.owner, written_before: given.written_before }
+    }
 }
 
 /// Returns the data of a summary with more entries added.
@@ -135,6 +154,34 @@ impl Transcripts {
     fn owned_by(&self, py: Python<'_>, owner: String) -> PyResult<Self> {
         let owned = self.handle.call(py, |it| Ok(it.owned_by(owner)))?;
         Ok(Self { handle: Handle::new(self.handle.life(), owned) })
+    }
+
+    fn projecting(&self, py: Python<'_>) -> PyResult<Self> {
+        let projecting = self.handle.call(py, |it| Ok(it.projecting()))?;
+        Ok(Self { handle: Handle::new(self.handle.life(), projecting) })
+    }
+
+    fn project(&self, py: Python<'_>, given: KeyParts) -> PyResult<Option<String>> {
+        self.handle
+            .call_long(py, |it| it.project(&key(given))?.as_ref().map(projection).transpose())
+    }
+
+    fn project_all(&self, py: Python<'_>, given: TranscriptFilterParts) -> PyResult<String> {
+        self.handle.call_long(py, |it| {
+            let report = it.project_all(&given.into())?;
+            json::text(&serde_json::json!({
+                "sessions": report.sessions,
+                "without_session": report.without_session,
+                "missing_parents": report.missing_parents,
+                "left_out": report.left_out,
+                "unrepaired": report.unrepaired,
+            }))
+        })
+    }
+
+    fn projection(&self, py: Python<'_>, given: KeyParts) -> PyResult<Option<String>> {
+        self.handle
+            .call_long(py, |it| it.projection(&key(given))?.as_ref().map(projection).transpose())
     }
 
     fn append(&self, py: Python<'_>, given: KeyParts, entries: &str) -> PyResult<(u64, u64, u64)> {
@@ -180,11 +227,7 @@ impl Transcripts {
         after: Option<u64>,
         limit: usize,
     ) -> PyResult<Vec<(u64, KeyParts, Option<String>, u64, i64)>> {
-        let filter = TranscriptFilter {
-            project: given.project,
-            owner: given.owner,
-            written_before: given.written_before,
-        };
+        let filter = given.into();
         self.handle.call(py, |it| {
             let stored = it.list(&filter, after, limit)?.into_iter().map(|it| {
                 let key = (it.key.project, it.key.session, it.key.subpath);

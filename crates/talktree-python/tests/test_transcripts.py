@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import talktree
 from talktree import TranscriptKey, aio
+from talktree import claude as talktree_claude
 
 KEY = TranscriptKey("-home-ann-shop", "4b1e7d5c-90c5-4dd7-a6f1-8f8b2f4f7a10")
 AGENT = TranscriptKey(KEY.project, KEY.session, "subagents/agent-7f")
@@ -143,5 +144,43 @@ def test_the_same_from_async_code(tmp_path: Path) -> None:
                 await transcripts.messages(KEY.project, KEY.session)
             )
             assert await transcripts.delete(KEY) == 1
+
+    asyncio.run(main())
+
+
+def test_projected_transcripts_are_sessions(store: talktree.Store) -> None:
+    transcripts = store.transcripts
+    transcripts.append(KEY, [QUESTION])
+    assert transcripts.projection(KEY) is None and store.sessions() == []
+
+    transcripts.projecting().append(KEY, [ANSWER, {**ANSWER, "uuid": "4", "parentUuid": "3"}])
+    shown = transcripts.projection(KEY)
+    assert shown is not None and (shown.session, shown.entries, shown.waiting) == (KEY.session, 3, 0)
+    assert shown.missing_parents == [talktree.MissingParent("4", "3")]
+    assert [it.text for it in store.session(KEY.session).history()] == ["Fix the login.", "Done.", "Done."]
+    assert [hit.session for hit in store.search("login").hits] == [KEY.session]
+
+    transcripts.append(KEY, [{**QUESTION, "uuid": "3", "parentUuid": "2"}])
+    repaired = transcripts.project(KEY)
+    assert repaired is not None and (repaired.missing_parents, repaired.needs_repair) == ([], False)
+    transcripts.append(TranscriptKey(KEY.project, "other"), [{"type": "custom-title", "customTitle": "x"}])
+    assert transcripts.project_all(project=KEY.project) == talktree.ProjectionReport(1, 1, 0, 0, 0)
+
+    transcripts.delete(KEY)
+    assert store.sessions() == [] and store.verify().damages == []
+
+
+def test_an_async_store_and_the_adapter_project(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with aio.Store(tmp_path / "bot.db") as store:
+            await store.transcripts.projecting().owned_by("ann").append(KEY, [QUESTION])
+            sessions = talktree_claude.SessionStore(store, projecting=True)
+            await sessions.append({"project_key": KEY.project, "session_id": "second"}, [QUESTION])
+            await (await sessions.transcripts()).append(TranscriptKey(KEY.project, "third"), [QUESTION])
+            shown = await store.transcripts.projection(KEY)
+            assert shown == await store.transcripts.project(KEY) and shown is not None
+            assert (await store.transcripts.project_all()).sessions == 3
+            owners = {it.id: it.owner for it in await store.sessions()}
+            assert owners == {KEY.session: "ann", "second": None, "third": None}
 
     asyncio.run(main())

@@ -166,6 +166,9 @@ from .tools import ToolCall as ToolCall
 from .tools import Tools as Tools
 from .transcripts import AppendedEntries as AppendedEntries
 from .transcripts import ListedTranscript as ListedTranscript
+from .transcripts import MissingParent as MissingParent
+from .transcripts import Projection as Projection
+from .transcripts import ProjectionReport as ProjectionReport
 from .transcripts import StoredTranscript as StoredTranscript
 from .transcripts import TranscriptFiles as TranscriptFiles
 from .transcripts import TranscriptInfo as TranscriptInfo

@@ -70,6 +70,7 @@ class SessionStore:
         store: A store of talktree, plain or async, which the program closes; or the path of one, None for one in memory. A
             path is opened by the first call, so that a process may be forked before it.
         owner: Whose data the transcripts are that this object appends to: what lists by owner and erasures ask for.
+        projecting: Whether transcripts are also sessions of the store, which searches find; each append takes longer.
     """
 
     def __init__(
@@ -77,8 +78,10 @@ class SessionStore:
         store: _sync.Store | aio.Store | str | os.PathLike[str] | None = None,
         *,
         owner: str | None = None,
+        projecting: bool = False,
     ) -> None:
         self._owner = _json.maybe_str(owner, "owner")
+        self._projecting = projecting
         self._owns_store = not isinstance(store, (_sync.Store, aio.Store))
         if isinstance(store, aio.Store):
             self._store = store
@@ -95,7 +98,7 @@ class SessionStore:
 
         The first owner of a transcript stays; an append for another one is refused.
         """
-        owned = SessionStore(self._store, owner=_json.is_str(owner, "owner"))
+        owned = SessionStore(self._store, owner=_json.is_str(owner, "owner"), projecting=self._projecting)
         owned._shared = self._shared
         return owned
 
@@ -152,6 +155,7 @@ class SessionStore:
     async def transcripts(self) -> aio.Transcripts:
         """Returns the transcripts for other verbs: titles, tags, conversations, copies, files, deletes by owner."""
         transcripts = (await self._store.__aenter__()).transcripts
+        transcripts = transcripts.projecting() if self._projecting else transcripts
         return transcripts if self._owner is None else transcripts.owned_by(self._owner)
 
     async def close(self) -> None:
@@ -176,6 +180,7 @@ class SessionStore:
             transcripts = self._opened
             if transcripts is None:
                 transcripts = self._store._opened_now().transcripts
+                transcripts = transcripts.projecting() if self._projecting else transcripts
                 transcripts = transcripts if self._owner is None else transcripts.owned_by(self._owner)
                 self._opened = transcripts
             return call(transcripts)

@@ -1,8 +1,8 @@
 """Transcripts of agent sessions: opaque entries by project, session and subpath.
 
 An *entry* is a JSON object. A *transcript* is the list of entries under one key. The one without a subpath is the *main*
-transcript of its session; the others are those of subagents. Transcripts are not sessions of talktree: they have no tree, and
-no search finds them. `talktree.claude` gives them to the Claude Agent SDK.
+transcript of its session; the others are those of subagents. Transcripts that are *projected* are also sessions of the store:
+trees of messages, which searches find. `talktree.claude` gives transcripts to the Claude Agent SDK.
 """
 
 from __future__ import annotations
@@ -126,6 +126,61 @@ class TranscriptFiles:
     refused: list[str]
 
 
+@dataclass(frozen=True)
+class MissingParent:
+    """A message whose parent is not in its transcript."""
+
+    message: str
+    #: The parent that its entry names.
+    parent: str
+
+
+@dataclass(frozen=True)
+class Projection:
+    """A transcript as a session of the store."""
+
+    #: The session that shows the transcript.
+    session: str
+    #: How many of its entries are projected, from the first one on.
+    entries: int
+    #: How many later entries are not projected yet.
+    waiting: int
+    #: How many of the projected entries are not in the session although they are messages: they cannot be read as one, are
+    #: too large for one, or were deleted from the session.
+    left_out: int
+    #: The messages whose parent is not in the transcript. Each follows the message before it.
+    missing_parents: list[MissingParent]
+    #: Whether an entry has come that changes the place or the content of earlier messages, and the session does not show
+    #: that yet.
+    needs_repair: bool
+    #: Whether the session was changed by others. Such a session is not repaired.
+    is_changed: bool
+
+
+@dataclass(frozen=True)
+class ProjectionReport:
+    """What `project_all` did."""
+
+    #: How many transcripts are sessions now.
+    sessions: int
+    #: How many are not: they have no messages, or their session was erased for good.
+    without_session: int
+    #: How many messages have a parent that is missing.
+    missing_parents: int
+    #: How many entries are messages and are left out.
+    left_out: int
+    #: How many sessions need a repair, which others have changed.
+    unrepaired: int
+
+
+def _projection(text: str | None) -> Projection | None:
+    if text is None:
+        return None
+    fields = _json.loads(text)
+    fields["missing_parents"] = [MissingParent(*it) for it in fields["missing_parents"]]
+    return Projection(**fields)
+
+
 class _Filter:
     """Which transcripts a list shows, as the native module takes it."""
 
@@ -170,6 +225,42 @@ class Transcripts:
         The owner counts when transcripts are listed by owner or erased. It limits neither reads nor deletes.
         """
         return Transcripts(self._native.owned_by(_json.is_str(owner, "owner")))
+
+    # Transcripts as sessions.
+
+    def projecting(self) -> Transcripts:
+        """Returns the same transcripts; what is appended through them is also written to a session of the store, in one
+        transaction.
+
+        >>> import talktree
+        >>> store = talktree.Store()
+        >>> entry = {"type": "user", "uuid": "1", "message": {"role": "user", "content": "Fix the login."}}
+        >>> key = talktree.TranscriptKey("-home-ann-shop", "4b1e7d5c")
+        >>> store.transcripts.projecting().append(key, [entry]).added
+        1
+        >>> [hit.session for hit in store.search("login").hits]
+        ['4b1e7d5c']
+        """
+        return Transcripts(self._native.projecting())
+
+    def project(self, key: TranscriptKey) -> Projection | None:
+        """Writes what is stored of a transcript to its session; None if it has no messages, or its session was erased for
+        good. Calling it again changes nothing."""
+        return _projection(self._native.project(key_parts(key)))
+
+    def project_all(
+        self,
+        *,
+        project: str | None = None,
+        owner: str | None = None,
+        written_before: datetime | int | None = None,
+    ) -> ProjectionReport:
+        """Projects all transcripts that `list` shows with these arguments, each in a transaction of its own."""
+        return ProjectionReport(**_json.loads(self._native.project_all(_Filter(project, owner, written_before))))
+
+    def projection(self, key: TranscriptKey) -> Projection | None:
+        """Returns how a session shows a transcript; None if none does."""
+        return _projection(self._native.projection(key_parts(key)))
 
     # The contract of the SDK.
 

@@ -13,6 +13,8 @@ import talktree as _sync
 from ..transcripts import (
     AppendedEntries,
     ListedTranscript,
+    Projection,
+    ProjectionReport,
     StoredTranscript,
     TranscriptFiles,
     TranscriptInfo,
@@ -33,19 +35,47 @@ class Transcripts:
     The Claude Agent SDK takes a `talktree.claude.SessionStore`, which has its method names and keys.
     """
 
-    def __init__(self, store: Store, owner: str | None = None) -> None:
+    def __init__(self, store: Store, owner: str | None = None, *, projecting: bool = False) -> None:
         self._store = store
         self._owner = owner
+        self._projecting = projecting
 
     @property
     def sync(self) -> _sync.Transcripts:
         """The transcripts for code that is not async."""
         transcripts = self._store.sync.transcripts
+        transcripts = transcripts.projecting() if self._projecting else transcripts
         return transcripts if self._owner is None else transcripts.owned_by(self._owner)
 
     def owned_by(self, owner: str) -> Transcripts:
         """Returns the same transcripts; what is appended through them is the data of this owner."""
-        return Transcripts(self._store, owner)
+        return Transcripts(self._store, owner, projecting=self._projecting)
+
+    def projecting(self) -> Transcripts:
+        """Returns the same transcripts; what is appended through them is also written to a session of the store, in one
+        transaction."""
+        return Transcripts(self._store, self._owner, projecting=True)
+
+    async def project(self, key: TranscriptKey) -> Projection | None:
+        """Writes what is stored of a transcript to its session; None if it has no messages, or its session was erased for
+        good. Calling it again changes nothing."""
+        return await self._in_order(key.project, key.session, lambda it: it.project(key))
+
+    async def project_all(
+        self,
+        *,
+        project: str | None = None,
+        owner: str | None = None,
+        written_before: datetime | int | None = None,
+    ) -> ProjectionReport:
+        """Projects all transcripts that `list` shows with these arguments, each in a transaction of its own."""
+        return await self._run(
+            lambda it: it.project_all(project=project, owner=owner, written_before=written_before)
+        )
+
+    async def projection(self, key: TranscriptKey) -> Projection | None:
+        """Returns how a session shows a transcript; None if none does."""
+        return await self._in_order(key.project, key.session, lambda it: it.projection(key))
 
     async def _run(self, call: Callable[[_sync.Transcripts], T]) -> T:
         return await self._store._run(lambda _: call(self.sync))
