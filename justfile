@@ -54,7 +54,7 @@ test-sqlcipher *args:
 # Runs the short forms of the tests that break a store on purpose, for three minutes; two at once where nextest is installed.
 [arg("help", long, value="--help")]
 test-torture help="":
-    if cargo nextest --version >/dev/null 2>&1; then cargo nextest run -p talktree-torture; \
+    if cargo nextest --version >/dev/null 2>&1; then cargo nextest run -p talktree-torture --no-fail-fast; \
         else cargo test -p talktree-torture; fi
 
 # Checks that every command of this file answers --help.

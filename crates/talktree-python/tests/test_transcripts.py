@@ -175,7 +175,8 @@ def test_an_async_store_and_the_adapter_project(tmp_path: Path) -> None:
         async with aio.Store(tmp_path / "bot.db") as store:
             await store.transcripts.projecting().owned_by("ann").append(KEY, [QUESTION])
             sessions = talktree_claude.SessionStore(store, projecting=True)
-            await sessions.append({"project_key": KEY.project, "session_id": "second"}, [QUESTION])
+            question: Any = QUESTION
+            await sessions.append({"project_key": KEY.project, "session_id": "second"}, [question])
             await (await sessions.transcripts()).append(TranscriptKey(KEY.project, "third"), [QUESTION])
             shown = await store.transcripts.projection(KEY)
             assert shown == await store.transcripts.project(KEY) and shown is not None

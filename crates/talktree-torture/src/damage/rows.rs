@@ -28,6 +28,7 @@ const TABLES: &[&str] = &[
     "elision",
     "transcript",
     "transcript_entry",
+    "projection",
     "setting",
     "erased_session",
 ];
