@@ -493,6 +493,11 @@ pub enum Error {
 }
 
 /// Returns where a head is, in words.
+/// Checks that a text is within a limit, in bytes.
+pub(crate) fn check_size(what: &'static str, bytes: usize, max: usize) -> Result<()> {
+    if bytes > max { Err(Error::TooLarge { what, bytes, max }) } else { Ok(()) }
+}
+
 fn at(head: Option<&MessageId>) -> String {
     head.map_or_else(|| "before the first message".to_owned(), |id| format!("at {id:?}"))
 }

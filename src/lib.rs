@@ -33,6 +33,7 @@ mod error;
 mod event;
 mod foreign;
 mod id;
+mod inbox;
 mod manager;
 mod message;
 mod outcome;
@@ -63,16 +64,18 @@ pub use catalog::{
     SessionChange, SessionCursor, SessionFilter, SessionPage, SessionState,
 };
 pub use compaction::policy::{
-    CompactionOptions, CompactionPlan, CompactionPolicy, CompactionWindow, NothingToCompact,
-    Planned, RangeSummary, RequestTokens, Summarized, Summarizer, ThresholdOf, WindowUsage,
+    CompactionOptions, CompactionPlan, CompactionPolicy, CompactionWindow, Extract,
+    NothingToCompact, Planned, RangeSummary, RequestTokens, Summarized, Summarizer, ThresholdOf,
+    WindowUsage,
 };
 pub use compaction::{
     Compaction, CompactionStatus, Place, PlacedCompaction, PlacedCompactions, Seen, Stale, Summary,
     SummaryRefused, Tombstone,
 };
 pub use context::{
-    Block, BlockInfo, Context, ContextBuilder, Document, Drift, DriftKind, ReadProvider,
-    SearchProvider, SkillFolder, SkillNotice, SkillProvider, WriteProvider,
+    Block, BlockInfo, Context, ContextBuilder, Document, DocumentFolder, Drift, DriftKind,
+    FileNotice, FolderChanges, ReadProvider, SearchProvider, SkillFolder, SkillProvider,
+    WriteProvider,
 };
 #[cfg(feature = "sqlcipher")]
 pub use encryption_key::EncryptionKey;
@@ -83,6 +86,7 @@ pub use erasure::{
 pub use error::{BoxError, Error, Result};
 pub use event::{Change, Event, Phase, Subscription};
 pub use id::{COMPACTION_PREFIX, CompactionId, MAX_ID_BYTES, MessageId, SessionId};
+pub use inbox::{InboxItem, InboxOffset, MAX_HANDLED_IDS, MAX_INBOX_BATCH_BYTES, PendingItem};
 pub use manager::{
     ManySessions, Resume, ResumedSession, SessionList, SessionManager, SessionManagerBuilder,
 };
@@ -111,7 +115,8 @@ pub use storage::context::{
 pub use storage::transcript::TranscriptStore;
 pub use storage::{Cursor, SessionProvider};
 pub use store::{
-    Durability, InterruptHandle, InterruptWatch, RetentionRun, Store, StoreOptions, UsageReport,
+    Durability, Inbox, InterruptHandle, InterruptWatch, RetentionRun, Store, StoreOptions,
+    UsageReport,
 };
 pub use tokens::{HeuristicCounter, TokenCounter, estimate_tokens};
 pub use tools::{ToolCall, ToolDefinition, Tools};

@@ -79,6 +79,8 @@ pub struct StoreStats {
     pub transcripts: u64,
     /// The number of their entries.
     pub transcript_entries: u64,
+    /// The number of items of inboxes that are not handled yet.
+    pub inbox_items: u64,
     /// The size of the file and its write-ahead log, in bytes.
     pub bytes: u64,
 }

@@ -3,10 +3,11 @@
 use chrono::DateTime;
 use serde_json::json;
 use talktree::import::MAX_NOTES;
+use talktree::model::stream::MAX_STREAM_BYTES;
 use talktree::search::{MAX_EXPANSIONS, MAX_TERM_TOKENS, MAX_TERMS};
 use talktree::{
-    Block, Document, Error, Json, MAX_TRANSCRIPT_BATCH_BYTES, Message, Result, Role, Store,
-    TranscriptKey, estimate_tokens,
+    Block, Document, Error, Json, MAX_HANDLED_IDS, MAX_INBOX_BATCH_BYTES,
+    MAX_TRANSCRIPT_BATCH_BYTES, Message, Result, Role, Store, TranscriptKey, estimate_tokens,
 };
 
 fn document(name: &str) -> String {
@@ -58,6 +59,9 @@ fn real(what: &str, documented: u64) -> Result<u64> {
         "the entries of one append to a transcript, together" => {
             (MAX_TRANSCRIPT_BATCH_BYTES >> 30) as u64
         }
+        "the items of one `receive` of an inbox, together" => (MAX_INBOX_BATCH_BYTES >> 30) as u64,
+        "handled items of a source whose ids are remembered" => MAX_HANDLED_IDS,
+        "a streamed answer, with all that its events repeat" => (MAX_STREAM_BYTES >> 20) as u64,
         "a message, as JSON" => match chat.append(Message::user("x".repeat(64 << 20))) {
             Err(Error::MessageTooLarge { max, .. }) => (max >> 20) as u64,
             other => panic!("{other:?}"),
@@ -181,7 +185,7 @@ fn changed(sql: &str, verb: impl Fn(&Store) -> Result<()>) -> Result<()> {
 #[test]
 fn the_documented_limits_are_the_real_ones() -> Result<()> {
     let rows = documented();
-    assert_eq!(rows.len(), 18);
+    assert_eq!(rows.len(), 21);
     for (what, limit) in rows {
         assert_eq!(limit, real(&what, limit)?, "{what}");
     }

@@ -10,8 +10,8 @@ use common::Scratch;
 use serde_json::{Value, json};
 use talktree::export::{OwnerExport, OwnerFormat};
 use talktree::{
-    Author, Block, Document, Error, ImportRecord, Json, Message, Part, Result, SessionDetails,
-    SessionManager, Store, TranscriptKey, Usage,
+    Author, Block, Document, Error, ImportRecord, InboxItem, Json, Message, Part, Result,
+    SessionDetails, SessionManager, Store, TranscriptKey, Usage,
 };
 
 /// Gives out marks: `ann0`, `ann1`, ..
@@ -108,6 +108,13 @@ fn fill(store: &Store, owner: &'static str) -> Result<Marks> {
     let shared = TranscriptKey::new("shared", "shared").subpath(marks.mark());
     store.transcripts().owned_by(owner).append(&shared, &entries[1..2])?;
 
+    // Items that wait in inboxes, and one that is handled.
+    let inbox = store.inbox(owner);
+    let waiting = InboxItem::new(marks.mark(), marks.mark(), marks.mark()).owner(owner);
+    inbox.receive(&[waiting.clone(), InboxItem::new("done", "k", "x").owner(owner)], Some(7))?;
+    inbox.note(&waiting.id, &marks.mark())?;
+    inbox.done("done")?;
+
     // A session in the trash, and usage of one that is gone.
     for is_removed in [false, true] {
         let details = SessionDetails { owner: Some(owner.to_owned()), ..SessionDetails::default() };
@@ -165,6 +172,7 @@ fn each_line_is_json_with_a_type() -> Result<()> {
         "entry",
         "head",
         "imported",
+        "item",
         "label",
         "message",
         "owner",

@@ -17,6 +17,7 @@ const LAYERS: &[&[&str]] = &[
         "error",
         "foreign",
         "id",
+        "inbox",
         "message",
         "compaction",
         "search",

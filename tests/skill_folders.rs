@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use common::folder as temporary;
 use serde_json::json;
 use talktree::{
-    Block, BoxError, Error, ReadProvider, SkillFolder, SkillNotice, SkillProvider, Store,
+    Block, BoxError, Error, FileNotice, ReadProvider, SkillFolder, SkillProvider, Store,
 };
 
 type Outcome = Result<(), BoxError>;
@@ -41,7 +41,7 @@ fn folder(files: &[(&str, &str)]) -> Result<(tempfile::TempDir, PathBuf), BoxErr
 fn notices(skills: &SkillFolder) -> Result<Vec<String>, BoxError> {
     let mut notices = skills.notices()?;
     notices.sort();
-    let told = |notice: &SkillNotice| {
+    let told = |notice: &FileNotice| {
         let name = notice.path.file_name().unwrap_or_default().to_string_lossy();
         let kind = if notice.is_left_out { "" } else { "(listed) " };
         format!("{name}: {kind}{}", notice.why)
@@ -304,7 +304,7 @@ fn no_link_leaves_the_folder() -> Outcome {
     symlink("../../secret.md", path.join("dir/SKILL.md"))?;
     for key in ["file", "up", "dir"] {
         let error = skills.load(key).unwrap_err().to_string();
-        assert!(error.ends_with("it leads out of the folder of skills"), "{error}");
+        assert!(error.ends_with("it leads out of the folder"), "{error}");
     }
     assert_eq!(skills.get()?, "- a: one\n- folder: two\n- inside: one\n- real: two");
     assert_eq!(skills.notices()?.len(), 3);

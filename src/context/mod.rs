@@ -38,7 +38,7 @@ use crate::storage::context::{BlockScope, ContextStore};
 pub use block::{Block, BlockInfo};
 pub use builder::ContextBuilder;
 pub use drift::{Drift, DriftKind};
-pub use folder::{SkillFolder, SkillNotice};
+pub use folder::{DocumentFolder, FileNotice, FolderChanges, SkillFolder};
 pub use provider::{Document, ReadProvider, SearchProvider, SkillProvider, WriteProvider};
 
 pub(crate) use backing::Backing;

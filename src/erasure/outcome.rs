@@ -26,6 +26,8 @@ pub struct ErasureExtent {
     pub prompts: u64,
     /// How many bindings of outside keys, former ones included.
     pub bindings: u64,
+    /// How many pending items of inboxes.
+    pub items: u64,
     /// How many rows of usage, those that stay in totals included.
     pub usage: u64,
     /// The transcripts of agents.

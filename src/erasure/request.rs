@@ -33,6 +33,8 @@ pub struct Erasure {
     pub summaries: bool,
     /// Whether the usage of what is erased stays in totals, without its session, owner and message.
     pub keep_totals: bool,
+    /// Whether pending items of inboxes stay.
+    pub keep_items: bool,
     /// Whether later imports of the erased sessions are refused.
     pub forbid_import: bool,
 }
@@ -57,10 +59,10 @@ pub enum ErasureTarget {
     },
     /// A session with all that belongs to it, also one in the trash.
     Session(SessionId),
-    /// The sessions, the context blocks and the transcripts of an owner, and its usage. What is stored after the erasure has
-    /// begun stays.
+    /// The sessions, the context blocks and the transcripts of an owner, its usage, and its pending items in inboxes. What is
+    /// stored after the erasure has begun stays.
     Owner(String),
-    /// An outside key, with the sessions that it points to or pointed to.
+    /// An outside key, with the sessions that it points to or pointed to, and its pending items in inboxes.
     Key(String),
     /// A transcript of an agent; the main one with all others of its session.
     Transcript(TranscriptKey),
@@ -81,19 +83,22 @@ impl Erasure {
     /// Returns the erasure of a session with all that belongs to it.
     ///
     /// These are its messages, summaries, labels, context blocks with all versions, frozen prompt, bindings with their
-    /// keys, tags, name, metadata and usage, and its id where forks name it as their origin.
+    /// keys, tags, name, metadata and usage, its id where forks name it as their origin, and the pending items in inboxes of
+    /// the keys that point to it.
     pub fn session(id: impl Into<SessionId>) -> Self {
         Self::of(ErasureTarget::Session(id.into()))
     }
 
-    /// Returns the erasure of all sessions of an owner, of the owner's context blocks, usage and transcripts, and of frozen
-    /// prompts of other sessions that quote one of these blocks. If a main transcript is the owner's, all others of its
-    /// session are erased, too.
+    /// Returns the erasure of all sessions of an owner, of the owner's context blocks, usage, transcripts and pending items
+    /// in inboxes, and of frozen prompts of other sessions that quote one of these blocks. If a main transcript is the
+    /// owner's, all others of its session are erased, too. An item without an owner stays, also if its key points to a session
+    /// of the owner; of every erased item its id stays, so that it cannot be delivered again.
     pub fn owner(owner: impl Into<String>) -> Self {
         Self::of(ErasureTarget::Owner(owner.into()))
     }
 
-    /// Returns the erasure of an outside key and of the sessions that it points to or pointed to.
+    /// Returns the erasure of an outside key, of the sessions that it points to or pointed to, and of its pending items in
+    /// inboxes.
     pub fn key(key: impl Into<String>) -> Self {
         Self::of(ErasureTarget::Key(key.into()))
     }
@@ -141,6 +146,7 @@ impl Erasure {
         self.forks |= other.forks;
         self.summaries |= other.summaries;
         self.keep_totals |= other.keep_totals;
+        self.keep_items |= other.keep_items;
         self.forbid_import |= other.forbid_import;
         self
     }
@@ -163,6 +169,28 @@ impl Erasure {
     /// Keeps the usage of what is erased in totals of models and days, without its session, owner and message.
     pub fn keep_totals(mut self) -> Self {
         self.keep_totals = true;
+        self
+    }
+
+    /// Keeps the pending items of inboxes: what was received, and is not handled yet.
+    ///
+    /// A retention rule erases so. A message that came for an old session is then answered in a new one.
+    ///
+    /// ```
+    /// use talktree::{Erasure, InboxItem, SessionManager, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let chat = SessionManager::builder(&store).build()?.resume("telegram:4711").open()?;
+    /// store.inbox("telegram").receive(&[InboxItem::new("812", "telegram:4711", "hello")], None)?;
+    ///
+    /// let erasure = Erasure::session(chat.id());
+    /// assert_eq!(store.erasure_extent(&erasure)?.items, 1);
+    /// assert_eq!(store.erase(&erasure.keep_items())?.extent.items, 0);
+    /// assert_eq!(store.inbox("telegram").pending()?, 1);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn keep_items(mut self) -> Self {
+        self.keep_items = true;
         self
     }
 

@@ -17,8 +17,8 @@ use crate::store::Store;
 ///
 /// Two stores with equal content have equal hashes: ids, trees, messages, heads, labels, compactions in order with their
 /// places, elisions, and session details, with JSON compared by value. Stores with equal hashes show the same history on
-/// every path. Addresses, the log of the head and the time of the last write are not
-/// included. So an export that is imported into another store keeps the hash. It is the hash of a snapshot:
+/// every path. Addresses, the log of the head, the time of the last write and the items of inboxes, which are work that
+/// waits, are not included. So an export that is imported into another store keeps the hash. It is the hash of a snapshot:
 /// what others write meanwhile is not in it.
 ///
 /// ```

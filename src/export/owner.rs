@@ -3,7 +3,7 @@
 //! JSON lines, version 1: a `session` record is followed by the records of that session as in talktree's own format, then
 //! by its texts, prompt, keys and imported records. A `text` record without a session is one of the owner. A `transcript`
 //! record is followed by its entries, as they were appended; its `projected_to` names the session that shows the same
-//! conversation, if there is one.
+//! conversation, if there is one. An `item` record is a pending item of an inbox.
 //!
 //! ```json
 //! {"format":"talktree-owner","version":1}
@@ -16,6 +16,7 @@
 //! {"type":"binding","key":"telegram:4711","session":"s",..}
 //! {"type":"imported","session":"s","record":".."}
 //! {"type":"usage","session":"s","message":"a","model":"..","input":100,..}
+//! {"type":"item","inbox":"telegram","id":"812","key":"telegram:4711","owner":"user:42","body":"..","note":null,"received_at":".."}
 //! {"type":"transcript","project":"-home-ann-shop","session":"..","subpath":"","owner":"user:42","entries":1,"written_at":".."}
 //! {"type":"entry","entry":{"type":"user","uuid":"..","message":{..}}}
 //! {"type":"end","sessions":1,"messages":1,"compactions":0,"labels":0,"checksum":".."}
@@ -35,10 +36,11 @@ use crate::catalog::{Binding, BindingFilter, SessionFilter, SessionState};
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::id::{SessionId, check_name};
+use crate::inbox::PendingItem;
 use crate::message::{Json, Message};
 use crate::outcome::SessionInfo;
 use crate::storage::context::{EntryVersion, PromptSection};
-use crate::storage::owner_data::{LedgerRow, TextName, TextsOf};
+use crate::storage::owner_data::{LedgerRow, OwnedItem, TextName, TextsOf};
 use crate::store::Store;
 use crate::transcript::{StoredTranscript, TranscriptKey};
 
@@ -70,6 +72,8 @@ pub struct OwnerExport {
     pub bindings: u64,
     /// Rows in the ledger of usage.
     pub usage: u64,
+    /// Pending items of inboxes.
+    pub items: u64,
     /// Transcripts of agents, and the others of a session whose main one is the owner's.
     pub transcripts: u64,
     /// Entries of those transcripts.
@@ -90,8 +94,9 @@ impl Store {
     /// That is each of the owner's sessions, also if it is ended or in the trash, with its details and tags, its messages on
     /// all branches as they were written, its summaries, labels, elisions, context blocks with their versions, frozen prompt,
     /// keys and imported records; the owner's context blocks with their versions; the owner's usage, also of sessions that
-    /// were removed; and the owner's transcripts with their entries. Removed texts and old versions are in it while the store
-    /// keeps them. A transcript that is projected names its session, which shows the same conversation.
+    /// were removed; the owner's pending items in inboxes; and the owner's transcripts with their entries. Removed texts and
+    /// old versions are in it while the store keeps them. A transcript that is projected names its session, which shows the
+    /// same conversation.
     ///
     /// Messages that the owner wrote in sessions of other owners are not in it. Blocks that all sessions share are in it
     /// only as parts of frozen prompts. All data is from one snapshot.
@@ -161,6 +166,7 @@ enum Data<'a> {
     Binding(&'a Binding),
     Imported(&'a SessionId, &'a str),
     Usage(&'a LedgerRow),
+    Item(&'a str, &'a PendingItem),
     Transcript(&'a StoredTranscript),
     Entry(&'a StoredTranscript, &'a Json),
 }
@@ -173,6 +179,7 @@ impl OwnerExport {
             Data::Text(..) => self.texts += 1,
             Data::Binding(_) => self.bindings += 1,
             Data::Usage(_) => self.usage += 1,
+            Data::Item(..) => self.items += 1,
             Data::Transcript(_) => self.transcripts += 1,
             Data::Entry(..) => self.entries += 1,
             Data::Record(_) | Data::Prompt(..) | Data::Imported(..) => {}
@@ -212,6 +219,11 @@ fn each(store: &Store, owner: &str, with: With<'_>) -> Result<()> {
         let Some(last) = rows.last() else { break };
         after = Some(last.place);
         rows.iter().try_for_each(|row| with(Data::Usage(row)))?;
+    }
+    let mut after = 0;
+    while let Some(OwnedItem { number, inbox, item }) = store.owned_item(owner, after)? {
+        after = number;
+        with(Data::Item(&inbox, &item))?;
     }
     for transcript in store.owned_transcripts(owner)? {
         with(Data::Transcript(&transcript))?;
@@ -310,6 +322,13 @@ impl<'a> TranscriptLine<'a> {
 }
 
 #[derive(Serialize)]
+struct ItemLine<'a> {
+    inbox: &'a str,
+    #[serde(flatten)]
+    item: &'a PendingItem,
+}
+
+#[derive(Serialize)]
 struct EntryLine<'a> {
     entry: &'a Json,
 }
@@ -333,6 +352,9 @@ fn write_line<W: Write>(data: Data<'_>, lines: &mut Lines<'_, W>) -> Result<()> 
             lines.line(&Typed { kind: "imported", rest: &ImportedLine { session, record } })
         }
         Data::Usage(row) => lines.line(&Typed { kind: "usage", rest: row }),
+        Data::Item(inbox, item) => {
+            lines.line(&Typed { kind: "item", rest: &ItemLine { inbox, item } })
+        }
         Data::Transcript(transcript) => {
             lines.line(&Typed { kind: "transcript", rest: &TranscriptLine::of(transcript) })
         }
@@ -396,6 +418,10 @@ fn write_section(data: Data<'_>, output: &mut impl Write) -> Result<()> {
         Data::Usage(row) => {
             heading("##", "Usage", row.used_at, output)?;
             fence_json(row, output)
+        }
+        Data::Item(inbox, item) => {
+            heading("##", "Received, and not handled yet", item.received_at, output)?;
+            fence_json(&ItemLine { inbox, item }, output)
         }
         Data::Transcript(transcript) => {
             let TranscriptKey { session, subpath, .. } = &transcript.key;

@@ -52,7 +52,7 @@ impl SessionManager {
         self.erase(&Erasure::session(id))
     }
 
-    /// Erases all sessions of an owner, the owner's texts and usage. An owner of nothing is no error.
+    /// Erases all sessions of an owner, the owner's texts, usage and pending items in inboxes. An owner of nothing is no error.
     ///
     /// ```
     /// use talktree::{Message, SessionManager, Store};

@@ -5,7 +5,8 @@
 //! program. Providers refuse most of that. [`sanitize()`] repairs the pairs of calls and results,
 //! [`truncate()`] shortens old messages, and [`to_anthropic`], [`to_openai_chat`] and
 //! [`to_openai_responses`] convert the result to a provider's format, [`to_ai_sdk`] to that of the Vercel AI SDK. A
-//! [`Request`] does all of this, and adds prompt and tools. [`from_response`] reads a provider's response into a message.
+//! [`Request`] does all of this, and adds prompt and tools. [`from_response`] reads a provider's response into a message; a
+//! [`Stream`](stream::Stream) joins a streamed one first.
 //! Stored messages never change.
 //!
 //! The conversions for providers go through the same *turns*: a turn holds the model's text and calls
@@ -48,6 +49,7 @@ mod origin;
 mod request;
 mod response;
 mod sanitize;
+pub mod stream;
 mod summary;
 #[cfg(test)]
 mod tests;

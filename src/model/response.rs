@@ -8,7 +8,7 @@ use crate::foreign::short_line;
 use crate::message::Message;
 
 /// How many characters of a provider's error are shown.
-const MAX_CHARS: usize = 300;
+pub(super) const MAX_CHARS: usize = 300;
 
 /// Returns the message of a response of the Anthropic messages API, or of OpenAI's chat completions or responses API.
 ///
@@ -56,7 +56,7 @@ pub fn from_response(response: &Value) -> Result<Message> {
 }
 
 /// Returns what an error says; `None` if the value has none.
-fn error_of(value: &Value) -> Option<String> {
+pub(super) fn error_of(value: &Value) -> Option<String> {
     let error = &value["error"];
     match error {
         Value::Null | Value::Bool(false) => None,

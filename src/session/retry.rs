@@ -87,6 +87,28 @@ impl Session {
         }
     }
 
+    /// Returns the question that the head answers, or the unanswered one at the head; `None` if there is none.
+    ///
+    /// It is the one that [`retry`](Self::retry) goes back to; the head is not moved.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let question = chat.append(Message::user("Name a colour"))?.id;
+    /// let red = chat.append(Message::assistant("red"))?.id;
+    /// assert_eq!(chat.question()?, Some(question));
+    /// assert_eq!(chat.head()?, Some(red));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As every read.
+    pub fn question(&self) -> Result<Option<MessageId>> {
+        let Some(head) = self.provider.head()? else { return Ok(None) };
+        Ok(self.question_above(&head)?.map(|question| question.id))
+    }
+
     fn question_above(&self, leaf: &MessageId) -> Result<Option<Question>> {
         let mut cursor = self.provider.cursor(&View::at(leaf).raw(), Order::NewestFirst)?;
         let mut way = WayUp::default();

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use crate::id::{MessageId, SessionId};
+use crate::inbox::PendingItem;
 
 /// A session or an owner, with texts of context blocks.
 #[derive(Debug, Clone, Copy)]
@@ -18,6 +19,16 @@ pub(crate) struct TextName {
     pub(crate) label: String,
     /// The key of a document; empty: the block's own text.
     pub(crate) key: String,
+}
+
+/// A pending item of an inbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OwnedItem {
+    /// Its place among all items.
+    pub(crate) number: i64,
+    /// The name of the source.
+    pub(crate) inbox: String,
+    pub(crate) item: PendingItem,
 }
 
 /// A row of the ledger of usage.

@@ -3,6 +3,7 @@
 mod care;
 mod erase;
 mod import;
+mod inbox;
 mod interrupt;
 mod options;
 mod owner;
@@ -25,6 +26,7 @@ use crate::storage::catalog::SessionCatalog;
 use crate::storage::sqlite::{self, Database, SqliteCatalog};
 
 pub(crate) use erase::tell as tell_erased;
+pub use inbox::Inbox;
 pub use interrupt::{InterruptHandle, InterruptWatch};
 pub use options::{Durability, StoreOptions};
 pub use retention::RetentionRun;

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::id::SessionId;
 use crate::message::Json;
 use crate::storage::context::EntryVersion;
-use crate::storage::owner_data::{LedgerRow, TextName, TextsOf};
+use crate::storage::owner_data::{LedgerRow, OwnedItem, TextName, TextsOf};
 use crate::transcript::StoredTranscript;
 
 impl Store {
@@ -26,6 +26,11 @@ impl Store {
     /// Returns a batch of the owner's rows in the ledger, after a place; an empty one is the end.
     pub(crate) fn ledger(&self, owner: &str, after: Option<(i64, i64)>) -> Result<Vec<LedgerRow>> {
         self.database.ledger(owner, after)
+    }
+
+    /// Returns the owner's next pending item in an inbox, after one of them; `None` is the end.
+    pub(crate) fn owned_item(&self, owner: &str, after: i64) -> Result<Option<OwnedItem>> {
+        self.database.owned_item(owner, after)
     }
 
     /// Returns the transcripts that an erasure of the owner erases, oldest first.

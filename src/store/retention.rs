@@ -292,7 +292,7 @@ impl Pass<'_> {
 
     /// Erases all that is to be erased, at once: an erasure costs the whole search index and a read of the file.
     fn erase(&mut self) -> Result<()> {
-        let mut erasure = Erasure::default().keep_totals();
+        let mut erasure = Erasure::default().keep_totals().keep_items();
         for id in &self.to_erase {
             // Someone else may have removed it.
             if self.run.catalog.info(id)?.is_some() {

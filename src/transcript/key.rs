@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_size};
 use crate::id::check_name_length;
 use crate::message::Json;
 
@@ -77,16 +77,10 @@ impl TranscriptKey {
 fn check_sizes(sizes: impl Iterator<Item = usize>, max_bytes: usize) -> Result<()> {
     let mut total = 0_usize;
     for bytes in sizes {
-        if bytes > max_bytes {
-            return Err(Error::TooLarge { what: "a transcript entry", bytes, max: max_bytes });
-        }
+        check_size("a transcript entry", bytes, max_bytes)?;
         total = total.saturating_add(bytes);
     }
-    let max = MAX_TRANSCRIPT_BATCH_BYTES;
-    if total > max {
-        return Err(Error::TooLarge { what: "a batch of transcript entries", bytes: total, max });
-    }
-    Ok(())
+    check_size("a batch of transcript entries", total, MAX_TRANSCRIPT_BATCH_BYTES)
 }
 
 /// Checks the owner that an append names.

@@ -18,6 +18,7 @@ fn stats_is_one_object() {
             "context_versions",
             "elisions",
             "hidden",
+            "inbox_items",
             "max_children",
             "max_depth",
             "messages",

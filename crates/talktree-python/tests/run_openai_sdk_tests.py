@@ -1,7 +1,7 @@
 """Runs the session tests of the OpenAI Agents SDK with `talktree.openai.Session` in the place of its `SQLiteSession`.
 
     pip download --no-deps --no-binary :all: openai-agents==0.24.0 && tar xzf openai_agents-*.tar.gz
-    pip install pytest-asyncio pytest-mock inline-snapshot
+    pip install pytest-asyncio pytest-mock inline-snapshot httpx
     python tests/run_openai_sdk_tests.py openai_agents-0.24.0 [arguments of pytest]
 
 Tests of what is only inside `SQLiteSession` (its connections, its tables, its files) are left out, by name.

@@ -12,6 +12,7 @@
 
 mod boundary;
 mod custom;
+mod extract;
 mod item;
 mod judge;
 mod options;
@@ -26,6 +27,7 @@ pub use boundary::NothingToCompact;
 pub(crate) use boundary::boundary;
 pub use custom::{CompactionPolicy, CompactionWindow, RangeSummary};
 pub(crate) use custom::{Given, choose};
+pub use extract::Extract;
 pub(crate) use item::Item;
 pub(crate) use judge::judge;
 pub use options::CompactionOptions;

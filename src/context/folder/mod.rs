@@ -1,14 +1,17 @@
-//! A folder of skills: documents that a model loads by name when it needs them.
+//! Files whose texts a model sees: a folder of skills, a folder of documents, a text.
 //!
-//! A skill is `NAME/SKILL.md` or `NAME.md`; its name is its key. Each call reads the folder, so that the next refresh of a
-//! prompt shows what was edited. `scan` finds the keys, `document` opens and reads one.
+//! A skill is a document that a model loads by name when it needs it: `NAME/SKILL.md` or `NAME.md`; its name is its key. Each
+//! call reads the folder, so that the next refresh of a prompt shows what was edited. `scan` finds the keys, `text_file` opens
+//! and reads one, also for `documents` (a folder whose files are stored) and `watched` (a text).
 //!
-//! Invariant: a bad file affects no other file. The program gets a [`SkillNotice`] about it; no path of the host is shown to a
+//! Invariant: a bad file affects no other file. The program gets a [`FileNotice`] about it; no path of the host is shown to a
 //! model.
 
-mod document;
+mod documents;
 mod notice;
 mod scan;
+mod text_file;
+mod watched;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -23,13 +26,15 @@ use crate::callback;
 use crate::error::{BoxError, Error, Result};
 use crate::foreign;
 use crate::id::shorten;
-use document::SkillDocument;
-pub use notice::SkillNotice;
+pub use documents::{DocumentFolder, FolderChanges};
+pub use notice::FileNotice;
+use text_file::TextFile;
+pub(super) use watched::WatchedText;
 
 /// The longest key, in bytes: what file systems allow for a name.
 const MAX_KEY_BYTES: usize = 255;
 
-type Handler = Arc<dyn Fn(&SkillNotice) + Send + Sync>;
+type Handler = Arc<dyn Fn(&FileNotice) + Send + Sync>;
 
 /// A folder of skills that a model can load: `NAME/SKILL.md` or `NAME.md`.
 ///
@@ -60,7 +65,7 @@ pub struct SkillFolder {
     allowed: Option<BTreeSet<String>>,
     handler: Option<Handler>,
     /// The notices that the handler got and that still hold. Clones share them.
-    handled: Arc<Mutex<BTreeSet<SkillNotice>>>,
+    handled: Arc<Mutex<BTreeSet<FileNotice>>>,
 }
 
 impl SkillFolder {
@@ -101,7 +106,7 @@ impl SkillFolder {
     ///
     /// [`SkillFolder`] has an example.
     #[must_use]
-    pub fn on_notice(self, handler: impl Fn(&SkillNotice) + Send + Sync + 'static) -> Self {
+    pub fn on_notice(self, handler: impl Fn(&FileNotice) + Send + Sync + 'static) -> Self {
         Self { handler: Some(Arc::new(handler)), ..self }
     }
 
@@ -120,18 +125,18 @@ impl SkillFolder {
     ///
     /// # Errors
     /// [`Error::Io`] if the folder is gone or cannot be read.
-    pub fn notices(&self) -> Result<Vec<SkillNotice>> {
+    pub fn notices(&self) -> Result<Vec<FileNotice>> {
         Ok(self.list()?.1)
     }
 
     /// Returns the lines that list the skills, and the notices.
-    fn list(&self) -> Result<(Vec<String>, Vec<SkillNotice>)> {
+    fn list(&self) -> Result<(Vec<String>, Vec<FileNotice>)> {
         let failed = |source| io(&self.path, source);
         let root = self.path.canonicalize().map_err(failed)?;
         let mut scan = scan::scan(&root, self.allowed.as_ref()).map_err(failed)?;
         let mut lines = Vec::new();
         for key in std::mem::take(&mut scan.keys) {
-            let document = match SkillDocument::open(&root, &key) {
+            let document = match TextFile::open(&root, &key) {
                 Ok(Some(document)) => document,
                 // It was removed since the folder was read.
                 Ok(None) => continue,
@@ -145,7 +150,7 @@ impl SkillFolder {
                 Ok((head, is_whole)) => {
                     let matter = FrontMatter::of(&head);
                     if let Some(why) = fault(&matter, is_whole) {
-                        scan.note(SkillNotice::odd(path, why));
+                        scan.note(FileNotice::odd(path, why));
                     }
                     lines.push(listed(&key, &description(&matter)));
                 }
@@ -156,7 +161,7 @@ impl SkillFolder {
     }
 
     /// Calls the handler with the notices that it did not get yet. `is_all`: no other notice holds.
-    fn handle(&self, notices: Vec<SkillNotice>, is_all: bool) {
+    fn handle(&self, notices: Vec<FileNotice>, is_all: bool) {
         let Some(handler) = &self.handler else { return };
         let notices: BTreeSet<_> = notices.into_iter().collect();
         let mut handled = self.handled.lock().unwrap_or_else(PoisonError::into_inner);
@@ -206,8 +211,8 @@ impl SkillProvider for SkillFolder {
         // A model reads the error, so it has no path.
         let root = self.path.canonicalize();
         let root = root.map_err(|error| format!("the folder of skills cannot be read: {error}"))?;
-        let text = SkillDocument::open(&root, key)
-            .and_then(|document| document.map(SkillDocument::whole).transpose());
+        let text = TextFile::open(&root, key)
+            .and_then(|document| document.map(TextFile::whole).transpose());
         match text {
             Ok(text) => Ok(text.map(|text| FrontMatter::of(&text).body.to_owned())),
             Err(notice) => {

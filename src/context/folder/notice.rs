@@ -1,14 +1,14 @@
-//! Notices: which files of a folder of skills a model does not see, and why.
+//! Notices: which files of a folder a model does not see, and why.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// A file in a folder of skills that a model does not see, or does not see as its author meant it.
+/// A file in a folder of skills or documents that a model does not see, or does not see as its author meant it.
 ///
 /// [`SkillFolder`](crate::SkillFolder) has an example. `Display` writes path and reason on one line.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
-pub struct SkillNotice {
+pub struct FileNotice {
     /// The file or folder.
     pub path: PathBuf,
     /// The reason.
@@ -17,7 +17,7 @@ pub struct SkillNotice {
     pub is_left_out: bool,
 }
 
-impl SkillNotice {
+impl FileNotice {
     pub(super) fn left_out(path: impl Into<PathBuf>, why: impl Into<String>) -> Self {
         Self { path: path.into(), why: why.into(), is_left_out: true }
     }
@@ -27,7 +27,7 @@ impl SkillNotice {
     }
 }
 
-impl fmt::Display for SkillNotice {
+impl fmt::Display for FileNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = crate::foreign::line(&self.path.to_string_lossy());
         let left_out = if self.is_left_out { "left out: " } else { "" };

@@ -5,8 +5,8 @@ use std::fs::{self, DirEntry};
 use std::path::Path;
 
 use super::check_key;
-use super::document::{DOCUMENT, is_absence, why};
-use super::notice::SkillNotice;
+use super::notice::FileNotice;
+use super::text_file::{DOCUMENT, is_absence, why};
 
 /// The most skills of a folder: every prompt lists them.
 const MAX_SKILLS: usize = 1_000;
@@ -21,7 +21,7 @@ const MAX_LOOKED_AT: usize = 100;
 #[derive(Debug, Default)]
 pub(super) struct Scan {
     pub(super) keys: BTreeSet<String>,
-    pub(super) notices: Vec<SkillNotice>,
+    pub(super) notices: Vec<FileNotice>,
 }
 
 /// What an entry of the folder is.
@@ -29,7 +29,7 @@ enum Found {
     File(String),
     Folder(String),
     Nothing,
-    Odd(SkillNotice),
+    Odd(FileNotice),
 }
 
 /// Reads the names in a folder. With `allowed` all others are ignored.
@@ -42,7 +42,7 @@ pub(super) fn scan(root: &Path, allowed: Option<&BTreeSet<String>>) -> std::io::
         let entry = match entry {
             Ok(entry) => entry,
             Err(error) => {
-                scan.note(SkillNotice::left_out(root, why(&error)));
+                scan.note(FileNotice::left_out(root, why(&error)));
                 break;
             }
         };
@@ -63,7 +63,7 @@ pub(super) fn scan(root: &Path, allowed: Option<&BTreeSet<String>>) -> std::io::
         }
         if let Err((_, why)) = check_key(&key) {
             let why = format!("its name cannot be a key: {why}");
-            scan.note(SkillNotice::left_out(entry.path(), why));
+            scan.note(FileNotice::left_out(entry.path(), why));
             continue;
         }
         found.entry(key).or_default()[place] = true;
@@ -76,11 +76,11 @@ pub(super) fn scan(root: &Path, allowed: Option<&BTreeSet<String>>) -> std::io::
         let why = format!(
             "it holds over {MAX_SKILLS} skills; those after the first {MAX_SKILLS}, by name, are left out"
         );
-        scan.note(SkillNotice::left_out(root, why));
+        scan.note(FileNotice::left_out(root, why));
     }
     let missing = allowed.into_iter().flatten().filter(|key| !found.contains_key(*key));
     for key in missing {
-        scan.note(SkillNotice::left_out(
+        scan.note(FileNotice::left_out(
             root.join(key),
             "it is allowed, but there is no such skill",
         ));
@@ -91,7 +91,7 @@ pub(super) fn scan(root: &Path, allowed: Option<&BTreeSet<String>>) -> std::io::
 }
 
 impl Scan {
-    pub(super) fn note(&mut self, notice: SkillNotice) {
+    pub(super) fn note(&mut self, notice: FileNotice) {
         if self.notices.len() < MAX_NOTICES {
             self.notices.push(notice);
         }
@@ -104,14 +104,14 @@ impl Scan {
             let file = root.join(format!("{key}.md"));
             if *places == [true, true] {
                 let why = format!("{key}/{DOCUMENT} is the document of this key");
-                self.note(SkillNotice::left_out(&file, why));
+                self.note(FileNotice::left_out(&file, why));
             }
             if let Some(other) = by_case.insert(key.to_lowercase(), key) {
                 let path = if places[0] { root.join(key) } else { file };
                 let why = format!(
                     "its key differs from {other:?} by case alone; a model may confuse them"
                 );
-                self.note(SkillNotice::odd(path, why));
+                self.note(FileNotice::odd(path, why));
             }
         }
     }
@@ -125,7 +125,7 @@ fn look_at(entry: &DirEntry) -> Found {
     }
     let Some(name) = name.to_str() else {
         // A model could not name it.
-        return Found::Odd(SkillNotice::left_out(path, "its name is not Unicode"));
+        return Found::Odd(FileNotice::left_out(path, "its name is not Unicode"));
     };
     let kind = match fs::metadata(&path) {
         Ok(kind) => kind,
@@ -133,13 +133,13 @@ fn look_at(entry: &DirEntry) -> Found {
         Err(error) if is_absence(&error) && fs::symlink_metadata(&path).is_err() => {
             return Found::Nothing;
         }
-        Err(error) => return Found::Odd(SkillNotice::left_out(path, why(&error))),
+        Err(error) => return Found::Odd(FileNotice::left_out(path, why(&error))),
     };
     if kind.is_dir() {
         return match fs::symlink_metadata(path.join(DOCUMENT)) {
             Ok(_) => Found::Folder(name.to_owned()),
             Err(error) if is_absence(&error) => look_inside(&path),
-            Err(error) => Found::Odd(SkillNotice::left_out(path, why(&error))),
+            Err(error) => Found::Odd(FileNotice::left_out(path, why(&error))),
         };
     }
     match name.rsplit_once('.') {
@@ -147,7 +147,7 @@ fn look_at(entry: &DirEntry) -> Found {
         Some((_, end))
             if end.eq_ignore_ascii_case("md") || end.eq_ignore_ascii_case("markdown") =>
         {
-            Found::Odd(SkillNotice::left_out(path, "only files whose names end in .md are skills"))
+            Found::Odd(FileNotice::left_out(path, "only files whose names end in .md are skills"))
         }
         _ => Found::Nothing,
     }
@@ -160,12 +160,12 @@ fn look_inside(folder: &Path) -> Found {
         let name = entry.file_name();
         if name.eq_ignore_ascii_case(DOCUMENT) {
             let why = format!("the document of a skill is named {DOCUMENT}");
-            return Found::Odd(SkillNotice::left_out(entry.path(), why));
+            return Found::Odd(FileNotice::left_out(entry.path(), why));
         }
         let nested = entry.path().join(DOCUMENT);
         if fs::symlink_metadata(&nested).is_ok() {
             let why = "folders in folders are not read; move it one folder up";
-            return Found::Odd(SkillNotice::left_out(entry.path(), why));
+            return Found::Odd(FileNotice::left_out(entry.path(), why));
         }
     }
     Found::Nothing

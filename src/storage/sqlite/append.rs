@@ -10,7 +10,7 @@ use super::row::message::{self as message_row, Content};
 use super::row::session::{self as session_row, SessionRow};
 use super::tokens::{CountedMessages, TokenCount, counter_key};
 use super::{head, message, search_index, usage};
-use crate::error::Error;
+use crate::error::{self, Error};
 use crate::id::{CompactionId, MessageId, SessionId, check_name_length};
 use crate::message::{Extra, Json, Message, Part, check_shape, extra_to_text, parts_to_text};
 use crate::outcome::{Appended, CountedAppend};
@@ -40,10 +40,7 @@ pub(super) fn content(message: &Message, max_bytes: usize) -> BackendResult<Cont
 }
 
 pub(super) fn check_size(what: &'static str, bytes: usize, max: usize) -> BackendResult<()> {
-    if bytes > max {
-        return Err(BackendError::Own(Error::TooLarge { what, bytes, max }));
-    }
-    Ok(())
+    error::check_size(what, bytes, max).map_err(BackendError::Own)
 }
 
 /// How many messages a short write holds at most ..

@@ -32,6 +32,7 @@ mod handle;
 mod head;
 mod import;
 mod import_sessions;
+mod inbox;
 mod interrupt;
 mod label;
 mod message;

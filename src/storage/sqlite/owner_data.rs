@@ -1,10 +1,11 @@
-//! Reads the data of an owner besides messages: texts, usage, transcripts, imported records.
+//! Reads the data of an owner besides messages: texts, usage, pending items, transcripts, imported records.
 
 use rusqlite::{Connection, Row, params};
 
 use super::connection::Database;
 use super::context::texts;
 use super::error::BackendResult;
+use super::inbox::read_item;
 use super::row::session as row;
 use super::row::time;
 use super::transcript;
@@ -12,7 +13,7 @@ use crate::error::Result;
 use crate::id::{MessageId, SessionId};
 use crate::message::Json;
 use crate::storage::context::EntryVersion;
-use crate::storage::owner_data::{LedgerRow, TextName, TextsOf};
+use crate::storage::owner_data::{LedgerRow, OwnedItem, TextName, TextsOf};
 use crate::transcript::StoredTranscript;
 
 /// How many rows of the ledger one read returns.
@@ -50,6 +51,17 @@ impl Database {
                 found.push(ledger_row(row)?);
             }
             Ok(found)
+        })
+    }
+
+    /// Returns the next pending item of an owner in any inbox, after one of them.
+    pub(crate) fn owned_item(&self, owner: &str, after: i64) -> Result<Option<OwnedItem>> {
+        self.read(|conn| {
+            let mut statement = conn.prepare_cached(ITEM)?;
+            let mut rows = statement.query(params![owner, after])?;
+            let Some(row) = rows.next()? else { return Ok(None) };
+            let item = read_item(row, 2)?;
+            Ok(Some(OwnedItem { number: row.get(0)?, inbox: row.get(1)?, item }))
         })
     }
 
@@ -124,5 +136,14 @@ fn ledger_row(row: &Row<'_>) -> BackendResult<LedgerRow> {
         place: (used_at, row.get(13)?),
     })
 }
+
+pub(super) const ITEM: &str =
+    "SELECT number, name, inbox_item.id, inbox_item.key, owner, body, note, received_at
+   FROM inbox_item
+   JOIN inbox_source ON inbox_source.key = inbox_item.source
+  WHERE owner = ?1
+    AND number > ?2
+  ORDER BY number
+  LIMIT 1";
 
 const IMPORTED: &str = "SELECT record FROM imported WHERE session = ?1 ORDER BY record";

@@ -99,7 +99,8 @@ const USED_UP: &str = "SELECT group_concat(name, ' and ')
          UNION SELECT 'context_block' FROM context_block WHERE key = ?1
          UNION SELECT 'binding' FROM binding WHERE number = ?1
          UNION SELECT 'usage' FROM usage WHERE number = ?1
-         UNION SELECT 'transcript' FROM transcript WHERE key = ?1)";
+         UNION SELECT 'transcript' FROM transcript WHERE key = ?1
+         UNION SELECT 'inbox_item' FROM inbox_item WHERE number = ?1)";
 
 pub(super) fn create(conn: &Connection, config: &Config) -> BackendResult<()> {
     transaction::write(conn, config, config.busy_timeout, fill)

@@ -43,6 +43,7 @@ impl Database {
                 elisions: count("SELECT count(*) FROM elision")?,
                 transcripts: count("SELECT count(*) FROM transcript")?,
                 transcript_entries: count("SELECT count(*) FROM transcript_entry")?,
+                inbox_items: count("SELECT count(*) FROM inbox_item WHERE key IS NOT NULL")?,
                 bytes: match bytes {
                     Some(bytes) => bytes,
                     None => count(

@@ -27,6 +27,7 @@ pub(crate) fn run(_args: Args, context: &mut Context) -> Result<()> {
         ("elisions", stats.elisions),
         ("transcripts", stats.transcripts),
         ("transcript entries", stats.transcript_entries),
+        ("pending items", stats.inbox_items),
         ("bytes", stats.bytes),
     ] {
         context.out.line(&[

@@ -59,6 +59,8 @@ class ErasureExtent:
     prompts: int
     #: Bindings of outside keys, former ones included.
     bindings: int
+    #: Pending items of inboxes.
+    items: int
     #: Rows of usage, those that stay in totals included.
     usage: int
     transcripts: list[TranscriptKey]

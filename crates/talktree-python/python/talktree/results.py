@@ -220,6 +220,8 @@ class StoreStats:
     elisions: int
     transcripts: int
     transcript_entries: int
+    #: Items of inboxes that are not handled yet.
+    inbox_items: int
     bytes: int
 
 
@@ -280,6 +282,8 @@ class OwnerExport:
     bindings: int
     #: Rows of usage.
     usage: int
+    #: Pending items of inboxes.
+    items: int
     transcripts: int
     #: Entries of the transcripts.
     entries: int

@@ -1,6 +1,7 @@
 //! The power is cut while threads share commits: what any of them was told must be there.
 
 use std::path::Path;
+use std::time::Duration;
 
 use talktree::{Durability, Store};
 
@@ -13,6 +14,8 @@ use crate::{Report, Result};
 const EACH: usize = 25;
 /// How many disk images are made from one round.
 const IMAGES: usize = 50;
+/// How much longer a sync takes, so that threads wait for it together on any machine, also a busy one.
+const SLOWER: Duration = Duration::from_millis(1);
 
 pub(super) fn run(args: &Args, report: &mut Report) -> Result<()> {
     let rounds = args.cuts.div_ceil(IMAGES) as u64;
@@ -52,12 +55,14 @@ fn work() -> Result<(Record, Vec<Vec<usize>>)> {
     let worked = (|| -> Result<Vec<talktree::Result<Vec<usize>>>> {
         let path = folder.path().join("talk.db");
         let store = Store::options().durability(Durability::Full).open(path)?;
+        vfs::slow_syncs(SLOWER);
         in_threads(THREADS, |thread| {
             let chat = session(&store, thread)?;
             let append = |number| chat.append(message(thread, number)).map(|_| vfs::recorded());
             (0..EACH).map(append).collect()
         })
     })();
+    vfs::slow_syncs(Duration::ZERO);
     let record = vfs::end_record();
     Ok((record, worked?.into_iter().collect::<talktree::Result<_>>()?))
 }

@@ -29,6 +29,8 @@ const TABLES: &[&str] = &[
     "transcript",
     "transcript_entry",
     "projection",
+    "inbox_source",
+    "inbox_item",
     "setting",
     "erased_session",
 ];

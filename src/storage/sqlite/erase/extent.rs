@@ -6,8 +6,8 @@ use rusqlite::{Connection, params};
 
 use super::super::error::BackendResult;
 use super::super::{compaction, delete, path, transcript};
-use super::copies;
 use super::targets::{Messages, Targets, copies_of, living};
+use super::{copies, inbox};
 use crate::erasure::{Erasure, ErasureExtent, ErasureSummary};
 use crate::tree::{Address, Span, Stretch};
 
@@ -57,6 +57,7 @@ impl Targets {
         for key in &self.keys {
             extent.bindings += count(conn, BINDINGS_OF_KEY, params![key])?;
         }
+        extent.items = self.items(conn)?;
         for key in &self.transcripts {
             if let Some(transcript) = transcript::read::stored_in(conn, *key)? {
                 extent.entries += transcript.entries;
@@ -69,6 +70,22 @@ impl Targets {
         };
         extent.copies_left = copies(conn, &left)?;
         Ok(extent)
+    }
+
+    /// Returns how many pending items are named, by their owner or key.
+    fn items(&self, conn: &Connection) -> BackendResult<u64> {
+        let mut numbers: BTreeSet<i64> = BTreeSet::new();
+        for (names, sql) in [(&self.owners, inbox::OF_OWNER), (&self.item_keys, inbox::OF_KEY)] {
+            for name in names {
+                let mut statement = conn.prepare_cached(sql)?;
+                let found =
+                    statement.query_map(params![name, self.newest_item], |row| row.get(0))?;
+                for number in found {
+                    numbers.insert(number?);
+                }
+            }
+        }
+        Ok(numbers.len() as u64)
     }
 
     /// Returns the copies of what is named in sessions that stay.

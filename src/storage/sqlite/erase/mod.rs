@@ -11,6 +11,7 @@
 mod clean;
 mod extent;
 mod forbidden;
+pub(super) mod inbox;
 mod messages;
 mod note;
 mod owner;
@@ -259,6 +260,8 @@ impl Work<'_> {
 
     fn run(&mut self) -> Result<()> {
         let targets = self.targets;
+        // First, while the bindings still lead to their keys.
+        self.erase_items()?;
         for messages in &targets.messages {
             for (session, addresses) in messages {
                 self.erase_messages(session, addresses)?;

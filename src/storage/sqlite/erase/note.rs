@@ -31,6 +31,11 @@ pub(super) struct ToDelete {
     /// The newest row of usage, and the newest binding: later ones stay.
     pub(super) newest_usage: i64,
     pub(super) newest_binding: i64,
+    /// The keys whose pending items are deleted, and the newest item; so are those of the owners.
+    #[serde(default)]
+    pub(super) item_keys: Vec<String>,
+    #[serde(default)]
+    pub(super) newest_item: i64,
     options: [bool; 4],
 }
 

@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::super::catalog::binding;
 use super::super::delete;
 use super::super::error::{BackendError, BackendResult};
 use super::super::row::session::{self as session_row, SessionRow};
 use super::super::transcript::projection;
 use super::super::{message, transcript};
+use super::inbox;
 use super::note::{self, ToDelete};
 use super::sessions::keys;
 use crate::erasure::{Erasure, ErasureSummary, ErasureTarget};
@@ -39,6 +41,10 @@ pub(super) struct Targets {
     /// The newest row of usage, and the newest binding: later ones stay.
     pub(super) newest_usage: i64,
     pub(super) newest_binding: i64,
+    /// The keys whose pending items are erased: those that are named, and those that lead to a named session.
+    pub(super) item_keys: Vec<String>,
+    /// The newest item of an inbox: later ones stay.
+    pub(super) newest_item: i64,
     /// The rows of transcripts. A main one comes after the others of its session, because it leads to them.
     pub(super) transcripts: Vec<i64>,
     /// How many entries they have.
@@ -79,6 +85,12 @@ impl Targets {
         if !targets.keys.is_empty() {
             targets.newest_binding = newest(conn, "SELECT max(number) FROM binding")?;
         }
+        if erasure.keep_items {
+            // The newest item stays 0, so none of an owner is named either.
+            targets.item_keys.clear();
+        } else if !targets.owners.is_empty() || !targets.item_keys.is_empty() {
+            targets.newest_item = newest(conn, "SELECT max(number) FROM inbox_item")?;
+        }
         targets.count(conn)?;
         Ok(targets)
     }
@@ -91,6 +103,8 @@ impl Targets {
             transcripts: to_delete.transcripts.clone(),
             newest_usage: to_delete.newest_usage,
             newest_binding: to_delete.newest_binding,
+            item_keys: to_delete.item_keys.clone(),
+            newest_item: to_delete.newest_item,
             ..Self::default()
         };
         for key in &to_delete.sessions {
@@ -122,6 +136,8 @@ impl Targets {
         for (names, sql, newest) in [
             (&self.owners, USAGE_IS_LEFT, self.newest_usage),
             (&self.keys, BINDING_IS_LEFT, self.newest_binding),
+            (&self.owners, inbox::OF_OWNER, self.newest_item),
+            (&self.item_keys, inbox::OF_KEY, self.newest_item),
         ] {
             for name in names {
                 if conn.prepare_cached(sql)?.exists(params![name, newest])? {
@@ -146,6 +162,8 @@ impl Targets {
         to_delete.keys.clone_from(&self.keys);
         to_delete.newest_usage = self.newest_usage;
         to_delete.newest_binding = self.newest_binding;
+        to_delete.item_keys.clone_from(&self.item_keys);
+        to_delete.newest_item = self.newest_item;
         to_delete
     }
 
@@ -219,6 +237,10 @@ impl Targets {
             }
             ErasureTarget::Session(id) => {
                 let (target, _) = known(conn, id)?;
+                let mut bound = conn.prepare_cached(binding::OPEN_OF_SESSION)?;
+                for key in bound.query_map([target.key], |row| row.get(1))? {
+                    self.item_keys.push(key?);
+                }
                 self.sessions.insert(target);
                 Ok(())
             }
@@ -235,6 +257,7 @@ impl Targets {
                 check_name("key", key).map_err(BackendError::Own)?;
                 self.add_sessions(conn, OF_KEY, key)?;
                 self.keys.push(key.clone());
+                self.item_keys.push(key.clone());
                 Ok(())
             }
             ErasureTarget::Transcript(key) => {

@@ -171,3 +171,36 @@ CREATE TABLE projection (
 
 -- Serves: the transcript that a session shows.
 CREATE UNIQUE INDEX projection_session ON projection (session);
+
+-- A source of deliveries, such as the update queue of a messenger.
+CREATE TABLE inbox_source (
+    key         INTEGER PRIMARY KEY,
+    name        TEXT    NOT NULL UNIQUE,
+    next_offset INTEGER,                    -- from where to read next; NULL: not stored
+    stored_at   INTEGER,                    -- when it was stored
+    handled     INTEGER NOT NULL DEFAULT 0, -- how many handled items it has
+    CHECK ((next_offset IS NULL) = (stored_at IS NULL))
+) STRICT;
+
+-- A received item. When it is handled, only its id is left, so that a duplicate is known.
+CREATE TABLE inbox_item (
+    number      INTEGER PRIMARY KEY AUTOINCREMENT, -- the order in which items were received
+    source      INTEGER NOT NULL,                  -- key of the source
+    id          TEXT    NOT NULL,                  -- in the source
+    received_at INTEGER NOT NULL,
+    key         TEXT,                              -- whose turn it is; NULL: it is handled
+    owner       TEXT,                              -- the person or tenant whose data it is
+    note        TEXT,                              -- how far its handling came
+    body        TEXT,                              -- last, because it may be long
+    UNIQUE (source, id),
+    CHECK ((key IS NULL) = (body IS NULL) AND (key IS NOT NULL OR (owner IS NULL AND note IS NULL)))
+) STRICT;
+
+-- Serves: the oldest pending item of a key, the keys that have one, and how many there are.
+CREATE INDEX inbox_pending ON inbox_item (source, key) WHERE key IS NOT NULL;
+
+-- Serves: the oldest handled items, which are forgotten first.
+CREATE INDEX inbox_handled ON inbox_item (source) WHERE key IS NULL;
+
+-- Serves: the pending items of an owner.
+CREATE INDEX inbox_owner ON inbox_item (owner) WHERE owner IS NOT NULL;

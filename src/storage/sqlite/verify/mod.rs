@@ -4,6 +4,7 @@
 //! compactions are on paths, the schema is that of this build, the search index matches the messages.
 
 mod context;
+mod inbox;
 mod index;
 mod queries;
 mod tokens;
@@ -45,9 +46,9 @@ impl Database {
             let mut found = Vec::new();
             run_check("damaged-page", RESTORE, &mut found, |found| damaged_pages(conn, found))?;
             run_check("schema", RESTORE, &mut found, |found| schema_differences(conn, found))?;
-            for check in
-                CHECKS.iter().chain(context::CHECKS).chain(tokens::CHECKS).chain(transcript::CHECKS)
-            {
+            let of_rows =
+                [CHECKS, context::CHECKS, tokens::CHECKS, transcript::CHECKS, inbox::CHECKS];
+            for check in of_rows.into_iter().flatten() {
                 run_check(check.kind, check.remedy, &mut found, |found| run(conn, check, found))?;
             }
             run_check("lost-compaction", REMOVE, &mut found, |found| compactions(conn, found))?;

@@ -301,6 +301,7 @@ fn counts(extent: &ErasureExtent) -> String {
         (extent.texts, "context text"),
         (extent.prompts, "frozen prompt"),
         (extent.bindings, "binding"),
+        (extent.items, "pending item"),
         (extent.usage, "usage row"),
         (extent.transcripts.len() as u64, "transcript"),
         (extent.entries, "transcript entry"),

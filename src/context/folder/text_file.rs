@@ -1,64 +1,73 @@
-//! The document of a skill: where it is, and its text.
+//! A text file: where it is, and its text.
 //!
-//! Invariant: nothing outside the folder is read, whatever a key, a path or a symbolic link says. The canonical path of a
-//! document is checked before the document is opened and again when it is open: it may have been replaced by a link in
-//! between.
+//! Invariant: of a file in a folder, nothing outside the folder is read, whatever a key, a path or a symbolic link says. The
+//! canonical path is checked before the file is opened and again when it is open: it may have been replaced by a link in
+//! between. [`TextFile::open_path`] is for a path that the program's author chose: it follows links.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use super::notice::SkillNotice;
+use super::notice::FileNotice;
 use crate::regular_file;
 
-/// The largest document, in bytes: 1 MiB.
+/// The maximum size of a file, in bytes: 1 MiB.
 const MAX_BYTES: usize = 1 << 20;
 
-/// How much of a document is read to find its description, in bytes.
+/// How much of a skill is read to find its description, in bytes.
 const HEAD_BYTES: usize = 64 << 10;
 
-/// The document in the folder of a skill.
+/// The file in the folder of a skill.
 pub(super) const DOCUMENT: &str = "SKILL.md";
 
-/// An open document.
-pub(super) struct SkillDocument {
+/// An open file.
+pub(super) struct TextFile {
     pub(super) path: PathBuf,
     file: File,
 }
 
-impl SkillDocument {
-    /// Opens the document of a key; `None` if there is none. `root` is the canonical path of the folder.
+impl TextFile {
+    /// Opens the skill of a key; `None` if there is none. `root` is the canonical path of the folder.
     ///
-    /// A folder has priority over a file of the same key, even if the folder's document cannot be read.
-    pub(super) fn open(root: &Path, key: &str) -> Result<Option<Self>, SkillNotice> {
+    /// A folder has priority over a file of the same key, even if the file in the folder cannot be read.
+    pub(super) fn open(root: &Path, key: &str) -> Result<Option<Self>, FileNotice> {
         let places = [Path::new(key).join(DOCUMENT), PathBuf::from(format!("{key}.md"))];
         let place = places.into_iter().find(|place| {
             let found = fs::symlink_metadata(root.join(place));
             !found.is_err_and(|error| is_absence(&error))
         });
-        let Some(place) = place else { return Ok(None) };
-        let path = root.join(&place);
-        let failed = |error: &std::io::Error| SkillNotice::left_out(&path, why(error));
-        let real = resolved(root, &place)?;
+        place.map(|place| Self::open_at(root, &place)).transpose()
+    }
+
+    /// Opens the file at a place in the folder. `root` is the canonical path of the folder.
+    pub(super) fn open_at(root: &Path, place: &Path) -> Result<Self, FileNotice> {
+        let path = root.join(place);
+        let failed = |error: &std::io::Error| FileNotice::left_out(&path, why(error));
+        let real = resolved(root, place)?;
         // Opening a device may have an effect, so it is not tried.
         if fs::metadata(&real).is_ok_and(|found| !found.is_file()) {
-            return Err(SkillNotice::left_out(&path, "it is not a file"));
+            return Err(FileNotice::left_out(&path, "it is not a file"));
         }
         let file = regular_file::open(&real).map_err(|error| failed(&error))?;
-        if resolved(root, &place)? != real
-            || !is_at(&file, &real).map_err(|error| failed(&error))?
-        {
-            return Err(SkillNotice::left_out(&path, "it was replaced while it was opened"));
+        if resolved(root, place)? != real || !is_at(&file, &real).map_err(|error| failed(&error))? {
+            return Err(FileNotice::left_out(&path, "it was replaced while it was opened"));
         }
         let document = Self { path, file };
         match document.file.metadata() {
             Ok(found) if found.len() > MAX_BYTES as u64 => Err(document.too_large(found.len())),
-            _ => Ok(Some(document)),
+            _ => Ok(document),
         }
     }
 
+    /// Opens a file by its path, links followed.
+    pub(super) fn open_path(path: &Path) -> Result<Self, FileNotice> {
+        let file =
+            regular_file::open(path).map_err(|error| FileNotice::left_out(path, why(&error)))?;
+        Ok(Self { path: path.to_owned(), file })
+    }
+
     /// Returns the start of the text, and whether it is the whole.
-    pub(super) fn head(self) -> Result<(String, bool), SkillNotice> {
+    pub(super) fn head(self) -> Result<(String, bool), FileNotice> {
         let (path, bytes) = self.bytes(HEAD_BYTES)?;
         let is_whole = bytes.len() <= HEAD_BYTES;
         let mut head = &bytes[..bytes.len().min(HEAD_BYTES)];
@@ -73,7 +82,7 @@ impl SkillDocument {
     }
 
     /// Returns the whole text.
-    pub(super) fn whole(self) -> Result<String, SkillNotice> {
+    pub(super) fn whole(self) -> Result<String, FileNotice> {
         let (path, bytes) = self.bytes(MAX_BYTES)?;
         if bytes.len() > MAX_BYTES {
             return Err(too_large(&path, bytes.len() as u64));
@@ -82,25 +91,25 @@ impl SkillDocument {
     }
 
     /// Reads so many bytes, and one more if there is one: the file may grow while it is read.
-    fn bytes(self, max: usize) -> Result<(PathBuf, Vec<u8>), SkillNotice> {
+    fn bytes(self, max: usize) -> Result<(PathBuf, Vec<u8>), FileNotice> {
         let mut bytes = Vec::new();
         let mut limited = self.file.take(max as u64 + 1);
         match limited.read_to_end(&mut bytes) {
             Ok(_) => Ok((self.path, bytes)),
-            Err(error) => Err(SkillNotice::left_out(self.path, why(&error))),
+            Err(error) => Err(FileNotice::left_out(self.path, why(&error))),
         }
     }
 
-    fn too_large(&self, bytes: u64) -> SkillNotice {
+    fn too_large(&self, bytes: u64) -> FileNotice {
         too_large(&self.path, bytes)
     }
 }
 
-fn too_large(path: &Path, bytes: u64) -> SkillNotice {
-    SkillNotice::left_out(path, format!("it has {bytes} bytes, over the limit of {MAX_BYTES}"))
+fn too_large(path: &Path, bytes: u64) -> FileNotice {
+    FileNotice::left_out(path, format!("it has {bytes} bytes, over the limit of {MAX_BYTES}"))
 }
 
-fn text<'a>(path: &Path, bytes: &'a [u8]) -> Result<&'a str, SkillNotice> {
+fn text<'a>(path: &Path, bytes: &'a [u8]) -> Result<&'a str, FileNotice> {
     let why = match std::str::from_utf8(bytes) {
         _ if bytes.starts_with(b"\xFF\xFE") || bytes.starts_with(b"\xFE\xFF") => {
             "it is text in UTF-16; only UTF-8 is read".to_owned()
@@ -109,23 +118,23 @@ fn text<'a>(path: &Path, bytes: &'a [u8]) -> Result<&'a str, SkillNotice> {
         Ok(text) => return Ok(text),
         Err(error) => format!("it is not a text in UTF-8, from byte {} on", error.valid_up_to()),
     };
-    Err(SkillNotice::left_out(path, why))
+    Err(FileNotice::left_out(path, why))
 }
 
 /// Returns the canonical path of a place in the folder.
-fn resolved(root: &Path, place: &Path) -> Result<PathBuf, SkillNotice> {
+fn resolved(root: &Path, place: &Path) -> Result<PathBuf, FileNotice> {
     let path = root.join(place);
     match path.canonicalize() {
         Ok(real) if real.starts_with(root) => Ok(real),
-        Ok(_) => Err(SkillNotice::left_out(path, "it leads out of the folder of skills")),
-        Err(error) => Err(SkillNotice::left_out(path, why(&error))),
+        Ok(_) => Err(FileNotice::left_out(path, "it leads out of the folder")),
+        Err(error) => Err(FileNotice::left_out(path, why(&error))),
     }
 }
 
 /// Returns why a place cannot be read, without its path: a model reads it, too.
 pub(super) fn why(error: &std::io::Error) -> String {
     match error.kind() {
-        ErrorKind::NotFound => "it is a link to nothing, or was removed".to_owned(),
+        ErrorKind::NotFound => "it does not exist, or is a link to nothing".to_owned(),
         _ => format!("it cannot be read: {error}"),
     }
 }
