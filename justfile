@@ -101,6 +101,10 @@ background help="":
 bot help="":
     cargo run --example bot_core
 
+# Chats in the terminal with the bot, offline unless `bot.toml` says otherwise: `just chat --config my.toml`.
+chat *args:
+    cargo run --release -p talktree-bot -- chat "$@"
+
 # Plays the long chat with summaries by a model: `just ollama http://localhost:11434 llama3.2 --turns 100`.
 ollama *args:
     cargo run --example ollama -- "$@"
@@ -108,6 +112,10 @@ ollama *args:
 # Measures how well search answers 231 labelled questions over 940 chats.
 bench-search *args:
     cargo bench --bench longmemeval -- "$@"
+
+# Measures how well and how fast search finds: `just bench-find --list`, `--only speed --messages 100000`, `--snapshot FILE`.
+bench-find *args:
+    cargo bench -p talktree-import --bench finding -- "$@"
 
 # Measures what each kind of work costs beside its floor, for two minutes: `just bench --quick`, `just bench --only append`.
 bench *args:
@@ -125,6 +133,10 @@ torture *work="all":
 # Plays a bot for many people: 1 000 000 messages, kills, erasures; or for a minute: `just soak --quick`.
 soak *args:
     cargo run --release -p talktree-torture -- soak "$@"
+
+# Plays 200 chats with the real bot, a fake Telegram and a scripted model, and kills the bot now and then: `just bot-load --quick`, `just bot-load --long`.
+bot-load *args:
+    cargo build --release -q -p talktree-bot && cargo run --release -q -p talktree-bot-rig -- "$@"
 
 # Feeds hostile input (queries, importers, messages, names, addresses) to a check, as a fuzzer finds it: `just fuzz queries 600`.
 fuzz target="queries" seconds="600":

@@ -1,0 +1,68 @@
+//! Turns: handles the updates of a chat one after the other.
+//!
+//! Invariant: no update blocks its chat for ever. One that fails again and again is given up; waits for the store, the
+//! network or the token do not count as failures.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Instant;
+
+use chrono::Utc;
+use talktree_telegram::backoff;
+
+use super::turn::{Failure, Front};
+
+/// How often an update may fail before it is given up, so that the next one of its chat is handled.
+const MAX_FAILURES: u32 = 6;
+
+impl Front {
+    /// Handles the updates of a key, the oldest first, until there are none or the program ends.
+    pub(crate) fn work_on(&self, key: &str) {
+        let (mut free, mut failures) = (None, 0);
+        while !self.stop.is_ending() {
+            match self.work_on_next(key, free, failures) {
+                Ok(true) => failures = 0,
+                Ok(false) | Err(Failure::Stopped) => return,
+                Err(error) => {
+                    failures += u32::from(!matches!(error, Failure::Wait(..)));
+                    let wait = error.retry_after().unwrap_or_else(|| backoff(failures));
+                    tracing::warn!(key, failures, ?wait, %error, "a turn fails");
+                    self.stop.wait_idle(wait);
+                }
+            }
+            free = Some(Instant::now());
+        }
+    }
+
+    /// Handles the oldest update of a key and marks it as done, also if it is ignored or given up; `false` if there is none.
+    fn work_on_next(
+        &self,
+        key: &str,
+        free: Option<Instant>,
+        failures: u32,
+    ) -> Result<bool, Failure> {
+        let Some(item) = self.inbox.next(key)? else { return Ok(false) };
+        // The time in which the thread handled earlier updates of the chat does not count.
+        let ago = (Utc::now() - item.received_at).to_std().unwrap_or_default();
+        let since = Instant::now().checked_sub(ago).max(free).unwrap_or_else(Instant::now);
+        let handled = catch_unwind(AssertUnwindSafe(|| self.handle(&item, since)));
+        let update = &item.id;
+        match handled.unwrap_or_else(|_| Err(Failure::Failed("a panic".to_owned()))) {
+            Ok(()) => self.metrics.turns.inc(),
+            Err(Failure::Ignored(why)) => {
+                self.metrics.ignored.with_label_values(&[why]).inc();
+                tracing::debug!(update, key, why, "ignored");
+            }
+            Err(Failure::Undeliverable(why)) => {
+                self.metrics.undeliverable.inc();
+                tracing::warn!(update, key, why, "a reply cannot be delivered");
+            }
+            Err(Failure::Failed(why)) if failures + 1 >= MAX_FAILURES => {
+                self.metrics.broken.inc();
+                tracing::error!(update, key, why, "an update is given up");
+            }
+            Err(failure) => return Err(failure),
+        }
+        self.inbox.done(update)?;
+        Ok(true)
+    }
+}

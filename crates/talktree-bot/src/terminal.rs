@@ -1,0 +1,193 @@
+//! The chat on a terminal, or from a pipe: one message a line.
+//!
+//! On a terminal there is a prompt, Ctrl-C stops an answer or ends the chat, and Ctrl-D ends it. From a pipe each line is
+//! answered, and the chat ends with the input.
+
+use std::fs::File;
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use signal_hook::consts::SIGINT;
+use signal_hook::flag;
+use talktree::{Author, Budget, Message, Role, Session};
+
+use crate::commands::{Command, resolve, run};
+use crate::core::{Bot, Place};
+use crate::error::{Error, Result};
+use crate::models::Flow;
+
+/// The status of a program that Ctrl-C ended.
+const INTERRUPTED: i32 = 130;
+
+/// The chat of this terminal.
+struct Terminal<'a, W> {
+    bot: &'a Bot,
+    place: Place,
+    output: W,
+    /// Whether Ctrl-C was pressed.
+    is_stopped: Arc<AtomicBool>,
+    /// Whether nothing is under way, so that Ctrl-C ends the program.
+    is_idle: Arc<AtomicBool>,
+}
+
+/// Chats until the input ends.
+///
+/// # Errors
+/// As every write. An error of the model is shown, and the chat goes on.
+pub fn chat(bot: &Bot) -> Result<()> {
+    let is_stopped = Arc::new(AtomicBool::new(false));
+    let is_idle = Arc::new(AtomicBool::new(true));
+    // In this order: the handlers run in the order of their registration, and the first one looks whether the program is idle.
+    flag::register_conditional_shutdown(SIGINT, INTERRUPTED, Arc::clone(&is_idle))
+        .and_then(|_| flag::register(SIGINT, Arc::clone(&is_stopped)))
+        .map_err(|source| Error::System { what: "the handler of Ctrl-C", source })?;
+    let mut person = Author::new("local");
+    person.name = std::env::var("USER").ok();
+    let place = Place {
+        key: "terminal".to_owned(),
+        owner: Some("user:local".to_owned()),
+        is_group: false,
+        person,
+    };
+    let mut terminal = Terminal { bot, place, output: io::stdout(), is_stopped, is_idle };
+    let has_prompt = io::stdin().is_terminal() && io::stdout().is_terminal();
+    match terminal.listen(io::stdin().lock(), has_prompt) {
+        // The reader of the pipe has ended, such as `head`.
+        Err(Error::System { source, .. }) if source.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        ended => ended,
+    }
+}
+
+impl<W: Write> Terminal<'_, W> {
+    fn listen(&mut self, input: impl BufRead, has_prompt: bool) -> Result<()> {
+        let mut input = input.split(b'\n');
+        if has_prompt {
+            self.welcome()?;
+        }
+        loop {
+            if has_prompt {
+                self.write("> ")?;
+            }
+            let Some(line) = input.next() else { break };
+            let line = line.map_err(|source| Error::System { what: "the input", source })?;
+            let line = String::from_utf8_lossy(&line);
+            if line.trim().is_empty() {
+                continue;
+            }
+            self.busy(|terminal| terminal.hear(line.trim()))?;
+        }
+        if has_prompt { self.write("\n") } else { Ok(()) }
+    }
+
+    fn welcome(&mut self) -> Result<()> {
+        let chat = self.bot.chat(&self.place, &"terminal".into())?;
+        let (model, messages) = (self.bot.model().name(), chat.path_length()?);
+        let text = format!(
+            "talktree-bot, model {model}, {messages} messages so far. /help; Ctrl-D ends.\n"
+        );
+        self.write(&text)?;
+        match chat.recent(Budget::messages(1))?.messages.pop() {
+            // The program was killed before it answered.
+            Some(last) if last.role == Role::User => {
+                self.write(&format!("Not answered yet: {}\n", last.text()))?;
+                self.busy(|terminal| terminal.reply(&chat))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Runs work that Ctrl-C stops. An error of the model is shown.
+    fn busy(&mut self, work: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        self.is_stopped.store(false, Ordering::Relaxed);
+        self.is_idle.store(false, Ordering::Relaxed);
+        let done = work(self);
+        self.is_idle.store(true, Ordering::Relaxed);
+        match done {
+            Err(error @ (Error::Model { .. } | Error::TooManyTurns { .. } | Error::Stopped)) => {
+                self.write(&format!("{error}; /retry asks again.\n"))
+            }
+            done => done,
+        }
+    }
+
+    // quote: terminal
+    /// Runs the command of a line, or answers it.
+    fn hear(&mut self, line: &str) -> Result<()> {
+        let message = Message::user(line).from(&self.place.person);
+        let chat = self.bot.chat(&self.place, &message.id)?;
+        let Some(command) = Command::parse(line, None) else {
+            chat.append(message)?;
+            return self.reply(&chat);
+        };
+        let step = resolve(&chat, &command)?;
+        let done = run(self.bot, &self.place, &chat, &step)?;
+        if !done.text.is_empty() {
+            self.write(&format!("{}\n", done.text.trim_end()))?;
+        }
+        if let Some((name, content)) = &done.file {
+            let name = save(name, content)?;
+            self.write(&format!("{name}\n"))?;
+        }
+        if done.then_reply { self.reply(&chat) } else { Ok(()) }
+    }
+    // quote end
+
+    /// Answers the message at the head, and shows the answer while it arrives.
+    fn reply(&mut self, chat: &Session) -> Result<()> {
+        let (bot, is_stopped) = (self.bot, Arc::clone(&self.is_stopped));
+        let mut shown = String::new();
+        let mut written = Ok(());
+        let answer = bot.reply(chat, &Message::assistant("").id, None, &mut |text| {
+            if written.is_ok() && text != shown {
+                // A text that begins again, after a tool or a failed try, gets a line of its own.
+                let (new, from) = match text.strip_prefix(shown.as_str()) {
+                    Some(new) => (new, ""),
+                    None => (text, "\n"),
+                };
+                written = self.write(&format!("{from}{new}"));
+                shown = text.to_owned();
+            }
+            match is_stopped.load(Ordering::Relaxed) || written.is_err() {
+                true => Flow::Stop,
+                false => Flow::Continue,
+            }
+        });
+        if !shown.is_empty() {
+            self.write("\n")?;
+        }
+        written?;
+        let answer = answer?;
+        if shown.is_empty() { self.write(&format!("{}\n", answer.text())) } else { Ok(()) }
+    }
+
+    /// Writes a text, without the characters by which a model or a file could control the terminal.
+    fn write(&mut self, text: &str) -> Result<()> {
+        let text = text.replace(|it: char| it.is_control() && it != '\n' && it != '\t', "");
+        let written = self.output.write_all(text.as_bytes()).and_then(|()| self.output.flush());
+        written.map_err(|source| Error::System { what: "the output", source })
+    }
+}
+
+/// Writes a file into the current folder, never over another one, and returns its name. As the store, only its owner may
+/// read it.
+fn save(name: &str, content: &str) -> Result<String> {
+    let (stem, end) = name.rsplit_once('.').unwrap_or((name, "txt"));
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut number = 1_u32;
+    loop {
+        let name = if number == 1 { name.to_owned() } else { format!("{stem}-{number}.{end}") };
+        let written = options.open(&name).and_then(|mut file| file.write_all(content.as_bytes()));
+        match written {
+            Ok(()) => return Ok(name),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1_000 => {
+                number += 1
+            }
+            Err(source) => return Err(Error::File { path: Path::new(&name).to_owned(), source }),
+        }
+    }
+}

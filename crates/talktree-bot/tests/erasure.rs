@@ -1,0 +1,63 @@
+//! `/forget`: no byte of what was erased is left, and nothing else is gone.
+
+mod common;
+
+use std::fs;
+
+use common::{Home, command, group, private, say, session, texts};
+
+/// Returns in which files of the store a mark is.
+fn files_with(home: &Home, mark: &str) -> Vec<String> {
+    let files = fs::read_dir(home.folder.path()).unwrap().map(|entry| entry.unwrap().path());
+    let has = |bytes: Vec<u8>| bytes.windows(mark.len()).any(|window| window == mark.as_bytes());
+    files
+        .filter(|path| has(fs::read(path).unwrap()))
+        .map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
+        .collect()
+}
+
+#[test]
+fn a_person_is_forgotten_to_the_last_byte() {
+    let (home, ada, bob) = (Home::new(), private(42, "Ada"), private(7, "Bob"));
+    let bot = home.bot();
+    let mark = "xylophone-of-ada";
+    say(&bot, &ada, &format!("my instrument is the {mark}"));
+    say(&bot, &ada, "what is my instrument?");
+    command(&bot, &ada, &format!("/remember {mark}"));
+    command(&bot, &ada, &format!("/search {mark}"));
+    command(&bot, &ada, "/new");
+    say(&bot, &ada, &format!("again: {mark}"));
+    session(&bot, &ada).prompt().unwrap();
+    say(&bot, &bob, "my instrument is the trombone-of-bob");
+    assert!(!files_with(&home, mark).is_empty());
+
+    let said = command(&bot, &ada, "/forget");
+    assert!(said.contains("6 messages, 2 conversations, 1 texts of memory"), "{said}");
+    assert!(said.contains("nothing of it is left"), "{said}");
+    assert_eq!(files_with(&home, mark), Vec::<String>::new());
+    assert!(!files_with(&home, "trombone-of-bob").is_empty());
+    assert!(say(&bot, &ada, "what is my instrument?").contains("I do not know"));
+    assert!(command(&bot, &ada, "/remember").contains("nothing"));
+    assert!(say(&bot, &bob, "what is my instrument?").contains("trombone-of-bob"));
+    assert!(command(&bot, &ada, "/forget").contains("Erased")); // again, after a crash
+}
+
+#[test]
+fn in_a_group_what_this_person_wrote_is_erased() {
+    let (home, ada, bob) = (Home::new(), group(9, 42, "Ada"), group(9, 7, "Bob"));
+    let bot = home.bot();
+    let mark = "harpsichord-of-ada";
+    for place in [&ada, &bob] {
+        // Not answered, as most of what is said in a group.
+        let message = talktree::Message::user(match place == &ada {
+            true => format!("mine is the {mark}"),
+            false => "mine is the tuba-of-bob".to_owned(),
+        });
+        session(&bot, place).append(message.from(&place.person)).unwrap();
+    }
+    assert!(!files_with(&home, mark).is_empty());
+    let said = command(&bot, &ada, "/forget");
+    assert!(said.contains("1 messages, 0 conversations") && said.contains("stays"), "{said}");
+    assert_eq!(files_with(&home, mark), Vec::<String>::new());
+    assert_eq!(texts(&session(&bot, &bob)), ["mine is the tuba-of-bob"]);
+}

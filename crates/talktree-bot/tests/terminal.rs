@@ -1,0 +1,163 @@
+//! The command itself: from a pipe each line is answered, and the chat ends with the input.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn bot(folder: &Path, arguments: &[&str], input: &str) -> Output {
+    output(Command::new(env!("CARGO_BIN_EXE_talktree-bot")).args(arguments), folder, input)
+}
+
+fn output(command: &mut Command, folder: &Path, input: &str) -> Output {
+    let mut child = command
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    match child.stdin.take().unwrap().write_all(input.as_bytes()) {
+        // A program that refuses its settings reads nothing.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
+        written => written.unwrap(),
+    }
+    child.wait_with_output().unwrap()
+}
+
+fn lines(output: &Output) -> Vec<&str> {
+    assert!(output.status.success(), "{output:?}");
+    std::str::from_utf8(&output.stdout).unwrap().lines().collect()
+}
+
+#[test]
+fn a_pipe_is_answered_line_by_line_and_remembered_by_the_next_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let first =
+        bot(folder.path(), &["chat"], "my cat is Mozart\n\nthe boat leaves at nine\n/undo\n");
+    let said = lines(&first);
+    assert!(said[0].starts_with("Noted: “my cat is Mozart”"), "{said:?}");
+    assert!(said.iter().any(|line| line.starts_with("Noted: “the boat")), "{said:?}");
+    assert!(first.stderr.is_empty(), "{first:?}");
+
+    let second = bot(folder.path(), &["chat"], "what is my cat called?\nwhat is my dog called?");
+    let said = lines(&second);
+    assert!(
+        said[0].starts_with("You told me on ") && said[0].contains("“my cat is Mozart”"),
+        "{said:?}"
+    );
+    assert!(said[1].starts_with("I do not know"), "{said:?}");
+    assert_eq!(said.len(), 2);
+}
+
+#[test]
+fn an_export_is_written_into_the_folder_and_never_over_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = bot(folder.path(), &["chat"], "my cat is Mozart\n/export\n/export\n");
+    let said: Vec<&str> = lines(&said).into_iter().filter(|line| line.ends_with(".md")).collect();
+    assert_eq!(said.len(), 2);
+    for name in said {
+        let path = folder.path().join(name);
+        assert!(std::fs::read_to_string(&path).unwrap().contains("Mozart"));
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+    }
+}
+
+#[test]
+fn the_example_is_printed_and_can_be_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let example = bot(folder.path(), &["config"], "");
+    std::fs::write(folder.path().join("bot.toml"), lines(&example).join("\n")).unwrap();
+    assert_eq!(lines(&bot(folder.path(), &["chat"], "/remember\n")).len(), 1);
+}
+
+#[test]
+fn a_wrong_setting_ends_the_program_with_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("bot.toml"), "[agent]\nmodle = 'x'").unwrap();
+    let refused = bot(folder.path(), &["chat"], "hello\n");
+    assert!(!refused.status.success());
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("modle"));
+    assert!(!folder.path().join("bot.db").exists());
+    std::fs::write(folder.path().join("bot.toml"), "[agent]\nsystem_file = 'me.md'").unwrap();
+    let refused = bot(folder.path(), &["chat"], "hello\n");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("me.md: it does not exist"));
+}
+
+#[test]
+fn input_that_is_no_text_is_answered_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_talktree-bot"))
+        .arg("chat")
+        .current_dir(folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"\xff\xfe tea\nhello\n").unwrap();
+    assert_eq!(
+        lines(&child.wait_with_output().unwrap()).last().map(|line| line.starts_with("Hello")),
+        Some(true)
+    );
+}
+
+#[test]
+fn a_model_that_cannot_be_reached_ends_no_chat() {
+    let folder = tempfile::tempdir().unwrap();
+    // The socket is closed, so nobody listens on its port.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let settings = format!(
+        "[agent]\nprovider = 'ollama'\nmodel = 'm'\nbase_url = 'http://127.0.0.1:{port}/v1'"
+    );
+    std::fs::write(folder.path().join("bot.toml"), settings).unwrap();
+    let said = bot(folder.path(), &["chat"], "hello\n/help\n");
+    let said = lines(&said);
+    assert!(said[0].contains("/retry asks again"), "{said:?}");
+    assert!(said.iter().any(|line| line.starts_with("/branches")), "{said:?}");
+}
+
+#[test]
+fn no_text_controls_the_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = bot(
+        folder.path(),
+        &["chat"],
+        "my cat \u{1b}[2Jis\u{9b}K Mozart\u{7}\n/export\n/branches\n",
+    );
+    let said = String::from_utf8(said.stdout).unwrap();
+    assert!(said.contains("Mozart") && said.contains(".md"), "{said:?}");
+    assert!(!said.contains(|it: char| it.is_control() && it != '\n'), "{said:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_variable_that_is_no_text_matters_only_if_it_is_the_bots() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let folder = tempfile::tempdir().unwrap();
+    let with = |name: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_talktree-bot"));
+        command.arg("chat").env(name, OsStr::from_bytes(b"/\xff"));
+        output(&mut command, folder.path(), "hello\n")
+    };
+    assert!(lines(&with("SOMETHING"))[0].starts_with("Hello"));
+    let refused = with("TALKTREE_BOT_STORE");
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("TALKTREE_BOT_STORE"));
+}
+
+#[test]
+fn a_key_with_a_line_break_is_refused_and_not_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = "[agent]\nprovider = 'ollama'\nmodel = 'm'\nbase_url = 'http://127.0.0.1:1/v1'";
+    std::fs::write(folder.path().join("bot.toml"), settings).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_talktree-bot"));
+    let refused =
+        output(command.arg("chat").env("OLLAMA_API_KEY", "sk-secret\n"), folder.path(), "");
+    let why = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{why}");
+    assert!(why.contains("OLLAMA_API_KEY") && !why.contains("secret"), "{why}");
+}
