@@ -203,6 +203,12 @@ pub enum Error {
         /// The error of the summarizer.
         source: BoxError,
     },
+    /// The embedder failed or panicked, or its vectors cannot be used. Nothing of the batch was stored.
+    #[error("the embedder failed: {source}")]
+    Embedder {
+        /// The error of the embedder, or why its vectors cannot be used.
+        source: BoxError,
+    },
     /// The program's own compaction policy failed or panicked. The session is unchanged.
     #[error("the compaction policy failed: {source}")]
     CompactionPolicy {

@@ -26,6 +26,7 @@ mod catalog;
 mod clock;
 mod compaction;
 mod context;
+mod embedding;
 #[cfg(feature = "sqlcipher")]
 mod encryption_key;
 mod erasure;
@@ -77,6 +78,7 @@ pub use context::{
     FileNotice, FolderChanges, ReadProvider, SearchProvider, SkillFolder, SkillProvider,
     WriteProvider,
 };
+pub use embedding::{Embedder, Embedding, MAX_DIMENSIONS};
 #[cfg(feature = "sqlcipher")]
 pub use encryption_key::EncryptionKey;
 pub use erasure::{

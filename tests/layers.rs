@@ -12,6 +12,7 @@ const LAYERS: &[&[&str]] = &[
         "callback",
         "catalog",
         "clock",
+        "embedding",
         "encryption_key",
         "erasure",
         "error",

@@ -217,6 +217,17 @@ fn words(phrase: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
+/// Returns what a query says: its words and phrases, without filters, minus signs and excluded words.
+pub(super) fn spoken(text: &str) -> String {
+    let parts: Vec<Lexeme<'_>> = lex(text).collect();
+    rewritten(&parts, |part| match part.kind {
+        _ if part.is_excluded => String::new(),
+        LexemeKind::Phrase { text, .. } => text.to_owned(),
+        LexemeKind::Filter { .. } => String::new(),
+        LexemeKind::Word(word) => word.to_owned(),
+    })
+}
+
 fn rewritten(parts: &[Lexeme<'_>], mut write: impl FnMut(&Lexeme<'_>) -> String) -> String {
     let written = parts.iter().map(&mut write).filter(|part| !part.is_empty());
     written.collect::<Vec<_>>().join(" ")

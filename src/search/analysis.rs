@@ -96,6 +96,11 @@ impl Analysis {
         !self.can_relax
     }
 
+    /// Returns whether a part of the query has an operator: a phrase in quotes, a prefix, an `OR`.
+    pub(crate) fn has_operators(&self) -> bool {
+        !self.strict.is_empty()
+    }
+
     /// Returns whether the query is a single unit, so a match of the unit is a match of the query.
     pub(crate) fn is_one_unit(&self) -> bool {
         self.units.len() == 1 && self.words.len() + self.strict.len() == 1

@@ -26,6 +26,8 @@ pub enum Matched {
     All,
     /// The message needs only some of the words: the query is a question, or no message has all of them.
     Relaxed,
+    /// The message has none of the words; it [means](super::Search::by_meaning) something near.
+    Meaning,
 }
 
 /// One message found.

@@ -35,6 +35,7 @@ pub(crate) mod stop_words;
 pub(crate) mod tokenizer;
 mod unicode_tables;
 
+pub use crate::embedding::QueryVector;
 pub use alternative::{Alternative, Widening};
 pub(crate) use builder::SearchTarget;
 pub use builder::{Search, SearchBySession};

@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::Query;
 use super::date_hint::{DateRange, date_hint};
+use crate::embedding::QueryVector;
 use crate::id::{MessageId, SessionId};
 
 /// The default limit of a search.
@@ -93,6 +94,8 @@ pub struct SearchRequest {
     pub now: Option<DateTime<Utc>>,
     /// How long to search at most; `None` without a limit. A storage may ignore it.
     pub timeout: Option<Duration>,
+    /// The vector of the query, to find messages that mean the same. A storage may ignore it.
+    pub meaning: Option<QueryVector>,
 }
 
 impl SearchRequest {
@@ -115,6 +118,7 @@ impl SearchRequest {
             offset: 0,
             now: None,
             timeout: None,
+            meaning: None,
         }
     }
 

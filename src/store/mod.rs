@@ -1,6 +1,7 @@
 //! The store: one database file with all its sessions.
 
 mod care;
+mod embed;
 mod erase;
 mod import;
 mod inbox;

@@ -119,7 +119,9 @@ pub(crate) fn found(query: &str, matched: Matched, is_partial: bool, hits: &[Ent
     }
     let mut note = match matched {
         Matched::All => "",
-        Matched::Relaxed => "Nothing has all the words; these have some of them.\n\n",
+        Matched::Relaxed | Matched::Meaning => {
+            "Nothing has all the words; these have some of them.\n\n"
+        }
     }
     .to_owned();
     if is_partial {

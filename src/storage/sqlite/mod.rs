@@ -22,6 +22,7 @@ mod connection;
 mod context;
 mod cursor;
 mod delete;
+mod embedding;
 #[cfg_attr(not(feature = "sqlcipher"), expect(dead_code, reason = "no store has a key"))]
 mod encryption;
 mod erase;

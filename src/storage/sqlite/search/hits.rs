@@ -81,6 +81,8 @@ pub(super) struct HitMaker<'c> {
     conn: &'c Connection,
     watch: &'c Watch,
     matched: Matched,
+    /// Whether there may be hits without any word of the query.
+    has_meaning: bool,
     /// Whether the store has any copy.
     has_copies: bool,
     columns: Columns,
@@ -95,7 +97,7 @@ impl<'c> HitMaker<'c> {
     pub(super) fn new(
         conn: &'c Connection,
         reading: &Analysis,
-        matched: Matched,
+        (matched, has_meaning): (Matched, bool),
         has_copies: bool,
         watch: &'c Watch,
     ) -> Self {
@@ -103,6 +105,7 @@ impl<'c> HitMaker<'c> {
             conn,
             watch,
             matched,
+            has_meaning,
             has_copies,
             columns: reading.query.filters.columns,
             has_terms: reading.query.has_terms(),
@@ -155,8 +158,8 @@ impl<'c> HitMaker<'c> {
         if text.is_empty() && !self.has_terms {
             text = row.text(Columns::All);
         }
-        let matched = if self.is_relaxed(&text) { Matched::Relaxed } else { Matched::All };
-        let shown = &self.shown[usize::from(matched == Matched::Relaxed)];
+        let matched = self.matched(&text);
+        let shown = &self.shown[usize::from(matched != Matched::All)];
         let on_path = path.holds(address);
         let under = match path.summary_over(address).filter(|_| on_path) {
             Some(span) => Some(compaction::id_of(self.conn, span.key)?),
@@ -176,10 +179,18 @@ impl<'c> HitMaker<'c> {
         })
     }
 
-    /// Returns whether a word of the query is missing in the text. Read from the text: the index would read the long
-    /// lists of a question's stop words.
-    fn is_relaxed(&self, text: &str) -> bool {
-        self.matched == Matched::Relaxed && self.words.scan(text, usize::MAX).counts.contains(&0)
+    /// Returns how many words of the query the text has. Read from the text: the index would read the long lists of a
+    /// question's stop words.
+    fn matched(&self, text: &str) -> Matched {
+        if self.matched == Matched::All && !self.has_meaning {
+            return Matched::All;
+        }
+        let counts = self.words.scan(text, usize::MAX).counts;
+        match counts.iter().filter(|count| **count > 0).count() {
+            0 if self.has_meaning && !counts.is_empty() => Matched::Meaning,
+            found if found == counts.len() => Matched::All,
+            _ => Matched::Relaxed,
+        }
     }
 
     /// Returns the sessions that contain a message with the same origin and content, oldest first.

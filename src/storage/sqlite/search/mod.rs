@@ -12,6 +12,7 @@ mod expansions;
 mod frequency;
 mod hits;
 mod listing;
+mod meaning;
 pub(super) mod pending;
 mod range;
 pub(super) mod ranked;
@@ -26,6 +27,7 @@ use rusqlite::Connection;
 use self::candidates::{Bounds, Index, Lookup, MAX_RANKED, Matching};
 use self::hits::HitMaker;
 use self::listing::Listing;
+use self::meaning::Meaning;
 use self::pending::Prepared;
 use self::range::Range;
 use self::ranked::{Figures, Gathered, MAX_ALL, MAX_SCAN_BYTES, RANKED, Ranked, Texts};
@@ -158,12 +160,14 @@ fn answer_on<T>(
     watch.enter(Phase::Ranking);
     let is_capped = expansions::cap(conn, &mut query, watch)?;
     let bounds = Bounds::of(conn, &query.filters, &range)?;
+    let meaning = Meaning::of(conn, request.meaning.as_ref(), &mut notices)?;
     let search = Search {
         conn,
         reading: &Analysis::of(query, &request.text),
         range,
         bounds,
         window: request.date_hint(),
+        meaning,
         indexes,
         watch,
         is_stopped: Cell::new(false),
@@ -189,6 +193,7 @@ struct Search<'c> {
     bounds: Bounds,
     /// The date range that the query mentions.
     window: Option<DateRange>,
+    meaning: Option<Meaning<'c>>,
     indexes: Vec<Index>,
     watch: &'c Watch,
     /// Whether the budget was spent before the search was done.
@@ -198,7 +203,7 @@ struct Search<'c> {
 impl Search<'_> {
     fn messages(&self, wanted: usize) -> BackendResult<Ranked> {
         self.until_spent(wanted, || match self.reading.all() {
-            Some(all) => Ranked::find(self, &all, wanted),
+            Some(all) => self.with_meaning(Ranked::find(self, &all, wanted)?),
             None => self.listed(wanted, usize::MAX),
         })
     }
@@ -206,7 +211,7 @@ impl Search<'_> {
     fn sessions(&self, wanted: usize) -> BackendResult<Ranked> {
         let messages = wanted.saturating_mul(MESSAGES_PER_SESSION);
         self.until_spent(messages, || match self.reading.all() {
-            Some(all) => Ranked::find(self, &all, messages),
+            Some(all) => self.with_meaning(Ranked::find(self, &all, messages)?),
             None => self.listed(wanted.saturating_mul(HITS_PER_SESSION), HITS_PER_SESSION),
         })
     }
@@ -249,7 +254,9 @@ impl Search<'_> {
     }
 
     fn hit_maker(&self, matched: Matched) -> HitMaker<'_> {
-        HitMaker::new(self.conn, self.reading, matched, self.bounds.has_copies, self.watch)
+        let has_meaning = self.meaning.is_some();
+        let has_copies = self.bounds.has_copies;
+        HitMaker::new(self.conn, self.reading, (matched, has_meaning), has_copies, self.watch)
     }
 
     /// Returns the messages that pass the filters, newest first.
