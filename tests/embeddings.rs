@@ -103,7 +103,7 @@ fn filters_scopes_and_excluded_words_apply() -> Result<()> {
     assert_eq!(found(&store, "doctor before:2020")?.len(), 0);
     let on_path = store.session("t")?.search("doctor").by_meaning(Topics).on_path().run()?;
     assert_eq!(on_path.hits.len(), 2);
-    store.manager().delete("t")?;
+    talktree::SessionManager::builder(&store).build()?.delete(&"t".into())?;
     assert_eq!(found(&store, "doctor")?.len(), 2, "the trash is not searched");
     Ok(())
 }
@@ -161,7 +161,7 @@ fn vectors_follow_every_change_of_a_message() -> Result<()> {
 
     chat.append(Message::user("Dr. Patel"))?;
     assert_eq!(figures(&store.embeddings()?[0]), (3, 1));
-    chat.delete_messages([&ids[0]])?; // becomes a tombstone
+    chat.delete([&ids[0]])?; // becomes a tombstone
     chat.clear()?;
     assert_eq!(figures(&store.embeddings()?[0]), (0, 0));
     Ok(())
