@@ -4,6 +4,8 @@
 //! Every query is limited to the block's range of addresses, to which FTS5 skips. The frequency of a word is counted in
 //! the block alone, because FTS5's own totals cover all blocks.
 
+use std::collections::HashSet;
+
 use rusqlite::{Connection, params};
 
 use super::super::error::BackendResult;
@@ -90,8 +92,13 @@ impl Texts for Search<'_> {
         self.newest(expression, limit)
     }
 
-    fn chosen(&self, _: &str, newest: &[Address]) -> BackendResult<Vec<Address>> {
-        Ok(newest[..RANKED.min(newest.len())].to_vec())
+    /// Those with the words in their key, title or description, and the newest.
+    fn chosen(&self, expression: &str, newest: &[Address]) -> BackendResult<Vec<Address>> {
+        let mut chosen = self.newest(&format!("name : {expression}"), RANKED / 2)?;
+        let known: HashSet<Address> = chosen.iter().copied().collect();
+        chosen.extend(newest.iter().filter(|address| !known.contains(address)));
+        chosen.truncate(RANKED);
+        Ok(chosen)
     }
 
     fn passing(
