@@ -81,7 +81,7 @@ fn chat(path: &str, sessions: usize, turns: usize) -> Result<f64> {
 }
 
 /// Returns the anonymous memory of the process in bytes, without file pages.
-fn resident() -> Result<f64> {
+pub(crate) fn resident() -> Result<f64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
     let kib = line.and_then(|line| line.trim().strip_suffix(" kB")).ok_or("no RssAnon")?;

@@ -115,18 +115,19 @@ fn push_word(text: &mut String, number: usize) {
     }
 }
 
+/// Returns the n-th most frequent word, from 0.
+pub(crate) fn word(number: usize) -> String {
+    let mut word = String::new();
+    push_word(&mut word, number);
+    word
+}
+
 /// Returns a word that about one message in five contains.
 pub(crate) fn common_word() -> String {
-    let mut word = String::new();
-    push_word(&mut word, 2);
-    word
+    word(2)
 }
 
 /// Returns two words; about one message in a hundred contains both.
 pub(crate) fn usual_words() -> String {
-    let mut words = String::new();
-    push_word(&mut words, 12);
-    words.push(' ');
-    push_word(&mut words, 30);
-    words
+    format!("{} {}", word(12), word(30))
 }

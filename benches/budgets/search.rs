@@ -3,9 +3,10 @@
 use talktree::Durability;
 
 use crate::measure::{Rounds, alternate, repeat, timed};
-use crate::messages::{CHINESE, RARE, common_word, usual_words};
+use crate::memory::resident;
+use crate::messages::{CHINESE, RARE, common_word, usual_words, word};
 use crate::stores::{fill_small, open};
-use crate::table::Row;
+use crate::table::{Row, Unit};
 use crate::{Bench, Result, short};
 
 /// Searches one session of a large store; the floor is the same session alone in a store.
@@ -33,27 +34,56 @@ pub(crate) fn session(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// Searches the whole store.
+/// How long a search of any kind may take in 95 of 100 cases, and how much memory.
+const P95: f64 = 0.050;
+const MEMORY: f64 = (64 << 20) as f64;
+
+/// Searches the whole store, its conversations, and a session with nearly all messages, with each kind of query.
 pub(crate) fn store(bench: &mut Bench) -> Result<()> {
     for size in [bench.million / 10, bench.million] {
         let sized = bench.stores.sized(size)?;
-        for (name, words) in [
-            ("a rare word", RARE.to_owned()),
-            ("two words", usual_words()),
-            ("a common word", common_word()),
-            ("two Chinese characters", CHINESE.to_owned()),
-        ] {
-            if sized.store.search(words.as_str()).run()?.hits.is_empty() {
-                return Ok(());
+        let search = |words: &str| sized.store.search(words);
+        if search(RARE).run()?.hits.is_empty() {
+            return Ok(());
+        }
+        let before = resident().ok();
+        for (name, words) in kinds() {
+            let words = words.as_str();
+            let p95 = |run: &dyn Fn() -> Result<()>| -> Result<f64> {
+                let rounds = Rounds { most: 200, ..Rounds::default() };
+                Ok(repeat(rounds, || timed(run))?.quantile(0.95))
+            };
+            let times = [
+                ("the store", p95(&|| Ok(search(words).run().map(drop)?))?),
+                ("conversations", p95(&|| Ok(search(words).by_session().run().map(drop)?))?),
+                ("a session", p95(&|| Ok(search(words).session("long").run().map(drop)?))?),
+            ];
+            for (scope, time) in times {
+                let work = format!("search {scope}, {}: {name}, p95", short(size));
+                bench.table.add(Row::seconds(work, time).at_most(P95));
             }
-            let rounds = Rounds { most: 200, ..Rounds::default() };
-            let times =
-                repeat(rounds, || timed(|| Ok(sized.store.search(words.as_str()).run()?)))?;
-            for (quantile, share) in [("p50", 0.5), ("p95", 0.95)] {
-                let work = format!("search {}: {name}, {quantile}", short(size));
-                bench.table.add(Row::seconds(work, times.quantile(share)));
-            }
+        }
+        if let (Some(before), Ok(after)) = (before, resident()) {
+            let work = format!("memory of these searches, {}", short(size));
+            bench.table.add(Row::new(work, Unit::Bytes, after - before).at_most(MEMORY));
         }
     }
     Ok(())
+}
+
+/// Each kind of query with an example.
+fn kinds() -> [(&'static str, String); 10] {
+    let words = |numbers: &[usize]| numbers.iter().map(|n| word(*n)).collect::<Vec<_>>().join(" ");
+    [
+        ("a rare word", RARE.to_owned()),
+        ("a common word", common_word()),
+        ("two words", usual_words()),
+        ("five words", words(&[12, 16, 20, 24, 30])),
+        ("two Chinese characters", CHINESE.to_owned()),
+        ("a phrase", format!("\"{}\"", words(&[1, 2]))),
+        ("a three-letter prefix", "del*".to_owned()),
+        ("the most common words", words(&[0, 1, 2])),
+        ("a common word, role and date", format!("{} role:user after:1d", common_word())),
+        ("a question", format!("what about {}?", words(&[40, 12, 200, 3_000, 9_000]))),
+    ]
 }

@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use crate::search::query::{Clause, Columns, MAX_TERM_TOKENS, Query, Term};
+use crate::search::query::{Clause, MAX_TERM_TOKENS, Query, Term};
 use crate::search::script::is_unigram;
 use crate::search::stemmer::stem;
 use crate::search::stop_words::is_stop_word;
@@ -26,15 +26,6 @@ pub(crate) struct Unit {
     pub(crate) term: Term,
     /// The stems of its words in order; the last word of a prefix is not stemmed.
     pub(crate) stems: Vec<String>,
-}
-
-impl Unit {
-    /// Returns the FTS5 expression that matches the unit in these columns.
-    pub(crate) fn to_fts(&self, columns: Columns) -> Option<String> {
-        let mut query = Query { clauses: vec![vec![self.term.clone()]], ..Query::default() };
-        query.filters.columns = columns;
-        query.to_fts_all()
-    }
 }
 
 /// A query, with what matching and ranking need to know of it.
@@ -104,6 +95,13 @@ impl Analysis {
     /// Returns whether the query is a single unit, so a match of the unit is a match of the query.
     pub(crate) fn is_one_unit(&self) -> bool {
         self.units.len() == 1 && self.words.len() + self.strict.len() == 1
+    }
+
+    /// Returns the FTS5 expression that matches a unit and every clause with an operator; without a unit, these clauses.
+    pub(crate) fn with(&self, unit: Option<usize>) -> Option<String> {
+        let mut clauses = self.strict.clone();
+        clauses.extend(unit.map(|unit| vec![self.units[unit].term.clone()]));
+        Query { clauses, ..self.query.clone() }.to_fts_all()
     }
 
     /// Returns the FTS5 expression that matches any of the given units and every clause with an operator.

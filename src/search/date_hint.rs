@@ -1,4 +1,4 @@
-//! The date range that a query mentions: `two weeks ago`, `last Saturday`, `in March`.
+//! The date range that a query mentions: `two weeks ago`, `last Saturday`, `in March 2022`, `last spring`.
 //!
 //! English only. It is a hint for ranking and never a filter: people misremember dates, and a message about March may
 //! have been written in April.
@@ -60,7 +60,10 @@ pub(crate) fn date_hint(text: &str, now: DateTime<Utc>) -> Option<DateRange> {
         .or_else(|| each(the_past))
         .or_else(|| each(weekday))
         .or_else(|| each(near_day))
+        .or_else(|| each(season))
+        .or_else(|| each(feast))
         .or_else(|| each(month))
+        .or_else(|| each(whole_year))
 }
 
 /// `three weeks ago`, `a couple of days ago`, `5 days before today`.
@@ -104,19 +107,90 @@ fn near_day(words: &[&str], now: DateTime<Utc>) -> Option<DateRange> {
     }
 }
 
-/// `in March`, `March 15`: the latest that is not in the future.
+/// `in March`, `March 15`, `March 2022`, `March 15th, 2022`; without a year the latest that is not in the future.
 fn month(words: &[&str], now: DateTime<Utc>) -> Option<DateRange> {
-    let name = words.first()?;
-    // `may` is usually a verb.
-    let number = MONTHS.iter().position(|month| month == name && *name != "may")? as u32 + 1;
-    let year = if number <= now.month() { now.year() } else { now.year() - 1 };
-    let day = words
-        .get(1)
+    let (name, rest) = words.split_first()?;
+    let number = MONTHS.iter().position(|month| month == name)? as u32 + 1;
+    let day = rest
+        .first()
         .and_then(|day| day.trim_end_matches(|c: char| c.is_ascii_lowercase()).parse::<u32>().ok());
-    let date = NaiveDate::from_ymd_opt(year, number, day.unwrap_or(1))?;
-    let first = f64::from(date.num_days_from_ce());
+    let day = day.filter(|day| (1..=31).contains(day));
+    let year = year_after(if day.is_some() { &rest[1..] } else { rest });
+    // `may` is usually a verb, and a `march` may be one of many people.
+    if *name == "may" && year.is_none() {
+        return None;
+    }
+    let latest = if number <= now.month() { now.year() } else { now.year() - 1 };
+    let first = first_of(year.unwrap_or(latest), number, day.unwrap_or(1))?;
     let after = if day.is_some() { 3.0 } else { 33.0 };
     Some(DateRange { first: first - 3.0, last: first + after })
+}
+
+/// The seasons of the northern half of the world, where most people live, with the month in which each begins.
+const SEASONS: [(&str, u32); 5] =
+    [("spring", 3), ("summer", 6), ("fall", 9), ("autumn", 9), ("winter", 12)];
+
+/// `last spring`, `in summer`, `winter 2022/23`. A season without a year or one of these words is any word: `spring` and
+/// `fall` are verbs, too.
+fn season(words: &[&str], now: DateTime<Utc>) -> Option<DateRange> {
+    let begins = |word: &str| SEASONS.iter().find(|season| season.0 == word).map(|season| season.1);
+    let of = |year: i32, month: u32| {
+        let first = first_of(year, month, 1)?;
+        Some(DateRange { first: first - 10.0, last: first + 92.0 + 10.0 })
+    };
+    let (name, rest) = words.split_first()?;
+    if let (Some(month), Some(year)) = (begins(name), year_after(rest)) {
+        return of(year, month);
+    }
+    let rest = if rest.first() == Some(&"the") { &rest[1..] } else { rest };
+    let month = begins(rest.first()?)?;
+    let ended = match *name {
+        "last" | "past" => 92.0,
+        "in" | "this" | "during" | "over" => 0.0,
+        _ => return None,
+    };
+    // With a year it is found at the next word.
+    if year_after(&rest[1..]).is_some() {
+        return None;
+    }
+    let has_come =
+        |year: &i32| first_of(*year, month, 1).is_some_and(|first| first + ended <= day_of(now));
+    let year = [now.year(), now.year() - 1, now.year() - 2].into_iter().find(has_come)?;
+    of(year, month)
+}
+
+/// `Halloween`, `Christmas 2023`: people write of them weeks before.
+fn feast(words: &[&str], now: DateTime<Utc>) -> Option<DateRange> {
+    let (name, rest) = words.split_first()?;
+    let (month, day) = match *name {
+        "halloween" => (10, 31),
+        "christmas" => (12, 25),
+        _ => return None,
+    };
+    let of = |year: i32| first_of(year, month, day);
+    let latest = [now.year(), now.year() - 1]
+        .into_iter()
+        .find(|year| of(*year).is_some_and(|first| first - 30.0 <= day_of(now)));
+    let first = of(year_after(rest).or(latest)?)?;
+    Some(DateRange { first: first - 30.0, last: first + 7.0 })
+}
+
+/// `in 2022`, `during 2022`, `the whole of 2022`.
+fn whole_year(words: &[&str], _: DateTime<Utc>) -> Option<DateRange> {
+    let ["in" | "during" | "of" | "year", rest @ ..] = words else { return None };
+    let first = first_of(year_after(rest)?, 1, 1)?;
+    Some(DateRange { first: first - 3.0, last: first + 368.0 })
+}
+
+/// Returns the year that the words begin with, as in `of 2022`.
+fn year_after(words: &[&str]) -> Option<i32> {
+    let words = words.strip_prefix(&["of"]).unwrap_or(words);
+    let year = words.first().filter(|word| word.len() == 4)?.parse().ok()?;
+    (1_970..2_100).contains(&year).then_some(year)
+}
+
+fn first_of(year: i32, month: u32, day: u32) -> Option<f64> {
+    Some(f64::from(NaiveDate::from_ymd_opt(year, month, day)?.num_days_from_ce()))
 }
 
 fn one_day(day: f64) -> DateRange {
@@ -227,9 +301,52 @@ mod tests {
     }
 
     #[test]
+    fn a_month_may_have_a_year() {
+        mentions("Which books was I reading in January 2022?", "2021-12-29 2022-02-03");
+        mentions("in May 2022", "2022-04-28 2022-06-03");
+        mentions("September of 2022", "2022-08-29 2022-10-04");
+        mentions("on March 15th, 2022", "2022-03-12 2022-03-18");
+        mentions("September 1234", "2022-08-29 2022-10-04");
+    }
+
+    #[test]
+    fn a_season_needs_a_year_or_a_word_before_it() {
+        mentions("last spring", "2022-02-19 2022-06-11");
+        mentions("What did I grow in the summer?", "2022-05-22 2022-09-11");
+        mentions("this spring", "02-19 06-11");
+        mentions("during the winter", "2022-11-21 03-13");
+        mentions("Flights to Florida, winter 2022/23", "2022-11-21 03-13");
+        mentions("fall 2022", "2022-08-22 2022-12-12");
+        mentions("last autumn of 2021", "2021-08-22 2021-12-12");
+        mentions("a hot spring, and the fall of leaves", "");
+        mentions("the summer dress", "");
+    }
+
+    #[test]
+    fn a_feast_begins_weeks_before_it() {
+        mentions("What did I plan for Halloween 2022?", "2022-10-01 2022-11-07");
+        mentions("the week around Christmas", "2022-11-25 01-01");
+    }
+
+    #[test]
+    fn a_year_alone_is_one_after_a_preposition() {
+        mentions("Where did I travel in 2022?", "2021-12-29 01-04");
+        mentions("the model 2022", "");
+        mentions("one in 1000", "");
+    }
+
+    #[test]
     fn the_limits_of_the_calendar_never_panic() {
         for now in [DateTime::<Utc>::MIN_UTC, DateTime::<Utc>::MAX_UTC] {
-            for text in ["9999 years ago", "last 9999 years", "in December", "on Monday"] {
+            for text in [
+                "9999 years ago",
+                "last 9999 years",
+                "in December",
+                "on Monday",
+                "last winter",
+                "Christmas",
+                "in 2022",
+            ] {
                 let _ = date_hint(text, now).is_some_and(|range| range.contains(now));
             }
         }

@@ -22,7 +22,7 @@ pub(crate) mod indexed_text;
 mod lexer;
 pub(crate) mod matcher;
 mod parser;
-mod prefix;
+pub(crate) mod prefix;
 pub(crate) mod pruning;
 pub(crate) mod query;
 pub(crate) mod rank;

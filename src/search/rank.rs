@@ -173,7 +173,7 @@ fn saturated(count: f64, length_norm: f64) -> f64 {
 }
 
 /// Returns the inverse document frequency of a unit that `found` of `total` contain.
-fn inverse_frequency(found: f64, total: f64) -> f64 {
+pub(crate) fn inverse_frequency(found: f64, total: f64) -> f64 {
     if found == 0.0 {
         return 0.0;
     }

@@ -4,13 +4,14 @@
 //! Every query is limited to the block's range of addresses, to which FTS5 skips. The frequency of a word is counted in
 //! the block alone, because FTS5's own totals cover all blocks.
 
+use std::collections::HashSet;
+
 use rusqlite::{Connection, params};
 
 use super::super::error::BackendResult;
 use super::super::interrupt::Watch;
-use super::super::search::ranked::{
-    Figures, Gathered, MAX_ALL, MAX_SCAN_BYTES, RANKED, Ranked, Texts,
-};
+use super::super::search::extent::Extent;
+use super::super::search::ranked::{MAX_SCAN_BYTES, RANKED, Ranked, Size, Texts};
 use super::entry;
 use crate::search::analysis::Analysis;
 use crate::search::rank::Candidate;
@@ -60,20 +61,6 @@ struct Search<'c> {
     watch: &'c Watch,
 }
 
-impl Search<'_> {
-    fn addresses(&self, sql: &str, expression: &str, limit: usize) -> BackendResult<Vec<Address>> {
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let mut statement = self.conn.prepare_cached(sql)?;
-        let mut rows = statement.query(params![expression, self.range.0, self.range.1, limit])?;
-        let mut found = Vec::new();
-        while let Some(row) = rows.next()? {
-            self.watch.check()?;
-            found.push(row.get(0)?);
-        }
-        Ok(found)
-    }
-}
-
 impl Texts for Search<'_> {
     fn reading(&self) -> &Analysis {
         self.reading
@@ -84,34 +71,58 @@ impl Texts for Search<'_> {
         false
     }
 
-    fn all_of(&self, expression: &str) -> BackendResult<Option<Vec<Address>>> {
-        let found = self.addresses(MATCHING, expression, MAX_ALL + 1)?;
-        Ok((found.len() <= MAX_ALL).then_some(found))
+    fn is_alone(&self) -> bool {
+        true
     }
 
-    fn best_of(&self, expression: &str, wanted: usize) -> BackendResult<Gathered> {
-        let best = self.addresses(BEST, expression, wanted.max(RANKED))?;
-        Ok(Gathered { best, rest: Vec::new() })
-    }
-
-    fn figures(&self) -> BackendResult<Figures> {
-        let mut frequencies = Vec::new();
-        for unit in &self.reading.units {
+    fn newest(&self, expression: &str, limit: usize) -> BackendResult<Vec<Address>> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let mut statement = self.conn.prepare_cached(NEWEST)?;
+        let mut rows = statement.query(params![expression, self.range.0, self.range.1, limit])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
             self.watch.check()?;
-            let count: i64 = match unit.to_fts(Columns::All) {
-                Some(expression) => self
-                    .conn
-                    .prepare_cached(HOW_MANY)?
-                    .query_row(params![expression, self.range.0, self.range.1], |row| row.get(0))?,
-                None => 0,
-            };
-            frequencies.push(count as f64);
+            found.push(row.get(0)?);
         }
+        Ok(found)
+    }
+
+    /// There is no filter.
+    fn listed(&self, expression: &str, limit: usize) -> BackendResult<Vec<Address>> {
+        self.newest(expression, limit)
+    }
+
+    /// Those with the words in their key, title or description, and the newest.
+    fn chosen(&self, expression: &str, newest: &[Address]) -> BackendResult<Vec<Address>> {
+        let mut chosen = self.newest(&format!("name : {expression}"), RANKED / 2)?;
+        let known: HashSet<Address> = chosen.iter().copied().collect();
+        chosen.extend(newest.iter().filter(|address| !known.contains(address)));
+        chosen.truncate(RANKED);
+        Ok(chosen)
+    }
+
+    fn passing(
+        &self,
+        found: impl Iterator<Item = Address>,
+        limit: usize,
+    ) -> BackendResult<Vec<Address>> {
+        Ok(found.take(limit).collect())
+    }
+
+    fn size(&self) -> BackendResult<Size> {
         let texts: i64 = self
             .conn
             .prepare_cached(IN_BLOCK)?
             .query_row([self.range.0.session()], |row| row.get(0))?;
-        Ok(Figures { frequencies, texts: texts as f64, sessions: 1.0, mean_length: None })
+        Ok(Size { texts: texts as f64, sessions: 1.0, mean_length: None })
+    }
+
+    fn extent(&self) -> BackendResult<Extent> {
+        let newest: Option<Address> = self
+            .conn
+            .prepare_cached(LAST)?
+            .query_row([self.range.0, self.range.1], |row| row.get(0))?;
+        Ok(Extent::of_one((self.range.0, newest.unwrap_or(self.range.1)), self.size()?.texts))
     }
 
     fn candidates(
@@ -141,25 +152,15 @@ fn ranked_text(entry: &Entry) -> String {
     [&name, &name, entry.content.as_str()].join("\n")
 }
 
-pub(in super::super) const MATCHING: &str = "SELECT rowid
+pub(in super::super) const NEWEST: &str = "SELECT rowid
    FROM context_search
   WHERE context_search MATCH ?1
     AND rowid BETWEEN ?2 AND ?3
-  ORDER BY rowid
+  ORDER BY rowid DESC
   LIMIT ?4";
 
-/// A word in key, title or description is worth four in the content.
-pub(in super::super) const BEST: &str = "SELECT rowid
-   FROM context_search
-  WHERE context_search MATCH ?1
-    AND rowid BETWEEN ?2 AND ?3
-  ORDER BY bm25(context_search, 4.0, 1.0), rowid
-  LIMIT ?4";
-
-pub(in super::super) const HOW_MANY: &str = "SELECT count(*)
-   FROM context_search
-  WHERE context_search MATCH ?1
-    AND rowid BETWEEN ?2 AND ?3";
+pub(in super::super) const LAST: &str =
+    "SELECT max(address) FROM context_entry WHERE address BETWEEN ?1 AND ?2";
 
 pub(in super::super) const IN_BLOCK: &str = "SELECT count(*)
    FROM context_entry

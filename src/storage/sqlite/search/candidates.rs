@@ -1,8 +1,7 @@
 //! Finding matches: the statements that read the index.
 //!
-//! *All* matches in a range of addresses are returned as rows, at a cost that grows with the range. For the *best*
-//! matches FTS5's own bm25 decides: it reads less of each message, but counts every word over the whole index. Of
-//! very many matches only the newest are ranked.
+//! FTS5 lists matches in the order of their addresses and stops at a limit. It reaches a range by skipping in its lists, so
+//! the newest matches of a range cost little however many there are.
 //!
 //! Message rows are read only if a filter needs them.
 //!
@@ -16,10 +15,6 @@ use super::super::interrupt::Watch;
 use super::range::Range;
 use crate::search::Filters;
 use crate::tree::Address;
-
-/// How many matches FTS5 ranks, the newest ones; older ones follow, newest first. Without it a word that is
-/// everywhere takes seconds.
-pub(super) const MAX_RANKED: usize = 20_000;
 
 /// The filters as parameters of the statements.
 pub(super) struct Bounds {
@@ -99,9 +94,9 @@ macro_rules! passes {
 }
 pub(super) use passes;
 
-/// Matches that pass the filters.
+/// The newest matches that pass the filters.
 macro_rules! passing {
-    ($table:literal, $order:literal) => {
+    ($table:literal) => {
         concat!(
             "SELECT ",
             $table,
@@ -122,17 +117,15 @@ macro_rules! passing {
             "
   ORDER BY ",
             $table,
-            $order,
-            "
+            ".rowid DESC
   LIMIT ?2"
         )
     };
 }
 
-/// All matches. Sorting by the function instead of the column `rank` is a third faster: SQLite then keeps only as
-/// many rows as the limit.
+/// The newest matches.
 macro_rules! matching {
-    ($table:literal, $order:literal) => {
+    ($table:literal) => {
         concat!(
             "SELECT rowid
    FROM ",
@@ -141,41 +134,24 @@ macro_rules! matching {
   WHERE ",
             $table,
             " MATCH ?1
-    AND rowid BETWEEN ?6 AND ?7
-  ORDER BY ",
-            $order,
-            "
+    AND rowid BETWEEN ?3 AND ?4
+  ORDER BY rowid DESC
   LIMIT ?2"
         )
     };
 }
 
-/// One query for either index, with filters and without.
-pub(super) struct Statements {
-    pub(super) passing: [&'static str; 2],
-    pub(super) matching: [&'static str; 2],
+/// For either index.
+pub(super) const PASSING: [&str; 2] = [passing!("search"), passing!("pending_index")];
+pub(super) const MATCHING: [&str; 2] = [matching!("search"), matching!("pending_index")];
+
+/// What a lookup lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum List {
+    /// The matches that pass the filters.
+    Passing,
+    All,
 }
-
-pub(super) const NEWEST: Statements = Statements {
-    passing: [passing!("search", ".rowid DESC"), passing!("pending_index", ".rowid DESC")],
-    matching: [matching!("search", "rowid DESC"), matching!("pending_index", "rowid DESC")],
-};
-pub(super) const BEST: Statements = Statements {
-    passing: [passing!("search", ".rank"), passing!("pending_index", ".rank")],
-    matching: [
-        matching!("search", "bm25(search), rowid"),
-        matching!("pending_index", "bm25(pending_index), rowid"),
-    ],
-};
-
-/// All matches in a range, from its start and from its end.
-pub(super) const UPWARD: [&str; 2] =
-    [matching!("search", "rowid"), matching!("pending_index", "rowid")];
-pub(super) const DOWNWARD: [&str; 2] = NEWEST.matching;
-
-/// FTS5 reaches a range by stepping through its lists, from the first message of the store or from the last. The
-/// nearer end is used, assuming that all sessions have the same length.
-pub(super) const IS_NEAR_END: &str = "SELECT ?1 * 2 > max(key) FROM session";
 
 pub(super) struct Lookup<'c> {
     pub(super) conn: &'c Connection,
@@ -195,120 +171,36 @@ pub(super) struct Matching<'r> {
 }
 
 impl Lookup<'_> {
-    /// Returns matches in a range without filtering: all, or `limit` of them.
-    pub(super) fn some(
-        &self,
-        (low, high): (Address, Address),
-        limit: usize,
-    ) -> BackendResult<Vec<Address>> {
-        let is_near_end: Option<bool> =
-            self.conn.prepare_cached(IS_NEAR_END)?.query_row([low.session()], |row| row.get(0))?;
-        let sqls = if is_near_end == Some(true) { DOWNWARD } else { UPWARD };
-        let mut statement = self.conn.prepare_cached(sqls[self.index as usize])?;
-        let is_counted = self.range.is_whole();
-        let max = if is_counted { i64::try_from(limit).unwrap_or(-1) } else { -1 };
-        let none = None::<i64>;
-        let mut rows =
-            statement.query(params![self.expression, max, none, none, none, low, high])?;
-        let mut found = Vec::new();
-        while found.len() < limit
-            && let Some(row) = rows.next()?
-        {
-            self.watch.check()?;
-            let address = row.get(0)?;
-            if self.range.holds(address) {
-                found.push(address);
-            }
-        }
-        Ok(found)
-    }
-
-    /// Returns how many matches a range contains, at most `limit`, without filtering.
-    pub(super) fn count(
-        &self,
-        (low, high): (Address, Address),
-        limit: usize,
-    ) -> BackendResult<usize> {
-        let count = self
-            .conn
-            .prepare_cached(COUNT[self.index as usize])?
-            .query_row(params![self.expression, limit, low, high], |row| row.get(0))?;
-        Ok(count)
-    }
-
-    /// Returns the best matches in a range with FTS5's scores, best first, at most `limit`.
-    pub(super) fn worth(
-        &self,
-        (low, high): (Address, Address),
-        limit: usize,
-    ) -> BackendResult<Vec<(Address, f64)>> {
-        let mut statement = self.conn.prepare_cached(WORTH[self.index as usize])?;
-        let worth = statement.query_map(params![self.expression, limit, low, high], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })?;
-        Ok(worth.collect::<Result<_, _>>()?)
-    }
-
-    /// Returns the best matches in a range, at most `limit`.
-    pub(super) fn best(
-        &self,
-        (low, high): (Address, Address),
-        limit: usize,
-    ) -> BackendResult<Vec<Address>> {
-        let mut found = Vec::new();
-        let Some(start) = self.newest_start((low, high))? else {
-            self.collect(&BEST, (low, high), limit, &mut found)?;
-            return Ok(found);
-        };
-        self.collect(&BEST, (start, high), limit, &mut found)?;
-        if found.len() < limit {
-            self.collect(&NEWEST, (low, start.before()), limit, &mut found)?;
-        }
-        Ok(found)
-    }
-
-    /// Returns where the newest matches begin, if there are more than can be ranked.
-    fn newest_start(&self, (low, high): (Address, Address)) -> BackendResult<Option<Address>> {
-        if self.count((low, high), MAX_RANKED + 1)? <= MAX_RANKED {
-            return Ok(None);
-        }
-        let mut statement = self.conn.prepare_cached(NTH_NEWEST[self.index as usize])?;
-        let nth = params![self.expression, MAX_RANKED - 1, low, high];
-        Ok(Some(statement.query_row(nth, |row| row.get(0))?))
-    }
-
-    /// Adds the newest matches in a range, until there are `limit`. After an error those found before are there.
+    /// Adds the newest matches in a range, newest first, at most `limit`. After an error those found before are there.
     pub(super) fn newest(
         &self,
-        range: (Address, Address),
-        limit: usize,
-        found: &mut Vec<Address>,
-    ) -> BackendResult<()> {
-        self.collect(&NEWEST, range, limit, found)
-    }
-
-    fn collect(
-        &self,
-        statements: &Statements,
+        list: List,
         (low, high): (Address, Address),
         limit: usize,
         found: &mut Vec<Address>,
     ) -> BackendResult<()> {
         let Bounds { after, before, roles, sessions, is_open, .. } = self.bounds;
+        let is_filtered = list == List::Passing && !is_open;
+        let has_roles = is_filtered && !roles.is_empty();
         // The role is compared outside the statement, so the statement cannot count by it.
-        let is_counted = roles.is_empty() && self.range.is_whole();
-        let left = limit.saturating_sub(found.len());
-        let max = if is_counted { i64::try_from(left).unwrap_or(-1) } else { -1 };
-        let sqls = if *is_open { statements.matching } else { statements.passing };
-        let mut statement = self.conn.prepare_cached(sqls[self.index as usize])?;
-        let mut rows =
-            statement.query(params![self.expression, max, after, before, sessions, low, high])?;
-        while found.len() < limit
+        let is_counted = !has_roles && self.range.is_whole();
+        let max = if is_counted { i64::try_from(limit).unwrap_or(-1) } else { -1 };
+        let sql = if is_filtered { PASSING } else { MATCHING }[self.index as usize];
+        let mut statement = self.conn.prepare_cached(sql)?;
+        let mut rows = match is_filtered {
+            true => {
+                let values = params![self.expression, max, after, before, sessions, low, high];
+                statement.query(values)?
+            }
+            false => statement.query(params![self.expression, max, low, high])?,
+        };
+        let until = found.len().saturating_add(limit);
+        while found.len() < until
             && let Some(row) = rows.next()?
         {
             self.watch.check()?;
             let address: Address = row.get(0)?;
-            let has_role = *is_open || self.bounds.holds_role(row.get_ref(1)?.as_str()?);
+            let has_role = !has_roles || self.bounds.holds_role(row.get_ref(1)?.as_str()?);
             if has_role && self.range.holds(address) {
                 found.push(address);
             }
@@ -317,20 +209,35 @@ impl Lookup<'_> {
     }
 }
 
-pub(super) const WORTH: [&str; 2] = [
-    "SELECT rowid, -bm25(search) AS worth
-   FROM search
-  WHERE search MATCH ?1
-    AND rowid BETWEEN ?3 AND ?4
-  ORDER BY worth DESC, rowid
-  LIMIT ?2",
-    "SELECT rowid, -bm25(pending_index) AS worth
-   FROM pending_index
-  WHERE pending_index MATCH ?1
-    AND rowid BETWEEN ?3 AND ?4
-  ORDER BY worth DESC, rowid
-  LIMIT ?2",
-];
+/// Returns which of the messages pass the filters, in their order.
+pub(super) fn passing(
+    conn: &Connection,
+    found: &[Address],
+    bounds: &Bounds,
+    watch: &Watch,
+) -> BackendResult<Vec<Address>> {
+    let addresses: Vec<i64> = found.iter().map(|address| address.raw()).collect();
+    let addresses = serde_json::Value::from(addresses).to_string();
+    let Bounds { after, before, sessions, .. } = bounds;
+    let mut statement = conn.prepare_cached(WHICH)?;
+    let mut rows = statement.query(params![addresses, None::<i64>, after, before, sessions])?;
+    let mut passed = Vec::new();
+    while let Some(row) = rows.next()? {
+        watch.check()?;
+        if bounds.holds_role(row.get_ref(1)?.as_str()?) {
+            passed.push(row.get(0)?);
+        }
+    }
+    Ok(passed)
+}
+
+/// The cross join keeps the order of the list.
+pub(super) const WHICH: &str = concat!(
+    "SELECT message.address, message.role
+   FROM json_each(?1) AS found CROSS JOIN message ON message.address = found.value
+  WHERE ",
+    passes!()
+);
 
 /// Calls `work` with the messages that pass the filters, in no particular order.
 pub(super) fn each(
@@ -362,28 +269,6 @@ pub(super) const EACH: &str = concat!(
   WHERE ",
     passes!()
 );
-
-pub(super) const COUNT: [&str; 2] = [
-    "SELECT count(*)
-   FROM (SELECT 1 FROM search WHERE search MATCH ?1 AND rowid BETWEEN ?3 AND ?4 LIMIT ?2)",
-    "SELECT count(*)
-   FROM (SELECT 1 FROM pending_index WHERE pending_index MATCH ?1 AND rowid BETWEEN ?3 AND ?4 LIMIT ?2)",
-];
-
-pub(super) const NTH_NEWEST: [&str; 2] = [
-    "SELECT rowid
-   FROM search
-  WHERE search MATCH ?1
-    AND rowid BETWEEN ?3 AND ?4
-  ORDER BY rowid DESC
-  LIMIT 1 OFFSET ?2",
-    "SELECT rowid
-   FROM pending_index
-  WHERE pending_index MATCH ?1
-    AND rowid BETWEEN ?3 AND ?4
-  ORDER BY rowid DESC
-  LIMIT 1 OFFSET ?2",
-];
 
 /// Adds the addresses in a range that match an expression.
 pub(super) fn add_all(

@@ -1,24 +1,73 @@
-//! Limits the words that the prefixes of a query expand to.
+//! Replaces the prefixes of a query by the words of the index.
 //!
-//! FTS5 has no list of the messages with a prefix: for each prefix and each statement it merges the lists of all words
-//! that begin with it. So the prefixes of a query expand to at most [`MAX_EXPANSIONS`] words together. A prefix beyond that
-//! is searched as a whole word, which finds fewer messages and no wrong one. Excluded prefixes have no limit: if they
-//! excluded fewer words, the search would find wrong messages.
+//! FTS5 has no list of the messages with a prefix: for each prefix and each statement it merges the lists of all words that
+//! begin with it before it returns the first match. Of the words themselves it returns the newest matches first and stops
+//! early: `con*` took 65 ms in a million messages, and its 183 words take 9 ms, and 25 ms to find them.
+//!
+//! The prefixes of a query expand to at most [`MAX_EXPANSIONS`] words together. A prefix beyond that is searched as a whole
+//! word, which finds fewer messages and no wrong one. Excluded prefixes have no limit: if they excluded fewer words, the
+//! search would find wrong messages.
+
+use std::borrow::Cow;
 
 use rusqlite::{Connection, params};
 
 use super::super::error::BackendResult;
 use super::super::interrupt::Watch;
+use crate::search::prefix::spelling;
 use crate::search::tokenizer::normalize;
 use crate::search::{MAX_EXPANSIONS, Query, Term};
 
-/// Replaces each prefix beyond the limit by a word, with a notice; returns whether there was any.
+/// A prefix with more words than this is left to FTS5, which then takes less time than to merge so many lists.
+const MAX_LISTS: usize = 512;
+
+/// What the prefixes of a query expand to.
+#[derive(Debug, Default)]
+pub(super) struct Expansions {
+    /// Whether some prefixes are searched as words.
+    pub(super) is_capped: bool,
+    /// A prefix and its words, both as FTS5 expressions.
+    words: Vec<(String, String)>,
+}
+
+impl Expansions {
+    /// Returns an expression with the words instead of the prefixes.
+    ///
+    /// No word contains a quote, so what looks like a prefix is one.
+    pub(super) fn apply<'e>(&self, expression: &'e str) -> Cow<'e, str> {
+        let replace =
+            |expression: Cow<'e, str>, (prefix, words): &(String, String)| match expression
+                .contains(prefix.as_str())
+            {
+                true => Cow::Owned(expression.replace(prefix, words)),
+                false => expression,
+            };
+        self.words.iter().fold(Cow::Borrowed(expression), replace)
+    }
+
+    fn add(&mut self, prefix: &str, stems: &[String]) {
+        if !(1..=MAX_LISTS).contains(&stems.len()) {
+            return;
+        }
+        let quoted: Vec<String> =
+            stems.iter().map(|stem| format!("\"{}\"", spelling(stem))).collect();
+        let words = format!("({})", quoted.join(" OR "));
+        self.words.push((format!("\"{}\"*", spelling(prefix)), words));
+    }
+}
+
+/// Expands the prefixes of a query; replaces each prefix beyond the limit by a word, with a notice.
 ///
 /// The longest prefixes are counted first, because they expand to the fewest words. Counting stops at the limit.
-pub(super) fn cap(conn: &Connection, query: &mut Query, watch: &Watch) -> BackendResult<bool> {
+pub(super) fn expand(
+    conn: &Connection,
+    query: &mut Query,
+    watch: &Watch,
+) -> BackendResult<Expansions> {
     let mut prefixes: Vec<String> = query.clauses.iter().flatten().filter_map(prefix).collect();
+    let mut expansions = Expansions::default();
     if prefixes.is_empty() {
-        return Ok(false);
+        return Ok(expansions);
     }
     prefixes.sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
     prefixes.dedup();
@@ -27,13 +76,14 @@ pub(super) fn cap(conn: &Connection, query: &mut Query, watch: &Watch) -> Backen
     let mut left = MAX_EXPANSIONS;
     let mut fits = |prefix: &String| -> BackendResult<bool> {
         let end = format!("{prefix}\u{10FFFF}");
-        let count = conn
-            .prepare_cached(COUNT)?
-            .query_row(params![prefix, end, left + 1], |row| row.get::<_, usize>(0));
-        match count.map_err(Into::into) {
-            Ok(count) => {
-                let fits = count <= left;
-                left -= count.min(left);
+        let words = stems(conn, (prefix, &end), left + 1);
+        match words {
+            Ok(stems) => {
+                let fits = stems.len() <= left;
+                left -= stems.len().min(left);
+                if fits {
+                    expansions.add(prefix, &stems);
+                }
                 Ok(fits)
             }
             // It took too long to count them.
@@ -59,7 +109,19 @@ pub(super) fn cap(conn: &Connection, query: &mut Query, watch: &Watch) -> Backen
             query.notices.push(notice);
         }
     }
-    Ok(!capped.is_empty())
+    expansions.is_capped = !capped.is_empty();
+    Ok(expansions)
+}
+
+/// Returns the stems of the index in a range.
+fn stems(
+    conn: &Connection,
+    (start, end): (&str, &str),
+    limit: usize,
+) -> BackendResult<Vec<String>> {
+    let mut statement = conn.prepare_cached(STEMS)?;
+    let stems = statement.query_map(params![start, end, limit], |row| row.get(0))?;
+    Ok(stems.collect::<Result<_, _>>()?)
 }
 
 /// Returns the prefix that a term expands, if it is one.
@@ -71,5 +133,8 @@ fn prefix(term: &Term) -> Option<String> {
 const MAKE_WORDS: &str =
     "CREATE VIRTUAL TABLE IF NOT EXISTS temp.search_words USING fts5vocab (main, search, row)";
 
-const COUNT: &str = "SELECT count(*)
-   FROM (SELECT 1 FROM temp.search_words WHERE term >= ?1 AND term < ?2 LIMIT ?3)";
+const STEMS: &str = "SELECT term
+   FROM temp.search_words
+  WHERE term >= ?1
+    AND term < ?2
+  LIMIT ?3";

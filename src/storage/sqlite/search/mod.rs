@@ -1,36 +1,39 @@
 //! Searching: parsing the query, finding matches, ranking them, building hits.
 //!
 //! A search first indexes the pending messages. It then reads one snapshot: the index and a temporary index of messages
-//! that are still pending. In a session or on a path all matches are ranked by [`rank`](crate::search::rank). In a
-//! whole store, or if a session has too many matches, only the few hundred that FTS5 ranks best are; the others follow
-//! in FTS5's order, so that pages do not overlap. For one word in one session FTS5's order may be used unchanged.
+//! that are still pending. FTS5 lists the matches, and [`rank`](crate::search::rank) ranks them: all, or if there are too many
+//! a thousand of them ([`ranked`]). The others follow in the order in which they were found, so that pages do not overlap.
 //!
 //! A search that runs out of time for ranking lists the newest matches in the time that is left.
 
 mod candidates;
 mod expansions;
-mod frequency;
+pub(super) mod extent;
 mod hits;
 mod listing;
 mod meaning;
 pub(super) mod pending;
 mod range;
 pub(super) mod ranked;
+mod size;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rusqlite::Connection;
 
-use self::candidates::{Bounds, Index, Lookup, MAX_RANKED, Matching};
+use self::candidates::{Bounds, Index, List, Lookup, Matching};
+use self::expansions::Expansions;
+use self::extent::Extent;
 use self::hits::HitMaker;
 use self::listing::Listing;
 use self::meaning::Meaning;
 use self::pending::Prepared;
 use self::range::Range;
-use self::ranked::{Figures, Gathered, MAX_ALL, MAX_SCAN_BYTES, RANKED, Ranked, Texts};
+use self::ranked::{MAX_SCAN_BYTES, RANKED, Ranked, Size, Texts};
 use super::connection::Database;
 use super::error::BackendResult;
 use super::interrupt::Watch;
@@ -46,10 +49,12 @@ use crate::search::{
 };
 use crate::tree::Address;
 
-/// Up to this many matches are always ranked here: FTS5 would not be faster.
-const MAX_FEW: usize = 20;
+/// Of too many matches at most this many of one session are ranked, twice as many by chance ..
+const OF_A_SESSION: usize = 64;
+/// .. unless so many sessions are among the newest. A search for sessions should find more than one.
+const MANY_SESSIONS: usize = RANKED / OF_A_SESSION;
 /// How many messages are searched for per requested session.
-const MESSAGES_PER_SESSION: usize = 5;
+const MESSAGES_PER_SESSION: usize = 20;
 
 impl Database {
     /// Returns the matching messages, best first.
@@ -158,7 +163,7 @@ fn answer_on<T>(
         Prepared::Some | Prepared::All => vec![Index::Stored, Index::Pending],
     };
     watch.enter(Phase::Ranking);
-    let is_capped = expansions::cap(conn, &mut query, watch)?;
+    let expansions = expansions::expand(conn, &mut query, watch)?;
     let bounds = Bounds::of(conn, &query.filters, &range)?;
     let meaning = Meaning::of(conn, request.meaning.as_ref(), &mut notices)?;
     let search = Search {
@@ -169,11 +174,13 @@ fn answer_on<T>(
         window: request.date_hint(),
         meaning,
         indexes,
+        expansions,
         watch,
         is_stopped: Cell::new(false),
     };
     let (found, matched) = run(&search)?;
-    let is_partial = is_capped || pending == Prepared::Some || search.is_stopped.get();
+    let is_partial =
+        search.expansions.is_capped || pending == Prepared::Some || search.is_stopped.get();
     let notices = [search.reading.query.notices.clone(), notices].concat();
     Ok(Answer { found, matched, notices, is_partial })
 }
@@ -195,6 +202,7 @@ struct Search<'c> {
     window: Option<DateRange>,
     meaning: Option<Meaning<'c>>,
     indexes: Vec<Index>,
+    expansions: Expansions,
     watch: &'c Watch,
     /// Whether the budget was spent before the search was done.
     is_stopped: Cell<bool>,
@@ -242,10 +250,9 @@ impl Search<'_> {
         };
         let mut ranked = Ranked::none(matched);
         let mut found = Vec::new();
-        for (index, range) in self.stretches().into_iter().rev() {
-            let Some(expression) = &expression else { break };
-            match self.lookup(index, expression).newest(range, wanted, &mut found) {
-                Err(error) if self.watch.is_end_of_budget(&error) => break,
+        if let Some(expression) = &expression {
+            match self.collect(List::Passing, expression, wanted, &mut found) {
+                Err(error) if self.watch.is_end_of_budget(&error) => {}
                 done => done?,
             }
         }
@@ -281,34 +288,47 @@ impl Search<'_> {
         Ok(ranked)
     }
 
-    /// Returns the session's range if FTS5's own ranking is good enough there. For one word and without a date range it
-    /// differs from ours only in the length of the message and the mean length.
-    ///
-    /// FTS5 reads less of each message, but it reads the posting list of the whole store. So it ranks if there are too
-    /// many matches to rank here, or if the session is a large part of the store.
-    fn range_for_index(
+    /// Adds the newest matches of all ranges, newest first, at most `limit`. After an error those found before are there.
+    fn collect(
         &self,
-        all: Option<&[Address]>,
-    ) -> BackendResult<Option<(Address, Address)>> {
-        let is_same = self.reading.is_one_unit() && self.bounds.is_open && self.window.is_none();
-        let (Range::Sessions(_), &[range], [Index::Stored], true) =
-            (&self.range, &*self.range.ranges(), &*self.indexes, is_same)
-        else {
-            return Ok(None);
-        };
-        let is_cheap = match all {
-            Some(all) if all.len() <= MAX_FEW => false,
-            Some(_) => frequency::is_much_of_store(self.conn, range.0.session())?,
-            None => true,
-        };
-        Ok(is_cheap.then_some(range))
+        list: List,
+        expression: &str,
+        limit: usize,
+        found: &mut Vec<Address>,
+    ) -> BackendResult<()> {
+        for range in self.range.ranges().into_iter().rev() {
+            self.collect_in(list, expression, range, limit, found)?;
+        }
+        Ok(())
     }
 
-    /// Returns what to read: each range of addresses in each index.
-    fn stretches(&self) -> Vec<(Index, (Address, Address))> {
-        let ranges = self.range.ranges();
-        let of = |index: &Index| ranges.iter().map(|range| (*index, *range)).collect::<Vec<_>>();
-        self.indexes.iter().flat_map(of).collect()
+    /// The same in one range; `found` holds the matches of later ranges.
+    fn collect_in(
+        &self,
+        list: List,
+        expression: &str,
+        range: (Address, Address),
+        limit: usize,
+        found: &mut Vec<Address>,
+    ) -> BackendResult<()> {
+        let from = found.len();
+        let left = limit.saturating_sub(from);
+        if left == 0 {
+            return Ok(());
+        }
+        for index in &self.indexes {
+            // The temporary index is small, and its words are not those of the store.
+            let expression = match index {
+                Index::Stored => self.expansions.apply(expression),
+                Index::Pending => Cow::Borrowed(expression),
+            };
+            self.lookup(*index, &expression).newest(list, range, left, found)?;
+        }
+        if self.indexes.len() > 1 {
+            found[from..].sort_unstable_by(|a, b| b.cmp(a));
+            found.truncate(limit);
+        }
+        Ok(())
     }
 
     fn lookup<'a>(&'a self, index: Index, expression: &'a str) -> Lookup<'a> {
@@ -346,40 +366,85 @@ impl Texts for Search<'_> {
         self.reading.is_question
     }
 
-    /// Filters come later. In the whole store, FTS5 always chooses.
-    fn all_of(&self, expression: &str) -> BackendResult<Option<Vec<Address>>> {
-        if self.range.is_store() {
-            return Ok(None);
-        }
+    fn is_alone(&self) -> bool {
+        !self.range.is_store()
+    }
+
+    fn newest(&self, expression: &str, limit: usize) -> BackendResult<Vec<Address>> {
         let mut found = Vec::new();
-        for (index, range) in self.stretches() {
-            found.extend(self.lookup(index, expression).some(range, MAX_ALL + 1)?);
-            if found.len() > MAX_ALL {
-                return Ok(None);
+        self.collect(List::Passing, expression, limit, &mut found)?;
+        Ok(found)
+    }
+
+    fn listed(&self, expression: &str, limit: usize) -> BackendResult<Vec<Address>> {
+        let mut found = Vec::new();
+        self.collect(List::All, expression, limit, &mut found)?;
+        Ok(found)
+    }
+
+    /// The newest, unless they are of few sessions.
+    fn chosen(&self, expression: &str, newest: &[Address]) -> BackendResult<Vec<Address>> {
+        let newest = &newest[..RANKED.min(newest.len())];
+        let sessions = newest.chunk_by(|a, b| a.session() == b.session()).count();
+        if sessions >= MANY_SESSIONS || self.range.is_one_session() {
+            return Ok(newest.to_vec());
+        }
+        let mut chosen = Vec::new();
+        for (low, mut high) in self.range.ranges().into_iter().rev() {
+            for _ in 0..MANY_SESSIONS {
+                let from = chosen.len();
+                let limit = from + OF_A_SESSION;
+                self.collect_in(List::Passing, expression, (low, high), limit, &mut chosen)?;
+                let Some(oldest) = chosen.last().filter(|_| chosen.len() == limit) else { break };
+                high = match chosen[from].session() == oldest.session() {
+                    true => Address::range_of(oldest.session()).0.before(),
+                    false => oldest.before(),
+                };
             }
         }
-        found.sort_unstable();
-        Ok(Some(found))
+        let known: HashSet<Address> = chosen.iter().copied().collect();
+        chosen.extend(newest.iter().filter(|address| !known.contains(address)));
+        chosen.truncate(RANKED);
+        Ok(chosen)
     }
 
-    fn best_of(&self, expression: &str, wanted: usize) -> BackendResult<Gathered> {
-        let mut gathered = Gathered::default();
-        let mut rests = Vec::new();
-        for (index, range) in self.stretches() {
-            let mut found = self.lookup(index, expression).best(range, wanted.max(RANKED))?;
-            rests.push(found.split_off(found.len().min(RANKED)));
-            gathered.best.extend(found);
+    fn passing(
+        &self,
+        mut found: impl Iterator<Item = Address>,
+        limit: usize,
+    ) -> BackendResult<Vec<Address>> {
+        if self.bounds.is_open {
+            return Ok(found.take(limit).collect());
         }
-        // The ranges take turns, so the matches of an earlier page are a prefix of those of a later one.
-        let longest = rests.iter().map(Vec::len).max().unwrap_or(0);
-        for at in 0..longest {
-            gathered.rest.extend(rests.iter().filter_map(|rest| rest.get(at)));
+        let mut passed = Vec::new();
+        while passed.len() < limit {
+            let chunk: Vec<Address> = found.by_ref().take(RANKED).collect();
+            if chunk.is_empty() {
+                break;
+            }
+            passed.extend(candidates::passing(self.conn, &chunk, &self.bounds, self.watch)?);
         }
-        Ok(gathered)
+        passed.truncate(limit);
+        Ok(passed)
     }
 
-    fn figures(&self) -> BackendResult<Figures> {
-        frequency::of_store(self.conn, self.reading, &self.indexes)
+    fn size(&self) -> BackendResult<Size> {
+        let columns = self.reading.query.filters.columns;
+        let store = size::of_store(self.conn, &self.indexes, columns)?;
+        let sessions = match &self.range {
+            Range::Store { .. } => return Ok(store),
+            Range::Sessions(keys) => keys.len() as f64,
+            Range::Path(_) => 1.0,
+        };
+        Ok(Size { texts: self.extent()?.texts(), sessions, mean_length: None })
+    }
+
+    fn extent(&self) -> BackendResult<Extent> {
+        let messages = match self.range.is_store() {
+            true => self.size()?.texts,
+            false => 0.0,
+        };
+        Extent::of(self.conn, &self.range, messages)
     }
 
     /// Those that pass the filters.
@@ -396,22 +461,5 @@ impl Texts for Search<'_> {
             Ok(())
         })?;
         Ok((passed, candidates))
-    }
-
-    fn ranked_by_index(
-        &self,
-        expression: &str,
-        all: Option<&[Address]>,
-        wanted: usize,
-    ) -> BackendResult<Option<Ranked>> {
-        let Some(range) = self.range_for_index(all)? else { return Ok(None) };
-        let lookup = self.lookup(Index::Stored, expression);
-        if all.is_none() && lookup.count(range, MAX_RANKED + 1)? > MAX_RANKED {
-            return Ok(None);
-        }
-        let messages = lookup.worth(range, wanted)?;
-        let best = messages.first().map(|(address, worth)| (address.session(), *worth));
-        let sessions = best.into_iter().collect();
-        Ok(Some(Ranked { messages, sessions, matched: Matched::All }))
     }
 }

@@ -9,6 +9,9 @@ use crate::id::SessionId;
 use crate::search::{Query, Scope};
 use crate::tree::{Address, Stretch};
 
+/// More sessions than this are searched as one range of addresses: to start a search in a range takes about 0.1 ms.
+const MAX_RANGES: usize = 16;
+
 /// Where to search.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Range {
@@ -81,11 +84,20 @@ impl Range {
         }
     }
 
-    /// Returns the ranges of addresses to read, in ascending order; a path is one range.
+    /// Returns the ranges of addresses to read, in ascending order; a path is one range, and so are many
+    /// sessions.
     pub(super) fn ranges(&self) -> Vec<(Address, Address)> {
         match self {
             Self::Store { .. } => vec![(Address::from_raw(i64::MIN), Address::from_raw(i64::MAX))],
-            Self::Sessions(keys) => keys.iter().map(|&key| Address::range_of(key)).collect(),
+            Self::Sessions(keys) if keys.len() <= MAX_RANGES => {
+                keys.iter().map(|&key| Address::range_of(key)).collect()
+            }
+            Self::Sessions(keys) => match (keys.first(), keys.last()) {
+                (Some(first), Some(last)) => {
+                    vec![(Address::range_of(*first).0, Address::range_of(*last).1)]
+                }
+                _ => Vec::new(),
+            },
             Self::Path(stretches) => match (stretches.first(), stretches.last()) {
                 (Some(first), Some(last)) => vec![(first.0, last.1)],
                 _ => Vec::new(),
@@ -97,11 +109,20 @@ impl Range {
         matches!(self, Self::Store { .. })
     }
 
+    /// Returns whether all of it is in one session.
+    pub(super) fn is_one_session(&self) -> bool {
+        match self {
+            Self::Store { .. } => false,
+            Self::Sessions(keys) => keys.len() == 1,
+            Self::Path(_) => true,
+        }
+    }
+
     /// Returns whether each address of its ranges belongs to it, so that a statement may count them.
     pub(super) fn is_whole(&self) -> bool {
         match self {
             Self::Store { trash } => trash.is_empty(),
-            Self::Sessions(_) => true,
+            Self::Sessions(keys) => keys.len() <= MAX_RANGES,
             Self::Path(_) => false,
         }
     }
@@ -114,7 +135,9 @@ impl Range {
     /// Returns whether an address from one of these ranges belongs to the searched range.
     pub(super) fn holds(&self, address: Address) -> bool {
         match self {
-            Self::Sessions(_) => true,
+            Self::Sessions(keys) => {
+                keys.len() <= MAX_RANGES || keys.binary_search(&address.session()).is_ok()
+            }
             Self::Store { trash } => trash.is_empty() || !self.is_in_trash(address),
             Self::Path(stretches) => {
                 let at = stretches.partition_point(|stretch| stretch.0 <= address);

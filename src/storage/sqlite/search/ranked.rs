@@ -1,26 +1,34 @@
 //! Finding and ranking matches, for messages and for the texts of context blocks.
 //!
-//! A text must have all words. If no text has them all, any of them is enough. Up to [`MAX_ALL`] matches are all ranked
-//! here. Of more matches, only those that FTS5 ranks best are.
+//! A text must have all words. If no text has them all, any of them is enough. Up to [`RANKED`] matches are all ranked here. Of
+//! more matches of all words the newest are; of more matches of any word those with the rarest words are.
+//!
+//! FTS5 only lists the matches, newest first, because it can stop early then. Its own ranking counts each word, phrase and
+//! prefix in the whole index before it returns the first match.
 
-use std::collections::HashSet;
+use std::collections::{BinaryHeap, HashMap, HashSet};
 
 use super::super::error::BackendResult;
+use super::extent::Extent;
 use crate::search::Matched;
 use crate::search::analysis::Analysis;
 use crate::search::pruning::prune;
-use crate::search::rank::{Candidate, Corpus, Ranking, rank};
+use crate::search::rank::{Candidate, Corpus, Ranking, inverse_frequency, rank};
 use crate::search::scanner::Scan;
 use crate::tree::Address;
 
-/// Up to this many matches are all ranked here; of more matches FTS5 chooses the best.
+/// How many matches are ranked at most. To read and scan a message takes about 10 µs.
 ///
 /// Does not depend on the limit of the search: all pages must have one order.
-pub(in super::super) const MAX_ALL: usize = 1_000;
-/// How many of the matches that FTS5 chose are ranked here. More was measured and is no better.
-pub(in super::super) const RANKED: usize = 200;
+pub(in super::super) const RANKED: usize = 1_000;
 /// How many bytes of a text are read for ranking.
 pub(in super::super) const MAX_SCAN_BYTES: usize = 64 << 10;
+/// How many matches of each unit are listed to estimate how common it is.
+const SAMPLE: usize = 4_000;
+/// How many matches of all units together are listed if any unit is enough: each takes about 0.2 µs ..
+const LISTED: usize = 48_000;
+/// .. but so many of each unit, if it has them.
+const LISTED_OF_EACH: std::ops::RangeInclusive<usize> = 500..=16_000;
 
 /// Texts in an FTS5 index, as one search reads them.
 pub(in super::super) trait Texts {
@@ -29,14 +37,29 @@ pub(in super::super) trait Texts {
     /// Returns whether the search is for any word from the start, without a search for all words before.
     fn is_relaxed_at_once(&self) -> bool;
 
-    /// Returns all matches of an expression, in ascending order; `None` if there are more than [`MAX_ALL`], or if FTS5
-    /// must choose whatever their number.
-    fn all_of(&self, expression: &str) -> BackendResult<Option<Vec<Address>>>;
+    /// Returns whether these texts are ranked as if there were no others.
+    fn is_alone(&self) -> bool;
 
-    /// Returns the best matches of an expression by FTS5's own ranking.
-    fn best_of(&self, expression: &str, wanted: usize) -> BackendResult<Gathered>;
+    /// Returns the newest matches of an expression, newest first: at most `limit`, and only those that pass the filters.
+    fn newest(&self, expression: &str, limit: usize) -> BackendResult<Vec<Address>>;
 
-    fn figures(&self) -> BackendResult<Figures>;
+    /// Returns the newest matches of an expression, newest first: at most `limit`, whether they pass the filters or not.
+    fn listed(&self, expression: &str, limit: usize) -> BackendResult<Vec<Address>>;
+
+    /// Returns which matches are ranked if there are more than [`RANKED`]; `newest` begins with the newest of them.
+    fn chosen(&self, expression: &str, newest: &[Address]) -> BackendResult<Vec<Address>>;
+
+    /// Returns the first `limit` of the texts that pass the filters.
+    fn passing(
+        &self,
+        found: impl Iterator<Item = Address>,
+        limit: usize,
+    ) -> BackendResult<Vec<Address>>;
+
+    fn size(&self) -> BackendResult<Size>;
+
+    /// Returns where the texts are.
+    fn extent(&self) -> BackendResult<Extent>;
 
     /// Returns the texts to rank, with the counts of the units of the query in each.
     fn candidates(
@@ -44,25 +67,11 @@ pub(in super::super) trait Texts {
         found: &[Address],
         pairs: &[(usize, usize)],
     ) -> BackendResult<(Vec<Address>, Vec<Candidate>)>;
-
-    /// Returns the matches in FTS5's own order where that is good enough; `all` is what [`all_of`](Self::all_of)
-    /// returned.
-    fn ranked_by_index(
-        &self,
-        expression: &str,
-        all: Option<&[Address]>,
-        wanted: usize,
-    ) -> BackendResult<Option<Ranked>> {
-        let _ = (expression, all, wanted);
-        Ok(None)
-    }
 }
 
-/// How common each unit of a query is in an index, and the size of the index.
-#[derive(Debug)]
-pub(in super::super) struct Figures {
-    /// The number of texts with each unit.
-    pub(in super::super) frequencies: Vec<f64>,
+/// The size of everything that is searched.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct Size {
     pub(in super::super) texts: f64,
     pub(in super::super) sessions: f64,
     /// `None` if the index does not have it; then that of the candidates is used.
@@ -75,15 +84,6 @@ pub(in super::super) struct Ranked {
     pub(in super::super) messages: Vec<(Address, f64)>,
     pub(in super::super) sessions: Vec<(i64, f64)>,
     pub(in super::super) matched: Matched,
-}
-
-/// The matches before ranking.
-#[derive(Debug, Default)]
-pub(in super::super) struct Gathered {
-    /// The matches to rank.
-    pub(in super::super) best: Vec<Address>,
-    /// The matches after those, in this order.
-    pub(in super::super) rest: Vec<Address>,
 }
 
 impl Ranked {
@@ -104,34 +104,75 @@ impl Ranked {
                 return Ok(found);
             }
         }
-        let any = reading.any(0..reading.units.len());
-        if let Some(any) = &any
-            && let Some(all) = texts.all_of(any)?
-        {
-            return Self::of_all(texts, &all, Matched::Relaxed);
-        }
-        let figures = texts.figures()?;
-        let choice = prune(figures.frequencies, figures.texts);
-        let any = reading.any(choice.lookups.into_iter());
-        let found = any.map(|any| texts.best_of(&any, wanted)).transpose()?.unwrap_or_default();
-        let figures = Figures { frequencies: choice.frequencies, ..figures };
-        Self::of_best(texts, &found, Matched::Relaxed, figures)
+        Self::relaxed(texts, wanted)
     }
 
     /// Returns the matches of all words.
     fn strictly(texts: &impl Texts, expression: &str, wanted: usize) -> BackendResult<Self> {
-        let all = texts.all_of(expression)?;
-        if let Some(ranked) = texts.ranked_by_index(expression, all.as_deref(), wanted)? {
-            return Ok(ranked);
-        }
-        if let Some(all) = all {
-            return Self::of_all(texts, &all, Matched::All);
-        }
-        let best = texts.best_of(expression, wanted)?;
-        if best.best.is_empty() {
+        let limit = wanted.max(RANKED + 1);
+        let found = texts.newest(expression, limit)?;
+        if found.is_empty() {
             return Ok(Self::none(Matched::All));
         }
-        Self::of_best(texts, &best, Matched::All, texts.figures()?)
+        if found.len() <= RANKED && texts.is_alone() {
+            return Self::of_all(texts, &found, Matched::All);
+        }
+        let reading = texts.reading();
+        let frequencies = match reading.is_one_unit() {
+            true => frequencies(texts, &[found.clone()], limit)?,
+            false => {
+                let lists = lists(texts, SAMPLE)?;
+                frequencies(texts, &lists, SAMPLE)?
+            }
+        };
+        if found.len() <= RANKED {
+            return Self::of_best(texts, &found, &[], Matched::All, &frequencies);
+        }
+        let best = texts.chosen(expression, &found)?;
+        let ranked: HashSet<Address> = best.iter().copied().collect();
+        let rest: Vec<Address> =
+            found.into_iter().filter(|address| !ranked.contains(address)).collect();
+        Self::of_best(texts, &best, &rest, Matched::All, &frequencies)
+    }
+
+    /// Returns the matches of any word.
+    ///
+    /// Of too many the best are chosen by which of the words they have, a rare word weighing more.
+    fn relaxed(texts: &impl Texts, wanted: usize) -> BackendResult<Self> {
+        let reading = texts.reading();
+        if texts.is_alone()
+            && let Some(any) = reading.any(0..reading.units.len())
+        {
+            let found = texts.newest(&any, RANKED + 1)?;
+            if found.len() <= RANKED {
+                return Self::of_all(texts, &found, Matched::Relaxed);
+            }
+        }
+        let limit = LISTED / reading.units.len().max(1);
+        let limit = limit.clamp(*LISTED_OF_EACH.start(), *LISTED_OF_EACH.end());
+        let lists = lists(texts, limit)?;
+        let size = texts.size()?;
+        let frequencies = prune(frequencies(texts, &lists, limit)?, size.texts);
+        let mut weights: HashMap<Address, f64> = HashMap::new();
+        for (list, frequency) in lists.iter().zip(&frequencies) {
+            let weight = inverse_frequency(*frequency, size.texts);
+            if weight > 0.0 {
+                list.iter().for_each(|address| *weights.entry(*address).or_default() += weight);
+            }
+        }
+        // What must match is enough.
+        if let Some(required) = reading.with(None) {
+            for address in texts.listed(&required, limit)? {
+                weights.entry(address).or_default();
+            }
+        }
+        // The weights are not negative, so their bits are in their order.
+        let mut heap: BinaryHeap<(u64, Address)> =
+            weights.into_iter().map(|(address, weight)| (weight.to_bits(), address)).collect();
+        let order = std::iter::from_fn(|| heap.pop().map(|(_, address)| address));
+        let found = texts.passing(order, wanted.max(RANKED))?;
+        let (best, rest) = found.split_at(found.len().min(RANKED));
+        Self::of_best(texts, best, rest, Matched::Relaxed, &frequencies)
     }
 
     /// Ranks all matches; how common each unit is among them needs no index.
@@ -143,21 +184,23 @@ impl Ranked {
         Ok(Self::of(&found, ranking, matched))
     }
 
-    /// Ranks the best matches.
+    /// Ranks the best matches; the rest follows.
     fn of_best(
         texts: &impl Texts,
-        gathered: &Gathered,
+        best: &[Address],
+        rest: &[Address],
         matched: Matched,
-        Figures { frequencies, texts: messages, sessions, mean_length }: Figures,
+        frequencies: &[f64],
     ) -> BackendResult<Self> {
+        let Size { texts: messages, sessions, mean_length } = texts.size()?;
         let pairs = texts.reading().pairs(|unit| frequencies[unit] > 0.0);
-        let (found, candidates) = texts.candidates(&gathered.best, &pairs)?;
+        let (found, candidates) = texts.candidates(best, &pairs)?;
         let mean_length = mean_length.unwrap_or_else(|| mean_length_of(&candidates));
         let corpus = Corpus { messages, mean_length, sessions };
-        let ranking = rank(texts.reading(), &pairs, &frequencies, corpus, &candidates);
+        let ranking = rank(texts.reading(), &pairs, frequencies, corpus, &candidates);
         let mut ranked = Self::of(&found, ranking, matched);
         let floor = ranked.messages.last().map_or(0.0, |last| last.1);
-        ranked.follow(&gathered.rest, floor);
+        ranked.follow(rest, floor);
         Ok(ranked)
     }
 
@@ -183,6 +226,44 @@ impl Ranked {
             }
         }
     }
+}
+
+/// Returns the newest matches of each unit, at most `limit`, whether they pass the filters or not.
+fn lists(texts: &impl Texts, limit: usize) -> BackendResult<Vec<Vec<Address>>> {
+    let reading = texts.reading();
+    let list = |unit: usize| match reading.with(Some(unit)) {
+        Some(expression) => texts.listed(&expression, limit),
+        None => Ok(Vec::new()),
+    };
+    (0..reading.units.len()).map(list).collect()
+}
+
+/// Returns how many texts have each unit, where these are its newest matches, at most `limit`.
+///
+/// Of a longer list this is an estimate: as many in the older texts as in those that the list covers.
+fn frequencies(
+    texts: &impl Texts,
+    lists: &[Vec<Address>],
+    limit: usize,
+) -> BackendResult<Vec<f64>> {
+    let mut extent = None;
+    let mut frequencies = Vec::with_capacity(lists.len());
+    for list in lists {
+        let count = list.len() as f64;
+        let oldest = list.last().filter(|_| list.len() >= limit);
+        frequencies.push(match oldest {
+            None => count,
+            Some(oldest) => {
+                let extent = match &extent {
+                    Some(extent) => extent,
+                    None => extent.insert(texts.extent()?),
+                };
+                let share = extent.share_from(*oldest);
+                (count / share).min(texts.size()?.texts).max(count)
+            }
+        });
+    }
+    Ok(frequencies)
 }
 
 /// Returns how common each unit is, if the candidates are all matches.

@@ -8,10 +8,8 @@ use proptest::prelude::*;
 use super::super::connection::{Config, Database};
 use super::super::session::SqliteSession;
 use super::super::time_budget::TimeBudget;
-use super::candidates::{
-    ALL, BEST, COUNT, EACH, HAS_COPIES, IS_NEAR_END, NEWEST, NTH_NEWEST, UPWARD, WORTH,
-};
-use super::{hits, listing, pending, range};
+use super::candidates::{ALL, EACH, HAS_COPIES, MATCHING, PASSING, WHICH};
+use super::{extent, hits, listing, pending, range};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::message::Message;
@@ -64,12 +62,11 @@ fn no_statement_scans_the_messages() -> Result<()> {
         pending::NTH_PENDING,
         range::NAMES,
         HAS_COPIES,
-        IS_NEAR_END,
+        extent::NEWEST_SESSIONS,
         EACH,
+        WHICH,
     ];
-    let [best, newest] =
-        [BEST, NEWEST].map(|statements| [statements.passing, statements.matching].concat());
-    let indexed = [best, newest, [ALL, COUNT, NTH_NEWEST, UPWARD, WORTH].concat()].concat();
+    let indexed = [ALL, MATCHING, PASSING].concat();
     for is_analyzed in [false, true] {
         database.write(|conn| {
             if is_analyzed {
@@ -90,8 +87,7 @@ fn no_statement_scans_the_messages() -> Result<()> {
                     let is_the_copies = sql == &hits::COPIES && scan == "SCAN copy";
                     assert!(is_the_copies || !plan.contains(scan), "{sql}\n{plan}");
                 }
-                let may_sort =
-                    sql == &hits::COPIES || [BEST.matching, WORTH].concat().contains(sql);
+                let may_sort = sql == &hits::COPIES;
                 let is_sorted = plan.contains("TEMP B-TREE FOR ORDER BY");
                 assert!(may_sort || !is_sorted, "{sql}\n{plan}");
             }
