@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use super::super::embedding::{self, EmbedderRow};
 use super::super::error::BackendResult;
 use super::candidates;
-use super::ranked::{MAX_ALL, RANKED, Ranked};
+use super::ranked::{RANKED, Ranked};
 use super::{Search, hits};
 use crate::embedding::{QueryVector, Vector};
 use crate::search::analysis::Analysis;
@@ -19,8 +19,11 @@ use crate::search::scanner::Scanner;
 use crate::search::{Columns, Matched, Query};
 use crate::tree::Address;
 
-/// The weight of the cosine, beside 1 for the best score for words.
+/// The weight of the cosine, beside 1 for the best score for words: a message that means exactly what the query says is as
+/// good as the best by words.
 const WEIGHT: f64 = 1.0;
+/// How many of the nearest messages are joined to those found by words.
+const NEAREST: usize = 200;
 /// If filters leave too few of the nearest messages, this many times as many are taken.
 const MORE: usize = 8;
 
@@ -78,7 +81,7 @@ impl Search<'_> {
 
     /// Returns the nearest messages that pass the filters, with their cosines.
     fn nearest(&self, meaning: &Meaning<'_>) -> BackendResult<HashMap<Address, f64>> {
-        let mut limit = RANKED;
+        let mut limit = NEAREST;
         loop {
             let found = embedding::nearest(
                 self.conn,
@@ -90,7 +93,7 @@ impl Search<'_> {
                 self.watch,
             )?;
             let passed = self.passing(&found)?;
-            if found.len() < limit || passed.len() >= RANKED {
+            if found.len() < limit || passed.len() >= NEAREST {
                 return Ok(found.into_iter().filter(|(at, _)| passed.contains(at)).collect());
             }
             limit *= MORE;
@@ -114,14 +117,14 @@ impl Search<'_> {
         Ok(passed)
     }
 
-    /// Joins the two; messages after the first [`MAX_ALL`] keep their order after all others.
+    /// Joins the two; messages after the first [`RANKED`] keep their order after all others.
     fn joined(
         &self,
         meaning: &Meaning<'_>,
         mut ranked: Ranked,
         mut nearest: HashMap<Address, f64>,
     ) -> BackendResult<Ranked> {
-        let rest = ranked.messages.split_off(ranked.messages.len().min(MAX_ALL));
+        let rest = ranked.messages.split_off(ranked.messages.len().min(RANKED));
         let rest: Vec<Address> = rest
             .into_iter()
             .map(|(address, _)| address)
