@@ -119,7 +119,7 @@ impl Ranked {
         }
         let reading = texts.reading();
         let frequencies = match reading.is_one_unit() {
-            true => frequencies(texts, &[found.clone()], limit)?,
+            true => frequencies(texts, std::slice::from_ref(&found), limit)?,
             false => {
                 let lists = lists(texts, SAMPLE)?;
                 frequencies(texts, &lists, SAMPLE)?
