@@ -34,6 +34,7 @@ pub(crate) mod stemmer;
 pub(crate) mod stop_words;
 pub(crate) mod tokenizer;
 mod unicode_tables;
+pub(crate) mod vocabulary;
 
 pub use alternative::{Alternative, Widening};
 pub(crate) use builder::SearchTarget;

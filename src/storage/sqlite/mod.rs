@@ -62,6 +62,7 @@ mod tree_source;
 mod update;
 mod usage;
 mod verify;
+mod vocabulary;
 mod wal;
 mod write;
 
