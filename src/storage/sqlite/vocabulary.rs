@@ -18,6 +18,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::connection::Database;
 use super::error::BackendResult;
+use super::interrupt::Watch;
 use crate::error::Result;
 use crate::message::{Part, parts_from_text};
 use crate::search::{indexed_text, vocabulary};
@@ -30,6 +31,9 @@ const MAX_REMEMBERED: usize = 28_672;
 const EPOCH: &str = "vocabulary_epoch";
 /// The words of how many messages one transaction records again: about ten milliseconds.
 const MESSAGES_PER_STEP: u32 = 1_000;
+
+/// The words of how many pending messages are read for a spelling: about ten milliseconds.
+const MAX_PENDING: u32 = 2_000;
 
 /// A hasher for values that are hashes already.
 #[derive(Default)]
@@ -225,6 +229,49 @@ fn epoch(conn: &Connection) -> BackendResult<String> {
         .optional()?;
     Ok(epoch.unwrap_or_default())
 }
+
+/// Returns whether a word was ever indexed.
+pub(super) fn has(conn: &Connection, word: &str) -> BackendResult<bool> {
+    let Some(entry) = vocabulary::entry(word) else { return Ok(false) };
+    Ok(conn.prepare_cached("SELECT 1 FROM vocabulary WHERE word = ?1")?.exists([entry])?)
+}
+
+/// Calls `look` with every word that begins with a letter.
+pub(super) fn each_with_first(
+    conn: &Connection,
+    first: char,
+    watch: &Watch,
+    look: &mut impl FnMut(&str),
+) -> BackendResult<()> {
+    let mut statement = conn.prepare_cached(WITH_FIRST)?;
+    let mut rows = statement.query([first.to_string(), format!("{first}\u{10FFFF}")])?;
+    while let Some(row) = rows.next()? {
+        watch.check()?;
+        look(row.get_ref(0)?.as_str()?);
+    }
+    Ok(())
+}
+
+const WITH_FIRST: &str = "SELECT word FROM vocabulary WHERE word >= ?1 AND word < ?2";
+
+/// Calls `look` with the words of the newest messages that only the temporary index has.
+pub(super) fn each_pending(conn: &Connection, look: &mut impl FnMut(&str)) -> BackendResult<()> {
+    let mut statement = conn.prepare_cached(PENDING)?;
+    let mut rows = statement.query([MAX_PENDING])?;
+    while let Some(row) = rows.next()? {
+        let parts = parts_of(row, 0).unwrap_or_default();
+        for text in [indexed_text::plain_text(&parts), indexed_text::plain_tools(&parts)] {
+            vocabulary::candidates(&text).filter_map(vocabulary::entry).for_each(|it| look(&it));
+        }
+    }
+    Ok(())
+}
+
+const PENDING: &str = "SELECT message.parts
+   FROM temp.pending_index_docsize AS pending
+  CROSS JOIN message ON message.address = pending.id
+  ORDER BY pending.id DESC
+  LIMIT ?1";
 
 impl Database {
     /// Forgets the words that no message has any more: all words are removed, and recorded again in short transactions.

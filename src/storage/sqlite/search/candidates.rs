@@ -22,6 +22,7 @@ use crate::tree::Address;
 pub(super) const MAX_RANKED: usize = 20_000;
 
 /// The filters as parameters of the statements.
+#[derive(Clone)]
 pub(super) struct Bounds {
     pub(super) after: Option<i64>,
     pub(super) before: Option<i64>,
