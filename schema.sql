@@ -236,6 +236,13 @@ CREATE VIRTUAL TABLE search USING fts5 (
 INSERT INTO search (search, rank)
 VALUES ('pgsz', 490), ('hashsize', 2097152), ('automerge', 0), ('usermerge', 8), ('crisismerge', 64);
 
+-- Every word that was indexed, in lower case and without diacritics, not stemmed: for other spellings and forms of the words
+-- of a query. It may have words of deleted messages, none of erased ones.
+CREATE TABLE vocabulary (
+    word      TEXT    PRIMARY KEY,
+    languages INTEGER NOT NULL DEFAULT 0 -- the languages of the messages with the word, a bit each; 0: not known
+) STRICT, WITHOUT ROWID;
+
 -- A context block: a label with texts, of one session, of all sessions of an owner, or shared by all.
 CREATE TABLE context_block (
     key     INTEGER PRIMARY KEY AUTOINCREMENT, -- never reused: it is part of the address of every text

@@ -212,6 +212,34 @@ fn former_contents_of_a_message_are_erased_with_it() -> Result<()> {
     Ok(())
 }
 
+/// The vocabulary has words that the index has only as stems.
+#[test]
+fn erased_words_are_gone_from_the_vocabulary_and_others_stay() -> Result<()> {
+    let (_folder, path, store) = open()?;
+    let chat = store.session("s")?;
+    let former = chat.append(Message::user("mk7qforms mk7qforming"))?.id;
+    let erased = chat.append(Message::user("mk7qsecret shared"))?.id;
+    chat.append(Message::user("shared mk7qform"))?;
+    let other = Store::open(&path)?;
+    assert_eq!(other.search("shared").run()?.hits.len(), 2);
+    chat.update(Message::user("mk7qform").with_id(former))?;
+    let erased = chat.erase([&erased])?;
+    assert_eq!(erased.prove()?.found, 0);
+    for mark in ["mk7qsecret", "mk7qforms", "mk7qforming"] {
+        assert_gone(&store, &path, mark);
+    }
+    // Both handles record a word again that they had recorded before.
+    for handle in [&store, &other] {
+        handle.session("s")?.append(Message::user("mk7qsecret"))?;
+        assert_eq!(handle.search("mk7qsecret").run()?.hits.len(), 1);
+        assert!(count(&path, "mk7qsecret") > 0);
+        let _ = handle.session("s")?.erase(&[handle.session("s")?.head()?.expect("a head")])?;
+        assert_gone(handle, &path, "mk7qsecret");
+    }
+    assert_sound(&store);
+    Ok(())
+}
+
 #[test]
 fn an_erased_session_is_in_no_byte() -> Result<()> {
     let (_folder, path, store) = open()?;

@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use crate::search::query::{Clause, MAX_TERM_TOKENS, Query, Term};
+use crate::search::query::{Clause, Columns, MAX_TERM_TOKENS, Query, Term};
 use crate::search::script::is_unigram;
 use crate::search::stemmer::stem;
 use crate::search::stop_words::is_stop_word;
@@ -50,12 +50,19 @@ pub(crate) struct Analysis {
 
 impl Analysis {
     pub(crate) fn of(query: Query, text: &str) -> Self {
+        Self::of_repaired(query, text, &HashSet::new())
+    }
+
+    /// Analyzes a query in which words were replaced: these clauses are relaxed although they are prefixes.
+    pub(crate) fn of_repaired(query: Query, text: &str, beginnings: &HashSet<usize>) -> Self {
+        let soft: Vec<&Clause> =
+            beginnings.iter().filter_map(|at| query.clauses.get(*at)).collect();
         let (strict, plain): (Vec<Clause>, Vec<Clause>) = query
             .clauses
             .iter()
             .filter(|clause| clause.iter().any(|term| !term.is_empty()))
             .cloned()
-            .partition(has_operator);
+            .partition(|clause| has_operator(clause) && !soft.contains(&clause));
         let mut sequence = Vec::new();
         for term in query.clauses.iter().flatten().filter(|term| !term.is_empty()) {
             add_units(term, &mut sequence);
@@ -80,6 +87,18 @@ impl Analysis {
     /// Returns the FTS5 expression that matches every clause; `None` if the query has no word.
     pub(crate) fn all(&self) -> Option<String> {
         self.query.to_fts_all()
+    }
+
+    /// Returns the query as one that is never relaxed.
+    pub(crate) fn strictly(&self) -> Self {
+        Self { can_relax: false, ..self.clone() }
+    }
+
+    /// Returns the query in text, reasoning and tools.
+    pub(crate) fn in_all_columns(&self) -> Self {
+        let mut all = self.clone();
+        all.query.filters.columns = Columns::All;
+        all
     }
 
     /// Returns whether the query is never relaxed.

@@ -290,9 +290,9 @@ impl Search {
     /// let store = Store::open_in_memory()?;
     /// store.session("s")?.append(Message::user("The deployment is on Friday."))?;
     ///
-    /// let search = store.search("deploymnt");
+    /// let search = store.search("role:assistant friday");
     /// assert!(search.clone().run()?.hits.is_empty());
-    /// assert_eq!(search.alternatives()?[0].query, "deploym*");
+    /// assert_eq!(search.alternatives()?[0].query, "friday");
     /// # Ok::<(), talktree::Error>(())
     /// ```
     ///

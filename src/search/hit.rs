@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::Snippet;
+use super::{Snippet, Step};
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Role;
 
@@ -93,6 +93,8 @@ pub struct Found {
     pub hits: Vec<Hit>,
     /// Whether the query was relaxed.
     pub matched: Matched,
+    /// What was done because the query finds nothing as it is written; empty if it finds something.
+    pub steps: Vec<Step>,
     /// For people: which parts of the query were ignored or searched as words.
     pub notices: Vec<String>,
     /// Whether the search ended before it had seen everything, so that there may be more hits, and better ones.
@@ -143,7 +145,7 @@ impl Found {
     /// Returns a complete result of these hits, best first, without notices.
     #[must_use]
     pub fn new(hits: Vec<Hit>, matched: Matched) -> Self {
-        Self { hits, matched, notices: Vec::new(), is_partial: false }
+        Self { hits, matched, steps: Vec::new(), notices: Vec::new(), is_partial: false }
     }
 }
 
@@ -203,6 +205,8 @@ pub struct SessionsFound {
     pub sessions: Vec<SessionHit>,
     /// Whether the query was relaxed.
     pub matched: Matched,
+    /// What was done because the query finds nothing as it is written; empty if it finds something.
+    pub steps: Vec<Step>,
     /// For people: which parts of the query were ignored or searched as words.
     pub notices: Vec<String>,
     /// Whether the search ended before it had seen everything; see [`Found::is_partial`].

@@ -19,6 +19,7 @@ pub(crate) mod date_hint;
 mod dictionary;
 mod hit;
 pub(crate) mod indexed_text;
+pub(crate) mod ladder;
 mod lexer;
 pub(crate) mod matcher;
 mod parser;
@@ -34,6 +35,7 @@ pub(crate) mod stemmer;
 pub(crate) mod stop_words;
 pub(crate) mod tokenizer;
 mod unicode_tables;
+pub(crate) mod vocabulary;
 
 pub use crate::embedding::QueryVector;
 pub use alternative::{Alternative, Widening};
@@ -41,6 +43,7 @@ pub(crate) use builder::SearchTarget;
 pub use builder::{Search, SearchBySession};
 pub use date::parse_date;
 pub use hit::{Found, Hit, Matched, SessionHit, SessionsFound};
+pub use ladder::Step;
 pub use query::{
     Clause, Columns, Filters, MAX_EXPANSIONS, MAX_TERM_TOKENS, MAX_TERMS, Query, Term,
 };

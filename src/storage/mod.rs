@@ -182,7 +182,7 @@ pub trait SessionProvider: Send + Sync {
     /// Searches within the request's scope for whole sessions: this one, if it has a hit.
     fn search_sessions(&self, request: &SearchRequest) -> Result<SessionsFound> {
         let best = SearchRequest { limit: HITS_PER_SESSION, offset: 0, ..request.clone() };
-        let Found { hits, matched, notices, is_partial } = self.search(&best)?;
+        let Found { hits, matched, steps, notices, is_partial } = self.search(&best)?;
         let mut sessions = Vec::new();
         if let Some(score) = hits.first().map(|hit| hit.score) {
             let name = match self.info() {
@@ -193,7 +193,7 @@ pub trait SessionProvider: Send + Sync {
             sessions.push(SessionHit { session: self.id().clone(), name, score, hits });
         }
         sessions = sessions.into_iter().skip(request.offset).take(request.limit).collect();
-        Ok(SessionsFound { sessions, matched, notices, is_partial })
+        Ok(SessionsFound { sessions, matched, steps, notices, is_partial })
     }
 
     /// Opens a stream over a view.

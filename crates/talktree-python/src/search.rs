@@ -75,7 +75,7 @@ fn run(search: Search, answer: Answer) -> Result<String> {
         Answer::Hits => {
             let found = search.run()?;
             let hits: Vec<Value> = found.hits.iter().map(hit).collect();
-            json!({"hits": hits, "matched": found.matched, "notices": found.notices, "is_partial": found.is_partial})
+            json!({"hits": hits, "matched": found.matched, "steps": found.steps, "notices": found.notices, "is_partial": found.is_partial})
         }
         Answer::Sessions => {
             let found = search.by_session().run()?;
@@ -84,7 +84,7 @@ fn run(search: Search, answer: Answer) -> Result<String> {
                 json!({"session": session.session, "name": session.name, "score": session.score, "hits": hits})
             });
             let sessions: Vec<Value> = sessions.collect();
-            json!({"sessions": sessions, "matched": found.matched, "notices": found.notices, "is_partial": found.is_partial})
+            json!({"sessions": sessions, "matched": found.matched, "steps": found.steps, "notices": found.notices, "is_partial": found.is_partial})
         }
         Answer::Alternatives => return json::text(&search.alternatives()?),
     }

@@ -21,6 +21,7 @@ use super::error::BackendResult;
 use super::interrupt::Watch;
 use super::search_index::{Indexed, index_pending, merge, merge_for_search};
 use super::segments::Segments;
+use super::vocabulary::Recorder;
 use crate::error::{Error, Result};
 
 /// After this many appended messages a handle does a step ..
@@ -82,14 +83,18 @@ impl Database {
         let step = |conn: &Connection| {
             let until = Instant::now() + STEP_TIME;
             if Segments::of(conn)?.most_on_a_level() < MAX_ON_A_LEVEL {
-                let indexed = index_pending(conn, MESSAGES_PER_STEP, Some(until))?;
-                return Ok(Some((indexed, Instant::now() >= until)));
+                let mut words = self.known_words.recorder(conn)?;
+                let indexed = index_pending(conn, &mut words, MESSAGES_PER_STEP, Some(until))?;
+                return Ok(Some((indexed, words.finish(), Instant::now() >= until)));
             }
             merge(conn, PAGES_PER_STEP)?;
             Ok(None)
         };
         let (indexed, is_cut_short) = match self.write_soon(step)? {
-            Some(Some(done)) => done,
+            Some(Some((indexed, words, is_cut_short))) => {
+                self.known_words.remember(words);
+                (indexed, is_cut_short)
+            }
             Some(None) => {
                 // The next step tries again.
                 self.deferred.appended.fetch_add(before, Ordering::Relaxed);
@@ -169,7 +174,14 @@ impl Database {
         let mut chunk = FIRST_CHUNK;
         loop {
             let began = Instant::now();
-            let count = unless_disk_fails(self.try_write(|conn| index_chunk(conn, chunk)))?;
+            let indexed = unless_disk_fails(self.try_write(|conn| {
+                let mut words = self.known_words.recorder(conn)?;
+                Ok((index_chunk(conn, &mut words, chunk)?, words.finish()))
+            }))?;
+            let count = indexed.map(|(count, words)| {
+                self.known_words.remember(words);
+                count
+            });
             if count.is_some_and(|count| count < chunk) || !goes_on(count.is_some())? {
                 return Ok(());
             }
@@ -182,8 +194,8 @@ impl Database {
     }
 }
 
-fn index_chunk(conn: &Connection, limit: usize) -> BackendResult<usize> {
-    let indexed = index_pending(conn, limit, None)?;
+fn index_chunk(conn: &Connection, words: &mut Recorder<'_>, limit: usize) -> BackendResult<usize> {
+    let indexed = index_pending(conn, words, limit, None)?;
     merge_for_search(conn, pages_to_merge(indexed))?;
     Ok(indexed.messages)
 }
@@ -257,7 +269,10 @@ mod tests {
     /// Indexes a message in a segment of its own, and merges nothing.
     fn append_segment(database: &Database, chat: &SqliteSession, number: u64) -> Result<()> {
         append(chat, format!("common word{number}"))?;
-        database.write(|conn| index_pending(conn, 1, None)).map(|_| ())
+        database.write(|conn| {
+            let mut words = database.known_words.recorder(conn)?;
+            index_pending(conn, &mut words, 1, None).map(|_| ())
+        })
     }
 
     #[test]

@@ -23,6 +23,7 @@ use super::file::{self, StoreFile};
 use super::interrupt::{InterruptSignal, Watch, interruptible};
 use super::snapshot::Pinned;
 use super::transcript::projection::Projectors;
+use super::vocabulary::KnownWords;
 use super::wal::{self, Wal};
 use super::{schema, search_index, sql_functions, transaction};
 use crate::error::{Error, Result};
@@ -89,6 +90,7 @@ pub(crate) struct Database {
     pinned: Option<Pinned>,
     /// The work on the search index that appends have put off.
     pub(super) deferred: Deferred,
+    pub(super) known_words: KnownWords,
     /// What is known of the transcripts that were projected last.
     pub(super) projectors: Projectors,
 }
@@ -178,6 +180,7 @@ impl Database {
             signal: InterruptSignal::default(),
             pinned: None,
             deferred: Deferred::default(),
+            known_words: KnownWords::default(),
             projectors: Projectors::default(),
         }
     }

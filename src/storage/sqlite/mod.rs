@@ -63,6 +63,7 @@ mod tree_source;
 mod update;
 mod usage;
 mod verify;
+mod vocabulary;
 mod wal;
 mod write;
 

@@ -14,7 +14,8 @@ use super::connection::{Config, Database};
 use super::error::BackendResult;
 use super::row::session::SessionRow;
 use super::segments::Segments;
-use super::transaction;
+use super::vocabulary::Recorder;
+use super::{transaction, vocabulary};
 use crate::error::Result;
 use crate::message::parts_from_text;
 use crate::search::indexed_text;
@@ -67,7 +68,7 @@ pub(super) fn add(conn: &Connection, address: Address) -> BackendResult<()> {
          SELECT address, text, tools FROM search_source WHERE address = ?1",
     )?
     .execute([address])?;
-    Ok(())
+    vocabulary::add(conn, address)
 }
 
 /// Deletes the index entries of a range of messages. Must run before their rows change.
@@ -107,9 +108,10 @@ pub(super) struct Indexed {
     pub(super) bytes: usize,
 }
 
-/// Indexes up to `limit` pending messages, but none after the time is up.
+/// Indexes up to `limit` pending messages and records their words, but none after the time is up.
 pub(super) fn index_pending(
     conn: &Connection,
+    words: &mut Recorder<'_>,
     limit: usize,
     until: Option<Instant>,
 ) -> BackendResult<Indexed> {
@@ -123,7 +125,8 @@ pub(super) fn index_pending(
         let Some((key, first, next)) = session else { break };
         // `verify` reports a number that is damaged.
         let first = u32::try_from(first.max(1)).unwrap_or(u32::MAX);
-        let (indexed, last) = index_session(conn, (key, first), limit - all.messages, until)?;
+        let (indexed, last) =
+            index_session(conn, words, (key, first), limit - all.messages, until)?;
         all.messages += indexed.messages;
         all.bytes += indexed.bytes;
         let rest = last.map(|last| u64::from(last.n()) + 1);
@@ -142,6 +145,7 @@ pub(super) const FIRST_PENDING: &str = "SELECT key, unindexed, next
 /// Indexes a session's pending messages; returns also the last one.
 fn index_session(
     conn: &Connection,
+    words: &mut Recorder<'_>,
     (session, first): (i64, u32),
     limit: usize,
     until: Option<Instant>,
@@ -158,6 +162,7 @@ fn index_session(
         let parts = row.get_ref(1)?.as_str().ok().and_then(|text| parts_from_text(text).ok());
         let text = parts.as_ref().map(|parts| indexed_text::text(parts));
         let tools = parts.as_ref().map(|parts| indexed_text::tools(parts));
+        words.add([&text, &tools].map(|text| text.as_deref().unwrap_or_default()))?;
         indexed.messages += 1;
         indexed.bytes +=
             [&text, &tools].iter().filter_map(|text| text.as_ref()).map(String::len).sum::<usize>();
@@ -224,6 +229,7 @@ fn empty_index(conn: &Connection) -> BackendResult<()> {
         return Ok(());
     }
     conn.execute("INSERT INTO search (search) VALUES ('delete-all')", [])?;
+    vocabulary::clear(conn)?;
     conn.execute("UPDATE session SET unindexed = 1 WHERE next > 1", [])?;
     // Documents are few compared with messages, and are never pending.
     conn.execute(REBUILD_CONTEXT, [])?;
@@ -252,6 +258,7 @@ pub(super) fn rebuild(conn: &Connection) -> BackendResult<()> {
     conn.execute("UPDATE session SET unindexed = NULL WHERE unindexed IS NOT NULL", [])?;
     conn.execute("INSERT INTO search (search) VALUES ('rebuild')", [])?;
     conn.execute(REBUILD_CONTEXT, [])?;
+    vocabulary::rebuild(conn)?;
     store_version(conn)
 }
 

@@ -187,7 +187,7 @@ impl SessionCatalog for MemoryCatalog {
         }
         sessions = sessions.into_iter().skip(request.offset).take(request.limit).collect();
         let (matched, notices) = (Matched::All, Vec::new());
-        Ok(SessionsFound { sessions, matched, notices, is_partial: false })
+        Ok(SessionsFound { sessions, matched, steps: Vec::new(), notices, is_partial: false })
     }
 }
 

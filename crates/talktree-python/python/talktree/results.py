@@ -380,6 +380,9 @@ class Found(Sequence[Hit]):
 
     hits: list[Hit]
     matched: Literal["all", "relaxed"]
+    #: What was done because the query finds nothing as it is written: a dict each, with `step`, and `written` and
+    #: `searched` for words.
+    steps: list[dict[str, str]]
     #: Parts of the query that could not be used, in words.
     notices: list[str]
     #: Whether the time for the search was up before all was searched.
@@ -419,6 +422,7 @@ class SessionsFound(Sequence[SessionHit]):
 
     sessions: list[SessionHit]
     matched: Literal["all", "relaxed"]
+    steps: list[dict[str, str]]
     notices: list[str]
     is_partial: bool
 

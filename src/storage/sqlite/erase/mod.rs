@@ -146,6 +146,7 @@ impl Database {
     /// Overwrites what remains of deleted rows, and removes the notes of the erasures that are complete then.
     fn clean(&self, texts: &Texts, is_finishing: bool, out: &mut Erased) -> Result<()> {
         let notes = self.deleted()?;
+        self.remake_vocabulary()?;
         self.merge_indexes()?;
         // SQLite moves rows between pages and leaves copies in the gaps, which it does not overwrite. They cannot be found
         // in an encrypted file, nor if an erasure was interrupted: then its texts are not known any more.

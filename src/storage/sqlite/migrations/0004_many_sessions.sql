@@ -204,3 +204,10 @@ CREATE INDEX inbox_handled ON inbox_item (source) WHERE key IS NULL;
 
 -- Serves: the pending items of an owner.
 CREATE INDEX inbox_owner ON inbox_item (owner) WHERE owner IS NOT NULL;
+
+-- Every word that was indexed, in lower case and without diacritics, not stemmed: for other spellings and forms of the words
+-- of a query. It may have words of deleted messages, none of erased ones.
+CREATE TABLE vocabulary (
+    word      TEXT    PRIMARY KEY,
+    languages INTEGER NOT NULL DEFAULT 0 -- the languages of the messages with the word, a bit each; 0: not known
+) STRICT, WITHOUT ROWID;

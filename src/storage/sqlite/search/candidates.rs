@@ -17,6 +17,7 @@ use crate::search::Filters;
 use crate::tree::Address;
 
 /// The filters as parameters of the statements.
+#[derive(Clone)]
 pub(super) struct Bounds {
     pub(super) after: Option<i64>,
     pub(super) before: Option<i64>,

@@ -28,6 +28,7 @@ const NEAREST: usize = 200;
 const MORE: usize = 8;
 
 /// The vector of a query, and whose vectors it is compared with.
+#[derive(Clone, Copy)]
 pub(super) struct Meaning<'r> {
     embedder: EmbedderRow,
     vector: &'r Vector,

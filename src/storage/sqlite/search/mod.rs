@@ -10,6 +10,7 @@ mod candidates;
 mod expansions;
 pub(super) mod extent;
 mod hits;
+mod ladder;
 mod listing;
 mod meaning;
 pub(super) mod pending;
@@ -22,6 +23,7 @@ mod tests;
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use rusqlite::Connection;
 
@@ -42,10 +44,12 @@ use super::time_budget::{Phase, TimeBudget};
 use crate::error::Result;
 use crate::search::analysis::Analysis;
 use crate::search::date_hint::DateRange;
+use crate::search::ladder::names_columns;
 use crate::search::rank::Candidate;
 use crate::search::scanner::Scanner;
 use crate::search::{
-    Found, HITS_PER_SESSION, Matched, Query, SearchRequest, SessionHit, SessionsFound,
+    Columns, Found, HITS_PER_SESSION, Matched, Query, SearchRequest, SessionHit, SessionsFound,
+    Step,
 };
 use crate::tree::Address;
 
@@ -64,22 +68,22 @@ impl Database {
 
     fn search_within(&self, request: &SearchRequest, budget: Option<TimeBudget>) -> Result<Found> {
         let (wanted, skipped) = page(request);
-        let answer = self.answer(request, budget, |search| {
-            let ranked = search.messages(wanted)?;
+        let find = |search: &Search<'_>| search.messages(wanted);
+        let answer = self.answer(request, budget, find, |search, ranked| {
             let page: Vec<_> =
-                ranked.messages.into_iter().skip(skipped).take(request.limit).collect();
-            Ok((search.hit_maker(ranked.matched).hits(&page)?, ranked.matched))
+                ranked.messages.iter().copied().skip(skipped).take(request.limit).collect();
+            search.hit_maker(ranked.matched).hits(&page)
         })?;
-        let Answer { found, matched, notices, is_partial } = answer;
-        Ok(Found { hits: found, matched, notices, is_partial })
+        let Answer { found, matched, steps, notices, is_partial } = answer;
+        Ok(Found { hits: found, matched, steps, notices, is_partial })
     }
 
     /// Returns the matching sessions, best first.
     pub(crate) fn search_sessions(&self, request: &SearchRequest) -> Result<SessionsFound> {
         let (wanted, skipped) = page(request);
         let budget = request.timeout.map(TimeBudget::of_time);
-        let answer = self.answer(request, budget, |search| {
-            let ranked = search.sessions(wanted)?;
+        let find = |search: &Search<'_>| search.sessions(wanted);
+        let answer = self.answer(request, budget, find, |search, ranked| {
             let maker = search.hit_maker(ranked.matched);
             let mut best: HashMap<i64, Vec<(Address, f64)>> = HashMap::new();
             for &(address, score) in &ranked.messages {
@@ -94,10 +98,10 @@ impl Database {
                 let hits = maker.hits(best.get(&key).map_or(&[][..], Vec::as_slice))?;
                 sessions.push(SessionHit { session: names.id, name: names.name, score, hits });
             }
-            Ok((sessions, ranked.matched))
+            Ok(sessions)
         })?;
-        let Answer { found, matched, notices, is_partial } = answer;
-        Ok(SessionsFound { sessions: found, matched, notices, is_partial })
+        let Answer { found, matched, steps, notices, is_partial } = answer;
+        Ok(SessionsFound { sessions: found, matched, steps, notices, is_partial })
     }
 
     /// Parses the query, brings the index up to date, and runs the search on one snapshot.
@@ -107,7 +111,8 @@ impl Database {
         &self,
         request: &SearchRequest,
         budget: Option<TimeBudget>,
-        run: impl Fn(&Search<'_>) -> BackendResult<(Vec<T>, Matched)>,
+        find: impl Fn(&Search<'_>) -> BackendResult<Ranked>,
+        show: impl Fn(&Search<'_>, &Ranked) -> BackendResult<Vec<T>>,
     ) -> Result<Answer<T>> {
         let watch = self.interrupt_signal().watch().within(budget);
         let query = request.query();
@@ -117,7 +122,7 @@ impl Database {
         watch.enter(Phase::Indexing);
         self.catch_up_for_search(&watch)?;
         self.read_watched(watch.clone(), |conn| {
-            let answer = answer_on(conn, query.clone(), request, &watch, run);
+            let answer = answer_on(conn, query.clone(), request, &watch, (find, show));
             match answer {
                 Err(error) if watch.is_end_of_budget(&error) => {
                     Ok(Answer::nothing(query.notices, true))
@@ -132,13 +137,15 @@ impl Database {
 struct Answer<T> {
     found: Vec<T>,
     matched: Matched,
+    steps: Vec<Step>,
     notices: Vec<String>,
     is_partial: bool,
 }
 
 impl<T> Answer<T> {
     fn nothing(notices: Vec<String>, is_partial: bool) -> Self {
-        Self { found: Vec::new(), matched: Matched::All, notices, is_partial }
+        let (found, steps) = (Vec::new(), Vec::new());
+        Self { found, matched: Matched::All, steps, notices, is_partial }
     }
 }
 
@@ -148,7 +155,10 @@ fn answer_on<T>(
     mut query: Query,
     request: &SearchRequest,
     watch: &Watch,
-    run: impl Fn(&Search<'_>) -> BackendResult<(Vec<T>, Matched)>,
+    (find, show): (
+        impl Fn(&Search<'_>) -> BackendResult<Ranked>,
+        impl Fn(&Search<'_>, &Ranked) -> BackendResult<Vec<T>>,
+    ),
 ) -> BackendResult<Answer<T>> {
     watch.enter(Phase::Ranking);
     let mut notices = Vec::new();
@@ -166,23 +176,39 @@ fn answer_on<T>(
     let expansions = expansions::expand(conn, &mut query, watch)?;
     let bounds = Bounds::of(conn, &query.filters, &range)?;
     let meaning = Meaning::of(conn, request.meaning.as_ref(), &mut notices)?;
+    let asked = Analysis::of(query, &request.text);
     let search = Search {
         conn,
-        reading: &Analysis::of(query, &request.text),
+        reading: &asked,
         range,
         bounds,
         window: request.date_hint(),
         meaning,
         indexes,
-        expansions,
+        expansions: Rc::new(expansions),
         watch,
         is_stopped: Cell::new(false),
     };
-    let (found, matched) = run(&search)?;
+    // A question is relaxed at once, and a query without words is a list.
+    let written = if asked.is_question { asked.clone() } else { asked.strictly() };
+    let first = search.of(&written);
+    let mut ranked = find(&first)?;
+    search.is_stopped.set(first.is_stopped.get());
+    let (mut reading, mut steps) = (written, Vec::new());
+    if ranked.messages.is_empty() && !asked.words.is_empty() && !search.is_stopped.get() {
+        let is_text_only = search.reading.query.filters.columns == Columns::Text;
+        let may_search_tools = is_text_only && !names_columns(request);
+        let reached = ladder::climb(&search, &request.text, may_search_tools, &find)?;
+        if let Some(reached) = reached {
+            (reading, ranked, steps) = (reached.reading, reached.ranked, reached.steps);
+        }
+    }
+    let matched = ranked.matched;
+    let found = show(&search.of(&reading), &ranked)?;
     let is_partial =
         search.expansions.is_capped || pending == Prepared::Some || search.is_stopped.get();
     let notices = [search.reading.query.notices.clone(), notices].concat();
-    Ok(Answer { found, matched, notices, is_partial })
+    Ok(Answer { found, matched, steps, notices, is_partial })
 }
 
 /// Returns how many results are needed, and how many of them are skipped.
@@ -202,13 +228,29 @@ struct Search<'c> {
     window: Option<DateRange>,
     meaning: Option<Meaning<'c>>,
     indexes: Vec<Index>,
-    expansions: Expansions,
+    expansions: Rc<Expansions>,
     watch: &'c Watch,
     /// Whether the budget was spent before the search was done.
     is_stopped: Cell<bool>,
 }
 
-impl Search<'_> {
+impl<'c> Search<'c> {
+    /// Returns a search for another query on the same snapshot.
+    fn of<'a>(&self, reading: &'a Analysis) -> Search<'a>
+    where
+        'c: 'a,
+    {
+        Search {
+            reading,
+            range: self.range.clone(),
+            bounds: self.bounds.clone(),
+            indexes: self.indexes.clone(),
+            expansions: Rc::clone(&self.expansions),
+            is_stopped: Cell::new(false),
+            ..*self
+        }
+    }
+
     fn messages(&self, wanted: usize) -> BackendResult<Ranked> {
         self.until_spent(wanted, || match self.reading.all() {
             Some(all) => self.with_meaning(Ranked::find(self, &all, wanted)?),

@@ -164,6 +164,13 @@ pub(super) const CHECKS: &[Check] = &[
         remedy: REBUILD,
     },
     Check {
+        kind: "wrong-word",
+        sql: "SELECT format('%Q is no word of the vocabulary, or has the languages %d', word, languages)
+                FROM vocabulary
+               WHERE length(word) NOT BETWEEN 2 AND 40 OR languages NOT BETWEEN 0 AND 4294967295",
+        remedy: REBUILD,
+    },
+    Check {
         kind: "stray-record",
         sql: "SELECT format('session key %d does not exist, and records name it', session)
                 FROM (SELECT session FROM compaction UNION SELECT session FROM label

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use serde::Serialize;
-use talktree::search::parse_date;
+use talktree::search::{Step, parse_date};
 use talktree::{
     CompactionId, Hit, Matched, MessageId, Search, Session, SessionHit, SessionId, Snippet, Store,
 };
@@ -103,22 +103,27 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     }
     let end = if args.sessions {
         let found = search.by_session().run()?;
-        notice(&found.notices, found.matched, found.sessions.is_empty());
+        notice(&found.notices, &found.steps, found.matched, found.sessions.is_empty());
         sessions(&found.sessions, &store, context)?;
-        End { is_partial: found.is_partial, is_empty: found.sessions.is_empty() }
+        End {
+            is_partial: found.is_partial,
+            is_empty: found.sessions.is_empty(),
+            steps: found.steps,
+        }
     } else {
         let found = search.run()?;
-        notice(&found.notices, found.matched, found.hits.is_empty());
+        notice(&found.notices, &found.steps, found.matched, found.hits.is_empty());
         hits(&found.hits, &store, context)?;
-        End { is_partial: found.is_partial, is_empty: found.hits.is_empty() }
+        End { is_partial: found.is_partial, is_empty: found.hits.is_empty(), steps: found.steps }
     };
     // With an offset the page may be empty although there are hits.
     let proposals = match end.is_empty && !end.is_partial && args.limit > 0 && args.offset == 0 {
         true => proposal::proposals(&scope, &text)?,
         false => Vec::new(),
     };
-    if context.is_json && (end.is_partial || end.is_empty) {
-        context.out.json(&Summary { is_partial: end.is_partial, instead: &proposals })?;
+    if context.is_json && (end.is_partial || end.is_empty || !end.steps.is_empty()) {
+        let End { is_partial, steps, .. } = &end;
+        context.out.json(&Summary { is_partial: *is_partial, steps, instead: &proposals })?;
     }
     // A prefix of too many words makes a result partial, too; that has its own notice.
     let late = timeout.filter(|timeout| end.is_partial && began.elapsed() >= *timeout / 2);
@@ -144,12 +149,15 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
 struct End {
     is_partial: bool,
     is_empty: bool,
+    steps: Vec<Step>,
 }
 
-/// The last line of JSON of a search that found nothing, or not everything.
+/// The last line of JSON of a search that found nothing, not everything, or nothing for the query as it is written.
 #[derive(Serialize)]
 struct Summary<'a> {
     is_partial: bool,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    steps: &'a [Step],
     instead: &'a [Proposal],
 }
 
@@ -215,8 +223,12 @@ fn seconds(given: &str) -> std::result::Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
-fn notice(notices: &[String], matched: Matched, is_empty: bool) {
+fn notice(notices: &[String], steps: &[Step], matched: Matched, is_empty: bool) {
     notices.iter().for_each(|notice| tell(notice));
+    if !steps.is_empty() {
+        tell("nothing was found for the query as it is written");
+        steps.iter().for_each(|step| tell(&step.to_string()));
+    }
     if matched == Matched::Relaxed && !is_empty {
         tell("these messages have some of the words, best match first");
     }

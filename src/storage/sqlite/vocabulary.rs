@@ -1,0 +1,404 @@
+//! The vocabulary: every word that was indexed, as written.
+//!
+//! The index has stems only, and FTS5 takes seconds to list those of a large store. So the words of each message are
+//! recorded when it is indexed. Most of them were recorded before: a handle remembers the last ones, and looks up no
+//! word that it remembers.
+//!
+//! A word stays when its last message is deleted or changed. An erasure removes all words and records those of the
+//! messages again: that takes about as long as to look for the erased texts in the file. It begins an *epoch*: what a
+//! handle remembers of an earlier one is void.
+//!
+//! Invariant: a word of an indexed message is in the vocabulary, unless an erasure was interrupted.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
+use std::sync::{Mutex, PoisonError};
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::connection::Database;
+use super::error::BackendResult;
+use super::interrupt::Watch;
+use crate::error::Result;
+use crate::message::{Part, parts_from_text};
+use crate::search::{indexed_text, vocabulary};
+use crate::tree::Address;
+
+/// How many words a handle remembers in each of two sets: together half a MiB. A hash table of 32 768 places is full
+/// with seven of eight.
+const MAX_REMEMBERED: usize = 28_672;
+/// The setting that counts the removals.
+const EPOCH: &str = "vocabulary_epoch";
+/// The words of how many messages one transaction records again: about ten milliseconds.
+const MESSAGES_PER_STEP: u32 = 1_000;
+
+/// The words of how many pending messages are read for a spelling: about ten milliseconds.
+const MAX_PENDING: u32 = 2_000;
+
+/// A hasher for values that are hashes already.
+#[derive(Default)]
+struct Itself(u64);
+
+impl Hasher for Itself {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+type Hashes = HashSet<u64, BuildHasherDefault<Itself>>;
+
+/// Words as hashes; the ones that were not used for longest are forgotten.
+#[derive(Default)]
+struct Remembered {
+    recent: Hashes,
+    older: Hashes,
+}
+
+impl Remembered {
+    fn has(&self, word: u64) -> bool {
+        self.recent.contains(&word) || self.older.contains(&word)
+    }
+
+    fn add(&mut self, word: u64) {
+        if self.recent.len() >= MAX_REMEMBERED {
+            self.older = std::mem::take(&mut self.recent);
+        }
+        self.recent.insert(word);
+    }
+}
+
+/// The words that a handle knows to be recorded.
+pub(super) struct KnownWords {
+    /// Random, so that no text can be made whose words have the hashes of others.
+    keys: RandomState,
+    words: Mutex<(String, Remembered)>,
+}
+
+impl Default for KnownWords {
+    fn default() -> Self {
+        Self { keys: RandomState::new(), words: Mutex::default() }
+    }
+}
+
+impl KnownWords {
+    /// Begins to record words in a transaction.
+    pub(super) fn recorder<'a>(&'a self, conn: &'a Connection) -> BackendResult<Recorder<'a>> {
+        Ok(Recorder { conn, known: self, epoch: epoch(conn)?, new: Remembered::default() })
+    }
+
+    /// Remembers what was recorded, after the commit.
+    pub(super) fn remember(&self, recorded: Recorded) {
+        let mut words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+        if words.0 != recorded.epoch {
+            *words = (recorded.epoch, Remembered::default());
+        }
+        for word in recorded.words.older.into_iter().chain(recorded.words.recent) {
+            words.1.add(word);
+        }
+    }
+}
+
+/// What one transaction has recorded.
+#[derive(Default)]
+pub(super) struct Recorded {
+    epoch: String,
+    words: Remembered,
+}
+
+/// Records the words of messages, in one transaction.
+pub(super) struct Recorder<'a> {
+    conn: &'a Connection,
+    known: &'a KnownWords,
+    epoch: String,
+    new: Remembered,
+}
+
+impl Recorder<'_> {
+    /// Records the words of the texts of a message.
+    pub(super) fn add(&mut self, texts: [&str; 2]) -> BackendResult<()> {
+        let mut known = self.known.words.lock().unwrap_or_else(PoisonError::into_inner);
+        let (epoch, known) = &mut *known;
+        let is_current = *epoch == self.epoch;
+        let mut insert = self.conn.prepare_cached(INSERT)?;
+        for word in texts.into_iter().flat_map(vocabulary::candidates) {
+            let hash = self.known.keys.hash_one(word);
+            if self.new.has(hash) || is_current && known.recent.contains(&hash) {
+                continue;
+            }
+            if is_current && known.older.contains(&hash) {
+                // It is in use, so it is not forgotten with the others.
+                known.add(hash);
+                continue;
+            }
+            if let Some(entry) = vocabulary::entry(word) {
+                insert.execute(params![entry, 0])?;
+            }
+            self.new.add(hash);
+        }
+        Ok(())
+    }
+
+    fn add_parts(&mut self, parts: Option<Vec<Part>>) -> BackendResult<()> {
+        let parts = parts.unwrap_or_default();
+        self.add([&indexed_text::plain_text(&parts), &indexed_text::plain_tools(&parts)])
+    }
+
+    pub(super) fn finish(self) -> Recorded {
+        Recorded { epoch: self.epoch, words: self.new }
+    }
+}
+
+const INSERT: &str = "INSERT INTO vocabulary (word, languages) VALUES (?1, ?2)
+    ON CONFLICT (word) DO UPDATE SET languages = languages | excluded.languages
+                           WHERE languages & excluded.languages <> excluded.languages";
+
+/// Records the words of one message.
+pub(super) fn add(conn: &Connection, address: Address) -> BackendResult<()> {
+    let parts: Option<Vec<Part>> = conn
+        .prepare_cached("SELECT parts FROM message WHERE address = ?1")?
+        .query_row([address], |row| Ok(parts_of(row, 0)))
+        .optional()?
+        .flatten();
+    let known = KnownWords::default();
+    let mut recorder = known.recorder(conn)?;
+    recorder.add_parts(parts)
+}
+
+/// Records the words of all messages again.
+pub(super) fn rebuild(conn: &Connection) -> BackendResult<()> {
+    clear(conn)?;
+    let known = KnownWords::default();
+    let mut words = known.recorder(conn)?;
+    let mut from = Some(Address::from_raw(i64::MIN));
+    while let Some(address) = from {
+        from = add_some(conn, &mut words, address)?;
+    }
+    Ok(())
+}
+
+/// Records the words of the next messages; returns where to go on.
+fn add_some(
+    conn: &Connection,
+    words: &mut Recorder<'_>,
+    from: Address,
+) -> BackendResult<Option<Address>> {
+    let mut statement = conn.prepare_cached(NEXT)?;
+    let mut rows = statement.query(params![from, MESSAGES_PER_STEP])?;
+    let (mut count, mut last) = (0, from);
+    while let Some(row) = rows.next()? {
+        (count, last) = (count + 1, row.get(0)?);
+        words.add_parts(parts_of(row, 1))?;
+    }
+    Ok((count == MESSAGES_PER_STEP).then(|| last.after()))
+}
+
+pub(super) const NEXT: &str = "SELECT address, parts
+   FROM message
+  WHERE address >= ?1 AND id IS NOT NULL
+  ORDER BY address
+  LIMIT ?2";
+
+/// Damaged parts have no words, as in the index.
+fn parts_of(row: &rusqlite::Row<'_>, column: usize) -> Option<Vec<Part>> {
+    parts_from_text(row.get_ref(column).ok()?.as_str().ok()?).ok()
+}
+
+/// Removes all words, and voids what handles remember.
+pub(super) fn clear(conn: &Connection) -> BackendResult<()> {
+    conn.prepare_cached("DELETE FROM vocabulary")?.execute([])?;
+    conn.prepare_cached(
+        "INSERT INTO setting (name, value) VALUES (?1, '1')
+             ON CONFLICT (name) DO UPDATE SET value = CAST(value + 1 AS TEXT)",
+    )?
+    .execute([EPOCH])?;
+    Ok(())
+}
+
+fn epoch(conn: &Connection) -> BackendResult<String> {
+    let epoch: Option<String> = conn
+        .prepare_cached("SELECT value FROM setting WHERE name = ?1")?
+        .query_row([EPOCH], |row| row.get(0))
+        .optional()?;
+    Ok(epoch.unwrap_or_default())
+}
+
+/// Returns whether a word was ever indexed.
+pub(super) fn has(conn: &Connection, word: &str) -> BackendResult<bool> {
+    let Some(entry) = vocabulary::entry(word) else { return Ok(false) };
+    Ok(conn.prepare_cached("SELECT 1 FROM vocabulary WHERE word = ?1")?.exists([entry])?)
+}
+
+/// Calls `look` with every word that begins with a letter.
+pub(super) fn each_with_first(
+    conn: &Connection,
+    first: char,
+    watch: &Watch,
+    look: &mut impl FnMut(&str),
+) -> BackendResult<()> {
+    let mut statement = conn.prepare_cached(WITH_FIRST)?;
+    let mut rows = statement.query([first.to_string(), format!("{first}\u{10FFFF}")])?;
+    while let Some(row) = rows.next()? {
+        watch.check()?;
+        look(row.get_ref(0)?.as_str()?);
+    }
+    Ok(())
+}
+
+const WITH_FIRST: &str = "SELECT word FROM vocabulary WHERE word >= ?1 AND word < ?2";
+
+/// Calls `look` with the words of the newest messages that only the temporary index has.
+pub(super) fn each_pending(conn: &Connection, look: &mut impl FnMut(&str)) -> BackendResult<()> {
+    let mut statement = conn.prepare_cached(PENDING)?;
+    let mut rows = statement.query([MAX_PENDING])?;
+    while let Some(row) = rows.next()? {
+        let parts = parts_of(row, 0).unwrap_or_default();
+        for text in [indexed_text::plain_text(&parts), indexed_text::plain_tools(&parts)] {
+            vocabulary::candidates(&text).filter_map(vocabulary::entry).for_each(|it| look(&it));
+        }
+    }
+    Ok(())
+}
+
+const PENDING: &str = "SELECT message.parts
+   FROM temp.pending_index_docsize AS pending
+  CROSS JOIN message ON message.address = pending.id
+  ORDER BY pending.id DESC
+  LIMIT ?1";
+
+impl Database {
+    /// Forgets the words that no message has any more: all words are removed, and recorded again in short transactions.
+    ///
+    /// If this is interrupted, words are missing until it runs again or new messages have them.
+    pub(super) fn remake_vocabulary(&self) -> Result<()> {
+        self.write(clear)?;
+        let watch = self.interrupt_signal().watch();
+        let mut from = Some(Address::from_raw(i64::MIN));
+        while let Some(address) = from {
+            watch.check()?;
+            let (next, recorded) = self.write(|conn| {
+                let mut words = self.known_words.recorder(conn)?;
+                Ok((add_some(conn, &mut words, address)?, words.finish()))
+            })?;
+            self.known_words.remember(recorded);
+            from = next;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::connection::Config;
+    use super::super::session::SqliteSession;
+    use super::*;
+    use crate::id::SessionId;
+    use crate::message::Message;
+    use crate::storage::SessionProvider;
+    use crate::view::{ExpectedHead, Parent};
+
+    fn store() -> Result<(Arc<Database>, SqliteSession)> {
+        let database = Arc::new(Database::open_in_memory(Config::default())?);
+        let chat = SqliteSession::new(Arc::clone(&database), SessionId::from("s"));
+        Ok((database, chat))
+    }
+
+    fn append(chat: &SqliteSession, message: Message) -> Result<()> {
+        chat.append(&Parent::Head, &ExpectedHead::Any, &[message]).map(|_| ())
+    }
+
+    /// Indexes what is pending, and returns all words.
+    fn words(database: &Database) -> Result<String> {
+        database.catch_up_for_search(&database.interrupt_signal().watch())?;
+        database.read(|conn| {
+            let sql = "SELECT coalesce(group_concat(word, ' ' ORDER BY word), '') FROM vocabulary";
+            Ok(conn.query_row(sql, [], |row| row.get(0))?)
+        })
+    }
+
+    #[test]
+    fn the_words_of_texts_and_tools_are_recorded_as_written() -> Result<()> {
+        let (database, chat) = store()?;
+        append(&chat, Message::user("Running 42 Été"))?;
+        let call = Part::tool_call("weather", "c", serde_json::json!({"city": "Jena"}));
+        append(&chat, Message::new(crate::message::Role::Assistant, vec![call]))?;
+        assert_eq!(words(&database)?, "ete jena running weather");
+        Ok(())
+    }
+
+    #[test]
+    fn the_words_of_an_indexed_message_that_is_changed_are_recorded() -> Result<()> {
+        let (database, chat) = store()?;
+        append(&chat, Message::user("first").with_id("a"))?;
+        append(&chat, Message::user("second"))?;
+        words(&database)?;
+        chat.update(&Message::user("changed").with_id("a"))?;
+        assert_eq!(words(&database)?, "changed first second");
+        Ok(())
+    }
+
+    #[test]
+    fn a_word_that_was_removed_is_recorded_again() -> Result<()> {
+        let (database, chat) = store()?;
+        append(&chat, Message::user("fox"))?;
+        assert_eq!(words(&database)?, "fox");
+        database.write(clear)?;
+        append(&chat, Message::user("fox den"))?;
+        assert_eq!(words(&database)?, "den fox");
+        Ok(())
+    }
+
+    #[test]
+    fn a_word_of_a_write_that_failed_is_not_remembered() -> Result<()> {
+        let (database, chat) = store()?;
+        append(&chat, Message::user("fox"))?;
+        let failed = database.write(|conn| {
+            let mut words = database.known_words.recorder(conn)?;
+            words.add(["fox", ""])?;
+            Err::<(), _>(super::super::error::corrupt("stopped".to_owned()))
+        });
+        assert!(failed.is_err());
+        assert_eq!(words(&database)?, "fox");
+        Ok(())
+    }
+
+    #[test]
+    fn only_words_of_stored_messages_are_left_when_it_is_made_again() -> Result<()> {
+        let (database, chat) = store()?;
+        append(&chat, Message::user("fox").with_id("a"))?;
+        let many = MESSAGES_PER_STEP as usize + 10;
+        let texts: Vec<_> = (0..many).map(|n| Message::user(format!("den{n}"))).collect();
+        chat.append(&Parent::Head, &ExpectedHead::Any, &texts)?;
+        words(&database)?;
+        chat.delete(&["a".into()])?;
+        assert!(words(&database)?.ends_with(" fox"));
+        database.remake_vocabulary()?;
+        assert_eq!(words(&database)?.split(' ').count(), many);
+        database.write(rebuild)?;
+        assert_eq!(words(&database)?.split(' ').count(), many);
+        Ok(())
+    }
+
+    #[test]
+    fn the_words_that_are_remembered_are_limited() {
+        let mut remembered = Remembered::default();
+        for word in 0..3 * MAX_REMEMBERED as u64 {
+            remembered.add(word);
+        }
+        assert!(
+            remembered.recent.len() <= MAX_REMEMBERED && remembered.older.len() <= MAX_REMEMBERED
+        );
+        assert!(remembered.has(3 * MAX_REMEMBERED as u64 - 1) && !remembered.has(0));
+        // The tables have not grown beyond what they were meant for.
+        assert!(remembered.recent.capacity() <= MAX_REMEMBERED);
+    }
+}
