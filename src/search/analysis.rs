@@ -7,10 +7,10 @@
 
 use std::collections::HashSet;
 
+use crate::search::language::StopWords;
 use crate::search::query::{Clause, Columns, MAX_TERM_TOKENS, Query, Term};
 use crate::search::script::is_unigram;
 use crate::search::stemmer::stem;
-use crate::search::stop_words::is_stop_word;
 use crate::search::tokenizer::{normalize, tokens};
 
 /// The maximum number of units of a query: each is looked up in the index.
@@ -55,6 +55,8 @@ pub(crate) struct Analysis {
     pub(crate) words: Vec<Unit>,
     /// Whether the relaxed query can match more messages.
     can_relax: bool,
+    /// Those of the language of the query.
+    stop_words: StopWords,
 }
 
 impl Analysis {
@@ -69,12 +71,13 @@ impl Analysis {
         for term in query.clauses.iter().flatten().filter(|term| !term.is_empty()) {
             add_units(term, &mut sequence);
         }
-        let is_meaningful = |unit: &Unit| !is_stop_unit(unit);
+        let stop_words = stop_words_of(&plain);
+        let is_meaningful = |unit: &Unit| !is_stop_term(&unit.term, stop_words);
         if sequence.iter().any(is_meaningful) {
             sequence.retain(is_meaningful);
         }
         let (units, sequence) = deduplicated(sequence);
-        let stops = plain.iter().flatten().filter(|term| is_stop_term(term)).count();
+        let stops = plain.iter().flatten().filter(|term| is_stop_term(term, stop_words)).count();
         let is_asked = text.contains(['?', '？', '؟']);
         let is_question = plain.len() > 1 && (is_asked || stops >= STOPS_OF_A_QUESTION);
         // Relaxing a single word changes nothing, but a phrase without quotes has pieces.
@@ -83,7 +86,17 @@ impl Analysis {
         let can_relax = can_relax && !plain.is_empty() && (!units.is_empty() || !strict.is_empty());
         let is_about_me = is_about_me(&plain);
         let words = plain.iter().flatten().filter_map(whole).collect();
-        Self { query, units, sequence, is_question, is_about_me, strict, words, can_relax }
+        Self {
+            query,
+            units,
+            sequence,
+            is_question,
+            is_about_me,
+            strict,
+            words,
+            can_relax,
+            stop_words,
+        }
     }
 
     /// Returns the FTS5 expression that matches every clause; `None` if the query has no word.
@@ -133,7 +146,8 @@ impl Analysis {
         let mut query = self.query.clone();
         if is_relaxed {
             let mut clauses = query.clauses.clone();
-            clauses.retain(|clause| has_operator(clause) || !clause.iter().all(is_stop_term));
+            let is_stop = |term: &Term| is_stop_term(term, self.stop_words);
+            clauses.retain(|clause| has_operator(clause) || !clause.iter().all(is_stop));
             if !clauses.is_empty() {
                 query.clauses = clauses;
             }
@@ -147,13 +161,16 @@ fn has_operator(clause: &Clause) -> bool {
     clause.len() > 1 || clause.iter().any(|term| term.is_quoted || term.is_prefix)
 }
 
-fn is_stop_term(term: &Term) -> bool {
-    let is_stop_token = |token: &String| is_stop_word(&normalize(token));
-    !term.is_quoted && !term.is_prefix && term.tokens.iter().all(is_stop_token)
+/// Returns the stop words of the language in which the terms are written.
+fn stop_words_of(plain: &[Clause]) -> StopWords {
+    let words: Vec<&str> =
+        plain.iter().flatten().flat_map(|term| &term.tokens).map(String::as_str).collect();
+    StopWords::of(&words.join(" "))
 }
 
-fn is_stop_unit(unit: &Unit) -> bool {
-    is_stop_term(&unit.term)
+fn is_stop_term(term: &Term, stop_words: StopWords) -> bool {
+    let is_stop_token = |token: &String| stop_words.contains(&normalize(token));
+    !term.is_quoted && !term.is_prefix && term.tokens.iter().all(is_stop_token)
 }
 
 /// Adds the units of a term: a quoted phrase as a whole, else each word, and each pair of neighbouring unigrams.
@@ -263,6 +280,8 @@ mod tests {
     fn units_are_the_words_without_stop_words() {
         counts("What did I say about Lisbon's bridges?", "sai lisbon bridg");
         counts("the of", "the of");
+        counts("wann haben wir das Auto gekauft", "auto gekauft");
+        counts("the die is cast", "die cast");
         counts("running runs runn*", "run runn*");
         counts("don't user@host 3-day C++", "user host 3 dai c");
         counts("\"the red fox\" OR den", "the+red+fox den");
@@ -305,6 +324,9 @@ mod tests {
             ("北京有什么好玩的？", false),
             ("friday?", false),
             ("\"when did we\" deploy", false),
+            ("wann haben wir das eingespielt", true),
+            ("die hard the movie", false),
+            ("Katze das Haus", false),
         ] {
             assert_eq!(read(text).is_question, expected, "{text}");
         }

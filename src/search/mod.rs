@@ -19,6 +19,7 @@ pub(crate) mod date_hint;
 mod dictionary;
 mod hit;
 pub(crate) mod indexed_text;
+pub(crate) mod language;
 mod lexer;
 pub(crate) mod matcher;
 mod parser;
@@ -31,7 +32,6 @@ pub(crate) mod scanner;
 pub(crate) mod script;
 pub(crate) mod snippet;
 pub(crate) mod stemmer;
-pub(crate) mod stop_words;
 pub(crate) mod tokenizer;
 mod unicode_tables;
 
