@@ -339,7 +339,10 @@ impl Votes {
         self.words += 1;
         let Some(first) = word.chars().find(|c| c.is_alphabetic()) else { return };
         if first.is_ascii() && word.is_ascii() {
-            return self.add(stop_votes(word));
+            // A single letter is more often a name or a part of code than a word.
+            return if word.len() > 1 {
+                self.add(stop_votes(word))
+            };
         }
         match first {
             '\u{3040}'..='\u{30FF}' | '\u{FF66}'..='\u{FF9F}' => self.kana += 1,
@@ -499,7 +502,9 @@ mod tests {
 
     #[test]
     fn a_text_without_evidence_has_no_language() {
-        for text in ["", "42", "cargo build --release", "Kubernetes Postgres Redis", "in", "la"] {
+        for text in
+            ["", "42", "cargo build --release", "Kubernetes Postgres Redis", "in", "la", "c d"]
+        {
             assert_eq!(language(text), None, "{text}");
         }
         let code = "let x = parse(y); assert_eq!(x.len(), y.len()); ".repeat(20) + "das der";
