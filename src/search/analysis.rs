@@ -5,16 +5,20 @@
 //! prefixes of the query without its stop words. Terms with an operator (quotes, `OR`, a star, a minus) are never
 //! relaxed.
 
-use std::collections::HashSet;
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
 
-use crate::search::query::{Clause, Columns, MAX_TERM_TOKENS, Query, Term};
+use crate::search::language::StopWords;
+use crate::search::query::{Clause, Columns, MAX_KEYWORDS, MAX_TERM_TOKENS, Query, Term};
 use crate::search::script::is_unigram;
 use crate::search::stemmer::stem;
-use crate::search::stop_words::is_stop_word;
 use crate::search::tokenizer::{normalize, tokens};
 
 /// The maximum number of units of a query: each is looked up in the index.
 const MAX_UNITS: usize = 128;
+
+/// The units of a longer query are chosen from so many.
+const MAX_READ_UNITS: usize = 1024;
 
 /// A query with at least this many stop words is a question.
 const STOPS_OF_A_QUESTION: usize = 2;
@@ -46,6 +50,8 @@ pub(crate) struct Analysis {
     pub(crate) words: Vec<Unit>,
     /// Whether the relaxed query can match more messages.
     can_relax: bool,
+    /// Those of the language of the query.
+    stop_words: StopWords,
 }
 
 impl Analysis {
@@ -67,21 +73,34 @@ impl Analysis {
         for term in query.clauses.iter().flatten().filter(|term| !term.is_empty()) {
             add_units(term, &mut sequence);
         }
-        let is_meaningful = |unit: &Unit| !is_stop_unit(unit);
+        let stop_words = stop_words_of(&plain);
+        let is_meaningful = |unit: &Unit| !is_stop_term(&unit.term, stop_words);
         if sequence.iter().any(is_meaningful) {
             sequence.retain(is_meaningful);
         }
         let (units, sequence) = deduplicated(sequence);
-        let stops = plain.iter().flatten().filter(|term| is_stop_term(term)).count();
+        let stops = plain.iter().flatten().filter(|term| is_stop_term(term, stop_words)).count();
         let is_asked = text.contains(['?', '？', '؟']);
-        let is_question = plain.len() > 1 && (is_asked || stops >= STOPS_OF_A_QUESTION);
+        // No message need have all words of a text that somebody pasted.
+        let is_text = plain.len() > MAX_KEYWORDS;
+        let is_question = plain.len() > 1 && (is_asked || is_text || stops >= STOPS_OF_A_QUESTION);
         // Relaxing a single word changes nothing, but a phrase without quotes has pieces.
         let can_relax = plain.len() + strict.len() > 1
             || plain.iter().flatten().any(|term| !term.pieces().is_empty());
         let can_relax = can_relax && !plain.is_empty() && (!units.is_empty() || !strict.is_empty());
         let is_about_me = is_about_me(&plain);
         let words = plain.iter().flatten().filter_map(whole).collect();
-        Self { query, units, sequence, is_question, is_about_me, strict, words, can_relax }
+        Self {
+            query,
+            units,
+            sequence,
+            is_question,
+            is_about_me,
+            strict,
+            words,
+            can_relax,
+            stop_words,
+        }
     }
 
     /// Returns the FTS5 expression that matches every clause; `None` if the query has no word.
@@ -155,7 +174,8 @@ impl Analysis {
         let mut query = self.query.clone();
         if is_relaxed {
             let mut clauses = query.clauses.clone();
-            clauses.retain(|clause| has_operator(clause) || !clause.iter().all(is_stop_term));
+            let is_stop = |term: &Term| is_stop_term(term, self.stop_words);
+            clauses.retain(|clause| has_operator(clause) || !clause.iter().all(is_stop));
             if !clauses.is_empty() {
                 query.clauses = clauses;
             }
@@ -169,20 +189,23 @@ fn has_operator(clause: &Clause) -> bool {
     clause.len() > 1 || clause.iter().any(|term| term.is_quoted || term.is_prefix)
 }
 
-fn is_stop_term(term: &Term) -> bool {
-    let is_stop_token = |token: &String| is_stop_word(&normalize(token));
-    !term.is_quoted && !term.is_prefix && term.tokens.iter().all(is_stop_token)
+/// Returns the stop words of the language in which the terms are written.
+fn stop_words_of(plain: &[Clause]) -> StopWords {
+    let words: Vec<&str> =
+        plain.iter().flatten().flat_map(|term| &term.tokens).map(String::as_str).collect();
+    StopWords::of(&words.join(" "))
 }
 
-fn is_stop_unit(unit: &Unit) -> bool {
-    is_stop_term(&unit.term)
+fn is_stop_term(term: &Term, stop_words: StopWords) -> bool {
+    let is_stop_token = |token: &String| stop_words.contains(&normalize(token));
+    !term.is_quoted && !term.is_prefix && term.tokens.iter().all(is_stop_token)
 }
 
 /// Adds the units of a term: a quoted phrase as a whole, else each word, and each pair of neighbouring unigrams.
 fn add_units(term: &Term, units: &mut Vec<Unit>) {
     let found = words_of(term);
     let mut add = |words: &[&str], is_prefix: bool| {
-        if units.len() < MAX_UNITS * 2 && !words.is_empty() {
+        if units.len() < MAX_READ_UNITS && !words.is_empty() {
             units.push(unit(words, is_prefix, term.is_quoted));
         }
     };
@@ -232,24 +255,49 @@ fn unit(words: &[&str], is_prefix: bool, is_quoted: bool) -> Unit {
     Unit { term: Term { tokens, is_prefix, is_quoted }, stems }
 }
 
-/// Removes duplicate units. Also returns the sequence of units, with `None` for a phrase: pairs of unigrams overlap.
+/// Removes duplicate units, and the least telling if there are too many. Also returns the sequence of units, with
+/// `None` for a phrase: pairs of unigrams overlap.
 fn deduplicated(all: Vec<Unit>) -> (Vec<Unit>, Vec<Option<usize>>) {
     let mut units: Vec<Unit> = Vec::new();
+    let mut numbers: HashMap<(Vec<String>, bool), usize> = HashMap::new();
     let mut sequence = Vec::new();
     for unit in all {
-        let same =
-            |known: &Unit| known.stems == unit.stems && known.term.is_prefix == unit.term.is_prefix;
         let is_word = unit.stems.len() == 1;
-        let number = units.iter().position(same).unwrap_or_else(|| {
-            units.push(unit);
-            units.len() - 1
-        });
+        let number =
+            *numbers.entry((unit.stems.clone(), unit.term.is_prefix)).or_insert_with(|| {
+                units.push(unit);
+                units.len() - 1
+            });
         sequence.push(is_word.then_some(number));
-        if units.len() == MAX_UNITS {
-            break;
-        }
     }
+    if units.len() <= MAX_UNITS {
+        return (units, sequence);
+    }
+    let mut best: Vec<usize> = (0..units.len()).collect();
+    best.sort_by_key(|&number| (Reverse(telling(&units[number])), number));
+    best.truncate(MAX_UNITS);
+    best.sort_unstable();
+    let place = |number: usize| best.binary_search(&number).ok();
+    let sequence = sequence.into_iter().map(|number| number.and_then(place)).collect();
+    let mut number = 0;
+    units.retain(|_| {
+        number += 1;
+        place(number - 1).is_some()
+    });
     (units, sequence)
+}
+
+/// Returns how much a unit is likely to tell apart: long words, numbers and phrases are rare. How rare they are in the
+/// store is not known here.
+fn telling(unit: &Unit) -> usize {
+    const LONG: usize = 12;
+    const DIGIT: usize = 3;
+    const PHRASE: usize = 4;
+    let chars = |stem: &String| stem.chars().take(LONG).count();
+    let has_digit = |stem: &String| stem.bytes().any(|byte| byte.is_ascii_digit());
+    unit.stems.iter().map(chars).max().unwrap_or(0)
+        + if unit.stems.iter().any(has_digit) { DIGIT } else { 0 }
+        + if unit.stems.len() > 1 { PHRASE } else { 0 }
 }
 
 /// Returns whether the asker asks about themself.
@@ -285,6 +333,8 @@ mod tests {
     fn units_are_the_words_without_stop_words() {
         counts("What did I say about Lisbon's bridges?", "sai lisbon bridg");
         counts("the of", "the of");
+        counts("wann haben wir das Auto gekauft", "auto gekauft");
+        counts("the die is cast", "die cast");
         counts("running runs runn*", "run runn*");
         counts("don't user@host 3-day C++", "user host 3 dai c");
         counts("\"the red fox\" OR den", "the+red+fox den");
@@ -327,6 +377,9 @@ mod tests {
             ("北京有什么好玩的？", false),
             ("friday?", false),
             ("\"when did we\" deploy", false),
+            ("wann haben wir das eingespielt", true),
+            ("die hard the movie", false),
+            ("Katze das Haus", false),
         ] {
             assert_eq!(read(text).is_question, expected, "{text}");
         }
@@ -371,6 +424,20 @@ mod tests {
         ] {
             assert_eq!(read(text).is_fixed(), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn a_long_text_is_a_question_of_its_most_telling_words() {
+        let common: String =
+            ('a'..='o').flat_map(|a| ('a'..='z').map(move |b| format!("{a}{b}x "))).collect();
+        let analysis = read(&format!("{common} the segmentation fault 0x7ffe in talktree_open"));
+        assert!(analysis.is_question);
+        let stems: Vec<_> = analysis.units.iter().map(|unit| unit.stems.join(" ")).collect();
+        for word in ["segment", "fault", "0x7ffe", "talktre"] {
+            assert!(stems.iter().any(|stem| stem == word), "{word}: {stems:?}");
+        }
+        assert_eq!(analysis.units.len(), MAX_UNITS);
+        assert!(analysis.pairs(|_| true).iter().all(|&(a, b)| a < MAX_UNITS && b < MAX_UNITS));
     }
 
     #[test]

@@ -38,8 +38,10 @@ pub(crate) struct Lexeme<'a> {
     pub(crate) kind: LexemeKind<'a>,
     /// Its source text, with the minus.
     pub(crate) written: &'a str,
-    /// Whether it has a leading minus.
+    /// Whether it has a leading minus that excludes it.
     pub(crate) is_excluded: bool,
+    /// Whether it has a leading minus before one or two letters or digits: `-s` is an option of a command.
+    pub(crate) is_flag: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -68,13 +70,15 @@ impl<'a> Iterator for Lexer<'a> {
         self.rest = self.rest.trim_start_matches(is_space_or_control);
         let whole = self.rest;
         // Two minus signs do not negate: `--release` is a command-line option.
-        let is_excluded = self
+        let has_minus = self
             .rest
             .strip_prefix('-')
             .is_some_and(|rest| !rest.starts_with(|c| c == '-' || is_space_or_control(c)));
-        if is_excluded {
+        if has_minus {
             self.rest = &self.rest[1..];
         }
+        let is_flag = has_minus && is_short_option(self.rest);
+        let is_excluded = has_minus && !is_flag;
         let start = self.rest;
         if start.is_empty() {
             return None;
@@ -93,7 +97,7 @@ impl<'a> Iterator for Lexer<'a> {
             LexemeKind::Word(self.word())
         };
         let written = &whole[..whole.len() - self.rest.len()];
-        Some(Lexeme { kind, written, is_excluded })
+        Some(Lexeme { kind, written, is_excluded, is_flag })
     }
 }
 
@@ -129,6 +133,12 @@ fn filter_at(text: &str) -> Option<(Filter, usize)> {
     let is_here =
         |name: &str| text.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name));
     FILTERS.into_iter().find(|(name, _)| is_here(name)).map(|(name, filter)| (filter, name.len()))
+}
+
+/// Returns whether the word at the start of `text` has only one or two letters or digits of ASCII.
+fn is_short_option(text: &str) -> bool {
+    let word = text.split(is_space_or_control).next().unwrap_or_default();
+    (1..=2).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 /// Includes curly quotes: phones type them.
@@ -175,8 +185,13 @@ mod tests {
 
     #[test]
     fn one_minus_excludes_but_two_do_not() {
-        let flags: Vec<_> =
-            lex("-a --b - -\"c\" -- d-e").map(|lexeme| lexeme.is_excluded).collect();
-        assert_eq!(flags, [true, false, false, true, false, false]);
+        let signs: String = lex("-red --b - -\"c\" -- d-e -la -s -c* -C++ -重 -x=1")
+            .map(|lexeme| match (lexeme.is_excluded, lexeme.is_flag) {
+                (true, _) => '-',
+                (_, true) => 'f',
+                _ => '.',
+            })
+            .collect();
+        assert_eq!(signs, "-..-..ff----");
     }
 }

@@ -220,8 +220,8 @@ mod tests {
 
     #[test]
     fn excluded_words_do_not_match() {
-        drawn("a -b", "[a] b");
-        drawn("-b", "a b");
+        drawn("a -bat", "[a] bat");
+        drawn("-bat", "a bat");
         drawn("", "a b");
     }
 

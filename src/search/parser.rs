@@ -2,12 +2,15 @@
 //!
 //! Invariant: the work is linear in the input, and the limits below bound the query.
 
+use std::collections::HashSet;
+
 use chrono::{DateTime, Utc};
 
 use crate::search::date::parse_date;
+use crate::search::language::StopWords;
 use crate::search::lexer::{Filter, Lexeme, LexemeKind, lex};
-use crate::search::query::{Columns, MAX_TERM_TOKENS, MAX_TERMS, Query, Term};
-use crate::search::tokenizer::{is_space_or_control, tokens};
+use crate::search::query::{Columns, MAX_KEYWORDS, MAX_TERM_TOKENS, MAX_TERMS, Query, Term};
+use crate::search::tokenizer::{is_space_or_control, normalize, tokens};
 
 /// The maximum number of values of one filter, and of notices: nobody reads more.
 const MAX_VALUES: usize = 64;
@@ -18,42 +21,69 @@ const QUOTED_CHARS: usize = 40;
 
 /// Parses the text of a query. Dates like `7d` count back from `now`.
 pub(crate) fn parse(text: &str, now: DateTime<Utc>) -> Query {
-    let mut parser = Parser::new(now);
+    let mut parser = Parser::new(text, now);
     for lexeme in lex(text) {
         parser.push(lexeme);
     }
-    parser.finish(text)
+    parser.finish()
 }
 
 /// Returns the query for the words of a text in which nothing is an operator or a filter.
 pub(crate) fn parse_plain(text: &str) -> Query {
-    let mut parser = Parser::new(DateTime::UNIX_EPOCH);
+    let mut parser = Parser::new(text, DateTime::UNIX_EPOCH);
     for word in text.split(is_space_or_control).filter(|word| !word.is_empty()) {
         // Without its stars a word is no prefix.
         parser.add_term(word.trim_end_matches('*'), false, false, false);
     }
-    parser.finish(text)
+    parser.finish()
 }
 
-struct Parser {
+struct Parser<'a> {
+    text: &'a str,
     now: DateTime<Utc>,
     query: Query,
     terms: usize,
+    /// The terms of a query that is longer than a list of keywords.
+    known: Option<Known>,
+    /// Whether the last thing read is a word, to which an option of a command can be added.
+    ends_with_word: bool,
     /// Whether an `OR` precedes the next term.
     joins_last: bool,
     columns: Option<Columns>,
 }
 
-impl Parser {
-    fn new(now: DateTime<Utc>) -> Self {
+/// What a long query already has.
+struct Known {
+    stop_words: StopWords,
+    terms: HashSet<Vec<String>>,
+}
+
+impl<'a> Parser<'a> {
+    fn new(text: &'a str, now: DateTime<Utc>) -> Self {
         let query = Query::default();
-        Self { now, query, terms: 0, joins_last: false, columns: None }
+        Self {
+            text,
+            now,
+            query,
+            terms: 0,
+            known: None,
+            ends_with_word: false,
+            joins_last: false,
+            columns: None,
+        }
     }
 
-    fn push(&mut self, Lexeme { kind, is_excluded, .. }: Lexeme<'_>) {
+    fn push(&mut self, Lexeme { kind, written, is_excluded, is_flag }: Lexeme<'_>) {
+        let follows_word = std::mem::take(&mut self.ends_with_word);
         match kind {
             LexemeKind::Word("OR") if !is_excluded => {
                 self.joins_last = !self.query.clauses.is_empty()
+            }
+            LexemeKind::Word(word) if is_flag => {
+                self.add_flag(word, follows_word);
+                self.note(format!(
+                    "{written:?} is searched as a word: -\"{word}\" with quotes excludes it"
+                ));
             }
             LexemeKind::Word(word) => self.add_term(word, false, false, is_excluded),
             LexemeKind::Phrase { text, has_star } => {
@@ -73,28 +103,62 @@ impl Parser {
         }
     }
 
+    /// Adds an option of a command: `ln -s` is one term.
+    fn add_flag(&mut self, flag: &str, follows_word: bool) {
+        let before = self.query.clauses.last_mut().and_then(|clause| clause.last_mut());
+        match before.filter(|term| follows_word && term.tokens.len() < MAX_TERM_TOKENS) {
+            Some(term) => {
+                term.tokens.push(flag.to_owned());
+                self.ends_with_word = true;
+            }
+            None => self.add_term(flag, false, false, false),
+        }
+    }
+
+    /// Returns whether a word of a long query adds nothing to it.
+    fn is_known(&mut self, tokens: &[String]) -> bool {
+        if self.terms < MAX_KEYWORDS {
+            return false;
+        }
+        let key = |tokens: &[String]| -> Vec<String> {
+            tokens.iter().map(|token| normalize(token).into_owned()).collect()
+        };
+        let known = self.known.get_or_insert_with(|| {
+            let clauses = self.query.clauses.iter().flatten();
+            let terms = clauses.map(|term| key(&term.tokens)).collect();
+            Known { stop_words: StopWords::of(self.text), terms }
+        });
+        let tokens = key(tokens);
+        tokens.iter().all(|token| known.stop_words.contains(token)) || !known.terms.insert(tokens)
+    }
+
     fn add_term(&mut self, text: &str, is_quoted: bool, has_star: bool, is_excluded: bool) {
         let body = text.trim_end_matches('*');
         let mut words: Vec<_> = tokens(body).take(MAX_TERM_TOKENS + 1).collect();
         let Some(&last) = words.last() else { return };
         let joins_last = std::mem::take(&mut self.joins_last);
+        // The star must follow the word directly, and a unigram has no longer words to match.
+        let touches = last.range().end == body.len() && !last.is_unigram();
+        let mut is_prefix = touches && (has_star || body.len() < text.len());
+        let is_long = words.len() > MAX_TERM_TOKENS;
+        words.truncate(MAX_TERM_TOKENS);
+        let tokens: Vec<String> = words.iter().map(|word| word.text().to_owned()).collect();
+        let is_plain = !is_quoted && !is_prefix && !is_excluded;
+        if is_plain && self.is_known(&tokens) {
+            return;
+        }
         if self.terms == MAX_TERMS {
             self.note(format!("only the first {MAX_TERMS} words and phrases are searched"));
             return;
         }
         self.terms += 1;
-        // The star must follow the word directly, and a unigram has no longer words to match.
-        let touches = last.range().end == body.len() && !last.is_unigram();
-        let mut is_prefix = touches && (has_star || body.len() < text.len());
-        if words.len() > MAX_TERM_TOKENS {
-            words.truncate(MAX_TERM_TOKENS);
+        if is_long {
             is_prefix = false;
             self.note(format!(
                 "only the first {MAX_TERM_TOKENS} words of {:?} are searched",
                 shortened(text)
             ));
         }
-        let tokens: Vec<String> = words.iter().map(|word| word.text().to_owned()).collect();
         if body.contains(['+', '#']) {
             // `C++` and `C#` are indexed as `c`.
             self.note(format!(
@@ -104,6 +168,7 @@ impl Parser {
             ));
         }
         let term = Term { tokens, is_prefix, is_quoted };
+        self.ends_with_word = is_plain;
         match self.query.clauses.last_mut() {
             _ if is_excluded => self.query.excluded.push(term),
             Some(clause) if joins_last => clause.push(term),
@@ -148,7 +213,7 @@ impl Parser {
         }
     }
 
-    fn finish(mut self, text: &str) -> Query {
+    fn finish(mut self) -> Query {
         self.query.filters.columns = self.columns.unwrap_or_default();
         let Query { excluded, filters, .. } = &self.query;
         if filters.before.is_some_and(|before| filters.after.is_some_and(|after| after >= before)) {
@@ -157,7 +222,7 @@ impl Parser {
             self.note("nothing to find: the query has only excluded words".into());
         } else if self.query.is_empty()
             && self.columns.is_none()
-            && text.contains(|c| !is_space_or_control(c))
+            && self.text.contains(|c| !is_space_or_control(c))
         {
             self.note("nothing to find: a letter, digit or symbol was expected".into());
         }
@@ -233,8 +298,18 @@ mod tests {
 
     #[test]
     fn a_minus_excludes() {
-        drawn("a -b -\"c d\" -e*", "a -b -c+d -e*");
+        drawn("a -bat -\"c d\" -e* -\"f\"", "a -bat -c+d -e* -f");
         drawn("--release - -- a-b", "release a+b");
+    }
+
+    #[test]
+    fn one_or_two_letters_after_a_minus_are_an_option_of_the_word_before() {
+        drawn("ln -s", "ln+s");
+        drawn("tar -x -f backup -old", "tar+x+f backup -old");
+        drawn("-la", "la");
+        drawn("\"git push\" -f role:user -v", "git+push f v");
+        drawn("cp OR mv -n", "cp|mv+n");
+        notes("ln -s", "\"-s\" is searched as a word: -\"s\" with quotes excludes it");
     }
 
     #[test]
@@ -243,7 +318,7 @@ mod tests {
         drawn("a OR b OR \"c d\"", "a|b|c+d");
         drawn("OR a OR", "a");
         drawn("a OR OR b or c", "a|b or c");
-        drawn("a OR -b c", "a c -b");
+        drawn("a OR -bat c", "a c -bat");
         drawn("a OR role:user b", "a|b");
         drawn("a \"OR\" b", "a OR b");
     }
@@ -331,22 +406,31 @@ mod tests {
 
     #[test]
     fn a_query_that_finds_nothing_says_why() {
-        notes("-a", "nothing to find: the query has only excluded words");
+        notes("-ant", "nothing to find: the query has only excluded words");
         notes("?!", "nothing to find: a letter, digit or symbol was expected");
         notes(
             "after:2026-01-02 before:2026-01-02",
             "no time is both after \"after:\" and before \"before:\"",
         );
-        for text in ["", " \0\n", "role:user -a", "in:tools"] {
+        for text in ["", " \0\n", "role:user -ant", "in:tools"] {
             assert!(parse(text).notices.is_empty(), "{text:?}");
         }
     }
 
     #[test]
+    fn the_words_of_a_long_text_are_counted_once_and_without_stop_words() {
+        let text: String = (0..300).map(|n| format!("the word{} of ", n % 200)).collect();
+        let query = parse(&text);
+        let words = query.clauses.iter().filter(|it| it[0].tokens[0].starts_with("word"));
+        assert_eq!((words.count(), query.notices.len()), (200, 0));
+        assert!(query.clauses.len() < 200 + MAX_KEYWORDS);
+    }
+
+    #[test]
     fn input_over_a_limit_is_ignored_with_a_notice() {
-        let query = parse(&"a b -c ".repeat(400_000));
+        let query = parse(&"a b -cat ".repeat(400_000));
         assert_eq!(query.clauses.len() + query.excluded.len(), MAX_TERMS);
-        assert_eq!(query.notices, ["only the first 64 words and phrases are searched"]);
+        assert_eq!(query.notices, ["only the first 512 words and phrases are searched"]);
         let query = parse(&format!("{}*", "重".repeat(1_000_000)));
         assert_eq!(query.clauses[0][0].tokens.len(), MAX_TERM_TOKENS);
         assert!(query.notices[0].starts_with("only the first 64 words of \"重"));

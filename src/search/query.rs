@@ -18,13 +18,21 @@ use crate::search::tokenizer::{normalize, tokens};
 
 /// The maximum number of terms of a query, required and excluded together. The rest is ignored, with a notice.
 ///
+/// After the first 64 terms, stop words and words that the query already has do not count, and are ignored without a
+/// notice: such a query is a text that somebody pasted.
+///
 /// ```
 /// use talktree::{Query, search::MAX_TERMS};
 ///
-/// let query = Query::parse(&"word ".repeat(MAX_TERMS + 1));
+/// let text: String = (0..=MAX_TERMS).map(|number| format!("the word{number} ")).collect();
+/// let query = Query::parse(&text);
 /// assert_eq!((query.clauses.len(), query.notices.len()), (MAX_TERMS, 1));
+/// assert!(Query::parse(&"word ".repeat(MAX_TERMS + 1)).notices.is_empty());
 /// ```
-pub const MAX_TERMS: usize = 64;
+pub const MAX_TERMS: usize = 512;
+
+/// A query with more terms is not a list of keywords, all of which a message must have, but a text.
+pub(crate) const MAX_KEYWORDS: usize = 64;
 
 /// The maximum number of tokens of a term. A longer phrase is truncated, with a notice.
 ///
@@ -177,7 +185,7 @@ impl Query {
     /// | `red fox` | both words, anywhere |
     /// | `"red fox"` | the phrase; without the closing quote, to the end |
     /// | `comp*` | words with this prefix; also for the last word of a phrase |
-    /// | `-red`, `-"red fox"` | not this |
+    /// | `-red`, `-"red fox"` | not this; but `-s`, `-la`: one or two letters are an option, `ln -s` is a phrase |
     /// | `red OR blue fox` | `fox`, and one of the others |
     /// | `role:user` | by this role; repeated: by one of them |
     /// | `session:ID` | in this session; repeated: in one of them |
@@ -418,7 +426,7 @@ mod tests {
         all(&"a* ".repeat(64), r#"("a"*)"#);
         all("deploy Deployed \"deploy\" deplo*", r#"("deploy" AND "deplo"*)"#);
         all("a OR b b OR a OR A a", r#"(("a" OR "b") AND "a")"#);
-        all("a -b -b -B", r#"(("a") NOT "b")"#);
+        all("a -bat -bat -BAT", r#"(("a") NOT "bat")"#);
     }
 
     #[test]
@@ -430,18 +438,18 @@ mod tests {
     #[test]
     fn the_columns_of_the_query_are_named() {
         let written = |text| Query::parse(text).to_fts_all();
-        assert_eq!(written("a -b").as_deref(), Some(r#"text : (("a") NOT "b")"#));
+        assert_eq!(written("a -bat").as_deref(), Some(r#"text : (("a") NOT "bat")"#));
         assert_eq!(written("in:tools a").as_deref(), Some(r#"tools : ("a")"#));
     }
 
     #[test]
     fn without_a_required_term_there_is_no_expression() {
-        for text in ["", "-a", "role:user", "???", "\0"] {
+        for text in ["", "-ant", "role:user", "???", "\0"] {
             assert_eq!(Query::parse(text).to_fts_all(), None, "{text:?}");
         }
         assert_eq!(
-            Query::parse("-a -b").to_fts_excluded().as_deref(),
-            Some(r#"text : (("a" OR "b"))"#)
+            Query::parse("-ant -bat").to_fts_excluded().as_deref(),
+            Some(r#"text : (("ant" OR "bat"))"#)
         );
         assert_eq!(Query::parse("a").to_fts_excluded(), None);
     }
