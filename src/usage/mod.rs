@@ -19,6 +19,10 @@ const FIELD: &str = "usage";
 /// The fields by which usage is recognized as written by [`Message::with_usage`]; others have `input` and `output`, too.
 const OWN: [&str; 3] = ["cache_read", "cache_write", "reasoning"];
 
+/// The maximum number of tokens that is believed: a hundred times what the largest models take. A number over it is ignored,
+/// because one wrong answer of a server would hide all others in a sum.
+const MAX_TOKENS: u64 = 1_000_000_000;
+
 /// How many tokens an answer of a model took.
 ///
 /// `input` has all tokens of the request and `output` all of the answer; the other numbers say how many of those were
@@ -78,6 +82,8 @@ impl Usage {
     /// It is read from the field `usage` of the metadata, in the form of any provider, of the AI SDK or of
     /// [`Message::with_usage`], and from where the imports of Claude Code and Pi keep it. Only messages of the role
     /// `assistant` have a usage.
+    ///
+    /// A provider's number that is negative or over 1 000 000 000 is ignored.
     ///
     /// Claude Code writes one answer as several records, each with the usage of all of it. The ledger counts it once.
     #[must_use]
@@ -157,7 +163,7 @@ impl Usage {
 
 /// Returns a number of tokens. Some servers write it as a float.
 fn tokens(number: &Value) -> Option<u64> {
-    number.as_u64().or_else(|| whole(number.as_f64()?))
+    number.as_u64().or_else(|| whole(number.as_f64()?)).filter(|tokens| *tokens <= MAX_TOKENS)
 }
 
 /// Returns the number rounded; `None` if it is negative or not a number. A number out of range is the largest one.
@@ -260,9 +266,15 @@ mod tests {
             ("a server that writes floats", json!({"prompt_tokens": 3.0}), json!({"input": 3})),
             (
                 "a hostile server",
-                json!({"input_tokens": u64::MAX, "cache_read_input_tokens": 9, "output_tokens": -4,
+                json!({"input_tokens": u64::MAX, "cache_read_input_tokens": 9, "output_tokens": 5,
                     "cost": -1}),
-                json!({"input": u64::MAX, "cache_read": 9}),
+                json!({"input": 9, "output": 5, "cache_read": 9}),
+            ),
+            (
+                "a hostile server with other numbers",
+                json!({"prompt_tokens": MAX_TOKENS, "completion_tokens": -4,
+                    "prompt_tokens_details": {"cached_tokens": 1e18}}),
+                json!({"input": MAX_TOKENS}),
             ),
         ] {
             let message = Message::assistant("4").with_metadata(json!({"usage": given}));
@@ -279,6 +291,7 @@ mod tests {
             json!({"usage": null}),
             json!({"usage": 7}),
             json!({"usage": {"total_tokens": 9}}),
+            json!({"usage": {"input_tokens": MAX_TOKENS + 1, "output_tokens": -1}}),
             json!({"message": {"usage": []}}),
         ] {
             let message = Message::assistant("4").with_metadata(metadata.clone());

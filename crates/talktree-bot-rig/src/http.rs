@@ -6,8 +6,11 @@ use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::lock::lock;
 
 /// The longest head of a request.
 const MAX_HEAD: usize = 64 << 10;
@@ -20,6 +23,9 @@ const MAX_HEADERS: usize = 64;
 
 /// A connection needs little; a bot may have hundreds.
 const STACK: usize = 512 << 10;
+
+/// How long a server waits for the end of its thread.
+const ENDING: Duration = Duration::from_secs(5);
 
 /// A request, completely read.
 #[derive(Debug)]
@@ -114,13 +120,13 @@ type Handler = dyn Fn(&Incoming, &mut Reply<'_>) -> io::Result<()> + Send + Sync
 
 struct Shared {
     is_closed: AtomicBool,
-    open: Mutex<HashMap<u64, TcpStream>>,
+    open: Mutex<HashMap<u64, Arc<TcpStream>>>,
     handler: Box<Handler>,
 }
 
 impl Shared {
-    fn open(&self) -> MutexGuard<'_, HashMap<u64, TcpStream>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn open(&self) -> MutexGuard<'_, HashMap<u64, Arc<TcpStream>>> {
+        lock(&self.open)
     }
 }
 
@@ -128,7 +134,7 @@ impl Shared {
 pub(crate) struct Server {
     address: SocketAddr,
     shared: Arc<Shared>,
-    accepting: Option<JoinHandle<()>>,
+    accepting: JoinHandle<()>,
 }
 
 impl std::fmt::Debug for Server {
@@ -151,7 +157,7 @@ impl Server {
         });
         let serving = Arc::clone(&shared);
         let accepting = std::thread::spawn(move || accept(&listener, &serving));
-        Ok(Self { address, shared, accepting: Some(accepting) })
+        Ok(Self { address, shared, accepting })
     }
 
     pub(crate) fn url(&self) -> String {
@@ -162,10 +168,11 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.shared.is_closed.store(true, Ordering::SeqCst);
-        // Wakes the thread that accepts. It fails only if that has ended.
-        let _ = TcpStream::connect(self.address);
-        if let Some(accepting) = self.accepting.take() {
-            let _ = accepting.join();
+        let until = Instant::now() + ENDING;
+        // A connection wakes the thread that accepts. It may fail, if there are too many; then the thread is left behind.
+        while !self.accepting.is_finished() && Instant::now() < until {
+            let _ = TcpStream::connect_timeout(&self.address, ENDING / 10);
+            std::thread::sleep(Duration::from_millis(1));
         }
         for stream in self.shared.open().values() {
             let _ = stream.shutdown(Shutdown::Both);
@@ -175,12 +182,17 @@ impl Drop for Server {
 
 fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
     for number in 0.. {
-        let Ok((stream, _)) = listener.accept() else { continue };
+        let accepted = listener.accept();
         if shared.is_closed.load(Ordering::SeqCst) {
             return;
         }
-        let Ok(copy) = stream.try_clone() else { continue };
-        shared.open().insert(number, copy);
+        let Ok((stream, _)) = accepted else {
+            // There are too many open files, for example.
+            std::thread::sleep(Duration::from_millis(10));
+            continue;
+        };
+        let stream = Arc::new(stream);
+        shared.open().insert(number, Arc::clone(&stream));
         let serving = Arc::clone(shared);
         let spawned = std::thread::Builder::new().stack_size(STACK).spawn(move || {
             // An error is the end of the connection: the client left, or it was cut.

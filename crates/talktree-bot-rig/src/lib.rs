@@ -10,6 +10,8 @@
 
 mod chance;
 mod http;
+mod limit;
+mod lock;
 mod mark;
 #[path = "../../talktree-torture/src/spread.rs"]
 mod spread;
@@ -19,6 +21,7 @@ pub mod load;
 pub mod model;
 pub mod process;
 
+pub use limit::Limit;
 pub use mark::{Mark, marks_in};
 pub use model::Model;
 pub use process::{Api, Process, Settings};

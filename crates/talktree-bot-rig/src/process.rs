@@ -1,11 +1,14 @@
-//! The bot as a process, which can be killed.
+//! The bot as a process, which can be killed. Every wait for a process has a limit.
 
 use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use crate::Result;
+use crate::lock::lock;
 
 /// The variable with the key of the model.
 const KEY: &str = "RIG_MODEL_KEY";
@@ -78,9 +81,12 @@ impl Settings {
     }
 }
 
-/// A running bot; killed when it is dropped.
+/// A running program, such as a bot. It is killed when this is dropped, and when a test exceeds its [limit](crate::Limit).
 #[derive(Debug)]
-pub struct Process(Child);
+pub struct Process(Arc<Mutex<Child>>);
+
+/// The running programs.
+static RUNNING: Mutex<Vec<Weak<Mutex<Child>>>> = Mutex::new(Vec::new());
 
 impl Process {
     /// Starts a bot. It polls a little later.
@@ -90,24 +96,51 @@ impl Process {
     pub fn start(settings: &Settings, api: Api) -> Result<Self> {
         let config = settings.write(api)?;
         let log: File = OpenOptions::new().create(true).append(true).open(settings.log())?;
-        let child = Command::new(&settings.program)
-            .args(["telegram", "--config"])
-            .arg(config)
-            .env("TELEGRAM_TOKEN", &settings.token)
-            .env(KEY, SECRET)
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log)
-            .spawn()?;
-        Ok(Self(child))
+        let mut command = Command::new(&settings.program);
+        command.args(["telegram", "--config"]).arg(config);
+        command.env("TELEGRAM_TOKEN", &settings.token).env(KEY, SECRET);
+        Self::spawn(&mut command, log)
     }
 
-    /// Returns the exit status, if the bot has ended by itself.
+    /// Starts a program that reads nothing and writes its output and its errors to this file: a program that outlives a
+    /// test must not hold the output of the test open.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn spawn(command: &mut Command, log: File) -> Result<Self> {
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+        Ok(Self::of(command.spawn()?))
+    }
+
+    fn of(child: Child) -> Self {
+        let child = Arc::new(Mutex::new(child));
+        let mut running = lock(&RUNNING);
+        running.retain(|child| child.strong_count() > 0);
+        running.push(Arc::downgrade(&child));
+        Self(child)
+    }
+
+    /// Returns the exit status, if it has ended by itself.
     ///
     /// # Errors
     /// If the system cannot tell.
     pub fn has_ended(&mut self) -> Result<Option<ExitStatus>> {
-        Ok(self.0.try_wait()?)
+        Ok(lock(&self.0).try_wait()?)
+    }
+
+    /// Waits until it ends by itself; `None` if it does not in time.
+    ///
+    /// # Errors
+    /// If the system cannot tell.
+    pub fn wait(&mut self, limit: Duration) -> Result<Option<ExitStatus>> {
+        let until = Instant::now() + limit;
+        loop {
+            let status = self.has_ended()?;
+            if status.is_some() || Instant::now() >= until {
+                return Ok(status);
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Kills it; when this returns, the process is gone.
@@ -115,8 +148,9 @@ impl Process {
     /// # Errors
     /// If it has ended before.
     pub fn kill(&mut self) -> Result<()> {
-        self.0.kill()?;
-        self.0.wait()?;
+        let mut child = lock(&self.0);
+        child.kill()?;
+        child.wait()?;
         Ok(())
     }
 
@@ -126,28 +160,28 @@ impl Process {
     /// If it cannot be told, or ends with an error.
     pub fn end(&mut self) -> Result<Duration> {
         let began = Instant::now();
-        let id = self.0.id().to_string();
-        let status = Command::new("kill").args(["-TERM", &id]).status()?;
-        if !status.success() {
-            return Err(format!("the bot cannot be told to end: {status}").into());
+        let id = lock(&self.0).id().to_string();
+        let mut kill = Command::new("kill");
+        kill.args(["-TERM", &id]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let told = Self::of(kill.spawn()?).wait(ENDING)?;
+        if !told.is_some_and(|told| told.success()) {
+            return Err(format!("the bot cannot be told to end: {told:?}").into());
         }
-        while began.elapsed() < ENDING + Duration::from_secs(5) {
-            if let Some(status) = self.0.try_wait()? {
-                return match status.success() {
-                    true => Ok(began.elapsed()),
-                    false => Err(format!("the bot was told to end, and did with {status}").into()),
-                };
+        match self.wait(ENDING + Duration::from_secs(5))? {
+            Some(status) if status.success() => Ok(began.elapsed()),
+            Some(status) => Err(format!("the bot was told to end, and did with {status}").into()),
+            None => {
+                self.kill()?;
+                Ok(began.elapsed())
             }
-            std::thread::sleep(Duration::from_millis(5));
         }
-        self.kill()?;
-        Ok(began.elapsed())
     }
 
     /// Returns the memory that it holds now, and the most that it held, in bytes; `None` where the system cannot tell.
     #[must_use]
     pub fn memory(&self) -> Option<(u64, u64)> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id())).ok()?;
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", lock(&self.0).id())).ok()?;
         let figure = |name: &str| {
             let rest = status.lines().find_map(|line| line.strip_prefix(name))?;
             Some(rest.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()? << 10)
@@ -160,5 +194,48 @@ impl Drop for Process {
     fn drop(&mut self) {
         // Fails only if it has already ended.
         let _ = self.kill();
+    }
+}
+
+/// Kills all running programs.
+pub(crate) fn kill_all() {
+    for child in lock(&RUNNING).iter().filter_map(Weak::upgrade) {
+        // Fails only if it has already ended.
+        let _ = lock(&child).kill();
+    }
+}
+
+/// Runs a program with this input until it ends, and returns what it wrote.
+///
+/// # Errors
+/// If it cannot be started, or does not end in time; then it is killed, and the error has what it wrote.
+pub fn output(command: &mut Command, input: &[u8], limit: Duration) -> Result<Output> {
+    // Files: a pipe that nobody reads would stop the program, and one that somebody else holds open would never end.
+    let (mut out, mut err) = (tempfile::tempfile()?, tempfile::tempfile()?);
+    command.stdin(Stdio::piped()).stdout(out.try_clone()?).stderr(err.try_clone()?);
+    let mut child = command.spawn()?;
+    let stdin = child.stdin.take();
+    let mut process = Process::of(child);
+    let input = input.to_owned();
+    std::thread::spawn(move || {
+        // Fails if the program does not read to the end, as one that refuses its settings.
+        let _ = stdin.map(|mut stdin| stdin.write_all(&input));
+    });
+    let status = process.wait(limit)?;
+    drop(process);
+    let read = |file: &mut File| -> std::io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        file.seek(SeekFrom::Start(0))?;
+        file.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let (stdout, stderr) = (read(&mut out)?, read(&mut err)?);
+    match status {
+        Some(status) => Ok(Output { status, stdout, stderr }),
+        None => {
+            let [stdout, stderr] =
+                [stdout, stderr].map(|it| String::from_utf8_lossy(&it).into_owned());
+            Err(format!("not ended after {limit:?}; output: {stdout}; errors: {stderr}").into())
+        }
     }
 }

@@ -153,8 +153,8 @@ mod tests {
         metrics.received.inc_by(3);
         let at = serve("127.0.0.1:0", Arc::clone(&health), metrics, inbox).unwrap().unwrap();
         let get = |path: &str| {
-            let agent = ureq::Agent::config_builder().http_status_as_error(false).build();
-            let agent = ureq::Agent::from(agent);
+            let agent = ureq::Agent::config_builder().http_status_as_error(false);
+            let agent = agent.timeout_global(Some(Duration::from_secs(20))).build().new_agent();
             let mut answer = agent.get(format!("http://{at}{path}")).call().unwrap();
             (answer.status().as_u16(), answer.body_mut().read_to_string().unwrap())
         };

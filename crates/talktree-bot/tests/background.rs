@@ -6,16 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use common::{Home, Scripted, private, say, session};
+use common::{Home, Scripted, private, say, session, wait_for};
 use talktree::{Message, Session};
-
-fn wait_for(what: &str, is_done: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !is_done() {
-        assert!(start.elapsed() < Duration::from_secs(20), "{what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
 
 #[test]
 fn appends_go_on_while_the_summarizer_sleeps() {

@@ -1,17 +1,17 @@
 //! The log of the bot on Telegram: ids and counts. The token is a part of each URL, and must be in no line.
 
 use std::fs;
-use std::io::Read;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
-use talktree_bot_rig::{Fault, Options, Saying, Telegram};
+use talktree_bot_rig::{Fault, Limit, Options, Process, Saying, Telegram};
 
 const TOKEN: &str = "4000000:rig-token-that-nobody-sees";
 
 /// Runs the bot on this API until `until` is true; returns all that it wrote.
 fn run(api: &str, log: &str, until: impl FnOnce()) -> String {
+    let _limit = Limit::new(Duration::from_secs(300));
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("bot.toml");
     let config = format!(
@@ -20,24 +20,13 @@ fn run(api: &str, log: &str, until: impl FnOnce()) -> String {
         folder.path().join("bot.db")
     );
     fs::write(&file, config).unwrap();
-    let mut bot = Command::new(Path::new(env!("CARGO_BIN_EXE_talktree-bot")))
-        .args(["telegram", "--config"])
-        .arg(&file)
-        .env("TELEGRAM_TOKEN", TOKEN)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut log = bot.stderr.take().unwrap();
-    let reader = std::thread::spawn(move || {
-        let mut text = String::new();
-        log.read_to_string(&mut text).unwrap();
-        text
-    });
+    let log = folder.path().join("bot.log");
+    let mut command = Command::new(Path::new(env!("CARGO_BIN_EXE_talktree-bot")));
+    command.args(["telegram", "--config"]).arg(&file).env("TELEGRAM_TOKEN", TOKEN);
+    let mut bot = Process::spawn(&mut command, fs::File::create(&log).unwrap()).unwrap();
     until();
-    bot.kill().unwrap();
-    bot.wait().unwrap();
-    reader.join().unwrap()
+    let _ = bot.kill(); // it may have ended by itself
+    fs::read_to_string(log).unwrap()
 }
 
 #[test]

@@ -59,6 +59,7 @@ impl Server {
 }
 
 fn read(stream: &TcpStream) -> (String, Value) {
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let mut reader = BufReader::new(stream);
     let (mut head, mut length) = (String::new(), 0);
     loop {

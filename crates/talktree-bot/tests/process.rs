@@ -8,12 +8,13 @@ use talktree::{Message, Role, SessionManager, Store};
 use talktree_bot_rig::model::{self, Kind};
 use talktree_bot_rig::process::ENDING;
 use talktree_bot_rig::{
-    Api, Limits, Model, Options, Outcome, Process, Saying, Settings, Shown, Telegram,
+    Api, Limit, Limits, Model, Options, Outcome, Process, Saying, Settings, Shown, Telegram,
 };
 
 const LIMIT: Duration = Duration::from_secs(30);
 
 struct Rig {
+    _limit: Limit,
     _folder: tempfile::TempDir,
     telegram: Telegram,
     model: Model,
@@ -34,7 +35,7 @@ impl Rig {
             compact_after: 100_000,
             edit_interval_ms: 50,
         };
-        Self { _folder: folder, telegram, model, settings }
+        Self { _limit: Limit::new(10 * LIMIT), _folder: folder, telegram, model, settings }
     }
 
     fn start(&self) -> Process {

@@ -4,7 +4,8 @@ mod common;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -22,7 +23,8 @@ struct Running {
     home: common::Home,
     telegram: Telegram,
     end: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Result<()>>>,
+    /// The result of its run, when it has ended.
+    ended: Option<Receiver<Result<()>>>,
 }
 
 fn options() -> Options {
@@ -57,14 +59,13 @@ impl Running {
     fn start(home: common::Home, telegram: Telegram, model: Arc<dyn Model>) -> Self {
         let config = config(&home, &telegram);
         let end = Arc::new(AtomicBool::new(false));
-        let thread = {
-            let end = Arc::clone(&end);
-            thread::spawn(move || {
-                let store = Store::open(&config.store)?;
-                telegram::run_until(&config, store, model, end)
-            })
-        };
-        Self { home, telegram, end, thread: Some(thread) }
+        let (sender, ended) = mpsc::channel();
+        let until = Arc::clone(&end);
+        thread::spawn(move || {
+            let run = |store| telegram::run_until(&config, store, model, until);
+            drop(sender.send(Store::open(&config.store).map_err(Error::from).and_then(run)));
+        });
+        Self { home, telegram, end, ended: Some(ended) }
     }
 
     fn say(&self, chat: i64, text: &str) -> i64 {
@@ -103,13 +104,14 @@ impl Running {
 
     fn stop(&mut self) -> Result<()> {
         self.end.store(true, Ordering::Relaxed);
-        self.thread.take().unwrap().join().unwrap()
+        self.ended.take().unwrap().recv_timeout(LIMIT).expect("the bot ends")
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if self.thread.is_some() && !thread::panicking() {
+        self.end.store(true, Ordering::Relaxed);
+        if self.ended.is_some() && !thread::panicking() {
             self.stop().unwrap();
         }
     }
@@ -469,15 +471,14 @@ fn a_message_that_was_deleted_meanwhile_is_replaced() {
     let gate = Arc::new(AtomicBool::new(false));
     let opened = Arc::clone(&gate);
     let bot = Running::with(options(), move |text| {
-        while !opened.load(Ordering::Relaxed) {
-            thread::sleep(Duration::from_millis(5));
-        }
+        common::wait_for("the gate is opened", || opened.load(Ordering::Relaxed));
         Ok(format!("You said: {text}"))
     });
     bot.say(7, "hello");
     let placeholder = bot.telegram.wait_for(LIMIT, |_| bot.bots(7).pop()).unwrap();
     let delete = format!("{}/bot{}/deleteMessage", bot.telegram.url(), options().token);
-    ureq::post(delete).send_json(json!({"chat_id": 7, "message_id": placeholder.id})).unwrap();
+    let agent = ureq::Agent::config_builder().timeout_global(Some(LIMIT)).build().new_agent();
+    agent.post(delete).send_json(json!({"chat_id": 7, "message_id": placeholder.id})).unwrap();
     gate.store(true, Ordering::Relaxed);
     let bots = bot.settled(7);
     assert_eq!(bots.len(), 1);

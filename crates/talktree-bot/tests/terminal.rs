@@ -1,27 +1,19 @@
 //! The command itself: from a pipe each line is answered, and the chat ends with the input.
 
-use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
+use std::time::Duration;
 
-fn bot(folder: &Path, arguments: &[&str], input: &str) -> Output {
+/// How long a run may take; one asks a model in vain, with retries.
+const LIMIT: Duration = Duration::from_secs(90);
+
+fn bot(folder: &Path, arguments: &[&str], input: impl AsRef<[u8]>) -> Output {
     output(Command::new(env!("CARGO_BIN_EXE_talktree-bot")).args(arguments), folder, input)
 }
 
-fn output(command: &mut Command, folder: &Path, input: &str) -> Output {
-    let mut child = command
-        .current_dir(folder)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    match child.stdin.take().unwrap().write_all(input.as_bytes()) {
-        // A program that refuses its settings reads nothing.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
-        written => written.unwrap(),
-    }
-    child.wait_with_output().unwrap()
+fn output(command: &mut Command, folder: &Path, input: impl AsRef<[u8]>) -> Output {
+    let output = talktree_bot_rig::process::output;
+    output(command.current_dir(folder), input.as_ref(), LIMIT).unwrap()
 }
 
 fn lines(output: &Output) -> Vec<&str> {
@@ -90,18 +82,8 @@ fn a_wrong_setting_ends_the_program_with_its_name() {
 #[test]
 fn input_that_is_no_text_is_answered_too() {
     let folder = tempfile::tempdir().unwrap();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_talktree-bot"))
-        .arg("chat")
-        .current_dir(folder.path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(b"\xff\xfe tea\nhello\n").unwrap();
-    assert_eq!(
-        lines(&child.wait_with_output().unwrap()).last().map(|line| line.starts_with("Hello")),
-        Some(true)
-    );
+    let said = bot(folder.path(), &["chat"], b"\xff\xfe tea\nhello\n");
+    assert_eq!(lines(&said).last().map(|line| line.starts_with("Hello")), Some(true));
 }
 
 #[test]

@@ -233,7 +233,7 @@ impl Stream {
                     Some(why) => Err(no_answer(&why)),
                     None => Ok(response),
                 },
-                Err(_) => Err(no_answer(&format!("the body has no events: {body}"))),
+                Err(_) => Err(no_answer(&unreadable("the body has no events", body))),
             };
         }
         if self.assembly.is_whole() {
@@ -270,7 +270,7 @@ impl Stream {
         let value = match serde_json::from_str::<Value>(&data) {
             Ok(value @ Value::Object(_)) => value,
             _ if is_error => return Err(data),
-            _ => return Err(format!("an event of the stream is no JSON object: {data}")),
+            _ => return Err(unreadable("an event of the stream is no JSON object", &data)),
         };
         if let Some(why) = error_of(&value) {
             return Err(why);
@@ -293,6 +293,11 @@ impl fmt::Debug for Stream {
 
 fn no_answer(why: &str) -> Error {
     Error::NoAnswer { why: short_line(why, MAX_CHARS) }
+}
+
+/// Returns why something cannot be read, with its size: it may be a part of an answer, and errors get into logs.
+fn unreadable(why: &str, text: &str) -> String {
+    format!("{why}; it has {} bytes", text.trim_end().len())
 }
 
 /// Appends a text to a string; anything else is replaced by it.

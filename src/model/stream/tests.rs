@@ -411,12 +411,12 @@ fn an_error_in_a_stream_is_named_and_stays() {
         (
             Stream::openai_chat,
             "data: <html>\n\n".to_owned(),
-            "an event of the stream is no JSON object: <html>",
+            "an event of the stream is no JSON object; it has 6 bytes",
         ),
         (
             Stream::openai_chat,
             "data: [1]\n\n".to_owned(),
-            "an event of the stream is no JSON object: [1]",
+            "an event of the stream is no JSON object; it has 3 bytes",
         ),
         (
             Stream::openai_responses,
@@ -505,7 +505,7 @@ fn a_plain_body_is_the_response_or_its_error() {
     let error = json!({"error": {"message": "invalid key"}});
     for new in PROVIDERS {
         assert_eq!(why(new, &format!("{error:#}")), "invalid key");
-        assert_eq!(why(new, "<html>502</html>"), "the body has no events: <html>502</html>");
+        assert_eq!(why(new, "<html>502</html>"), "the body has no events; it has 16 bytes");
     }
 }
 

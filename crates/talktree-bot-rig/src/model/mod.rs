@@ -16,7 +16,7 @@ pub(crate) mod script;
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
@@ -25,6 +25,7 @@ use talktree::model::Provider;
 
 use crate::Mark;
 use crate::http::{Incoming, Reply, Server, cut};
+use crate::lock::lock;
 use request::Said;
 use script::Answer;
 
@@ -116,11 +117,11 @@ struct Shared {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn options(&self) -> MutexGuard<'_, Options> {
-        self.options.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.options)
     }
 }
 

@@ -4,12 +4,14 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use talktree::{Author, Message, Role, Session, Store};
 use talktree_bot::commands::{Command, Done, resolve, run};
 use talktree_bot::error::Result;
 use talktree_bot::models::{Flow, Model, Turn, offline::Offline};
 use talktree_bot::{Bot, Config, Place};
+use talktree_bot_rig::Limit;
 use tempfile::TempDir;
 
 /// A model that is a function of the conversation; its summaries are another one.
@@ -43,17 +45,21 @@ where
     }
 }
 
-/// A folder with a store, and a configuration for it.
+/// How long a test may take.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// A folder with a store, and a configuration for it. A test that has one fails if it hangs.
 pub struct Home {
     pub folder: TempDir,
     pub config: Config,
+    pub limit: Limit,
 }
 
 impl Home {
     pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let config = Config { store: folder.path().join("bot.db"), ..Config::default() };
-        Self { folder, config }
+        Self { folder, config, limit: Limit::new(LIMIT) }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -125,4 +131,14 @@ pub fn done(bot: &Bot, place: &Place, text: &str) -> Done {
 pub fn texts(chat: &Session) -> Vec<String> {
     let said = |message: &Message| message.role == Role::User || message.role == Role::Assistant;
     chat.raw_history().unwrap().iter().filter(|message| said(message)).map(Message::text).collect()
+}
+
+/// Waits until something is done.
+#[track_caller]
+pub fn wait_for(what: &str, is_done: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_done() {
+        assert!(start.elapsed() < Duration::from_secs(20), "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
