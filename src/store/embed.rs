@@ -138,7 +138,8 @@ impl Store {
 /// Returns the part of a text that an embedder gets.
 fn start(text: &str) -> &str {
     let text = text.trim();
-    &text[..text.floor_char_boundary(MAX_BYTES)]
+    let end = (0..=MAX_BYTES.min(text.len())).rev().find(|&at| text.is_char_boundary(at));
+    &text[..end.unwrap_or(0)]
 }
 
 fn check_dimensions(name: &str, known: Option<usize>, found: Option<usize>) -> Result<()> {
