@@ -1,4 +1,5 @@
-//! Python code that the library calls: summarizers, policies, counters, executors, handlers, providers of blocks.
+//! Python code that the library calls: summarizers, policies, counters, executors, handlers, providers of blocks;
+//! embedders are in `embedding`.
 //!
 //! The Python half has wrapped each of them, so that they take and return strings, numbers and tuples.
 

@@ -30,6 +30,7 @@ pub(crate) fn of_class(py: Python<'_>, class: &str, text: &str, fields: &Value) 
 fn raised_by_callback(error: &Error) -> Option<&PyErr> {
     let source: &BoxError = match error {
         Error::Summarizer { source }
+        | Error::Embedder { source }
         | Error::CompactionPolicy { source }
         | Error::Provider { source, .. } => source,
         _ => return None,
@@ -85,6 +86,7 @@ fn class_of(error: &Error) -> (&'static str, Value) {
             ("PlanOfAnotherError", json!({"planned": planned, "session": session}))
         }
         Error::Summarizer { source } => ("SummarizerError", json!({"why": source.to_string()})),
+        Error::Embedder { source } => ("EmbedderError", json!({"why": source.to_string()})),
         Error::CompactionPolicy { source } => {
             ("CompactionPolicyError", json!({"why": source.to_string()}))
         }

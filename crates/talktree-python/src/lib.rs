@@ -8,6 +8,7 @@ mod call;
 mod callback;
 mod compaction;
 mod context;
+mod embedding;
 mod erase;
 mod error;
 mod exchange;

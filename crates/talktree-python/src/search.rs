@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 use serde_json::{Value, json};
 use talktree::{Hit, MessageId, Result, Search, Snippet};
 
+use crate::embedding::EmbedderParts;
 use crate::json;
 use crate::manager::Manager;
 use crate::session::Session;
@@ -21,6 +22,7 @@ pub(crate) struct SearchParts {
     limit: Option<usize>,
     offset: Option<usize>,
     now: Option<String>,
+    by_meaning: Option<EmbedderParts>,
 }
 
 impl SearchParts {
@@ -45,6 +47,9 @@ impl SearchParts {
         }
         if let Some(offset) = self.offset {
             search = search.offset(offset);
+        }
+        if let Some(embedder) = self.by_meaning {
+            search = search.by_meaning(embedder.embedder());
         }
         let now = json::maybe_time(self.now.as_deref());
         Ok(now.map(|now| match now {

@@ -41,6 +41,8 @@ from .compaction import Summary as Summary
 from .compaction import TokenCounter as TokenCounter
 from .compaction import WindowUsage as WindowUsage
 from .context import Context as Context
+from .embedding import Embedder as Embedder
+from .embedding import Embedding as Embedding
 from .erasure import Erased as Erased
 from .erasure import Erasure as Erasure
 from .erasure import ErasureCopies as ErasureCopies
@@ -62,6 +64,7 @@ from .errors import CompactionPolicyError as CompactionPolicyError
 from .errors import ContextFullError as ContextFullError
 from .errors import CorruptError as CorruptError
 from .errors import DiskFullError as DiskFullError
+from .errors import EmbedderError as EmbedderError
 from .errors import EncryptionKeyError as EncryptionKeyError
 from .errors import Error as Error
 from .errors import ForkedError as ForkedError

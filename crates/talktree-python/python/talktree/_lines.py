@@ -142,6 +142,17 @@ def waiting_in(loop: Loop) -> Callable[[Any], Any]:
     return wait
 
 
+def wait_in_call(answer: Any) -> Any:
+    """Returns what an awaitable gives, for callbacks that only run inside of calls; anything else as it is.
+
+    It is awaited in the loop of the task whose call runs the callback; in a plain call in an event loop of its own.
+    """
+    if not inspect.isawaitable(answer):
+        return answer
+    loop = _loop_of_call.get()
+    return asyncio.run(_awaited(answer)) if loop is None else loop.run(answer)
+
+
 class Job(Protocol):
     """What a line runs."""
 

@@ -12,7 +12,7 @@ that took too long a `TimeoutError`.
 ...     print(error.id, isinstance(error, KeyError), error.is_unknown)
 nobody True True
 
-An exception that a callback raises (a summarizer, a provider of a block, a progress callback) is raised again as it is.
+An exception that a callback raises (a summarizer, an embedder, a provider of a block, a progress callback) is raised again as it is.
 """
 
 from __future__ import annotations
@@ -205,6 +205,12 @@ class PlanOfAnotherError(Error, ValueError):
 
 class SummarizerError(Error):
     """The summarizer could not be called; an exception that it raises is raised itself."""
+
+    why: str
+
+
+class EmbedderError(Error):
+    """The embedder could not be called, or its vectors cannot be used; an exception that it raises is raised itself."""
 
     why: str
 

@@ -346,6 +346,11 @@ class Snippet:
         return self.display
 
 
+#: `all` if a message has all that was asked for, `relaxed` if only a part of it, `meaning` if none of the words: it means
+#: something near.
+Matched = Literal["all", "relaxed", "meaning"]
+
+
 @dataclass(frozen=True)
 class Hit:
     """A message that a search found."""
@@ -356,8 +361,7 @@ class Hit:
     created_at: datetime
     snippet: Snippet
     score: float
-    #: `all` if it has all that was asked for, `relaxed` if only a part of it.
-    matched: Literal["all", "relaxed"]
+    matched: Matched
     #: Whether it is on the path to the head.
     on_path: bool
     #: The compaction whose summary covers it.
@@ -379,7 +383,7 @@ class Found(Sequence[Hit]):
     """What a search found: a sequence of hits, best first."""
 
     hits: list[Hit]
-    matched: Literal["all", "relaxed"]
+    matched: Matched
     #: What was done because the query finds nothing as it is written: a dict each, with `step`, and `written` and
     #: `searched` for words.
     steps: list[dict[str, str]]
@@ -421,7 +425,7 @@ class SessionsFound(Sequence[SessionHit]):
     """What a search by session found: a sequence, best session first."""
 
     sessions: list[SessionHit]
-    matched: Literal["all", "relaxed"]
+    matched: Matched
     steps: list[dict[str, str]]
     notices: list[str]
     is_partial: bool

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from . import _json
+from .embedding import Embedder, embedder_parts
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack as Unpack
@@ -31,6 +32,8 @@ class SearchSettings(TypedDict, total=False):
     timeout: timedelta | float
     #: What words such as `yesterday` are relative to.
     now: datetime
+    #: Adds the messages that mean what the text says, by the vectors that `Store.embed` stored; plain or async.
+    by_meaning: Embedder
 
 
 class SearchParts:
@@ -47,4 +50,6 @@ class SearchParts:
         self.timeout = _json.maybe_seconds(settings.get("timeout"))
         self.limit = settings.get("limit")
         self.offset = settings.get("offset")
+        embedder = settings.get("by_meaning")
+        self.by_meaning = None if embedder is None else embedder_parts(embedder, "by_meaning")
         self.now = _json.maybe_time_text(settings.get("now"), "now")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from . import _json, _native
 from ._files import Target, written_to
+from .embedding import Embedder, Embedding, embedder_parts
 from .importing import FolderImport, Imported, ImportOptions, ImportParts, SessionImport, session_fields
 from .many import ManySessions, Progress
 from .results import (
@@ -204,6 +205,45 @@ class Store(ManySessions):
     def transcripts(self) -> Transcripts:
         """The transcripts of agent sessions, which are stored beside the sessions of talktree."""
         return Transcripts(self._native.transcripts())
+
+    # Search by meaning.
+
+    def embed(self, embedder: Embedder, progress: Progress | None = None) -> Embedding:
+        """Gives a vector to every message that has none of this embedder: those of its text parts, up to their first 8 KiB.
+
+        Afterwards searches with `by_meaning=embedder` find them. A new or changed message is pending until the next call. The
+        embedder gets up to 64 texts at once. Its vectors are stored after each batch, so the next call continues one that
+        failed or was interrupted.
+
+        >>> import talktree
+        >>> class Topics:  # calls a real model
+        ...     name = "topics-1"
+        ...     def embed(self, texts):
+        ...         return [["doctor" in text or "Dr." in text, "song" in text] for text in texts]
+        >>> store = talktree.Store()
+        >>> _ = store.session("s").append({"role": "user", "text": "I see Dr. Patel on Monday."})
+        >>> store.embed(Topics()).embedded
+        1
+        >>> [hit.snippet.text for hit in store.search("doctor", by_meaning=Topics())]
+        ['I see Dr. Patel on Monday.']
+
+        Args:
+            embedder: Any object with a `name` and a method `embed(texts)`, plain or async: see `Embedder`.
+            progress: Is called with how many messages are done and their total, after each batch.
+
+        Raises:
+            talktree.EmbedderError: if its vectors cannot be used, or have other dimensions than before: a changed model needs
+                a new name. An exception of the embedder is raised itself.
+        """
+        return Embedding(**_json.loads(self._native.embed(embedder_parts(embedder, "embedder"), progress)))
+
+    def embeddings(self) -> list[Embedding]:
+        """Returns which embedders the store has vectors of, by name. It counts the vectors, so it reads them all."""
+        return [Embedding(**it) for it in _json.loads(self._native.embeddings())]
+
+    def remove_embedding(self, name: str) -> bool:
+        """Removes the vectors of an embedder, such as a former model; returns whether there were any."""
+        return self._native.remove_embedding(_json.is_str(name, "name"))
 
     # Import and export.
 

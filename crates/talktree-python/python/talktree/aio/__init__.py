@@ -19,7 +19,7 @@ a no-op.
 telegram:4711 Can we **deploy** on **Friday**?
 Can we deploy on Friday?
 
-Summarizers and tools may be async; they run in the event loop of the task that made the call. Plain callbacks run in a thread.
+Summarizers, embedders and tools may be async; they run in the event loop of the task that made the call. Plain callbacks run in a thread.
 A callback may call its session: such a call does not wait for its turn.
 """
 

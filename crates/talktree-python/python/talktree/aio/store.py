@@ -14,6 +14,7 @@ import talktree as _sync
 
 from .._files import Target
 from .._lines import Line, Pool, present_loop, waiting_in
+from ..embedding import Embedder, Embedding
 from ..errors import ClosedError
 from ..importing import FolderImport, Imported, ImportOptions, SessionImport
 from ..many import Progress
@@ -160,6 +161,21 @@ class Store(ManySessions):
     def transcripts(self) -> Transcripts:
         """The transcripts of agent sessions, which are stored beside the sessions of talktree."""
         return Transcripts(self)
+
+    async def embed(self, embedder: Embedder, progress: Progress | None = None) -> Embedding:
+        """Gives a vector to every message that has none of this embedder; searches with `by_meaning=embedder` find them.
+
+        A new or changed message is pending until the next call. A cancelled call stops after its batch.
+        """
+        return await self._run(lambda call: self.sync.embed(embedder, call.progress(progress)))
+
+    async def embeddings(self) -> builtins.list[Embedding]:
+        """Returns which embedders the store has vectors of, by name. It counts the vectors, so it reads them all."""
+        return await self._run(lambda call: self.sync.embeddings())
+
+    async def remove_embedding(self, name: str) -> bool:
+        """Removes the vectors of an embedder, such as a former model; returns whether there were any."""
+        return await self._run(lambda call: self.sync.remove_embedding(name))
 
     async def import_file(
         self,
