@@ -258,7 +258,7 @@ const LETTERS: [(&[Language], &str); 27] = [
     (&[German], "ß"),
     (&[German, Swedish, Finnish], "ä"),
     (&[German, Swedish, Finnish, Hungarian, Turkish], "ö"),
-    (&[German, Hungarian, Turkish, Spanish], "ü"),
+    (&[German, Hungarian, Turkish], "ü"),
     (&[Swedish, Danish, Norwegian], "å"),
     (&[Danish, Norwegian], "øæ"),
     (&[Spanish], "ñ"),
@@ -311,6 +311,10 @@ impl Language {
 ///
 /// Costs a few microseconds for a kilobyte, and reads the first four at most.
 pub(crate) fn language(text: &str) -> Option<Language> {
+    votes(text).winner().map(|(winner, _)| winner)
+}
+
+fn votes(text: &str) -> Votes {
     let mut end = text.len().min(MAX_BYTES);
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -322,7 +326,7 @@ pub(crate) fn language(text: &str) -> Option<Language> {
             break;
         }
     }
-    votes.winner()
+    votes
 }
 
 /// What the words of a text say about its language.
@@ -397,7 +401,8 @@ impl Votes {
         best[0] - best[1]
     }
 
-    fn winner(mut self) -> Option<Language> {
+    /// Returns the language with the most votes, and how many it has.
+    fn winner(mut self) -> Option<(Language, u32)> {
         let cjk = if self.kana * HAN_PER_KANA >= self.han.max(1) { Japanese } else { Chinese };
         self.of[cjk as usize] = self.han + self.kana;
         let most = self.of.into_iter().max().filter(|most| *most > 0)?;
@@ -412,7 +417,7 @@ impl Votes {
             }
             _ => return None,
         };
-        (most as usize * WORDS_PER_VOTE >= self.words).then_some(winner)
+        (most as usize * WORDS_PER_VOTE >= self.words).then_some((winner, most))
     }
 }
 
@@ -445,7 +450,11 @@ impl StopWords {
     ///
     /// A text in another script may have English words in it, which are no words of its own language.
     pub(crate) fn of(text: &str) -> Self {
-        let own = language(text).map_or(English.bit(), Language::bit);
+        // One word is too little to take it for a stop word of another language: `todo` is not Spanish in most queries.
+        let is_clear =
+            |&(own, votes): &(Language, u32)| own.bit() & Language::LATIN == 0 || votes > 1;
+        let own = votes(text).winner().filter(is_clear);
+        let own = own.map_or(English.bit(), |(own, _)| own.bit());
         Self(if own & Language::LATIN == 0 { own | English.bit() } else { own })
     }
 
@@ -524,6 +533,8 @@ mod tests {
             ("waar is de hoe", "hoe", true),
             ("a hoe and an axe", "hoe", false),
             ("где the ключи", "the", true),
+            ("Sicherheitsprüfung Todo hinzufügen", "todo", false),
+            ("todo hinzu", "todo", false),
             ("being", "being", true),
             ("beings", "beings", false),
             ("", "the", true),
