@@ -19,9 +19,12 @@ use crate::search::scanner::Scanner;
 use crate::search::{Columns, Matched, Query};
 use crate::tree::Address;
 
-/// The weight of the cosine, beside 1 for the best score for words: a message that means exactly what the query says is as
-/// good as the best by words.
-const WEIGHT: f64 = 1.0;
+/// The weight of the cosine, beside 1 for the best score for words.
+///
+/// Of 0.1, 0.25, 0.5 and 1 the one with the most chats among the first ten on the tuned half of LongMemEval, with
+/// all-MiniLM-L6-v2: .842 instead of .840, and on the held half .884 as before, among the first five .812 instead of .797. With 1
+/// fewer are found than by words alone.
+const WEIGHT: f64 = 0.25;
 /// How many of the nearest messages are joined to those found by words.
 const NEAREST: usize = 200;
 /// If filters leave too few of the nearest messages, this many times as many are taken.
