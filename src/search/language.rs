@@ -311,7 +311,7 @@ impl Language {
 ///
 /// Costs a few microseconds for a kilobyte, and reads the first four at most.
 pub(crate) fn language(text: &str) -> Option<Language> {
-    votes(text).winner().map(|(winner, _)| winner)
+    votes(text).winner()
 }
 
 fn votes(text: &str) -> Votes {
@@ -401,8 +401,7 @@ impl Votes {
         best[0] - best[1]
     }
 
-    /// Returns the language with the most votes, and how many it has.
-    fn winner(mut self) -> Option<(Language, u32)> {
+    fn winner(mut self) -> Option<Language> {
         let cjk = if self.kana * HAN_PER_KANA >= self.han.max(1) { Japanese } else { Chinese };
         self.of[cjk as usize] = self.han + self.kana;
         let most = self.of.into_iter().max().filter(|most| *most > 0)?;
@@ -417,7 +416,7 @@ impl Votes {
             }
             _ => return None,
         };
-        (most as usize * WORDS_PER_VOTE >= self.words).then_some((winner, most))
+        (most as usize * WORDS_PER_VOTE >= self.words).then_some(winner)
     }
 }
 
@@ -452,9 +451,8 @@ impl StopWords {
     pub(crate) fn of(text: &str) -> Self {
         // One word is too little to take it for a stop word of another language: `todo` is not Spanish in most queries.
         let is_clear =
-            |&(own, votes): &(Language, u32)| own.bit() & Language::LATIN == 0 || votes > 1;
-        let own = votes(text).winner().filter(is_clear);
-        let own = own.map_or(English.bit(), |(own, _)| own.bit());
+            |own: &Language| own.bit() & Language::LATIN == 0 || votes(text).of[*own as usize] > 1;
+        let own = language(text).filter(is_clear).map_or(English.bit(), Language::bit);
         Self(if own & Language::LATIN == 0 { own | English.bit() } else { own })
     }
 
