@@ -96,11 +96,11 @@ mod tests {
 
     #[test]
     fn only_the_direction_counts() {
-        let small = Vector::of(&[1e-30, -2e-30]).unwrap();
-        let great = Vector::of(&[1e30, -2e30]).unwrap();
+        let small = Vector::of(&[1e-30, -3e-30]).unwrap();
+        let great = Vector::of(&[1e30, -3e30]).unwrap();
         assert_eq!(small, great);
         assert_eq!(cosine(&small, great.bytes()), Some(1.0));
-        let opposite = Vector::of(&[-1.0, 2.0]).unwrap();
+        let opposite = Vector::of(&[-1.0, 3.0]).unwrap();
         assert_eq!(cosine(&small, opposite.bytes()), Some(-1.0));
     }
 
