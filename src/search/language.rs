@@ -294,7 +294,7 @@ static LETTER_VOTES: LazyLock<HashMap<char, u32>> = LazyLock::new(|| {
 
 impl Language {
     /// The languages of [`STOP_WORDS`] that are written in Latin letters.
-    const LATIN: u32 = (1 << Vietnamese as u32 + 1) - 1;
+    const LATIN: u32 = (1 << (Vietnamese as u32 + 1)) - 1;
 
     const ALL: [Language; 30] = [
         English, German, French, Spanish, Italian, Portuguese, Dutch, Swedish, Danish, Norwegian,
