@@ -30,6 +30,8 @@ pub(crate) struct Unit {
     pub(crate) term: Term,
     /// The stems of its words in order; the last word of a prefix is not stemmed.
     pub(crate) stems: Vec<String>,
+    /// The stems of the forms of a single word: each counts as the word.
+    pub(crate) forms: Vec<String>,
 }
 
 /// A query, with what matching and ranking need to know of it.
@@ -206,7 +208,7 @@ fn add_units(term: &Term, units: &mut Vec<Unit>) {
     let found = words_of(term);
     let mut add = |words: &[&str], is_prefix: bool| {
         if units.len() < MAX_READ_UNITS && !words.is_empty() {
-            units.push(unit(words, is_prefix, term.is_quoted));
+            units.push(unit(words, is_prefix, term));
         }
     };
     if term.is_quoted || found.len() == 1 {
@@ -231,7 +233,7 @@ fn add_units(term: &Term, units: &mut Vec<Unit>) {
 /// Returns the term as one unit; `None` if it has no word.
 fn whole(term: &Term) -> Option<Unit> {
     let words = words_of(term);
-    (!words.is_empty()).then(|| unit(&words, term.is_prefix, term.is_quoted))
+    (!words.is_empty()).then(|| unit(&words, term.is_prefix, term))
 }
 
 /// Returns the words of a term. Its fields are public and may hold anything, so they are tokenized again.
@@ -240,7 +242,8 @@ fn words_of(term: &Term) -> Vec<&str> {
     tokens.take(MAX_TERM_TOKENS).collect()
 }
 
-fn unit(words: &[&str], is_prefix: bool, is_quoted: bool) -> Unit {
+/// Returns words of a term as a unit. Only a term of one word has forms.
+fn unit(words: &[&str], is_prefix: bool, term: &Term) -> Unit {
     let last = words.len() - 1;
     let stems = words.iter().enumerate().map(|(at, word)| {
         let normalized = normalize(word);
@@ -252,22 +255,25 @@ fn unit(words: &[&str], is_prefix: bool, is_quoted: bool) -> Unit {
     });
     let stems = stems.collect();
     let tokens = words.iter().map(|&word| word.to_owned()).collect();
-    Unit { term: Term { tokens, is_prefix, is_quoted }, stems }
+    let forms = if words.len() == 1 { term.forms.clone() } else { Vec::new() };
+    let stems_of_forms = forms.iter().map(|form| stem(&normalize(form)).into_owned()).collect();
+    let term = Term { tokens, is_prefix, is_quoted: term.is_quoted, forms };
+    Unit { term, stems, forms: stems_of_forms }
 }
 
 /// Removes duplicate units, and the least telling if there are too many. Also returns the sequence of units, with
 /// `None` for a phrase: pairs of unigrams overlap.
 fn deduplicated(all: Vec<Unit>) -> (Vec<Unit>, Vec<Option<usize>>) {
     let mut units: Vec<Unit> = Vec::new();
-    let mut numbers: HashMap<(Vec<String>, bool), usize> = HashMap::new();
+    let mut numbers: HashMap<(Vec<String>, bool, Vec<String>), usize> = HashMap::new();
     let mut sequence = Vec::new();
     for unit in all {
         let is_word = unit.stems.len() == 1;
-        let number =
-            *numbers.entry((unit.stems.clone(), unit.term.is_prefix)).or_insert_with(|| {
-                units.push(unit);
-                units.len() - 1
-            });
+        let key = (unit.stems.clone(), unit.term.is_prefix, unit.forms.clone());
+        let number = *numbers.entry(key).or_insert_with(|| {
+            units.push(unit);
+            units.len() - 1
+        });
         sequence.push(is_word.then_some(number));
     }
     if units.len() <= MAX_UNITS {

@@ -302,8 +302,15 @@ impl Language {
         Ukrainian, Arabic, Persian, Greek, Hebrew, Hindi, Tamil, Thai, Korean, Japanese, Chinese,
     ];
 
-    const fn bit(self) -> u32 {
+    /// Returns the bit of the language in a set.
+    pub(crate) const fn bit(self) -> u32 {
         1 << self as u32
+    }
+
+    /// Returns the languages of a set.
+    #[cfg(feature = "stemmers")]
+    pub(crate) fn of_set(set: u32) -> impl Iterator<Item = Language> {
+        Self::ALL.into_iter().filter(move |language| set & language.bit() != 0)
     }
 }
 

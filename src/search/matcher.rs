@@ -1,7 +1,7 @@
 //! Finds the words of a query in a text, for snippets.
 //!
 //! A *target* is a sequence of words to find: each term of the query, and the pieces of each term for texts that do
-//! not contain the whole term.
+//! not contain the whole term, and its forms.
 //!
 //! Invariant: a target matches where FTS5 would match, except for prefixes, which match only words that start with
 //! them. The work is linear in the text.
@@ -69,6 +69,9 @@ impl Matcher {
             let whole = matcher.add(term, None);
             for piece in term.pieces() {
                 matcher.add(&piece, whole);
+            }
+            for form in term.form_terms() {
+                matcher.add(&form, None);
             }
         }
         matcher

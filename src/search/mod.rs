@@ -17,6 +17,8 @@ mod builder;
 mod date;
 pub(crate) mod date_hint;
 mod dictionary;
+#[cfg(feature = "stemmers")]
+pub(crate) mod forms;
 mod hit;
 pub(crate) mod indexed_text;
 pub(crate) mod ladder;

@@ -167,7 +167,7 @@ impl<'a> Parser<'a> {
                 shortened(&tokens.join(" "))
             ));
         }
-        let term = Term { tokens, is_prefix, is_quoted };
+        let term = Term { tokens, is_prefix, is_quoted, ..Term::default() };
         self.ends_with_word = is_plain;
         match self.query.clauses.last_mut() {
             _ if is_excluded => self.query.excluded.push(term),

@@ -83,6 +83,9 @@ pub struct Term {
     pub is_prefix: bool,
     /// Whether the phrase is quoted. A quoted phrase is never matched in pieces.
     pub is_quoted: bool,
+    /// Other words that match as the term does. A query has none as it is parsed: a search adds the forms of a word
+    /// that the store has, with the feature `stemmers`.
+    pub forms: Vec<String>,
 }
 
 /// Alternative terms, of which one must match.
@@ -346,8 +349,8 @@ impl Term {
         pieces
     }
 
-    /// Returns a key that terms share if they match the same texts: the stems, and whether the last is a prefix.
-    fn key(&self) -> (Vec<String>, bool) {
+    /// Returns a key that terms share if they match the same texts: the stems, whether the last is a prefix, the forms.
+    fn key(&self) -> (Vec<String>, bool, &[String]) {
         let words: Vec<_> = self.words().collect();
         let last = words.len().saturating_sub(1);
         let stems = words.iter().enumerate().map(|(at, word)| {
@@ -358,7 +361,7 @@ impl Term {
                 stem(&normalized).into_owned()
             }
         });
-        (stems.collect(), self.is_prefix)
+        (stems.collect(), self.is_prefix, &self.forms)
     }
 
     /// Returns the words of the term. Its fields are public and may hold anything, so they are tokenized again: a
@@ -373,13 +376,19 @@ impl Term {
         !self.tokens.iter().any(|token| tokens(token).next().is_some())
     }
 
-    /// Returns the alternatives that FTS5 searches: the quoted term, and for a prefix also its completions.
+    /// Returns each form as a term.
+    pub(crate) fn form_terms(&self) -> impl Iterator<Item = Term> {
+        self.forms.iter().map(|form| Term { tokens: vec![form.clone()], ..Term::default() })
+    }
+
+    /// Returns the alternatives that FTS5 searches: the quoted term, its forms, and for a prefix also its completions.
     fn to_fts(&self) -> Vec<String> {
         let mut words: Vec<_> = self.words().collect();
         let Some(last) = words.pop() else { return Vec::new() };
         let start = words.iter().fold(String::new(), |start, word| start + word + " ");
         if !self.is_prefix {
-            return vec![format!("\"{start}{last}\"")];
+            let forms = self.form_terms().flat_map(|form| form.to_fts());
+            return std::iter::once(format!("\"{start}{last}\"")).chain(forms).collect();
         }
         let others = completions(last).into_iter().map(|word| format!("\"{start}{word}\""));
         std::iter::once(format!("\"{start}{}\"*", spelling(last))).chain(others).collect()

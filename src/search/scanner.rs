@@ -22,10 +22,15 @@ pub(crate) struct Scan {
     pub(crate) length: usize,
 }
 
+/// The ids of a unit's words, and of the forms of its only word.
+struct Target {
+    words: Vec<usize>,
+    forms: Vec<usize>,
+}
+
 /// Scans texts for the units of one query.
 pub(crate) struct Scanner {
-    /// The ids of each unit's words.
-    units: Vec<Vec<usize>>,
+    units: Vec<Target>,
     pairs: Vec<(usize, usize)>,
     dictionary: Dictionary,
 }
@@ -38,7 +43,9 @@ impl Scanner {
             let id = |(at, stem): (usize, &String)| {
                 dictionary.add(stem, unit.term.is_prefix && at == last)
             };
-            unit.stems.iter().enumerate().map(id).collect()
+            let words = unit.stems.iter().enumerate().map(id).collect();
+            let forms = unit.forms.iter().map(|form| dictionary.add(form, false)).collect();
+            Target { words, forms }
         };
         let units = units.iter().map(&mut ids_of).collect();
         Self { units, pairs: pairs.to_vec(), dictionary }
@@ -66,18 +73,18 @@ impl Scanner {
 }
 
 /// Returns the positions where a unit starts, ascending.
-fn positions(unit: &[usize], occurrences: &[(usize, usize)]) -> impl Iterator<Item = usize> {
+fn positions(unit: &Target, occurrences: &[(usize, usize)]) -> impl Iterator<Item = usize> {
     let begins = |(at, &(position, word)): (usize, &(usize, usize))| {
         let mut rest = &occurrences[at..];
-        let is_match = word == unit[0]
-            && unit.iter().enumerate().skip(1).all(|(offset, word)| {
+        let is_match = word == unit.words[0]
+            && unit.words.iter().enumerate().skip(1).all(|(offset, word)| {
                 let before = rest.iter().take_while(|next| next.0 < position + offset).count();
                 rest = &rest[before..];
                 rest.iter()
                     .take_while(|next| next.0 == position + offset)
                     .any(|next| next.1 == *word)
             });
-        is_match.then_some(position)
+        (is_match || unit.forms.contains(&word)).then_some(position)
     };
     occurrences.iter().enumerate().filter_map(begins)
 }

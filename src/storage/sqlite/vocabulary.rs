@@ -4,6 +4,9 @@
 //! recorded when it is indexed. Most of them were recorded before: a handle remembers the last ones, and looks up no
 //! word that it remembers.
 //!
+//! With each word are the languages of the texts that have it, as a set of bits: those languages decide which other words
+//! are forms of it. A text whose language cannot be told adds none.
+//!
 //! A word stays when its last message is deleted or changed. An erasure removes all words and records those of the
 //! messages again: that takes about as long as to look for the erased texts in the file. It begins an *epoch*: what a
 //! handle remembers of an earlier one is void.
@@ -21,6 +24,7 @@ use super::error::BackendResult;
 use super::interrupt::Watch;
 use crate::error::Result;
 use crate::message::{Part, parts_from_text};
+use crate::search::language::{Language, language};
 use crate::search::{indexed_text, vocabulary};
 use crate::tree::Address;
 
@@ -75,7 +79,7 @@ impl Remembered {
     }
 }
 
-/// The words that a handle knows to be recorded.
+/// The words that a handle knows to be recorded, each in a language.
 pub(super) struct KnownWords {
     /// Random, so that no text can be made whose words have the hashes of others.
     keys: RandomState,
@@ -128,8 +132,12 @@ impl Recorder<'_> {
         let (epoch, known) = &mut *known;
         let is_current = *epoch == self.epoch;
         let mut insert = self.conn.prepare_cached(INSERT)?;
-        for word in texts.into_iter().flat_map(vocabulary::candidates) {
-            let hash = self.known.keys.hash_one(word);
+        let words = texts.into_iter().flat_map(|text| {
+            let languages = language(text).map_or(0, Language::bit);
+            vocabulary::candidates(text).map(move |word| (word, languages))
+        });
+        for (word, languages) in words {
+            let hash = self.known.keys.hash_one((word, languages));
             if self.new.has(hash) || is_current && known.recent.contains(&hash) {
                 continue;
             }
@@ -139,7 +147,7 @@ impl Recorder<'_> {
                 continue;
             }
             if let Some(entry) = vocabulary::entry(word) {
-                insert.execute(params![entry, 0])?;
+                insert.execute(params![entry, languages])?;
             }
             self.new.add(hash);
         }
@@ -235,6 +243,38 @@ pub(super) fn has(conn: &Connection, word: &str) -> BackendResult<bool> {
     let Some(entry) = vocabulary::entry(word) else { return Ok(false) };
     Ok(conn.prepare_cached("SELECT 1 FROM vocabulary WHERE word = ?1")?.exists([entry])?)
 }
+
+/// Returns the languages of a word; `None` if it was never indexed.
+#[cfg(feature = "stemmers")]
+pub(super) fn languages(conn: &Connection, word: &str) -> BackendResult<Option<u32>> {
+    let sql = "SELECT languages FROM vocabulary WHERE word = ?1";
+    Ok(conn.prepare_cached(sql)?.query_row([word], |row| row.get(0)).optional()?)
+}
+
+/// Calls `look` with every word that begins with `start` and has one of the languages, and with its languages.
+#[cfg(feature = "stemmers")]
+pub(super) fn each_in_languages(
+    conn: &Connection,
+    start: &str,
+    languages: u32,
+    watch: &Watch,
+    mut look: impl FnMut(&str, u32),
+) -> BackendResult<()> {
+    let mut statement = conn.prepare_cached(IN_LANGUAGES)?;
+    let mut rows = statement.query(params![start, format!("{start}\u{10FFFF}"), languages])?;
+    while let Some(row) = rows.next()? {
+        watch.check()?;
+        look(row.get_ref(0)?.as_str()?, row.get(1)?);
+    }
+    Ok(())
+}
+
+#[cfg(feature = "stemmers")]
+const IN_LANGUAGES: &str = "SELECT word, languages
+   FROM vocabulary
+  WHERE word >= ?1
+    AND word < ?2
+    AND languages & ?3 <> 0";
 
 /// Calls `look` with every word that begins with a letter.
 pub(super) fn each_with_first(
@@ -332,6 +372,27 @@ mod tests {
         let call = Part::tool_call("weather", "c", serde_json::json!({"city": "Jena"}));
         append(&chat, Message::new(crate::message::Role::Assistant, vec![call]))?;
         assert_eq!(words(&database)?, "ete jena running weather");
+        Ok(())
+    }
+
+    #[test]
+    fn a_word_has_the_languages_of_all_texts_that_have_it() -> Result<()> {
+        let (database, chat) = store()?;
+        let languages = |word: &str| {
+            words(&database)?;
+            database.read(|conn| {
+                let sql = "SELECT languages FROM vocabulary WHERE word = ?1";
+                Ok(conn.query_row(sql, [word], |row| row.get::<_, u32>(0))?)
+            })
+        };
+        append(&chat, Message::user("Server Hamburg"))?;
+        assert_eq!(languages("server")?, 0);
+        append(&chat, Message::user("Das ist der Server, und er ist nicht neu."))?;
+        assert_eq!(languages("server")?, Language::German.bit());
+        append(&chat, Message::user("The server is not the one that we had."))?;
+        append(&chat, Message::user("Server Hamburg"))?;
+        assert_eq!(languages("server")?, Language::German.bit() | Language::English.bit());
+        assert_eq!(languages("hamburg")?, 0);
         Ok(())
     }
 

@@ -99,9 +99,10 @@ fn repair(search: &Search<'_>) -> BackendResult<Option<Repaired>> {
     let words: Vec<Option<&str>> =
         query.clauses.iter().map(|clause| word_of(clause).filter(|word| is_unit(word))).collect();
     let mut absent = vec![false; words.len()];
-    for (is_absent, word) in absent.iter_mut().zip(&words) {
-        *is_absent = match word {
-            Some(word) => count(search, term(word), 1)? == 0,
+    for (at, is_absent) in absent.iter_mut().enumerate() {
+        *is_absent = match words[at] {
+            // With its forms.
+            Some(_) => count(search, query.clauses[at][0].clone(), 1)? == 0,
             None => false,
         };
     }

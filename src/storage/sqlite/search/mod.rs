@@ -9,6 +9,8 @@
 mod candidates;
 mod expansions;
 pub(super) mod extent;
+#[cfg(feature = "stemmers")]
+mod forms;
 mod hits;
 mod ladder;
 mod listing;
@@ -173,6 +175,8 @@ fn answer_on<T>(
         Prepared::Some | Prepared::All => vec![Index::Stored, Index::Pending],
     };
     watch.enter(Phase::Ranking);
+    #[cfg(feature = "stemmers")]
+    forms::add(conn, &mut query, watch)?;
     let expansions = expansions::expand(conn, &mut query, watch)?;
     let bounds = Bounds::of(conn, &query.filters, &range)?;
     let meaning = Meaning::of(conn, request.meaning.as_ref(), &mut notices)?;
