@@ -34,7 +34,7 @@ pub(super) fn run(
 ) -> Result<()> {
     let calls = telegram.calls_from(0);
     let asked = model.asked_from(0);
-    facts(played, report, &calls, &asked);
+    facts(played, size, report, &calls, &asked);
     chats(played, telegram, &calls, report);
     let (violations, count) = model.violations();
     report.fact("requests that break a rule", count);
@@ -47,13 +47,20 @@ pub(super) fn run(
     Ok(())
 }
 
-fn facts(played: &Played, report: &mut Report, calls: &[Call], asked: &[Asked]) {
+fn facts(played: &Played, size: &Size, report: &mut Report, calls: &[Call], asked: &[Asked]) {
     let written: usize = played.talks.iter().map(|talk| talk.turns.len()).sum();
     let answers = || played.talks.iter().flat_map(|talk| &talk.turns);
     let answered = answers().filter(|turn| turn.done.is_some()).count();
     report.fact("messages written", written);
     report.fact("answers", answered);
     report.fact("answers a second", format!("{:.0}", answered as f64 / played.seconds));
+    report.fact("pause before a message, on average", format!("{:?}", size.think));
+    report.fact("turns a second, while all chats wrote", format!("{:.0}", rate(played)));
+    if let Some(cpu) = played.cpu {
+        let of_turn = cpu.as_secs_f64() * 1e3 / answered.max(1) as f64;
+        let all = cpu.as_secs_f64();
+        report.fact("CPU time of the bot", format!("{of_turn:.2} ms a turn, {all:.1} s in all"));
+    }
     report.fact("killed", played.kills.len());
     report.fact("restarted", played.restarts.len());
     report.fact("slowest ending", format!("{:.2} s", played.slowest_ending.as_secs_f64()));
@@ -88,6 +95,16 @@ fn facts(played: &Played, report: &mut Report, calls: &[Call], asked: &[Asked]) 
             report.fault(format!("{:?}: no answer to the turns {open:?}", talk.place));
         }
     }
+}
+
+/// Returns how many messages were written in a second, until the first chat had written all of its messages.
+fn rate(played: &Played) -> f64 {
+    let turns = || played.talks.iter().flat_map(|talk| &talk.turns);
+    let first = turns().map(|turn| turn.at).min();
+    let last = played.talks.iter().filter_map(|talk| talk.turns.last()).map(|turn| turn.at).min();
+    let Some((first, last)) = first.zip(last) else { return 0.0 };
+    let count = turns().filter(|turn| turn.at <= last).count();
+    count as f64 / (last - first).as_secs_f64().max(1e-3)
 }
 
 /// Checks what each chat shows.
