@@ -1,6 +1,6 @@
 //! Plays a run: people write and the bot is killed, until all is answered.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
@@ -21,6 +21,8 @@ pub(super) struct Played {
     pub(super) talks: Vec<Talk>,
     /// When the bot was killed.
     pub(super) kills: Vec<Instant>,
+    /// Which of its processes were killed: their places in `starts`.
+    pub(super) killed: HashSet<u32>,
     /// When it was started.
     pub(super) starts: Vec<Instant>,
     /// From when until when it was told to end.
@@ -65,6 +67,7 @@ impl<'a> Game<'a> {
         let played = Played {
             talks: (0..size.chats).map(talk).collect(),
             kills: Vec::new(),
+            killed: HashSet::new(),
             starts: Vec::new(),
             restarts: Vec::new(),
             slowest_ending: Duration::ZERO,
@@ -154,14 +157,16 @@ impl<'a> Game<'a> {
             Provider::Both if is_even => Api::Anthropic,
             Provider::Openai | Provider::Both => Api::Openai,
         };
+        let telegram = format!("{}/{}", self.settings.telegram, self.played.starts.len());
         self.played.starts.push(Instant::now());
-        Process::start(self.settings, api)
+        Process::start(&Settings { telegram, ..self.settings.clone() }, api)
     }
 
     /// Kills the bot, or tells it to end; starts it again.
     fn restart(&mut self, bot: &mut Process, report: &mut Report) -> Result<()> {
         if self.rng.u32(..4) > 0 {
             self.played.kills.push(Instant::now());
+            self.played.killed.insert(self.played.starts.len() as u32 - 1);
             bot.kill()?;
         } else {
             let began = Instant::now();
