@@ -190,6 +190,18 @@ impl Process {
     }
 }
 
+/// Returns the CPU time of all processes that this one has started and that have ended, also of those that were killed; `None`
+/// where the system cannot tell.
+pub(crate) fn children_cpu() -> Option<Duration> {
+    /// The unit of the figures; Linux has the same one on all computers.
+    const TICK: Duration = Duration::from_millis(10);
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The name in brackets may have spaces. The 14th and 15th field after it are the times in the program and in the system.
+    let mut fields = stat.rsplit_once(") ")?.1.split(' ').skip(13);
+    let mut ticks = || fields.next()?.parse::<u32>().ok();
+    Some(TICK * (ticks()? + ticks()?))
+}
+
 impl Drop for Process {
     fn drop(&mut self) {
         // Fails only if it has already ended.

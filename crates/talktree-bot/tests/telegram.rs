@@ -562,3 +562,33 @@ fn a_refused_token_is_an_error_without_the_token() {
         assert!(error.contains("TELEGRAM_TOKEN") && !error.contains("other"), "{error}");
     }
 }
+
+#[test]
+fn a_reply_that_is_erased_while_it_is_written_leaves_nothing() {
+    let (is_asked, go_on) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (asked, free) = (Arc::clone(&is_asked), Arc::clone(&go_on));
+    let bot = Running::with(options(), move |text| {
+        asked.store(true, Ordering::Relaxed);
+        let start = Instant::now();
+        while text.contains("slow") && !free.load(Ordering::Relaxed) && start.elapsed() < LIMIT {
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(format!("You said: {text}"))
+    });
+    let say = |topic, text| bot.telegram.say(&Saying::new(17, text).topic(topic));
+    say(1, "something slow");
+    common::wait_for("the model is asked", || is_asked.load(Ordering::Relaxed));
+    assert_eq!(bot.bots(17).len(), 1, "a placeholder");
+    say(2, "/forget");
+    common::wait_for("it is erased", || {
+        bot.bots(17).iter().any(|shown| shown.text.contains("nothing of it is left"))
+    });
+    go_on.store(true, Ordering::Relaxed);
+    common::wait_for("the placeholder goes", || bot.bots(17).len() == 1);
+    let left = bot.settled(17);
+    assert_eq!((left.len(), left[0].topic), (1, Some(2)), "{left:?}");
+    // The store has nothing of it either.
+    let sessions = SessionManager::builder(&bot.store()).build().unwrap();
+    assert_eq!(sessions.bindings("telegram:17/1").unwrap().len(), 0);
+    assert_eq!(bot.store().search("slow").run().unwrap().hits.len(), 0);
+}

@@ -20,9 +20,6 @@ const AFTER_START: Duration = Duration::from_secs(2);
 /// With fewer times the p99 is nearly the longest one, so it is printed and not judged.
 const ENOUGH: usize = 1_000;
 
-/// How long before a kill an orphaned placeholder was sent, at most.
-const BEFORE_KILL: Duration = Duration::from_secs(2);
-
 pub(super) fn run(
     played: &Played,
     size: &Size,
@@ -34,7 +31,7 @@ pub(super) fn run(
 ) -> Result<()> {
     let calls = telegram.calls_from(0);
     let asked = model.asked_from(0);
-    facts(played, report, &calls, &asked);
+    facts(played, size, report, &calls, &asked);
     chats(played, telegram, &calls, report);
     let (violations, count) = model.violations();
     report.fact("requests that break a rule", count);
@@ -47,13 +44,20 @@ pub(super) fn run(
     Ok(())
 }
 
-fn facts(played: &Played, report: &mut Report, calls: &[Call], asked: &[Asked]) {
+fn facts(played: &Played, size: &Size, report: &mut Report, calls: &[Call], asked: &[Asked]) {
     let written: usize = played.talks.iter().map(|talk| talk.turns.len()).sum();
     let answers = || played.talks.iter().flat_map(|talk| &talk.turns);
     let answered = answers().filter(|turn| turn.done.is_some()).count();
     report.fact("messages written", written);
     report.fact("answers", answered);
     report.fact("answers a second", format!("{:.0}", answered as f64 / played.seconds));
+    report.fact("pause before a message, on average", format!("{:?}", size.think));
+    report.fact("turns a second, while all chats wrote", format!("{:.0}", rate(played)));
+    if let Some(cpu) = played.cpu {
+        let of_turn = cpu.as_secs_f64() * 1e3 / answered.max(1) as f64;
+        let all = cpu.as_secs_f64();
+        report.fact("CPU time of the bot", format!("{of_turn:.2} ms a turn, {all:.1} s in all"));
+    }
     report.fact("killed", played.kills.len());
     report.fact("restarted", played.restarts.len());
     report.fact("slowest ending", format!("{:.2} s", played.slowest_ending.as_secs_f64()));
@@ -90,9 +94,20 @@ fn facts(played: &Played, report: &mut Report, calls: &[Call], asked: &[Asked]) 
     }
 }
 
+/// Returns how many messages were written in a second, until the first chat had written all of its messages.
+fn rate(played: &Played) -> f64 {
+    let turns = || played.talks.iter().flat_map(|talk| &talk.turns);
+    let first = turns().map(|turn| turn.at).min();
+    let last = played.talks.iter().filter_map(|talk| talk.turns.last()).map(|turn| turn.at).min();
+    let Some((first, last)) = first.zip(last) else { return 0.0 };
+    let count = turns().filter(|turn| turn.at <= last).count();
+    count as f64 / (last - first).as_secs_f64().max(1e-3)
+}
+
 /// Checks what each chat shows.
 fn chats(played: &Played, telegram: &Telegram, calls: &[Call], report: &mut Report) {
     let sends = sends(calls);
+    let last = last_calls(calls);
     let (mut by_kill, mut by_cut) = (0, 0);
     let mut faults = Vec::new();
     for talk in &played.talks {
@@ -111,9 +126,7 @@ fn chats(played: &Played, telegram: &Telegram, calls: &[Call], report: &mut Repo
             if shown.text == PLACEHOLDER {
                 match sends.get(&(place.chat(), shown.id)) {
                     Some(call) if call.outcome == Outcome::Fault(Fault::CutAfter) => by_cut += 1,
-                    Some(call) if is_killed(&played.kills, call.at, call.at + BEFORE_KILL) => {
-                        by_kill += 1;
-                    }
+                    Some(call) if is_orphan(call, &played.killed, &last) => by_kill += 1,
                     _ => faults.push(format!("{} is an orphaned placeholder", name())),
                 }
                 continue;
@@ -162,6 +175,26 @@ fn chats(played: &Played, telegram: &Telegram, calls: &[Call], report: &mut Repo
 fn sends(calls: &[Call]) -> HashMap<(i64, i64), &Call> {
     let sends = calls.iter().filter(|call| call.method == "sendMessage" && call.had_effect());
     sends.filter_map(|call| Some(((call.chat?, call.message?), call))).collect()
+}
+
+/// Returns the last call of each process in each chat, by process, chat and message.
+fn last_calls(calls: &[Call]) -> HashSet<(u32, i64, i64)> {
+    let named = calls.iter().filter_map(|call| Some(((call.process?, call.chat?), call.message)));
+    let last: HashMap<(u32, i64), Option<i64>> = named.collect();
+    last.into_iter()
+        .filter_map(|((process, chat), message)| Some((process, chat, message?)))
+        .collect()
+}
+
+/// Returns whether a kill came between the sending of a placeholder and its note: a process was killed whose last call in
+/// this chat it was. After the note the next process would use it.
+fn is_orphan(sent: &Call, killed: &HashSet<u32>, last: &HashSet<(u32, i64, i64)>) -> bool {
+    match (sent.process, sent.chat, sent.message) {
+        (Some(process), Some(chat), Some(message)) => {
+            killed.contains(&process) && last.contains(&(process, chat, message))
+        }
+        _ => false,
+    }
 }
 
 fn is_killed(kills: &[Instant], from: Instant, to: Instant) -> bool {
@@ -411,4 +444,37 @@ fn log(settings: &Settings, report: &mut Report) -> Result<()> {
         report.fault("a thread of the bot panicked: see the log");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_last_placeholder_of_a_process_that_was_killed_is_an_orphan() {
+        let call = |process, message, method: &str| Call {
+            at: Instant::now(),
+            process: Some(process),
+            method: method.to_owned(),
+            chat: Some(17),
+            message: Some(message),
+            text: None,
+            outcome: Outcome::Done,
+        };
+        let calls = [
+            call(0, 1, "sendMessage"),
+            call(0, 2, "sendMessage"),
+            call(1, 3, "editMessageText"),
+            call(1, 4, "sendMessage"),
+        ];
+        let last = last_calls(&calls);
+        let orphans = |killed: &[u32]| -> Vec<_> {
+            let killed = killed.iter().copied().collect();
+            let orphans = calls.iter().filter(|call| is_orphan(call, &killed, &last));
+            orphans.filter_map(|call| call.message).collect()
+        };
+        assert_eq!(orphans(&[0]), [2]);
+        assert_eq!(orphans(&[0, 1]), [2, 4]);
+        assert_eq!(orphans(&[2]), [0; 0]);
+    }
 }

@@ -1,6 +1,6 @@
 //! Plays a run: people write and the bot is killed, until all is answered.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
@@ -21,6 +21,8 @@ pub(super) struct Played {
     pub(super) talks: Vec<Talk>,
     /// When the bot was killed.
     pub(super) kills: Vec<Instant>,
+    /// Which of its processes were killed: their places in `starts`.
+    pub(super) killed: HashSet<u32>,
     /// When it was started.
     pub(super) starts: Vec<Instant>,
     /// From when until when it was told to end.
@@ -29,6 +31,8 @@ pub(super) struct Played {
     /// The memory of the bot when it had no chats, at the end, and at most; in bytes.
     pub(super) memory: (u64, u64, u64),
     pub(super) seconds: f64,
+    /// The CPU time of all processes of the bot; `None` where the system cannot tell.
+    pub(super) cpu: Option<Duration>,
 }
 
 pub(super) struct Game<'a> {
@@ -63,11 +67,13 @@ impl<'a> Game<'a> {
         let played = Played {
             talks: (0..size.chats).map(talk).collect(),
             kills: Vec::new(),
+            killed: HashSet::new(),
             starts: Vec::new(),
             restarts: Vec::new(),
             slowest_ending: Duration::ZERO,
             memory: (0, 0, 0),
             seconds: 0.0,
+            cpu: None,
         };
         Self {
             size,
@@ -99,7 +105,7 @@ impl<'a> Game<'a> {
         self.heard = began;
         // They do not all begin at once.
         for talk in &mut self.played.talks {
-            talk.due = began + self.size.think.mul_f64(self.rng.f64() * 2.0);
+            talk.due = began + pause(self.size.think, &mut self.rng);
         }
         let all = self.size.chats * self.size.turns;
         let mut told = began;
@@ -151,14 +157,16 @@ impl<'a> Game<'a> {
             Provider::Both if is_even => Api::Anthropic,
             Provider::Openai | Provider::Both => Api::Openai,
         };
+        let telegram = format!("{}/{}", self.settings.telegram, self.played.starts.len());
         self.played.starts.push(Instant::now());
-        Process::start(self.settings, api)
+        Process::start(&Settings { telegram, ..self.settings.clone() }, api)
     }
 
     /// Kills the bot, or tells it to end; starts it again.
     fn restart(&mut self, bot: &mut Process, report: &mut Report) -> Result<()> {
         if self.rng.u32(..4) > 0 {
             self.played.kills.push(Instant::now());
+            self.played.killed.insert(self.played.starts.len() as u32 - 1);
             bot.kill()?;
         } else {
             let began = Instant::now();
@@ -217,7 +225,7 @@ impl<'a> Game<'a> {
                     talk.say(telegram, rng);
                 }
                 // Without an answer to wait for, they think from now on.
-                talk.due = now + self.size.think.mul_f64(rng.f64() * 2.0);
+                talk.due = now + pause(self.size.think, rng);
             }
             written += talk.turns.len() as u32;
         }
@@ -250,10 +258,18 @@ impl<'a> Game<'a> {
                 turn.done = Some(call.at);
                 self.answered += 1;
                 self.heard = call.at;
-                talk.due = call.at + self.size.think.mul_f64(self.rng.f64() * 2.0);
+                talk.due = call.at + pause(self.size.think, &mut self.rng);
             }
         }
     }
+}
+
+/// Draws how long someone thinks: with an exponential distribution around this mean, so that the messages of many people
+/// arrive as independent ones do.
+fn pause(mean: Duration, rng: &mut Rng) -> Duration {
+    /// A longer pause is cut: it would only make the end of a run longer, when few chats are left.
+    const MOST: f64 = 5.0;
+    mean.mul_f64((-(1.0 - rng.f64()).ln()).min(MOST))
 }
 
 /// Returns the turn in the mark of a line that begins with a word, if the mark is of this place.

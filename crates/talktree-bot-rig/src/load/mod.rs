@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::model::{self, Model};
-use crate::process::Settings;
+use crate::process::{self, Settings};
 use crate::telegram::{self, Telegram};
 use crate::{Mark, Result};
 use game::Game;
@@ -39,7 +39,8 @@ pub struct Args {
     /// How often the bot is killed or restarted [default: 30; quick: 4; long: 0].
     #[arg(long)]
     pub kills: Option<u32>,
-    /// How long people think before they write, on average, in milliseconds [default: 1500; quick: 300; long: 0].
+    /// How long people think between an answer and their next message, on average, in milliseconds: a random time, most often
+    /// short [default: 2600, so that 200 chats write 60 to 70 messages a second; quick: 300; long: 0].
     #[arg(long)]
     pub think_ms: Option<u64>,
     /// No faults of Telegram and the model; only kills.
@@ -98,7 +99,7 @@ impl Size {
         let (chats, turns, kills, think) = match args {
             Args { quick: true, .. } => (20, 15, 4, 300),
             Args { long: true, .. } => (1, 10_000, 0, 0),
-            _ => (200, 150, 30, 1500),
+            _ => (200, 150, 30, 2600),
         };
         Self {
             chats: args.chats.unwrap_or(chats).max(1),
@@ -154,7 +155,9 @@ pub fn run(args: &Args) -> Result<Report> {
     };
     let mut report = Report::new(seed, &size);
     let game = Game::new(&size, args.api, seed, &settings, &telegram, &model);
-    let played = game.play(&mut report)?;
+    let before = process::children_cpu();
+    let mut played = game.play(&mut report)?;
+    played.cpu = process::children_cpu().zip(before).map(|(after, before)| after - before);
     check::run(&played, &size, args, &settings, &telegram, &model, &mut report)?;
     Ok(report)
 }

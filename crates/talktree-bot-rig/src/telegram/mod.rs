@@ -71,6 +71,8 @@ impl Options {
 pub struct Call {
     /// When it was completely read.
     pub at: Instant,
+    /// The number before the path of the call, if the bot's `api_url` has one: a mark for each process.
+    pub process: Option<u32>,
     /// The method, such as `sendMessage`.
     pub method: String,
     /// The chat that it named.
@@ -234,7 +236,8 @@ impl Telegram {
         Ok(Self { shared, server: Some(Arc::new(ending)) })
     }
 
-    /// Returns the address of the API, as a bot's settings take it.
+    /// Returns the address of the API, as a bot's settings take it. A number may follow, as in `http://127.0.0.1:1/7`: the
+    /// calls are then recorded with it.
     #[must_use]
     pub fn url(&self) -> String {
         self.server.as_ref().map(|ending| ending.server.url()).unwrap_or_default()
@@ -337,7 +340,7 @@ impl Telegram {
 
     fn serve(&self, incoming: &Incoming, reply: &mut Reply<'_>) -> io::Result<()> {
         let at = Instant::now();
-        let path = incoming.path.strip_prefix("/bot").unwrap_or_default();
+        let (before, path) = incoming.path.split_once("/bot").unwrap_or_default();
         let (token, method) = path.rsplit_once('/').unwrap_or_default();
         if token != self.shared.options.token {
             let refusal = Refusal::new(401, "Unauthorized");
@@ -349,6 +352,7 @@ impl Telegram {
         };
         let mut call = Call {
             at,
+            process: before.strip_prefix('/').and_then(|number| number.parse().ok()),
             method: method.to_owned(),
             chat: form.number("chat_id"),
             message: form.number("message_id"),

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use talktree::{Inbox, MessageId, PendingItem, SessionId};
 
+use super::turn::Failure;
 use crate::{Done, Step};
 
 /// Where a message goes in its session. Decided once, before it is stored: afterwards the head is another one.
@@ -58,14 +59,11 @@ impl Note {
         }
     }
 
-    /// Stores the note. If the item was erased meanwhile, with its owner, nothing is stored: a restart does not continue it.
-    pub(crate) fn store(&self, inbox: &Inbox, item: &str) -> talktree::Result<()> {
+    /// Stores the note; [`Failure::Erased`] if the item was erased meanwhile, with its owner: no restart continues it.
+    pub(crate) fn store(&self, inbox: &Inbox, item: &str) -> Result<(), Failure> {
         // Cannot fail: a note has only texts and numbers.
         let note = serde_json::to_string(self).unwrap_or_default();
-        if !inbox.note(item, &note)? {
-            tracing::debug!(update = item, "an item was erased while it was handled");
-        }
-        Ok(())
+        if inbox.note(item, &note)? { Ok(()) } else { Err(Failure::Erased) }
     }
 }
 
@@ -113,10 +111,10 @@ mod tests {
     }
 
     #[test]
-    fn an_item_that_was_erased_needs_no_note() {
+    fn an_item_that_was_erased_has_no_note() {
         let (inbox, _) = item(None);
         inbox.done("1").unwrap();
-        Note::default().store(&inbox, "1").unwrap();
+        assert!(matches!(Note::default().store(&inbox, "1"), Err(Failure::Erased)));
         assert_eq!(inbox.next("k").unwrap(), None);
     }
 }

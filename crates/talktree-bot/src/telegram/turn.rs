@@ -71,6 +71,9 @@ pub(crate) enum Failure {
     /// The same call will probably fail again.
     #[error("{0}")]
     Failed(String),
+    /// The update was erased while it was handled.
+    #[error("the update was erased meanwhile")]
+    Erased,
     /// Telegram does not take the reply: the person has left, or the chat is gone.
     #[error("{0}")]
     Undeliverable(String),
@@ -162,9 +165,12 @@ impl<'a> Turn<'a> {
             self.note.run = self.front.run;
             self.note.tries += 1;
         }
-        match command(&self.incoming, &self.front.me) {
-            Some(command) if self.incoming.edit_date.is_none() => self.command(&chat, &command)?,
-            _ => self.message(&chat)?,
+        let handled = match command(&self.incoming, &self.front.me) {
+            Some(command) if self.incoming.edit_date.is_none() => self.command(&chat, &command),
+            _ => self.message(&chat),
+        };
+        if let Err(failure) = handled {
+            return Err(self.withdrawn()?.unwrap_or(failure));
         }
         let Self { item, incoming, note, .. } = &self;
         let (message, ms) = (incoming.message_id, started.elapsed().as_millis() as u64);
@@ -193,7 +199,19 @@ impl<'a> Turn<'a> {
     }
 
     fn store_note(&self) -> Result<(), Failure> {
-        Ok(self.note.store(&self.front.inbox, &self.item.id)?)
+        self.note.store(&self.front.inbox, &self.item.id)
+    }
+
+    /// Deletes the messages of the reply if the update was erased, as by `/forget` in another topic: no try would finish them.
+    fn withdrawn(&self) -> Result<Option<Failure>, Failure> {
+        if self.note.parts.is_empty() || !matches!(self.store_note(), Err(Failure::Erased)) {
+            return Ok(None);
+        }
+        let to = self.delivery().to;
+        for part in &self.note.parts {
+            self.front.client.delete(&to, *part)?;
+        }
+        Ok(Some(Failure::Erased))
     }
 
     /// Stores a message, and answers it if it is for the bot.

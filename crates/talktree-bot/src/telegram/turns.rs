@@ -52,6 +52,10 @@ impl Front {
                 self.metrics.ignored.with_label_values(&[why]).inc();
                 tracing::debug!(update, key, why, "ignored");
             }
+            Err(Failure::Erased) => {
+                self.metrics.ignored.with_label_values(&["erased"]).inc();
+                tracing::info!(update, key, "erased while it was handled");
+            }
             Err(Failure::Undeliverable(why)) => {
                 self.metrics.undeliverable.inc();
                 tracing::warn!(update, key, why, "a reply cannot be delivered");
