@@ -6,6 +6,7 @@
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{BufRead, BufReader, Read};
+use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -51,7 +52,8 @@ pub(crate) struct Http {
 struct Call<'a> {
     url: &'a str,
     headers: &'a [(&'a str, &'a str)],
-    request: &'a Value,
+    /// The JSON of the request, written once for all tries.
+    request: Arc<[u8]>,
 }
 
 impl Call<'_> {
@@ -96,6 +98,8 @@ impl Http {
             .max_redirects(0) // a redirect would take the key along
             .timeout_resolve(Some(timeout))
             .timeout_connect(Some(timeout))
+            .timeout_send_request(Some(timeout)) // a server may accept and never read
+            .timeout_send_body(Some(timeout))
             .timeout_recv_response(Some(timeout))
             .timeout_recv_body(Some(timeout.saturating_mul(WHOLE_ANSWER)))
             .build()
@@ -113,6 +117,7 @@ impl Http {
         stream: fn() -> Stream,
         on_text: &mut dyn FnMut(&str) -> Flow,
     ) -> Result<Message> {
+        let request = request.to_string().into_bytes().into();
         let call = Call { url, headers, request };
         let mut text = String::new();
         let mut tries = 0;
@@ -154,11 +159,12 @@ impl Http {
         for (name, value) in call.headers {
             post = post.header(*name, *value);
         }
-        let request = call.request.clone();
+        let post = post.header("content-type", "application/json");
+        let request = Arc::clone(&call.request);
         let (sender, heard) = mpsc::sync_channel(256);
         // A thread sends and reads, so that a silent server is noticed, and the caller can stop at any time.
         thread::spawn(move || {
-            if let Err(why) = hear(post.send_json(request), &sender) {
+            if let Err(why) = hear(post.send(&request[..]), &sender) {
                 let _ = sender.send(Heard::Failed(why)); // or nobody waits any more
             }
         });
@@ -264,4 +270,27 @@ fn backoff(tries: u32) -> Duration {
     let wait = FIRST_WAIT.saturating_mul(1 << tries.saturating_sub(1).min(16));
     let chance = RandomState::new().hash_one(tries) % 1_000;
     wait + wait.mul_f64(chance as f64 / 2_000.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_server_that_never_reads_is_given_up() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/v1", listener.local_addr().unwrap());
+        let request = vec![b' '; 64 << 20].into(); // more than the system keeps for a reader
+        let call = Call { url: &url, headers: &[], request };
+        let start = Instant::now();
+        let mut on_text = |_: &str| {
+            assert!(start.elapsed() < Duration::from_secs(20), "it waits for ever");
+            Flow::Continue
+        };
+        let http = Http::new(Duration::from_millis(300));
+        let answer = http.try_once(&call, Stream::openai_chat(), &mut String::new(), &mut on_text);
+        assert!(matches!(answer, Err(Failure::Passing(..))));
+    }
 }
