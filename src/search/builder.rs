@@ -215,7 +215,7 @@ impl Search {
     /// query with a phrase in quotes, a prefix or an `OR` asks for these words, and one `in:tools` for texts without vectors:
     /// their hits are as without an embedder.
     ///
-    /// Comparing a vector of 384 dimensions costs less than a microsecond, so this is for scopes of up to some 100 000 messages.
+    /// Comparing a vector of 384 dimensions costs about a microsecond, so this is for scopes of up to some 100 000 messages.
     ///
     /// ```
     /// use std::sync::Arc;
