@@ -12,7 +12,7 @@ fn a_suggested_command_names_the_store_that_was_named() {
     rig.ok(["--store", &other, "import", &text(&rig.path("sample.jsonl"))]);
     let named = format!("talktree --store '{other}' ");
     for (code, args, rest) in [
-        (1, &["search", "planetarum"][..], "search 'planetar*'"),
+        (1, &["search", "role:tool planetarium"][..], "search planetarium"),
         (1, &["log", "nobody"], "sessions`"),
         (1, &["show", "tour", "nobody"], "tree tour`"),
         (1, &["expand", "tour", "nobody"], "compact tour --list`"),
