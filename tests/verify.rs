@@ -421,3 +421,14 @@ fn the_index_of_a_small_store_is_checked_without_a_file() -> Result<()> {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     Ok(())
 }
+
+/// A search for a prefix leaves a table of words in its connection, which had the name of one that `verify` makes there.
+#[test]
+fn a_store_is_verified_after_a_search_for_a_prefix() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    store.session("s")?.append(Message::user("the compaction"))?;
+    assert_eq!(store.search("compac*").run()?.hits.len(), 1);
+    assert_eq!(store.verify(|_| {})?.damages, []);
+    assert_eq!(store.search("compac*").run()?.hits.len(), 1);
+    Ok(())
+}

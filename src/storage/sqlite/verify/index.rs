@@ -77,14 +77,14 @@ type Words = BTreeMap<i64, u64>;
 fn differing(conn: &Connection) -> BackendResult<Vec<Damage>> {
     conn.execute_batch(VOCABULARIES)?;
     let mut indexed = Words::new();
-    count(conn, "SELECT doc, term, col, offset FROM temp.search_words", &mut indexed)?;
+    count(conn, "SELECT doc, term, col, offset FROM temp.verified_words", &mut indexed)?;
     let mut said = Words::new();
     let mut after = Address::from_raw(i64::MIN);
     while let Some(last) = pending::fill_after(conn, after, BATCH)? {
-        count(conn, "SELECT doc, term, col, offset FROM temp.pending_index_words", &mut said)?;
+        count(conn, "SELECT doc, term, col, offset FROM temp.verified_pending_words", &mut said)?;
         after = last;
     }
-    conn.execute_batch("DROP TABLE temp.search_words; DROP TABLE temp.pending_index_words")?;
+    conn.execute_batch("DROP TABLE temp.verified_words; DROP TABLE temp.verified_pending_words")?;
     let addresses: std::collections::BTreeSet<i64> =
         indexed.keys().chain(said.keys()).copied().collect();
     let tell = |raw: i64| {
@@ -102,8 +102,8 @@ fn differing(conn: &Connection) -> BackendResult<Vec<Damage>> {
 }
 
 const VOCABULARIES: &str =
-    "CREATE VIRTUAL TABLE temp.search_words USING fts5vocab('main', 'search', 'instance');
-CREATE VIRTUAL TABLE temp.pending_index_words USING fts5vocab('temp', 'pending_index', 'instance')";
+    "CREATE VIRTUAL TABLE temp.verified_words USING fts5vocab('main', 'search', 'instance');
+CREATE VIRTUAL TABLE temp.verified_pending_words USING fts5vocab('temp', 'pending_index', 'instance')";
 
 fn count(conn: &Connection, sql: &str, words: &mut Words) -> BackendResult<()> {
     let mut statement = conn.prepare(sql)?;
