@@ -216,7 +216,7 @@ impl Check<'_> {
         let others = (0..SEARCHES.min(ids.len())).map(|_| ids[self.rng.usize(..ids.len())]);
         for id in newest.into_iter().chain(others) {
             let word = model.word(id).unwrap_or_default();
-            let hits = chat.search(word).run()?.hits;
+            let hits = chat.search(format!("\"{word}\"")).run()?.hits;
             if hits.len() != 1 || hits[0].id != id.as_str() {
                 self.findings.faults.push(format!("{word:?} of {id:?} finds {hits:?}"));
             }
@@ -224,7 +224,7 @@ impl Check<'_> {
         let dead = model.dead_words();
         for _ in 0..SEARCHES.min(dead.len()) {
             let word = dead[self.rng.usize(..dead.len())];
-            let hits = chat.search(word).run()?.hits;
+            let hits = chat.search(format!("\"{word}\"")).run()?.hits;
             if !hits.is_empty() {
                 self.findings.faults.push(format!("{word:?} was deleted, but finds {hits:?}"));
             }
