@@ -314,11 +314,15 @@ const PENDING: &str = "SELECT message.parts
   LIMIT ?1";
 
 impl Database {
-    /// Forgets the words that no message has any more: all words are removed, and recorded again in short transactions.
+    /// Removes all words, those that no message has any more among them.
+    pub(super) fn clear_vocabulary(&self) -> Result<()> {
+        self.write(clear)
+    }
+
+    /// Records the words of all messages, in short transactions.
     ///
     /// If this is interrupted, words are missing until it runs again or new messages have them.
-    pub(super) fn remake_vocabulary(&self) -> Result<()> {
-        self.write(clear)?;
+    pub(super) fn record_vocabulary(&self) -> Result<()> {
         let watch = self.interrupt_signal().watch();
         let mut from = Some(Address::from_raw(i64::MIN));
         while let Some(address) = from {
@@ -442,7 +446,8 @@ mod tests {
         words(&database)?;
         chat.delete(&["a".into()])?;
         assert!(words(&database)?.ends_with(" fox"));
-        database.remake_vocabulary()?;
+        database.clear_vocabulary()?;
+        database.record_vocabulary()?;
         assert_eq!(words(&database)?.split(' ').count(), many);
         database.write(rebuild)?;
         assert_eq!(words(&database)?.split(' ').count(), many);

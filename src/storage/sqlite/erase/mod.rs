@@ -146,7 +146,7 @@ impl Database {
     /// Overwrites what remains of deleted rows, and removes the notes of the erasures that are complete then.
     fn clean(&self, texts: &Texts, is_finishing: bool, out: &mut Erased) -> Result<()> {
         let notes = self.deleted()?;
-        self.remake_vocabulary()?;
+        self.clear_vocabulary()?;
         self.merge_indexes()?;
         // SQLite moves rows between pages and leaves copies in the gaps, which it does not overwrite. They cannot be found
         // in an encrypted file, nor if an erasure was interrupted: then its texts are not known any more.
@@ -175,7 +175,8 @@ impl Database {
                 if is_rewritten { remove_setting(conn, REWRITE) } else { Ok(()) }
             })?;
         }
-        Ok(())
+        // Last: the erasure does not depend on it.
+        self.record_vocabulary()
     }
 
     /// Returns the notes of the erasures whose rows are all deleted. Another erasure may have deleted the last ones.
