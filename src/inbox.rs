@@ -70,7 +70,7 @@ pub struct PendingItem {
 pub struct InboxOffset {
     /// The number, as the source counts.
     pub value: i64,
-    /// When it was stored. Some sources start their numbers anew after days without deliveries.
+    /// When it was stored. Some sources start their numbers again after days without deliveries.
     pub stored_at: DateTime<Utc>,
 }
 

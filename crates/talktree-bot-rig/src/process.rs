@@ -16,7 +16,7 @@ const KEY: &str = "RIG_MODEL_KEY";
 /// The key of the model, which must not be in the log.
 pub(crate) const SECRET: &str = "rig-model-secret";
 
-/// How long a bot may take to end when it is told to.
+/// How long a bot may take to end after a SIGTERM.
 pub const ENDING: Duration = Duration::from_secs(10);
 
 /// Which API of models the bot uses.

@@ -145,7 +145,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Returns a client. Its waits end when `stop` is [over](Stop::over); `on_event` is told what happens to its calls.
+    /// Returns a client. Its waits end when `stop` is [over](Stop::over); `on_event` gets what happens to its calls.
     #[must_use]
     pub fn new(
         settings: Settings,
