@@ -236,6 +236,15 @@ CREATE VIRTUAL TABLE search USING fts5 (
 INSERT INTO search (search, rank)
 VALUES ('pgsz', 490), ('hashsize', 2097152), ('automerge', 0), ('usermerge', 8), ('crisismerge', 64);
 
+-- The times and roles of the indexed messages: which matches cannot pass the filters of a search. A row is a stretch of 256
+-- addresses; times are in units of 2^20 microseconds.
+CREATE TABLE search_filter (
+    stretch INTEGER PRIMARY KEY, -- address >> 8
+    first   INTEGER NOT NULL,    -- the least time
+    last    INTEGER NOT NULL,    -- the greatest time
+    entries BLOB    NOT NULL     -- five bytes for each address: time, role; zeros: not indexed
+) STRICT;
+
 -- Every word that was indexed, in lower case and without diacritics, not stemmed: for other spellings and forms of the words
 -- of a query. It may have words of deleted messages, none of erased ones.
 CREATE TABLE vocabulary (

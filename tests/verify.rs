@@ -432,3 +432,28 @@ fn a_store_is_verified_after_a_search_for_a_prefix() -> Result<()> {
     assert_eq!(store.search("compac*").run()?.hits.len(), 1);
     Ok(())
 }
+
+/// With wrong times or roles a search with filters would miss messages.
+#[test]
+fn times_and_roles_that_differ_from_the_messages_are_named_and_written_again() -> Result<()> {
+    for sql in [
+        "UPDATE search_filter SET last = last + 1",
+        "UPDATE search_filter SET entries = zeroblob(length(entries))",
+        "DELETE FROM search_filter",
+        "INSERT INTO search_filter VALUES (9, 1, 1, x'0100000001')",
+        "UPDATE message SET role = 'tool' WHERE id = 'a'",
+    ] {
+        let (_folder, path) = store()?;
+        assert_eq!(Store::open(&path)?.search("message").run()?.hits.len(), 3);
+        let conn = Connection::open(&path).unwrap();
+        assert!(conn.execute(sql, []).unwrap() > 0, "{sql}");
+        drop(conn);
+        let store = Store::open(&path)?;
+        let damages = store.verify(|_| {})?.damages;
+        let kinds: Vec<&str> = damages.iter().map(|damage| damage.kind).collect();
+        assert_eq!(kinds, ["search-index"], "{sql}");
+        store.rebuild_search()?;
+        assert_eq!(store.verify(|_| {})?.damages, [], "{sql}");
+    }
+    Ok(())
+}

@@ -154,6 +154,27 @@ impl Search {
         self
     }
 
+    /// Requires a run of characters in the searched part of a message, exactly as written. Several calls require all runs.
+    ///
+    /// As `exact:"..."` in a query, but the run may also have quotes. The messages with the words of the run are found first
+    /// and read. For a run without a whole word all messages in scope are read, newest first: set a [`timeout`](Self::timeout).
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let chat = store.session("s")?;
+    /// chat.append_all(["let x = a ?? b;", "let x = a ? b : c;"].map(Message::user))?;
+    ///
+    /// assert_eq!(store.search("").exact("a ?? b").run()?.hits.len(), 1);
+    /// assert_eq!(store.search("let").exact("??").run()?.hits.len(), 1);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn exact(mut self, run: impl Into<String>) -> Self {
+        self.request.exact.push(run.into());
+        self
+    }
+
     /// Sets how long to search at most. By default there is no limit.
     ///
     /// After this time the result holds what was found until then, the newest matches rather than the best, and

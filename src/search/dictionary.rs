@@ -4,10 +4,11 @@
 //! and stemmed.
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
+use crate::search::identifiers::{self, Special};
 use crate::search::stemmer::stem;
-use crate::search::tokenizer::{Token, ascii_starts, token_at, tokens};
+use crate::search::tokenizer::{Token, ascii_starts, normalize, token_at, tokens};
 
 /// The stems and prefixes to find.
 #[derive(Default)]
@@ -74,6 +75,39 @@ impl Dictionary {
         }
         position
     }
+
+    /// Calls `found` with each part of an identifier of `text` that matches, in the order of the index.
+    pub(crate) fn for_each_part(&self, text: &str, mut found: impl FnMut(PartMatch)) {
+        let mut run = 0;
+        let wants = |bytes: &[u8]| self.first_letters.may_contain(bytes);
+        identifiers::each_wanted(text, wants, |special| {
+            let Special::Run(parts) = special else { return };
+            for (number, range) in parts.into_iter().enumerate() {
+                let part = &text[range.clone()];
+                if !self.first_letters.may_contain(part.as_bytes()) {
+                    continue;
+                }
+                let normalized = normalize(part);
+                let stem = self.stems.get(stem(&normalized).as_ref()).copied();
+                let is_start = |(prefix, _): &&(String, usize)| normalized.starts_with(prefix);
+                let prefixes = self.prefixes.iter().filter(is_start).map(|(_, id)| *id);
+                for word in stem.into_iter().chain(prefixes) {
+                    found(PartMatch { place: (run, number), range: range.clone(), word });
+                }
+            }
+            run += 1;
+        });
+    }
+}
+
+/// A part of an identifier that matches.
+pub(crate) struct PartMatch {
+    /// The number of the run of parts, and of the part in it.
+    pub(crate) place: (usize, usize),
+    /// The byte range in the text.
+    pub(crate) range: Range<usize>,
+    /// The id of the stem or prefix.
+    pub(crate) word: usize,
 }
 
 /// The first two letters of all words, as a filter.

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::{Snippet, Step};
+use super::{Snippet, Taken};
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Role;
 
@@ -44,6 +44,8 @@ pub enum Matched {
 /// assert_eq!((&hit.session, &hit.id), (chat.id(), &question));
 /// assert_eq!(hit.snippet.to_string(), "Can we deploy on **Friday**?");
 /// assert_eq!((hit.on_path, &hit.under), (true, &Some(compaction)));
+///
+/// assert_eq!(store.search("fridays").run()?.hits[0].words, ["Friday"]);
 /// # Ok::<(), talktree::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -59,6 +61,9 @@ pub struct Hit {
     pub created_at: DateTime<Utc>,
     /// The part of the text around the match.
     pub snippet: Snippet,
+    /// The matching words of the snippet that the query does not have in this form: other forms, other spellings, words that
+    /// begin with a word of the query. As written in the text, each once.
+    pub words: Vec<String>,
     /// The relevance: greater is better, comparable within one result.
     pub score: f64,
     /// Whether the message contains every word.
@@ -93,8 +98,8 @@ pub struct Found {
     pub hits: Vec<Hit>,
     /// Whether the query was relaxed.
     pub matched: Matched,
-    /// What was done because the query finds nothing as it is written; empty if it finds something.
-    pub steps: Vec<Step>,
+    /// What was done because the query finds little or nothing as it is written; empty if it finds enough.
+    pub steps: Vec<Taken>,
     /// For people: which parts of the query were ignored or searched as words.
     pub notices: Vec<String>,
     /// Whether the search ended before it had seen everything, so that there may be more hits, and better ones.
@@ -133,6 +138,7 @@ impl Hit {
             role,
             created_at,
             snippet,
+            words: Vec::new(),
             score: 0.0,
             matched: Matched::All,
             on_path: false,
@@ -205,8 +211,8 @@ pub struct SessionsFound {
     pub sessions: Vec<SessionHit>,
     /// Whether the query was relaxed.
     pub matched: Matched,
-    /// What was done because the query finds nothing as it is written; empty if it finds something.
-    pub steps: Vec<Step>,
+    /// What was done because the query finds little or nothing as it is written; empty if it finds enough.
+    pub steps: Vec<Taken>,
     /// For people: which parts of the query were ignored or searched as words.
     pub notices: Vec<String>,
     /// Whether the search ended before it had seen everything; see [`Found::is_partial`].

@@ -1,4 +1,4 @@
-//! What else a query may mean that finds nothing as it is written: the steps of the ladder, and how words differ.
+//! What else a query may mean that finds little or nothing as it is written: the steps of the ladder, and how words differ.
 //!
 //! The storage takes the steps; this module has what needs no index. Terms with an operator (quotes, `OR`, a star, a
 //! minus) are never changed.
@@ -28,7 +28,7 @@ const TWO_EDITS: usize = 9;
 /// Longer words are not corrected: nobody types them.
 const MAX_CORRECTED: usize = 40;
 
-/// What was done for a query that finds nothing as it is written.
+/// What was done for a query that finds little or nothing as it is written.
 ///
 /// ```
 /// use talktree::{Message, Store, search::Step};
@@ -38,16 +38,18 @@ const MAX_CORRECTED: usize = 40;
 ///
 /// let found = store.search("seesion manager").run()?;
 /// let (written, searched) = ("seesion".to_owned(), "session".to_owned());
-/// assert_eq!(found.steps, [Step::Spelling { written, searched }]);
-/// assert_eq!(found.steps[0].to_string(), "searched for \"session\" instead of \"seesion\"");
+/// assert_eq!(found.steps[0].step, Step::Spelling { written, searched });
+/// assert_eq!(found.steps[0].to_string(), "1 hit: searched for \"session\" instead of \"seesion\"");
 /// # Ok::<(), talktree::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Step {
-    /// Reasoning and tools were searched, too.
+    /// Reasoning and tools were searched.
     Tools,
+    /// The hits in reasoning and tools were only counted, because there are hits in the text. `in:all` finds them.
+    MoreInTools,
     /// A word was searched as the beginning of words.
     Beginning {
         /// The word in the query.
@@ -76,12 +78,62 @@ pub enum Step {
         /// The word that was searched.
         searched: String,
     },
+    /// No message has all the words, so any of them was enough.
+    AnyWord,
+}
+
+/// The maximum count of the hits of a step.
+const MAX_HITS: u64 = 1_000;
+
+/// A step that was taken, and what it found.
+///
+/// ```
+/// use talktree::search::{Step, Taken};
+///
+/// assert_eq!(Taken::new(Step::Tools, 7).to_string(), "7 hits in reasoning and tools");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[non_exhaustive]
+pub struct Taken {
+    /// What was done.
+    #[serde(flatten)]
+    pub step: Step,
+    /// How many messages it found that no earlier step found, at most 1 000. Steps that were taken together have the same
+    /// number. The messages are among the hits, except those of [`Step::MoreInTools`].
+    pub hits: u64,
+}
+
+impl Taken {
+    /// Returns a step that found so many messages, for storages of your own.
+    #[must_use]
+    pub fn new(step: Step, hits: u64) -> Self {
+        Self { step, hits }
+    }
+}
+
+impl fmt::Display for Taken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hits = match self.hits {
+            1 => "1 hit".to_owned(),
+            MAX_HITS.. => format!("at least {MAX_HITS} hits"),
+            hits => format!("{hits} hits"),
+        };
+        match &self.step {
+            Step::Tools => write!(f, "{hits} in reasoning and tools"),
+            Step::MoreInTools => {
+                write!(f, "{hits} more in reasoning and tools, which `in:all` finds")
+            }
+            step => write!(f, "{hits}: {step}"),
+        }
+    }
 }
 
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Tools => f.write_str("searched in text, reasoning and tools"),
+            Self::Tools => f.write_str("searched in reasoning and tools"),
+            Self::MoreInTools => f.write_str("looked into reasoning and tools"),
+            Self::AnyWord => f.write_str("searched for any of the words"),
             Self::Beginning { written, .. } => {
                 write!(f, "searched for words that begin with {written:?}")
             }

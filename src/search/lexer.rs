@@ -3,12 +3,13 @@
 use crate::search::date;
 use crate::search::tokenizer::is_space_or_control;
 
-const FILTERS: [(&str, Filter); 5] = [
+const FILTERS: [(&str, Filter); 6] = [
     ("role:", Filter::Role),
     ("session:", Filter::Session),
     ("after:", Filter::After),
     ("before:", Filter::Before),
     ("in:", Filter::In),
+    ("exact:", Filter::Exact),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +19,7 @@ pub(crate) enum Filter {
     After,
     Before,
     In,
+    Exact,
 }
 
 impl Filter {
@@ -28,6 +30,7 @@ impl Filter {
             Filter::Session => "the id of a session",
             Filter::After | Filter::Before => date::EXPECTED,
             Filter::In => "in:text, in:tools or in:all",
+            Filter::Exact => "exact:\"characters\"",
         }
     }
 }

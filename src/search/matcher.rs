@@ -10,7 +10,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::{ControlFlow, Range};
 
-use crate::search::dictionary::Dictionary;
+use crate::search::dictionary::{Dictionary, PartMatch};
+use crate::search::exact;
 use crate::search::query::{Query, Term};
 use crate::search::stemmer::stem;
 use crate::search::tokenizer::{Token, tokens};
@@ -60,12 +61,15 @@ pub(crate) struct Matcher {
     /// The targets by their first word.
     by_first: HashMap<usize, Vec<usize>>,
     dictionary: Dictionary,
+    /// Exact runs of characters; their targets follow those of the list.
+    exact: Vec<String>,
 }
 
 impl Matcher {
     pub(crate) fn of(query: &Query) -> Matcher {
-        let mut matcher = Matcher::default();
-        for term in query.clauses.iter().flatten() {
+        let mut matcher = Matcher { exact: query.filters.exact.clone(), ..Matcher::default() };
+        let led: Vec<Term> = matcher.exact.iter().filter_map(|run| exact::words(run)).collect();
+        for term in query.clauses.iter().flatten().filter(|term| !led.contains(term)) {
             let whole = matcher.add(term, None);
             for piece in term.pieces() {
                 matcher.add(&piece, whole);
@@ -79,7 +83,7 @@ impl Matcher {
 
     /// Returns the matches in `text`, ordered by start.
     pub(crate) fn find(&self, text: &str) -> Vec<Match> {
-        if self.list.is_empty() {
+        if self.list.is_empty() && self.exact.is_empty() {
             return Vec::new();
         }
         let mut matches = Vec::new();
@@ -101,7 +105,65 @@ impl Matcher {
             ControlFlow::Continue(())
         });
         self.match_run(&mut run, &mut matches);
+        self.add_parts(text, &mut matches);
+        self.add_exact(text, &mut matches);
         self.scored(matches)
+    }
+
+    /// Adds the exact runs.
+    fn add_exact(&self, text: &str, matches: &mut Vec<Match>) {
+        let from = matches.len();
+        for (number, run) in self.exact.iter().enumerate() {
+            let found = text.match_indices(run.as_str()).take(MAX_MATCHES);
+            let value = run.chars().count().max(UNIGRAM_VALUE);
+            matches.extend(found.map(|(start, run)| Match {
+                range: start..start + run.len(),
+                target: self.list.len() + number,
+                value,
+            }));
+        }
+        if matches.len() > from {
+            matches.sort_by_key(|found| (found.range.start, found.range.end));
+        }
+    }
+
+    /// Adds the matches in the parts of identifiers that do not match as a whole.
+    fn add_parts(&self, text: &str, matches: &mut Vec<Match>) {
+        let mut found = Vec::new();
+        let mut run: Vec<Occurrence> = Vec::new();
+        let mut last = (0, 0);
+        self.dictionary.for_each_part(text, |PartMatch { place, range, word }| {
+            if place == last
+                && let Some(same) = run.last_mut()
+            {
+                same.words.push(word);
+                return;
+            }
+            if place != (last.0, last.1 + 1) {
+                self.match_run(&mut run, &mut found);
+            }
+            last = place;
+            if found.len() < MAX_MATCHES {
+                run.push(Occurrence { range, words: vec![word] });
+            }
+        });
+        self.match_run(&mut run, &mut found);
+        // How far the matches up to each one reach.
+        let reach = matches.iter().scan(0, |end, whole| {
+            *end = whole.range.end.max(*end);
+            Some(*end)
+        });
+        let reach: Vec<usize> = reach.collect();
+        let is_covered = |part: &Match| {
+            let before = matches.partition_point(|whole| whole.range.start <= part.range.start);
+            before.checked_sub(1).is_some_and(|at| reach[at] >= part.range.end)
+        };
+        found.retain(|part| !is_covered(part));
+        if !found.is_empty() {
+            matches.append(&mut found);
+            matches.sort_by_key(|found| (found.range.start, found.range.end));
+            matches.dedup_by(|a, b| a.range == b.range && a.target == b.target);
+        }
     }
 
     /// Adds a target; returns its number, or `None` if it has no word.
@@ -143,7 +205,9 @@ impl Matcher {
         for (at, first) in run.iter().enumerate() {
             for &target in first.words.iter().filter_map(|word| self.by_first.get(word)).flatten() {
                 let words = &self.list[target].words;
-                let Some(found) = run.get(at..at + words.len()) else { continue };
+                let Some(found) = run.get(at..at + words.len()) else {
+                    continue;
+                };
                 let same = found
                     .iter()
                     .zip(words)
@@ -165,10 +229,10 @@ impl Matcher {
 
     /// Removes the pieces of terms that match as a whole, and sets the values for this text.
     fn scored(&self, mut matches: Vec<Match>) -> Vec<Match> {
-        let mut counts = vec![0_usize; self.list.len()];
+        let mut counts = vec![0_usize; self.list.len() + self.exact.len()];
         matches.iter().for_each(|found| counts[found.target] += 1);
-        matches
-            .retain(|found| self.list[found.target].whole.is_none_or(|whole| counts[whole] == 0));
+        let whole = |found: &Match| self.list.get(found.target).and_then(|target| target.whole);
+        matches.retain(|found| whole(found).is_none_or(|whole| counts[whole] == 0));
         for found in &mut matches {
             found.value = found.value * 16 / (1 + counts[found.target].max(1).ilog2() as usize);
         }
@@ -219,6 +283,26 @@ mod tests {
         drawn("user@host user", "[user] or [host]");
         drawn("天气怎么样", "明天[天气]好");
         drawn("\"user host\"", "host user");
+    }
+
+    #[test]
+    fn parts_of_identifiers_match() {
+        drawn("request", "an Http[Request] or http_[request]");
+        drawn("HttpRequest", "an [HttpRequest], [http request], [HTTPRequest], [http_request]");
+        drawn("http_request", "an [HttpRequest], [http_request], [httprequest], request");
+        drawn("args", "parse[Args]2(), pargs");
+        drawn("parse args", "[parse]_[args] [parse][Args]2");
+        drawn("\"auto compaction\"", "check[AutoCompaction], auto_x, AutoIt CompactionPlan");
+        drawn("v0.14.2", "[v0.14.2], [0.14.2], 0.14");
+        drawn("0.14.2", "v[0.14.2]");
+        drawn("C++", "C, [C++], C#");
+    }
+
+    #[test]
+    fn exact_runs_match_as_they_are_written() {
+        drawn("exact:\"a ?? b\"", "[a ?? b], a b, A ?? B");
+        drawn("exact:oo fox", "f[oo] [fox]");
+        drawn("exact:\"é\"", "caf[é] cafe");
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! A [`Query`] is what a person types. A [`SearchRequest`] adds a [`Scope`] and a page; the result is [`Found`]: hits,
 //! best first, and whether the query was relaxed. The storage keeps the index and finds candidates; this module
-//! supplies everything else, in the order of use: `indexed_text` and `script` produce the text that is indexed; `lexer`
+//! supplies everything else, in the order of use: `indexed_text` and `script` produce the text that is indexed, with the
+//! spellings of `folding` and the parts of `identifiers`; `lexer`
 //! and `parser` make the query; `analysis` decides what must match and what counts; `pruning` selects the words to look
 //! up; `scanner` counts them in a candidate and `rank` scores it; `matcher` and `snippet` show why it was found. If nothing was
 //! found, `alternative` looks for a query that finds something.
@@ -17,9 +18,12 @@ mod builder;
 mod date;
 pub(crate) mod date_hint;
 mod dictionary;
+pub(crate) mod exact;
+pub(crate) mod folding;
 #[cfg(feature = "stemmers")]
 pub(crate) mod forms;
 mod hit;
+pub(crate) mod identifiers;
 pub(crate) mod indexed_text;
 pub(crate) mod ladder;
 pub(crate) mod language;
@@ -45,7 +49,7 @@ pub(crate) use builder::SearchTarget;
 pub use builder::{Search, SearchBySession};
 pub use date::parse_date;
 pub use hit::{Found, Hit, Matched, SessionHit, SessionsFound};
-pub use ladder::Step;
+pub use ladder::{Step, Taken};
 pub use query::{
     Clause, Columns, Filters, MAX_EXPANSIONS, MAX_TERM_TOKENS, MAX_TERMS, Query, Term,
 };

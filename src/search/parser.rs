@@ -7,9 +7,12 @@ use std::collections::HashSet;
 use chrono::{DateTime, Utc};
 
 use crate::search::date::parse_date;
+use crate::search::identifiers::spellings;
 use crate::search::language::StopWords;
 use crate::search::lexer::{Filter, Lexeme, LexemeKind, lex};
-use crate::search::query::{Columns, MAX_KEYWORDS, MAX_TERM_TOKENS, MAX_TERMS, Query, Term};
+use crate::search::query::{
+    Clause, Columns, MAX_KEYWORDS, MAX_TERM_TOKENS, MAX_TERMS, Query, Term,
+};
 use crate::search::tokenizer::{is_space_or_control, normalize, tokens};
 
 /// The maximum number of values of one filter, and of notices: nobody reads more.
@@ -25,7 +28,22 @@ pub(crate) fn parse(text: &str, now: DateTime<Utc>) -> Query {
     for lexeme in lex(text) {
         parser.push(lexeme);
     }
-    parser.finish()
+    let query = parser.finish(true);
+    // In a text that somebody pasted quotes, stars and minuses are no operators: no message has what they would require, and
+    // looking for it takes ten seconds in a million messages. Filters are kept.
+    if has_keywords_of_a_text(&query) {
+        let plain = parse_plain(text);
+        if has_keywords_of_a_text(&plain) {
+            return Query { filters: query.filters, ..plain };
+        }
+    }
+    query
+}
+
+/// Returns whether a query has more words without an operator than anyone types.
+fn has_keywords_of_a_text(query: &Query) -> bool {
+    let is_plain = |clause: &&Clause| matches!(clause.as_slice(), [term] if !term.is_quoted && !term.is_prefix);
+    query.clauses.iter().filter(is_plain).count() > MAX_KEYWORDS
 }
 
 /// Returns the query for the words of a text in which nothing is an operator or a filter.
@@ -35,7 +53,7 @@ pub(crate) fn parse_plain(text: &str) -> Query {
         // Without its stars a word is no prefix.
         parser.add_term(word.trim_end_matches('*'), false, false, false);
     }
-    parser.finish()
+    parser.finish(false)
 }
 
 struct Parser<'a> {
@@ -109,6 +127,8 @@ impl<'a> Parser<'a> {
         match before.filter(|term| follows_word && term.tokens.len() < MAX_TERM_TOKENS) {
             Some(term) => {
                 term.tokens.push(flag.to_owned());
+                // They are spellings of the word alone.
+                term.forms.clear();
                 self.ends_with_word = true;
             }
             None => self.add_term(flag, false, false, false),
@@ -159,15 +179,16 @@ impl<'a> Parser<'a> {
                 shortened(text)
             ));
         }
-        if body.contains(['+', '#']) {
-            // `C++` and `C#` are indexed as `c`.
+        let sign = ['+', '#'];
+        if body.contains(sign) && !tokens.iter().any(|token| token.ends_with(sign)) {
             self.note(format!(
                 "`+` and `#` are not indexed: {:?} is searched as {:?}",
                 shortened(text),
                 shortened(&tokens.join(" "))
             ));
         }
-        let term = Term { tokens, is_prefix, is_quoted, ..Term::default() };
+        let forms = if is_plain { spellings(&tokens, body) } else { Vec::new() };
+        let term = Term { tokens, is_prefix, is_quoted, forms };
         self.ends_with_word = is_plain;
         match self.query.clauses.last_mut() {
             _ if is_excluded => self.query.excluded.push(term),
@@ -193,6 +214,7 @@ impl<'a> Parser<'a> {
                 }
                 None => return false,
             },
+            Filter::Exact => self.query.add_exact(value),
             Filter::In => {
                 let columns = match value.to_ascii_lowercase().as_str() {
                     "text" => Columns::Text,
@@ -213,7 +235,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn finish(mut self) -> Query {
+    fn finish(mut self, is_query: bool) -> Query {
         self.query.filters.columns = self.columns.unwrap_or_default();
         let Query { excluded, filters, .. } = &self.query;
         if filters.before.is_some_and(|before| filters.after.is_some_and(|after| after >= before)) {
@@ -224,13 +246,21 @@ impl<'a> Parser<'a> {
             && self.columns.is_none()
             && self.text.contains(|c| !is_space_or_control(c))
         {
-            self.note("nothing to find: a letter, digit or symbol was expected".into());
+            let run = self.text.trim();
+            let is_short = run.chars().count() <= QUOTED_CHARS;
+            let is_run =
+                is_query && is_short && !run.contains(|c: char| c == '"' || c.is_control());
+            let hint = match is_run {
+                true => format!("; exact:\"{run}\" finds these characters"),
+                false => String::new(),
+            };
+            self.note(format!("nothing to find: a letter, digit or symbol was expected{hint}"));
         }
         self.query
     }
 }
 
-fn add_value(values: &mut Vec<String>, value: &str) {
+pub(super) fn add_value(values: &mut Vec<String>, value: &str) {
     let is_known = values.iter().any(|known| known == value);
     if !value.is_empty() && !is_known && values.len() < MAX_VALUES {
         values.push(value.to_owned());
@@ -285,7 +315,10 @@ mod tests {
         drawn("\"red fox", "red+fox");
         drawn("“red fox” 5\" a\"b", "red+fox 5 a+b");
         drawn("\"\" \"", "");
-        drawn("foo-bar C++ foo_bar user@host 3.14 don't", "foo+bar C foo+bar user+host 3+14 don+t");
+        drawn(
+            "foo-bar C++ foo_bar user@host 3.14 don't",
+            "foo+bar C++ foo+bar user+host 3+14 don+t",
+        );
         drawn("北京 Rust语言 😀", "北+京 Rust+语+言 😀");
         drawn("foo:bar https://a.b/c", "foo+bar https+a+b+c");
     }
@@ -293,7 +326,7 @@ mod tests {
     #[test]
     fn a_star_directly_after_the_last_word_makes_a_prefix() {
         drawn("comp* foo-ba** \"red fo\"* \"red fo*\"", "comp* foo+ba* red+fo* red+fo*");
-        drawn("* C++* a*b 重* \"a \"*", "C a+b 重 a");
+        drawn("* C++* a*b 重* \"a \"*", "C++* a+b 重 a");
     }
 
     #[test]
@@ -360,6 +393,35 @@ mod tests {
     }
 
     #[test]
+    fn exact_characters_are_a_filter_and_their_inner_words_are_required() {
+        for (text, words) in [
+            ("exact:\"a.b(c)\"", "b+c"),
+            ("exact:foo", ""),
+            ("exact:\"foo bar\"", "bar*"),
+            ("exact:\"?? \"", ""),
+            ("exact:\"x 北京\"", "北+京"),
+            ("exact:\"x ab\"", ""),
+            ("exact:\"\u{AD}re done \"", "done"),
+            ("exact:\"(HttpRequest)\"", "HttpRequest"),
+            ("exact:\" C+\"", ""),
+            ("exact:\"-ｶ\"", ""),
+        ] {
+            let query = parse(text);
+            assert_eq!((query.filters.exact.len(), query.notices.len()), (1, 0), "{text}");
+            let terms = query.clauses.iter().flatten();
+            let drawn: Vec<_> =
+                terms.map(|it| it.tokens.join("+") + if it.is_prefix { "*" } else { "" }).collect();
+            assert_eq!(drawn.join(" "), words, "{text}");
+        }
+        assert_eq!(parse("exact:\"Foo  bar\" den").filters.exact, ["Foo  bar"]);
+        notes("exact: ", "\"exact:\" is searched as words: exact:\"characters\" was expected");
+        notes(
+            "?? ",
+            "nothing to find: a letter, digit or symbol was expected; exact:\"??\" finds these characters",
+        );
+    }
+
+    #[test]
     fn the_narrower_of_two_bounds_applies() {
         let filters =
             parse("after:2026-01-01 after:2026-01-03 after:2026-01-02 before:2026-03-01 before:2026-02-01").filters;
@@ -407,7 +469,12 @@ mod tests {
     #[test]
     fn a_query_that_finds_nothing_says_why() {
         notes("-ant", "nothing to find: the query has only excluded words");
-        notes("?!", "nothing to find: a letter, digit or symbol was expected");
+        notes(
+            "?!",
+            "nothing to find: a letter, digit or symbol was expected; exact:\"?!\" finds these characters",
+        );
+        let plain = parse_plain("?!").notices;
+        assert_eq!(plain, ["nothing to find: a letter, digit or symbol was expected"]);
         notes(
             "after:2026-01-02 before:2026-01-02",
             "no time is both after \"after:\" and before \"before:\"",
@@ -424,6 +491,20 @@ mod tests {
         let words = query.clauses.iter().filter(|it| it[0].tokens[0].starts_with("word"));
         assert_eq!((words.count(), query.notices.len()), (200, 0));
         assert!(query.clauses.len() < 200 + MAX_KEYWORDS);
+    }
+
+    /// A pasted page required each of its quotations, so it found nothing, after ten seconds.
+    #[test]
+    fn a_long_text_has_no_operators() {
+        let page: String = (0..100).map(|n| format!("word{n} ")).collect();
+        let query = parse(&format!("\"a quotation\" role:user {page} * con* -draft a OR b"));
+        let terms = || query.clauses.iter().flatten();
+        assert!(terms().all(|term| !term.is_quoted && !term.is_prefix));
+        assert!(terms().any(|term| term.tokens == ["quotation"]));
+        assert_eq!((query.excluded.len(), query.filters.roles.len()), (0, 1));
+        // A program's long list of alternatives is no text.
+        let alternatives: Vec<String> = (0..100).map(|n| format!("word{n}")).collect();
+        assert_eq!(parse(&alternatives.join(" OR ")).clauses.len(), 1);
     }
 
     #[test]

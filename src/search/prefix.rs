@@ -6,6 +6,7 @@
 //! searched too: words that start with the prefix but whose stems do not. Such a stem has other words as well, so
 //! `runn*` also finds `run`.
 
+use crate::search::folding::folded;
 use crate::search::stemmer::stem;
 use crate::search::tokenizer::normalize;
 
@@ -33,10 +34,11 @@ const STEMMED_BYTES: std::ops::RangeInclusive<usize> = 3..=40;
 pub(crate) fn spelling(prefix: &str) -> String {
     let normalized = normalize(prefix);
     if !normalized.is_ascii() || !STEMMED_BYTES.contains(&normalized.len()) {
-        return prefix.to_owned();
+        return folded(prefix).into_owned();
     }
     let spellings = PROTECTIONS.iter().map(|ending| format!("{normalized}{ending}"));
-    spellings.into_iter().find(|word| stem(word) == normalized).unwrap_or_else(|| prefix.to_owned())
+    let stemmed = spellings.into_iter().find(|word| stem(word) == normalized);
+    stemmed.unwrap_or_else(|| folded(prefix).into_owned())
 }
 
 /// Returns words that start with `prefix` but whose stems do not.
@@ -48,6 +50,13 @@ pub(crate) fn completions(prefix: &str) -> Vec<String> {
     let mut found: Vec<(String, String)> = Vec::new();
     let mut add = |word: String| {
         let stem = stem(&word).into_owned();
+        // The stemmer takes a digit for a consonant, which it does not double: `k77ed` has the stem `k7`. Nobody writes that,
+        // but `k77*` would find `k7`.
+        let is_undoubled_digit =
+            word != prefix && stem.ends_with(|last: char| last.is_ascii_digit());
+        if is_undoubled_digit {
+            return;
+        }
         if !stem.starts_with(prefix.as_ref()) && found.iter().all(|(_, known)| *known != stem) {
             found.push((word, stem));
         }
@@ -111,6 +120,16 @@ mod tests {
         for prefix in ["comp", "he", "北京", "é", "", "x"] {
             assert_eq!(completions(prefix), [""; 0], "{prefix}");
         }
+    }
+
+    /// `k77*` found `k7`, with a score of 0.
+    #[test]
+    fn no_completion_has_fewer_digits_than_the_prefix() {
+        for prefix in ["w0o3m77", "k77", "2024-11", "a00", "x1y22"] {
+            assert_eq!(completions(prefix), [""; 0], "{prefix}");
+        }
+        reaches("mp3s", "mp3s");
+        reaches("k77", "k77");
     }
 
     #[test]

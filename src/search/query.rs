@@ -10,7 +10,9 @@ use std::collections::{BTreeSet, HashSet};
 
 use chrono::{DateTime, Utc};
 
-use crate::search::parser;
+use crate::search::exact;
+use crate::search::folding::folded;
+use crate::search::parser::{self, add_value};
 use crate::search::prefix::{completions, spelling};
 use crate::search::script::is_unigram;
 use crate::search::stemmer::stem;
@@ -83,8 +85,8 @@ pub struct Term {
     pub is_prefix: bool,
     /// Whether the phrase is quoted. A quoted phrase is never matched in pieces.
     pub is_quoted: bool,
-    /// Other words that match as the term does. A query has none as it is parsed: a search adds the forms of a word
-    /// that the store has, with the feature `stemmers`.
+    /// Other words or phrases that match as the term does: `Http Request` for `HttpRequest`. A search adds the forms of a
+    /// word that the store has, with the feature `stemmers`.
     pub forms: Vec<String>,
 }
 
@@ -136,6 +138,8 @@ pub struct Filters {
     pub after: Option<DateTime<Utc>>,
     /// The latest time, exclusive.
     pub before: Option<DateTime<Utc>>,
+    /// Runs of characters, each of which the searched part of the message must contain exactly.
+    pub exact: Vec<String>,
     /// The part of the message that is searched.
     pub columns: Columns,
 }
@@ -155,6 +159,7 @@ impl Filters {
             && self.sessions.is_empty()
             && self.after.is_none()
             && self.before.is_none()
+            && self.exact.is_empty()
     }
 }
 
@@ -194,6 +199,7 @@ impl Query {
     /// | `session:ID` | in this session; repeated: in one of them |
     /// | `after:2026-01-31`, `before:7d` | from this date on; until before it; see [`parse_date`](super::parse_date) |
     /// | `in:text`, `in:tools`, `in:all` | text parts (the default), reasoning and tools, both |
+    /// | `exact:"a ?? b"` | exactly these characters, in upper or lower case as written |
     ///
     /// A word with punctuation inside (`user@host`, `don't`) is a phrase of its parts, and so are adjacent characters
     /// of a script written without spaces. Values with blanks need quotes: `session:"my chat"`.
@@ -235,6 +241,18 @@ impl Query {
     #[must_use]
     pub fn plain(text: &str) -> Query {
         parser::parse_plain(text)
+    }
+
+    /// Requires a run of characters, and the words of the index that every text with it has.
+    pub(crate) fn add_exact(&mut self, run: &str) {
+        if run.is_empty() {
+            return;
+        }
+        let known = self.filters.exact.len();
+        add_value(&mut self.filters.exact, run);
+        if self.filters.exact.len() > known {
+            self.clauses.extend(exact::words(run).map(|term| vec![term]));
+        }
     }
 
     /// Returns whether the query finds nothing: it has no required term and no filter.
@@ -383,8 +401,11 @@ impl Term {
 
     /// Returns the alternatives that FTS5 searches: the quoted term, its forms, and for a prefix also its completions.
     fn to_fts(&self) -> Vec<String> {
-        let mut words: Vec<_> = self.words().collect();
-        let Some(last) = words.pop() else { return Vec::new() };
+        let mut words: Vec<_> = self.words().map(folded).collect();
+        let Some(last) = words.pop() else {
+            return Vec::new();
+        };
+        let last = last.as_ref();
         let start = words.iter().fold(String::new(), |start, word| start + word + " ");
         if !self.is_prefix {
             let forms = self.form_terms().flat_map(|form| form.to_fts());
@@ -442,6 +463,17 @@ mod tests {
     fn unigrams_and_mixed_words_are_phrases() {
         all("北京 Rust语言", r#"("北 京" AND "Rust 语 言")"#);
         all("don't user@host", r#"("don t" AND "user host")"#);
+    }
+
+    #[test]
+    fn identifiers_have_other_spellings() {
+        all("HttpRequest", r#"(("HttpRequest" OR "Http Request"))"#);
+        all("http_request", r#"(("http request" OR "httprequest"))"#);
+        all("v0.14.2 RTX3060", r#"(("v0 14 2" OR "0 14 2") AND ("RTX3060" OR "RTX 3060"))"#);
+        all("\"HttpRequest\" HttpR*", r#"("HttpRequest" AND "httpr"*)"#);
+        all("x -HttpRequest", r#"(("x") NOT "HttpRequest")"#);
+        all("C++ c#", "(\"C\u{FDD01}\" AND \"c\u{FDD02}\")");
+        all("Straße 電腦", r#"("Strasse" AND "电 脑")"#);
     }
 
     #[test]

@@ -20,6 +20,8 @@ const LENGTH_SHARE: f64 = 0.75;
 const RARITY_POWER: f64 = 1.25;
 /// The bonus for a pair of neighbours, as a share of the lesser weight of the two.
 const NEAR_SHARE: f64 = 0.5;
+/// The count of all occurrences of a unit that a message has only in parts of identifiers or in another spelling.
+const PART_COUNT: f64 = 0.5;
 /// The factor for a message by a person, if the query is about the asker ..
 const OWN_WORDS: f64 = 2.0;
 /// .. or is any other question.
@@ -84,8 +86,8 @@ pub(crate) fn rank(
         let (counts, is_in_time) = session_counts
             .entry(candidate.session)
             .or_insert_with(|| (vec![0.0; weights.messages.len()], false));
-        for (sum, count) in counts.iter_mut().zip(&candidate.scan.counts) {
-            *sum += f64::from(*count);
+        for (sum, count) in counts.iter_mut().zip(occurrences(&candidate.scan)) {
+            *sum += count;
         }
         *is_in_time |= candidate.is_in_time;
     }
@@ -151,11 +153,9 @@ impl Weights {
     fn of_message(&self, scan: &Scan, pairs: &[(usize, usize)]) -> f64 {
         let length = scan.length as f64 / self.mean_length;
         let length_norm = SATURATION * (1.0 - LENGTH_SHARE + LENGTH_SHARE * length);
-        let words: f64 = scan
-            .counts
-            .iter()
+        let words: f64 = occurrences(scan)
             .zip(&self.messages)
-            .map(|(count, weight)| weight * saturated(f64::from(*count), length_norm))
+            .map(|(count, weight)| weight * saturated(count, length_norm))
             .sum();
         let near: f64 = pairs
             .iter()
@@ -165,6 +165,15 @@ impl Weights {
             .sum();
         words + near
     }
+}
+
+/// Returns how many occurrences of each unit count.
+fn occurrences(scan: &Scan) -> impl Iterator<Item = f64> {
+    scan.counts.iter().zip(&scan.is_part).map(|(count, is_part)| match (*count, *is_part) {
+        (0, _) => 0.0,
+        (_, true) => PART_COUNT,
+        (count, false) => f64::from(count),
+    })
 }
 
 /// Returns the saturated value of `count` occurrences; 1 for one occurrence in a message of mean length.
@@ -220,6 +229,14 @@ mod tests {
             order("cat dog", &["1 a cat", "2 a cat", "3 a dog", "4 a dog cat"])[..2],
             [3, 2]
         );
+    }
+
+    #[test]
+    fn a_word_ranks_before_parts_of_an_identifier() {
+        let texts = ["1 a HttpRequest HttpRequest", "2 a x request in a text"];
+        assert_eq!(order("request", &texts), [1, 0]);
+        let texts = ["1 a http_request http_request", "2 a x HttpRequest in a text"];
+        assert_eq!(order("HttpRequest", &texts), [1, 0]);
     }
 
     #[test]

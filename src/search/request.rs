@@ -82,6 +82,8 @@ pub struct SearchRequest {
     pub text: String,
     /// Whether the text is searched as words: nothing in it is an operator, a filter or a date.
     pub is_plain: bool,
+    /// Runs of characters that a message must contain exactly, besides those in the text.
+    pub exact: Vec<String>,
     /// Where to search. Sessions in the trash are never searched.
     pub scope: Scope,
     /// The owner whose sessions are searched, within the scope; `None` for all.
@@ -112,6 +114,7 @@ impl SearchRequest {
         Self {
             text: text.into(),
             is_plain: false,
+            exact: Vec::new(),
             scope,
             owner: None,
             limit: DEFAULT_LIMIT,
@@ -134,10 +137,15 @@ impl SearchRequest {
     /// ```
     #[must_use]
     pub fn query(&self) -> Query {
-        match self.is_plain {
+        let mut query = match self.is_plain {
             true => Query::plain(&self.text),
             false => Query::parse_at(&self.text, self.time()),
+        };
+        if !self.exact.is_empty() && self.text.trim().is_empty() {
+            query.notices.clear();
         }
+        self.exact.iter().for_each(|run| query.add_exact(run));
+        query
     }
 
     /// Returns the date range that the text mentions; none of a plain text.

@@ -6,7 +6,8 @@
 use std::ops::ControlFlow;
 
 use crate::search::analysis::Unit;
-use crate::search::dictionary::Dictionary;
+use crate::search::dictionary::{Dictionary, PartMatch};
+use crate::search::identifiers::MAX_PARTS;
 
 /// The maximum distance in words between two neighbours of the query that are near each other.
 const NEAR_WORDS: usize = 2;
@@ -14,18 +15,22 @@ const NEAR_WORDS: usize = 2;
 /// The counts of one text.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Scan {
-    /// The number of occurrences of each unit.
+    /// The number of occurrences of each unit, including those in parts of identifiers and in other spellings.
     pub(crate) counts: Vec<u32>,
+    /// Whether each unit occurs only in parts of identifiers and in other spellings.
+    pub(crate) is_part: Vec<bool>,
     /// Whether the units of each pair are near each other.
     pub(crate) near: Vec<bool>,
     /// The number of words of the text.
     pub(crate) length: usize,
 }
 
-/// The ids of a unit's words, and of the forms of its only word.
+/// The ids of a unit's words.
 struct Target {
-    words: Vec<usize>,
-    forms: Vec<usize>,
+    /// The words as they are written, and each form of an only word.
+    whole: Vec<Vec<usize>>,
+    /// Other spellings of it as several words.
+    spelled: Vec<Vec<usize>>,
 }
 
 /// Scans texts for the units of one query.
@@ -43,9 +48,13 @@ impl Scanner {
             let id = |(at, stem): (usize, &String)| {
                 dictionary.add(stem, unit.term.is_prefix && at == last)
             };
-            let words = unit.stems.iter().enumerate().map(id).collect();
-            let forms = unit.forms.iter().map(|form| dictionary.add(form, false)).collect();
-            Target { words, forms }
+            let words: Vec<usize> = unit.stems.iter().enumerate().map(id).collect();
+            let forms = unit.forms.iter().map(|form| -> Vec<usize> {
+                form.iter().map(|stem| dictionary.add(stem, false)).collect()
+            });
+            let (mut whole, spelled): (Vec<_>, Vec<_>) = forms.partition(|form| form.len() == 1);
+            whole.push(words);
+            Target { whole, spelled }
         };
         let units = units.iter().map(&mut ids_of).collect();
         Self { units, pairs: pairs.to_vec(), dictionary }
@@ -65,28 +74,52 @@ impl Scanner {
             // The length is extrapolated from the part that was scanned.
             length = (length as f64 * (text.len() as f64 / end as f64)) as usize;
         }
-        let of = |unit: usize| positions(&self.units[unit], &occurrences);
-        let counts: Vec<u32> = (0..self.units.len()).map(|unit| of(unit).count() as u32).collect();
-        let near = self.pairs.iter().map(|&(a, b)| are_near(of(a), of(b))).collect();
-        Scan { counts, near, length }
+        // The parts of identifiers follow the text, as in the index, and no run is near another.
+        let mut parts: Vec<(usize, usize)> = Vec::new();
+        self.dictionary.for_each_part(
+            &text[..end],
+            |PartMatch { place: (run, number), word, .. }| {
+                parts.push((run * (MAX_PARTS + NEAR_WORDS) + number, word));
+            },
+        );
+        let mut scan = Scan { length, ..Scan::default() };
+        let mut places = Vec::with_capacity(self.units.len());
+        for unit in &self.units {
+            let whole = positions(&unit.whole, &occurrences);
+            let spelled = positions(&unit.spelled, &occurrences);
+            let inside = positions(&unit.whole, &parts);
+            scan.counts.push((whole.len() + spelled.len() + inside.len()) as u32);
+            scan.is_part.push(whole.is_empty());
+            places.push([[whole, spelled].concat(), inside]);
+        }
+        places.iter_mut().for_each(|[written, _]| written.sort_unstable());
+        scan.near = (self.pairs.iter())
+            .map(|&(a, b)| {
+                let both = places[a].iter().zip(&places[b]);
+                both.into_iter().any(|(a, b)| are_near(a.iter().copied(), b.iter().copied()))
+            })
+            .collect();
+        scan
     }
 }
 
-/// Returns the positions where a unit starts, ascending.
-fn positions(unit: &Target, occurrences: &[(usize, usize)]) -> impl Iterator<Item = usize> {
+/// Returns the positions where any of several sequences of words starts, ascending.
+fn positions(sequences: &[Vec<usize>], occurrences: &[(usize, usize)]) -> Vec<usize> {
     let begins = |(at, &(position, word)): (usize, &(usize, usize))| {
-        let mut rest = &occurrences[at..];
-        let is_match = word == unit.words[0]
-            && unit.words.iter().enumerate().skip(1).all(|(offset, word)| {
-                let before = rest.iter().take_while(|next| next.0 < position + offset).count();
-                rest = &rest[before..];
-                rest.iter()
-                    .take_while(|next| next.0 == position + offset)
-                    .any(|next| next.1 == *word)
-            });
-        (is_match || unit.forms.contains(&word)).then_some(position)
+        let is_here = |words: &Vec<usize>| {
+            let mut rest = &occurrences[at..];
+            words.first() == Some(&word)
+                && words.iter().enumerate().skip(1).all(|(offset, word)| {
+                    let before = rest.iter().take_while(|next| next.0 < position + offset).count();
+                    rest = &rest[before..];
+                    rest.iter()
+                        .take_while(|next| next.0 == position + offset)
+                        .any(|next| next.1 == *word)
+                })
+        };
+        sequences.iter().any(is_here).then_some(position)
     };
-    occurrences.iter().enumerate().filter_map(begins)
+    occurrences.iter().enumerate().filter_map(begins).collect()
 }
 
 /// Returns whether any two of the positions are near each other; both are ascending.
@@ -120,7 +153,7 @@ mod tests {
     fn words_are_counted_by_their_stems() {
         found("running", "Run, he RUNS; runner", &[2], &[]);
         found("café", "CAFE cafe\u{301} cafeteria", &[2], &[]);
-        found("c", "C c++ cc", &[2], &[]);
+        found("c", "C c++ cc", &[1], &[]);
         found("eyed", "eyed eyes", &[1], &[]);
         found("runn*", "run runner running", &[2], &[]);
         found("éta*", "Étage etat", &[2], &[]);
@@ -132,6 +165,18 @@ mod tests {
         found("\"a b a\"", "a b a b a", &[2], &[]);
         found("北京", "北京在北边，东北京", &[2], &[]);
         found("\"red fo\"*", "red fox red food fo", &[2], &[]);
+    }
+
+    #[test]
+    fn parts_of_identifiers_are_counted() {
+        found("request", "HttpRequest request", &[2], &[]);
+        found("HttpRequest", "httprequest, http_request, HTTPRequest", &[3], &[]);
+        found("auto check", "checkAutoCompaction", &[1, 1], &[true]);
+        found("auto check", "AutoIt checkIt", &[1, 1], &[false]);
+        let analysis = Analysis::of(Query::parse("request"), "request");
+        let scanner = Scanner::new(&analysis.units, &[]);
+        let is_part = |text: &str| scanner.scan(text, usize::MAX).is_part[0];
+        assert!(is_part("HttpRequest") && !is_part("HttpRequest request"));
     }
 
     #[test]

@@ -9,15 +9,19 @@
 //! Hangul is segmented too, although Korean has spaces: particles are attached to the noun, and people search for the
 //! noun. Conjoining jamo (Korean in NFD) are unigrams.
 //!
-//! Vowel signs and tone marks (Mn and Mc: Thai, Khmer, Myanmar; the dakuten U+3099) are separators for `unicode61`, as
-//! are the variation selector and the joiner of emoji. They are in neither the index nor the query, so a query finds
-//! the same texts with or without them.
+//! Vowel signs and tone marks (Mn and Mc: Thai, Khmer, Myanmar) are separators for `unicode61`, as are the variation
+//! selector and the joiner of emoji. They are in neither the index nor the query, so a query finds the same texts with or
+//! without them. A voicing mark of kana is joined to its kana, as in `が`.
+//!
+//! In the same pass the text is [folded](super::folding), and the [parts of its identifiers](super::identifiers) are added.
 //!
 //! Invariant: whether a character is a unigram does not depend on the text around it. So the tokens of a substring are
 //! a substring of the tokens, and a query of unigrams finds every text that contains it.
 
 use std::borrow::Cow;
 
+use crate::search::folding::{Folded, fold, push, voiced_pair};
+use crate::search::identifiers::with_parts;
 use crate::search::unicode_tables::{UNIGRAMS, contains};
 
 /// The separator around a unigram: U+200B ZERO WIDTH SPACE.
@@ -31,15 +35,27 @@ pub(crate) fn is_unigram(c: char) -> bool {
     code >= 0xA6 && ((0x4E00..=0x9FFF).contains(&code) || contains(UNIGRAMS, c))
 }
 
-/// Returns `text` with a U+200B on both sides of each unigram, and one between two of them.
+/// Returns `text` as it is indexed: folded, with a U+200B on both sides of each unigram, and one between two of them, and with
+/// the parts of its identifiers after it.
 ///
-/// Borrowed if the text has no unigram. ASCII text is recognized by its bytes alone.
+/// Borrowed if nothing changes. Most ASCII text is recognized by its bytes alone.
 #[must_use]
 pub(crate) fn segment(text: &str) -> Cow<'_, str> {
+    match with_parts(text) {
+        Cow::Borrowed(text) => cut(text),
+        Cow::Owned(text) => match cut(&text) {
+            Cow::Borrowed(_) => Cow::Owned(text),
+            Cow::Owned(cut) => Cow::Owned(cut),
+        },
+    }
+}
+
+fn cut(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return Cow::Borrowed(text);
     }
-    let Some((start, _)) = text.char_indices().find(|&(_, c)| is_unigram(c)) else {
+    let changes = |c: char| !c.is_ascii() && (is_unigram(c) || fold(c) != Folded::Itself);
+    let Some((start, _)) = text.char_indices().find(|&(_, c)| changes(c)) else {
         return Cow::Borrowed(text);
     };
     let (plain, rest) = text.split_at(start);
@@ -47,17 +63,28 @@ pub(crate) fn segment(text: &str) -> Cow<'_, str> {
     let mut out = String::with_capacity(text.len() + rest.len() + 2 * SEPARATOR.len_utf8());
     out.push_str(plain);
     let mut is_separated = plain.ends_with(SEPARATOR);
-    for c in rest.chars() {
-        if is_unigram(c) {
+    let mut chars = rest.chars().peekable();
+    while let Some(c) = chars.next() {
+        if c.is_ascii() {
+            out.push(c);
+            is_separated = false;
+        } else if is_unigram(c) {
             if !is_separated {
                 out.push(SEPARATOR);
             }
-            out.push(c);
+            match chars.peek().and_then(|&next| voiced_pair(c, next)) {
+                Some(kana) => {
+                    out.push(kana);
+                    chars.next();
+                }
+                None => push(&mut out, c),
+            }
             out.push(SEPARATOR);
             is_separated = true;
         } else {
-            out.push(c);
-            is_separated = c == SEPARATOR;
+            let before = out.len();
+            push(&mut out, c);
+            is_separated = c == SEPARATOR || is_separated && out.len() == before;
         }
     }
     Cow::Owned(out)
@@ -90,6 +117,14 @@ mod tests {
     }
 
     #[test]
+    fn words_are_folded() {
+        segments("Straße Ёж", "Strasse еж");
+        segments("電腦ＡＰＩ", "|电|脑|API");
+        segments("ปี๒๕๖๗", "|ป|ี|2567");
+        segments("ｶﾞﾗｽ", "|ガ|ラ|ス|");
+    }
+
+    #[test]
     fn an_existing_separator_is_not_doubled() {
         segments("a\u{200B}重", "a|重|");
         segments("重\u{200B}跑", "|重||跑|");
@@ -114,7 +149,7 @@ mod tests {
 
     #[test]
     fn letters_digits_and_punctuation_are_not_unigrams() {
-        for c in "aZ09_éßЖωאعअ１Ａ.-+\u{200B}\u{200D}\u{FE0F}\u{301}、".chars() {
+        for c in "aZ09_éßЖωאعअ１Ａ๒๙.-+\u{200B}\u{200D}\u{FE0F}\u{301}、".chars() {
             // The table joins two ranges across the ideographic comma: a separator next to punctuation has no effect.
             assert!(c == '、' || !is_unigram(c), "{c:?}");
         }
@@ -122,7 +157,7 @@ mod tests {
 
     #[test]
     fn each_part_of_a_joined_emoji_is_a_unigram() {
-        segments("👩\u{200D}🔬", "|👩|\u{200D}|🔬|");
+        segments("👩\u{200D}🔬", "|👩|🔬|");
         segments("👍🏽ok", "|👍|🏽|ok");
         segments("🇩🇪", "|🇩|🇪|");
     }

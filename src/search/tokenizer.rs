@@ -4,11 +4,14 @@
 //!
 //! Invariant: [`tokens`] yields what `unicode61 remove_diacritics 2 categories 'L* N* Co So'` makes of the
 //! [segmented](crate::search::script::segment) text, in the same order. Only the lower case of capitals that SQLite's
-//! older tables do not know may differ.
+//! older tables do not know may differ. The index also has the parts of identifiers after the text, which
+//! [`identifiers`](crate::search::identifiers) finds. Ranges are those of the original text.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
+use crate::search::folding::{folded, is_left_out, voiced_pair};
+use crate::search::identifiers::marked_at;
 use crate::search::script::is_unigram;
 use crate::search::unicode_tables::{DIACRITICS, MARKS, SEPARATORS, contains};
 
@@ -30,7 +33,7 @@ impl<'a> Token<'a> {
         self.start..self.start + self.text.len()
     }
 
-    /// Returns the word in lower case, without diacritics.
+    /// Returns the word in the spelling of the index.
     pub(crate) fn normalized(&self) -> Cow<'a, str> {
         normalize(self.text)
     }
@@ -51,9 +54,15 @@ pub(crate) fn tokens(text: &str) -> impl Iterator<Item = Token<'_>> {
     })
 }
 
-/// Returns the word that starts at `start`.
+/// Returns the word whose letters start at `start`. The dot of `.NET` is part of it.
 pub(crate) fn token_at(text: &str, start: usize) -> Token<'_> {
-    Token { start, text: &text[start..start + token_len(&text[start..])] }
+    let len = token_len(&text[start..]);
+    if matches!(len, 1 | 3)
+        && let Some(range) = marked_at(text, start)
+    {
+        return Token { start: range.start, text: &text[range] };
+    }
+    Token { start, text: &text[start..start + len] }
 }
 
 /// Calls `take` with the start of each word of an ASCII text until it returns true.
@@ -79,7 +88,7 @@ pub(crate) fn ascii_starts(text: &[u8], mut take: impl FnMut(usize) -> bool) {
 }
 
 /// Packs 64 flags, each 0 or 1, into the bits of an integer.
-fn bits(flags: &[u8; 64]) -> u64 {
+pub(crate) fn bits(flags: &[u8; 64]) -> u64 {
     // The multiplication collects the lowest bits of eight bytes in the highest byte.
     const GATHER: u64 = 0x0102_0408_1020_4080;
     let (eights, _) = flags.as_chunks();
@@ -118,13 +127,20 @@ fn token_len(text: &str) -> usize {
         at += text.as_bytes()[at..].iter().take_while(|byte| is_letter(byte)).count();
         let Some(c) = text[at..].chars().next().filter(|c| !c.is_ascii()) else { return at };
         if is_unigram(c) {
-            return if at == 0 { c.len_utf8() } else { at };
+            return if at == 0 { unigram_len(text, c) } else { at };
         }
-        if !is_token(c) && !contains(MARKS, c) {
+        if !is_token(c) && !contains(MARKS, c) && !is_left_out(c) {
             return at;
         }
         at += c.len_utf8();
     }
+}
+
+/// Returns the length of a unigram at the start of `text`, with its voicing mark.
+fn unigram_len(text: &str, c: char) -> usize {
+    let len = c.len_utf8();
+    let mark = text[len..].chars().next().filter(|&mark| voiced_pair(c, mark).is_some());
+    len + mark.map_or(0, char::len_utf8)
 }
 
 /// Returns whether `c` is part of a word.
@@ -132,7 +148,7 @@ pub(crate) fn is_token(c: char) -> bool {
     if c.is_ascii() {
         c.is_ascii_alphanumeric()
     } else {
-        is_plain_letter(c) || !contains(SEPARATORS, c)
+        is_plain_letter(c) || !contains(SEPARATORS, c) && !is_left_out(c)
     }
 }
 
@@ -149,20 +165,20 @@ fn is_plain_letter(c: char) -> bool {
     matches!(c, '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{A48C}' | '\u{AC00}'..='\u{D7A3}')
 }
 
-/// Returns `word` in lower case, without diacritics.
+/// Returns `word` in the spelling of the index: folded, in lower case, without diacritics.
 pub(crate) fn normalize(word: &str) -> Cow<'_, str> {
-    if word.is_ascii() {
-        return match word.bytes().any(|byte| byte.is_ascii_uppercase()) {
-            true => Cow::Owned(word.to_ascii_lowercase()),
-            false => Cow::Borrowed(word),
+    let folded = folded(word);
+    if folded.is_ascii() {
+        return match folded.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            true => Cow::Owned(folded.to_ascii_lowercase()),
+            false => folded,
         };
     }
-    if word.chars().all(is_plain_letter) {
-        return Cow::Borrowed(word);
+    if folded.chars().all(is_plain_letter) {
+        return folded;
     }
-    Cow::Owned(
-        word.chars().filter(|&c| c.is_ascii() || !contains(MARKS, c)).map(normalize_char).collect(),
-    )
+    let is_kept = |c: &char| c.is_ascii() || !contains(MARKS, *c);
+    Cow::Owned(folded.chars().filter(is_kept).map(normalize_char).collect())
 }
 
 fn normalize_char(c: char) -> char {
@@ -218,7 +234,7 @@ mod tests {
 
     #[test]
     fn punctuation_separates_words() {
-        drawn("foo-bar C++ foo_bar user@host 3.14 don't", "foo bar c foo bar user host 3 14 don t");
+        drawn("foo-bar foo_bar user@host 3.14 don't", "foo bar foo bar user host 3 14 don t");
         drawn("\0 \u{200B}\u{FEFF}a\u{7}b", "a b");
         drawn("", "");
         drawn("?!…—", "");
@@ -227,7 +243,24 @@ mod tests {
     #[test]
     fn case_and_latin_diacritics_are_removed() {
         drawn("Déjà VU Ångström ÑANDÚ e\u{301}te\u{301}", "deja vu angstrom nandu ete");
-        drawn("ΣΟΦΌΣ Привет İstanbul", "σοφόσ привет istanbul");
+        drawn("ΣΟΦΌΣ Привет İstanbul", "σοφοσ привет istanbul");
+    }
+
+    #[test]
+    fn some_words_have_a_sign() {
+        let signs = ['\u{FDD01}', '\u{FDD02}', '\u{FDD03}'];
+        let [plus, sharp, dot] = signs;
+        drawn("C++17, C#; .NET c d#e", &format!("c{plus} 17 c{sharp} net{dot} c d e"));
+        let text = "(C++) .NET";
+        let words: Vec<_> = tokens(text).map(|token| &text[token.range()]).collect();
+        assert_eq!(words, ["C++", ".NET"]);
+    }
+
+    #[test]
+    fn spellings_are_folded() {
+        drawn("Straße Łódź ЁЛКА ＡＰＩ v２", "strasse lodz елка api v2");
+        drawn("עָלֶיךָ ســـلام sha\u{AD}re", "עליך سلام share");
+        drawn("電腦ｶﾞﾗｽ ๒๕๖๗ปี", "电 脑 ガ ラ ス 2567 ป");
     }
 
     #[test]
@@ -239,15 +272,15 @@ mod tests {
     #[test]
     fn each_unigram_is_a_token() {
         drawn("Rust语言book", "rust 语 言 book");
-        drawn("か\u{3099}👍🏽 20°C", "か 👍 🏽 20 ° c");
+        drawn("か\u{3099}👍🏽 20°C", "が 👍 🏽 20 ° c");
         drawn("กี่ มี", "ก ม");
     }
 
     #[test]
     fn ranges_are_those_of_the_original_text() {
-        let text = "«Été» 北x";
+        let text = "«Été» 北x ｶﾞ عَرَب";
         let words: Vec<_> = tokens(text).map(|token| &text[token.range()]).collect();
-        assert_eq!(words, ["Été", "北", "x"]);
+        assert_eq!(words, ["Été", "北", "x", "ｶﾞ", "عَرَب"]);
     }
 
     #[test]

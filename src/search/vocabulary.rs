@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use super::identifiers::{self, Special};
 use super::script::is_unigram;
 use super::tokenizer::{normalize, tokens};
 
@@ -13,9 +14,17 @@ const CHARS: std::ops::RangeInclusive<usize> = 2..=40;
 /// A word with more digits is an id or a hash. Names such as `parseargs2` and `sha256` have fewer.
 const MAX_DIGITS: usize = 4;
 
-/// Returns the words of `text` that may be in the vocabulary, as written: [`entry`] decides. A word of one byte is never in it.
+/// Returns the words of `text` that may be in the vocabulary, as written, and the parts of its identifiers: [`entry`]
+/// decides. A word of one byte is never in it.
 pub(crate) fn candidates(text: &str) -> impl Iterator<Item = &str> {
-    tokens(text).filter(|token| token.text().len() > 1 && !token.is_unigram()).map(|it| it.text())
+    let mut parts = Vec::new();
+    identifiers::each(text, |special| {
+        if let Special::Run(ranges) = special {
+            parts.extend(ranges.into_iter().map(|range| &text[range]));
+        }
+    });
+    let words = tokens(text).filter(|token| !token.is_unigram()).map(|token| token.text());
+    words.chain(parts).filter(|word| word.len() > 1)
 }
 
 /// Returns a word as the vocabulary has it; `None` if it has no such words.
@@ -48,6 +57,7 @@ mod tests {
     #[test]
     fn words_are_normalized_and_not_stemmed() {
         drawn("Running Déjà-vu, user_by_id", "running deja vu user by id");
+        drawn("HttpRequest Straße", "httprequest strasse http request");
     }
 
     #[test]

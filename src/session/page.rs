@@ -140,15 +140,13 @@ impl PageBuilder {
     }
 
     fn run_before(&self, cursor: Option<Box<dyn Cursor>>, has_after: bool) -> Result<Page> {
-        let mut messages = Vec::new();
-        let mut is_start = true;
-        if let Some(mut cursor) = cursor {
-            messages = fill(&mut *cursor, self.limit)?;
-            is_start = cursor.next(1)?.is_empty();
-        }
+        let (mut messages, has_before) = match cursor {
+            Some(mut cursor) => fill(&mut *cursor, self.limit)?,
+            None => (Vec::new(), false),
+        };
         messages.reverse();
         Ok(Page {
-            before: messages.first().filter(|_| !is_start).map(|message| message.id.clone()),
+            before: messages.first().filter(|_| has_before).map(|message| message.id.clone()),
             after: messages.last().filter(|_| has_after).map(|message| message.id.clone()),
             messages,
         })
@@ -159,25 +157,70 @@ impl PageBuilder {
         if !cursor.skip_past(id)? {
             return Err(self.path.session.unknown(id));
         }
-        let messages = fill(&mut *cursor, self.limit)?;
-        let is_end = cursor.next(1)?.is_empty();
+        let (messages, has_after) = fill(&mut *cursor, self.limit)?;
         Ok(Page {
             before: messages.first().map(|message| message.id.clone()),
-            after: messages.last().filter(|_| !is_end).map(|message| message.id.clone()),
+            after: messages.last().filter(|_| has_after).map(|message| message.id.clone()),
             messages,
         })
     }
 }
 
-/// Reads until the page is full; a batch of a cursor may be shorter than asked for.
-fn fill(cursor: &mut dyn Cursor, limit: usize) -> Result<Vec<Message>> {
+/// Reads until the page is full, and returns whether more would follow.
+///
+/// A batch of a cursor may be shorter than asked for. One message more is read, because to read that one alone would be
+/// another transaction.
+fn fill(cursor: &mut dyn Cursor, limit: usize) -> Result<(Vec<Message>, bool)> {
+    let asked = limit.saturating_add(1);
     let mut messages = Vec::new();
-    while messages.len() < limit {
-        let batch = cursor.next(limit - messages.len())?;
+    while messages.len() < asked {
+        let batch = cursor.next(asked - messages.len())?;
         if batch.is_empty() {
             break;
         }
         messages.extend(batch);
     }
-    Ok(messages)
+    let has_more = messages.len() > limit;
+    messages.truncate(limit);
+    Ok((messages, has_more))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts the batches that are read.
+    struct Counted {
+        left: usize,
+        batches: usize,
+    }
+
+    impl Cursor for Counted {
+        fn next(&mut self, limit: usize) -> Result<Vec<Message>> {
+            self.batches += 1;
+            let count = self.left.min(limit);
+            self.left -= count;
+            Ok((0..count).map(|_| Message::user("")).collect())
+        }
+
+        fn skip_past(&mut self, _: &MessageId) -> Result<bool> {
+            Ok(false)
+        }
+
+        fn total(&mut self) -> Result<u64> {
+            Ok(0)
+        }
+    }
+
+    /// Whether more would follow was a read of its own, which is a transaction of its own.
+    #[test]
+    fn a_page_that_is_not_the_last_is_one_batch() -> Result<()> {
+        let mut cursor = Counted { left: 51, batches: 0 };
+        let (messages, has_more) = fill(&mut cursor, 50)?;
+        assert_eq!((messages.len(), has_more, cursor.batches), (50, true, 1));
+        let (messages, has_more) = fill(&mut Counted { left: 50, batches: 0 }, 50)?;
+        assert_eq!((messages.len(), has_more), (50, false));
+        assert_eq!(fill(&mut Counted { left: 3, batches: 0 }, usize::MAX)?.0.len(), 3);
+        Ok(())
+    }
 }

@@ -59,6 +59,36 @@ impl Store {
         self.database.verify(progress)
     }
 
+    /// Brings the search index up to date, which every search does before it searches, and reports how far it is.
+    ///
+    /// Usually little is left to index. But the index of a store that another version of talktree wrote is emptied when the
+    /// store is opened, if that version indexed texts in another way. Then all messages are indexed again: call this after
+    /// opening a store to show progress, or to do it at a time when nobody searches. `progress.total` is the number of
+    /// messages to index; if there are none, `progress` is not called.
+    ///
+    /// Each transaction holds the write lock for about 100 ms. Between two of them others can write, and `progress` is called,
+    /// which may use the store. A call that fails or is interrupted, or whose process is killed, is continued by the next one.
+    ///
+    /// A store that is opened read-only indexes nothing: its searches index what is pending in a temporary table.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// store.session("s")?.append_all(["red", "blue"].map(Message::user))?;
+    ///
+    /// let mut shown = Vec::new();
+    /// store.index(|at| shown.push(format!("{} of {}", at.done, at.total)))?;
+    /// assert_eq!(shown, ["0 of 2", "2 of 2"]);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`]; as every write.
+    pub fn index(&self, progress: impl FnMut(Progress)) -> Result<()> {
+        self.database.index_all(progress)
+    }
+
     /// Copies a snapshot of the store to a new file; others may write at the same time.
     ///
     /// The file gets its name when the copy is complete. A crash may leave an incomplete copy whose name

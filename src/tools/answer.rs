@@ -10,7 +10,7 @@ use std::fmt;
 
 use crate::context::BlockInfo;
 use crate::foreign::{self, indented, quoted};
-use crate::search::Matched;
+use crate::search::{Matched, Taken};
 use crate::tokens::estimate_tokens;
 
 /// The longest answer, in estimated tokens.
@@ -110,8 +110,15 @@ impl fmt::Display for Entry {
 const OUT_OF_TIME: &str =
     "The search ran out of time, so there may be more. Rarer words take less time.";
 
-/// Returns the answer to a search; one that ran out of time is partial.
-pub(crate) fn found(query: &str, matched: Matched, is_partial: bool, hits: &[Entry]) -> String {
+/// Returns the answer to a search, with the steps that were taken because little or nothing was found; one that ran out of
+/// time is partial.
+pub(crate) fn found(
+    query: &str,
+    matched: Matched,
+    steps: &[Taken],
+    is_partial: bool,
+    hits: &[Entry],
+) -> String {
     let hits: Vec<_> = hits.iter().take(MAX_HITS).map(Entry::to_string).collect();
     if hits.is_empty() {
         let note = if is_partial { format!(" {OUT_OF_TIME}") } else { String::new() };
@@ -124,6 +131,13 @@ pub(crate) fn found(query: &str, matched: Matched, is_partial: bool, hits: &[Ent
         }
     }
     .to_owned();
+    if !steps.is_empty() {
+        let steps: Vec<_> = steps.iter().map(Taken::to_string).collect();
+        let steps = foreign::line(&steps.join("; "));
+        note += &format!(
+            "As it is written, the query finds little or nothing; there are also: {steps}.\n\n"
+        );
+    }
     if is_partial {
         note += OUT_OF_TIME;
         note += "\n\n";
@@ -207,6 +221,7 @@ mod tests {
 
     use super::*;
     use crate::context::Block;
+    use crate::search::Step;
 
     #[test]
     fn a_write_is_answered_with_how_full_the_block_is() {
@@ -250,17 +265,21 @@ mod tests {
 
     #[test]
     fn hits_are_listed_below_their_names() {
-        assert_eq!(found("tea", Matched::All, false, &[]), "Nothing found for \"tea\".");
+        assert_eq!(found("tea", Matched::All, &[], false, &[]), "Nothing found for \"tea\".");
         let hit = |name: &str, text| Entry::within(100, name.to_owned(), text);
         let hits = [hit("tea", "green\n[cut: all]\n"), hit("coffee", "black")];
         let text = "[tea]\n  green\n  [cut: all]\n\n[coffee]\n  black";
-        assert_eq!(found("x", Matched::All, false, &hits), text);
-        let relaxed = found("x", Matched::Relaxed, false, &hits);
+        assert_eq!(found("x", Matched::All, &[], false, &hits), text);
+        let relaxed = found("x", Matched::Relaxed, &[], false, &hits);
         assert!(
             relaxed.starts_with("Nothing has all the words; these have some of them.\n\n[tea]\n")
         );
+        let steps = [Taken::new(Step::Tools, 7)];
+        let last = found("x", Matched::All, &steps, false, &hits);
+        let note = "As it is written, the query finds little or nothing; there are also: 7 hits in reasoning and tools.\n\n";
+        assert_eq!(last, format!("{note}{text}"));
         let many: Vec<_> = (0..20).map(|_| hit("k", "v")).collect();
-        assert_eq!(found("x", Matched::All, false, &many).matches("[k]").count(), MAX_HITS);
+        assert_eq!(found("x", Matched::All, &[], false, &many).matches("[k]").count(), MAX_HITS);
         let long = hit("k", &"word ".repeat(200)).to_string();
         assert!(estimate_tokens(&long) <= 100 && long.lines().count() == 3, "{long}");
         assert!(long.ends_with(" tokens are left out]"), "{long}");

@@ -93,7 +93,7 @@ fn done(context: &Context, call: Call, max_tokens: u64) -> Result<String> {
                 answer::Entry::within(share, name(&found.key).into_owned(), &found.content)
             };
             let hits: Vec<_> = documents.iter().map(hit).collect();
-            Ok(answer::found(&query, matched, false, &hits))
+            Ok(answer::found(&query, matched, &[], false, &hits))
         }
         Call::SessionSearch { query } => {
             let scope = context.tool_options().sessions.unwrap_or(BlockScope::Session);
@@ -158,7 +158,7 @@ fn messages(context: &Context, query: &str, scope: Scope, of: BlockScope) -> Res
         answer::Entry::within(u64::MAX, about(hit, is_everywhere), &hit.snippet.to_string())
     };
     let hits: Vec<_> = found.hits.iter().map(hit).collect();
-    Ok(answer::found(query, found.matched, found.is_partial, &hits))
+    Ok(answer::found(query, found.matched, &found.steps, found.is_partial, &hits))
 }
 
 /// Returns what the bracket of a hit says.

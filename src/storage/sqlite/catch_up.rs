@@ -23,6 +23,7 @@ use super::search_index::{Indexed, index_pending, merge, merge_for_search};
 use super::segments::Segments;
 use super::vocabulary::Recorder;
 use crate::error::{Error, Result};
+use crate::report::Progress;
 
 /// After this many appended messages a handle does a step ..
 const APPENDS_PER_STEP: u64 = 32;
@@ -168,28 +169,81 @@ impl Database {
         })
     }
 
+    /// Indexes every pending message; `progress` is called before the first transaction and after each.
+    ///
+    /// Waits for the write lock as every write does. What is indexed is stored, so a call that is stopped is continued by the
+    /// next one, or by searches.
+    pub(crate) fn index_all(&self, mut progress: impl FnMut(Progress)) -> Result<()> {
+        if self.is_read_only() {
+            return Ok(());
+        }
+        let watch = self.interrupt_signal().watch();
+        let pending = self.read(|conn| count_pending(conn, u32::MAX as usize))? as u64;
+        if pending == 0 {
+            return Ok(());
+        }
+        let (mut done, mut chunk) = (0, Chunk::first());
+        loop {
+            // Numbers without a message were counted, and others may have appended.
+            progress(Progress { done, total: pending.max(done) });
+            watch.check()?;
+            let mut began = Instant::now();
+            let (count, words) = self.write(|conn| {
+                // Waiting for the lock took no time from others.
+                began = Instant::now();
+                let mut words = self.known_words.recorder(conn)?;
+                Ok((index_chunk(conn, &mut words, chunk.messages)?, words.finish()))
+            })?;
+            self.known_words.remember(words);
+            done += count as u64;
+            if count < chunk.messages {
+                progress(Progress { done, total: done });
+                return Ok(());
+            }
+            chunk.adapt(began.elapsed());
+        }
+    }
+
     /// Indexes chunks until nothing is left. `goes_on` is called after each with whether the lock was free, and
     /// decides whether to continue.
     fn index_chunks(&self, mut goes_on: impl FnMut(bool) -> Result<bool>) -> Result<()> {
-        let mut chunk = FIRST_CHUNK;
+        let mut chunk = Chunk::first();
         loop {
             let began = Instant::now();
             let indexed = unless_disk_fails(self.try_write(|conn| {
                 let mut words = self.known_words.recorder(conn)?;
-                Ok((index_chunk(conn, &mut words, chunk)?, words.finish()))
+                Ok((index_chunk(conn, &mut words, chunk.messages)?, words.finish()))
             }))?;
             let count = indexed.map(|(count, words)| {
                 self.known_words.remember(words);
                 count
             });
-            if count.is_some_and(|count| count < chunk) || !goes_on(count.is_some())? {
+            if count.is_some_and(|count| count < chunk.messages) || !goes_on(count.is_some())? {
                 return Ok(());
             }
-            if count.is_some() && began.elapsed() < CHUNK_TIME / 2 {
-                chunk = MAX_CHUNK.min(chunk * 2);
-            } else if count.is_some() && began.elapsed() > CHUNK_TIME {
-                chunk = (chunk / 2).max(1);
+            if count.is_some() {
+                chunk.adapt(began.elapsed());
             }
+        }
+    }
+}
+
+/// How many messages the next transaction of a series indexes.
+struct Chunk {
+    messages: usize,
+}
+
+impl Chunk {
+    fn first() -> Self {
+        Self { messages: FIRST_CHUNK }
+    }
+
+    /// Adapts the next one to the time that the last one took.
+    fn adapt(&mut self, took: Duration) {
+        if took < CHUNK_TIME / 2 {
+            self.messages = MAX_CHUNK.min(self.messages * 2);
+        } else if took > CHUNK_TIME {
+            self.messages = (self.messages / 2).max(1);
         }
     }
 }

@@ -106,8 +106,7 @@ impl Database {
         file::make_private(path)?;
         let file = StoreFile::of(path)?;
         let opened = open_writer(file.path(), &config)
-            .and_then(|conn| schema::create_or_migrate(&conn, file.path(), &config).map(|()| conn))
-            .and_then(|conn| search_index::empty_if_outdated(&conn, &config).map(|()| conn));
+            .and_then(|conn| make_current(&conn, file.path(), &config).map(|()| conn));
         match opened {
             Ok(first) => {
                 file.remember_log();
@@ -421,6 +420,19 @@ pub(super) fn open_writer(path: &Path, config: &Config) -> BackendResult<Connect
     unlock(&conn, config)?;
     prepare(&conn, config)?;
     Ok(conn)
+}
+
+/// Brings the format and the search index of a file to those of this build.
+fn make_current(conn: &Connection, path: &Path, config: &Config) -> BackendResult<()> {
+    // Most files are current. Outside of a transaction each read would lock the file again.
+    let is_current = transaction::read(conn, |conn| {
+        Ok(schema::is_current(conn)? && search_index::has_current_version(conn)?)
+    })?;
+    if !is_current {
+        schema::create_or_migrate(conn, path, config)?;
+        search_index::empty_if_outdated(conn, config)?;
+    }
+    Ok(())
 }
 
 /// Gives a new connection the key of the database, if it has one.

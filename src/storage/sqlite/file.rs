@@ -62,9 +62,10 @@ impl StoreFile {
         require_regular_file(path)?;
         let path = resolve(path)?;
         check_length(&path)?;
-        names::require_one(&path)?;
-        let id = FileId::of(&path);
-        let number = register(&path);
+        let file = std::fs::metadata(&path).map_err(|source| io(&path, source))?;
+        names::require_one(&path, &file)?;
+        let id = FileId::of_metadata(&file);
+        let number = register(&path, id);
         let folder = path.parent().unwrap_or(&path).to_owned();
         Ok(Self {
             log: beside(&path, "-wal"),
@@ -110,12 +111,12 @@ impl StoreFile {
 
     /// Remembers the log, which the writer has open.
     pub(super) fn remember_log(&self) {
-        if let (Some(log), Some(lock_file)) = (FileId::of(&self.log), FileId::of(&self.lock_file)) {
+        let ids = [FileId::of(&self.log), FileId::of(&self.lock_file)];
+        if let [Some(log), Some(lock_file)] = ids {
             // The writer stays the same, so both do.
             let _ = self.log_ids.set([log, lock_file]);
         }
         if let Some(open) = registry().iter_mut().find(|open| open.number == self.number) {
-            let ids = ["-wal", "-shm"].map(|suffix| FileId::of(&beside(&self.path, suffix)));
             open.beside.extend(ids.into_iter().flatten());
         }
     }
@@ -205,10 +206,9 @@ fn registry() -> MutexGuard<'static, Vec<Open>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn register(path: &Path) -> u64 {
+fn register(path: &Path, id: Option<FileId>) -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let id = FileId::of(path);
     registry().push(Open { number, path: path.to_owned(), id, beside: Vec::new() });
     number
 }
@@ -282,6 +282,9 @@ impl Stamp {
 
 /// Creates the file of a new database, which only its owner can read; does nothing if it exists.
 pub(super) fn make_private(path: &Path) -> Result<()> {
+    if path.exists() {
+        return Ok(());
+    }
     resolve_new(path)?;
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);

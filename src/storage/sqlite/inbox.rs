@@ -183,7 +183,7 @@ const OFFSET: &str = "SELECT next_offset, stored_at
    FROM inbox_source
   WHERE name = ?1
     AND next_offset IS NOT NULL";
-const KEYS: &str = "SELECT key
+pub(super) const KEYS: &str = "SELECT key
    FROM inbox_item
   WHERE source = (SELECT key FROM inbox_source WHERE name = ?1)
     AND key IS NOT NULL

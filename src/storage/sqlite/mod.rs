@@ -49,6 +49,7 @@ mod query_plans;
 mod raw_file;
 mod schema;
 mod search;
+mod search_filter;
 mod search_index;
 mod segments;
 mod session;

@@ -4,17 +4,16 @@
 //! connection sees and checkpoints only its own, so acknowledged writes are lost. Therefore a file with a second name is
 //! refused when it is opened. A name that is added later does no harm: nobody can open the file by it while both exist.
 
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
-use super::file::io;
 use super::partial_file;
 use crate::error::{Error, Result};
 
 /// Returns an error if the file has another name.
 #[cfg(unix)]
-pub(super) fn require_one(path: &Path) -> Result<()> {
+pub(super) fn require_one(path: &Path, file: &Metadata) -> Result<()> {
     use std::os::unix::fs::MetadataExt;
-    let file = std::fs::metadata(path).map_err(|source| io(path, source))?;
     if file.nlink() <= 1 {
         return Ok(());
     }
@@ -33,7 +32,7 @@ pub(super) fn require_one(path: &Path) -> Result<()> {
 
 /// Other systems do not tell how many names a file has.
 #[cfg(not(unix))]
-pub(super) fn require_one(_: &Path) -> Result<()> {
+pub(super) fn require_one(_: &Path, _: &Metadata) -> Result<()> {
     Ok(())
 }
 

@@ -410,6 +410,23 @@ fn hot_statements_use_the_indexes_made_for_them() -> Result<()> {
 }
 
 #[test]
+fn the_keys_of_an_inbox_are_read_from_its_index() -> Result<()> {
+    let database = filled()?;
+    for is_analyzed in [false, true] {
+        if is_analyzed {
+            database.write(|conn| Ok(conn.execute_batch("ANALYZE")?))?;
+        }
+        let whole = plan(&database, inbox::KEYS)?.join("\n");
+        let part = "COVERING INDEX inbox_pending (source=? AND key>?)";
+        assert!(whole.contains(part), "analyzed {is_analyzed}: {whole}");
+        // The keys are sorted, not the items.
+        assert_eq!(whole.matches("TEMP B-TREE").count(), 1, "analyzed {is_analyzed}: {whole}");
+        assert!(whole.contains("TEMP B-TREE FOR ORDER BY"), "analyzed {is_analyzed}: {whole}");
+    }
+    Ok(())
+}
+
+#[test]
 fn a_linear_append_does_not_write_the_indexes_of_the_tree() -> Result<()> {
     let database = std::sync::Arc::new(Database::open_in_memory(Config::default())?);
     let session = SqliteSession::new(std::sync::Arc::clone(&database), "s".into());

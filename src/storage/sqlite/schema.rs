@@ -33,6 +33,11 @@ enum Found {
     SomethingElse,
 }
 
+/// Returns whether a file has the current format and the write-ahead log.
+pub(super) fn is_current(conn: &Connection) -> BackendResult<bool> {
+    Ok(matches!(identify(conn)?, Found::Store { version: VERSION }) && is_wal(conn)?)
+}
+
 /// Creates the format in a new file, or migrates an older one.
 pub(super) fn create_or_migrate(
     conn: &Connection,

@@ -15,10 +15,10 @@ use super::error::BackendResult;
 use super::row::session::SessionRow;
 use super::segments::Segments;
 use super::vocabulary::Recorder;
-use super::{transaction, vocabulary};
+use super::{search_filter, transaction, vocabulary};
 use crate::error::Result;
 use crate::message::parts_from_text;
-use crate::search::indexed_text;
+use crate::search::{indexed_text, script};
 use crate::tree::Address;
 
 /// Makes the session's messages from this number on pending.
@@ -68,6 +68,7 @@ pub(super) fn add(conn: &Connection, address: Address) -> BackendResult<()> {
          SELECT address, text, tools FROM search_source WHERE address = ?1",
     )?
     .execute([address])?;
+    search_filter::add(conn, address)?;
     vocabulary::add(conn, address)
 }
 
@@ -76,7 +77,7 @@ pub(super) fn add(conn: &Connection, address: Address) -> BackendResult<()> {
 /// Pending messages are not in `search_source`: deleting an entry that does not exist would corrupt the index.
 pub(super) fn remove(conn: &Connection, first: Address, last: Address) -> BackendResult<()> {
     conn.prepare_cached(DELETE_ENTRIES)?.execute([first, last])?;
-    Ok(())
+    search_filter::remove(conn, first, last)
 }
 
 pub(super) const DELETE_ENTRIES: &str = "INSERT INTO search (search, rowid, text, tools)
@@ -91,7 +92,7 @@ pub(super) fn remove_all(conn: &Connection, ranges: &[(Address, Address)]) -> Ba
     let pairs = ranges.iter().map(|(first, last)| (first.raw(), last.raw()));
     let json = format!("{:?}", pairs.map(|(first, last)| [first, last]).collect::<Vec<_>>());
     conn.prepare_cached(DELETE_ALL_ENTRIES)?.execute([json])?;
-    Ok(())
+    ranges.iter().try_for_each(|&(first, last)| search_filter::remove(conn, first, last))
 }
 
 const DELETE_ALL_ENTRIES: &str = "INSERT INTO search (search, rowid, text, tools)
@@ -155,28 +156,32 @@ fn index_session(
     let mut pending = conn.prepare_cached(PENDING_PARTS)?;
     let (_, end) = Address::range_of(session);
     let mut rows = pending.query(params![Address::new(session, first), end, limit])?;
+    let mut filter = search_filter::Adder::new(conn);
     let (mut indexed, mut last) = (Indexed::default(), None);
     while let Some(row) = rows.next()? {
         let address: Address = row.get(0)?;
         // Damaged parts have no text, as in the SQL functions.
         let parts = row.get_ref(1)?.as_str().ok().and_then(|text| parts_from_text(text).ok());
-        let text = parts.as_ref().map(|parts| indexed_text::text(parts));
-        let tools = parts.as_ref().map(|parts| indexed_text::tools(parts));
+        let text = parts.as_ref().map(|parts| indexed_text::plain_text(parts));
+        let tools = parts.as_ref().map(|parts| indexed_text::plain_tools(parts));
         words.add([&text, &tools].map(|text| text.as_deref().unwrap_or_default()))?;
         indexed.messages += 1;
         indexed.bytes +=
             [&text, &tools].iter().filter_map(|text| text.as_ref()).map(String::len).sum::<usize>();
+        let [text, tools] = [&text, &tools].map(|text| text.as_deref().map(script::segment));
         insert.execute(params![address, text, tools])?;
+        filter.add(address, row.get_ref(2)?.as_bytes()?, row.get(3)?)?;
         last = Some(address);
         if until.is_some_and(|until| Instant::now() >= until) {
             break;
         }
     }
+    filter.finish()?;
     Ok((indexed, last))
 }
 
 /// The caller extracts both texts: the SQL functions would parse the parts twice.
-pub(super) const PENDING_PARTS: &str = "SELECT address, parts
+pub(super) const PENDING_PARTS: &str = "SELECT address, parts, role, created_at
    FROM message
   WHERE address BETWEEN ?1 AND ?2 AND id IS NOT NULL
   ORDER BY address
@@ -186,7 +191,7 @@ pub(super) const PENDING_PARTS: &str = "SELECT address, parts
 ///
 /// Few at a time mean few segments for searches, and more work, because a message is merged at more levels. A mean append
 /// takes a quarter longer with 4.
-const LEAST: u64 = 8;
+pub(super) const LEAST: u64 = 8;
 /// The same where there is time: in a search, an import or a large append.
 const LEAST_FOR_SEARCH: u64 = 4;
 
@@ -229,6 +234,7 @@ fn empty_index(conn: &Connection) -> BackendResult<()> {
         return Ok(());
     }
     conn.execute("INSERT INTO search (search) VALUES ('delete-all')", [])?;
+    search_filter::clear(conn)?;
     vocabulary::clear(conn)?;
     conn.execute("UPDATE session SET unindexed = 1 WHERE next > 1", [])?;
     // Documents are few compared with messages, and are never pending.
@@ -236,7 +242,8 @@ fn empty_index(conn: &Connection) -> BackendResult<()> {
     store_version(conn)
 }
 
-fn has_current_version(conn: &Connection) -> BackendResult<bool> {
+/// Returns whether the index holds the current version of the indexed text.
+pub(super) fn has_current_version(conn: &Connection) -> BackendResult<bool> {
     let version: Option<String> = conn
         .prepare_cached("SELECT value FROM setting WHERE name = 'index_version'")?
         .query_row([], |row| row.get(0))
@@ -258,6 +265,7 @@ pub(super) fn rebuild(conn: &Connection) -> BackendResult<()> {
     conn.execute("UPDATE session SET unindexed = NULL WHERE unindexed IS NOT NULL", [])?;
     conn.execute("INSERT INTO search (search) VALUES ('rebuild')", [])?;
     conn.execute(REBUILD_CONTEXT, [])?;
+    search_filter::rebuild(conn)?;
     vocabulary::rebuild(conn)?;
     store_version(conn)
 }

@@ -569,6 +569,7 @@ impl SessionProvider for MemorySession {
                 role: message.role,
                 created_at: message.created_at,
                 snippet: Snippet { text, marks: Vec::new() },
+                words: Vec::new(),
                 score: 1.0,
                 matched: Matched::All,
                 on_path: head.contains(&at),

@@ -32,6 +32,7 @@ use super::error::BackendResult;
 use super::interrupt::Watch;
 use super::row::session as session_row;
 use super::transcript::projection;
+use super::vocabulary;
 use crate::erasure::{
     Erased, Erasure, ErasureCopies, ErasureExtent, ErasureProver, ErasureSummary,
 };
@@ -120,16 +121,16 @@ impl Database {
         self.read_long(|conn| Targets::find(conn, erasure)?.extent(conn, erasure))
     }
 
-    /// Returns whether an erasure is not complete.
+    /// Returns whether an erasure is not complete, or has not recorded the words of the other messages again.
     pub(crate) fn has_unfinished_erasure(&self) -> Result<bool> {
-        self.read(|conn| Ok(!note::all(conn)?.is_empty()))
+        self.read(|conn| Ok(!note::all(conn)?.is_empty() || vocabulary::left(conn)?.is_some()))
     }
 
     /// Finishes all erasures that are not complete. Returns whether they are now, and what was deleted.
     pub(crate) fn finish_erasure(&self) -> Result<(bool, Vec<Erased>)> {
         let notes = self.read(note::all)?;
         if notes.is_empty() {
-            return Ok((true, Vec::new()));
+            return self.record_vocabulary().map(|()| (true, Vec::new()));
         }
         let mut finished = Vec::new();
         for note in notes {
@@ -175,7 +176,7 @@ impl Database {
                 if is_rewritten { remove_setting(conn, REWRITE) } else { Ok(()) }
             })?;
         }
-        // Last: the erasure does not depend on it.
+        // Last: nothing that was erased depends on it.
         self.record_vocabulary()
     }
 

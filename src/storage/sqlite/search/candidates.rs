@@ -3,7 +3,8 @@
 //! FTS5 lists matches in the order of their addresses and stops at a limit. It reaches a range by skipping in its lists, so
 //! the newest matches of a range cost little however many there are.
 //!
-//! Message rows are read only if a filter needs them.
+//! Message rows are read only if a filter needs them, and only of matches that the
+//! [`search_filter`](super::super::search_filter) lets pass.
 //!
 //! Copies that forks made of a message count as one match if their content is the same: the statements return the
 //! original or, if that was deleted, its newest copy.
@@ -12,8 +13,10 @@ use rusqlite::{Connection, params};
 
 use super::super::error::BackendResult;
 use super::super::interrupt::Watch;
+use super::super::search_filter::{Reader, Said, Wanted};
+use super::hits;
 use super::range::Range;
-use crate::search::Filters;
+use crate::search::{Columns, Filters, exact};
 use crate::tree::Address;
 
 /// The filters as parameters of the statements.
@@ -23,8 +26,13 @@ pub(super) struct Bounds {
     pub(super) before: Option<i64>,
     /// Empty for any role.
     roles: Vec<String>,
+    /// What the filters want of a message; `None` for any role and time.
+    pub(super) wanted: Option<Wanted>,
     /// The keys of the sessions within which copies count as one, as a JSON array; `None` for all.
     pub(super) sessions: Option<String>,
+    /// What the texts of these columns must contain.
+    exact: Vec<String>,
+    columns: Columns,
     /// Whether the store has any copy.
     pub(super) has_copies: bool,
     /// Whether every match is a hit, so that no message row has to be read.
@@ -41,15 +49,19 @@ impl Bounds {
         };
         let has_copies: bool = conn.prepare_cached(HAS_COPIES)?.query_row([], |row| row.get(0))?;
         let has_one_of_each = sessions.is_some_and(<[i64]>::is_empty) || !has_copies;
+        let after = filters.after.map(|time| time.timestamp_micros());
+        let before = filters.before.map(|time| time.timestamp_micros());
+        let wanted = Wanted::of((after, before), &filters.roles);
         Ok(Self {
-            after: filters.after.map(|time| time.timestamp_micros()),
-            before: filters.before.map(|time| time.timestamp_micros()),
+            after,
+            before,
             roles: filters.roles.clone(),
+            exact: filters.exact.clone(),
+            columns: filters.columns,
             sessions: sessions.map(|keys| serde_json::Value::from(keys).to_string()),
             has_copies,
-            is_open: has_one_of_each
-                && (filters.after, filters.before) == (None, None)
-                && filters.roles.is_empty(),
+            is_open: has_one_of_each && wanted.is_none() && filters.exact.is_empty(),
+            wanted,
         })
     }
 
@@ -58,7 +70,26 @@ impl Bounds {
     pub(super) fn holds_role(&self, role: &str) -> bool {
         self.roles.is_empty() || self.roles.iter().any(|wanted| wanted == role)
     }
+
+    /// Returns whether the text of a message has the exact runs of characters.
+    pub(super) fn holds_exact(&self, conn: &Connection, address: Address) -> BackendResult<bool> {
+        if self.exact.is_empty() {
+            return Ok(true);
+        }
+        let mut statement = conn.prepare_cached(PARTS)?;
+        let held = |row: &rusqlite::Row<'_>| -> rusqlite::Result<bool> {
+            let parts = row.get_ref(0)?.as_str().unwrap_or_default();
+            Ok(self.holds_runs(parts))
+        };
+        Ok(statement.query_row([address], held)?)
+    }
+
+    fn holds_runs(&self, parts: &str) -> bool {
+        self.exact.is_empty() || exact::holds(&hits::text(parts, self.columns), &self.exact)
+    }
 }
+
+pub(super) const PARTS: &str = "SELECT parts FROM message WHERE address = ?1";
 
 pub(super) const HAS_COPIES: &str =
     "SELECT EXISTS (SELECT 1 FROM message WHERE origin IS NOT NULL)";
@@ -180,11 +211,16 @@ impl Lookup<'_> {
         limit: usize,
         found: &mut Vec<Address>,
     ) -> BackendResult<()> {
-        let Bounds { after, before, roles, sessions, is_open, .. } = self.bounds;
+        let Bounds { after, before, roles, wanted, sessions, is_open, .. } = self.bounds;
         let is_filtered = list == List::Passing && !is_open;
+        // The temporary index is small.
+        if let (true, Index::Stored, Some(wanted)) = (is_filtered, self.index, wanted) {
+            return self.newest_wanted(wanted, (low, high), limit, found);
+        }
         let has_roles = is_filtered && !roles.is_empty();
-        // The role is compared outside the statement, so the statement cannot count by it.
-        let is_counted = !has_roles && self.range.is_whole();
+        let has_exact = is_filtered && !self.bounds.exact.is_empty();
+        // The role and the text are compared outside the statement, so the statement cannot count by them.
+        let is_counted = !has_roles && !has_exact && self.range.is_whole();
         let max = if is_counted { i64::try_from(limit).unwrap_or(-1) } else { -1 };
         let sql = if is_filtered { PASSING } else { MATCHING }[self.index as usize];
         let mut statement = self.conn.prepare_cached(sql)?;
@@ -202,11 +238,98 @@ impl Lookup<'_> {
             self.watch.check()?;
             let address: Address = row.get(0)?;
             let has_role = !has_roles || self.bounds.holds_role(row.get_ref(1)?.as_str()?);
-            if has_role && self.range.holds(address) {
+            if has_role
+                && self.range.holds(address)
+                && (!has_exact || self.bounds.holds_exact(self.conn, address)?)
+            {
                 found.push(address);
             }
         }
         Ok(())
+    }
+}
+
+impl Lookup<'_> {
+    /// Does the same as [`newest`](Self::newest) for filters of role and time: reads the rows of those matches only that may
+    /// pass.
+    fn newest_wanted(
+        &self,
+        wanted: &Wanted,
+        (low, mut high): (Address, Address),
+        limit: usize,
+        found: &mut Vec<Address>,
+    ) -> BackendResult<()> {
+        let mut reader = Reader::new(self.conn, wanted);
+        let mut statement = self.conn.prepare_cached(MATCHING[Index::Stored as usize])?;
+        let until = found.len().saturating_add(limit);
+        let (mut may_pass, mut batch) = (Vec::new(), MIN_BATCH);
+        while let Some(from) = reader.last_of(low, high)? {
+            let mut rows = statement.query(params![self.expression, -1, low, from])?;
+            let mut in_vain = 0;
+            let reached = loop {
+                let Some(row) = rows.next()? else { break None };
+                self.watch.check()?;
+                let address: Address = row.get(0)?;
+                match reader.says(address)? {
+                    Said::May if self.range.holds(address) => may_pass.push(address),
+                    Said::WholeStretchMayNot => in_vain += 1,
+                    _ => {}
+                }
+                if may_pass.len() >= batch.min(until - found.len()) {
+                    self.check_rows(&mut may_pass, found)?;
+                    batch = MAX_BATCH.min(batch * 2);
+                    if found.len() >= until {
+                        return Ok(());
+                    }
+                }
+                if in_vain >= MAX_IN_VAIN {
+                    in_vain = 0;
+                    // A new start costs as much as reading on for a while.
+                    match reader.last_of(low, address)? {
+                        Some(next) if address.raw() - next.raw() < MIN_GAP => {}
+                        _ => break Some(address),
+                    }
+                }
+            };
+            let Some(reached) = reached else { break };
+            high = reached.before();
+        }
+        self.check_rows(&mut may_pass, found)
+    }
+
+    /// Moves the messages that pass the filters.
+    fn check_rows(
+        &self,
+        may_pass: &mut Vec<Address>,
+        found: &mut Vec<Address>,
+    ) -> BackendResult<()> {
+        found.extend(passing(self.conn, may_pass, self.bounds, self.watch)?);
+        may_pass.clear();
+        Ok(())
+    }
+}
+
+/// How many messages that may pass are looked up at a time, first and later.
+const MIN_BATCH: usize = 32;
+const MAX_BATCH: usize = 1_024;
+/// After so many matches in stretches of other times, about 0.1 ms, the next stretch of a wanted time is looked up.
+const MAX_IN_VAIN: usize = 512;
+/// If it is nearer than this, its matches are reached without a new start: sixteen stretches.
+const MIN_GAP: i64 = 4_096;
+
+/// Returns which of the messages may pass the filters, without reading their rows.
+pub(super) fn which_may_pass(
+    conn: &Connection,
+    found: Vec<Address>,
+    (bounds, indexes): (&Bounds, &[Index]),
+) -> BackendResult<Vec<Address>> {
+    match &bounds.wanted {
+        // Those in the temporary index have no entries.
+        Some(wanted) if indexes == [Index::Stored] => {
+            let may = Reader::new(conn, wanted).filter(&found)?;
+            Ok(found.into_iter().filter(|address| may.contains(address)).collect())
+        }
+        _ => Ok(found),
     }
 }
 
@@ -217,6 +340,9 @@ pub(super) fn passing(
     bounds: &Bounds,
     watch: &Watch,
 ) -> BackendResult<Vec<Address>> {
+    if found.is_empty() {
+        return Ok(Vec::new());
+    }
     let addresses: Vec<i64> = found.iter().map(|address| address.raw()).collect();
     let addresses = serde_json::Value::from(addresses).to_string();
     let Bounds { after, before, sessions, .. } = bounds;
@@ -225,8 +351,9 @@ pub(super) fn passing(
     let mut passed = Vec::new();
     while let Some(row) = rows.next()? {
         watch.check()?;
-        if bounds.holds_role(row.get_ref(1)?.as_str()?) {
-            passed.push(row.get(0)?);
+        let address = row.get(0)?;
+        if bounds.holds_role(row.get_ref(1)?.as_str()?) && bounds.holds_exact(conn, address)? {
+            passed.push(address);
         }
     }
     Ok(passed)
@@ -256,8 +383,8 @@ pub(super) fn each(
     while let Some(row) = rows.next()? {
         watch.check()?;
         let role = row.get_ref(1)?.as_str()?;
-        if bounds.holds_role(role) {
-            let parts = row.get_ref(2)?.as_str().unwrap_or_default();
+        let parts = row.get_ref(2)?.as_str().unwrap_or_default();
+        if bounds.holds_role(role) && bounds.holds_runs(parts) {
             take(Matching { address: row.get(0)?, role, parts, created_at: row.get(3)? })?;
         }
     }

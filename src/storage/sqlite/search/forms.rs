@@ -36,7 +36,7 @@ pub(super) fn add(conn: &Connection, query: &mut Query, watch: &Watch) -> Backen
             continue;
         }
         match forms(conn, &word, language, watch) {
-            Ok(forms) => term.forms = forms,
+            Ok(forms) => term.forms.extend(forms),
             Err(error) if watch.is_end_of_budget(&error) => break,
             Err(error) => return Err(error),
         }

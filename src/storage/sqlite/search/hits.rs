@@ -1,8 +1,8 @@
 //! Turning matches into hits: their text, their flags, their copies.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 use rusqlite::{Connection, Statement};
 
@@ -18,7 +18,8 @@ use crate::search::analysis::Analysis;
 use crate::search::matcher::Matcher;
 use crate::search::scanner::Scanner;
 use crate::search::snippet::snippet;
-use crate::search::{Columns, Hit, Matched, SNIPPET_CHARS, indexed_text};
+use crate::search::tokenizer::tokens;
+use crate::search::{Columns, Hit, Matched, Query, SNIPPET_CHARS, Snippet, indexed_text};
 use crate::tree::{Address, Span, Stretch, Walk};
 
 /// The columns of a message that a hit needs.
@@ -77,6 +78,26 @@ fn everything(parts: &[Part]) -> String {
     if text.is_empty() || tools.is_empty() { text + &tools } else { text + "\n" + &tools }
 }
 
+/// Returns the words of a query, normalized; not their forms.
+fn words_of(query: &Query) -> HashSet<String> {
+    let terms = query.clauses.iter().flatten().flat_map(|term| &term.tokens);
+    terms.flat_map(|token| tokens(token)).map(|token| token.normalized().into_owned()).collect()
+}
+
+/// Returns the words that match in a snippet and are not among those that were written.
+fn other_words(snippet: &Snippet, written: &HashSet<String>) -> Vec<String> {
+    let matches = snippet.pieces().filter(|(_, is_match)| *is_match);
+    let mut seen = HashSet::new();
+    matches
+        .flat_map(|(piece, _)| tokens(piece))
+        .filter(|token| {
+            let word = token.normalized();
+            !written.contains(&*word) && seen.insert(word.into_owned())
+        })
+        .map(|token| token.text().to_owned())
+        .collect()
+}
+
 pub(super) struct HitMaker<'c> {
     conn: &'c Connection,
     watch: &'c Watch,
@@ -87,6 +108,8 @@ pub(super) struct HitMaker<'c> {
     has_copies: bool,
     columns: Columns,
     has_terms: bool,
+    /// The words of the query as it was written, normalized.
+    written: HashSet<String>,
     /// What is marked in a message, whether it has all words or not.
     shown: [Matcher; 2],
     /// Counts the words of the query in a text; a message that has them all matches without being relaxed.
@@ -94,9 +117,10 @@ pub(super) struct HitMaker<'c> {
 }
 
 impl<'c> HitMaker<'c> {
+    /// `asked` is the query as it was written, and `reading` the one that was searched.
     pub(super) fn new(
         conn: &'c Connection,
-        reading: &Analysis,
+        (asked, reading): (&Analysis, &Analysis),
         (matched, has_meaning): (Matched, bool),
         has_copies: bool,
         watch: &'c Watch,
@@ -109,6 +133,7 @@ impl<'c> HitMaker<'c> {
             has_copies,
             columns: reading.query.filters.columns,
             has_terms: reading.query.has_terms(),
+            written: words_of(&asked.query),
             shown: [false, true].map(|is_relaxed| Matcher::of(&reading.shown(is_relaxed))),
             words: Scanner::new(&reading.words, &[]),
         }
@@ -165,9 +190,11 @@ impl<'c> HitMaker<'c> {
             Some(span) => Some(compaction::id_of(self.conn, span.key)?),
             None => None,
         };
+        let snippet = snippet(&text, shown, SNIPPET_CHARS);
         Ok(Hit {
             session: names.id.clone(),
-            snippet: snippet(&text, shown, SNIPPET_CHARS),
+            words: other_words(&snippet, &self.written),
+            snippet,
             created_at: time(row.created_at)?,
             sessions: if self.has_copies { self.copies(&row)? } else { vec![names.id.clone()] },
             role: Role::from(row.role),

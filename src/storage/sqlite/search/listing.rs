@@ -93,7 +93,9 @@ impl Listing<'_> {
 
     fn left_out(&self) -> BackendResult<HashSet<Address>> {
         let mut found = HashSet::new();
-        let Some(expression) = self.excluded else { return Ok(found) };
+        let Some(expression) = self.excluded else {
+            return Ok(found);
+        };
         for range in self.range.ranges() {
             for index in self.indexes {
                 candidates::add_all(self.conn, *index, expression, range, &mut found)?;
@@ -122,8 +124,12 @@ impl Listing<'_> {
             let (mut count, mut last) = (0, low);
             while let Some(row) = rows.next()? {
                 (count, last) = (count + 1, row.get(0)?);
+                self.watch.check()?;
                 let is_held = self.range.holds(last) && !left_out.contains(&last);
-                if is_held && self.bounds.holds_role(row.get_ref(2)?.as_str()?) {
+                if is_held
+                    && self.bounds.holds_role(row.get_ref(2)?.as_str()?)
+                    && self.bounds.holds_exact(self.conn, last)?
+                {
                     stream.batch.push_back((last, row.get(1)?));
                 }
             }

@@ -33,11 +33,12 @@ use self::candidates::{Bounds, Index, List, Lookup, Matching};
 use self::expansions::Expansions;
 use self::extent::Extent;
 use self::hits::HitMaker;
+use self::ladder::{Reached, Rung};
 use self::listing::Listing;
 use self::meaning::Meaning;
 use self::pending::Prepared;
 use self::range::Range;
-use self::ranked::{MAX_SCAN_BYTES, RANKED, Ranked, Size, Texts};
+use self::ranked::{MAX_SCAN_BYTES, RANKED, Ranked, Size, Texts, most_ranked};
 use super::connection::Database;
 use super::error::BackendResult;
 use super::interrupt::Watch;
@@ -51,7 +52,7 @@ use crate::search::rank::Candidate;
 use crate::search::scanner::Scanner;
 use crate::search::{
     Columns, Found, HITS_PER_SESSION, Matched, Query, SearchRequest, SessionHit, SessionsFound,
-    Step,
+    Taken,
 };
 use crate::tree::Address;
 
@@ -71,10 +72,16 @@ impl Database {
     fn search_within(&self, request: &SearchRequest, budget: Option<TimeBudget>) -> Result<Found> {
         let (wanted, skipped) = page(request);
         let find = |search: &Search<'_>| search.messages(wanted);
-        let answer = self.answer(request, budget, find, |search, ranked| {
-            let page: Vec<_> =
-                ranked.messages.iter().copied().skip(skipped).take(request.limit).collect();
-            search.hit_maker(ranked.matched).hits(&page)
+        let answer = self.answer(request, budget, find, |search, reached| {
+            let makers = search.hit_makers(reached);
+            let places = reached.messages().skip(skipped).take(request.limit);
+            let page: Vec<(usize, (Address, f64))> = places.collect();
+            let mut hits = Vec::with_capacity(page.len());
+            for of_rung in page.chunk_by(|a, b| a.0 == b.0) {
+                let found: Vec<_> = of_rung.iter().map(|(_, found)| *found).collect();
+                hits.extend(makers[of_rung[0].0].hits(&found)?);
+            }
+            Ok(hits)
         })?;
         let Answer { found, matched, steps, notices, is_partial } = answer;
         Ok(Found { hits: found, matched, steps, notices, is_partial })
@@ -85,19 +92,24 @@ impl Database {
         let (wanted, skipped) = page(request);
         let budget = request.timeout.map(TimeBudget::of_time);
         let find = |search: &Search<'_>| search.sessions(wanted);
-        let answer = self.answer(request, budget, find, |search, ranked| {
-            let maker = search.hit_maker(ranked.matched);
-            let mut best: HashMap<i64, Vec<(Address, f64)>> = HashMap::new();
-            for &(address, score) in &ranked.messages {
-                let of_session = best.entry(address.session()).or_default();
-                if of_session.len() < HITS_PER_SESSION {
-                    of_session.push((address, score));
+        let answer = self.answer(request, budget, find, |search, reached| {
+            let makers = search.hit_makers(reached);
+            // All of a session come from the first step that found it, and the others are not as good.
+            let mut best: HashMap<i64, (usize, Vec<(Address, f64)>)> = HashMap::new();
+            for (rung, found) in reached.messages() {
+                let of_session =
+                    best.entry(found.0.session()).or_insert_with(|| (rung, Vec::new()));
+                if of_session.0 == rung && of_session.1.len() < HITS_PER_SESSION {
+                    of_session.1.push(found);
                 }
             }
             let mut sessions = Vec::new();
-            for &(key, score) in ranked.sessions.iter().skip(skipped).take(request.limit) {
+            for (key, score) in reached.sessions().skip(skipped).take(request.limit) {
                 let Some(names) = range::names(search.conn, key)? else { continue };
-                let hits = maker.hits(best.get(&key).map_or(&[][..], Vec::as_slice))?;
+                let hits = match best.get(&key) {
+                    Some((rung, found)) => makers[*rung].hits(found)?,
+                    None => Vec::new(),
+                };
                 sessions.push(SessionHit { session: names.id, name: names.name, score, hits });
             }
             Ok(sessions)
@@ -114,7 +126,7 @@ impl Database {
         request: &SearchRequest,
         budget: Option<TimeBudget>,
         find: impl Fn(&Search<'_>) -> BackendResult<Ranked>,
-        show: impl Fn(&Search<'_>, &Ranked) -> BackendResult<Vec<T>>,
+        show: impl Fn(&Search<'_>, &Reached) -> BackendResult<Vec<T>>,
     ) -> Result<Answer<T>> {
         let watch = self.interrupt_signal().watch().within(budget);
         let query = request.query();
@@ -123,8 +135,11 @@ impl Database {
         }
         watch.enter(Phase::Indexing);
         self.catch_up_for_search(&watch)?;
+        // To begin and end the transaction is no part of what a budget stops: that would be an error.
+        watch.enter(Phase::Finishing);
         self.read_watched(watch.clone(), |conn| {
             let answer = answer_on(conn, query.clone(), request, &watch, (find, show));
+            watch.enter(Phase::Finishing);
             match answer {
                 Err(error) if watch.is_end_of_budget(&error) => {
                     Ok(Answer::nothing(query.notices, true))
@@ -139,7 +154,7 @@ impl Database {
 struct Answer<T> {
     found: Vec<T>,
     matched: Matched,
-    steps: Vec<Step>,
+    steps: Vec<Taken>,
     notices: Vec<String>,
     is_partial: bool,
 }
@@ -159,7 +174,7 @@ fn answer_on<T>(
     watch: &Watch,
     (find, show): (
         impl Fn(&Search<'_>) -> BackendResult<Ranked>,
-        impl Fn(&Search<'_>, &Ranked) -> BackendResult<Vec<T>>,
+        impl Fn(&Search<'_>, &Reached) -> BackendResult<Vec<T>>,
     ),
 ) -> BackendResult<Answer<T>> {
     watch.enter(Phase::Ranking);
@@ -196,19 +211,17 @@ fn answer_on<T>(
     // A question is relaxed at once, and a query without words is a list.
     let written = if asked.is_question { asked.clone() } else { asked.strictly() };
     let first = search.of(&written);
-    let mut ranked = find(&first)?;
+    let ranked = find(&first)?;
     search.is_stopped.set(first.is_stopped.get());
-    let (mut reading, mut steps) = (written, Vec::new());
-    if ranked.messages.is_empty() && !asked.words.is_empty() && !search.is_stopped.get() {
-        let is_text_only = search.reading.query.filters.columns == Columns::Text;
+    let mut reached = Reached::new(written, ranked);
+    if !asked.words.is_empty() {
+        let is_text_only = asked.query.filters.columns == Columns::Text;
         let may_search_tools = is_text_only && !names_columns(request);
-        let reached = ladder::climb(&search, &request.text, may_search_tools, &find)?;
-        if let Some(reached) = reached {
-            (reading, ranked, steps) = (reached.reading, reached.ranked, reached.steps);
-        }
+        ladder::climb(&search, &request.text, may_search_tools, &find, &mut reached)?;
     }
-    let matched = ranked.matched;
-    let found = show(&search.of(&reading), &ranked)?;
+    let matched = reached.matched();
+    let found = show(&search, &reached)?;
+    let steps = reached.steps;
     let is_partial =
         search.expansions.is_capped || pending == Prepared::Some || search.is_stopped.get();
     let notices = [search.reading.query.notices.clone(), notices].concat();
@@ -306,10 +319,14 @@ impl<'c> Search<'c> {
         Ok(ranked)
     }
 
-    fn hit_maker(&self, matched: Matched) -> HitMaker<'_> {
-        let has_meaning = self.meaning.is_some();
-        let has_copies = self.bounds.has_copies;
-        HitMaker::new(self.conn, self.reading, (matched, has_meaning), has_copies, self.watch)
+    /// Returns what makes hits of the messages of each rung.
+    fn hit_makers(&self, reached: &Reached) -> Vec<HitMaker<'_>> {
+        let maker = |rung: &Rung| {
+            let matched = (rung.ranked.matched, self.meaning.is_some());
+            let readings = (self.reading, &rung.reading);
+            HitMaker::new(self.conn, readings, matched, self.bounds.has_copies, self.watch)
+        };
+        reached.rungs().iter().map(maker).collect()
     }
 
     /// Returns the messages that pass the filters, newest first.
@@ -412,6 +429,10 @@ impl Texts for Search<'_> {
         self.reading.is_question
     }
 
+    fn has_filters(&self) -> bool {
+        self.bounds.wanted.is_some()
+    }
+
     fn is_alone(&self) -> bool {
         !self.range.is_store()
     }
@@ -430,7 +451,8 @@ impl Texts for Search<'_> {
 
     /// The newest, unless they are of few sessions.
     fn chosen(&self, expression: &str, newest: &[Address]) -> BackendResult<Vec<Address>> {
-        let newest = &newest[..RANKED.min(newest.len())];
+        let ranked = most_ranked(self);
+        let newest = &newest[..ranked.min(newest.len())];
         let sessions = newest.chunk_by(|a, b| a.session() == b.session()).count();
         if sessions >= MANY_SESSIONS || self.range.is_one_session() {
             return Ok(newest.to_vec());
@@ -450,25 +472,26 @@ impl Texts for Search<'_> {
         }
         let known: HashSet<Address> = chosen.iter().copied().collect();
         chosen.extend(newest.iter().filter(|address| !known.contains(address)));
-        chosen.truncate(RANKED);
+        chosen.truncate(ranked);
         Ok(chosen)
     }
 
     fn passing(
         &self,
-        mut found: impl Iterator<Item = Address>,
+        found: impl Iterator<Item = Address>,
         limit: usize,
     ) -> BackendResult<Vec<Address>> {
         if self.bounds.is_open {
             return Ok(found.take(limit).collect());
         }
+        let with_bounds = (&self.bounds, self.indexes.as_slice());
+        let found = candidates::which_may_pass(self.conn, found.collect(), with_bounds)?;
         let mut passed = Vec::new();
-        while passed.len() < limit {
-            let chunk: Vec<Address> = found.by_ref().take(RANKED).collect();
-            if chunk.is_empty() {
+        for chunk in found.chunks(RANKED) {
+            if passed.len() >= limit {
                 break;
             }
-            passed.extend(candidates::passing(self.conn, &chunk, &self.bounds, self.watch)?);
+            passed.extend(candidates::passing(self.conn, chunk, &self.bounds, self.watch)?);
         }
         passed.truncate(limit);
         Ok(passed)

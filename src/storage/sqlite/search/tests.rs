@@ -6,6 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::super::connection::{Config, Database};
+use super::super::search_filter;
 use super::super::session::SqliteSession;
 use super::super::time_budget::TimeBudget;
 use super::candidates::{ALL, EACH, HAS_COPIES, MATCHING, PASSING, WHICH};
@@ -39,10 +40,11 @@ fn pending(database: &Database) -> Result<i64> {
     })
 }
 
-/// FTS5's own comparison of index and content; nothing else notices a missing entry.
+/// FTS5's own comparison of index and content; nothing else notices a missing entry. And whether filters pass what they should.
 fn check_index(database: &Database) -> Result<()> {
     database.write(|conn| {
         conn.execute("INSERT INTO search (search, rank) VALUES ('integrity-check', 1)", [])?;
+        assert!(search_filter::is_sound(conn)?);
         Ok(())
     })
 }
@@ -65,6 +67,8 @@ fn no_statement_scans_the_messages() -> Result<()> {
         extent::NEWEST_SESSIONS,
         EACH,
         WHICH,
+        search_filter::OF_TIMES,
+        search_filter::LAST_OF,
     ];
     let indexed = [ALL, MATCHING, PASSING].concat();
     for is_analyzed in [false, true] {
@@ -83,7 +87,9 @@ fn no_statement_scans_the_messages() -> Result<()> {
                     .query_map(rusqlite::params_from_iter(values), |row| row.get(3))?
                     .collect::<std::result::Result<_, _>>()?;
                 let plan = lines.join("\n");
-                for scan in ["SCAN message", "SCAN other", "SCAN copy", "SCAN last"] {
+                for scan in
+                    ["SCAN message", "SCAN other", "SCAN copy", "SCAN last", "SCAN search_filter"]
+                {
                     let is_the_copies = sql == &hits::COPIES && scan == "SCAN copy";
                     assert!(is_the_copies || !plan.contains(scan), "{sql}\n{plan}");
                 }
@@ -291,9 +297,15 @@ fn foxes(database: &Arc<Database>) -> Result<()> {
 fn a_search_that_is_stopped_is_marked_and_finds_only_true_matches() -> Result<()> {
     let database = Arc::new(Database::open_in_memory(Config::default())?);
     foxes(&database)?;
-    for text in
-        ["fox", "fox1*", "red fox -fox7", "what is the fox?", "role:user", "role:user -fox7"]
-    {
+    for text in [
+        "fox",
+        "fox1*",
+        "red fox -fox7",
+        "what is the fox?",
+        "role:user",
+        "role:user -fox7",
+        "fox role:user after:2000",
+    ] {
         for scope in [Scope::Store, Scope::session("b"), Scope::Path("b".into(), None)] {
             let request = SearchRequest { limit: 30, ..SearchRequest::new(text, scope.clone()) };
             let all = SearchRequest { limit: 1_000, ..request.clone() };
@@ -352,5 +364,206 @@ fn pending_messages_that_a_budget_does_not_reach_are_left_for_the_next_search() 
     assert_eq!(sizes, [4_096, 5_000, 5_000]);
     let found = reader.search(&request)?;
     assert_eq!((found.hits.len(), found.is_partial), (5_000, false));
+    Ok(())
+}
+
+/// Filters drop most matches by the entries of their stretch; what passes is the same.
+#[test]
+fn filters_pass_what_the_rows_say_in_sessions_of_any_times() -> Result<()> {
+    let database = Arc::new(Database::open_in_memory(Config::default())?);
+    let roles = ["user", "assistant", "system", "tool", "editor", "critic"];
+    // One session after the other in time; then some in no order, at the limits of time among them.
+    let mut all = Vec::new();
+    for number in 0..12_i64 {
+        let messages: Vec<Message> = (0..700)
+            .map(|n: i64| {
+                let micros = match number {
+                    0..9 => (number * 1_000 + n) * 3_600_000_000,
+                    9 => (n * 7_919 % 9_000) * 3_600_000_000,
+                    10 => -n * 86_400_000_000,
+                    _ => 4_102_444_800_000_000 + n * 31_536_000_000_000,
+                };
+                let time = chrono::DateTime::from_timestamp_micros(micros).expect("a time");
+                let role = roles[usize::try_from(n * n + number).unwrap_or(0) % roles.len()];
+                Message { role: role.into(), ..Message::user(format!("fox {n}")) }.at(time)
+            })
+            .collect();
+        for batch in messages.chunks(300) {
+            session(&database, &format!("s{number}"))
+                .append(&Parent::Head, &ExpectedHead::Any, batch)
+                .map(|_| ())?;
+        }
+        all.extend(messages);
+    }
+    check_index_after_search(&database)?;
+    for text in [
+        "fox role:user after:1970-03-01 before:1970-03-09",
+        "fox after:1970-01-01T07:00:00Z before:1970-01-01T09:00:00Z",
+        "fox role:editor before:1970-02-01",
+        "fox role:critic role:tool",
+        "fox before:1969-01-01",
+        "fox after:2200-01-01",
+        "fox role:nobody",
+    ] {
+        let request = SearchRequest { limit: 100_000, ..SearchRequest::new(text, Scope::Store) };
+        let filters = request.query().filters;
+        let expected = all.iter().filter(|message| {
+            (filters.roles.is_empty()
+                || filters.roles.iter().any(|role| role == message.role.as_str()))
+                && filters.after.is_none_or(|after| message.created_at >= after)
+                && filters.before.is_none_or(|before| message.created_at < before)
+        });
+        let expected: std::collections::BTreeSet<_> = expected.map(|it| it.id.clone()).collect();
+        let hits = database.search(&request)?.hits;
+        let found: std::collections::BTreeSet<_> = hits.into_iter().map(|hit| hit.id).collect();
+        assert_eq!(found.len(), expected.len(), "{text}");
+        assert_eq!(found, expected, "{text}");
+        assert!(text.ends_with("nobody") || !found.is_empty(), "{text}");
+    }
+    Ok(())
+}
+
+fn check_index_after_search(database: &Database) -> Result<()> {
+    count(database, "fox")?;
+    check_index(database)
+}
+
+/// A question looked at the newest messages with each of its words only: none was of the time that it asked for.
+#[test]
+fn a_question_finds_old_messages_if_its_filters_leave_out_the_new_ones() -> Result<()> {
+    let database = Arc::new(Database::open_in_memory(Config::default())?);
+    let words: Vec<String> = (0..100).map(|n| format!("word{n}")).collect();
+    let text = words.join(" ");
+    let at = |time: &str| time.parse().expect("a time");
+    for (name, count, time) in
+        [("old", 5, "2020-06-01T00:00:00Z"), ("new", 900, "2021-06-01T00:00:00Z")]
+    {
+        let messages: Vec<Message> =
+            (0..count).map(|_| Message::user(text.as_str()).at(at(time))).collect();
+        session(&database, name).append(&Parent::Head, &ExpectedHead::Any, &messages)?;
+    }
+    let question = format!("what is {text} before:2021");
+    let request = SearchRequest::new(&question, Scope::Store);
+    assert_eq!(database.search(&request)?.hits.len(), 5);
+    Ok(())
+}
+
+/// Only the newest thousand were ranked.
+#[test]
+fn of_a_few_thousand_messages_with_a_word_the_best_is_first_however_old_it_is() -> Result<()> {
+    let database = Arc::new(Database::open_in_memory(Config::default())?);
+    let best = Message::user("fox");
+    let chat = session(&database, "s");
+    chat.append(&Parent::Head, &ExpectedHead::Any, std::slice::from_ref(&best)).map(|_| ())?;
+    append(&chat, (0..2_000).map(|n| format!("a story {n} of a fox and of many other things")))?;
+    for scope in [Scope::Store, Scope::session("s")] {
+        let found = database.search(&SearchRequest::new("fox", scope))?;
+        assert_eq!(found.hits[0].id, best.id);
+    }
+    Ok(())
+}
+
+/// Queries that nothing matches as they are written, with what they should find.
+const CLIMBS: [(&str, &str); 5] = [
+    ("compac", "a compaction of history"),
+    ("seesion manager", "the session manager"),
+    ("session store", "sessionstore opens"),
+    ("hardlink", "a hard link"),
+    ("compaction manager", "a compaction of history"),
+];
+
+fn climbs(database: &Arc<Database>) -> Result<()> {
+    let texts = CLIMBS[..4].iter().map(|(_, text)| (*text).to_owned());
+    append(&session(database, "s"), texts)
+}
+
+/// A word was split only if the vocabulary had its parts, which has no words of pending messages.
+#[test]
+fn steps_find_what_is_pending() -> Result<()> {
+    let folder = tempfile::tempdir().map_err(|source| Error::Io { path: "tmp".into(), source })?;
+    let path = folder.path().join("store.db");
+    let writer = Arc::new(Database::open(&path, Config::default())?);
+    climbs(&writer)?;
+    let reader = Database::open_read_only(&path, Config::default())?;
+    let answer = |database: &Database, query: &str| -> Result<(Vec<String>, Vec<String>)> {
+        let found = database.search(&SearchRequest::new(query, Scope::Store))?;
+        let texts = found.hits.into_iter().map(|hit| hit.snippet.text).collect();
+        Ok((texts, found.steps.iter().map(ToString::to_string).collect()))
+    };
+    for (query, text) in CLIMBS {
+        assert_eq!(pending(&reader)?, 4);
+        let found = answer(&reader, query)?;
+        assert!(found.0.iter().any(|hit| hit == text) && !found.1.is_empty(), "{query} {found:?}");
+    }
+    for (query, _) in CLIMBS {
+        assert_eq!(answer(&reader, query)?, answer(&writer, query)?, "{query}");
+    }
+    assert_eq!(pending(&writer)?, 0);
+    Ok(())
+}
+
+/// The steps were taken without a limit of time.
+#[test]
+fn steps_that_are_stopped_keep_what_was_found_before() -> Result<()> {
+    let database = Arc::new(Database::open_in_memory(Config::default())?);
+    climbs(&database)?;
+    let chat = session(&database, "s");
+    // To look through these words takes more checks than the rest of a search.
+    let letter = |n: u8| char::from(b'a' + n % 26);
+    append(&chat, (0..200).map(|n| format!("sword{}{}", letter(n), letter(n / 26))))?;
+    let request = SearchRequest::new("seesion manager", Scope::Store);
+    let found = database.search_within(&request, Some(TimeBudget::of_checks(120)))?;
+    assert!(found.is_partial && found.hits.is_empty(), "{found:?}");
+    let all = |text: &str| -> Result<_> {
+        let request = SearchRequest { limit: 1_000, ..SearchRequest::new(text, Scope::Store) };
+        database.search(&request)
+    };
+    for (text, _) in CLIMBS {
+        let request = SearchRequest::new(text, Scope::Store);
+        let complete = database.search(&request)?;
+        let true_ids: Vec<_> = all(text)?.hits.into_iter().map(|hit| hit.id).collect();
+        assert!(!complete.is_partial && !complete.steps.is_empty(), "{text}");
+        let (mut partial, mut last) = (0, true);
+        for checks in (0..40).chain((2..14).map(|power| 24 << power)) {
+            let found = database.search_within(&request, Some(TimeBudget::of_checks(checks)))?;
+            last = found.is_partial;
+            if found.is_partial {
+                partial += 1;
+                assert!(found.hits.iter().all(|hit| true_ids.contains(&hit.id)), "{text} {checks}");
+                // Whatever a step found is named.
+                let named: u64 = found.steps.iter().map(|taken| taken.hits).max().unwrap_or(0);
+                assert!(named >= u64::from(!found.hits.is_empty()), "{text} {found:?}");
+            } else {
+                assert_eq!(found, complete, "{text} {checks}");
+            }
+        }
+        assert!(partial > 1 && !last, "{text} {partial} {last}");
+    }
+    // A budget that is over after the words as they are written keeps their hits.
+    let request = SearchRequest::new("session manager", Scope::Store);
+    let complete = database.search(&request)?;
+    let mut cut = 0;
+    for checks in 0..200 {
+        let found = database.search_within(&request, Some(TimeBudget::of_checks(checks)))?;
+        if found.is_partial && !found.hits.is_empty() {
+            assert_eq!(found.hits[0].id, complete.hits[0].id, "{checks}");
+            cut += 1;
+        }
+    }
+    assert!(cut > 0);
+    Ok(())
+}
+
+/// If indexing had taken its share of the budget, one search in a hundred failed: SQLite looked at the budget while the
+/// transaction began.
+#[test]
+fn a_spent_budget_is_never_an_error() -> Result<()> {
+    let database = Arc::new(Database::open_in_memory(Config::default())?);
+    foxes(&database)?;
+    let request = SearchRequest::new("fox", Scope::Store);
+    for _ in 0..600 {
+        let found = database.search_within(&request, Some(TimeBudget::of_checks(0)))?;
+        assert!(found.is_partial);
+    }
     Ok(())
 }

@@ -11,6 +11,7 @@ use rusqlite::Connection;
 
 use super::super::error::{BackendError, BackendResult};
 use super::super::search::pending;
+use super::super::search_filter;
 use super::{MAX_OF_A_KIND, REBUILD};
 use crate::report::Damage;
 use crate::tree::Address;
@@ -24,6 +25,7 @@ const BATCH: u64 = 4_096;
 /// Compares the indexes with the texts of messages and of the context, which SQLite's `integrity_check` does not.
 pub(super) fn damages(conn: &Connection) -> BackendResult<Vec<Damage>> {
     let mut damages = of_messages(conn)?;
+    damages.extend(of_filter(conn)?);
     damages.extend(of_context(conn)?);
     Ok(damages)
 }
@@ -41,6 +43,14 @@ fn of_context(conn: &Connection) -> BackendResult<Option<Damage>> {
         "the search index of the context is damaged"
     };
     Ok(Some(Damage { kind: "search-index", what: what.to_owned(), remedy: REBUILD }))
+}
+
+fn of_filter(conn: &Connection) -> BackendResult<Option<Damage>> {
+    if search_filter::is_sound(conn)? {
+        return Ok(None);
+    }
+    let what = "the times and roles in the search index differ from the messages".to_owned();
+    Ok(Some(Damage { kind: "search-index", what, remedy: REBUILD }))
 }
 
 fn of_messages(conn: &Connection) -> BackendResult<Vec<Damage>> {
