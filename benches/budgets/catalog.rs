@@ -24,11 +24,13 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
     fill(&*catalog, count)?;
     let mut number = 0;
     for (name, owner) in [("all", None), ("one owner's", Some(owner(7)))] {
+        // In a small store an owner has less than a page.
+        let expected = if owner.is_some() { PAGE.min(count / OWNERS) } else { PAGE };
         let filter = SessionFilter { owner, ..SessionFilter::default() };
         let times = repeat(Rounds::default(), || {
             timed(|| {
                 let page = catalog.list(&filter, None, PAGE)?;
-                assert_eq!(page.sessions.len(), PAGE);
+                assert_eq!(page.sessions.len(), expected);
                 Ok(page)
             })
         })?;

@@ -83,7 +83,11 @@ fn kinds() -> [(&'static str, String); 10] {
         ("a phrase", format!("\"{}\"", words(&[1, 2]))),
         ("a three-letter prefix", "del*".to_owned()),
         ("the most common words", words(&[0, 1, 2])),
-        ("a common word, role and date", format!("{} role:user after:1d", common_word())),
+        // Ten days: one message in seven of 100 000, one in seventy of a million.
+        (
+            "a common word, role and dates",
+            format!("{} role:user after:40d before:30d", common_word()),
+        ),
         ("a question", format!("what about {}?", words(&[40, 12, 200, 3_000, 9_000]))),
     ]
 }

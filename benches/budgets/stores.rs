@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use chrono::{TimeDelta, Utc};
 use talktree::{Durability, MessageId, Session, Store};
 use tempfile::TempDir;
 
@@ -16,7 +17,7 @@ const CHUNK: usize = 10_000;
 /// How many messages the small session has.
 pub(crate) const SMALL: usize = 1_000;
 
-/// A store with one long session and one small one.
+/// A store with one long session and one small one. A minute lies between two messages of the long one; the last is of now.
 pub(crate) struct Sized {
     pub(crate) path: PathBuf,
     pub(crate) store: Store,
@@ -96,9 +97,12 @@ fn build(path: &Path, size: usize) -> Result<Sized> {
     let store = open(path, Durability::Normal)?;
     let long = store.session("long")?;
     let mut speaker = Speaker::new(1, Length::Short);
+    let now = Utc::now();
     let mut ids = Vec::with_capacity(size);
     while ids.len() < size {
-        let chunk = speaker.messages(CHUNK.min(size - ids.len()));
+        let chunk = speaker.messages(CHUNK.min(size - ids.len())).into_iter().zip(ids.len()..);
+        let chunk =
+            chunk.map(|(message, n)| message.at(now - TimeDelta::minutes((size - n) as i64)));
         ids.extend(long.append_all(chunk)?.into_iter().map(|appended| appended.id));
     }
     fill_small(&store)?;

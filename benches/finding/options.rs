@@ -14,6 +14,7 @@ Usage: cargo bench -p talktree-import --bench finding -- [OPTIONS]
       --list-held      List the held queries that fail, too: not while tuning
       --messages N     Size of the store of the part `speed` [default: 1000000]; it is kept in the target folder
       --runs N         How often each query is timed [default: 11]
+      --kind TEXT      Only the kinds of queries of the part `speed` whose names have this text, and the times of each query
       --snapshot FILE  Store the first ten hits of 200 queries that find enough
       --compare FILE   Print which of those queries have other hits now
       --help           Print this
@@ -28,6 +29,7 @@ pub(crate) struct Options {
     pub(crate) lists_held: bool,
     pub(crate) messages: usize,
     pub(crate) runs: usize,
+    pub(crate) kind: Option<String>,
     pub(crate) snapshot: Option<PathBuf>,
     pub(crate) compare: Option<PathBuf>,
 }
@@ -44,6 +46,7 @@ impl Options {
             lists_held: false,
             messages: 1_000_000,
             runs: 11,
+            kind: None,
             snapshot: None,
             compare: None,
         };
@@ -57,6 +60,7 @@ impl Options {
                 "--list-held" => (options.lists_failures, options.lists_held) = (true, true),
                 "--messages" => options.messages = value()?.parse::<usize>()?.max(1_000),
                 "--runs" => options.runs = value()?.parse::<usize>()?.max(1),
+                "--kind" => options.kind = Some(value()?),
                 "--snapshot" => options.snapshot = Some(value()?.into()),
                 "--compare" => options.compare = Some(value()?.into()),
                 "--only" => {

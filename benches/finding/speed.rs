@@ -62,9 +62,15 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let corpus = Corpus::read(&folder)?;
     let (store, path) = speed_store::open(&corpus, options.messages)?;
     let sizes = speed_store::sizes(&path)?;
-    let (mut appends, index) = speed_store::append_cost(&corpus, APPENDS)?;
-    let kinds: Vec<(&str, Vec<String>)> =
-        KINDS.iter().map(|(kind, fixed)| (*kind, queries(kind, fixed, &corpus, options))).collect();
+    let kinds: Vec<(&str, Vec<String>)> = KINDS
+        .iter()
+        .filter(|(kind, _)| options.kind.as_deref().is_none_or(|text| kind.contains(text)))
+        .map(|(kind, fixed)| (*kind, queries(kind, fixed, &corpus, options)))
+        .collect();
+    let appends = match options.kind {
+        Some(_) => None,
+        None => Some(speed_store::append_cost(&corpus, APPENDS)?),
+    };
     drop(corpus);
     println!("\nTimes at {} messages, in ms: p50 / p95", options.messages);
     println!("  {:<28}{:>20}{:>20}{:>20}", "", "store", "conversations", "session of a tenth");
@@ -74,18 +80,24 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         memory::reset_peak();
         let scopes: [fn(&Store, &str) -> Result<()>; 3] = [messages, conversations, in_session];
         let mut line = format!("  {kind:<28}");
+        let mut of_each: Vec<String> = queries.iter().map(|query| shown(query)).collect();
         for scope in scopes {
             let mut times = Vec::new();
-            for query in queries {
+            for (query, of_query) in queries.iter().zip(&mut of_each) {
                 for _ in 0..options.runs {
                     let began = Instant::now();
                     scope(&store, query)?;
                     times.push(began.elapsed());
                 }
+                let from = times.len() - options.runs;
+                *of_query += &format!("{:>20}", shares(&mut times[from..]));
             }
             line += &format!("{:>20}", shares(&mut times));
         }
         println!("{line}");
+        if options.kind.is_some() {
+            of_each.iter().for_each(|line| println!("{line}"));
+        }
         if let Some((_, peak)) = memory::now_and_peak() {
             largest = Some(largest.map_or(peak, |largest| largest.max(peak)));
         }
@@ -99,6 +111,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         mib(sizes.file),
         sizes.index as f64 / options.messages as f64
     );
+    let Some((mut appends, index)) = appends else { return Ok(()) };
     let sum: Duration = appends.iter().sum();
     println!(
         "  {APPENDS} appends to a new store: p50 / p95 / mean {} / {:.3} ms, {:.1} MiB of index",
@@ -107,6 +120,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         mib(index)
     );
     Ok(())
+}
+
+/// Returns the first letters of a query as the head of a line.
+fn shown(query: &str) -> String {
+    let start: String = query.chars().take(25).collect();
+    format!("    {start:<26}")
 }
 
 fn queries(kind: &str, fixed: &[&str], corpus: &Corpus, options: &Options) -> Vec<String> {
