@@ -8,7 +8,7 @@ use talktree::Message;
 use talktree::model::stream::Stream;
 use talktree::model::{AuthorLine, Conversation, Request};
 
-use crate::http::Http;
+use crate::http::{Call, Http};
 use crate::{Flow, Result};
 
 /// The version of the Anthropic API, a header of each request.
@@ -74,13 +74,15 @@ impl Client {
         self
     }
 
-    /// Sets how long the server may be silent; 60 s by default. A whole answer may take ten times as long.
+    /// Sets how long the server may be silent; 60 s by default, a day at most. All tries for an answer may
+    /// together take ten times as long.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         (self.timeout, self.http) = (timeout, Http::new(timeout));
         self
     }
 
-    /// Sets the maximum length of an answer, in tokens; 4 096 by default.
+    /// Sets the maximum length of an answer, in tokens; 4 096 by default. A larger response than 1 MiB and 4 KiB
+    /// for each token, or than 64 MiB, is an error.
     pub fn max_tokens(mut self, tokens: u32) -> Self {
         self.max_tokens = tokens;
         self
@@ -97,8 +99,9 @@ impl Client {
     /// The model sees who wrote each message and when. `on_text` gets the whole text so far each time that it grows, and a
     /// few times a second while nothing arrives: it decides whether to go on. If a request is repeated, the text begins again.
     ///
-    /// A request is repeated, at most four times, if the server is overloaded, fails or is silent for too long. The wait is
-    /// that of the server's `retry-after`, but at most a minute; without one it is a backoff from half a second on.
+    /// A request is repeated, at most four times, if the server is overloaded, fails or is silent for too long; at most once
+    /// if a part of an answer was shown. Comments and pings that only keep the connection open do not count. The wait is that of
+    /// the server's `retry-after`, but at most a minute; without one it is a backoff from half a second on.
     ///
     /// # Errors
     /// [`Error::NoAnswer`](crate::Error::NoAnswer) after all tries, or if the server refuses the request;
@@ -152,7 +155,14 @@ impl Client {
             Api::Chat => Stream::openai_chat,
         };
         let url = format!("{base}/{path}");
-        self.http.ask(&self.model, &url, &headers, &request, stream, on_text)
+        let call = Call {
+            model: &self.model,
+            url: &url,
+            headers: &headers,
+            request: request.to_string().into_bytes().into(),
+            max_tokens: self.max_tokens,
+        };
+        self.http.ask(&call, stream, on_text)
     }
 }
 

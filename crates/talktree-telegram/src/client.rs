@@ -4,11 +4,13 @@
 //! and its errors show the URL, which contains the token.
 //!
 //! Invariant: no error contains the token. Every text from the server or the HTTP client goes through `redact`.
+//! Invariant: the text of an error contains nothing that the server says: it may repeat a message.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
+use backon::{BackoffBuilder, ExponentialBuilder};
 use frankenstein::response::ResponseParameters;
 use frankenstein::types::{MessageId, User};
 use serde::Deserialize;
@@ -27,7 +29,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The timeout of an edit with a part of an answer: the model waits meanwhile, and the next edit repeats it anyway.
 const SHORT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The backoff: the first wait, and the longest.
+/// The backoff: the first wait, and the longest. A random part of up to the same length is added.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(30));
 
 /// How often a call is repeated after errors of the server: for about half an hour. Without a connection there is no limit.
@@ -36,15 +38,17 @@ const MAX_SERVER_ERRORS: u32 = 60;
 /// The maximum size of an answer, in bytes. A batch of 100 updates is far smaller.
 const MAX_ANSWER: u64 = 64 << 20;
 
-/// Why a call failed. The text begins with the method.
+/// Why a call failed. Its text begins with the method, and contains nothing that the server says, because it may be logged.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// There was no answer, or none that can be read.
     #[error("{0}")]
     Lost(String),
     /// The server refused or failed.
-    #[error("{why} (status {status})")]
+    #[error("{method}: status {status}")]
     Refused {
+        /// The method.
+        method: &'static str,
         /// The status.
         status: u16,
         /// What the server says.
@@ -225,6 +229,13 @@ impl Client {
         self.edited(self.call("editMessageText", &edit(to, id, text)))
     }
 
+    /// Returns whether the limits allow an edit in this chat now.
+    #[must_use]
+    pub fn may_edit(&self, to: &Address) -> bool {
+        let now = Instant::now();
+        lock(&self.chats).is_free(to.chat, now) && lock(&self.window).is_free(now)
+    }
+
     /// Replaces the text of a message, if the limits allow it now. Tried once.
     ///
     /// # Errors
@@ -361,8 +372,9 @@ impl Client {
                 let why = error.as_ref().and_then(|it| it.description.as_deref());
                 let after = error.as_ref().and_then(|it| it.parameters?.retry_after);
                 Err(CallError::Refused {
+                    method,
                     status: error.as_ref().and_then(|it| it.error_code).unwrap_or(status),
-                    why: self.redact(&format!("{method}: {}", why.unwrap_or("no reason given"))),
+                    why: self.redact(why.unwrap_or_default()),
                     retry_after: after.map(|seconds| Duration::from_secs(seconds.into())),
                 })
             }
@@ -374,7 +386,9 @@ impl Client {
         method: &str,
         result: &'a RawValue,
     ) -> Result<T, CallError> {
-        serde_json::from_str(result.get()).map_err(|error| self.lost(method, &error.to_string()))
+        // Not the error of serde_json: it quotes what it cannot read.
+        let unreadable = |_| self.lost(method, "the result has another form");
+        serde_json::from_str(result.get()).map_err(unreadable)
     }
 
     fn lost(&self, method: &str, why: &str) -> CallError {
@@ -407,13 +421,14 @@ fn edit(to: &Address, id: i32, text: &str) -> Value {
     json!({ "chat_id": to.chat, "message_id": id, "text": text })
 }
 
-/// Returns the wait after this many tries: an exponential backoff with a jitter of a quarter, so that many chats do not all
-/// come back at once.
+/// Returns the wait after this many tries: an exponential backoff with jitter, so that many chats do not all come back at
+/// once.
 #[must_use]
 pub fn backoff(tries: u32) -> Duration {
-    let wait = BACKOFF.0.saturating_mul(1 << tries.min(16)).min(BACKOFF.1);
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    wait.mul_f64(0.75 + f64::from(now.subsec_micros() % 1_000) / 2_000.0)
+    let (first, longest) = BACKOFF;
+    let waits = ExponentialBuilder::default().with_min_delay(first).with_max_delay(longest);
+    let mut waits = waits.without_max_times().with_jitter().build();
+    waits.nth(tries.min(16) as usize).unwrap_or(longest)
 }
 
 /// Returns the boundary and the body of a form with a file.
@@ -444,11 +459,8 @@ mod tests {
     fn waits_grow_up_to_a_limit() {
         for tries in 0..40 {
             let wait = backoff(tries);
-            let middle = Duration::from_millis(200 << tries.min(16)).min(BACKOFF.1);
-            assert!(
-                (middle.mul_f64(0.74)..middle.mul_f64(1.26)).contains(&wait),
-                "{tries}: {wait:?}"
-            );
+            let least = Duration::from_millis(200 << tries.min(16)).min(BACKOFF.1);
+            assert!((least..=2 * least).contains(&wait), "{tries}: {wait:?}");
         }
     }
 

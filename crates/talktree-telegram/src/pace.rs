@@ -23,9 +23,14 @@ impl Window {
         at
     }
 
+    /// Returns whether a call may be made now.
+    pub(crate) fn is_free(&mut self, now: Instant) -> bool {
+        self.next(now) <= now
+    }
+
     /// Returns whether a call may be made now, and counts it if so.
     pub(crate) fn try_reserve(&mut self, now: Instant) -> bool {
-        let is_free = self.next(now) <= now;
+        let is_free = self.is_free(now);
         if is_free {
             self.calls.push_back(now);
         }
@@ -64,9 +69,14 @@ impl Chats {
         at
     }
 
+    /// Returns whether a message of this chat may be edited now.
+    pub(crate) fn is_free(&self, chat: i64, now: Instant) -> bool {
+        self.next.get(&chat).is_none_or(|&next| next <= now)
+    }
+
     /// Returns whether a message of this chat may be edited now, and counts the edit if so.
     pub(crate) fn try_reserve(&mut self, chat: i64, now: Instant, interval: Duration) -> bool {
-        let is_free = self.next.get(&chat).is_none_or(|&next| next <= now);
+        let is_free = self.is_free(chat, now);
         if is_free {
             self.reserve(chat, now, interval);
         }
@@ -123,7 +133,9 @@ mod tests {
     fn a_chat_is_edited_once_in_its_interval() {
         let start = Instant::now();
         let mut chats = Chats::default();
+        assert!(chats.is_free(7, start)); // does not count
         assert!(chats.try_reserve(7, start, ms(1000)));
+        assert!(!chats.is_free(7, start + ms(999)));
         assert!(!chats.try_reserve(7, start + ms(999), ms(1000)));
         assert!(chats.try_reserve(8, start + ms(999), ms(1000))); // another chat
         assert_eq!(chats.reserve(7, start + ms(999), ms(1000)), start + ms(1000));
