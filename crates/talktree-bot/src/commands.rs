@@ -5,6 +5,7 @@
 //!
 //! Invariant: a step that is run twice has the effect of one that is run once.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,7 @@ use talktree::{
 
 use crate::core::{Bot, MEMORY, Place};
 use crate::error::Result;
-use crate::line::line;
+use crate::line::{count, line};
 
 /// How many hits `/search` shows.
 const HITS: usize = 8;
@@ -319,8 +320,11 @@ fn forget(bot: &Bot, place: &Place) -> Result<String> {
     let erased = bot.sessions().erase(&erasure.with_forks().with_summaries())?;
     let ErasureExtent { messages, sessions, texts, summaries, .. } = &erased.extent;
     let mut text = format!(
-        "Erased: {messages} messages, {} conversations, {texts} texts of memory, {summaries} summaries.",
-        sessions.len()
+        "Erased: {}, {}, {}, {}.",
+        count(*messages, "message", "messages"),
+        count(sessions.len() as u64, "conversation", "conversations"),
+        count(*texts, "text of memory", "texts of memory"),
+        count(*summaries, "summary", "summaries"),
     );
     match erased.prove() {
         Ok(proof) => {
@@ -331,27 +335,31 @@ fn forget(bot: &Bot, place: &Place) -> Result<String> {
         Err(error) => return Err(error.into()),
     }
     if place.is_group {
-        text += " What others and I wrote here stays.";
+        text += " What others wrote, my answers to them and the memory of this group stay.";
     }
     Ok(text)
 }
 // quote end
 
-/// Returns the erasure of what a person wrote in a group.
+/// Returns the erasure of what a person wrote in a group, with the answers below it: they may quote it.
 fn written_by(bot: &Bot, place: &Place) -> Result<Erasure> {
     let mut erasure = Erasure::default();
     for binding in bot.sessions().bindings(&place.key)? {
         let chat = bot.sessions().session(binding.session)?;
-        let mut ids = Vec::new();
+        let mut ids = HashSet::new();
+        // A message comes after its parent.
         for message in chat.all_messages() {
             let message = message?;
             let author = Author::of(&message).and_then(|author| author.id);
-            if author.is_some() && author == place.person.id {
-                ids.push(message.id);
+            let is_answer = message.role != Role::User;
+            if author.is_some() && author == place.person.id
+                || is_answer && message.parent.is_some_and(|parent| ids.contains(&parent))
+            {
+                ids.insert(message.id);
             }
         }
         if !ids.is_empty() {
-            erasure = erasure.and(Erasure::messages(chat.id(), &ids));
+            erasure = erasure.and(Erasure::messages(chat.id(), &Vec::from_iter(ids)));
         }
     }
     Ok(erasure)
@@ -386,8 +394,10 @@ fn usage(bot: &Bot, place: &Place, chat: &Session) -> Result<String> {
     let messages = chat.info()?.map_or(0, |info| info.messages);
     let (window, most) = (chat.request_tokens()?.total, bot.compact_after());
     let mut text = format!(
-        "{answers} answers: {input} tokens read, {cache_read} of them from a cache, {output} written. This conversation: \
-         {messages} messages; {} reads {window} of at most {most} tokens.",
+        "{}: {input} tokens read, {cache_read} of them from a cache, {output} written. This conversation: {}; {} reads \
+         {window} of at most {most} tokens.",
+        count(answers, "answer", "answers"),
+        count(messages, "message", "messages"),
         bot.model().name()
     );
     for cost in &costs {

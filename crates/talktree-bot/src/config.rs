@@ -196,6 +196,18 @@ impl Config {
         if let Some((name, value)) = seconds.iter().find(|(_, value)| *value > MAX_SECONDS) {
             return Err(format!("{name} is {value}, over the limit of {MAX_SECONDS}"));
         }
+        let urls = [
+            ("[agent] base_url", &agent.base_url),
+            ("[telegram] api_url", &config.telegram.api_url),
+        ];
+        // An empty base_url stands for the default of the provider.
+        if let Some((name, url)) =
+            urls.iter().skip(agent.base_url.is_empty().into()).find(is_no_url)
+        {
+            return Err(format!(
+                "{name} is {url:?}; expected an address such as https://host/path"
+            ));
+        }
         let listen = &config.http.listen;
         if !listen.is_empty() {
             loopback(listen)?;
@@ -207,6 +219,15 @@ impl Config {
         }
         Ok(config)
     }
+}
+
+/// Returns whether a setting is not the address of a server. It has no query and no fragment, because the path of a call is
+/// appended to it.
+fn is_no_url((_, url): &&(&str, &String)) -> bool {
+    let parsed =
+        url.parse::<http::Uri>().ok().filter(|it| it.host().is_some_and(|it| !it.is_empty()));
+    let is_usual = |it: &http::Uri| matches!(it.scheme_str(), Some("http" | "https"));
+    url.contains('#') || !parsed.is_some_and(|it| is_usual(&it) && it.query().is_none())
 }
 
 /// Replaces settings; an unknown one is an error.

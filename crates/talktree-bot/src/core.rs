@@ -24,6 +24,9 @@ pub const MEMORY: &str = "memory";
 /// The labels of the blocks from files. If one of them changes, the frozen prompt is rendered again.
 const FROM_FILES: [&str; 3] = ["soul", "skills", KNOWLEDGE];
 
+/// The text that is shown in place of an answer that failed.
+pub(crate) const APOLOGY: &str = "I could not answer that. /retry asks again.";
+
 /// How many summaries are written at once. The threads only wait for the model, so there are more than cores.
 const COMPACTION_WORKERS: usize = 16;
 
@@ -43,7 +46,6 @@ pub struct Place {
 /// The bot: a store, the sessions in it, and a model. Cloning it is cheap.
 #[derive(Debug, Clone)]
 pub struct Bot {
-    store: Store,
     sessions: SessionManager,
     model: Arc<dyn Model>,
     knowledge: Option<Arc<Knowledge>>,
@@ -89,7 +91,6 @@ impl Bot {
         }
         Ok(Self {
             sessions: sessions.build()?,
-            store,
             model,
             knowledge,
             is_resuming: agent.session.enabled,
@@ -97,12 +98,6 @@ impl Bot {
             max_turns: agent.max_turns,
             compact_after: agent.compact_after,
         })
-    }
-
-    /// Returns the store.
-    #[must_use]
-    pub fn store(&self) -> &Store {
-        &self.store
     }
 
     /// Returns the sessions.
@@ -222,8 +217,7 @@ impl Bot {
     /// # Errors
     /// As every write.
     pub fn give_up(&self, chat: &Session, id: &MessageId, why: &Error) -> Result<Message> {
-        let apology = "I could not answer that. /retry asks again.";
-        let broken = Message::assistant(apology).with_metadata(json!({"broken": why.to_string()}));
+        let broken = Message::assistant(APOLOGY).with_metadata(json!({"broken": why.to_string()}));
         let broken = broken.with_id(id.clone()).hidden();
         chat.append(broken.clone())?;
         Ok(broken)

@@ -1,14 +1,15 @@
 //! The HTTP pages `/health` and `/metrics`. They are served on loopback only, because they have no password.
+//!
+//! A few threads each answer one connection at a time. A slow client is disconnected, so that it does not keep a thread busy.
 
-use std::io::{self, Cursor};
-use std::net::{SocketAddr, TcpListener};
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 use talktree::Inbox;
-use tiny_http::{Response, Server};
 
 use crate::error::{Error, Result};
 use crate::lock::lock;
@@ -16,6 +17,15 @@ use crate::metrics::Metrics;
 
 /// After this many poll periods without an answer of Telegram the bot is not well.
 const PERIODS: u32 = 3;
+
+/// How many connections are answered at once.
+const THREADS: usize = 4;
+
+/// How long a client may take to send its request, and how long a write to it may take.
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// The longest head of a request, in bytes.
+const MAX_HEAD: usize = 8 << 10;
 
 /// Whether updates still come in.
 #[derive(Debug)]
@@ -47,7 +57,7 @@ impl Health {
     }
 }
 
-/// Serves the pages on this address, in a thread of its own; returns the address. An empty one serves nothing.
+/// Serves the pages on this address, in threads of its own; returns the address. An empty one serves nothing.
 ///
 /// # Errors
 /// [`Error::Config`] if it is no loopback address; [`Error::System`] if another program listens there.
@@ -64,17 +74,26 @@ pub fn serve(
     let failed = |source| Error::System { what: "the address of /health and /metrics", source };
     let listener = TcpListener::bind(address).map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
-    let server = Server::from_listener(listener, None);
-    let server = server.map_err(|error| failed(io::Error::other(error)))?;
-    let answer = move || {
-        for request in server.incoming_requests() {
-            let answer = answer(request.url(), &health, &metrics, &inbox);
-            // Whoever asked has gone.
-            let _ = request.respond(answer);
-        }
-    };
-    let thread = thread::Builder::new().name("http".to_owned()).spawn(answer);
-    thread.map_err(failed)?;
+    let listener = Arc::new(listener);
+    for _ in 0..THREADS {
+        let (listener, health) = (Arc::clone(&listener), Arc::clone(&health));
+        let (metrics, inbox) = (metrics.clone(), inbox.clone());
+        let work = move || {
+            loop {
+                let asked = listener.accept().and_then(|(stream, _)| {
+                    let path = path(&stream)?;
+                    respond(&stream, answer(&path, &health, &metrics, &inbox))
+                });
+                if let Err(error) = asked {
+                    tracing::debug!(%error, "a client of /health disconnected or was too slow");
+                    // If there are too many open files, the next try fails at once, too.
+                    thread::sleep(Duration::from_millis(10));
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("http".to_owned()).spawn(work);
+        thread.map_err(failed)?;
+    }
     tracing::info!(%address, "/health and /metrics are served");
     Ok(Some(address))
 }
@@ -87,14 +106,36 @@ pub(crate) fn loopback(listen: &str) -> Result<SocketAddr, String> {
     })
 }
 
-fn answer(
-    url: &str,
-    health: &Health,
-    metrics: &Metrics,
-    inbox: &Inbox,
-) -> Response<Cursor<Vec<u8>>> {
+/// Reads the head of a request and returns its path.
+fn path(mut stream: &TcpStream) -> io::Result<String> {
+    let until = Instant::now() + LIMIT;
+    let mut head = Vec::new();
+    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() || head.len() > MAX_HEAD {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        let mut piece = [0; 1 << 10];
+        match stream.read(&mut piece)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            count => head.extend_from_slice(&piece[..count]),
+        }
+    }
+    Ok(String::from_utf8_lossy(&head).split(' ').nth(1).unwrap_or_default().to_owned())
+}
+
+fn respond(mut stream: &TcpStream, (status, text): (u16, String)) -> io::Result<()> {
+    stream.set_write_timeout(Some(LIMIT))?;
+    let (kind, length) = ("text/plain; charset=utf-8", text.len());
+    let head =
+        format!("HTTP/1.1 {status} \r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n");
+    stream.write_all(format!("{head}Connection: close\r\n\r\n{text}").as_bytes())
+}
+
+fn answer(url: &str, health: &Health, metrics: &Metrics, inbox: &Inbox) -> (u16, String) {
     let pending = inbox.pending().ok();
-    let (status, text) = match url {
+    match url {
         "/health" => {
             let (is_well, ago) = health.state(Instant::now());
             let seconds = ago.map(|ago| ago.as_secs());
@@ -109,8 +150,7 @@ fn answer(
             }
         }
         _ => (404, "there are /health and /metrics\n".to_owned()),
-    };
-    Response::from_string(text).with_status_code(status)
+    }
 }
 
 #[cfg(test)]
@@ -168,5 +208,36 @@ mod tests {
         assert!(text.contains("\ntalktree_bot_updates_received_total 3\n"), "{text}");
         assert!(text.contains("\ntalktree_bot_pending 1\n"), "{text}");
         assert_eq!(get("/").0, 404);
+    }
+
+    #[test]
+    fn slow_clients_are_cut_off() {
+        let inbox = Store::open_in_memory().unwrap().inbox("telegram");
+        let health = Arc::new(Health::new(Duration::from_secs(1)));
+        let at = serve("127.0.0.1:0", health, Metrics::new().unwrap(), inbox).unwrap().unwrap();
+        let connect = || {
+            let stream = TcpStream::connect(at).unwrap();
+            stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            stream
+        };
+        // Twice as many as there are threads: some say nothing, and one goes on for ever.
+        let mut slow: Vec<TcpStream> = (0..2 * THREADS).map(|_| connect()).collect();
+        let mut endless = slow[0].try_clone().unwrap();
+        thread::spawn(move || {
+            while endless.write_all(b"x").is_ok() {
+                thread::sleep(Duration::from_millis(100));
+            }
+        });
+        let mut quick = connect();
+        quick.write_all(b"GET /health HTTP/1.1\r\n\r\n").unwrap();
+        let mut text = String::new();
+        quick.read_to_string(&mut text).unwrap();
+        assert!(text.starts_with("HTTP/1.1 503 "), "{text}");
+        for stream in &mut slow {
+            match stream.read(&mut [0]) {
+                Ok(count) => assert_eq!(count, 0),
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::ConnectionReset),
+            }
+        }
     }
 }

@@ -11,6 +11,9 @@ use talktree_bot::error::{Error, Result};
 use talktree_bot::{Bot, Config, models, telegram, terminal};
 use tracing_subscriber::EnvFilter;
 
+/// The exit status if another program held the lock of the store: a later run may succeed (`EX_TEMPFAIL`).
+const TRY_AGAIN: u8 = 75;
+
 /// A chat bot that forgets nothing until it is asked to
 #[derive(Debug, Parser)]
 #[command(name = "talktree-bot", version)]
@@ -25,7 +28,12 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Subcommands {
     /// Chat in the terminal, or answer each line of a pipe
-    Chat,
+    Chat {
+        /// Use the conversation of this name instead of the one without a name. A conversation has one chat at a time: a
+        /// second one is refused
+        #[arg(long, value_parser = name)]
+        name: Option<String>,
+    },
     /// Answer on Telegram, until SIGINT or SIGTERM
     Telegram,
     /// Print a configuration with every setting, its default and what it does
@@ -38,7 +46,10 @@ fn main() -> ExitCode {
         Err(error) => {
             // If the error cannot be written either, there is nobody to tell.
             let _ = writeln!(io::stderr(), "talktree-bot: {error}");
-            ExitCode::FAILURE
+            match error {
+                Error::Store(error) if error.is_retryable() => ExitCode::from(TRY_AGAIN),
+                _ => ExitCode::FAILURE,
+            }
         }
     }
 }
@@ -50,18 +61,27 @@ fn start(arguments: &Arguments) -> Result<()> {
             .map_err(|source| Error::System { what: "the output", source });
     }
     let config = Config::load(arguments.config.as_deref(), environment()?)?;
-    match arguments.command {
+    match &arguments.command {
         Subcommands::Config => Ok(()),
-        Subcommands::Chat => {
+        Subcommands::Chat { name } => {
             // The terminal shows the chat: lines of the log in it would disturb.
             let level = if config.log.level == "info" { "warn" } else { &config.log.level };
             start_log(&config, level)?;
-            terminal::chat(&open(&config)?)
+            terminal::chat(&open(&config)?, &config.store, name.as_deref())
         }
         Subcommands::Telegram => {
             start_log(&config, &config.log.level)?;
             telegram::run(&config, Store::open(&config.store)?, models::of(&config.agent)?)
         }
+    }
+}
+
+/// Parses the name of a chat. It becomes a part of a file name, so it has no `/` and no dot, and its length is limited.
+fn name(text: &str) -> Result<String, String> {
+    let is_usual = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_');
+    match (1..=40).contains(&text.len()) && text.chars().all(is_usual) {
+        true => Ok(text.to_owned()),
+        false => Err("expected 1 to 40 characters from a-z, A-Z, 0-9, `-` and `_`".to_owned()),
     }
 }
 

@@ -3,9 +3,9 @@
 //! On a terminal there is a prompt, Ctrl-C stops an answer or ends the chat, and Ctrl-D ends it. From a pipe each line is
 //! answered, and the chat ends with the input.
 
-use std::fs::File;
-use std::io::{self, BufRead, IsTerminal, Write};
-use std::path::Path;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, BufRead, IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,7 +16,11 @@ use talktree::{Author, Budget, Message, Role, Session};
 use crate::commands::{Command, resolve, run};
 use crate::core::{Bot, Place};
 use crate::error::{Error, Result};
+use crate::line::count;
 use crate::models::Flow;
+
+/// The longest line, in bytes.
+const MAX_LINE: usize = 64 << 10;
 
 /// The status of a program that Ctrl-C ended.
 const INTERRUPTED: i32 = 130;
@@ -32,11 +36,13 @@ struct Terminal<'a, W> {
     is_idle: Arc<AtomicBool>,
 }
 
-/// Chats until the input ends.
+/// Chats in the conversation of this name until the input ends. Chats without a name have one conversation.
 ///
 /// # Errors
-/// As every write. An error of the model is shown, and the chat goes on.
-pub fn chat(bot: &Bot) -> Result<()> {
+/// [`Error::Config`] if another chat uses the conversation; as every write. An error of the model is shown, and the chat
+/// goes on.
+pub fn chat(bot: &Bot, store: &Path, name: Option<&str>) -> Result<()> {
+    let _lock = lock(store, name)?;
     let is_stopped = Arc::new(AtomicBool::new(false));
     let is_idle = Arc::new(AtomicBool::new(true));
     // In this order: the handlers run in the order of their registration, and the first one looks whether the program is idle.
@@ -46,7 +52,7 @@ pub fn chat(bot: &Bot) -> Result<()> {
     let mut person = Author::new("local");
     person.name = std::env::var("USER").ok();
     let place = Place {
-        key: "terminal".to_owned(),
+        key: name.map_or_else(|| "terminal".to_owned(), |name| format!("terminal:{name}")),
         owner: Some("user:local".to_owned()),
         is_group: false,
         person,
@@ -56,13 +62,16 @@ pub fn chat(bot: &Bot) -> Result<()> {
     match terminal.listen(io::stdin().lock(), has_prompt) {
         // The reader of the pipe has ended, such as `head`.
         Err(Error::System { source, .. }) if source.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error @ Error::Store(_)) => {
+            terminal.write("The chat ends. The last message may not be stored.\n")?;
+            Err(error)
+        }
         ended => ended,
     }
 }
 
 impl<W: Write> Terminal<'_, W> {
-    fn listen(&mut self, input: impl BufRead, has_prompt: bool) -> Result<()> {
-        let mut input = input.split(b'\n');
+    fn listen(&mut self, mut input: impl BufRead, has_prompt: bool) -> Result<()> {
         if has_prompt {
             self.welcome()?;
         }
@@ -70,23 +79,29 @@ impl<W: Write> Terminal<'_, W> {
             if has_prompt {
                 self.write("> ")?;
             }
-            let Some(line) = input.next() else { break };
+            let line = read_line(&mut input);
             let line = line.map_err(|source| Error::System { what: "the input", source })?;
-            let line = String::from_utf8_lossy(&line);
-            if line.trim().is_empty() {
+            if line.is_empty() {
+                break;
+            }
+            if line.len() > MAX_LINE {
+                let text = "This line is ignored: it is over the limit of 64 KiB (65536 bytes).\n";
+                self.write(text)?;
                 continue;
             }
-            self.busy(|terminal| terminal.hear(line.trim()))?;
+            let line = String::from_utf8_lossy(&line);
+            if !line.trim().is_empty() {
+                self.busy(|terminal| terminal.hear(line.trim()))?;
+            }
         }
         if has_prompt { self.write("\n") } else { Ok(()) }
     }
 
     fn welcome(&mut self) -> Result<()> {
         let chat = self.bot.chat(&self.place, &"terminal".into())?;
-        let (model, messages) = (self.bot.model().name(), chat.path_length()?);
-        let text = format!(
-            "talktree-bot, model {model}, {messages} messages so far. /help; Ctrl-D ends.\n"
-        );
+        let model = self.bot.model().name();
+        let messages = count(chat.path_length()?, "message", "messages");
+        let text = format!("talktree-bot, model {model}, {messages} so far. /help; Ctrl-D ends.\n");
         self.write(&text)?;
         match chat.recent(Budget::messages(1))?.messages.pop() {
             // The program was killed before it answered.
@@ -170,14 +185,58 @@ impl<W: Write> Terminal<'_, W> {
     }
 }
 
-/// Writes a file into the current folder, never over another one, and returns its name. As the store, only its owner may
-/// read it.
-fn save(name: &str, content: &str) -> Result<String> {
-    let (stem, end) = name.rsplit_once('.').unwrap_or((name, "txt"));
+/// Reads a line with its end; an empty one at the end of the input. Of a line over the limit only the start is kept.
+fn read_line(input: &mut impl BufRead) -> io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    input.by_ref().take(MAX_LINE as u64 + 1).read_until(b'\n', &mut line)?;
+    if line.len() > MAX_LINE && line.last() != Some(&b'\n') {
+        input.skip_until(b'\n')?;
+    } else if line.len() > MAX_LINE {
+        line.pop(); // the line break does not count
+    }
+    Ok(line)
+}
+
+/// Locks the conversation of this name until the file is closed: of two chats at once, one could get the answers to the other.
+fn lock(store: &Path, name: Option<&str>) -> Result<File> {
+    // One store may have several paths.
+    let failed = |path: &Path, source| Error::File { path: path.to_owned(), source };
+    let store = store.canonicalize().map_err(|source| failed(store, source))?;
+    let mut path = store.into_os_string();
+    path.push("-chat");
+    if let Some(name) = name {
+        path.push(format!("-{name}"));
+    }
+    let path = PathBuf::from(path);
+    let file = private()
+        .create(true)
+        .truncate(false)
+        .open(&path)
+        .map_err(|source| failed(&path, source))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::Error(source)) => Err(failed(&path, source)),
+        Err(TryLockError::WouldBlock) => Err(Error::Config(
+            "another chat uses this conversation; `talktree-bot chat --name NAME` has another one"
+                .to_owned(),
+        )),
+    }
+}
+
+/// Returns options for a file that only its owner may read, like the store.
+fn private() -> OpenOptions {
     let mut options = File::options();
-    options.write(true).create_new(true);
+    options.write(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// Writes a file into the current folder, never over another one, and returns its name.
+fn save(name: &str, content: &str) -> Result<String> {
+    let (stem, end) = name.rsplit_once('.').unwrap_or((name, "txt"));
+    let mut options = private();
+    options.create_new(true);
     let mut number = 1_u32;
     loop {
         let name = if number == 1 { name.to_owned() } else { format!("{stem}-{number}.{end}") };

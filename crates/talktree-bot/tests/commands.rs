@@ -109,7 +109,7 @@ fn what_was_said_is_found_drawn_exported_and_counted() {
     assert!(name.ends_with(".md") && page.contains("my cat is Mozart") && !page.contains("Bach"));
 
     let usage = command(&bot, &ada, "/usage");
-    assert!(usage.starts_with("1 answers:") && usage.contains("2 messages"), "{usage}");
+    assert!(usage.starts_with("1 answer:") && usage.contains("2 messages"), "{usage}");
     let summary = command(&bot, &ada, "/summary");
     assert!(summary.contains("my cat is Mozart"), "{summary}");
     assert!(command(&bot, &ada, "/help").contains("/branches"));

@@ -79,6 +79,16 @@ fn a_setting_that_cannot_be_used_is_refused() {
         ("[http]\nlisten = '0.0.0.0:9464'", "loopback"),
         ("[http]\nlisten = 'localhost'", "loopback"),
         ("store = ''", "store is empty"),
+        ("[agent]\nbase_url = 'localhost:11434/v1'", "[agent] base_url is \"localhost:11434/v1\""),
+        ("[agent]\nbase_url = 'http://my host/v1'", "[agent] base_url is"),
+        ("[agent]\nbase_url = 'ftp://host/v1'", "[agent] base_url is"),
+        ("[agent]\nbase_url = 'https://'", "[agent] base_url is"),
+        ("[agent]\nbase_url = '/v1'", "[agent] base_url is"),
+        ("[agent]\nbase_url = 'https://host/v1?key=x'", "[agent] base_url is"),
+        ("[telegram]\napi_url = ''", "[telegram] api_url is \"\""),
+        ("[telegram]\napi_url = 'api.telegram.org'", "[telegram] api_url is"),
+        ("[telegram]\napi_url = 'http://[bad'", "[telegram] api_url is"),
+        ("[telegram]\napi_url = ' https://host'", "[telegram] api_url is"),
         ("[log]\nlevel = 'infoo'", "[log] level is \"infoo\""),
         ("[agent]\nmax_turns = -1", "agent.max_turns"),
     ] {
@@ -87,6 +97,11 @@ fn a_setting_that_cannot_be_used_is_refused() {
     }
     assert!(load("[http]\nlisten = ''", &[]).is_ok());
     assert!(load("[telegram]\npoll_seconds = 3600", &[]).is_ok());
+    for url in
+        ["http://127.0.0.1:11434/v1", "https://host", "http://[::1]:80/v1/", "HTTPS://Host/a/b"]
+    {
+        assert!(load(&format!("[agent]\nbase_url = '{url}'"), &[]).is_ok(), "{url}");
+    }
     for level in ["off", "debug", "info,ureq=debug", "talktree_bot=trace"] {
         assert!(load(&format!("[log]\nlevel = '{level}'"), &[]).is_ok(), "{level}");
     }

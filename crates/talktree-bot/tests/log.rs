@@ -78,8 +78,8 @@ fn bodies_are_logged_if_that_is_set() {
 }
 
 #[test]
-fn an_api_that_is_not_there_or_no_address_is_reported_without_the_token() {
-    for api in ["http://127.0.0.1:1", "http://[bad", "nothing", "https://127.0.0.1:1"] {
+fn an_api_that_is_not_there_is_reported_without_the_token() {
+    for api in ["http://127.0.0.1:1", "https://127.0.0.1:1"] {
         let log = run(api, "level = \"trace\"", || {
             std::thread::sleep(Duration::from_millis(1_500));
         });

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use talktree::{Message, Role, SessionManager, Store};
+use talktree::{Author, Message, Role, SessionManager, Store};
 use talktree_bot_rig::model::{self, Kind};
 use talktree_bot_rig::process::ENDING;
 use talktree_bot_rig::{
@@ -176,6 +176,11 @@ fn groups_at_once_are_answered_in_their_place() {
     }
     bot.end().unwrap();
     assert_eq!(rig.model.violations(), (vec![], 0));
-    assert_eq!(rig.stored("telegram:-1/7").len(), 12);
-    assert_eq!(rig.stored("telegram:-2").len(), 12);
+    for key in ["telegram:-1/7", "telegram:-2"] {
+        let stored = rig.stored(key);
+        assert_eq!(stored.len(), 12);
+        // Who said what, in the order in which it was said.
+        let names: Vec<_> = stored.iter().filter_map(Author::of).filter_map(|it| it.name).collect();
+        assert_eq!(names, ["Ada", "Bo", "Cy", "Ada", "Bo", "Cy"], "{key}");
+    }
 }

@@ -9,14 +9,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use talktree::{Message, MessageId, Session, SessionManager, Store};
+use talktree::{InboxItem, Message, MessageId, Session, SessionManager, Store};
 use talktree_bot::config::Secret;
 use talktree_bot::error::Result;
 use talktree_bot::models::{Flow, Model, Turn};
 use talktree_bot::{Config, Error, telegram};
-use talktree_bot_rig::{Fault, Faults, Options, Saying, Shown, Telegram};
+use talktree_bot_rig::{Call, Fault, Faults, Options, Outcome, Saying, Shown, Telegram};
 
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// A bot that runs, in a folder of its own.
 struct Running {
@@ -83,7 +83,9 @@ impl Running {
             let is_idle = telegram.waiting() == 0 && inbox.pending().unwrap() == 0;
             is_idle.then_some(())
         });
-        assert!(settled.is_some(), "not settled: {:#?}", self.telegram.messages(chat));
+        let (waiting, pending) = (self.telegram.waiting(), inbox.pending());
+        let shown = || self.telegram.messages(chat);
+        assert!(settled.is_some(), "{waiting} not fetched, {pending:?} not done: {:#?}", shown());
         self.bots(chat)
     }
 
@@ -429,6 +431,7 @@ fn a_panic_of_a_model_stops_one_update_only() {
         bot.bots(7).last().filter(|shown| shown.text.contains("good")).cloned()
     });
     assert!(found.is_some(), "{:?}", bot.bots(7));
+    assert_eq!(bot.texts(7), ["I could not answer that. /retry asks again.", "You said: good"]);
     assert_eq!(bot.texts(8), ["You said: hello", "You said: meanwhile"]);
 }
 
@@ -591,4 +594,97 @@ fn a_reply_that_is_erased_while_it_is_written_leaves_nothing() {
     let sessions = SessionManager::builder(&bot.store()).build().unwrap();
     assert_eq!(sessions.bindings("telegram:17/1").unwrap().len(), 0);
     assert_eq!(bot.store().search("slow").run().unwrap().hits.len(), 0);
+}
+
+#[test]
+fn a_question_waits_for_its_placeholder_and_one_note_has_all() {
+    let bot = Running::new(options());
+    bot.say(7, "first");
+    bot.settled(7);
+    bot.telegram.fail_next("sendMessage", Fault::TooMany(3));
+    bot.say(7, "hello");
+    let refused = bot.telegram.wait_for(LIMIT, |telegram| {
+        let is_refused = |call: &Call| call.outcome == Outcome::Fault(Fault::TooMany(3));
+        telegram.calls_from(0).iter().any(is_refused).then_some(())
+    });
+    assert!(refused.is_some());
+    // The call is repeated after three seconds. A kill now leaves nothing.
+    let item = bot.store().inbox("telegram").next("telegram:7").unwrap().unwrap();
+    assert_eq!(item.note, None);
+    assert_eq!(texts(&bot.session("telegram:7")), ["first", "You said: first"]);
+    assert_eq!(bot.texts(7)[1..], ["You said: hello"]);
+    assert_eq!(texts(&bot.session("telegram:7"))[2..], ["hello", "You said: hello"]);
+}
+
+#[test]
+fn a_question_is_stored_although_its_reply_is_refused() {
+    let bot = Running::new(options());
+    bot.telegram.fail_next("sendMessage", Fault::Status(403));
+    bot.say(7, "hello");
+    assert_eq!(bot.texts(7), [""; 0]);
+    assert_eq!(texts(&bot.session("telegram:7")), ["hello"]);
+    bot.say(7, "again");
+    assert_eq!(bot.texts(7), ["You said: again"]);
+    assert_eq!(texts(&bot.session("telegram:7")), ["hello", "again", "You said: again"]);
+}
+
+#[test]
+fn a_kill_between_the_note_and_the_question_loses_neither() {
+    let mut bot = Running::new(options());
+    bot.say(7, "first");
+    bot.settled(7);
+    let session = bot.session("telegram:7").id().clone();
+    bot.stop().unwrap();
+    // What a kill leaves then: a placeholder in the chat, and all else in the note.
+    let send = format!("{}/bot{}/sendMessage", bot.telegram.url(), options().token);
+    let agent = ureq::Agent::config_builder().timeout_global(Some(LIMIT)).build().new_agent();
+    agent.post(send).send_json(json!({"chat_id": 7, "text": "…"})).unwrap();
+    let placeholder = bot.bots(7)[1].id;
+    let question = json!({"update_id": 1, "message": {"message_id": 900, "date": 1_700_000_000,
+        "chat": {"id": 7, "type": "private"}, "text": "hello",
+        "from": {"id": 7, "is_bot": false, "first_name": "Ada"}}});
+    let note = json!({"tries": 1, "run": 1, "session": session, "target": "Head",
+        "answer": id(7, placeholder), "parts": [placeholder]});
+    let inbox = bot.store().inbox("telegram");
+    let item = InboxItem::new("1", "telegram:7", question.to_string()).owner("user:7");
+    inbox.receive(&[item], None).unwrap();
+    inbox.note("1", &note.to_string()).unwrap();
+    drop(inbox);
+
+    let (home, telegram) = (common::Home::new(), bot.telegram.clone());
+    let home = common::Home { config: bot.home.config.clone(), ..home };
+    let answer = |text: &str| Ok(format!("You said: {text}"));
+    let next = Running::start(home, telegram, Arc::new(Function(answer)));
+    assert_eq!(next.texts(7), ["You said: first", "You said: hello"]);
+    let history = next.session("telegram:7").raw_history().unwrap();
+    let ids: Vec<_> = history[2..].iter().map(|message| message.id.clone()).collect();
+    assert_eq!(ids, [id(7, 900), id(7, placeholder)]);
+}
+
+#[test]
+fn the_program_ends_while_its_first_call_hangs() {
+    let telegram = Telegram::start(options()).unwrap();
+    telegram.fail_next("getMe", Fault::Hang(Duration::from_secs(60)));
+    let mut bot =
+        Running::start(common::Home::new(), telegram, Arc::new(Function(|_: &str| Ok("".into()))));
+    bot.store(); // it has begun
+    let start = Instant::now();
+    bot.stop().unwrap();
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+}
+
+#[test]
+fn two_edits_in_one_second_are_two_versions() {
+    let bot = Running::new(options());
+    let first = bot.say(7, "a");
+    bot.settled(7);
+    let edit = |text: &str| {
+        bot.telegram.push(json!({"edited_message": {"message_id": first, "date": 1_700_000_000,
+            "edit_date": 1_700_000_009, "chat": {"id": 7, "type": "private"}, "text": text,
+            "from": {"id": 7, "is_bot": false, "first_name": "Ada"}}}));
+    };
+    edit("b");
+    edit("c");
+    assert_eq!(bot.texts(7), ["You said: a", "You said: b", "You said: c"]);
+    assert_eq!(texts(&bot.session("telegram:7")), ["c", "You said: c"]);
 }

@@ -1,8 +1,11 @@
 //! The command itself: from a pipe each line is answered, and the chat ends with the input.
 
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::time::Duration;
+
+use talktree_bot_rig::Limit;
 
 /// How long a run may take; one asks a model in vain, with retries.
 const LIMIT: Duration = Duration::from_secs(90);
@@ -142,4 +145,97 @@ fn a_key_with_a_line_break_is_refused_and_not_told() {
     let why = String::from_utf8(refused.stderr).unwrap();
     assert_eq!(refused.status.code(), Some(1), "{why}");
     assert!(why.contains("OLLAMA_API_KEY") && !why.contains("secret"), "{why}");
+}
+
+/// A chat that goes on until it is told to end.
+struct Chat {
+    _limit: Limit,
+    child: Child,
+    input: Option<ChildStdin>,
+}
+
+impl Chat {
+    fn new(folder: &Path) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_talktree-bot"));
+        command.arg("chat").current_dir(folder);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let input = child.stdin.take();
+        Self { _limit: Limit::new(LIMIT), child, input }
+    }
+
+    fn say(&mut self, line: &str) {
+        self.input.as_mut().unwrap().write_all(format!("{line}\n").as_bytes()).unwrap();
+    }
+
+    /// Says something, and waits for the first line of the answer.
+    fn ask(&mut self, line: &str) -> String {
+        self.say(line);
+        let mut answer = String::new();
+        BufReader::new(self.child.stdout.as_mut().unwrap()).read_line(&mut answer).unwrap();
+        answer
+    }
+}
+
+impl Drop for Chat {
+    fn drop(&mut self) {
+        let _ = self.child.kill(); // it may have ended by itself
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_conversation_has_one_chat_at_a_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut first = Chat::new(folder.path());
+    assert!(first.ask("my cat is Mozart").starts_with("Noted"));
+    let second = bot(folder.path(), &["chat"], "hello\n");
+    let why = String::from_utf8_lossy(&second.stderr);
+    assert_eq!(second.status.code(), Some(1), "{second:?}");
+    assert!(why.contains("another chat") && why.contains("--name NAME"), "{why}");
+    // One with a name has a conversation of its own, with the memory of the same person.
+    let named = bot(folder.path(), &["chat", "--name", "work"], "what is my cat?\n/usage\n");
+    let named = lines(&named);
+    assert!(named[0].contains("in another conversation: “my cat is Mozart”"), "{named:?}");
+    assert!(named[1].contains("This conversation: 2 messages"), "{named:?}");
+    for name in ["", "a/b", &"x".repeat(41)] {
+        let refused = bot(folder.path(), &["chat", "--name", name], "hello\n");
+        assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    }
+    drop(first); // killed, which frees the conversation, too
+    let usage = bot(folder.path(), &["chat"], "/usage\n");
+    assert!(lines(&usage)[0].contains("This conversation: 2 messages"), "{usage:?}");
+}
+
+#[test]
+fn a_line_over_the_limit_is_refused_and_the_chat_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let long = "x".repeat(20 << 20);
+    let longest = "y".repeat(64 << 10);
+    let said = bot(folder.path(), &["chat"], format!("{long}\n{longest}y\n{longest}\nhello\n"));
+    let said = lines(&said);
+    assert!(said[0].contains("64 KiB") && said[1].contains("64 KiB"), "{said:?}");
+    assert!(said[2].starts_with("Noted: “yyy"), "{said:?}");
+    assert!(said.last().unwrap().starts_with("Hello"), "{said:?}");
+    assert!(std::fs::metadata(folder.path().join("bot.db")).unwrap().len() < 4 << 20);
+}
+
+#[test]
+fn a_store_that_is_moved_ends_the_chat() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut chat = Chat::new(folder.path());
+    assert!(chat.ask("my cat is Mozart").starts_with("Noted"));
+    std::fs::rename(folder.path().join("bot.db"), folder.path().join("moved.db")).unwrap();
+    chat.say("my dog is Bello");
+    let status = chat.child.wait().unwrap();
+    let read = |pipe: &mut dyn std::io::Read| {
+        let mut text = String::new();
+        pipe.read_to_string(&mut text).unwrap();
+        text
+    };
+    let said = read(chat.child.stdout.as_mut().unwrap());
+    let why = read(chat.child.stderr.as_mut().unwrap());
+    assert_eq!(status.code(), Some(1), "{said} {why}");
+    assert!(said.ends_with("The chat ends. The last message may not be stored.\n"), "{said}");
+    assert!(why.contains("bot.db") && why.contains("it was moved"), "{why}");
 }

@@ -164,7 +164,7 @@ pub fn run(args: &Args) -> Result<Report> {
 
 fn telegram_faults(seed: u64) -> telegram::Faults {
     telegram::Faults {
-        seed,
+        seed: seed.wrapping_add(1), // not the draws of the people or of the model
         too_many: 0.004,
         server_error: 0.008,
         hang: 0.001,
@@ -178,7 +178,7 @@ fn telegram_faults(seed: u64) -> telegram::Faults {
 
 fn model_faults(seed: u64) -> model::Faults {
     model::Faults {
-        seed,
+        seed: seed.wrapping_add(2),
         too_many: 0.008,
         server_error: 0.008,
         overloaded: 0.008,

@@ -38,14 +38,16 @@ impl<'a> Delivery<'a> {
         Self { client, inbox, item, to, shown: Vec::new(), first_text: None }
     }
 
-    /// Sends the first placeholder, unless it is noted; returns the id of the reply in the session.
+    /// Sends the first placeholder, unless it is noted, and stores the note; returns the id of the reply in the session.
     pub(crate) fn begin(&mut self, note: &mut Note) -> Result<MessageId, Failure> {
-        if let Some(answer) = &note.answer {
-            return Ok(answer.clone());
-        }
-        let first = self.client.send(&self.to, PLACEHOLDER)?;
-        let answer = message_id(self.to.chat, first);
-        note.parts.push(first);
+        let answer = match &note.answer {
+            Some(answer) => answer.clone(),
+            None => {
+                let first = self.client.send(&self.to, PLACEHOLDER)?;
+                note.parts.push(first);
+                message_id(self.to.chat, first)
+            }
+        };
         note.answer = Some(answer.clone());
         note.store(self.inbox, self.item)?;
         Ok(answer)
@@ -62,7 +64,8 @@ impl<'a> Delivery<'a> {
 
     /// Shows the text so far, if the limits allow an edit now: in the first message that changes.
     pub(crate) fn show(&mut self, note: &mut Note, text: &str) -> Result<(), Failure> {
-        if text.trim().is_empty() {
+        // Models send a piece every few milliseconds, so the text is split only if an edit may be made.
+        if text.trim().is_empty() || !self.client.may_edit(&self.to) {
             return Ok(());
         }
         let texts = split(text, MAX_UNITS);

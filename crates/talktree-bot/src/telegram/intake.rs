@@ -81,9 +81,11 @@ fn sorted(updates: &[Box<RawValue>], me: &Me) -> Vec<(i64, InboxItem)> {
     items
 }
 
-/// Returns the offset to poll from; `None` if it is too old.
+/// Returns the offset to poll from; `None` if it is too old, or if its time is in the future.
 fn usable(offset: InboxOffset) -> Option<i64> {
-    (Utc::now() - offset.stored_at < OFFSET_IS_GOOD).then_some(offset.value)
+    // If the clock was set back, the age is unknown.
+    let age = Utc::now() - offset.stored_at;
+    (TimeDelta::zero()..OFFSET_IS_GOOD).contains(&age).then_some(offset.value)
 }
 
 #[cfg(test)]
@@ -114,5 +116,8 @@ mod tests {
         assert_eq!(usable(offset), None);
         offset.stored_at += chrono::TimeDelta::minutes(1);
         assert_eq!(usable(offset), Some(8));
+        // The clock was a year ahead, and is right again.
+        offset.stored_at = Utc::now() + chrono::TimeDelta::days(365);
+        assert_eq!(usable(offset), None);
     }
 }

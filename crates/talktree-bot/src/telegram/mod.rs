@@ -14,6 +14,7 @@ mod update;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
@@ -103,7 +104,21 @@ pub fn run_until(
         Event::TooMany => counts.too_many.inc(),
         Event::Again => counts.retries.inc(),
     });
-    let me = match client.me() {
+    let (sender, answered) = mpsc::channel();
+    spawn("start", move || drop(sender.send((client.me(), client))))?;
+    let (me, client) = loop {
+        match answered.recv_timeout(TICK) {
+            Ok(answered) => break answered,
+            Err(RecvTimeoutError::Timeout) if !stop.is_ending() => {}
+            // The call may take longer than a shutdown may. Nothing else is running yet.
+            Err(RecvTimeoutError::Timeout) => return Ok(()),
+            Err(RecvTimeoutError::Disconnected) => {
+                let source = std::io::Error::other("its thread panicked");
+                return Err(Error::System { what: "the first call of Telegram", source });
+            }
+        }
+    };
+    let me = match me {
         Err(CallError::Stopped) => return Ok(()),
         Err(error) => return Err(Error::Config(format!("Telegram refuses the token: {error}"))),
         Ok(me) => me,

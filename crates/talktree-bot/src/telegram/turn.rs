@@ -2,16 +2,17 @@
 //!
 //! The steps of a message that is answered, with what a kill leaves behind:
 //!
-//! 1. The session and the target are noted. Before that, nothing was done. After it, they are not decided again, although the
-//!    head will be another one, and the chat may have another session.
-//! 2. The message is appended under an id made of Telegram's numbers. Doing it again is a no-op.
-//! 3. A placeholder is sent, and noted with the id of the answer, which is made of its number. A kill between the two leaves
-//!    a placeholder without text in the chat, and the next try sends another one.
-//! 4. The model answers; the text so far is shown by edits. A kill leaves a part of an answer in the chat, and the rounds of
+//! 1. A placeholder is sent. Then one note stores its number, the id of the answer, which is made of this number, the session
+//!    and the target. It is one note, because each waits for the disk. A kill between the two leaves a placeholder without
+//!    text in the chat, and nothing else: the next try sends another one. After the note none of this is decided again,
+//!    although the head changes, and the chat may get another session.
+//! 2. The message is appended under an id made of Telegram's numbers. Doing it again is a no-op. If Telegram refused the
+//!    placeholder, the message is appended anyway, and the item is done.
+//! 3. The model answers; the text so far is shown by edits. A kill leaves a part of an answer in the chat, and the rounds of
 //!    tools so far in the session: the next try goes on after them, and shows its text in the same message.
-//! 5. The answer is stored under its id. From here on the model is not asked again.
-//! 6. The messages show the whole text; those of a longer former try are removed. Doing it again changes nothing.
-//! 7. The item is done. Until then it is the first of its chat.
+//! 4. The answer is stored under its id. From here on the model is not asked again.
+//! 5. The messages show the whole text; those of a longer former try are removed. Doing it again changes nothing.
+//! 6. The item is done. Until then it is the first of its chat.
 //!
 //! Invariant: a command is resolved, noted, run, noted again, and answered. So it runs again only if a kill left it between
 //! the notes, and then it does the same, because every place in it is resolved.
@@ -229,13 +230,28 @@ impl<'a> Turn<'a> {
             Target::Instead(_) => true,
             Target::Into(_) => false,
         };
-        if is_answered {
-            self.store_note()?;
+        if !is_answered {
+            return self.append(chat, &target);
         }
-        let is_quoting = target == Target::Quoting;
+        let mut delivery = self.delivery();
+        let id = match delivery.begin(&mut self.note) {
+            Err(refused @ Failure::Undeliverable(_)) => {
+                self.store_note()?;
+                self.append(chat, &target)?; // the person wrote it, although no answer can be shown
+                return Err(refused);
+            }
+            begun => begun?,
+        };
+        self.append(chat, &target)?;
+        self.reply(chat, delivery, &id)
+    }
+
+    /// Stores the message where it goes.
+    fn append(&self, chat: &Session, target: &Target) -> Result<(), Failure> {
+        let is_quoting = *target == Target::Quoting;
         let text = if is_quoting { self.quoting() } else { self.text.clone() };
-        let message = message(&self.incoming, text, &self.place.person);
-        match &target {
+        let message = message(&self.incoming, &self.item.id, text, &self.place.person);
+        match target {
             Target::Head | Target::Quoting => drop(chat.append(message)?),
             Target::After(parent) => match chat.append_to(parent, message.clone()) {
                 // The parent was deleted meanwhile.
@@ -245,7 +261,7 @@ impl<'a> Turn<'a> {
             Target::Instead(first) => drop(chat.edit(first, message)?),
             Target::Into(id) => drop(chat.update(message.with_id(id.clone()))?),
         }
-        if is_answered { self.reply(chat) } else { Ok(()) }
+        Ok(())
     }
 
     /// Returns where a message goes.
@@ -264,7 +280,7 @@ impl<'a> Turn<'a> {
     fn target_of_edit(&self, chat: &Session, date: i64) -> Result<Target, Failure> {
         let first = self.first_id();
         let newest = newest_version(chat, &first)?.ok_or(Failure::Ignored("edit_of_unknown"))?;
-        if newest.0 >= date {
+        if newest.0 >= (date, self.item.id.parse().unwrap_or_default()) {
             return Err(Failure::Ignored("old_edit"));
         }
         let text = newest.1.text();
@@ -311,12 +327,13 @@ impl<'a> Turn<'a> {
         };
         self.note.ran = Some(done.clone());
         self.store_note()?;
+        let mut delivery = self.delivery();
         if done.then_reply {
-            return self.reply(chat);
+            let id = delivery.begin(&mut self.note)?;
+            return self.reply(chat, delivery, &id);
         }
         let again = "\n\nI was restarted meanwhile. If there is no file, please ask again.";
         let text = done.text + if may_be_sent { again } else { "" };
-        let mut delivery = self.delivery();
         delivery.begin(&mut self.note)?;
         delivery.finish(&mut self.note, &text, &|_| Ok(()))?;
         self.measure(&delivery);
@@ -329,16 +346,19 @@ impl<'a> Turn<'a> {
     }
 
     /// Asks the model for the answer to the message at the head, and shows it.
-    fn reply(&mut self, chat: &Session) -> Result<(), Failure> {
+    fn reply(
+        &mut self,
+        chat: &Session,
+        mut delivery: Delivery<'_>,
+        id: &MessageId,
+    ) -> Result<(), Failure> {
         let front = self.front;
-        let mut delivery = self.delivery();
-        let id = delivery.begin(&mut self.note)?;
         let metadata = json!({ "telegram": self.note.parts });
         let mut failed = None;
         let answer = if self.note.tries > MAX_TRIES {
             Err(Error::Interrupted { times: MAX_TRIES })
         } else {
-            front.bot.reply(chat, &id, Some(metadata), &mut |text| {
+            front.bot.reply(chat, id, Some(metadata), &mut |text| {
                 if let Err(error) = delivery.show(&mut self.note, text) {
                     failed = Some(error);
                 }
@@ -356,7 +376,7 @@ impl<'a> Turn<'a> {
             Err(error) => {
                 front.metrics.broken.inc();
                 tracing::warn!(update = self.item.id, key = self.item.key, %error, "no answer");
-                front.bot.give_up(chat, &id, &error)?
+                front.bot.give_up(chat, id, &error)?
             }
         };
         delivery.finish(&mut self.note, &answer.text(), &|parts| record(chat, &answer, parts))?;
@@ -419,14 +439,18 @@ fn find(chat: &Session, telegram_chat: i64, message: i32) -> Result<Option<Messa
     Ok(None)
 }
 
-/// Returns the newest version of a message, and when it was edited; 0 if it was not.
-fn newest_version(chat: &Session, first: &MessageId) -> Result<Option<(i64, Message)>, Failure> {
+/// The time of an edit, in seconds, and the number of its update.
+type Edit = (i64, i64);
+
+/// Returns the newest version of a message, and its edit; zeros if it was not edited.
+fn newest_version(chat: &Session, first: &MessageId) -> Result<Option<(Edit, Message)>, Failure> {
     let Some(message) = chat.message(first)? else { return Ok(None) };
     let edited = format!("{first}:e");
     let versions = chat.siblings(first)?.into_iter().filter_map(|version| {
-        Some((version.id.as_str().strip_prefix(&edited)?.parse::<i64>().ok()?, version))
+        let (date, update) = version.id.as_str().strip_prefix(&edited)?.split_once('-')?;
+        Some(((date.parse().ok()?, update.parse().ok()?), version))
     });
-    Ok(versions.max_by_key(|(date, _)| *date).or(Some((0, message))))
+    Ok(versions.max_by_key(|(edit, _)| *edit).or(Some(((0, 0), message))))
 }
 
 /// Returns whether a message is the newest answer, or comes after it: a reply to it needs no branch.

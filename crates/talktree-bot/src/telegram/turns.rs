@@ -4,12 +4,14 @@
 //! network or the token do not count as failures.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use chrono::Utc;
-use talktree_telegram::backoff;
+use talktree_telegram::{Address, Update, backoff};
 
+use super::note::Note;
 use super::turn::{Failure, Front};
+use crate::core::APOLOGY;
 
 /// How often an update may fail before it is given up, so that the next one of its chat is handled.
 const MAX_FAILURES: u32 = 6;
@@ -63,10 +65,28 @@ impl Front {
             Err(Failure::Failed(why)) if failures + 1 >= MAX_FAILURES => {
                 self.metrics.broken.inc();
                 tracing::error!(update, key, why, "an update is given up");
+                if let Err(error) = self.apologize(key) {
+                    tracing::warn!(update, key, %error, "the apology is not shown");
+                }
             }
             Err(failure) => return Err(failure),
         }
         self.inbox.done(update)?;
         Ok(true)
+    }
+
+    /// Replaces what was shown of a reply that is given up with an apology.
+    fn apologize(&self, key: &str) -> Result<(), Failure> {
+        let Some(item) = self.inbox.next(key)? else { return Ok(()) };
+        let update = serde_json::from_str::<Update>(&item.body).ok();
+        let incoming = update.and_then(|update| update.message.or(update.edited_message));
+        let parts = Note::of(&item).parts;
+        let (Some(incoming), Some((first, rest))) = (incoming, parts.split_first()) else {
+            return Ok(()); // nothing was shown
+        };
+        let (chat, interval) = (incoming.chat.id, Duration::ZERO);
+        let to = Address { chat, topic: incoming.topic(), reply_to: None, interval };
+        self.client.edit(&to, *first, APOLOGY)?;
+        rest.iter().try_for_each(|part| Ok(self.client.delete(&to, *part)?))
     }
 }

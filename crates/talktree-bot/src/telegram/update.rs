@@ -53,11 +53,12 @@ pub(crate) fn message_id(chat: i64, message: i32) -> MessageId {
     format!("telegram:{chat}:{message}").into()
 }
 
-/// Returns the message of the session. Each version of an edited message has an id of its own.
-pub(crate) fn message(incoming: &Incoming, text: String, author: &Author) -> Message {
+/// Returns the message of the session. Each version of an edited message has an id of its own, which ends with the time of
+/// the edit and the number of the update: a message may be edited twice in one second.
+pub(crate) fn message(incoming: &Incoming, update: &str, text: String, author: &Author) -> Message {
     let id = message_id(incoming.chat.id, incoming.message_id);
     let id = match incoming.edit_date {
-        Some(date) => format!("{id}:e{date}").into(),
+        Some(date) => format!("{id}:e{date}-{update}").into(),
         None => id,
     };
     let time = DateTime::from_timestamp(incoming.time(), 0).unwrap_or_else(Utc::now);
@@ -105,10 +106,10 @@ mod tests {
 
     #[test]
     fn each_version_of_a_message_has_an_id() {
-        let stored = |fields| message(&incoming(fields), "hi".to_owned(), &Author::default());
+        let stored = |fields| message(&incoming(fields), "7", "hi".to_owned(), &Author::default());
         assert_eq!(stored(json!({})).id.as_str(), "telegram:-100:5");
         let edited = stored(json!({"edit_date": 1_700_000_009}));
-        assert_eq!(edited.id.as_str(), "telegram:-100:5:e1700000009");
+        assert_eq!(edited.id.as_str(), "telegram:-100:5:e1700000009-7");
         assert_eq!(edited.created_at.timestamp(), 1_700_000_009);
     }
 

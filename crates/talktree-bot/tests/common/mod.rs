@@ -71,8 +71,12 @@ impl Home {
         self.bot_with(Arc::new(Offline))
     }
 
+    pub fn store(&self) -> Store {
+        Store::open(&self.config.store).unwrap()
+    }
+
     pub fn bot_with(&self, model: Arc<dyn Model>) -> Bot {
-        Bot::new(&self.config, Store::open(&self.config.store).unwrap(), model).unwrap()
+        Bot::new(&self.config, self.store(), model).unwrap()
     }
 }
 
