@@ -23,6 +23,7 @@ pub mod commits;
 pub mod contend;
 pub mod counters;
 pub mod damage;
+pub mod erasures;
 pub mod extremes;
 pub mod faults;
 pub mod grow;

@@ -4,8 +4,9 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use talktree_torture::{
-    Report, Result, addresses, backup, callbacks, commits, contend, counters, damage, extremes,
-    faults, grow, hostile, imports, kill, migrate, neighbours, paths, power, scarce, soak, visit,
+    Report, Result, addresses, backup, callbacks, commits, contend, counters, damage, erasures,
+    extremes, faults, grow, hostile, imports, kill, migrate, neighbours, paths, power, scarce,
+    soak, visit,
 };
 
 /// Breaks talktree on purpose and reports what survived.
@@ -25,6 +26,8 @@ enum Test {
     All,
     /// Kill writing processes at random moments.
     Kill(kill::Args),
+    /// Kill an erasure after each of its commits, and those that finish it.
+    Erasures(erasures::Args),
     /// Cut the power: rebuild the disk as a power cut could leave it, and open the store.
     Power(power::Args),
     /// Make every n-th system call fail under every verb.
@@ -84,6 +87,7 @@ fn main() -> Result<ExitCode> {
     match &command.test {
         Test::All => all(seed),
         Test::Kill(args) => report_of("kill", seed, |report| kill::run(args, report)),
+        Test::Erasures(args) => report_of("erasures", seed, |report| erasures::run(args, report)),
         Test::Power(args) => report_of("power", seed, |report| power::run(args, report)),
         Test::Faults(args) => report_of("faults", seed, |report| faults::run(args, report)),
         Test::Scarce(args) => report_of("scarce", seed, |report| scarce::run(args, report)),

@@ -34,6 +34,7 @@ const TABLES: &[&str] = &[
     "setting",
     "erased_session",
     "vocabulary",
+    "search_filter",
 ];
 
 /// Opens a file without talktree.
@@ -95,8 +96,9 @@ impl Rows {
         }
         // It changes when the index catches up.
         columns.remove("session.unindexed");
-        // It is made of the messages, and grows then.
-        columns.retain(|column| !column.starts_with("vocabulary"));
+        // They are made of the messages, and grow then.
+        let made = ["vocabulary", "search_filter"];
+        columns.retain(|column| !made.iter().any(|table| column.starts_with(table)));
         Ok(columns.into_iter().collect())
     }
 }

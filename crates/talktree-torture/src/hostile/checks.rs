@@ -5,9 +5,12 @@
 use std::collections::HashSet;
 use std::io::Cursor;
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
-use talktree::search::Filters;
-use talktree::{Error, Hit, Message, MessageId, Planned, Query, Store, Summary, TokenCounter};
+use talktree::search::{Filters, Search, Step, Taken};
+use talktree::{
+    Error, Hit, Message, MessageId, Part, Planned, Query, Role, Store, Summary, TokenCounter,
+};
 use talktree_import::{Format, ImportOptions, import_reader};
 
 use crate::compaction::options;
@@ -37,6 +40,20 @@ fn is_sound(store: &Store) -> Result<(), String> {
     }
 }
 
+/// What queries misspell, cut and join, and forms of words in several languages.
+const TEXTS: &[&str] = &[
+    "The session manager restarts the deployment after a compaction of the history.",
+    "A hard link and a sessionstore: the garden gate is yellow.",
+    "Die Häuser haben Gärten, und das Haus hat einen Garten.",
+    "Les chevaux mangent dans le jardin; un cheval mange.",
+    "Собаки играют в саду, собака играет с мячом.",
+    "w0o3m7 k77 k7 C++ naïve ﬁnal 한국어 故宫 北京天气 คำถาม",
+];
+/// How long a search may take ..
+const SEARCH_TIME: Duration = Duration::from_millis(200);
+/// .. and how much longer it took on a busy machine: it looks at the clock now and then.
+const GRACE: Duration = Duration::from_secs(2);
+
 /// Returns a store on which every kind of verb has run.
 fn searched() -> Result<&'static Store, String> {
     static STORE: OnceLock<Result<Store, String>> = OnceLock::new();
@@ -45,7 +62,13 @@ fn searched() -> Result<&'static Store, String> {
         for _ in 0..400 {
             let _ = workload.step();
         }
-        Ok(workload.store().map_err(text)?.clone())
+        let store = workload.store().map_err(text)?.clone();
+        let session = store.session("ann").map_err(text)?;
+        session.append_all(TEXTS.iter().map(|text| Message::user(*text))).map_err(text)?;
+        let input = serde_json::json!({"command": "kubectl apply"});
+        let call = Part::tool_call("shell", "call", input);
+        session.append(Message::new(Role::Assistant, vec![call])).map_err(text)?;
+        Ok(store)
     });
     made.as_ref().map_err(Clone::clone)
 }
@@ -79,11 +102,49 @@ pub fn queries(data: &[u8]) -> Result<(), String> {
         return Err("the second page does not continue the first".to_owned());
     }
     store.search(query.as_ref()).limit(5).by_session().run().map_err(text)?;
+    are_found(&found.steps, |query| store.search(query))?;
+    ends_in_time(store.search(query.as_ref()))?;
     let session = store.session("ann").map_err(text)?;
     for found in [session.search(query.as_ref()), session.search(query.as_ref()).on_path()] {
         let found = found.limit(20).run().map_err(text)?;
         if let Some(hit) = found.hits.iter().find(|hit| hit.session.as_str() != "ann") {
             return Err(format!("{:?} of session {:?} is found in another", hit.id, hit.session));
+        }
+        are_found(&found.steps, |query| session.search(query))?;
+    }
+    Ok(())
+}
+
+/// Checks that what a step searched for instead is in scope: otherwise it would tell what others wrote.
+fn are_found(steps: &[Taken], search: impl Fn(&str) -> Search) -> Result<(), String> {
+    for Taken { step, .. } in steps {
+        let query = match step {
+            Step::Beginning { searched, .. } | Step::Joined { searched, .. } => {
+                format!("{searched} in:all")
+            }
+            Step::Split { searched, .. } | Step::Spelling { searched, .. } => {
+                format!("\"{searched}\" in:all")
+            }
+            _ => continue,
+        };
+        if search(&query).limit(1).run().map_err(text)?.hits.is_empty() {
+            return Err(format!("{step:?} is not found by {query:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that a search ends in time, and says so if it is not done.
+fn ends_in_time(search: Search) -> Result<(), String> {
+    for limit in [Duration::ZERO, SEARCH_TIME] {
+        let began = Instant::now();
+        let found = search.clone().timeout(limit).run().map_err(text)?;
+        let took = began.elapsed();
+        if took > limit + GRACE {
+            return Err(format!("a search took {took:?}, its limit is {limit:?}"));
+        }
+        if limit.is_zero() && !found.is_partial && !found.hits.is_empty() {
+            return Err("a search without time is said to be complete".to_owned());
         }
     }
     Ok(())

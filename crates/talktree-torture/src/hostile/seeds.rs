@@ -90,6 +90,22 @@ const QUERIES: &[&str] = &[
     "-coffee",
     "",
     "C++ and foo-bar",
+    // The steps of the ladder: tools, beginnings, joined and split words, spellings, any word.
+    "kubectl apply",
+    "compac histor",
+    "session store",
+    "hardlink gardengate",
+    "seesion manger",
+    "what about the yelow gardne?",
+    "deploiment \"hard link\" -yellow zzyzzx",
+    "w0o3m77 k77*",
+    // Forms of words in other languages.
+    "Haus mit Gärten",
+    "le cheval mange",
+    "собаками играют",
+    "คำ 天気 북경",
+    "exact:\"en, a\" HttpRequest .NET v0.14.2",
+    "ｶﾞﾗｽ Straße عَرَبِيّ",
 ];
 
 const FILES: &[&str] = &[

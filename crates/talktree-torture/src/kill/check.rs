@@ -304,6 +304,9 @@ impl Check<'_> {
         let transcripts: BTreeSet<String> =
             replays.iter().map(|(name, it)| it.model.transcripts.current(name)).collect();
         known.extend(transcripts.iter().map(String::as_str));
+        // A read-only store cannot finish an erasure that was killed.
+        let unfinished = replays.values().filter_map(|it| it.model.transcripts.unfinished());
+        known.extend(unfinished);
         for (name, replay) in replays {
             known.insert(name);
             known.extend(replay.model.forks.keys().map(String::as_str));

@@ -55,10 +55,15 @@ impl Transcripts {
 
     /// Returns the name of the one to erase next.
     pub(crate) fn next_to_erase(&self, worker: &str) -> Option<String> {
-        match &self.erased {
-            Some((name, _)) if self.is_erasure_unfinished => Some(name.clone()),
-            _ => (!self.entries.is_empty()).then(|| self.current(worker)),
+        match self.unfinished() {
+            Some(name) => Some(name.to_owned()),
+            None => (!self.entries.is_empty()).then(|| self.current(worker)),
         }
+    }
+
+    /// Returns the name of the one of which a killed erasure may have left something.
+    pub(crate) fn unfinished(&self) -> Option<&str> {
+        self.erased.as_ref().filter(|_| self.is_erasure_unfinished).map(|(name, _)| name.as_str())
     }
 
     /// Applies an erasure.
@@ -132,8 +137,9 @@ impl Check<'_> {
         if !erased.is_complete() {
             self.findings.faults.push(format!("the log is in use after {transcript} was erased"));
         }
-        if let Err(error) = erased.prove() {
-            self.findings.faults.push(format!("{transcript} was erased: {error}"));
+        for place in erased.scan()?.occurrences {
+            let bytes = bytes_at(&place.path, place.offset)?;
+            self.findings.faults.push(format!("{transcript} was erased: {place:?} has {bytes}"));
         }
         Ok(true)
     }
@@ -201,15 +207,32 @@ impl Check<'_> {
     }
 }
 
-/// Returns how often a text is in the bytes of a store.
+/// Returns the bytes at a place of a file and around it.
+fn bytes_at(path: &Path, offset: u64) -> Result<String> {
+    let bytes = read(path)?;
+    let at = usize::try_from(offset)?.min(bytes.len());
+    let (from, to) = (at.saturating_sub(40), bytes.len().min(at + 56));
+    Ok(format!(
+        "{:?} | {:?}",
+        bytes[from..at].escape_ascii().to_string(),
+        bytes[at..to].escape_ascii().to_string()
+    ))
+}
+
+/// Returns the bytes of a file of a store.
 ///
 /// Another process reads them: to close a descriptor here would drop SQLite's locks.
+fn read(path: &Path) -> Result<Vec<u8>> {
+    Ok(Command::new("cat").arg(path).output()?.stdout)
+}
+
+/// Returns how often a text is in the bytes of a store.
 fn count_in_files(store: &Path, mark: &str) -> Result<usize> {
     let mut count = 0;
     for suffix in ["", "-wal", "-shm"] {
         let mut path = store.as_os_str().to_owned();
         path.push(suffix);
-        let bytes = Command::new("cat").arg(path).output()?.stdout;
+        let bytes = read(path.as_ref())?;
         count += bytes.windows(mark.len()).filter(|window| *window == mark.as_bytes()).count();
     }
     Ok(count)

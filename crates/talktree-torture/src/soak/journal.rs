@@ -2,10 +2,11 @@
 //! process.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::mark::{Kind, Mark};
 use crate::Result;
@@ -35,7 +36,10 @@ pub(super) struct Journal {
     /// Begun, and not acknowledged yet.
     pub(super) unfinished: Option<Erasure>,
     pub(super) faults: Vec<String>,
-    pub(super) times: Vec<Duration>,
+    /// How long each verb took.
+    pub(super) times: BTreeMap<String, Vec<Duration>>,
+    /// How long the verbs of a turn took together.
+    pub(super) turns: Vec<Duration>,
 }
 
 pub(super) fn path_of(folder: &Path, slot: u32) -> PathBuf {
@@ -68,8 +72,9 @@ impl Journal {
             "done" => {
                 self.present.extend(begun.take());
                 self.acknowledged += 1;
-                if let Ok(micros) = rest.parse() {
-                    self.times.push(Duration::from_micros(micros));
+                let times = self.take_times(rest)?;
+                if times.len() > 1 {
+                    self.turns.push(times.iter().sum());
                 }
             }
             "erase-owner" => self.erase(Erasure::Owner(rest.parse()?)),
@@ -77,11 +82,23 @@ impl Journal {
             "erased" => {
                 self.unfinished = None;
                 self.erasures += 1;
+                self.take_times(rest)?;
             }
             "fault" => self.faults.push(rest.to_owned()),
             _ => return Err(format!("unknown line {line:?}").into()),
         }
         Ok(())
+    }
+
+    /// Takes times such as `resume=210 append=350`, in microseconds.
+    fn take_times(&mut self, text: &str) -> Result<Vec<Duration>> {
+        let time = |time: &str| -> Result<Duration> {
+            let (verb, micros) = time.split_once('=').ok_or("a time without a verb")?;
+            let time = Duration::from_micros(micros.parse()?);
+            self.times.entry(verb.to_owned()).or_default().push(time);
+            Ok(time)
+        };
+        text.split_whitespace().map(time).collect()
     }
 
     fn erase(&mut self, erasure: Erasure) {
@@ -111,6 +128,26 @@ impl Journal {
     }
 }
 
+/// How long verbs took.
+#[derive(Debug, Default)]
+pub(super) struct Times(Vec<(&'static str, Duration)>);
+
+impl Times {
+    /// Runs a verb and takes its time.
+    pub(super) fn of<T>(&mut self, verb: &'static str, run: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let answer = run();
+        self.0.push((verb, began.elapsed()));
+        answer
+    }
+}
+
+impl fmt::Display for Times {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|(verb, time)| write!(f, " {verb}={}", time.as_micros()))
+    }
+}
+
 /// Writes a journal, and keeps its content in memory.
 pub(super) struct JournalWriter {
     pub(super) journal: Journal,
@@ -135,10 +172,9 @@ impl JournalWriter {
         self.write(format!("begin {mark}"))
     }
 
-    /// Notes that what was begun is done; `time` is that of the whole turn until then.
-    pub(super) fn done(&mut self, time: Option<Duration>) -> Result<()> {
-        let micros = time.map(|time| time.as_micros().to_string()).unwrap_or_default();
-        self.write(format!("done {micros}"))
+    /// Notes that what was begun is done, and how long each verb took.
+    pub(super) fn done(&mut self, times: &Times) -> Result<()> {
+        self.write(format!("done{times}"))
     }
 
     pub(super) fn begin_erasure(&mut self, erasure: Erasure) -> Result<()> {
@@ -148,11 +184,39 @@ impl JournalWriter {
         })
     }
 
-    pub(super) fn erased(&mut self) -> Result<()> {
-        self.write("erased".to_owned())
+    pub(super) fn erased(&mut self, times: &Times) -> Result<()> {
+        self.write(format!("erased{times}"))
     }
 
     pub(super) fn fault(&mut self, what: &str) -> Result<()> {
         self.write(format!("fault {}", what.replace('\n', " ")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_times_of_verbs_are_read_as_they_were_written() -> Result<()> {
+        let folder = tempfile::tempdir()?;
+        let path = path_of(folder.path(), 0);
+        let mut writer = JournalWriter::open(&path)?;
+        let mark = writer.journal.next_mark(1, 2);
+        writer.begin(mark)?;
+        let millis = Duration::from_millis;
+        writer.done(&Times(vec![("resume", millis(2)), ("append", millis(3))]))?;
+        writer.begin(writer.journal.next_mark(1, 2))?;
+        writer.done(&Times(vec![("append", millis(7))]))?;
+        writer.begin_erasure(Erasure::Owner(1))?;
+        writer.erased(&Times(vec![("erase", millis(40))]))?;
+        let read = Journal::read(&path)?;
+        assert_eq!((read.acknowledged, read.erasures, read.turns), (2, 1, vec![millis(5)]));
+        assert_eq!(read.times["append"], [millis(3), millis(7)]);
+        assert_eq!(
+            (&read.times["resume"], &read.times["erase"]),
+            (&vec![millis(2)], &vec![millis(40)])
+        );
+        Ok(())
     }
 }

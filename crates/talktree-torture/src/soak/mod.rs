@@ -10,6 +10,7 @@ mod journal;
 mod mark;
 pub mod worker;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -158,8 +159,14 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     let findings = check::run(folder.path(), &journals)?;
     let sum = |of: fn(&Journal) -> u64| journals.iter().map(of).sum::<u64>();
     let acknowledged = sum(|journal| journal.acknowledged);
-    let mut times = Spread::default();
-    journals.iter().for_each(|journal| times.extend(journal.times.iter().copied()));
+    let mut turns = Spread::default();
+    let mut verbs: BTreeMap<&str, Spread> = BTreeMap::new();
+    for journal in &journals {
+        turns.extend(journal.turns.iter().copied());
+        for (verb, times) in &journal.times {
+            verbs.entry(verb).or_default().extend(times.iter().copied());
+        }
+    }
 
     report.fact("messages acknowledged", acknowledged);
     report.fact("messages a second", format!("{:.0}", acknowledged as f64 / seconds));
@@ -169,7 +176,10 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     report.fact("erasures", sum(|journal| journal.erasures));
     report.fact("processes killed", kills);
     report.fact("processes restarted", restarts);
-    report.fact("resume + append + history", &times);
+    report.fact("resume + append + history", &turns);
+    for (verb, times) in &verbs {
+        report.fact(format!("of these and others: {verb}"), times);
+    }
     report.fact("memory of a process", format!("{} MiB, {} MiB at most", memory.0, memory.1));
     report.fact("file", format!("{:.1} MiB", findings.bytes as f64 / f64::from(1 << 20)));
     report.fact("check", format!("{:.1} s", checked.elapsed().as_secs_f64()));
@@ -274,8 +284,8 @@ impl Game<'_> {
 
     /// Returns about how many messages were written, by the size of the journals.
     fn written(&self) -> u64 {
-        /// Of a message: `begin zq123e0c1234n100zq` and `done`.
-        const BYTES: u64 = 32;
+        /// Of a message: `begin zq123e0c1234n100zq` and `done append=350`, or `done` with three times.
+        const BYTES: u64 = 52;
         let size = |slot| std::fs::metadata(path_of(self.folder, slot)).map_or(0, |log| log.len());
         (0..self.size.slots()).map(size).sum::<u64>() / BYTES
     }

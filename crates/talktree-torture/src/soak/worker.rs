@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fastrand::Rng;
 use talktree::{
@@ -11,7 +11,7 @@ use talktree::{
     MessageId, Session, SessionManager, Store,
 };
 
-use super::journal::{Erasure, JournalWriter, path_of};
+use super::journal::{Erasure, JournalWriter, Times, path_of};
 use super::mark::{Kind, Mark};
 use super::{Size, key_of, name_of, store_in};
 use crate::Result;
@@ -191,17 +191,18 @@ impl<'a> Slot<'a> {
 
         let mark = self.log.journal.next_mark(owner, chat);
         self.log.begin(mark)?;
-        let began = Instant::now();
-        let session = self.bot.resume(key_of(chat)).owner(name_of(owner)).open()?;
-        session.append(self.message(mark, "user"))?;
-        let history = session.history()?;
-        self.log.done(Some(began.elapsed()))?;
+        let said = self.message(mark, "user");
+        let mut times = Times::default();
+        let session =
+            times.of("resume", || self.bot.resume(key_of(chat)).owner(name_of(owner)).open())?;
+        times.of("append", || session.append(said))?;
+        let history = times.of("history", || session.history())?;
+        self.log.done(&times)?;
         self.check(&history, mark)?;
 
         let answer = self.log.journal.next_mark(owner, chat);
         self.log.begin(answer)?;
-        session.append(self.message(answer, "assistant"))?;
-        self.log.done(None)?;
+        self.append_answer(&session, answer)?;
         match self.rng.u32(..60) {
             0 => self.bot.end(session.id(), "the talk was over")?,
             1..4 => self.answer_again(&session, owner, chat)?,
@@ -214,8 +215,14 @@ impl<'a> Slot<'a> {
         session.retry()?;
         let mark = self.log.journal.next_mark(owner, chat);
         self.log.begin(mark)?;
-        session.append(self.message(mark, "assistant"))?;
-        self.log.done(None)
+        self.append_answer(session, mark)
+    }
+
+    fn append_answer(&mut self, session: &Session, mark: Mark) -> Result<()> {
+        let answer = self.message(mark, "assistant");
+        let mut times = Times::default();
+        times.of("append", || session.append(answer))?;
+        self.log.done(&times)
     }
 
     fn message(&mut self, mark: Mark, role: &str) -> Message {
@@ -245,13 +252,16 @@ impl<'a> Slot<'a> {
 
     fn erase(&mut self, erasure: Erasure) -> Result<()> {
         self.log.begin_erasure(erasure)?;
+        let mut times = Times::default();
         match erasure {
-            Erasure::Owner(owner) => drop(self.bot.erase_owner(name_of(owner))?),
+            Erasure::Owner(owner) => {
+                drop(times.of("erase", || self.bot.erase_owner(name_of(owner)))?);
+            }
             Erasure::Message(mark) => {
                 let id = MessageId::from(mark.to_string());
                 for binding in self.bot.bindings(key_of(mark.chat))? {
                     let request = Request::messages(&binding.session, [&id]);
-                    match self.store.erase(&request) {
+                    match times.of("erase", || self.store.erase(&request)) {
                         Ok(_)
                         | Err(Error::UnknownMessage { .. } | Error::UnknownSession { .. }) => {}
                         Err(error) => return Err(error.into()),
@@ -259,6 +269,6 @@ impl<'a> Slot<'a> {
                 }
             }
         }
-        self.log.erased()
+        self.log.erased(&times)
     }
 }

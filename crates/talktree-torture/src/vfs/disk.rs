@@ -11,6 +11,8 @@ use fastrand::Rng;
 
 /// The smallest unit that a disk writes atomically.
 const SECTOR: usize = 512;
+/// The length of what precedes each page in a write-ahead log.
+const FRAME_HEADER: usize = 24;
 
 /// One change of the disk; `file` is the number of a path in the record.
 #[derive(Debug, Clone)]
@@ -50,6 +52,20 @@ impl Record {
     /// Returns the number of syncs.
     pub fn syncs(&self) -> usize {
         self.events.iter().filter(|event| matches!(event, Event::Sync { .. })).count()
+    }
+
+    /// Returns the positions after each commit to a write-ahead log from this position on.
+    pub fn commits(&self, from: usize) -> Vec<usize> {
+        let is_commit = |event: &Event| match event {
+            // The header of the last page of a commit holds the size of the database.
+            Event::Write { bytes, .. } => {
+                bytes.len() == FRAME_HEADER && bytes[4..8].iter().any(|byte| *byte != 0)
+            }
+            _ => false,
+        };
+        let headers = (from..self.len()).filter(|at| is_commit(&self.events[*at]));
+        // The page follows.
+        headers.map(|at| self.len().min(at + 2)).collect()
     }
 
     pub(super) fn push(&mut self, path: &Path, event: impl FnOnce(usize) -> Event) {
@@ -99,6 +115,24 @@ impl<'r> Disk<'r> {
         Self { record, position: 0, files, is_lying }
     }
 
+    /// Returns the disk on which the record began, with these files. A file is found by its name.
+    pub fn with_files(record: &'r Record, files: &[(PathBuf, Vec<u8>)]) -> Self {
+        let mut disk = Self::new(record, false);
+        for (file, path) in disk.files.iter_mut().zip(&record.paths) {
+            let before = files.iter().find(|(name, _)| Some(name.as_os_str()) == path.file_name());
+            if let Some((_, content)) = before {
+                let durable = content.clone();
+                *file = DiskFile {
+                    is_there: true,
+                    is_there_for_sure: true,
+                    durable,
+                    pending: Vec::new(),
+                };
+            }
+        }
+        disk
+    }
+
     /// Applies the events before this position.
     pub fn advance(&mut self, position: usize) {
         while self.position < position.min(self.record.len()) {
@@ -138,6 +172,21 @@ impl<'r> Disk<'r> {
         for file in &mut self.files {
             file.is_there_for_sure = file.is_there;
         }
+    }
+
+    /// Returns the files, by name, as a process leaves them that is killed at this moment: the system has every change.
+    pub fn kill(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let mut left = Vec::new();
+        for (file, path) in self.files.iter().zip(&self.record.paths) {
+            if let (true, Some(name)) = (file.is_there, path.file_name()) {
+                let mut content = file.durable.clone();
+                for change in &file.pending {
+                    apply(&self.record.events[*change], &mut content, |_| true);
+                }
+                left.push((name.into(), content));
+            }
+        }
+        left
     }
 
     /// Returns the files as a power cut at this moment may leave them.
