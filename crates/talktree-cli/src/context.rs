@@ -1,6 +1,6 @@
 //! What every command needs: the store, the output and its format.
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use talktree::{Error, Store};
@@ -9,11 +9,15 @@ use crate::cli::Cli;
 use crate::failure::{Failure, Result};
 use crate::input::dangling;
 use crate::output::Output;
+use crate::progress::Bar;
 use crate::suggestion::command;
 use crate::text::shown;
 
 /// The environment variable that names the store.
 const VARIABLE: &str = "TALKTREE_STORE";
+
+/// From this many pending messages on, a bar shows the progress of indexing, which takes about a second or more.
+const MANY_PENDING: u64 = 20_000;
 
 /// What every command needs.
 pub(crate) struct Context {
@@ -65,14 +69,18 @@ impl Context {
     /// Opens the store for searching: for writing if possible, so that pending messages are indexed.
     pub(crate) fn searcher(&self) -> Result<Store> {
         let path = self.existing()?;
-        match Store::open(&path) {
+        let store = match Store::open(&path) {
             // On a medium where SQLite cannot create its lock files it reports that it cannot open
             // the file. If something else is wrong, opening read-only fails with it again.
             Err(
                 Error::ReadOnly | Error::Io { .. } | Error::Busy { .. } | Error::Storage { .. },
-            ) => Ok(Store::open_read_only(path)?),
-            opened => Ok(opened?),
+            ) => Store::open_read_only(path)?,
+            opened => opened?,
+        };
+        if std::io::stderr().is_terminal() {
+            index(&store)?;
         }
+        Ok(store)
     }
 
     /// Opens the store for writing and creates it if it is missing.
@@ -125,6 +133,26 @@ impl Context {
                 command("import FILE")
             ),
         }
+    }
+}
+
+/// Indexes all pending messages, and shows how far it is. There are many if another version wrote the store.
+///
+/// Only called on a terminal, where a person sees the bar and can stop it. A script expects the search to end after its
+/// timeout, so there the next search indexes what is left.
+fn index(store: &Store) -> Result<()> {
+    let mut bar = None;
+    let done = store.index(|progress| {
+        if progress.total >= MANY_PENDING {
+            bar.get_or_insert_with(|| Bar::of_steps("rebuilding the search index")).show(progress);
+        }
+    });
+    match done {
+        // The search finds what is not indexed, too. If the disk can be read, a failed write does not matter.
+        Err(Error::Busy { .. } | Error::DiskFull | Error::ReadOnly | Error::Storage { .. }) => {
+            Ok(())
+        }
+        done => Ok(done?),
     }
 }
 

@@ -259,9 +259,13 @@ fn printed() -> BTreeMap<&'static str, Vec<Value>> {
     add("log", rig.json(["expand", "tour", &inner_id]));
     add("tree", rig.json(["tree", "tour"]));
     add("search", rig.json(["search", "planetarium"]));
+    add("search --group", rig.json(["search", "planetarium", "--group"]));
     add("search --sessions", rig.json(["search", "planetarium", "--sessions"]));
     let nothing = rig.run(["search", "kilometres", "--role", "user", "--json"]);
     add("search, at its end", vec![serde_json::from_str(&nothing.stdout).unwrap()]);
+    for query in ["opening", "planetarum"] {
+        add("search, at its end", rig.json(["search", query]).pop().into_iter().collect());
+    }
     add("compact --plan", rig.json(["compact", "tour", "--plan"]));
     add("compact --plan", {
         let plan = ["compact", "tour", "--plan", "--prompt", "--keep-recent-tokens", "0"];

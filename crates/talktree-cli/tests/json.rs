@@ -151,7 +151,8 @@ fn search_is_one_object_per_hit() {
             "session",
             "sessions",
             "snippet",
-            "under_compaction"
+            "under_compaction",
+            "words"
         ]
     );
     assert_eq!((&hits[0]["matched"], &hits[0]["on_path"]), (&"all".into(), &true.into()));

@@ -1,5 +1,7 @@
 //! `talktree search`: finds messages or sessions.
 
+mod again;
+mod grouped;
 mod proposal;
 
 use std::collections::HashMap;
@@ -7,26 +9,30 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use serde::Serialize;
-use talktree::search::{Step, parse_date};
+use talktree::search::{Step, Taken, parse_date};
 use talktree::{
     CompactionId, Hit, Matched, MessageId, Search, Session, SessionHit, SessionId, Snippet, Store,
 };
 
+use self::again::{Again, Page};
+use self::grouped::{GROUPED, Group, groups};
 use self::proposal::Proposal;
 use crate::context::Context;
 use crate::failure::{Failure, Result, tell};
 use crate::output::{Output, Piece};
+use crate::shell::quote;
 use crate::short_ids::ShortIds;
 use crate::short_message_ids::ShortMessageIds;
+use crate::suggestion::command;
 use crate::text::{cut, plural, quoted};
 use crate::{lookup, session_title, style};
 
 /// Find messages or sessions, best match first
 ///
-/// A query may contain words (all must match; in a question some are enough), "a phrase", prefix*, -not, OR, role:user, session:ID,
-/// after:2026-01-31, before:7d and in:tools. Dates are UTC: 2026, 2026-01, 2026-01-31, today, yesterday, 12h, 7d, 2w,
-/// 3mo, 1y, or an instant like 2026-01-31T12:00:00Z. Quote a query that contains `-not`, and put one
-/// that starts with a minus after `--`: `talktree search "python -code"`, `talktree search -- -blue`.
+/// A query may contain words (all must match; in a question some are enough), "a phrase", prefix*, -not, OR, role:user,
+/// session:ID, after:2026-01-31, before:7d, in:tools and exact:"these characters". Dates are UTC: 2026, 2026-01, 2026-01-31,
+/// today, yesterday, 12h, 7d, 2w, 3mo, 1y, or an instant like 2026-01-31T12:00:00Z. Quote a query that contains `-not`, and put
+/// one that starts with a minus after `--`: `talktree search "python -code"`, `talktree search -- -blue`.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree search [OPTIONS] <QUERY>...")]
 pub(crate) struct Args {
@@ -62,9 +68,17 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
 
+    /// Print the Nth page of results.
+    #[arg(long, value_name = "N", default_value = "1", conflicts_with = "offset", value_parser = page)]
+    page: usize,
+
     /// Skip the first N results.
     #[arg(long, value_name = "N", default_value_t = 0)]
     offset: usize,
+
+    /// Print only the best message of each session, and how many more of it were found.
+    #[arg(long, conflicts_with = "sessions")]
+    group: bool,
 
     /// Find sessions instead of messages.
     #[arg(long, conflicts_with = "branch")]
@@ -84,6 +98,8 @@ enum Column {
 
 /// The most columns of a session's name beside a hit.
 const MAX_TITLE: usize = 62;
+/// How many messages before and after a hit the proposed command shows.
+const AROUND: usize = 3;
 
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let began = Instant::now();
@@ -97,42 +113,61 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     };
     let scope = Scope { store: &store, session: session.as_ref(), leaf: leaf.as_ref() };
     let timeout = args.timeout.filter(|timeout| !timeout.is_zero());
-    let mut search = scope.search(&text).limit(args.limit).offset(args.offset);
+    // One more than a page, to know whether there is another.
+    let (offset, limit) = (args.offset(), args.limit.saturating_add(1));
+    let mut search = scope.search(&text).limit(limit).offset(offset);
     if let Some(timeout) = timeout {
         search = search.timeout(timeout);
     }
     let end = if args.sessions {
-        let found = search.by_session().run()?;
-        notice(&found.notices, &found.steps, found.matched, found.sessions.is_empty());
-        sessions(&found.sessions, &store, context)?;
-        End {
-            is_partial: found.is_partial,
-            is_empty: found.sessions.is_empty(),
-            steps: found.steps,
-        }
+        let mut found = search.by_session().run()?;
+        let has_more = args.cut(&mut found.sessions);
+        notice(&found.notices, &found.steps, found.matched, found.sessions.is_empty(), &args);
+        let first = sessions(&found.sessions, &store, context)?;
+        End { is_partial: found.is_partial, has_more, first, steps: found.steps }
+    } else if args.group {
+        let found = search.limit(GROUPED).offset(0).run()?;
+        let mut groups: Vec<Group> = groups(&found.hits).into_iter().skip(offset).collect();
+        let has_more = args.cut(&mut groups);
+        notice(&found.notices, &found.steps, found.matched, groups.is_empty(), &args);
+        let first = grouped::print(&groups, &store, &args, context)?;
+        End { is_partial: found.is_partial, has_more, first, steps: found.steps }
     } else {
-        let found = search.run()?;
-        notice(&found.notices, &found.steps, found.matched, found.hits.is_empty());
-        hits(&found.hits, &store, context)?;
-        End { is_partial: found.is_partial, is_empty: found.hits.is_empty(), steps: found.steps }
+        let mut found = search.run()?;
+        let has_more = args.cut(&mut found.hits);
+        notice(&found.notices, &found.steps, found.matched, found.hits.is_empty(), &args);
+        let first = hits(&found.hits, &store, context)?;
+        End { is_partial: found.is_partial, has_more, first, steps: found.steps }
     };
-    // With an offset the page may be empty although there are hits.
-    let proposals = match end.is_empty && !end.is_partial && args.limit > 0 && args.offset == 0 {
+    let is_empty = end.first.is_none();
+    // After the first page there may be nothing although there are hits.
+    let proposals = match is_empty && !end.is_partial && args.limit > 0 && offset == 0 {
         true => proposal::proposals(&scope, &text)?,
         false => Vec::new(),
     };
-    if context.is_json && (end.is_partial || end.is_empty || !end.steps.is_empty()) {
+    if context.is_json && (end.is_partial || is_empty || !end.steps.is_empty()) {
         let End { is_partial, steps, .. } = &end;
         context.out.json(&Summary { is_partial: *is_partial, steps, instead: &proposals })?;
     }
+    if end.has_more {
+        context.out.flush()?;
+        tell(&format!("there is more: {}", Again::of(&args).on(Page::after(&args)).line()));
+    }
+    if let Some(first) = end.first.filter(|_| !context.is_json && !context.is_tour) {
+        context.out.flush()?;
+        tell(&format!("messages around the first hit: {}", command(&first)));
+    }
     // A prefix of too many words makes a result partial, too; that has its own notice.
     let late = timeout.filter(|timeout| end.is_partial && began.elapsed() >= *timeout / 2);
-    match (end.is_empty, late) {
+    match (is_empty, late) {
         (true, Some(timeout)) => Err(Failure::NotFound(format!(
             "nothing found in {timeout:?}; --timeout gives the search more time"
         ))),
         (true, None) if args.limit == 0 => {
             Err(Failure::NotFound("no hits are printed with --limit 0".to_owned()))
+        }
+        (true, None) if offset > 0 => {
+            Err(Failure::NotFound(format!("nothing more was found after the first {offset}")))
         }
         (true, None) => Err(Failure::NotFound(proposal::text(&proposals, &args))),
         (false, Some(timeout)) => {
@@ -148,16 +183,19 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
 /// How a search ended.
 struct End {
     is_partial: bool,
-    is_empty: bool,
-    steps: Vec<Step>,
+    /// Whether there is another page.
+    has_more: bool,
+    /// The command that shows the first hit in its surroundings, without `talktree`; `None` if nothing was found.
+    first: Option<String>,
+    steps: Vec<Taken>,
 }
 
-/// The last line of JSON of a search that found nothing, not everything, or nothing for the query as it is written.
+/// The last line of JSON of a search that found nothing, not everything, or little for the query as it is written.
 #[derive(Serialize)]
 struct Summary<'a> {
     is_partial: bool,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    steps: &'a [Step],
+    steps: &'a [Taken],
     instead: &'a [Proposal],
 }
 
@@ -180,6 +218,18 @@ impl Scope<'_> {
 }
 
 impl Args {
+    /// Returns how many results come before the page.
+    fn offset(&self) -> usize {
+        self.offset.max((self.page - 1).saturating_mul(self.limit))
+    }
+
+    /// Cuts results to a page; returns whether there are more.
+    fn cut<T>(&self, results: &mut Vec<T>) -> bool {
+        let has_more = results.len() > self.limit;
+        results.truncate(self.limit);
+        has_more && self.limit > 0
+    }
+
     /// Returns the query, with the options as filters.
     fn text(&self) -> Result<String> {
         if self.query.iter().all(|word| word.trim().is_empty()) {
@@ -223,21 +273,42 @@ fn seconds(given: &str) -> std::result::Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
-fn notice(notices: &[String], steps: &[Step], matched: Matched, is_empty: bool) {
+/// Parses the number of a page.
+fn page(given: &str) -> std::result::Result<usize, String> {
+    match given.parse() {
+        Ok(0) | Err(_) => Err("the number of a page was expected, from 1 on".to_owned()),
+        Ok(page) => Ok(page),
+    }
+}
+
+/// Says what was done besides the search, before its hits.
+fn notice(notices: &[String], steps: &[Taken], matched: Matched, is_empty: bool, args: &Args) {
     notices.iter().for_each(|notice| tell(notice));
     if !steps.is_empty() {
-        tell("nothing was found for the query as it is written");
-        steps.iter().for_each(|step| tell(&step.to_string()));
+        tell("little or nothing was found for the query as it is written; there are also:");
     }
-    if matched == Matched::Relaxed && !is_empty {
+    for taken in steps {
+        match taken.step {
+            Step::MoreInTools => {
+                let hits = plural(taken.hits, "hit");
+                let again = Again::of(args).in_all_columns().line();
+                tell(&format!("  {hits} in reasoning and tools: {again}"));
+            }
+            _ => tell(&format!("  {taken}")),
+        }
+    }
+    let is_named = steps.iter().any(|taken| taken.step == Step::AnyWord);
+    if matched == Matched::Relaxed && !is_empty && !is_named {
         tell("these messages have some of the words, best match first");
     }
 }
 
-/// Writes sessions with their best messages.
-fn sessions(found: &[SessionHit], store: &Store, context: &mut Context) -> Result<()> {
+/// Writes sessions with their best messages; returns how to show the first.
+fn sessions(found: &[SessionHit], store: &Store, context: &mut Context) -> Result<Option<String>> {
+    let first = found.iter().flat_map(|session| &session.hits).next();
     if context.is_json {
-        return Ok(found.iter().try_for_each(|session| context.out.json(session))?);
+        found.iter().try_for_each(|session| context.out.json(session))?;
+        return Ok(first.map(|hit| show(hit.session.as_str(), hit.id.as_str())));
     }
     let names = Names::of(store, found.iter().flat_map(|session| &session.hits))?;
     let out = &mut context.out;
@@ -251,19 +322,30 @@ fn sessions(found: &[SessionHit], store: &Store, context: &mut Context) -> Resul
             pieces.push((style::PLAIN, " "));
             pieces.extend(snippet(&hit.snippet, &text, out.is_coloured()));
             out.wrapped("  ", &pieces)?;
+            other_words(out, hit)?;
         }
         out.line(&[])?;
     }
-    Ok(())
+    Ok(first.map(|hit| names.show(hit)))
 }
 
-/// Writes messages.
-fn hits(found: &[Hit], store: &Store, context: &mut Context) -> Result<()> {
+/// Writes messages; returns how to show the first.
+fn hits(found: &[Hit], store: &Store, context: &mut Context) -> Result<Option<String>> {
     if context.is_json {
-        return Ok(found.iter().try_for_each(|hit| context.out.json(hit))?);
+        found.iter().try_for_each(|hit| context.out.json(hit))?;
+        return Ok(found.first().map(|hit| show(hit.session.as_str(), hit.id.as_str())));
     }
     let names = Names::of(store, found)?;
-    found.iter().try_for_each(|hit| write(&mut context.out, hit, &names))
+    for hit in found {
+        write(&mut context.out, hit, &names)?;
+        context.out.line(&[])?;
+    }
+    Ok(found.first().map(|hit| names.show(hit)))
+}
+
+/// Returns the command that shows a message in its surroundings, without `talktree`.
+fn show(session: &str, message: &str) -> String {
+    format!("show {} {} --around {AROUND}", quote(session), quote(message.trim_matches('…')))
 }
 
 /// What is printed beside hits: short ids and titles.
@@ -303,6 +385,11 @@ impl Names {
     fn title(&self, session: &SessionId) -> &str {
         self.titles.get(session).map_or("", String::as_str)
     }
+
+    /// Returns the command that shows a hit in its surroundings.
+    fn show(&self, hit: &Hit) -> String {
+        show(self.sessions.of(hit.session.as_str()), self.messages.get(&hit.session, &hit.id))
+    }
 }
 
 fn write(out: &mut Output, hit: &Hit, names: &Names) -> Result<()> {
@@ -326,11 +413,21 @@ fn write(out: &mut Output, hit: &Hit, names: &Names) -> Result<()> {
     out.flow(&head, Some(1))?;
     let text = hit.snippet.to_string();
     out.wrapped("  ", &snippet(&hit.snippet, &text, out.is_coloured()))?;
+    other_words(out, hit)?;
     if hit.sessions.len() > 1 {
         let others = plural(hit.sessions.len() as u64 - 1, "other session");
         out.line(&[(style::FAINT, &format!("  also in {others}"))])?;
     }
-    Ok(out.line(&[])?)
+    Ok(())
+}
+
+/// Names the matching words that the query does not have in this form. With colour they stand out in the text.
+fn other_words(out: &mut Output, hit: &Hit) -> Result<()> {
+    if !hit.words.is_empty() && !out.is_coloured() {
+        let words = format!("found by {}", hit.words.join(", "));
+        out.wrapped("  ", &[(style::FAINT, &words)])?;
+    }
+    Ok(())
 }
 
 /// Returns the pieces of a snippet; without colour they are its `text`, in which matches are between `**`.
