@@ -108,6 +108,7 @@ fn hit(hit: &Hit) -> Value {
         "on_path": hit.on_path,
         "under": hit.under,
         "sessions": hit.sessions,
+        "words": hit.words,
     })
 }
 

@@ -221,6 +221,12 @@ impl Store {
         self.handle.call(py, |_| Err(NO_ENCRYPTION))
     }
 
+    #[pyo3(signature = (progress_callback))]
+    fn index(&self, py: Python<'_>, progress_callback: Option<Py<PyAny>>) -> PyResult<()> {
+        let progress = progress(progress_callback);
+        self.handle.call_long(py, |store| store.index(progress))
+    }
+
     fn rebuild_search(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.call_long(py, talktree::Store::rebuild_search)
     }

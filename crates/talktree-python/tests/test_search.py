@@ -71,6 +71,22 @@ def test_alternatives(full: talktree.Store) -> None:
     assert "any_role" in [it.widening for it in full.search_alternatives("deploy role:system")]
 
 
+def test_steps_and_other_words_are_named(full: talktree.Store) -> None:
+    found = full.search("fridya")
+    assert found.steps == [{"step": "spelling", "written": "fridya", "searched": "friday", "hits": 1}]
+    assert found[0].words == ["Friday"]
+    assert full.search("friday")[0].words == []
+
+
+def test_the_index_is_brought_up_to_date_with_progress(full: talktree.Store) -> None:
+    full.index()
+    full.session("b").append(Message.user("A late owl."))
+    seen: list[tuple[int, int]] = []
+    full.index(lambda done, total: seen.append((done, total)))
+    assert seen == [(0, 1), (1, 1)]
+    assert len(full.search("owl")) == 1
+
+
 def test_any_text_is_a_query(store: talktree.Store) -> None:
     for text in ["", '"', "(", "a AND", "-", "*", "role:", "\x00", "NEAR(", "😀"]:
         assert store.search(text).hits == []

@@ -368,6 +368,8 @@ class Hit:
     under: str | None
     #: The sessions that have it; forks share messages.
     sessions: list[str]
+    #: The matching words of the snippet that the query does not have in this form: other forms and spellings.
+    words: list[str]
 
 
 def hit(fields: dict[str, Any]) -> Hit:
@@ -384,9 +386,9 @@ class Found(Sequence[Hit]):
 
     hits: list[Hit]
     matched: Matched
-    #: What was done because the query finds nothing as it is written: a dict each, with `step`, and `written` and
-    #: `searched` for words.
-    steps: list[dict[str, str]]
+    #: What was done because the query finds little or nothing as it is written: a dict each, with `step`, with `written`
+    #: and `searched` for words, and with `hits`: how many more messages it found.
+    steps: list[dict[str, Any]]
     #: Parts of the query that could not be used, in words.
     notices: list[str]
     #: Whether the time for the search was up before all was searched.
@@ -426,7 +428,7 @@ class SessionsFound(Sequence[SessionHit]):
 
     sessions: list[SessionHit]
     matched: Matched
-    steps: list[dict[str, str]]
+    steps: list[dict[str, Any]]
     notices: list[str]
     is_partial: bool
 

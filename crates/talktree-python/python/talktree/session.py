@@ -170,8 +170,8 @@ class _Reads:
     def search(self, text: str, **settings: Unpack[SearchSettings]) -> Found:
         """Returns the messages that match, best first. `SearchSettings` lists the settings.
 
-        The text may be a question or keywords, and have phrases, `-word`, `role:user`, `after:2026-01-31`; it is never a
-        syntax error.
+        The text may be a question or keywords, and have phrases, `-word`, `role:user`, `after:2026-01-31`,
+        `exact:"a ?? b"`; it is never a syntax error.
         """
         return found(self._native.search(SearchParts(text, dict(settings)), self._leaf, "hits"))
 

@@ -394,6 +394,14 @@ class Store(ManySessions):
         """Writes a copy while others go on writing; never over a file."""
         self._native.backup(os.fspath(path), progress)
 
+    def index(self, progress: Progress | None = None) -> None:
+        """Brings the search index up to date, which every search does before it searches.
+
+        This takes long only after an upgrade to a version that indexes texts in another way; `progress` then shows how far
+        it is. Others read, search and write meanwhile. What is stopped is continued by the next call, or by searches.
+        """
+        self._native.index(progress)
+
     def rebuild_search(self) -> None:
         """Rebuilds the search index."""
         self._native.rebuild_search()

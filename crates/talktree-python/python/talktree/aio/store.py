@@ -266,6 +266,10 @@ class Store(ManySessions):
         """Writes a copy while others go on writing; never over a file."""
         return await self._run(lambda call: self.sync.backup(path, call.progress(progress)))
 
+    async def index(self, progress: Progress | None = None) -> None:
+        """Brings the search index up to date; see `Store.index`."""
+        await self._run(lambda call: self.sync.index(call.progress(progress)))
+
     async def rebuild_search(self) -> None:
         """Rebuilds the search index."""
         await self._run(lambda call: self.sync.rebuild_search())
