@@ -1,6 +1,7 @@
 //! How much memory do an idle session and a working chat take?
 //!
-//! Each figure is the growth of `RssAnon` in a child process, which includes the heaps of Rust and SQLite.
+//! Each figure is the growth of a child process, which includes the heaps of Rust and SQLite: of `RssAnon` where memory is kept,
+//! of `VmHWM`, the most that it had, where it is given back.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +9,7 @@ use std::process::Command;
 use talktree::{Message, Store};
 
 use crate::table::{Row, Unit};
-use crate::{Bench, Result, short};
+use crate::{Bench, Result, search, short};
 
 const IDLE: usize = 10_000;
 
@@ -29,7 +30,8 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-fn ask(work: &str, path: &Path) -> Result<f64> {
+/// Asks a child process for a figure.
+pub(crate) fn ask(work: &str, path: &Path) -> Result<f64> {
     let child =
         Command::new(std::env::current_exe()?).args(["--child", work]).arg(path).output()?;
     let output = String::from_utf8(child.stdout)?;
@@ -42,6 +44,7 @@ pub(crate) fn child(work: &str, args: &[String]) -> Result<()> {
     let grown = match work {
         "idle" => idle(path)?,
         "chat" => chat(path, 1, 1)?,
+        "search" => searches(path)?,
         _ => chat(path, 200, 1_000)?,
     };
     println!("{grown}");
@@ -80,10 +83,26 @@ fn chat(path: &str, sessions: usize, turns: usize) -> Result<f64> {
     Ok(resident()? - before)
 }
 
+/// Returns the growth from after the store is opened to the most that the searches took.
+fn searches(path: &str) -> Result<f64> {
+    let store = Store::open(path)?;
+    store.session("long")?.head()?;
+    // The most is then counted from here.
+    std::fs::write("/proc/self/clear_refs", "5")?;
+    let before = status("VmRSS:")?;
+    search::each_kind(&store)?;
+    Ok(status("VmHWM:")? - before)
+}
+
 /// Returns the anonymous memory of the process in bytes, without file pages.
-pub(crate) fn resident() -> Result<f64> {
+fn resident() -> Result<f64> {
+    status("RssAnon:")
+}
+
+/// Returns a figure of `/proc/self/status` in bytes.
+fn status(name: &str) -> Result<f64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
-    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")).ok_or("no RssAnon")?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")).ok_or("no such figure")?;
     Ok(kib.parse::<f64>()? * 1024.0)
 }

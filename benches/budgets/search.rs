@@ -1,9 +1,11 @@
 //! What does a search cost?
 
-use talktree::Durability;
+use std::path::Path;
+
+use talktree::{Durability, Store};
 
 use crate::measure::{Rounds, alternate, repeat, timed};
-use crate::memory::resident;
+use crate::memory;
 use crate::messages::{CHINESE, RARE, common_word, usual_words, word};
 use crate::stores::{fill_small, open};
 use crate::table::{Row, Unit};
@@ -46,7 +48,6 @@ pub(crate) fn store(bench: &mut Bench) -> Result<()> {
         if search(RARE).run()?.hits.is_empty() {
             return Ok(());
         }
-        let before = resident().ok();
         for (name, words) in kinds() {
             let words = words.as_str();
             let p95 = |run: &dyn Fn() -> Result<()>| -> Result<f64> {
@@ -63,10 +64,21 @@ pub(crate) fn store(bench: &mut Bench) -> Result<()> {
                 bench.table.add(Row::seconds(work, time).at_most(P95));
             }
         }
-        if let (Some(before), Ok(after)) = (before, resident()) {
+        if Path::new("/proc/self/clear_refs").exists() {
             let work = format!("memory of these searches, {}", short(size));
-            bench.table.add(Row::new(work, Unit::Bytes, after - before).at_most(MEMORY));
+            let most = memory::ask("search", &sized.path)?;
+            bench.table.add(Row::new(work, Unit::Bytes, most).at_most(MEMORY));
         }
+    }
+    Ok(())
+}
+
+/// Runs each kind of query in each scope.
+pub(crate) fn each_kind(store: &Store) -> Result<()> {
+    for (_, words) in kinds() {
+        store.search(words.as_str()).run()?;
+        store.search(words.as_str()).by_session().run()?;
+        store.search(words.as_str()).session("long").run()?;
     }
     Ok(())
 }
