@@ -95,6 +95,15 @@ pub(crate) struct Database {
     pub(super) projectors: Projectors,
 }
 
+impl Drop for Database {
+    /// Runs before the connections are closed.
+    fn drop(&mut self) {
+        if let Some(file) = &self.file {
+            file.forget_removed();
+        }
+    }
+}
+
 impl Database {
     /// Opens the database in a file, creating the file if it does not exist.
     pub(crate) fn open(path: &Path, config: Config) -> Result<Self> {
@@ -186,12 +195,11 @@ impl Database {
 
     /// Returns the snapshot that a connection reads.
     pub(super) fn pinned_at(&self, pinned: Pinned) -> Self {
-        Self {
-            pinned: Some(pinned),
-            signal: self.signal.clone(),
-            is_read_only: true,
-            ..Self::new(self.config.clone(), None)
-        }
+        let mut snapshot = Self::new(self.config.clone(), None);
+        snapshot.pinned = Some(pinned);
+        snapshot.signal = self.signal.clone();
+        snapshot.is_read_only = true;
+        snapshot
     }
 
     /// Returns the file; `None` for a database in memory.
@@ -502,6 +510,8 @@ fn not_a_store(error: BackendError, path: &Path, busy_ms: u64, is_encrypted: boo
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     /// A store with one message, opened again, and its folder.
@@ -583,6 +593,45 @@ mod tests {
         }
         assert_eq!(database.write(insert)?, 1);
         drop(database);
+        assert!(!folder.path().join("bot.db-wal").exists());
+        Ok(())
+    }
+
+    /// The system gave the number of the removed log to a file that another thread wrote to import it: the import was refused.
+    #[cfg(unix)]
+    #[test]
+    fn a_new_file_with_the_number_of_the_removed_log_does_not_belong_to_the_store() -> Result<()> {
+        /// Looks at new files when the connection is closed: SQLite drops its functions after it has removed the log.
+        struct AtClose(PathBuf, std::sync::mpsc::Sender<Option<PathBuf>>);
+
+        impl AtClose {
+            fn path(&self) -> &Path {
+                &self.0
+            }
+        }
+
+        impl Drop for AtClose {
+            fn drop(&mut self) {
+                let mut new = (0..100).map(|n| self.0.join(format!("{n}.json")));
+                let refused = new.find(|path| {
+                    std::fs::write(path, "{}").unwrap();
+                    file::is_open(path)
+                });
+                self.1.send(refused).unwrap();
+            }
+        }
+
+        let (folder, database) = opened()?;
+        let (sender, refused) = std::sync::mpsc::channel();
+        let at_close = AtClose(folder.path().to_owned(), sender);
+        database.write(|conn| {
+            let flags = rusqlite::functions::FunctionFlags::default();
+            let look = move |_: &rusqlite::functions::Context<'_>| Ok(at_close.path().exists());
+            Ok(conn.create_scalar_function("at_close", 0, flags, look)?)
+        })?;
+        assert!(folder.path().join("bot.db-wal").exists());
+        drop(database);
+        assert_eq!(refused.recv().unwrap(), None);
         assert!(!folder.path().join("bot.db-wal").exists());
         Ok(())
     }

@@ -121,6 +121,16 @@ impl StoreFile {
         }
     }
 
+    /// Forgets the log and the lock file: the last connection removes them when it is closed, and the system then gives their
+    /// numbers to new files, which do not belong to the store. So it is with a database that has lost its name.
+    pub(super) fn forget_removed(&self) {
+        let is_named = FileId::of(&self.path) == self.id;
+        if let Some(open) = registry().iter_mut().find(|open| open.number == self.number) {
+            open.beside.clear();
+            open.id = open.id.filter(|_| is_named);
+        }
+    }
+
     /// Checks that the path still leads to the file, and to the log and the lock file that the writer has open.
     ///
     /// What is written to a log without a name is lost to others, and the file without its log is old. Without the lock file,
