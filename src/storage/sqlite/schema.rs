@@ -44,26 +44,28 @@ pub(super) fn create_or_migrate(
     path: &Path,
     config: &Config,
 ) -> BackendResult<()> {
-    if let Found::Store { version: VERSION } = identify(conn)? {
+    let found = transaction::read(conn, identify)?;
+    if let Found::Store { version: VERSION } = found {
         // Another program may have changed the mode since; readers and durability rest on it.
         return if is_wal(conn)? { Ok(()) } else { use_wal(conn, config) };
     }
-    refuse(conn, path)?;
+    refuse(&found, path)?;
     use_wal(conn, config)?;
     transaction::write(conn, config, config.busy_timeout, |conn| {
         // Another process may have done it meanwhile.
         match identify(conn)? {
             Found::Nothing => fill(conn),
             Found::Store { version } => migrate(conn, version),
-            Found::SomethingElse => refuse(conn, path),
+            found @ Found::SomethingElse => refuse(&found, path),
         }
     })
 }
 
 /// Returns an error unless a file that is opened read-only has the current format.
 pub(super) fn check(conn: &Connection, path: &Path) -> BackendResult<()> {
-    refuse(conn, path)?;
-    match identify(conn)? {
+    let found = identify(conn)?;
+    refuse(&found, path)?;
+    match found {
         Found::Store { version: VERSION } => Ok(()),
         Found::Store { version } => {
             Err(BackendError::Own(Error::OlderStore { found: version, current: VERSION }))
@@ -155,6 +157,7 @@ const UNINDEXED_IN_SESSIONS: u32 = 3;
 const EMPTY_FORMER_INDEX: &str = "INSERT INTO search (search) VALUES ('delete-all');
  INSERT OR IGNORE INTO search_pending SELECT address FROM message WHERE id IS NOT NULL;";
 
+/// Tells what a file is. Inside a transaction: another process may create the store between two reads.
 fn identify(conn: &Connection) -> BackendResult<Found> {
     let application_id: i64 = conn.pragma_query_value(None, "application_id", |row| row.get(0))?;
     if application_id == APPLICATION_ID {
@@ -166,8 +169,8 @@ fn identify(conn: &Connection) -> BackendResult<Found> {
 }
 
 /// Returns an error for a file that this build cannot read, before anything is written to it.
-fn refuse(conn: &Connection, path: &Path) -> BackendResult<()> {
-    match identify(conn)? {
+fn refuse(found: &Found, path: &Path) -> BackendResult<()> {
+    match *found {
         Found::Store { version } if version > VERSION => {
             Err(BackendError::Own(Error::NewerStore { found: version, supported: VERSION }))
         }
@@ -210,6 +213,7 @@ fn use_wal(conn: &Connection, config: &Config) -> BackendResult<()> {
 #[cfg(test)]
 mod tests {
     use rusqlite::OpenFlags;
+    use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 
     use super::*;
 
@@ -227,5 +231,32 @@ mod tests {
         assert_eq!(text, "this storage does not support a write-ahead log on this file system");
         // Nothing was written.
         assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
+    }
+
+    /// An opener took a store for a database of another program: it had read the id of the program before another opener
+    /// created the store, and counted the tables after that.
+    #[test]
+    fn a_store_that_another_creates_meanwhile_is_no_database_of_another_program() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bot.db");
+        let config = Config { busy_timeout: Duration::ZERO, ..Config::default() };
+        let open = || {
+            let conn = Connection::open(&path).unwrap();
+            conn.busy_timeout(Duration::ZERO).unwrap();
+            conn
+        };
+        let (mut conn, other) = (open(), open());
+        let (to_create, other_config) = (path.clone(), config.clone());
+        conn.authorizer(Some(move |context: AuthContext<'_>| {
+            // The statement that counts the tables is prepared.
+            if matches!(context.action, AuthAction::Select) {
+                // It may be locked out by the first one.
+                let _ = create_or_migrate(&other, &to_create, &other_config);
+            }
+            Authorization::Allow
+        }))
+        .unwrap();
+        create_or_migrate(&conn, &path, &config).map_err(|error| error.into_error(0)).unwrap();
+        assert!(is_current(&conn).unwrap());
     }
 }
