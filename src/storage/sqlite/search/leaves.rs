@@ -18,6 +18,8 @@ use super::size::varint;
 const MAIN: u8 = b'0';
 /// The number of a leaf is the number of its segment, shifted by so many bits, and the number of the page.
 const SEGMENT_BITS: u32 = 37;
+/// The greatest number of a page; greater ones are no leaves.
+const MAX_PAGE: i64 = (1 << 31) - 1;
 /// A leaf begins with two numbers of two bytes; the second says where the places of its words are.
 const HEADER: usize = 4;
 
@@ -36,18 +38,25 @@ pub(super) fn words(
     let mut segment = 0_i64;
     while let Some(next) = next_segment(conn, segment)? {
         segment = next;
+        let mut read = 0_i64;
         let mut rows = pages.query(params![segment, low, high])?;
         while let Some(row) = rows.next()? {
             watch.check()?;
-            let id = (segment << SEGMENT_BITS) + (row.get::<_, i64>(0)? >> 1);
-            let mut found = leaf.query([id])?;
-            let Some(row) = found.next()? else { return Ok(None) };
+            let first = segment << SEGMENT_BITS;
+            let page = first + (row.get::<_, i64>(0)? >> 1);
+            if page <= read {
+                continue;
+            }
+            // A merge that is not complete has removed the first leaves, but not their entries.
+            let mut found = leaf.query([page, first + MAX_PAGE])?;
+            let Some(row) = found.next()? else { continue };
+            read = row.get(0)?;
             let add = |word: &[u8]| {
                 if word.starts_with(&low) {
                     words.insert(word[1..].to_vec());
                 }
             };
-            if each_word(row.get_ref(0)?.as_blob()?, add).is_none() {
+            if each_word(row.get_ref(1)?.as_blob()?, add).is_none() {
                 return Ok(None);
             }
             if words.len() > limit {
@@ -94,7 +103,11 @@ const PAGES: &str = "SELECT pgno
     AND term >= coalesce((SELECT max(term) FROM search_idx WHERE segid = ?1 AND term <= ?2), ?2)
     AND term < ?3";
 
-const LEAF: &str = "SELECT block FROM search_data WHERE id = ?1";
+const LEAF: &str = "SELECT id, block
+   FROM search_data
+  WHERE id BETWEEN ?1 AND ?2
+  ORDER BY id
+  LIMIT 1";
 
 const NEXT_SEGMENT: &str = "SELECT segid FROM search_idx WHERE segid > ?1 ORDER BY segid LIMIT 1";
 
