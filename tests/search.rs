@@ -654,3 +654,31 @@ fn a_prefix_of_too_many_words_is_searched_as_a_word() -> Outcome {
     }
     Ok(())
 }
+
+/// Only the newest 3 000 messages with a word, and 1 000 with two words, were ranked.
+#[test]
+fn the_best_of_many_matches_is_first_however_old_it_is() -> Outcome {
+    let store = Store::open_in_memory()?;
+    store.session("old")?.append(user("best", "my fox, fox, fox den"))?;
+    for n in 0..3_100 {
+        let text = match n % 3 {
+            0 => "my fox is in one of the long texts of this talk, and has a den",
+            _ => "my fox is in one of the long texts of this talk",
+        };
+        store.session(format!("chat {n}"))?.append_all([text, "Yes."].map(Message::user))?;
+    }
+    for query in ["fox", "fox den", "my fox", "fox OR den", "in:all fox"] {
+        let found = store.search(query).run()?;
+        assert_eq!(found.hits[0].id.as_str(), "best", "{query}");
+        assert!(found.hits.iter().all(|hit| hit.matched == Matched::All), "{query}");
+    }
+    // The pages are in one order, and each message is on one of them.
+    let all = store.search("fox").limit(5_000).run()?;
+    assert_eq!(
+        all.hits.iter().map(|hit| &hit.id).collect::<std::collections::HashSet<_>>().len(),
+        3_101
+    );
+    let page = store.search("fox").limit(10).offset(3_090).run()?;
+    assert_eq!(ids(&page), ids(&all)[3_090..3_100]);
+    Ok(())
+}

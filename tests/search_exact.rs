@@ -108,3 +108,11 @@ fn a_builder_may_require_a_run_with_quotes() -> Result<()> {
     assert_eq!((&*query.filters.exact[0], query.filters.columns), ("x y", Columns::Tools));
     Ok(())
 }
+
+/// A hit said that it was found by `I`, a word at the edge of the run, which is not looked up.
+#[test]
+fn the_words_of_a_run_are_not_other_words() -> Result<()> {
+    let store = store(&["Yes, I'd be happy to help."])?;
+    assert_eq!(store.search("exact:\"I'd be happy\" help").run()?.hits[0].words, [""; 0]);
+    Ok(())
+}

@@ -3,12 +3,16 @@
 //! A filter of the first two letters, which stemming does not change, rejects most words of a text: few are normalized
 //! and stemmed.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::{ControlFlow, Range};
 
 use crate::search::identifiers::{self, Special};
 use crate::search::stemmer::stem;
 use crate::search::tokenizer::{Token, ascii_starts, normalize, token_at, tokens};
+
+/// How many words of texts are remembered with their ids.
+const MAX_SEEN: usize = 4_096;
 
 /// The stems and prefixes to find.
 #[derive(Default)]
@@ -17,13 +21,16 @@ pub(crate) struct Dictionary {
     stems: HashMap<String, usize>,
     prefixes: Vec<(String, usize)>,
     first_letters: FirstLetters,
+    /// The ids of words of texts, as written: the words of one text are in others, too, and need not be stemmed again.
+    seen: RefCell<HashMap<Box<str>, Vec<usize>>>,
 }
 
 impl Dictionary {
     /// Adds a stem or prefix if it is new; returns its id.
     pub(crate) fn add(&mut self, word: &str, is_prefix: bool) -> usize {
         self.first_letters.add(word);
-        let next = self.stems.len() + self.prefixes.len();
+        self.seen.get_mut().clear();
+        let next = self.len();
         if !is_prefix {
             return *self.stems.entry(word.to_owned()).or_insert(next);
         }
@@ -32,6 +39,11 @@ impl Dictionary {
             self.prefixes.push((word.to_owned(), next));
             next
         })
+    }
+
+    /// Returns the number of ids.
+    pub(crate) fn len(&self) -> usize {
+        self.stems.len() + self.prefixes.len()
     }
 
     /// Calls `found` with the position, token and id of each word of `text` that matches a stem or prefix. Returns the
@@ -44,15 +56,15 @@ impl Dictionary {
         mut found: impl FnMut(usize, Token<'t>, usize) -> ControlFlow<()>,
     ) -> usize {
         let mut position = 0;
+        let mut seen = self.seen.borrow_mut();
         let mut compare = |position: usize, token: Token<'t>| {
-            let normalized = token.normalized();
-            if let Some(&number) = self.stems.get(stem(&normalized).as_ref()) {
-                found(position, token, number)?;
+            if let Some(ids) = seen.get(token.text()) {
+                return ids.iter().try_for_each(|id| found(position, token, *id));
             }
-            for (prefix, number) in &self.prefixes {
-                if normalized.starts_with(prefix.as_str()) {
-                    found(position, token, *number)?;
-                }
+            let ids: Vec<usize> = self.ids(&token.normalized()).collect();
+            ids.iter().try_for_each(|id| found(position, token, *id))?;
+            if seen.len() < MAX_SEEN {
+                seen.insert(token.text().into(), ids);
             }
             ControlFlow::Continue(())
         };
@@ -76,6 +88,13 @@ impl Dictionary {
         position
     }
 
+    /// Returns the ids of the stem of a normalized word and of the prefixes that it begins with.
+    fn ids(&self, normalized: &str) -> impl Iterator<Item = usize> {
+        let stem = self.stems.get(stem(normalized).as_ref()).copied();
+        let is_start = |(prefix, _): &&(String, usize)| normalized.starts_with(prefix);
+        stem.into_iter().chain(self.prefixes.iter().filter(is_start).map(|(_, id)| *id))
+    }
+
     /// Calls `found` with each part of an identifier of `text` that matches, in the order of the index.
     pub(crate) fn for_each_part(&self, text: &str, mut found: impl FnMut(PartMatch)) {
         let mut run = 0;
@@ -87,11 +106,7 @@ impl Dictionary {
                 if !self.first_letters.may_contain(part.as_bytes()) {
                     continue;
                 }
-                let normalized = normalize(part);
-                let stem = self.stems.get(stem(&normalized).as_ref()).copied();
-                let is_start = |(prefix, _): &&(String, usize)| normalized.starts_with(prefix);
-                let prefixes = self.prefixes.iter().filter(is_start).map(|(_, id)| *id);
-                for word in stem.into_iter().chain(prefixes) {
+                for word in self.ids(&normalize(part)) {
                     found(PartMatch { place: (run, number), range: range.clone(), word });
                 }
             }

@@ -10,7 +10,7 @@ use crate::search::dictionary::{Dictionary, PartMatch};
 use crate::search::identifiers::MAX_PARTS;
 
 /// The maximum distance in words between two neighbours of the query that are near each other.
-const NEAR_WORDS: usize = 2;
+pub(crate) const NEAR_WORDS: usize = 2;
 
 /// The counts of one text.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -84,10 +84,12 @@ impl Scanner {
         );
         let mut scan = Scan { length, ..Scan::default() };
         let mut places = Vec::with_capacity(self.units.len());
+        let written = Present::of(&occurrences, self.dictionary.len());
+        let in_parts = Present::of(&parts, self.dictionary.len());
         for unit in &self.units {
-            let whole = positions(&unit.whole, &occurrences);
-            let spelled = positions(&unit.spelled, &occurrences);
-            let inside = positions(&unit.whole, &parts);
+            let whole = written.positions(&unit.whole);
+            let spelled = written.positions(&unit.spelled);
+            let inside = in_parts.positions(&unit.whole);
             scan.counts.push((whole.len() + spelled.len() + inside.len()) as u32);
             scan.is_part.push(whole.is_empty());
             places.push([[whole, spelled].concat(), inside]);
@@ -103,7 +105,29 @@ impl Scanner {
     }
 }
 
-/// Returns the positions where any of several sequences of words starts, ascending.
+/// The words of the query that a text has: of a long query a text has few.
+struct Present<'o> {
+    occurrences: &'o [(usize, usize)],
+    words: Vec<bool>,
+}
+
+impl<'o> Present<'o> {
+    fn of(occurrences: &'o [(usize, usize)], words: usize) -> Self {
+        let mut present = vec![false; words];
+        occurrences.iter().for_each(|(_, word)| present[*word] = true);
+        Self { occurrences, words: present }
+    }
+
+    /// Returns the positions where any of several sequences of words starts, ascending.
+    fn positions(&self, sequences: &[Vec<usize>]) -> Vec<usize> {
+        let may_start = |words: &Vec<usize>| words.first().is_some_and(|word| self.words[*word]);
+        match sequences.iter().any(may_start) {
+            true => positions(sequences, self.occurrences),
+            false => Vec::new(),
+        }
+    }
+}
+
 fn positions(sequences: &[Vec<usize>], occurrences: &[(usize, usize)]) -> Vec<usize> {
     let begins = |(at, &(position, word)): (usize, &(usize, usize))| {
         let is_here = |words: &Vec<usize>| {

@@ -225,3 +225,20 @@ fn bash_completes_the_filters_of_a_query() -> Outcome {
     }
     Ok(())
 }
+
+/// A list of sessions prints the starts of ids, and `session:` with one of them found nothing.
+#[test]
+fn the_session_of_a_query_may_be_named_by_a_part_of_its_id() -> Outcome {
+    let rig = rig()?;
+    for (query, hits) in [
+        ("session:first compaction", 5),
+        ("session:fir compaction", 5),
+        ("compaction session:sec", 1),
+        ("session:4711 compaction", 1),
+        ("session:fir session:sec compaction", 6),
+    ] {
+        assert_eq!(rig.json(["search", query]).len(), hits, "{query}");
+    }
+    assert_eq!(rig.run(["search", "session:nobody compaction"]).code, 1);
+    Ok(())
+}

@@ -78,10 +78,14 @@ fn everything(parts: &[Part]) -> String {
     if text.is_empty() || tools.is_empty() { text + &tools } else { text + "\n" + &tools }
 }
 
-/// Returns the words of a query, normalized; not their forms.
+/// Returns the words of a query and of its exact runs, normalized; not their forms.
 fn words_of(query: &Query) -> HashSet<String> {
     let terms = query.clauses.iter().flatten().flat_map(|term| &term.tokens);
-    terms.flat_map(|token| tokens(token)).map(|token| token.normalized().into_owned()).collect()
+    terms
+        .chain(&query.filters.exact)
+        .flat_map(|token| tokens(token))
+        .map(|token| token.normalized().into_owned())
+        .collect()
 }
 
 /// Returns the words that match in a snippet and are not among those that were written.

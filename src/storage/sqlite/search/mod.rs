@@ -7,12 +7,14 @@
 //! A search that runs out of time for ranking lists the newest matches in the time that is left.
 
 mod candidates;
+mod estimate;
 mod expansions;
 pub(super) mod extent;
 #[cfg(feature = "stemmers")]
 mod forms;
 mod hits;
 mod ladder;
+mod leaves;
 mod listing;
 mod meaning;
 pub(super) mod pending;
@@ -450,9 +452,9 @@ impl Texts for Search<'_> {
     }
 
     /// The newest, unless they are of few sessions.
-    fn chosen(&self, expression: &str, newest: &[Address]) -> BackendResult<Vec<Address>> {
+    fn chosen(&self, expression: &str, listed: &[Address]) -> BackendResult<Vec<Address>> {
         let ranked = most_ranked(self);
-        let newest = &newest[..ranked.min(newest.len())];
+        let newest = &listed[..ranked.min(listed.len())];
         let sessions = newest.chunk_by(|a, b| a.session() == b.session()).count();
         if sessions >= MANY_SESSIONS || self.range.is_one_session() {
             return Ok(newest.to_vec());
@@ -462,7 +464,15 @@ impl Texts for Search<'_> {
             for _ in 0..MANY_SESSIONS {
                 let from = chosen.len();
                 let limit = from + OF_A_SESSION;
-                self.collect_in(List::Passing, expression, (low, high), limit, &mut chosen)?;
+                // To start a search for a prefix takes as long as to list a thousand matches.
+                let at = listed.partition_point(|address| *address > high);
+                match listed.get(at..at + OF_A_SESSION) {
+                    Some(next) if next[OF_A_SESSION - 1] >= low => chosen.extend(next),
+                    _ => {
+                        let found = &mut chosen;
+                        self.collect_in(List::Passing, expression, (low, high), limit, found)?;
+                    }
+                }
                 let Some(oldest) = chosen.last().filter(|_| chosen.len() == limit) else { break };
                 high = match chosen[from].session() == oldest.session() {
                     true => Address::range_of(oldest.session()).0.before(),
@@ -495,6 +505,19 @@ impl Texts for Search<'_> {
         }
         passed.truncate(limit);
         Ok(passed)
+    }
+
+    /// Of the whole store, because the index lists the occurrences of a word in all messages.
+    fn has_estimates(&self) -> bool {
+        self.range.is_store()
+            && self.indexes == [Index::Stored]
+            && !self.has_filters()
+            && self.window.is_none()
+            && estimate::is_possible(self.reading)
+    }
+
+    fn estimates(&self, found: &[Address]) -> BackendResult<Vec<Candidate>> {
+        estimate::candidates(self.conn, self.reading, found, self.watch)
     }
 
     fn size(&self) -> BackendResult<Size> {

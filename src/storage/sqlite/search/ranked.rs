@@ -26,6 +26,14 @@ pub(in super::super) const RANKED: usize = 1_000;
 /// With 1 000 one query in ten over 10 000 messages had other first hits than if all matches were ranked; nearly all were a
 /// common word.
 const RANKED_OF_ONE: usize = 3_000;
+/// How many matches of all words are listed at least, to choose from those of several sessions.
+const CHOSEN_FROM: usize = 2_000;
+/// So many matches of all words are ranked by estimates ..
+const ESTIMATED: usize = 12_000;
+/// .. of words that so many messages have, taken together: to read the occurrences of a word in one takes about 0.5 µs.
+const MAX_OCCURRENCES: f64 = 30_000.0;
+/// The best of them are read. Many more than are shown: an estimate does not tell words from parts of identifiers.
+const READ_OF_ESTIMATED: usize = 500;
 /// How many bytes of a text are read for ranking.
 pub(in super::super) const MAX_SCAN_BYTES: usize = 64 << 10;
 /// How many matches of each unit are listed to estimate how common it is.
@@ -64,8 +72,8 @@ pub(in super::super) trait Texts {
     /// Returns the newest matches of an expression, newest first: at most `limit`, whether they pass the filters or not.
     fn listed(&self, expression: &str, limit: usize) -> BackendResult<Vec<Address>>;
 
-    /// Returns which matches are ranked if there are more than [`most_ranked`]; `newest` begins with the newest of them.
-    fn chosen(&self, expression: &str, newest: &[Address]) -> BackendResult<Vec<Address>>;
+    /// Returns which matches are ranked if there are more than [`most_ranked`]; `listed` has the newest of them.
+    fn chosen(&self, expression: &str, listed: &[Address]) -> BackendResult<Vec<Address>>;
 
     /// Returns the first `limit` of the texts that pass the filters.
     fn passing(
@@ -73,6 +81,16 @@ pub(in super::super) trait Texts {
         found: impl Iterator<Item = Address>,
         limit: usize,
     ) -> BackendResult<Vec<Address>>;
+
+    /// Returns whether the index tells enough of all matches to estimate their scores.
+    fn has_estimates(&self) -> bool {
+        false
+    }
+
+    /// Returns candidates as the index tells of them, without their texts.
+    fn estimates(&self, _found: &[Address]) -> BackendResult<Vec<Candidate>> {
+        Ok(Vec::new())
+    }
 
     fn size(&self) -> BackendResult<Size>;
 
@@ -129,23 +147,34 @@ impl Ranked {
     fn strictly(texts: &impl Texts, expression: &str, wanted: usize) -> BackendResult<Self> {
         let reading = texts.reading();
         let ranked = most_ranked(texts);
-        let limit = wanted.max(ranked + 1);
-        let found = texts.newest(expression, limit)?;
+        // With filters the rows of what is listed are read.
+        let listed = if texts.has_filters() { 0 } else { CHOSEN_FROM };
+        let mut limit = wanted.max(ranked + 1).max(listed);
+        let mut found = texts.newest(expression, limit)?;
         if found.is_empty() {
             return Ok(Self::none(Matched::All));
         }
         if found.len() <= ranked && texts.is_alone() {
             return Self::of_all(texts, &found, Matched::All);
         }
-        let frequencies = match reading.is_one_unit() {
-            true => frequencies(texts, std::slice::from_ref(&found), limit)?,
-            false => {
-                let lists = lists(texts, SAMPLE)?;
-                frequencies(texts, &lists, SAMPLE)?
-            }
+        let frequencies_of = |found: &Vec<Address>, limit: usize| match reading.is_one_unit() {
+            true => frequencies(texts, std::slice::from_ref(found), limit),
+            false => frequencies(texts, &lists(texts, SAMPLE)?, SAMPLE),
         };
+        let mut frequencies = frequencies_of(&found, limit)?;
         if found.len() <= ranked {
             return Self::of_best(texts, &found, &[], Matched::All, &frequencies);
+        }
+        if texts.has_estimates() && frequencies.iter().sum::<f64>() <= MAX_OCCURRENCES {
+            let fewest = frequencies.iter().copied().fold(f64::MAX, f64::min);
+            if found.len() >= limit && fewest <= ESTIMATED as f64 {
+                limit = ESTIMATED + 1;
+                found = texts.newest(expression, limit)?;
+                frequencies = frequencies_of(&found, limit)?;
+            }
+            if found.len() < limit {
+                return Self::of_estimates(texts, &found, &frequencies);
+            }
         }
         let best = texts.chosen(expression, &found)?;
         let chosen: HashSet<Address> = best.iter().copied().collect();
@@ -171,22 +200,19 @@ impl Ranked {
         let lists = lists(texts, limit)?;
         let size = texts.size()?;
         let frequencies = prune(frequencies(texts, &lists, limit)?, size.texts);
-        let mut weights: HashMap<Address, f64> = HashMap::new();
+        let mut weights: Vec<(Address, f64)> = Vec::new();
         for (list, frequency) in lists.iter().zip(&frequencies) {
             let weight = inverse_frequency(*frequency, size.texts);
             if weight > 0.0 {
-                list.iter().for_each(|address| *weights.entry(*address).or_default() += weight);
+                weights.extend(list.iter().map(|address| (*address, weight)));
             }
         }
         // What must match is enough.
         if let Some(required) = reading.with(None) {
-            for address in texts.listed(&required, limit)? {
-                weights.entry(address).or_default();
-            }
+            weights
+                .extend(texts.listed(&required, limit)?.into_iter().map(|address| (address, 0.0)));
         }
-        // The weights are not negative, so their bits are in their order.
-        let mut heap: BinaryHeap<(u64, Address)> =
-            weights.into_iter().map(|(address, weight)| (weight.to_bits(), address)).collect();
+        let mut heap = heaviest(weights);
         let order = std::iter::from_fn(|| heap.pop().map(|(_, address)| address));
         let mut found = texts.passing(order, wanted.max(RANKED))?;
         // The newest with each word may all be of another time or role.
@@ -212,6 +238,31 @@ impl Ranked {
         let (frequencies, corpus) = among(&candidates);
         let ranking = rank(texts.reading(), &pairs, &frequencies, corpus, &candidates);
         Ok(Self::of(&found, ranking, matched))
+    }
+
+    /// Ranks all matches of all words by estimates, and the best of them by their texts.
+    fn of_estimates(
+        texts: &impl Texts,
+        found: &[Address],
+        frequencies: &[f64],
+    ) -> BackendResult<Self> {
+        let mut all = texts.estimates(found)?;
+        let Size { texts: messages, sessions, mean_length } = texts.size()?;
+        let pairs = texts.reading().pairs(|_| true);
+        let mean_length = mean_length.unwrap_or_else(|| mean_length_of(&all));
+        let corpus = Corpus { messages, mean_length, sessions };
+        let estimated = rank(texts.reading(), &pairs, frequencies, corpus, &all).messages;
+        let mut order: Vec<usize> = (0..found.len()).collect();
+        order.sort_by(|a, b| estimated[*b].total_cmp(&estimated[*a]).then(a.cmp(b)));
+        let place: HashMap<Address, usize> =
+            order.iter().take(READ_OF_ESTIMATED).map(|at| (found[*at], *at)).collect();
+        let best: Vec<Address> = place.keys().copied().collect();
+        let (read, candidates) = texts.candidates(&best, &pairs)?;
+        for (address, candidate) in read.iter().zip(candidates) {
+            all[place[address]] = candidate;
+        }
+        let ranking = rank(texts.reading(), &pairs, frequencies, corpus, &all);
+        Ok(Self::of(found, ranking, Matched::All))
     }
 
     /// Ranks the best matches; the rest follows.
@@ -256,6 +307,17 @@ impl Ranked {
             }
         }
     }
+}
+
+/// Adds up the weights of each message; the heaviest is on top, of equal ones the newest.
+fn heaviest(mut weights: Vec<(Address, f64)>) -> BinaryHeap<(u64, Address)> {
+    // The lists are sorted: to merge them is faster than a hash table.
+    weights.sort_by_key(|(address, _)| *address);
+    let of_one = weights.chunk_by(|a, b| a.0 == b.0);
+    // The weights are not negative, so their bits are in their order.
+    let sum =
+        |all: &[(Address, f64)]| (all.iter().fold(0.0, |sum, one| sum + one.1).to_bits(), all[0].0);
+    of_one.map(sum).collect()
 }
 
 /// Returns the newest matches of each unit, at most `limit`, whether they pass the filters or not.

@@ -47,7 +47,7 @@ fn totals(conn: &Connection) -> BackendResult<[u64; 3]> {
 }
 
 /// Reads one of SQLite's varints and advances; 0 at the end.
-fn varint(bytes: &mut &[u8]) -> u64 {
+pub(super) fn varint(bytes: &mut &[u8]) -> u64 {
     let mut number = 0;
     for at in 0..9 {
         let Some((&byte, rest)) = bytes.split_first() else { return number };

@@ -10,7 +10,7 @@ use super::super::search_filter;
 use super::super::session::SqliteSession;
 use super::super::time_budget::TimeBudget;
 use super::candidates::{ALL, EACH, HAS_COPIES, MATCHING, PASSING, WHICH};
-use super::{extent, hits, listing, pending, range};
+use super::{extent, hits, leaves, listing, pending, range};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::message::Message;
@@ -566,4 +566,37 @@ fn a_spent_budget_is_never_an_error() -> Result<()> {
         assert!(found.is_partial);
     }
     Ok(())
+}
+
+/// The leaves are read as FTS5 writes them: in several segments, some of them merged in part, with long lists.
+#[test]
+fn the_words_of_a_prefix_are_those_that_the_index_lists() -> Result<()> {
+    let database = Arc::new(Database::open_in_memory(Config::default())?);
+    let chat = session(&database, "s");
+    for round in 0..12_u32 {
+        let text =
+            |n: u32| format!("con{} é{} common {}", n * round, n % 7 * round, n.pow(round % 4));
+        append(&chat, (0..200).map(text))?;
+        count(&database, "common")?;
+        if round % 4 == 3 {
+            database.write(|conn| {
+                conn.execute("INSERT INTO search (search, rank) VALUES ('merge', -7)", [])?;
+                Ok(())
+            })?;
+        }
+    }
+    let watch = database.interrupt_signal().watch();
+    database.read(|conn| {
+        conn.execute_batch("CREATE VIRTUAL TABLE temp.listed USING fts5vocab (main, search, row)")?;
+        for prefix in ["c", "con", "con1", "con19", "common", "comp", "é", "e", "1", "20", "", "zz"]
+        {
+            let sql = "SELECT term FROM temp.listed WHERE term >= ?1 AND term < ?1 || ?2";
+            let mut statement = conn.prepare(sql)?;
+            let listed: Vec<String> = statement
+                .query_map([prefix, "\u{10FFFF}"], |row| row.get(0))?
+                .collect::<std::result::Result<_, _>>()?;
+            assert_eq!(leaves::words(conn, prefix, 100_000, &watch)?, Some(listed), "{prefix}");
+        }
+        Ok(())
+    })
 }

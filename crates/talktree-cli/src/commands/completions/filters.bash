@@ -2,6 +2,7 @@
 # The filters of a query, such as `role:user`, and their values.
 _talktree_filters() {
     local line=${COMP_LINE:0:COMP_POINT}
+    (( BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 403 )) && _talktree_line_by_bytes
     local word=${line##*[[:space:]]}
     local before=${line%"$word"}
     local quotes=${line//[^\"\']/}
@@ -26,6 +27,12 @@ _talktree_filters() {
         local start=${word%"${word##*:}"}
         COMPREPLY=("${COMPREPLY[@]#"$start"}")
     fi
+}
+
+# Before version 4.3 bash counts bytes up to the cursor, not characters.
+_talktree_line_by_bytes() {
+    local LC_ALL=C
+    line=${COMP_LINE:0:COMP_POINT}
 }
 
 complete -F _talktree_filters -o bashdefault -o default talktree

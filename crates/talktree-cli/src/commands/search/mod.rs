@@ -11,7 +11,8 @@ use clap::ValueEnum;
 use serde::Serialize;
 use talktree::search::{Step, Taken, parse_date};
 use talktree::{
-    CompactionId, Hit, Matched, MessageId, Search, Session, SessionHit, SessionId, Snippet, Store,
+    CompactionId, Hit, Matched, MessageId, Query, Search, Session, SessionHit, SessionId, Snippet,
+    Store,
 };
 
 use self::again::{Again, Page};
@@ -105,6 +106,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let began = Instant::now();
     let text = args.text()?;
     let store = context.searcher()?;
+    let text = with_whole_ids(&text, &store);
     let session =
         args.session.as_deref().map(|given| lookup::session(&store, given)).transpose()?;
     let leaf = match (&session, &args.branch) {
@@ -266,6 +268,19 @@ impl Args {
         // Last, because an unclosed quote would swallow the filters after it.
         Ok(text + &self.query.join(" "))
     }
+}
+
+/// Completes the ids of `session:` in a query, so that they can be typed as they are printed.
+fn with_whole_ids(text: &str, store: &Store) -> String {
+    let named = Query::parse(text).filters.sessions;
+    let whole = |word: &str| {
+        let given = word.strip_prefix("session:").filter(|id| named.iter().any(|one| one == id))?;
+        let id = lookup::session(store, given).ok()?.id().to_string();
+        (quote(&id) == id).then(|| format!("session:{id}"))
+    };
+    // The search says which sessions there are not.
+    let words = text.split(' ').map(|word| whole(word).unwrap_or_else(|| word.to_owned()));
+    words.collect::<Vec<_>>().join(" ")
 }
 
 fn seconds(given: &str) -> std::result::Result<Duration, String> {
