@@ -17,6 +17,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::addresses::agent;
 use crate::pace::{Chats, Window};
 use crate::stop::Stop;
 
@@ -157,13 +158,13 @@ impl Client {
         on_event: impl Fn(Event) + Send + Sync + 'static,
     ) -> Self {
         let Settings { url, token, calls_per_second, connections } = settings;
-        let agent = ureq::Agent::config_builder()
+        let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
             .max_idle_connections(connections)
             .max_idle_connections_per_host(connections);
         Self {
-            agent: agent.build().into(),
+            agent: agent(config.build()),
             base: format!("{}/bot{token}", url.trim_end_matches('/')),
             token,
             window: Mutex::new(Window::new(calls_per_second)),
