@@ -35,7 +35,9 @@ fn serve(stream: &TcpStream, sends: &AtomicUsize, (status, sent): (u16, &str)) -
         reader.read_exact(&mut body).ok()?;
         let is_first = !String::from_utf8_lossy(&body).contains("offset");
         let (status, body) = match head.split(' ').nth(1)?.rsplit('/').next()? {
-            "getMe" => (200, r#"{"ok": true, "result": {"id": 1, "is_bot": true, "first_name": "B"}}"#),
+            "getMe" => {
+                (200, r#"{"ok": true, "result": {"id": 1, "is_bot": true, "first_name": "B"}}"#)
+            }
             "getUpdates" if is_first => (200, UPDATE),
             "getUpdates" => {
                 thread::sleep(Duration::from_millis(300));
@@ -48,7 +50,8 @@ fn serve(stream: &TcpStream, sends: &AtomicUsize, (status, sent): (u16, &str)) -
             _ => (200, r#"{"ok": true, "result": true}"#),
         };
         let length = body.len();
-        write!(&mut &*stream, "HTTP/1.1 {status} It\r\ncontent-length: {length}\r\n\r\n{body}").ok()?;
+        write!(&mut &*stream, "HTTP/1.1 {status} It\r\ncontent-length: {length}\r\n\r\n{body}")
+            .ok()?;
     }
 }
 
@@ -73,7 +76,9 @@ fn sends(time: Duration, status: u16, sent: &'static str) -> (usize, u64) {
     let inbox = store.inbox("telegram");
     let end = Arc::new(AtomicBool::new(false));
     let (until, (sender, ended)) = (Arc::clone(&end), mpsc::channel());
-    thread::spawn(move || sender.send(telegram::run_until(&config, store, Arc::new(Offline), until)));
+    thread::spawn(move || {
+        sender.send(telegram::run_until(&config, store, Arc::new(Offline), until))
+    });
     common::wait_for("a message is sent", || count.load(Ordering::Relaxed) > 0);
     thread::sleep(time);
     let (sent, pending) = (count.load(Ordering::Relaxed), inbox.pending().unwrap());
@@ -95,7 +100,8 @@ fn a_message_whose_number_cannot_be_read_is_not_sent_again() {
 
 #[test]
 fn a_wait_of_years_is_one() {
-    let error = r#"{"ok": false, "error_code": 429, "parameters": {"retry_after": 18446744073709551615}}"#;
+    let error =
+        r#"{"ok": false, "error_code": 429, "parameters": {"retry_after": 18446744073709551615}}"#;
     assert_eq!(sends(Duration::from_secs(2), 429, error), (1, 1));
 }
 
