@@ -19,7 +19,12 @@ const UPDATE: &str = r#"{"ok": true, "result": [{"update_id": 1, "message": {"me
     "from": {"id": 7, "is_bot": false, "first_name": "Ada"}}}]}"#;
 
 /// Answers the requests of a connection; `sends` counts those for `sendMessage`, which get this status and body.
-fn serve(stream: &TcpStream, sends: &AtomicUsize, (status, sent): (u16, &str)) -> Option<()> {
+fn serve(
+    stream: &TcpStream,
+    sends: &AtomicUsize,
+    (status, sent): (u16, &str),
+    polls: (Duration, &AtomicUsize),
+) -> Option<()> {
     let mut reader = BufReader::new(stream);
     loop {
         let (mut head, mut length) = (String::new(), 0);
@@ -40,7 +45,8 @@ fn serve(stream: &TcpStream, sends: &AtomicUsize, (status, sent): (u16, &str)) -
             }
             "getUpdates" if is_first => (200, UPDATE),
             "getUpdates" => {
-                thread::sleep(Duration::from_millis(300));
+                polls.1.fetch_add(1, Ordering::Relaxed);
+                thread::sleep(polls.0);
                 (200, r#"{"ok": true, "result": []}"#)
             }
             "sendMessage" => {
@@ -57,6 +63,17 @@ fn serve(stream: &TcpStream, sends: &AtomicUsize, (status, sent): (u16, &str)) -
 
 /// Returns how often a message was sent within this time, if each is answered so, and what is pending then.
 fn sends(time: Duration, status: u16, sent: &'static str) -> (usize, u64) {
+    sends_and_polls(time, status, sent, Duration::from_millis(300), &Arc::default())
+}
+
+/// The same; each poll takes so long and is counted.
+fn sends_and_polls(
+    time: Duration,
+    status: u16,
+    sent: &'static str,
+    poll: Duration,
+    polls: &Arc<AtomicUsize>,
+) -> (usize, u64) {
     let home = common::Home::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut config = home.config.clone();
@@ -65,11 +82,11 @@ fn sends(time: Duration, status: u16, sent: &'static str) -> (usize, u64) {
     config.telegram.poll_seconds = 1;
     config.http.listen = String::new();
     let count = Arc::new(AtomicUsize::new(0));
-    let counts = Arc::clone(&count);
+    let (counts, polled) = (Arc::clone(&count), Arc::clone(polls));
     thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
-            let counts = Arc::clone(&counts);
-            thread::spawn(move || serve(&stream, &counts, (status, sent)));
+            let (counts, polled) = (Arc::clone(&counts), Arc::clone(&polled));
+            thread::spawn(move || serve(&stream, &counts, (status, sent), (poll, &polled)));
         }
     });
     let store = Store::open(&config.store).unwrap();
@@ -96,6 +113,21 @@ fn a_message_whose_number_cannot_be_read_is_not_sent_again() {
         let body = format!(r#"{{"ok": true, "result": {result}}}"#).leak();
         assert_eq!(sends(time, 200, body), (1, 0), "{result}");
     }
+}
+
+#[test]
+fn a_server_that_does_not_wait_for_updates_is_not_asked_without_a_pause() {
+    // A result that cannot be read is given up at once, so only polls follow.
+    let polls = Arc::new(AtomicUsize::new(0));
+    sends_and_polls(
+        Duration::from_secs(2),
+        200,
+        r#"{"ok": true, "result": true}"#,
+        Duration::ZERO,
+        &polls,
+    );
+    let count = polls.load(Ordering::Relaxed);
+    assert!((3..=20).contains(&count), "{count}");
 }
 
 #[test]

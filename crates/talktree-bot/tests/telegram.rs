@@ -196,6 +196,30 @@ fn each_message_is_answered_once_and_in_order_whatever_is_delivered_twice() {
 }
 
 #[test]
+fn an_update_is_confirmed_only_with_the_transaction_that_stores_it() {
+    let bot = Running::new(options());
+    bot.say(8, "hello");
+    bot.settled(8);
+    let file = rusqlite::Connection::open(&bot.home.config.store).unwrap();
+    file.busy_timeout(LIMIT).unwrap();
+    let refuse = "CREATE TRIGGER refuse BEFORE UPDATE ON inbox_source
+        BEGIN SELECT RAISE(ABORT, 'no offset'); END";
+    file.execute_batch(refuse).unwrap();
+    let polls = |telegram: &Telegram| {
+        telegram.calls_from(0).iter().filter(|call| call.method == "getUpdates").count()
+    };
+    let before = polls(&bot.telegram);
+    bot.say(7, "hello");
+    let again = bot.telegram.wait_for(LIMIT, |it| (polls(it) >= before + 3).then_some(()));
+    assert!(again.is_some());
+    // The offset could not be stored, so the update is not, either; and Telegram still has it.
+    assert_eq!(bot.store().inbox("telegram").pending().unwrap(), 0);
+    assert_eq!(bot.telegram.waiting(), 1);
+    file.execute_batch("DROP TRIGGER refuse").unwrap();
+    assert_eq!(bot.texts(7), ["You said: hello"]);
+}
+
+#[test]
 fn a_reply_survives_what_the_api_does() {
     let bot = Running::new(options());
     bot.say(7, "first");
