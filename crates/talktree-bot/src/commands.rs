@@ -30,6 +30,9 @@ const LINES: usize = 80;
 /// How many characters of a message a list shows, and how many `/remember` keeps.
 const SHORT: usize = 80;
 
+/// What `/forget WORDS` says: someone who names one thing may not mean all.
+const NOT_FORGOTTEN: &str = "Nothing is erased. /forget alone, without further words, erases all that I know of you, for good.";
+
 const HELP: &str = "\
 Write, and I answer. I remember our conversations; you can branch them and go back.
 /retry - another answer to your last question
@@ -142,7 +145,8 @@ impl Command {
             "search" if rest.is_empty() => Self::Unknown("What for? /search WORDS".to_owned()),
             "search" => Self::Search(rest.to_owned()),
             "remember" => Self::Remember(rest.to_owned()),
-            "forget" => Self::Forget,
+            "forget" if rest.is_empty() => Self::Forget,
+            "forget" => Self::Unknown(NOT_FORGOTTEN.to_owned()),
             "summary" => Self::Summary,
             "tree" => Self::Tree,
             "export" => Self::Export,

@@ -204,6 +204,8 @@ impl Config {
         if let Some((name, url)) =
             urls.iter().skip(agent.base_url.is_empty().into()).find(is_no_url)
         {
+            // There may be a password or a key in it.
+            let url = if url.contains(['@', '?', '#']) { "***" } else { url };
             return Err(format!(
                 "{name} is {url:?}; expected an address such as https://host/path"
             ));

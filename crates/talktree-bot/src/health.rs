@@ -21,7 +21,7 @@ const PERIODS: u32 = 3;
 /// How many connections are answered at once.
 const THREADS: usize = 4;
 
-/// How long a client may take to send its request, and how long a write to it may take.
+/// How long a client may take to send its request, and how long to read the page.
 const LIMIT: Duration = Duration::from_secs(2);
 
 /// The longest head of a request, in bytes.
@@ -111,11 +111,10 @@ fn path(mut stream: &TcpStream) -> io::Result<String> {
     let until = Instant::now() + LIMIT;
     let mut head = Vec::new();
     while !head.windows(4).any(|end| end == b"\r\n\r\n") {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() || head.len() > MAX_HEAD {
-            return Err(io::ErrorKind::TimedOut.into());
+        if head.len() > MAX_HEAD {
+            return Err(io::ErrorKind::InvalidData.into());
         }
-        stream.set_read_timeout(Some(left))?;
+        stream.set_read_timeout(Some(left(until)?))?;
         let mut piece = [0; 1 << 10];
         match stream.read(&mut piece)? {
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -125,12 +124,25 @@ fn path(mut stream: &TcpStream) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&head).split(' ').nth(1).unwrap_or_default().to_owned())
 }
 
+/// Returns the time until then; an error if there is none left.
+fn left(until: Instant) -> io::Result<Duration> {
+    let left = until.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+}
+
 fn respond(mut stream: &TcpStream, (status, text): (u16, String)) -> io::Result<()> {
-    stream.set_write_timeout(Some(LIMIT))?;
+    let until = Instant::now() + LIMIT;
     let (kind, length) = ("text/plain; charset=utf-8", text.len());
     let head =
         format!("HTTP/1.1 {status} \r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n");
-    stream.write_all(format!("{head}Connection: close\r\n\r\n{text}").as_bytes())
+    let page = format!("{head}Connection: close\r\n\r\n{text}");
+    let mut rest = page.as_bytes();
+    // The limit is for all writes together: a client that reads a little at a time keeps each of them short.
+    while !rest.is_empty() {
+        stream.set_write_timeout(Some(left(until)?))?;
+        rest = &rest[stream.write(rest)?..];
+    }
+    Ok(())
 }
 
 fn answer(url: &str, health: &Health, metrics: &Metrics, inbox: &Inbox) -> (u16, String) {
@@ -239,5 +251,26 @@ mod tests {
                 Err(error) => assert_eq!(error.kind(), io::ErrorKind::ConnectionReset),
             }
         }
+    }
+
+    #[test]
+    fn a_client_that_reads_slowly_is_cut_off() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut slow = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        let start = Instant::now();
+        // It reads a little at a time: no single write takes long.
+        let reader = thread::spawn(move || {
+            let mut piece = vec![0; 256 << 10];
+            while start.elapsed() < 6 * LIMIT && slow.read(&mut piece).is_ok_and(|count| count > 0)
+            {
+                thread::sleep(Duration::from_millis(50));
+            }
+        });
+        let page = (200, " ".repeat(256 << 20)); // more than the system keeps for a reader
+        assert!(respond(&stream, page).is_err());
+        assert!(start.elapsed() < 3 * LIMIT, "{:?}", start.elapsed());
+        drop(stream);
+        reader.join().unwrap();
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use talktree::Store;
+use talktree::{Store, StoreOptions};
 use talktree_bot::config::{EXAMPLE, LogFormat};
 use talktree_bot::error::{Error, Result};
 use talktree_bot::{Bot, Config, models, telegram, terminal};
@@ -13,6 +13,9 @@ use tracing_subscriber::EnvFilter;
 
 /// The exit status if another program held the lock of the store: a later run may succeed (`EX_TEMPFAIL`).
 const TRY_AGAIN: u8 = 75;
+
+/// How many reading connections of the store are kept, each with up to 2 MiB.
+const IDLE_READERS: usize = 32;
 
 /// A chat bot that forgets nothing until it is asked to
 #[derive(Debug, Parser)]
@@ -71,7 +74,8 @@ fn start(arguments: &Arguments) -> Result<()> {
         }
         Subcommands::Telegram => {
             start_log(&config, &config.log.level)?;
-            telegram::run(&config, Store::open(&config.store)?, models::of(&config.agent)?)
+            let store = options().open(&config.store)?;
+            telegram::run(&config, store, models::of(&config.agent)?)
         }
     }
 }
@@ -99,6 +103,11 @@ fn environment() -> Result<Vec<(String, String)>> {
         }
     }
     Ok(variables)
+}
+
+/// Returns how Telegram's store is opened. Many chats read at once, and opening a connection costs more than most reads.
+fn options() -> StoreOptions {
+    Store::options().idle_readers(IDLE_READERS)
 }
 
 /// Opens the bot of a configuration.

@@ -63,7 +63,8 @@ pub fn chat(bot: &Bot, store: &Path, name: Option<&str>) -> Result<()> {
         // The reader of the pipe has ended, such as `head`.
         Err(Error::System { source, .. }) if source.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Err(error @ Error::Store(_)) => {
-            terminal.write("The chat ends. The last message may not be stored.\n")?;
+            // If the output is closed, too, the status still says what happened to the store.
+            let _ = terminal.write("The chat ends. The last message may not be stored.\n");
             Err(error)
         }
         ended => ended,
@@ -169,11 +170,11 @@ impl<W: Write> Terminal<'_, W> {
                 false => Flow::Continue,
             }
         });
-        if !shown.is_empty() {
-            self.write("\n")?;
-        }
-        written?;
-        let answer = answer?;
+        let ended = if shown.is_empty() { Ok(()) } else { self.write("\n") };
+        let answer = match answer {
+            Err(error @ Error::Store(_)) => return Err(error), // whatever the output is
+            answer => written.and(ended).and(answer)?,
+        };
         if shown.is_empty() { self.write(&format!("{}\n", answer.text())) } else { Ok(()) }
     }
 
@@ -248,5 +249,70 @@ fn save(name: &str, content: &str) -> Result<String> {
             }
             Err(source) => return Err(Error::File { path: Path::new(&name).to_owned(), source }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt;
+    use std::time::Duration;
+
+    use talktree::Store;
+
+    use super::*;
+    use crate::config::Config;
+    use crate::models::{Model, Turn};
+
+    /// An output whose reader has ended.
+    struct Closed;
+
+    impl Write for Closed {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// A model that locks the store before its answer is stored.
+    struct Locking(std::sync::Mutex<rusqlite::Connection>);
+
+    impl fmt::Debug for Locking {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("Locking")
+        }
+    }
+
+    impl Model for Locking {
+        fn name(&self) -> &str {
+            "locking"
+        }
+
+        fn answer(&self, _: Turn<'_>, on_text: &mut dyn FnMut(&str) -> Flow) -> Result<Message> {
+            self.0.lock().unwrap().execute_batch("BEGIN IMMEDIATE").unwrap();
+            on_text("Hello");
+            Ok(Message::assistant("Hello"))
+        }
+
+        fn summarize(&self, _: &str) -> Result<String> {
+            Ok(String::new())
+        }
+    }
+
+    #[test]
+    fn a_closed_output_hides_no_error_of_the_store() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = Config { store: folder.path().join("bot.db"), ..Config::default() };
+        let wait = Duration::from_millis(100);
+        let store = Store::options().busy_timeout(wait).open(&config.store).unwrap();
+        let other = rusqlite::Connection::open(&config.store).unwrap();
+        let bot = Bot::new(&config, store, Arc::new(Locking(other.into()))).unwrap();
+        let place = Place { key: "terminal".to_owned(), ..Place::default() };
+        let (is_stopped, is_idle) = (Arc::default(), Arc::default());
+        let mut terminal = Terminal { bot: &bot, place, output: Closed, is_stopped, is_idle };
+        let ended = terminal.listen(&b"hello\n"[..], false);
+        assert!(matches!(&ended, Err(Error::Store(error)) if error.is_retryable()), "{ended:?}");
     }
 }

@@ -149,3 +149,20 @@ fn a_token_is_not_shown() {
     let error = load("[telegram]\ntoken = '123:secret", &[]).unwrap_err().to_string();
     assert!(error.contains("line 2") && !error.contains("secret"), "{error}");
 }
+
+#[test]
+fn a_password_in_an_address_is_not_shown() {
+    for url in [
+        "ftp://user:secret@host/v1",
+        "https://host/v1?key=secret",
+        "https://host/v1#secret",
+        "http://user:sec ret@host",
+        "https://user:secret@/v1",
+        "https://host/v1?key=a@secret",
+    ] {
+        for setting in ["[agent]\nbase_url", "[telegram]\napi_url"] {
+            let error = load(&format!("{setting} = '{url}'"), &[]).unwrap_err().to_string();
+            assert!(error.contains("_url is") && !error.contains("ret"), "{error}");
+        }
+    }
+}

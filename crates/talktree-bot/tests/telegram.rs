@@ -16,7 +16,7 @@ use talktree_bot::models::{Flow, Model, Turn};
 use talktree_bot::{Config, Error, telegram};
 use talktree_bot_rig::{Call, Fault, Faults, Options, Outcome, Saying, Shown, Telegram};
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(20);
 
 /// A bot that runs, in a folder of its own.
 struct Running {
@@ -80,6 +80,9 @@ impl Running {
     fn settled(&self, chat: i64) -> Vec<Shown> {
         let inbox = self.store().inbox("telegram");
         let settled = self.telegram.wait_for(LIMIT, |telegram| {
+            if let Some(ended) = self.ended.as_ref().and_then(|ended| ended.try_recv().ok()) {
+                panic!("the bot has ended: {ended:?}");
+            }
             let is_idle = telegram.waiting() == 0 && inbox.pending().unwrap() == 0;
             is_idle.then_some(())
         });
@@ -190,6 +193,30 @@ fn each_message_is_answered_once_and_in_order_whatever_is_delivered_twice() {
         assert_eq!(bot.texts(chat), expected);
         assert_eq!(texts(&bot.session(&format!("telegram:{chat}"))).len(), 60);
     }
+}
+
+#[test]
+fn an_update_is_confirmed_only_with_the_transaction_that_stores_it() {
+    let bot = Running::new(options());
+    bot.say(8, "hello");
+    bot.settled(8);
+    let file = rusqlite::Connection::open(&bot.home.config.store).unwrap();
+    file.busy_timeout(LIMIT).unwrap();
+    let refuse = "CREATE TRIGGER refuse BEFORE UPDATE ON inbox_source
+        BEGIN SELECT RAISE(ABORT, 'no offset'); END";
+    file.execute_batch(refuse).unwrap();
+    let polls = |telegram: &Telegram| {
+        telegram.calls_from(0).iter().filter(|call| call.method == "getUpdates").count()
+    };
+    let before = polls(&bot.telegram);
+    bot.say(7, "hello");
+    let again = bot.telegram.wait_for(LIMIT, |it| (polls(it) >= before + 3).then_some(()));
+    assert!(again.is_some());
+    // The offset could not be stored, so the update is not, either; and Telegram still has it.
+    assert_eq!(bot.store().inbox("telegram").pending().unwrap(), 0);
+    assert_eq!(bot.telegram.waiting(), 1);
+    file.execute_batch("DROP TRIGGER refuse").unwrap();
+    assert_eq!(bot.texts(7), ["You said: hello"]);
 }
 
 #[test]
@@ -435,6 +462,26 @@ fn a_panic_of_a_model_stops_one_update_only() {
     assert_eq!(bot.texts(8), ["You said: hello", "You said: meanwhile"]);
 }
 
+#[test]
+fn an_answer_that_is_stored_is_not_replaced_by_an_apology() {
+    let long = |text: &str| Ok(format!("You said: {text} {}.", "and so on ".repeat(500)));
+    let bot = Running::with(options(), long);
+    bot.say(8, "hello");
+    bot.settled(8);
+    // The answer is stored. Then the numbers of its two messages are to be recorded, which fails again and again.
+    let file = rusqlite::Connection::open(&bot.home.config.store).unwrap();
+    let refuse = "CREATE TRIGGER refuse BEFORE UPDATE OF metadata ON message BEGIN SELECT RAISE(ABORT, 'no'); END";
+    file.execute_batch(refuse).unwrap();
+    bot.say(7, "hello");
+    let shown = bot.texts(7);
+    let answer = bot.session("telegram:7").raw_history().unwrap()[1].text();
+    assert!(answer.starts_with("You said: hello"), "{answer}");
+    assert_eq!(
+        shown.join(" ").replace(char::is_whitespace, ""),
+        answer.replace(char::is_whitespace, "")
+    );
+}
+
 /// A model that shows a long text and panics, and then has a short answer.
 #[derive(Debug, Default)]
 struct Faltering(AtomicUsize);
@@ -564,6 +611,18 @@ fn a_refused_token_is_an_error_without_the_token() {
         let error = error.unwrap_err().to_string();
         assert!(error.contains("TELEGRAM_TOKEN") && !error.contains("other"), "{error}");
     }
+}
+
+#[test]
+fn another_refusal_of_the_first_call_is_not_called_one_of_the_token() {
+    let telegram = Telegram::start(options()).unwrap();
+    telegram.fail_next("getMe", Fault::Status(403));
+    let home = common::Home::new();
+    let config = config(&home, &telegram);
+    let store = Store::open(&config.store).unwrap();
+    let model = Arc::new(talktree_bot::models::offline::Offline);
+    let error = telegram::run_until(&config, store, model, Arc::default()).unwrap_err().to_string();
+    assert!(!error.contains("token") && error.contains("getMe: status 403"), "{error}");
 }
 
 #[test]

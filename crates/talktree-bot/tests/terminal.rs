@@ -239,3 +239,28 @@ fn a_store_that_is_moved_ends_the_chat() {
     assert!(said.ends_with("The chat ends. The last message may not be stored.\n"), "{said}");
     assert!(why.contains("bot.db") && why.contains("it was moved"), "{why}");
 }
+
+#[test]
+fn a_store_that_another_program_locks_is_status_75_also_without_an_output() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(lines(&bot(folder.path(), &["chat"], "hello\n"))[0].starts_with("Hello"));
+    let other = rusqlite::Connection::open(folder.path().join("bot.db")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let chat = |name| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_talktree-bot"));
+        command.args(["chat", "--name", name]).current_dir(folder.path());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(b"hello\n").unwrap();
+        child
+    };
+    let _limit = Limit::new(LIMIT);
+    let (open, mut closed) = (chat("open"), chat("closed"));
+    drop(closed.stdout.take()); // its reader has ended, such as `head`
+    let open = open.wait_with_output().unwrap();
+    assert_eq!(open.status.code(), Some(75), "{open:?}");
+    assert!(String::from_utf8_lossy(&open.stdout).starts_with("The chat ends."), "{open:?}");
+    let closed = closed.wait_with_output().unwrap();
+    assert_eq!(closed.status.code(), Some(75), "{closed:?}");
+    assert_eq!(closed.stderr, open.stderr);
+}

@@ -22,6 +22,7 @@ use talktree::model::stream::Stream;
 use ureq::http::{Response, StatusCode, header};
 use ureq::{Agent as Client, Body};
 
+use crate::addresses::agent;
 use crate::{Error, Flow, Result};
 
 /// How many times a request is repeated at most.
@@ -109,9 +110,8 @@ impl Http {
             .timeout_recv_response(Some(timeout))
             // Ends a thread whose caller has returned.
             .timeout_recv_body(Some(timeout.saturating_mul(2 * ALL_TRIES)))
-            .build()
-            .new_agent();
-        Self { client, timeout }
+            .build();
+        Self { client: agent(client), timeout }
     }
 
     /// Sends a request, again if need be, and returns the answer.

@@ -18,6 +18,7 @@
 //! # Ok::<(), talktree_models::Error>(())
 //! ```
 
+mod addresses;
 mod client;
 mod error;
 mod http;

@@ -11,12 +11,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use backon::{BackoffBuilder, ExponentialBuilder};
-use frankenstein::response::ResponseParameters;
 use frankenstein::types::{MessageId, User};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::addresses::agent;
 use crate::pace::{Chats, Window};
 use crate::stop::Stop;
 
@@ -34,6 +34,9 @@ const BACKOFF: (Duration, Duration) = (Duration::from_millis(200), Duration::fro
 
 /// How often a call is repeated after errors of the server: for about half an hour. Without a connection there is no limit.
 const MAX_SERVER_ERRORS: u32 = 60;
+
+/// The longest wait that a server may ask for: an `Instant` cannot hold the end of every one.
+const LONGEST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The maximum size of an answer, in bytes. A batch of 100 updates is far smaller.
 const MAX_ANSWER: u64 = 64 << 20;
@@ -56,6 +59,9 @@ pub enum CallError {
         /// How long to wait, if the server says so.
         retry_after: Option<Duration>,
     },
+    /// The server did it, but its result has another form than the Bot API says. Doing it again would do it twice.
+    #[error("{0}: the result has another form")]
+    Unreadable(&'static str),
     /// The program ends.
     #[error("the program ends")]
     Stopped,
@@ -133,7 +139,7 @@ struct Answer {
     result: Option<Box<RawValue>>,
     error_code: Option<u16>,
     description: Option<String>,
-    parameters: Option<ResponseParameters>,
+    parameters: Option<Value>,
 }
 
 /// A client of the Bot API. Its calls wait for the rate limits, and repeat what may succeed later.
@@ -157,13 +163,13 @@ impl Client {
         on_event: impl Fn(Event) + Send + Sync + 'static,
     ) -> Self {
         let Settings { url, token, calls_per_second, connections } = settings;
-        let agent = ureq::Agent::config_builder()
+        let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
             .max_idle_connections(connections)
             .max_idle_connections_per_host(connections);
         Self {
-            agent: agent.build().into(),
+            agent: agent(config.build()),
             base: format!("{}/bot{token}", url.trim_end_matches('/')),
             token,
             window: Mutex::new(Window::new(calls_per_second)),
@@ -178,7 +184,7 @@ impl Client {
     /// # Errors
     /// [`CallError`], after all retries.
     pub fn me(&self) -> Result<Me, CallError> {
-        let user: User = self.read("getMe", &self.call("getMe", &json!({}))?)?;
+        let user: User = Self::read("getMe", &self.call("getMe", &json!({}))?)?;
         Ok(Me { id: user.id, name: user.username.unwrap_or_default() })
     }
 
@@ -197,7 +203,7 @@ impl Client {
             params["offset"] = offset.into();
         }
         let timeout = Duration::from_secs(seconds) + TIMEOUT;
-        self.read("getUpdates", &self.once("getUpdates", &params, timeout)?)
+        Self::read("getUpdates", &self.once("getUpdates", &params, timeout)?)
     }
 
     /// Sends a message and returns its number.
@@ -215,7 +221,7 @@ impl Client {
             let reply = json!({ "message_id": id, "allow_sending_without_reply": true });
             params["reply_parameters"] = reply;
         }
-        let sent: MessageId = self.read("sendMessage", &self.call("sendMessage", &params)?)?;
+        let sent: MessageId = Self::read("sendMessage", &self.call("sendMessage", &params)?)?;
         Ok(sent.message_id)
     }
 
@@ -370,25 +376,24 @@ impl Client {
             answer => {
                 let error = answer.ok();
                 let why = error.as_ref().and_then(|it| it.description.as_deref());
-                let after = error.as_ref().and_then(|it| it.parameters?.retry_after);
+                let after =
+                    error.as_ref().and_then(|it| it.parameters.as_ref()?["retry_after"].as_u64());
                 Err(CallError::Refused {
                     method,
                     status: error.as_ref().and_then(|it| it.error_code).unwrap_or(status),
                     why: self.redact(why.unwrap_or_default()),
-                    retry_after: after.map(|seconds| Duration::from_secs(seconds.into())),
+                    retry_after: after.map(|it| Duration::from_secs(it).min(LONGEST_WAIT)),
                 })
             }
         }
     }
 
     fn read<'a, T: Deserialize<'a>>(
-        &self,
-        method: &str,
+        method: &'static str,
         result: &'a RawValue,
     ) -> Result<T, CallError> {
-        // Not the error of serde_json: it quotes what it cannot read.
-        let unreadable = |_| self.lost(method, "the result has another form");
-        serde_json::from_str(result.get()).map_err(unreadable)
+        // Without the error of serde_json: it quotes what it cannot read.
+        serde_json::from_str(result.get()).map_err(|_| CallError::Unreadable(method))
     }
 
     fn lost(&self, method: &str, why: &str) -> CallError {

@@ -4,6 +4,8 @@
 //! and ignores what it does not know. [`split()`] cuts a long text into messages. [`Workers`] run a thread for each chat that
 //! has work. [`Stop`] ends all waits when the program ends. All calls block; nothing is stored here.
 
+#[path = "../../talktree-models/src/addresses.rs"]
+mod addresses;
 mod client;
 mod pace;
 mod split;

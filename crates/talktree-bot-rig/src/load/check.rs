@@ -227,7 +227,7 @@ fn times(
     let interval = Duration::from_millis(settings.edit_interval_ms);
     let (mut spread, mut placeholders) = (Spread::default(), Spread::default());
     // After a start the bot handles all that came meanwhile at once, so these times are apart.
-    let mut after_start = Spread::default();
+    let (mut after_start, mut all) = (Spread::default(), Spread::default());
     let mut slowest = Vec::new();
     let (mut killed, mut failed) = (0, 0);
     for talk in &played.talks {
@@ -253,6 +253,7 @@ fn times(
                 // The rate limit of edits: the first text may have to wait for the interval after the last one.
                 let ready = (from + models).max(edited.map_or(from, |edit| edit + interval));
                 let time = first.saturating_duration_since(ready);
+                all.push(time);
                 let is_start = |start: &Instant| (*start..*start + AFTER_START).contains(&from);
                 if played.starts.iter().any(is_start) {
                     after_start.push(time);
@@ -280,6 +281,7 @@ fn times(
     });
     report.fact("the slowest of these", slowest.collect::<Vec<_>>().join(", "));
     report.times("the same in the two seconds after a start", &after_start);
+    report.times("the same over all turns", &all);
     report.fact("not measured", format!("{killed} over a kill, {failed} over a fault"));
     if size.is_long
         && let Some(talk) = played.talks.first()

@@ -5,7 +5,7 @@
 //! is in the inbox. So none is lost, and the inbox ignores those that are delivered again.
 //! Invariant: no update is dropped here. One that the bot does not understand is stored, too, and done without an answer.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use chrono::{TimeDelta, Utc};
 use serde_json::value::RawValue;
@@ -20,14 +20,21 @@ use crate::health::Health;
 /// confirm updates that were never received. So the next poll has none, and the inbox ignores what it has seen.
 const OFFSET_IS_GOOD: TimeDelta = TimeDelta::days(6);
 
+/// The pause after an empty answer that came at once: from a server that does not wait for updates.
+const PAUSE: Duration = Duration::from_millis(200);
+
 /// Polls until the program ends.
 pub(crate) fn run(front: &Front, workers: &Workers, health: &Health) {
     let mut failures = 0;
     while !front.stop.is_ending() {
+        let began = Instant::now();
         match poll(front) {
             Ok(keys) => {
                 failures = 0;
                 health.polled(Instant::now());
+                if keys.is_empty() && began.elapsed() < PAUSE {
+                    front.stop.wait_idle(PAUSE);
+                }
                 workers.wake(keys);
             }
             Err(error) => {

@@ -106,6 +106,7 @@ pub fn run_until(
     });
     let (sender, answered) = mpsc::channel();
     spawn("start", move || drop(sender.send((client.me(), client))))?;
+    let failed = |source| Error::System { what: "the first call of Telegram", source };
     let (me, client) = loop {
         match answered.recv_timeout(TICK) {
             Ok(answered) => break answered,
@@ -113,14 +114,17 @@ pub fn run_until(
             // The call may take longer than a shutdown may. Nothing else is running yet.
             Err(RecvTimeoutError::Timeout) => return Ok(()),
             Err(RecvTimeoutError::Disconnected) => {
-                let source = std::io::Error::other("its thread panicked");
-                return Err(Error::System { what: "the first call of Telegram", source });
+                return Err(failed(std::io::Error::other("its thread panicked")));
             }
         }
     };
     let me = match me {
         Err(CallError::Stopped) => return Ok(()),
-        Err(error) => return Err(Error::Config(format!("Telegram refuses the token: {error}"))),
+        Err(error) if error.is_about_token() => {
+            let text = "Telegram refuses the token, or [telegram] api_url is no Bot API";
+            return Err(Error::Config(format!("{text}: {error}")));
+        }
+        Err(error) => return Err(failed(std::io::Error::other(error))),
         Ok(me) => me,
     };
     tracing::info!(bot = me.name, pending = inbox.pending()?, "the bot is running");

@@ -111,7 +111,7 @@ impl From<CallError> for Failure {
             CallError::Stopped => Self::Stopped,
             CallError::Refused { status: 429, retry_after, .. } => Self::Wait(text, retry_after),
             _ if error.is_about_token() => Self::Wait(text, None),
-            CallError::Refused { .. } => Self::Undeliverable(text),
+            CallError::Refused { .. } | CallError::Unreadable(_) => Self::Undeliverable(text),
             CallError::Lost(_) => Self::Wait(text, None),
         }
     }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use chrono::Utc;
 use talktree_telegram::{Address, Update, backoff};
 
+use super::delivery::Delivery;
 use super::note::Note;
 use super::turn::{Failure, Front};
 use crate::core::APOLOGY;
@@ -19,14 +20,15 @@ const MAX_FAILURES: u32 = 6;
 impl Front {
     /// Handles the updates of a key, the oldest first, until there are none or the program ends.
     pub(crate) fn work_on(&self, key: &str) {
-        let (mut free, mut failures) = (None, 0);
+        let (mut free, mut failures, mut tries) = (None, 0, 0);
         while !self.stop.is_ending() {
             match self.work_on_next(key, free, failures) {
-                Ok(true) => failures = 0,
+                Ok(true) => (failures, tries) = (0, 0),
                 Ok(false) | Err(Failure::Stopped) => return,
                 Err(error) => {
                     failures += u32::from(!matches!(error, Failure::Wait(..)));
-                    let wait = error.retry_after().unwrap_or_else(|| backoff(failures));
+                    tries += 1;
+                    let wait = error.retry_after().unwrap_or_else(|| backoff(tries));
                     tracing::warn!(key, failures, ?wait, %error, "a turn fails");
                     self.stop.wait_idle(wait);
                 }
@@ -75,18 +77,23 @@ impl Front {
         Ok(true)
     }
 
-    /// Replaces what was shown of a reply that is given up with an apology.
+    /// Replaces what was shown of a reply that is given up: with its answer if that is stored, else with an apology.
     fn apologize(&self, key: &str) -> Result<(), Failure> {
         let Some(item) = self.inbox.next(key)? else { return Ok(()) };
         let update = serde_json::from_str::<Update>(&item.body).ok();
         let incoming = update.and_then(|update| update.message.or(update.edited_message));
-        let parts = Note::of(&item).parts;
-        let (Some(incoming), Some((first, rest))) = (incoming, parts.split_first()) else {
+        let mut note = Note::of(&item);
+        let Some(incoming) = incoming.filter(|_| !note.parts.is_empty()) else {
             return Ok(()); // nothing was shown
         };
+        // One that cannot be read cannot be shown either.
+        let answer = note.session.clone().zip(note.answer.clone()).and_then(|(session, id)| {
+            self.bot.sessions().session(session).and_then(|chat| chat.message(&id)).ok().flatten()
+        });
+        let text = answer.map_or_else(|| APOLOGY.to_owned(), |answer| answer.text());
         let (chat, interval) = (incoming.chat.id, Duration::ZERO);
         let to = Address { chat, topic: incoming.topic(), reply_to: None, interval };
-        self.client.edit(&to, *first, APOLOGY)?;
-        rest.iter().try_for_each(|part| Ok(self.client.delete(&to, *part)?))
+        let mut delivery = Delivery::new(&self.client, &self.inbox, &item.id, to);
+        delivery.finish(&mut note, &text, &|_| Ok(()))
     }
 }
