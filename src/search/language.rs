@@ -9,9 +9,11 @@
 //! few of them have. No evidence, or the same for two languages, gives none.
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 use std::sync::LazyLock;
 
 use crate::search::tokenizer::{normalize, tokens};
+use crate::search::word::{ShortHasher, Word};
 
 /// How much of a text is read: the language of a longer one is told by its start. So the cost has a limit.
 const MAX_BYTES: usize = 4096;
@@ -253,6 +255,42 @@ static STOPS: LazyLock<HashMap<String, u32>> = LazyLock::new(|| {
     stops
 });
 
+/// The stop words of ASCII letters, which most words are compared with.
+struct ShortStops {
+    votes: HashMap<u128, u32, BuildHasherDefault<ShortHasher>>,
+    /// A bit for each hash that one of them has: most words have none.
+    seen: Box<[u64; 512]>,
+}
+
+static SHORT_STOPS: LazyLock<ShortStops> = LazyLock::new(|| {
+    let short = |(word, votes): (&String, &u32)| Some((Word::new(word).short?, *votes));
+    let votes: HashMap<_, _, _> = STOPS.iter().filter_map(short).collect();
+    let mut seen = Box::new([0; 512]);
+    for word in votes.keys() {
+        let (at, bit) = ShortStops::place_of(*word);
+        seen[at] |= bit;
+    }
+    ShortStops { votes, seen }
+});
+
+impl ShortStops {
+    /// Returns the place of the bit of a word.
+    fn place_of(word: u128) -> (usize, u64) {
+        let folded = word as u64 ^ (word >> 64) as u64;
+        let hash = folded.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 49;
+        ((hash >> 6) as usize, 1 << (hash & 63))
+    }
+
+    /// Returns the languages that have the word as a stop word.
+    fn votes(&self, word: u128) -> u32 {
+        let (at, bit) = Self::place_of(word);
+        match self.seen[at] & bit {
+            0 => 0,
+            _ => self.votes.get(&word).copied().unwrap_or_default(),
+        }
+    }
+}
+
 /// Letters that only some of the languages have. Each vowel with two marks is Vietnamese.
 const LETTERS: [(&[Language], &str); 27] = [
     (&[German], "ß"),
@@ -315,20 +353,26 @@ impl Language {
 }
 
 /// Returns the language of a text, if its script or its stop words tell it.
-///
-/// Costs a few microseconds for a kilobyte, and reads the first four at most.
 pub(crate) fn language(text: &str) -> Option<Language> {
-    votes(text).winner()
+    votes(tokens(text).map(|token| Word::new(token.text()))).winner()
 }
 
-fn votes(text: &str) -> Votes {
-    let mut end = text.len().min(MAX_BYTES);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    let mut votes = Votes::default();
-    for (number, token) in tokens(&text[..end]).enumerate() {
-        votes.count(token.text());
+/// Returns the language of a text with these words, unigrams among them.
+///
+/// Costs about a microsecond for a kilobyte, and reads the first four at most.
+pub(crate) fn language_of(words: &[Word<'_>]) -> Option<Language> {
+    votes(words.iter().copied()).winner()
+}
+
+fn votes<'a>(words: impl Iterator<Item = Word<'a>>) -> Votes {
+    let (mut votes, stops) = (Votes::default(), &*SHORT_STOPS);
+    let mut bytes = 0;
+    for (number, word) in words.enumerate() {
+        bytes += word.text.len() + 1;
+        if bytes > MAX_BYTES {
+            break;
+        }
+        votes.count(stops, word);
         if number % WORDS_PER_LOOK == WORDS_PER_LOOK - 1 && votes.lead() >= CLEAR_LEAD {
             break;
         }
@@ -346,17 +390,21 @@ struct Votes {
 }
 
 impl Votes {
-    fn count(&mut self, word: &str) {
+    fn count(&mut self, stops: &ShortStops, word: Word<'_>) {
         self.words += 1;
-        let Some(first) = word.chars().find(|c| c.is_alphabetic()) else { return };
-        if first.is_ascii() && word.is_ascii() {
+        let Word { text: word, short } = word;
+        if let Some(short) = short {
             // A single letter is more often a name or a part of code than a word.
             // Vietnamese is always written with its marks, without which its words look like those of others.
             if word.len() > 1 {
-                self.add(stop_votes(word) & !Vietnamese.bit());
+                self.add(stops.votes(short) & !Vietnamese.bit());
             }
             return;
         }
+        if word.is_ascii() {
+            return;
+        }
+        let Some(first) = word.chars().find(|c| c.is_alphabetic()) else { return };
         match first {
             '\u{3040}'..='\u{30FF}' | '\u{FF66}'..='\u{FF9F}' => self.kana += 1,
             '\u{3400}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{3FFFD}' => {
@@ -457,8 +505,10 @@ impl StopWords {
     /// A text in another script may have English words in it, which are no words of its own language.
     pub(crate) fn of(text: &str) -> Self {
         // One word is too little to take it for a stop word of another language: `todo` is not Spanish in most queries.
-        let is_clear =
-            |own: &Language| own.bit() & Language::LATIN == 0 || votes(text).of[*own as usize] > 1;
+        let is_clear = |own: &Language| {
+            own.bit() & Language::LATIN == 0
+                || votes(tokens(text).map(|token| Word::new(token.text()))).of[*own as usize] > 1
+        };
         let own = language(text).filter(is_clear).map_or(English.bit(), Language::bit);
         Self(if own & Language::LATIN == 0 { own | English.bit() } else { own })
     }
@@ -553,6 +603,9 @@ mod tests {
         assert!(STOP_WORDS.iter().all(|(_, words)| words.split_whitespace().count() >= 40));
         assert!(Language::ALL.iter().enumerate().all(|(at, language)| *language as usize == at));
         assert!(STOPS.keys().all(|word| word.len() <= MAX_WORD_BYTES));
+        let ascii: Vec<_> = STOPS.iter().filter(|(word, _)| word.is_ascii()).collect();
+        let votes = |word: &str| SHORT_STOPS.votes(Word::new(word).short.unwrap());
+        assert!(ascii.iter().all(|(word, expected)| votes(word) == **expected));
         assert_eq!(Language::LATIN.count_ones(), 18);
     }
 

@@ -42,6 +42,7 @@ pub(crate) mod stemmer;
 pub(crate) mod tokenizer;
 mod unicode_tables;
 pub(crate) mod vocabulary;
+pub(crate) mod word;
 
 pub use crate::embedding::QueryVector;
 pub use alternative::{Alternative, Widening};

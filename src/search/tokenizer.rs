@@ -87,6 +87,36 @@ pub(crate) fn ascii_starts(text: &[u8], mut take: impl FnMut(usize) -> bool) {
     }
 }
 
+/// Calls `take` with the range of each run of ASCII letters and digits.
+///
+/// Several times as fast as [`tokens`], because no branch depends on the letters.
+pub(crate) fn ascii_words(text: &[u8], mut take: impl FnMut(Range<usize>)) {
+    let (mut before, mut start) = (0, None);
+    for (number, block) in text.chunks(64).enumerate() {
+        let mut flags = [0; 64];
+        for (flag, byte) in flags.iter_mut().zip(block) {
+            *flag = u8::from(byte.is_ascii_alphanumeric());
+        }
+        let letters = bits(&flags);
+        let mut edges = letters ^ (letters << 1 | before);
+        before = letters >> 63;
+        while edges != 0 {
+            let at = number * 64 + edges.trailing_zeros() as usize;
+            start = match start {
+                Some(start) => {
+                    take(start..at);
+                    None
+                }
+                None => Some(at),
+            };
+            edges &= edges - 1;
+        }
+    }
+    if let Some(start) = start {
+        take(start..text.len());
+    }
+}
+
 /// Packs 64 flags, each 0 or 1, into the bits of an integer.
 pub(crate) fn bits(flags: &[u8; 64]) -> u64 {
     // The multiplication collects the lowest bits of eight bytes in the highest byte.
@@ -221,7 +251,17 @@ mod tests {
     #[test]
     fn ascii_starts_are_the_starts_of_the_tokens() {
         let long = "ab c, -d\n".repeat(50);
-        for text in ["", "a", " ", "a b", "  ab--cd 9", &long, &long[3..], &"x".repeat(130)] {
+        for text in [
+            "",
+            "a",
+            " ",
+            "a b",
+            "  ab--cd 9",
+            &long,
+            &long[3..],
+            &"x".repeat(128),
+            &"x".repeat(130),
+        ] {
             let mut starts = Vec::new();
             ascii_starts(text.as_bytes(), |start| {
                 starts.push(start);
@@ -229,6 +269,10 @@ mod tests {
             });
             let expected: Vec<_> = tokens(text).map(|token| token.range().start).collect();
             assert_eq!(starts, expected, "{text:?}");
+            let mut words = Vec::new();
+            ascii_words(text.as_bytes(), |range| words.push(range));
+            let expected: Vec<_> = tokens(text).map(|token| token.range()).collect();
+            assert_eq!(words, expected, "{text:?}");
         }
     }
 

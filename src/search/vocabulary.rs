@@ -6,25 +6,55 @@
 use std::borrow::Cow;
 
 use super::identifiers::{self, Special};
+use super::language::{Language, language_of};
 use super::script::is_unigram;
-use super::tokenizer::{normalize, tokens};
+use super::tokenizer::{ascii_words, normalize, tokens};
+use super::word::Word;
 
 /// The lengths, in characters, of words in the vocabulary: longer ones are no words of a language.
 const CHARS: std::ops::RangeInclusive<usize> = 2..=40;
 /// A word with more digits is an id or a hash. Names such as `parseargs2` and `sha256` have fewer.
 const MAX_DIGITS: usize = 4;
 
-/// Returns the words of `text` that may be in the vocabulary, as written, and the parts of its identifiers: [`entry`]
-/// decides. A word of one byte is never in it.
-pub(crate) fn candidates(text: &str) -> impl Iterator<Item = &str> {
-    let mut parts = Vec::new();
-    identifiers::each(text, |special| {
-        if let Special::Run(ranges) = special {
-            parts.extend(ranges.into_iter().map(|range| &text[range]));
+/// The words of a text, as written.
+pub(crate) struct Words<'a> {
+    /// Unigrams are among them.
+    words: Vec<Word<'a>>,
+    /// The parts of its identifiers.
+    parts: Vec<Word<'a>>,
+}
+
+impl<'a> Words<'a> {
+    pub(crate) fn of(text: &'a str) -> Self {
+        let (mut parts, mut has_marked) = (Vec::new(), false);
+        identifiers::each(text, |special| match special {
+            Special::Run(ranges) => {
+                parts.extend(ranges.into_iter().map(|range| Word::at(text, range)))
+            }
+            Special::Marked(_) => has_marked = true,
+        });
+        let mut words = Vec::with_capacity(text.len() / 6);
+        if text.is_ascii() && !has_marked {
+            ascii_words(text.as_bytes(), |range| words.push(Word::at(text, range)));
+        } else {
+            words.extend(tokens(text).map(|token| Word::at(text, token.range())));
         }
-    });
-    let words = tokens(text).filter(|token| !token.is_unigram()).map(|token| token.text());
-    words.chain(parts).filter(|word| word.len() > 1)
+        Self { words, parts }
+    }
+
+    pub(crate) fn language(&self) -> Option<Language> {
+        language_of(&self.words)
+    }
+
+    /// Calls `take` with the words that may be in the vocabulary: [`entry`] decides. A word of one byte is never in it.
+    pub(crate) fn each_candidate(&self, mut take: impl FnMut(Word<'a>)) {
+        for word in self.words.iter().chain(&self.parts) {
+            let is_unigram = || word.text.chars().next().is_some_and(is_unigram);
+            if word.text.len() > 1 && (word.short.is_some() || !is_unigram()) {
+                take(*word);
+            }
+        }
+    }
 }
 
 /// Returns a word as the vocabulary has it; `None` if it has no such words.
@@ -50,7 +80,8 @@ mod tests {
     /// Asserts the words of `text`, joined with blanks.
     #[track_caller]
     fn drawn(text: &str, expected: &str) {
-        let words: Vec<_> = candidates(text).filter_map(entry).collect();
+        let mut words = Vec::new();
+        Words::of(text).each_candidate(|word| words.extend(entry(word.text)));
         assert_eq!(words.join(" "), expected);
     }
 

@@ -86,7 +86,8 @@ impl Database {
             if Segments::of(conn)?.most_on_a_level() < MAX_ON_A_LEVEL {
                 let mut words = self.known_words.recorder(conn)?;
                 let indexed = index_pending(conn, &mut words, MESSAGES_PER_STEP, Some(until))?;
-                return Ok(Some((indexed, words.finish(), Instant::now() >= until)));
+                let is_cut_short = Instant::now() + words.time_left() >= until;
+                return Ok(Some((indexed, words.finish()?, is_cut_short)));
             }
             merge(conn, PAGES_PER_STEP)?;
             Ok(None)
@@ -192,7 +193,7 @@ impl Database {
                 // Waiting for the lock took no time from others.
                 began = Instant::now();
                 let mut words = self.known_words.recorder(conn)?;
-                Ok((index_chunk(conn, &mut words, chunk.messages)?, words.finish()))
+                Ok((index_chunk(conn, &mut words, chunk.messages)?, words.finish()?))
             })?;
             self.known_words.remember(words);
             done += count as u64;
@@ -212,7 +213,7 @@ impl Database {
             let began = Instant::now();
             let indexed = unless_disk_fails(self.try_write(|conn| {
                 let mut words = self.known_words.recorder(conn)?;
-                Ok((index_chunk(conn, &mut words, chunk.messages)?, words.finish()))
+                Ok((index_chunk(conn, &mut words, chunk.messages)?, words.finish()?))
             }))?;
             let count = indexed.map(|(count, words)| {
                 self.known_words.remember(words);
@@ -325,7 +326,8 @@ mod tests {
         append(chat, format!("common word{number}"))?;
         database.write(|conn| {
             let mut words = database.known_words.recorder(conn)?;
-            index_pending(conn, &mut words, 1, None).map(|_| ())
+            index_pending(conn, &mut words, 1, None)?;
+            words.finish().map(|_| ())
         })
     }
 

@@ -117,7 +117,9 @@ pub(super) fn index_pending(
     until: Option<Instant>,
 ) -> BackendResult<Indexed> {
     let mut all = Indexed::default();
-    while all.messages < limit && until.is_none_or(|until| Instant::now() < until) {
+    while all.messages < limit
+        && until.is_none_or(|until| Instant::now() + words.time_left() < until)
+    {
         // In order of address: FTS5 writes a segment each time the order is broken.
         let session: Option<(i64, i64, i64)> = conn
             .prepare_cached(FIRST_PENDING)?
@@ -172,7 +174,7 @@ fn index_session(
         insert.execute(params![address, text, tools])?;
         filter.add(address, row.get_ref(2)?.as_bytes()?, row.get(3)?)?;
         last = Some(address);
-        if until.is_some_and(|until| Instant::now() >= until) {
+        if until.is_some_and(|until| Instant::now() + words.time_left() >= until) {
             break;
         }
     }

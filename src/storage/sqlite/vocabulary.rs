@@ -2,7 +2,7 @@
 //!
 //! The index has stems only, and FTS5 takes seconds to list those of a large store. So the words of each message are
 //! recorded when it is indexed. Most of them were recorded before: a handle remembers the last ones, and looks up no
-//! word that it remembers.
+//! word that it remembers. The others of a transaction are written at its end, in order.
 //!
 //! With each word are the languages of the texts that have it, as a set of bits: those languages decide which other words
 //! are forms of it. A text whose language cannot be told adds none.
@@ -16,9 +16,8 @@
 //!
 //! Invariant: a word of an indexed message is in the vocabulary, unless that setting exists.
 
-use std::collections::HashSet;
-use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -27,13 +26,21 @@ use super::error::BackendResult;
 use super::interrupt::Watch;
 use crate::error::Result;
 use crate::message::{Part, parts_from_text};
-use crate::search::language::{Language, language};
+use crate::search::language::Language;
+use crate::search::vocabulary::Words;
+use crate::search::word::WordHasher;
 use crate::search::{indexed_text, vocabulary};
 use crate::tree::Address;
 
-/// How many words a handle remembers in each of two sets: together half a MiB. A hash table of 32 768 places is full
-/// with seven of eight.
-const MAX_REMEMBERED: usize = 28_672;
+/// How many words a handle remembers: so many sets, each of so many words. Together they take half a MiB at most.
+const SETS: usize = 1 << 13;
+const WORDS_PER_SET: usize = 5;
+/// How many sets serve for one message.
+const SETS_FOR_ONE: usize = 1 << 6;
+/// After so many new words they are written, so that their number has a limit.
+const MAX_NEW: usize = 1 << 15;
+/// About how long it takes to write a new word.
+const TIME_PER_WORD: Duration = Duration::from_micros(1);
 /// The setting that counts the removals.
 const EPOCH: &str = "vocabulary_epoch";
 /// The setting that exists while an erasure records the words again: the address of the next message.
@@ -44,78 +51,79 @@ const MESSAGES_PER_STEP: u32 = 1_000;
 /// The words of how many pending messages are read for a spelling: about ten milliseconds.
 const MAX_PENDING: u32 = 2_000;
 
-/// A hasher for values that are hashes already.
-#[derive(Default)]
-struct Itself(u64);
-
-impl Hasher for Itself {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
-}
-
-type Hashes = HashSet<u64, BuildHasherDefault<Itself>>;
-
-/// Words as hashes; the ones that were not used for longest are forgotten.
+/// Words as hashes, with the languages in which they are recorded. The first bits of a word tell its set. A word moves up one
+/// place in its set whenever it is used, and a full set forgets the last one: so the frequent ones stay.
 #[derive(Default)]
 struct Remembered {
-    recent: Hashes,
-    older: Hashes,
+    /// A power of two; empty until the first word. 0 is a free place.
+    words: Vec<[u64; WORDS_PER_SET]>,
+    languages: Vec<[u32; WORDS_PER_SET]>,
+    count: usize,
 }
 
 impl Remembered {
-    fn has(&self, word: u64) -> bool {
-        self.recent.contains(&word) || self.older.contains(&word)
+    fn with_sets(count: usize) -> Self {
+        // Zeros take no memory until they are written.
+        let (words, languages) = (vec![[0; WORDS_PER_SET]; count], vec![[0; WORDS_PER_SET]; count]);
+        Self { words, languages, count: 0 }
     }
 
-    fn add(&mut self, word: u64) {
-        if self.recent.len() >= MAX_REMEMBERED {
-            self.older = std::mem::take(&mut self.recent);
+    /// Returns whether a word is remembered with these languages, and remembers it.
+    fn has_or_adds(&mut self, word: u64, languages: u32) -> bool {
+        if self.words.is_empty() {
+            *self = Self::with_sets(SETS);
         }
-        self.recent.insert(word);
+        let set = (word >> (u64::BITS - self.words.len().ilog2())) as usize;
+        let (words, known) = (&mut self.words[set], &mut self.languages[set]);
+        let word = word.max(1);
+        let Some(place) = words.iter().position(|it| *it == word) else {
+            let place = words.iter().position(|it| *it == 0);
+            self.count += usize::from(place.is_some());
+            let place = place.unwrap_or(WORDS_PER_SET - 1);
+            (words[place], known[place]) = (word, languages);
+            return false;
+        };
+        let is_known = known[place] & languages == languages;
+        known[place] |= languages;
+        if let Some(before) = place.checked_sub(1) {
+            words.swap(before, place);
+            known.swap(before, place);
+        }
+        is_known
     }
 }
 
-/// The words that a handle knows to be recorded, each in a language.
+/// The words that a handle knows to be recorded.
+#[derive(Default)]
 pub(super) struct KnownWords {
-    /// Random, so that no text can be made whose words have the hashes of others.
-    keys: RandomState,
-    words: Mutex<(String, Remembered)>,
-}
-
-impl Default for KnownWords {
-    fn default() -> Self {
-        Self { keys: RandomState::new(), words: Mutex::default() }
-    }
+    hasher: WordHasher,
+    words: Mutex<Recorded>,
 }
 
 impl KnownWords {
     /// Begins to record words in a transaction.
     pub(super) fn recorder<'a>(&'a self, conn: &'a Connection) -> BackendResult<Recorder<'a>> {
-        Ok(Recorder { conn, known: self, epoch: epoch(conn)?, new: Remembered::default() })
+        let epoch = epoch(conn)?;
+        let mut known = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+        // Taken: if the transaction fails, all are forgotten, with those that it did not record.
+        let mut known = std::mem::take(&mut *known);
+        if known.epoch != epoch {
+            known = Recorded { epoch, words: Remembered::default() };
+        }
+        Ok(Recorder { conn, hasher: &self.hasher, known, new: Vec::new() })
     }
 
     /// Remembers what was recorded, after the commit.
     pub(super) fn remember(&self, recorded: Recorded) {
-        let mut words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
-        if words.0 != recorded.epoch {
-            *words = (recorded.epoch, Remembered::default());
-        }
-        for word in recorded.words.older.into_iter().chain(recorded.words.recent) {
-            words.1.add(word);
+        let mut known = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+        // Another thread may have recorded others meanwhile.
+        if known.epoch != recorded.epoch || known.words.count < recorded.words.count {
+            *known = recorded;
         }
     }
 }
 
-/// What one transaction has recorded.
+/// The words that are recorded once a transaction is committed.
 #[derive(Default)]
 pub(super) struct Recorded {
     epoch: String,
@@ -125,37 +133,43 @@ pub(super) struct Recorded {
 /// Records the words of messages, in one transaction.
 pub(super) struct Recorder<'a> {
     conn: &'a Connection,
-    known: &'a KnownWords,
-    epoch: String,
-    new: Remembered,
+    hasher: &'a WordHasher,
+    known: Recorded,
+    /// The words that were not known, with their languages: written together, in order.
+    new: Vec<(String, u32)>,
 }
 
 impl Recorder<'_> {
-    /// Records the words of the texts of a message.
+    /// Records the words of the texts of a message, at the latest when this [finishes](Self::finish).
     pub(super) fn add(&mut self, texts: [&str; 2]) -> BackendResult<()> {
-        let mut known = self.known.words.lock().unwrap_or_else(PoisonError::into_inner);
-        let (epoch, known) = &mut *known;
-        let is_current = *epoch == self.epoch;
-        let mut insert = self.conn.prepare_cached(INSERT)?;
-        let words = texts.into_iter().flat_map(|text| {
-            let languages = language(text).map_or(0, Language::bit);
-            vocabulary::candidates(text).map(move |word| (word, languages))
-        });
-        for (word, languages) in words {
-            let hash = self.known.keys.hash_one((word, languages));
-            if self.new.has(hash) || is_current && known.recent.contains(&hash) {
-                continue;
-            }
-            if is_current && known.older.contains(&hash) {
-                // It is in use, so it is not forgotten with the others.
-                known.add(hash);
-                continue;
-            }
-            if let Some(entry) = vocabulary::entry(word) {
-                insert.execute(params![entry, languages])?;
-            }
-            self.new.add(hash);
+        for text in texts.into_iter().filter(|text| !text.is_empty()) {
+            let words = Words::of(text);
+            let languages = words.language().map_or(0, Language::bit);
+            words.each_candidate(|word| {
+                if !self.known.words.has_or_adds(self.hasher.hash(word), languages)
+                    && let Some(entry) = vocabulary::entry(word.text)
+                {
+                    self.new.push((entry.into_owned(), languages));
+                }
+            });
         }
+        if self.new.len() > MAX_NEW { self.write() } else { Ok(()) }
+    }
+
+    /// Returns about how long it will take to write the new words.
+    pub(super) fn time_left(&self) -> Duration {
+        TIME_PER_WORD * self.new.len() as u32
+    }
+
+    /// Writes the new words. In order, those of one page of the table are written together.
+    fn write(&mut self) -> BackendResult<()> {
+        let mut insert = self.conn.prepare_cached(INSERT)?;
+        self.new.sort_unstable();
+        for same in self.new.chunk_by(|a, b| a.0 == b.0) {
+            let languages = same.iter().fold(0, |all, (_, languages)| all | languages);
+            insert.execute(params![same[0].0, languages])?;
+        }
+        self.new.clear();
         Ok(())
     }
 
@@ -164,8 +178,9 @@ impl Recorder<'_> {
         self.add([&indexed_text::plain_text(&parts), &indexed_text::plain_tools(&parts)])
     }
 
-    pub(super) fn finish(self) -> Recorded {
-        Recorded { epoch: self.epoch, words: self.new }
+    pub(super) fn finish(mut self) -> BackendResult<Recorded> {
+        self.write()?;
+        Ok(self.known)
     }
 }
 
@@ -182,7 +197,9 @@ pub(super) fn add(conn: &Connection, address: Address) -> BackendResult<()> {
         .flatten();
     let known = KnownWords::default();
     let mut recorder = known.recorder(conn)?;
-    recorder.add_parts(parts)
+    recorder.known.words = Remembered::with_sets(SETS_FOR_ONE);
+    recorder.add_parts(parts)?;
+    recorder.finish().map(|_| ())
 }
 
 /// Records the words of all messages again.
@@ -194,7 +211,7 @@ pub(super) fn rebuild(conn: &Connection) -> BackendResult<()> {
     while let Some(address) = from {
         from = add_some(conn, &mut words, address)?;
     }
-    Ok(())
+    words.finish().map(|_| ())
 }
 
 /// Records the words of the next messages; returns where to go on.
@@ -340,7 +357,11 @@ pub(super) fn each_pending(conn: &Connection, look: &mut impl FnMut(&str)) -> Ba
     while let Some(row) = rows.next()? {
         let parts = parts_of(row, 0).unwrap_or_default();
         for text in [indexed_text::plain_text(&parts), indexed_text::plain_tools(&parts)] {
-            vocabulary::candidates(&text).filter_map(vocabulary::entry).for_each(|it| look(&it));
+            Words::of(&text).each_candidate(|word| {
+                if let Some(entry) = vocabulary::entry(word.text) {
+                    look(&entry);
+                }
+            });
         }
     }
     Ok(())
@@ -374,7 +395,7 @@ impl Database {
                 let mut words = self.known_words.recorder(conn)?;
                 let next = add_some(conn, &mut words, from)?;
                 store_left(conn, next)?;
-                Ok(Some(words.finish()))
+                words.finish().map(Some)
             })?;
             if let Some(recorded) = recorded {
                 self.known_words.remember(recorded);
@@ -393,6 +414,7 @@ mod tests {
     use super::*;
     use crate::id::SessionId;
     use crate::message::Message;
+    use crate::search::word::Word;
     use crate::storage::SessionProvider;
     use crate::view::{ExpectedHead, Parent};
 
@@ -513,6 +535,7 @@ mod tests {
         database.write(|conn| {
             let mut words = database.known_words.recorder(conn)?;
             let next = add_some(conn, &mut words, left(conn)?.unwrap())?;
+            words.finish()?;
             store_left(conn, next)
         })?;
         assert_eq!(words(&database)?.split(' ').count(), MESSAGES_PER_STEP as usize);
@@ -528,15 +551,32 @@ mod tests {
 
     #[test]
     fn the_words_that_are_remembered_are_limited() {
+        let hasher = WordHasher::default();
         let mut remembered = Remembered::default();
-        for word in 0..3 * MAX_REMEMBERED as u64 {
-            remembered.add(word);
+        let mut is_known =
+            |n: usize| remembered.has_or_adds(hasher.hash(Word::new(&format!("w{n}"))), 0);
+        let max = SETS * WORDS_PER_SET;
+        assert!((0..3 * max).all(|n| !is_known(n)));
+        assert!(is_known(3 * max - 1));
+        let known = (0..3 * max).filter(|n| is_known(*n)).count();
+        assert!((max / 2..=max).contains(&known), "{known}");
+        assert_eq!(remembered.words.len(), SETS);
+        assert!((max - SETS / 8..=max).contains(&remembered.count), "{}", remembered.count);
+        let bytes = size_of_val(&remembered.words[..]) + size_of_val(&remembered.languages[..]);
+        assert!(bytes < 1 << 19, "{bytes}");
+    }
+
+    #[test]
+    fn frequent_words_are_not_forgotten() {
+        let mut remembered = Remembered::default();
+        for word in 1..=WORDS_PER_SET as u64 {
+            assert!(!remembered.has_or_adds(word, 1));
         }
-        assert!(
-            remembered.recent.len() <= MAX_REMEMBERED && remembered.older.len() <= MAX_REMEMBERED
-        );
-        assert!(remembered.has(3 * MAX_REMEMBERED as u64 - 1) && !remembered.has(0));
-        // The tables have not grown beyond what they were meant for.
-        assert!(remembered.recent.capacity() <= MAX_REMEMBERED);
+        assert!(remembered.has_or_adds(5, 0) && !remembered.has_or_adds(5, 2));
+        for rare in 100..200 {
+            assert!(!remembered.has_or_adds(rare, 0));
+            assert!(remembered.has_or_adds(5, 3) && remembered.has_or_adds(1, 1));
+        }
+        assert!(!remembered.has_or_adds(100, 0));
     }
 }

@@ -175,7 +175,8 @@ mod tests {
         chat.append(&Parent::Head, &ExpectedHead::Any, &messages)?;
         database.write(|conn| {
             let mut words = database.known_words.recorder(conn)?;
-            search_index::index_pending(conn, &mut words, messages.len(), None).map(|_| ())
+            search_index::index_pending(conn, &mut words, messages.len(), None)?;
+            words.finish().map(|_| ())
         })
     }
 
