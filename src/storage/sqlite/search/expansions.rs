@@ -2,7 +2,7 @@
 //!
 //! FTS5 has no list of the messages with a prefix: for each prefix and each statement it merges the lists of all words that
 //! begin with it before it returns the first match. Of the words themselves it returns the newest matches first and stops
-//! early: `con*` took 65 ms in a million messages, and its 185 words take 12 ms; [`leaves`](super::leaves) finds them.
+//! early: `con*` took 65 ms in a million messages, and its 185 words take 12 ms; [`super::leaves`] finds them.
 //!
 //! The prefixes of a query expand to at most [`MAX_EXPANSIONS`] words together. A prefix beyond that is searched as a whole
 //! word, which finds fewer messages and no wrong one. Excluded prefixes have no limit: if they excluded fewer words, the
