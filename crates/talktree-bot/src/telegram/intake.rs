@@ -23,6 +23,9 @@ const OFFSET_IS_GOOD: TimeDelta = TimeDelta::days(6);
 /// The pause after an empty answer that came at once: from a server that does not wait for updates.
 const PAUSE: Duration = Duration::from_millis(200);
 
+/// The wait after a first failure: often the server has closed a connection that was idle, and people wait for answers.
+const FIRST_WAIT: Duration = Duration::from_millis(20);
+
 /// Polls until the program ends.
 pub(crate) fn run(front: &Front, workers: &Workers, health: &Health) {
     let mut failures = 0;
@@ -38,7 +41,7 @@ pub(crate) fn run(front: &Front, workers: &Workers, health: &Health) {
                 workers.wake(keys);
             }
             Err(error) => {
-                let wait = error.retry_after().unwrap_or_else(|| backoff(failures));
+                let wait = error.retry_after().unwrap_or_else(|| wait_after(failures));
                 tracing::warn!(failures, ?wait, %error, "a poll fails");
                 failures += 1;
                 front.metrics.retries.inc();
@@ -46,6 +49,11 @@ pub(crate) fn run(front: &Front, workers: &Workers, health: &Health) {
             }
         }
     }
+}
+
+/// Returns the wait after a poll failed, where so many failed before it without one that succeeded.
+fn wait_after(failures: u32) -> Duration {
+    failures.checked_sub(1).map_or(FIRST_WAIT, backoff)
 }
 
 /// Polls once and stores the updates; returns the keys of the new ones.
@@ -111,6 +119,16 @@ mod tests {
         let items = sorted(&updates, &me);
         assert_eq!(items.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [7, 9]);
         assert_eq!(items[0].1.body, texts[2]);
+    }
+
+    /// A single lost poll let people wait for 200 to 400 ms more.
+    #[test]
+    fn a_first_lost_poll_is_repeated_at_once_and_the_next_ones_after_longer_and_longer_waits() {
+        assert!(wait_after(0) < Duration::from_millis(50));
+        for failures in 1..12 {
+            assert!(wait_after(failures) >= Duration::from_millis(200), "{failures}");
+        }
+        assert!(wait_after(7) > Duration::from_secs(10));
     }
 
     #[test]
