@@ -36,7 +36,12 @@ fn main() -> ExitCode {
     if std::env::args_os().len() < 2 {
         return printed(cli::Cli::command().print_help());
     }
-    let cli = match cli::Cli::try_parse() {
+    let arguments: Vec<_> = std::env::args_os().collect();
+    if let Some(failure) = commands::mistaken_for_options(&arguments) {
+        failure.report();
+        return failure.exit_code();
+    }
+    let cli = match cli::Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         // Help and version are errors to the parser, too.
         Err(error) if error.use_stderr() => {

@@ -78,11 +78,64 @@ fn a_page_says_how_to_see_the_next_one() -> Outcome {
     ids.sort();
     ids.dedup();
     assert_eq!((pages, ids.len()), (3, 7));
-    assert!(rig.fails(1, ["search", "compaction", "--page", "9"]).contains("after the first 160"));
     rig.fails(2, ["search", "compaction", "--page", "0"]);
     rig.fails(2, ["search", "compaction", "--page", "2", "--offset", "3"]);
     let more = rig.run(["search", "compaction", "--limit", "2", "--offset", "1"]).stderr;
     assert!(more.contains("search --limit 2 --offset 3 compaction"), "{more}");
+    Ok(())
+}
+
+/// A page after the last result said that nothing was found after the results before it, although these do not exist.
+#[test]
+fn a_page_after_the_last_one_says_how_many_results_there_are() -> Outcome {
+    let rig = rig()?;
+    for (args, says) in [
+        (&["--page", "999"][..], "nothing on page 999: the search finds 7 messages, on 1 page"),
+        (
+            &["--page", "18446744073709551615", "--limit", "3"],
+            "nothing on page 18446744073709551615: the search finds 7 messages, on 3 pages",
+        ),
+        (&["--offset", "7"], "nothing after the first 7 results: the search finds 7 messages"),
+        (&["--offset", "99"], "nothing after the first 99 results: the search finds 7 messages"),
+        (&["--page", "2", "--group"], "nothing on page 2: the search finds 3 sessions, on 1 page"),
+        (
+            &["--page", "5", "--sessions"],
+            "nothing on page 5: the search finds 3 sessions, on 1 page",
+        ),
+    ] {
+        let said = rig.fails(1, [&["search", "compaction"], args].concat());
+        assert_eq!(said, format!("talktree: {says}\n"), "{args:?}");
+    }
+    // If there is no first page either, the search proposes another one.
+    let said = rig.fails(1, ["search", "compaction role:tool", "--page", "9"]);
+    assert!(said.contains("this finds something:"), "{said}");
+    Ok(())
+}
+
+/// The parser of arguments took `-coffee` for the option `-c`, and proposed `-- -c`.
+#[test]
+fn an_excluded_word_that_looks_like_an_option_gets_the_command_to_type() -> Outcome {
+    let rig = rig()?;
+    for (args, line) in [
+        (&["-holiday"][..], "talktree search -- -holiday"),
+        (&["-coffee", "--limit", "5"], "talktree search --limit 5 -- -coffee"),
+        (&["-blue", "--json", "--page", "2"], "talktree search --page 2 --json -- -blue"),
+        (&["compaction", "-blue"], "talktree search -- compaction -blue"),
+        (&["ls", "-la"], "talktree search -- ls -la"),
+        (&["-\"red button\"", "compaction"], "talktree search -- '-\"red button\"' compaction"),
+    ] {
+        let said = rig.fails(2, [&["search"], args].concat());
+        let ends = format!("; if it is part of the query, type: {line}\n");
+        assert!(said.starts_with("talktree: ") && said.ends_with(&ends), "{args:?}: {said}");
+    }
+    let said = rig.fails(2, ["search", "compaction", "-everything"]);
+    assert_eq!(proposed(&rig, said.trim_end()).stdout.matches("**compaction**").count(), 5);
+    // What is not a word of the query stays the error that it is.
+    for args in [&["--limit", "-5", "x"][..], &["--role", "-x", "y"], &["--limti", "3", "x"]] {
+        let said = rig.fails(2, [&["search"], args].concat());
+        assert!(said.starts_with("error: "), "{args:?}: {said}");
+    }
+    assert!(rig.ok(["search", "-h"]).contains("Usage: talktree search"));
     Ok(())
 }
 

@@ -39,6 +39,8 @@ use clap::Subcommand;
 use crate::context::Context;
 use crate::failure::Result;
 
+pub(crate) use self::search::mistaken_for_options;
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Import(import::Args),

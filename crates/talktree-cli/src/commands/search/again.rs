@@ -30,6 +30,7 @@ pub(super) struct Again<'a> {
     session: Option<&'a str>,
     column: Option<Column>,
     is_grouped: bool,
+    is_json: bool,
     page: Page,
 }
 
@@ -37,7 +38,16 @@ impl<'a> Again<'a> {
     /// Returns the first page of a search.
     pub(super) fn of(args: &'a Args) -> Self {
         let (session, column) = (args.session.as_deref(), args.column);
-        Self { args, session, column, is_grouped: args.group, page: Page::Nth(1) }
+        Self { args, session, column, is_grouped: args.group, is_json: false, page: Page::Nth(1) }
+    }
+
+    /// Returns the search as it was given.
+    pub(super) fn as_given(args: &'a Args, is_json: bool) -> Self {
+        let page = match args.offset {
+            0 => Page::Nth(args.page),
+            offset => Page::After(offset),
+        };
+        Self { is_json, page, ..Self::of(args) }
     }
 
     /// Returns another page of it.
@@ -93,6 +103,9 @@ impl<'a> Again<'a> {
         }
         if args.sessions {
             line += " --sessions";
+        }
+        if self.is_json {
+            line += " --json";
         }
         if args.query.iter().any(|word| word.starts_with('-')) {
             line += " --";

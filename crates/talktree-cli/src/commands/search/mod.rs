@@ -1,7 +1,9 @@
 //! `talktree search`: finds messages or sessions.
 
 mod again;
+mod beyond;
 mod grouped;
+mod minus;
 mod proposal;
 
 use std::collections::HashMap;
@@ -17,6 +19,7 @@ use talktree::{
 
 use self::again::{Again, Page};
 use self::grouped::{GROUPED, Group, groups};
+pub(crate) use self::minus::mistaken_for_options;
 use self::proposal::Proposal;
 use crate::context::Context;
 use crate::failure::{Failure, Result, tell};
@@ -117,10 +120,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let timeout = args.timeout.filter(|timeout| !timeout.is_zero());
     // One more than a page, to know whether there is another.
     let (offset, limit) = (args.offset(), args.limit.saturating_add(1));
-    let mut search = scope.search(&text).limit(limit).offset(offset);
-    if let Some(timeout) = timeout {
-        search = search.timeout(timeout);
-    }
+    let search = within(scope.search(&text), timeout).limit(limit).offset(offset);
     let end = if args.sessions {
         let mut found = search.by_session().run()?;
         let has_more = args.cut(&mut found.sessions);
@@ -142,8 +142,12 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         End { is_partial: found.is_partial, has_more, first, steps: found.steps }
     };
     let is_empty = end.first.is_none();
-    // After the first page there may be nothing although there are hits.
-    let proposals = match is_empty && !end.is_partial && args.limit > 0 && offset == 0 {
+    let has_none = is_empty && !end.is_partial && args.limit > 0;
+    let beyond = match has_none && offset > 0 {
+        true => beyond::text(within(scope.search(&text), timeout), &args)?,
+        false => None,
+    };
+    let proposals = match has_none && beyond.is_none() {
         true => proposal::proposals(&scope, &text)?,
         false => Vec::new(),
     };
@@ -168,10 +172,9 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         (true, None) if args.limit == 0 => {
             Err(Failure::NotFound("no hits are printed with --limit 0".to_owned()))
         }
-        (true, None) if offset > 0 => {
-            Err(Failure::NotFound(format!("nothing more was found after the first {offset}")))
+        (true, None) => {
+            Err(Failure::NotFound(beyond.unwrap_or_else(|| proposal::text(&proposals, &args))))
         }
-        (true, None) => Err(Failure::NotFound(proposal::text(&proposals, &args))),
         (false, Some(timeout)) => {
             tell(&format!(
                 "the search was stopped after {timeout:?}: there may be more hits, and better ones; --timeout gives it more time"
@@ -179,6 +182,14 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
             Ok(())
         }
         (false, None) => Ok(()),
+    }
+}
+
+/// Returns the search with a limit of time, if there is one.
+fn within(search: Search, timeout: Option<Duration>) -> Search {
+    match timeout {
+        Some(timeout) => search.timeout(timeout),
+        None => search,
     }
 }
 
