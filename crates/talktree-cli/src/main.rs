@@ -36,11 +36,13 @@ fn main() -> ExitCode {
     if std::env::args_os().len() < 2 {
         return printed(cli::Cli::command().print_help());
     }
-    let arguments: Vec<_> = std::env::args_os().collect();
-    if let Some(failure) = commands::mistaken_for_options(&arguments) {
-        failure.report();
-        return failure.exit_code();
-    }
+    let arguments = match commands::with_queries(std::env::args_os().collect()) {
+        Ok(arguments) => arguments,
+        Err(failure) => {
+            failure.report();
+            return failure.exit_code();
+        }
+    };
     let cli = match cli::Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         // Help and version are errors to the parser, too.

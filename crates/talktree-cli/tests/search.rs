@@ -114,7 +114,7 @@ fn a_page_after_the_last_one_says_how_many_results_there_are() -> Outcome {
 
 /// The parser of arguments took `-coffee` for the option `-c`, and proposed `-- -c`.
 #[test]
-fn an_excluded_word_that_looks_like_an_option_gets_the_command_to_type() -> Outcome {
+fn a_query_that_begins_with_a_minus_is_searched_or_gets_the_command_to_type() -> Outcome {
     let rig = rig()?;
     for (args, line) in [
         (&["-holiday"][..], "talktree search -- -holiday"),
@@ -122,7 +122,7 @@ fn an_excluded_word_that_looks_like_an_option_gets_the_command_to_type() -> Outc
         (&["-blue", "--json", "--page", "2"], "talktree search --page 2 --json -- -blue"),
         (&["compaction", "-blue"], "talktree search -- compaction -blue"),
         (&["ls", "-la"], "talktree search -- ls -la"),
-        (&["-\"red button\"", "compaction"], "talktree search -- '-\"red button\"' compaction"),
+        (&["-\"red\"", "compaction"], "talktree search -- '-\"red\"' compaction"),
     ] {
         let said = rig.fails(2, [&["search"], args].concat());
         let ends = format!("; if it is part of the query, type: {line}\n");
@@ -130,6 +130,10 @@ fn an_excluded_word_that_looks_like_an_option_gets_the_command_to_type() -> Outc
     }
     let said = rig.fails(2, ["search", "compaction", "-everything"]);
     assert_eq!(proposed(&rig, said.trim_end()).stdout.matches("**compaction**").count(), 5);
+    // No option has a blank in it.
+    for query in ["-everything compaction", "- compaction -everything"] {
+        assert_eq!(rig.json(["search", query, "--limit", "9"]).len(), 5, "{query}");
+    }
     // What is not a word of the query stays the error that it is.
     for args in [&["--limit", "-5", "x"][..], &["--role", "-x", "y"], &["--limti", "3", "x"]] {
         let said = rig.fails(2, [&["search"], args].concat());

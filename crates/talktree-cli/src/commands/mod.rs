@@ -39,7 +39,7 @@ use clap::Subcommand;
 use crate::context::Context;
 use crate::failure::Result;
 
-pub(crate) use self::search::mistaken_for_options;
+pub(crate) use self::search::with_queries;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

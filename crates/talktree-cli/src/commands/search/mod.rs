@@ -19,7 +19,7 @@ use talktree::{
 
 use self::again::{Again, Page};
 use self::grouped::{GROUPED, Group, groups};
-pub(crate) use self::minus::mistaken_for_options;
+pub(crate) use self::minus::with_queries;
 use self::proposal::Proposal;
 use crate::context::Context;
 use crate::failure::{Failure, Result, tell};
