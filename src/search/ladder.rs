@@ -20,6 +20,8 @@ pub(crate) const MIN_BEGINNING: usize = 3;
 pub(crate) const MIN_JOINED: usize = 4;
 /// A word is also searched as two words of at least so many letters each.
 const MIN_PART: usize = 2;
+/// A longer word is not searched as two words: the vocabulary has no words of more than 40 letters.
+const MAX_SPLIT: usize = 80;
 /// From so many letters on, a word is corrected by one edit, or by two.
 ///
 /// Of 32 misspelled words of real queries this rule corrects 30. Shorter words have too many neighbours.
@@ -179,11 +181,13 @@ pub(crate) fn beginning(word: &str) -> Term {
     Term { is_prefix: true, ..term(word) }
 }
 
-/// Returns the ways to split a word in two.
+/// Returns the ways to split a word in two; none if it is very long.
 pub(crate) fn splits(word: &str) -> impl Iterator<Item = (&str, &str)> {
     let count = word.chars().count();
+    let is_short = count <= MAX_SPLIT;
     word.char_indices()
         .enumerate()
+        .take_while(move |_| is_short)
         .filter(move |(number, _)| *number >= MIN_PART && number + MIN_PART <= count)
         .map(|(_, (at, _))| word.split_at(at))
 }
@@ -279,6 +283,13 @@ mod tests {
         differs("session", "session", None);
         differs("sha256sum", "sha257sum", None);
         differs("version", "versio2", None);
+    }
+
+    /// Each way to split a word of 100 000 letters was looked up: the search took minutes, whatever its timeout.
+    #[test]
+    fn a_very_long_word_is_not_split() {
+        assert_eq!(splits(&"a".repeat(MAX_SPLIT)).count(), MAX_SPLIT - 2 * MIN_PART + 1);
+        assert_eq!(splits(&"a".repeat(MAX_SPLIT + 1)).count(), 0);
     }
 
     #[test]
