@@ -1,19 +1,19 @@
-//! Folds the spellings of a word: `Straße` and `strasse`, `ёлка` and `елка`, `電腦` and `电脑` are the same.
+//! Folding: spellings of one word become the same, as `Straße` and `strasse`, `ёлка` and `елка`, `電腦` and `电脑`.
 //!
-//! FTS5 ignores case and the marks of Latin letters. What it does not know is folded here, before it reads a text
-//! ([`script`](super::script)), and in each word of a query. Ranking and snippets read the original text and fold each word
-//! ([`tokenizer`](super::tokenizer)), so the offsets of a match are those of the original.
+//! FTS5 itself ignores case and the marks of Latin letters. All other differences are removed here: from a text before FTS5
+//! indexes it ([`script`](super::script)), and from each word of a query. Ranking and snippets read the original text and
+//! fold each of its words ([`tokenizer`](super::tokenizer)), so the offsets of a match are those of the original.
 //!
-//! Invariant: how a character is folded does not depend on the text around it, except for the voicing marks of kana. It
-//! remains part of a word or a unigram, or is left out.
+//! Invariant: a character becomes the same in every text; only a voicing mark of kana depends on the character before it.
+//! Folding ends no word and begins none: what was part of a word still is, or is left out; a unigram remains a unigram.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use crate::search::identifiers::marked;
-use crate::search::unicode_tables::{GREEK, SIMPLIFIED, TRADITIONAL, ZEROS};
+use crate::search::unicode_tables::{GREEK, SIMPLIFIED, TRADITIONAL, ZEROS, base_letter};
 
-/// What a character is replaced by.
+/// What takes the place of a character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Folded {
     Itself,
@@ -46,7 +46,7 @@ static SIMPLE: LazyLock<Vec<u16>> = LazyLock::new(|| {
     simple
 });
 
-/// Returns what a character is replaced by.
+/// Returns what takes the place of a character.
 #[inline]
 pub(crate) fn fold(c: char) -> Folded {
     match c {
@@ -99,7 +99,9 @@ fn fold_other(c: char) -> Folded {
         '\u{FFCA}'..='\u{FFCF}' => moved(c, 0xFFCA, 0x3155),
         '\u{FFD2}'..='\u{FFD7}' => moved(c, 0xFFD2, 0x315B),
         '\u{FFDA}'..='\u{FFDC}' => moved(c, 0xFFDA, 0x3161),
-        '\u{370}'..='\u{3FF}' | '\u{1F00}'..='\u{1FFF}' => fold_greek(c),
+        '\u{370}'..='\u{3FF}' | '\u{1F00}'..='\u{1FFF}' => {
+            base_letter(GREEK, c).map_or(Itself, One)
+        }
         _ => fold_digit(c),
     }
 }
@@ -109,15 +111,6 @@ fn keep_symbol(c: char) -> Folded {
     match c {
         '\u{6DE}' | '\u{6E5}' | '\u{6E6}' => Itself,
         _ => Nothing,
-    }
-}
-
-fn fold_greek(c: char) -> Folded {
-    let code = u32::from(c);
-    let at = GREEK.partition_point(|&(_, last, _)| last < code);
-    match GREEK.get(at) {
-        Some(&(first, _, base)) if first <= code => One(base),
-        _ => Itself,
     }
 }
 

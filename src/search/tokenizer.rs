@@ -13,7 +13,7 @@ use std::ops::Range;
 use crate::search::folding::{folded, is_left_out, voiced_pair};
 use crate::search::identifiers::marked_at;
 use crate::search::script::is_unigram;
-use crate::search::unicode_tables::{DIACRITICS, MARKS, SEPARATORS, contains};
+use crate::search::unicode_tables::{DIACRITICS, MARKS, SEPARATORS, base_letter, contains};
 
 /// A word of a text, or a unigram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -229,12 +229,7 @@ fn normalize_char(c: char) -> char {
         '\u{1FBE}' => 'ι',
         _ => c.to_lowercase().next().unwrap_or(c),
     };
-    let code = u32::from(lower);
-    let at = DIACRITICS.partition_point(|&(_, last, _)| last < code);
-    match DIACRITICS.get(at) {
-        Some(&(first, _, base)) if first <= code => base,
-        _ => lower,
-    }
+    base_letter(DIACRITICS, lower).unwrap_or(lower)
 }
 
 #[cfg(test)]

@@ -17,6 +17,16 @@ pub(crate) fn contains(ranges: &[CodeRange], c: char) -> bool {
     ranges.get(at).is_some_and(|&(first, _)| first <= code)
 }
 
+/// A range of letters with marks, both ends included, and the letter without marks that stands for each of them.
+pub(crate) type BaseRange = (u32, u32, char);
+
+/// Returns the letter without marks, if one of the sorted `ranges` has `c`.
+pub(crate) fn base_letter(ranges: &[BaseRange], c: char) -> Option<char> {
+    let code = u32::from(c);
+    let at = ranges.partition_point(|&(_, last, _)| last < code);
+    ranges.get(at).filter(|&&(first, ..)| first <= code).map(|&(.., base)| base)
+}
+
 /// The unigrams: characters of scripts written without spaces, and symbols.
 ///
 /// Scripts: Thai, Lao, Tibetan, Myanmar (0E00..), Hangul jamo (1100..), Khmer (1780..), Tai Le, New Tai Lue, Khmer
@@ -127,7 +137,7 @@ pub(crate) const MARKS: &[CodeRange] = &[
 
 /// Lower-case letters with diacritics, and their base letter. A range may include capitals: they are lowercased first.
 #[rustfmt::skip]
-pub(crate) const DIACRITICS: &[(u32, u32, char)] = &[
+pub(crate) const DIACRITICS: &[BaseRange] = &[
     (0x00E0, 0x00E5, 'a'), (0x00E7, 0x00E7, 'c'), (0x00E8, 0x00EB, 'e'), (0x00EC, 0x00EF, 'i'), (0x00F1, 0x00F1, 'n'),
     (0x00F2, 0x00F6, 'o'), (0x00F9, 0x00FC, 'u'), (0x00FD, 0x00FD, 'y'), (0x00FF, 0x00FF, 'y'), (0x0101, 0x0105, 'a'),
     (0x0107, 0x010D, 'c'), (0x010F, 0x010F, 'd'), (0x0113, 0x011B, 'e'), (0x011D, 0x0123, 'g'), (0x0125, 0x0125, 'h'),
@@ -161,7 +171,7 @@ pub(crate) const ZEROS: &[u32] = &[
 
 /// Greek letters with marks, and the letter without them. FTS5 keeps the tonos.
 #[rustfmt::skip]
-pub(crate) const GREEK: &[(u32, u32, char)] = &[
+pub(crate) const GREEK: &[BaseRange] = &[
     (0x0374, 0x0374, 'ʹ'), (0x0386, 0x0386, 'α'), (0x0388, 0x0388, 'ε'), (0x0389, 0x0389, 'η'), (0x038A, 0x038A, 'ι'),
     (0x038C, 0x038C, 'ο'), (0x038E, 0x038E, 'υ'), (0x038F, 0x038F, 'ω'), (0x0390, 0x0390, 'ι'), (0x03AA, 0x03AA, 'ι'),
     (0x03AB, 0x03AB, 'υ'), (0x03AC, 0x03AC, 'α'), (0x03AD, 0x03AD, 'ε'), (0x03AE, 0x03AE, 'η'), (0x03AF, 0x03AF, 'ι'),
@@ -258,7 +268,10 @@ mod tests {
             assert!(table.iter().all(|&(first, last)| first <= last));
             assert!(table.windows(2).all(|pair| pair[0].1 < pair[1].0));
         }
-        assert!(DIACRITICS.windows(2).all(|pair| pair[0].1 < pair[1].0));
+        for table in [DIACRITICS, GREEK] {
+            assert!(table.iter().all(|&(first, last, _)| first <= last));
+            assert!(table.windows(2).all(|pair| pair[0].1 < pair[1].0));
+        }
     }
 
     #[test]
