@@ -47,6 +47,7 @@ mod plan_reader;
 #[cfg(test)]
 mod query_plans;
 mod raw_file;
+mod readers;
 mod schema;
 mod search;
 mod search_filter;
