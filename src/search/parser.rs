@@ -239,9 +239,9 @@ impl<'a> Parser<'a> {
         self.query.filters.columns = self.columns.unwrap_or_default();
         let Query { excluded, filters, .. } = &self.query;
         if filters.before.is_some_and(|before| filters.after.is_some_and(|after| after >= before)) {
-            self.note("no time is both after \"after:\" and before \"before:\"".into());
+            self.note("nothing to find: the date of after: is not before that of before:".into());
         } else if self.query.is_empty() && !excluded.is_empty() {
-            self.note("nothing to find: the query has only excluded words".into());
+            self.note("nothing to find: the query has only excluded words; add a word, or a filter like role:user".into());
         } else if self.query.is_empty()
             && self.columns.is_none()
             && self.text.contains(|c| !is_space_or_control(c))
@@ -468,7 +468,10 @@ mod tests {
 
     #[test]
     fn a_query_that_finds_nothing_says_why() {
-        notes("-ant", "nothing to find: the query has only excluded words");
+        notes(
+            "-ant",
+            "nothing to find: the query has only excluded words; add a word, or a filter like role:user",
+        );
         notes(
             "?!",
             "nothing to find: a letter, digit or symbol was expected; exact:\"?!\" finds these characters",
@@ -477,7 +480,7 @@ mod tests {
         assert_eq!(plain, ["nothing to find: a letter, digit or symbol was expected"]);
         notes(
             "after:2026-01-02 before:2026-01-02",
-            "no time is both after \"after:\" and before \"before:\"",
+            "nothing to find: the date of after: is not before that of before:",
         );
         for text in ["", " \0\n", "role:user -ant", "in:tools"] {
             assert!(parse(text).notices.is_empty(), "{text:?}");

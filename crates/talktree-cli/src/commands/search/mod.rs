@@ -35,8 +35,8 @@ use crate::{lookup, session_title, style};
 ///
 /// A query may contain words (all must match; in a question some are enough), "a phrase", prefix*, -not, OR, role:user,
 /// session:ID, after:2026-01-31, before:7d, in:tools and exact:"these characters". Dates are UTC: 2026, 2026-01, 2026-01-31,
-/// today, yesterday, 12h, 7d, 2w, 3mo, 1y, or an instant like 2026-01-31T12:00:00Z. Quote a query that contains `-not`, and put
-/// one that starts with a minus after `--`: `talktree search "python -code"`, `talktree search -- -blue`.
+/// today, yesterday, 12h, 7d, 2w, 3mo, 1y, or an instant like 2026-01-31T12:00:00Z. Quote a query that contains `-not`, or
+/// put it after `--`: `talktree search "python -code"`, `talktree search -- -blue shirt`.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree search [OPTIONS] <QUERY>...")]
 pub(crate) struct Args {
