@@ -17,13 +17,13 @@ use super::report::ImportReport;
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::outcome::{ImportRecord, Label, SessionDetails, SessionImport};
 
-/// How many messages a short session has at most, ..
+/// How many messages a short session has at most.
 const MAX_SHORT: usize = 1_000;
-/// .. how many messages one commit holds, ..
+/// How many messages one commit holds at most.
 const MAX_MESSAGES: usize = 2_000;
-/// .. how many bytes of lines, so that long messages do not pile up in memory, ..
+/// How many bytes of lines one commit holds at most, so that long messages do not pile up in memory.
 const MAX_BYTES: usize = 8 << 20;
-/// .. and how many sessions.
+/// How many sessions one commit holds at most.
 const MAX_SESSIONS: usize = 1_000;
 
 /// Where a session begins in the file, to read it again.

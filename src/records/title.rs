@@ -24,9 +24,9 @@ const MAX_CHARS: usize = 80;
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Title {
-    /// The first line that a person wrote ..
+    /// The first line that a person wrote.
     written: Option<String>,
-    /// .. or that a program wrote in their name.
+    /// The first line that a program wrote in a person's name.
     tagged: Option<String>,
 }
 

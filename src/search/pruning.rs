@@ -2,10 +2,11 @@
 //!
 //! They find too much, and where other words remain they hardly change the order.
 
-/// A unit found in more than this share of the messages is ignored ..
+/// A unit is common if more than this share of the messages have it.
 const COMMON_SHARE: f64 = 0.3;
-/// .. if the store holds more than this many messages and at least `MIN_KEPT` other units remain.
+/// Common units are ignored in a store of more than this many messages.
 const MANY_MESSAGES: f64 = 1_000.0;
+/// How many other units must remain.
 const MIN_KEPT: usize = 2;
 
 /// Replaces the number of messages that hold a unit by 0 for each unit to ignore, in a store of `messages`.

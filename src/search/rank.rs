@@ -22,9 +22,9 @@ const RARITY_POWER: f64 = 1.25;
 const NEAR_SHARE: f64 = 0.5;
 /// The count of all occurrences of a unit that a message has only in parts of identifiers or in another spelling.
 const PART_COUNT: f64 = 0.5;
-/// The factor for a message by a person, if the query is about the asker ..
+/// The factor for a message by a person, if the query is about the asker.
 const OWN_WORDS: f64 = 2.0;
-/// .. or is any other question.
+/// The factor for a message by a person, if the query is any other question.
 const USER_WORDS: f64 = 1.3;
 /// The factor for a message in the date range of the query.
 const IN_TIME: f64 = 1.5;

@@ -9,9 +9,9 @@ use crate::message::Message;
 use crate::storage::Cursor;
 use crate::view::Order;
 
-/// The size of a stream's first batch; each later one is twice as large ..
+/// The number of messages in a stream's first batch. Each later one is twice as large, up to [`LAST_BATCH`].
 const FIRST_BATCH: usize = 16;
-/// .. up to this.
+/// The maximum number of messages in a batch.
 const LAST_BATCH: usize = 512;
 
 impl Session {

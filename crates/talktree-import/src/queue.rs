@@ -13,11 +13,11 @@ use talktree::{Error, ImportRecord, Result, SessionId, SessionImport, Store};
 
 use crate::work::Waiting;
 
-/// How many messages one commit holds, ..
+/// How many messages one commit holds at most.
 const MAX_MESSAGES: usize = 2_000;
-/// .. how many bytes of records, so that long messages do not pile up in memory, ..
+/// How many bytes of records one commit holds at most, so that long messages do not pile up in memory.
 const MAX_BYTES: usize = 8 << 20;
-/// .. and how many sessions.
+/// How many sessions one commit holds at most.
 const MAX_SESSIONS: usize = 1_000;
 
 /// The sessions that wait, and the reports that wait for them.

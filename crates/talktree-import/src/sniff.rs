@@ -14,9 +14,9 @@ use crate::fields::Fields;
 use crate::formats::{Format, Sign, sign_of, unsupported_bytes};
 use crate::records::Records;
 
-/// How many records vote at most ..
+/// How many records vote at most.
 const MAX_VOTES: usize = 64;
-/// .. and how many are enough if they agree.
+/// How many votes are enough if all agree.
 const ENOUGH_VOTES: usize = 8;
 /// How many records, and about how many bytes, are read as the format that was found.
 const MAX_SAMPLED: usize = 256;

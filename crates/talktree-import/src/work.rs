@@ -41,9 +41,9 @@ pub(crate) struct Work<'a> {
     pub(crate) has_past: bool,
     /// Whether the session is new, or an interrupted import created it.
     pub(crate) is_new: bool,
-    /// The record names to store with the first messages ..
+    /// The record names to store with the first messages.
     pub(crate) opening: Vec<String>,
-    /// .. and at the end.
+    /// The record names to store at the end.
     pub(crate) record_names: Vec<String>,
 }
 

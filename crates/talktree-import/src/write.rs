@@ -15,9 +15,9 @@ use crate::record_names::Past;
 use crate::session_import::discarded_report;
 use crate::work::{Batch, Fate, Remainder, Source, Waiting, Work, with_missing_parent};
 
-/// How many messages go into one transaction ..
+/// How many messages go into one transaction.
 const MAX_BATCH: usize = 1_000;
-/// .. and how many bytes of records, so that long messages do not pile up in memory.
+/// How many bytes of records go into one transaction, so that long messages do not pile up in memory.
 const MAX_BATCH_BYTES: usize = 8 << 20;
 
 /// Stores conversations, or predicts the result for a dry run.

@@ -6,9 +6,9 @@ use crate::id::MessageId;
 use crate::import::report::ImportReport;
 use crate::outcome::{ImportRecord, Imported};
 
-/// How many messages go into one transaction ..
+/// How many messages go into one transaction.
 const MAX_BATCH: usize = 1_000;
-/// .. and how many bytes of lines, so that long messages do not pile up in memory.
+/// How many bytes of lines go into one transaction, so that long messages do not pile up in memory.
 const MAX_BATCH_BYTES: usize = 8 << 20;
 
 impl Incoming {

@@ -42,9 +42,9 @@ pub(super) struct Incoming {
     placeholders: Vec<MessageId>,
     /// Distinguishes the messages from those of another export.
     mark: u64,
-    /// The names to store with the first messages ..
+    /// The names to store with the first messages.
     opening: Vec<String>,
-    /// .. and at the end.
+    /// The names to store at the end.
     closing: Vec<String>,
 }
 

@@ -43,9 +43,9 @@ pub(super) fn check_size(what: &'static str, bytes: usize, max: usize) -> Backen
     error::check_size(what, bytes, max).map_err(BackendError::Own)
 }
 
-/// How many messages a short write holds at most ..
+/// How many messages a short write holds at most.
 const MAX_FEW: usize = 16;
-/// .. and about how many bytes.
+/// About how many bytes a short write holds at most.
 const MAX_SHORT: usize = 64 << 10;
 
 /// Returns whether messages are few and short enough to be written well within a millisecond.

@@ -27,9 +27,9 @@ pub(super) struct PlanReader {
     /// In reading order.
     stretches: Vec<Stretch>,
     order: Order,
-    /// The stretch to read next ..
+    /// The stretch to read next.
     at: usize,
-    /// .. and the next address in it, if part of it was read.
+    /// The next address in that stretch, if part of it was read.
     from: Option<Address>,
     /// Whether the messages are read as a model should see them: without hidden ones, with elisions applied.
     is_shown: bool,

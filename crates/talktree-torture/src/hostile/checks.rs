@@ -49,9 +49,9 @@ const TEXTS: &[&str] = &[
     "Собаки играют в саду, собака играет с мячом.",
     "w0o3m7 k77 k7 C++ naïve ﬁnal 한국어 故宫 北京天气 คำถาม",
 ];
-/// How long a search may take ..
+/// How long a search may take.
 const SEARCH_TIME: Duration = Duration::from_millis(200);
-/// .. and how much longer it took on a busy machine: it looks at the clock now and then.
+/// How much longer a search took on a busy machine: it looks at the clock now and then.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Returns a store on which every kind of verb has run.

@@ -58,9 +58,10 @@ use crate::search::{
 };
 use crate::tree::Address;
 
-/// Of too many matches at most this many of one session are ranked, twice as many by chance ..
+/// If there are too many matches to rank, about this many of one session are ranked, so that a search for sessions finds more
+/// than one. By chance it can be twice as many.
 const OF_A_SESSION: usize = 64;
-/// .. unless so many sessions are among the newest. A search for sessions should find more than one.
+/// If the newest matches are of this many sessions, they are ranked, however many are of one session.
 const MANY_SESSIONS: usize = RANKED / OF_A_SESSION;
 /// How many messages are searched for per requested session.
 const MESSAGES_PER_SESSION: usize = 20;

@@ -28,19 +28,21 @@ pub(in super::super) const RANKED: usize = 1_000;
 const RANKED_OF_ONE: usize = 3_000;
 /// How many matches of all words are listed at least, to choose from those of several sessions.
 const CHOSEN_FROM: usize = 2_000;
-/// So many matches of all words are ranked by estimates ..
+/// Up to this many matches of all words are ranked by estimates, if their words are not too common.
 const ESTIMATED: usize = 12_000;
-/// .. of words that so many messages have, taken together: to read the occurrences of a word in one takes about 0.5 µs.
+/// The words are too common if more messages than this have them, counted once for each word: to read the occurrences of a
+/// word in a message takes about 0.5 µs.
 const MAX_OCCURRENCES: f64 = 30_000.0;
-/// The best of them are read. Many more than are shown: an estimate does not tell words from parts of identifiers.
+/// How many of the best by estimate are read. Many more than are shown: an estimate does not tell words from parts of
+/// identifiers.
 const READ_OF_ESTIMATED: usize = 500;
 /// How many bytes of a text are read for ranking.
 pub(in super::super) const MAX_SCAN_BYTES: usize = 64 << 10;
 /// How many matches of each unit are listed to estimate how common it is.
 const SAMPLE: usize = 4_000;
-/// How many matches of all units together are listed if any unit is enough: each takes about 0.2 µs ..
+/// How many matches of all units together are listed at most if any unit is enough: each takes about 0.2 µs.
 const LISTED: usize = 48_000;
-/// .. and so many of each unit.
+/// How many of these are of one unit at most.
 const MAX_LISTED_OF_EACH: usize = 16_000;
 
 /// Returns how many matches of all words are ranked at most.
@@ -207,7 +209,7 @@ impl Ranked {
                 weights.extend(list.iter().map(|address| (*address, weight)));
             }
         }
-        // What must match is enough.
+        // A text needs none of the words if it has what is required.
         if let Some(required) = reading.with(None) {
             weights
                 .extend(texts.listed(&required, limit)?.into_iter().map(|address| (address, 0.0)));

@@ -168,11 +168,11 @@ struct Total {
     files: u64,
     added: u64,
     sessions: std::collections::BTreeSet<SessionId>,
-    /// How many files were read, those of archives included, ..
+    /// How many files were read, those of archives included.
     tried: usize,
-    /// .. and how many of them could not be imported.
+    /// How many of these could not be imported.
     failed: usize,
-    /// Whether one of these was named by the user, not found in a folder.
+    /// Whether one that could not be imported was named by the user, not found in a folder.
     is_refused: bool,
     /// The files that were named by the user.
     named: std::collections::BTreeSet<PathBuf>,

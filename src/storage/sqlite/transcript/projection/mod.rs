@@ -39,9 +39,9 @@ use row::Row;
 /// How many entries an append projects besides its own, and how many entries a transcript has at most whose session an
 /// append writes again: about 30 ms.
 const MAX_IN_APPEND: u64 = 1_000;
-/// How many projectors are kept ..
+/// How many projectors are kept at most.
 const MAX_KEPT: usize = 8;
-/// .. and how many messages they have.
+/// How many messages the kept projectors have at most, together.
 const MAX_KEPT_MESSAGES: usize = 200_000;
 
 /// How much a write projects.
