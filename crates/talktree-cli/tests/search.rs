@@ -112,6 +112,17 @@ fn a_page_after_the_last_one_says_how_many_results_there_are() -> Outcome {
     Ok(())
 }
 
+/// The error was that of a conversion of numbers.
+#[test]
+fn a_timeout_that_is_no_number_of_seconds_is_refused() -> Outcome {
+    let rig = rig()?;
+    for given in ["soon", "nan", "1e400", "1e30"] {
+        let said = rig.fails(2, ["search", "compaction", "--timeout", given]);
+        assert!(said.contains("a number of seconds was expected"), "{said}");
+    }
+    Ok(())
+}
+
 /// The parser of arguments took `-coffee` for the option `-c`, and proposed `-- -c`.
 #[test]
 fn a_query_that_begins_with_a_minus_is_searched_or_gets_the_command_to_type() -> Outcome {

@@ -295,8 +295,8 @@ fn with_whole_ids(text: &str, store: &Store) -> String {
 }
 
 fn seconds(given: &str) -> std::result::Result<Duration, String> {
-    let seconds = given.parse().map_err(|_| "a number of seconds was expected".to_owned())?;
-    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+    let seconds = given.parse().ok().and_then(|given| Duration::try_from_secs_f64(given).ok());
+    seconds.ok_or_else(|| "a number of seconds was expected".to_owned())
 }
 
 /// Parses the number of a page.
