@@ -1,6 +1,6 @@
-//! The time of the system, also if its clock stands before 1970.
+//! The time of the system, also if its clock is before 1970.
 //!
-//! A clock that was never set may. The functions of the libraries for times and ids panic then.
+//! A clock that was never set may be. The libraries for times and ids panic then.
 
 use std::time::SystemTime;
 

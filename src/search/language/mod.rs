@@ -1,4 +1,4 @@
-//! The language of a text, told by its script and [stop words](stop_words).
+//! The language of a text. Its script and its [stop words](stop_words) tell it.
 //!
 //! A script that only one of these languages uses tells it at once: Greek, Hebrew, Hangul. Others share Latin,
 //! Cyrillic or Arabic letters. There each stop word counts for the languages that have it, and so does a letter that
@@ -14,11 +14,12 @@ use self::stop_words::{SHORT_STOPS, ShortStops, stop_votes};
 use crate::search::tokenizer::tokens;
 use crate::search::word::Word;
 
-/// How much of a text is read: the language of a longer one is told by its start. So the cost has a limit.
+/// How many bytes of a text are read: the start of a longer one tells its language. So the cost has a limit.
 const MAX_BYTES: usize = 4096;
 
-/// If a language has so many votes more than any other after a run of words, the rest is not read.
+/// If a language has this many votes more than any other, the rest of the text is not read.
 const CLEAR_LEAD: u32 = 6;
+/// After how many words the votes are compared.
 const WORDS_PER_LOOK: usize = 16;
 
 /// A language needs a vote from one of so many words: in prose every third word is a stop word, in code and in lists of

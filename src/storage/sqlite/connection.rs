@@ -245,7 +245,7 @@ impl Database {
         Ok(self.writer.get())
     }
 
-    /// Opens the writing connection anew if a system call has failed under it.
+    /// Reopens the writing connection if a system call has failed under it.
     pub(super) fn reopen_if_suspect(&self, conn: &mut Connection) -> BackendResult<()> {
         if let Some(path) = self.path()
             && self.is_suspect.load(Ordering::Relaxed)
