@@ -1,4 +1,4 @@
-//! A system call fails while threads share commits: each of them must be told the truth.
+//! A system call fails while threads share commits: each of them must get the outcome of its own write.
 
 use talktree::{Durability, Store};
 

@@ -121,33 +121,16 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     // One more than a page, to know whether there is another.
     let (offset, limit) = (args.offset(), args.limit.saturating_add(1));
     let search = within(scope.search(&text), timeout).limit(limit).offset(offset);
-    let end = if args.sessions {
-        let mut found = search.by_session().run()?;
-        let has_more = args.cut(&mut found.sessions);
-        notice(&found.notices, &found.steps, found.matched, found.sessions.is_empty(), &args);
-        let first = sessions(&found.sessions, &store, context)?;
-        End { is_partial: found.is_partial, has_more, first, steps: found.steps }
-    } else if args.group {
-        let found = search.limit(GROUPED).offset(0).run()?;
-        let mut groups: Vec<Group> = groups(&found.hits).into_iter().skip(offset).collect();
-        let has_more = args.cut(&mut groups);
-        notice(&found.notices, &found.steps, found.matched, groups.is_empty(), &args);
-        let first = grouped::print(&groups, &store, &args, context)?;
-        End { is_partial: found.is_partial, has_more, first, steps: found.steps }
-    } else {
-        let mut found = search.run()?;
-        let has_more = args.cut(&mut found.hits);
-        notice(&found.notices, &found.steps, found.matched, found.hits.is_empty(), &args);
-        let first = hits(&found.hits, &store, context)?;
-        End { is_partial: found.is_partial, has_more, first, steps: found.steps }
-    };
+    let end = print(search, &args, &store, context)?;
     let is_empty = end.first.is_none();
-    let has_none = is_empty && !end.is_partial && args.limit > 0;
-    let beyond = match has_none && offset > 0 {
+    // A prefix of too many words makes a result partial, too; that has its own notice.
+    let late = timeout.filter(|timeout| end.is_partial && began.elapsed() >= *timeout / 2);
+    let is_empty_page = is_empty && late.is_none() && args.limit > 0;
+    let beyond = match is_empty_page && offset > 0 {
         true => beyond::text(within(scope.search(&text), timeout), &args)?,
         false => None,
     };
-    let proposals = match has_none && beyond.is_none() {
+    let proposals = match is_empty_page && !end.is_partial && beyond.is_none() {
         true => proposal::proposals(&scope, &text)?,
         false => Vec::new(),
     };
@@ -163,8 +146,6 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         context.out.flush()?;
         tell(&format!("messages around the first hit: {}", command(&first)));
     }
-    // A prefix of too many words makes a result partial, too; that has its own notice.
-    let late = timeout.filter(|timeout| end.is_partial && began.elapsed() >= *timeout / 2);
     match (is_empty, late) {
         (true, Some(timeout)) => Err(Failure::NotFound(format!(
             "nothing found in {timeout:?}; --timeout gives the search more time"
@@ -183,6 +164,30 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         }
         (false, None) => Ok(()),
     }
+}
+
+/// Runs a search, and writes a page of its results.
+fn print(search: Search, args: &Args, store: &Store, context: &mut Context) -> Result<End> {
+    if args.sessions {
+        let mut found = search.by_session().run()?;
+        let has_more = args.cut(&mut found.sessions);
+        notice(&found.notices, &found.steps, found.matched, found.sessions.is_empty(), args);
+        let first = sessions(&found.sessions, store, context)?;
+        return Ok(End { is_partial: found.is_partial, has_more, first, steps: found.steps });
+    }
+    if args.group {
+        let found = search.limit(GROUPED).offset(0).run()?;
+        let mut groups: Vec<Group> = groups(&found.hits).into_iter().skip(args.offset()).collect();
+        let has_more = args.cut(&mut groups);
+        notice(&found.notices, &found.steps, found.matched, groups.is_empty(), args);
+        let first = grouped::print(&groups, store, args, context)?;
+        return Ok(End { is_partial: found.is_partial, has_more, first, steps: found.steps });
+    }
+    let mut found = search.run()?;
+    let has_more = args.cut(&mut found.hits);
+    notice(&found.notices, &found.steps, found.matched, found.hits.is_empty(), args);
+    let first = hits(&found.hits, store, context)?;
+    Ok(End { is_partial: found.is_partial, has_more, first, steps: found.steps })
 }
 
 /// Returns the search with a limit of time, if there is one.
