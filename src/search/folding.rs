@@ -1,11 +1,12 @@
-//! Folding: spellings of one word become the same, as `Straße` and `strasse`, `ёлка` and `елка`, `電腦` and `电脑`.
+//! Folding: different spellings become one word. `Straße` is also found as `strasse`, `ёлка` as `елка`, `電腦` as `电脑`.
 //!
 //! FTS5 itself ignores case and the marks of Latin letters. All other differences are removed here: from a text before FTS5
 //! indexes it ([`script`](super::script)), and from each word of a query. Ranking and snippets read the original text and
 //! fold each of its words ([`tokenizer`](super::tokenizer)), so the offsets of a match are those of the original.
 //!
 //! Invariant: a character becomes the same in every text; only a voicing mark of kana depends on the character before it.
-//! Folding ends no word and begins none: what was part of a word still is, or is left out; a unigram remains a unigram.
+//! Folding divides no word and joins no two: each letter of a word becomes one or more letters of it, or is left out. A
+//! character that is indexed by itself (a unigram) stays one.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;

@@ -17,7 +17,7 @@ pub(crate) fn contains(ranges: &[CodeRange], c: char) -> bool {
     ranges.get(at).is_some_and(|&(first, _)| first <= code)
 }
 
-/// A range of letters with marks, both ends included, and the letter without marks that stands for each of them.
+/// The first and the last of some letters with marks, and the letter without marks that each of them becomes.
 pub(crate) type BaseRange = (u32, u32, char);
 
 /// Returns the letter without marks, if one of the sorted `ranges` has `c`.

@@ -239,7 +239,7 @@ impl Votes {
         let mut first = Language::ALL.into_iter().filter(|it| self.of[*it as usize] == most);
         let winner = match (first.next(), first.next()) {
             (Some(only), None) => only,
-            // Of languages that share most words, the first stands for both.
+            // If two languages with mostly the same words have the same count, the first one is taken.
             (Some(usual @ (Russian | Arabic | Danish)), Some(Ukrainian | Persian | Norwegian))
                 if first.next().is_none() =>
             {

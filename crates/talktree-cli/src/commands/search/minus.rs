@@ -15,7 +15,7 @@ use crate::failure::{Failure, Result};
 use crate::suggestion;
 use crate::text::quoted;
 
-/// Stands for a minus while the arguments are parsed. No argument of a process has this character.
+/// Put before a minus, so that the parser takes the word for a part of the query. No argument of a process has this character.
 const MARK: &str = "\0";
 
 /// Returns the arguments of the process as the parser should read them: with a blank before each minus that begins a query.
