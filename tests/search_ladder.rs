@@ -35,6 +35,16 @@ fn each_step_is_named_and_finds_what_was_meant() -> Result<()> {
     Ok(())
 }
 
+/// The vocabulary has no word of more than 40 letters, so nothing was found.
+#[test]
+fn the_beginning_of_a_very_long_identifier_is_enough() -> Result<()> {
+    let text = "getUserByIdentifierOrElseCreateANewOneAtOnce()";
+    let found = store(&[text])?.search("getUserById").run()?;
+    let step = "1 hit: searched for words that begin with \"getUserById\"";
+    assert_eq!(answer(&found), (vec![text], vec![step.to_owned()]));
+    Ok(())
+}
+
 #[test]
 fn what_only_tools_have_is_found_unless_the_query_names_a_part() -> Result<()> {
     let store = store(&["fox"])?;

@@ -1,6 +1,6 @@
 //! Alternatives to a query that finds nothing.
 //!
-//! An *alternative* is the query with one condition less: without its roles, without its dates, with a shorter word. Each
+//! An *alternative* is the query with one condition less: without its roles, without its dates, with the beginning of a word. Each
 //! is tried, and returned only if it finds something. An alternative never leaves the scope of the search.
 
 use std::time::Instant;
@@ -43,7 +43,7 @@ pub enum Widening {
     NothingExcluded,
     /// The words of a phrase anywhere in the message.
     LoosePhrase,
-    /// The start of a word.
+    /// Words that begin with a word of the query, or with the start of one.
     ShorterWord,
     /// Without any filter, in all columns.
     NoFilter,
@@ -58,7 +58,7 @@ impl std::fmt::Display for Widening {
             Self::AllColumns => "in text, reasoning and tools",
             Self::NothingExcluded => "without excluding words",
             Self::LoosePhrase => "with the words of the phrase in any place",
-            Self::ShorterWord => "with a shorter word",
+            Self::ShorterWord => "with the beginning of a word",
             Self::NoFilter => "without filters",
         })
     }
@@ -111,7 +111,9 @@ pub(super) fn of(
     let mut queries = widened(&parts, request.query().filters.columns);
     let last = queries.pop_if(|last| last.widening == Widening::NoFilter);
     for alternative in queries {
-        if finds(&alternative.query)? {
+        // Without an excluded filter and without excluded words is the same.
+        let is_known = found.iter().any(|it: &Alternative| it.query == alternative.query);
+        if !is_known && finds(&alternative.query)? {
             found.push(alternative);
         }
     }
@@ -188,7 +190,7 @@ fn shortened(
             written.collect::<Vec<_>>().join(" ")
         };
         // What a start finds a shorter start finds, too.
-        let (mut low, mut high) = (MIN_CHARS, word.chars().count());
+        let (mut low, mut high) = (MIN_CHARS, word.chars().count() + 1);
         if !finds(&with(low))? {
             continue;
         }
@@ -258,6 +260,7 @@ mod tests {
         gives("fox -den -\"a b\"", &["fox"], &["fox"]);
         gives("role:user \"red OR fox\"", &["role:user red fox"], &["role:user red fox"]);
         gives("fox in:all", &["fox"], &[]);
+        gives("fox -role:user", &["fox"], &["fox"]);
     }
 
     #[test]
@@ -272,6 +275,7 @@ mod tests {
         let all: Vec<String> = (3..=7).map(|end| format!("red {}*", &"deploymnt"[..end])).collect();
         let all: Vec<&str> = all.iter().map(String::as_str).collect();
         gives("red deploymnt", &all, &["red deploym*"]);
+        gives("red foxy", &["red fox*", "red foxy*"], &["red foxy*"]);
         gives("red fox", &["red fox*"], &[]);
         gives("-deploymnt user@host don't 北京天气", &["dep*"], &[]);
     }

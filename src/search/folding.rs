@@ -12,7 +12,9 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use crate::search::identifiers::marked;
-use crate::search::unicode_tables::{GREEK, SIMPLIFIED, TRADITIONAL, ZEROS, base_letter};
+use crate::search::unicode_tables::{
+    GREEK, SEPARATORS, SIMPLIFIED, TRADITIONAL, ZEROS, base_letter, contains,
+};
 
 /// What takes the place of a character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,11 +22,12 @@ pub(crate) enum Folded {
     Itself,
     One(char),
     Two(char, char),
+    Three(char, char, char),
     /// It is left out, and does not end a word.
     Nothing,
 }
 
-use Folded::{Itself, Nothing, One, Two};
+use Folded::{Itself, Nothing, One, Three, Two};
 
 /// The first Han character of the main block, and how many there are.
 const HAN: u32 = 0x4E00;
@@ -103,6 +106,17 @@ fn fold_other(c: char) -> Folded {
         '\u{370}'..='\u{3FF}' | '\u{1F00}'..='\u{1FFF}' => {
             base_letter(GREEK, c).map_or(Itself, One)
         }
+        // Letters that PDF files join.
+        '\u{FB00}' => Two('f', 'f'),
+        '\u{FB01}' => Two('f', 'i'),
+        '\u{FB02}' => Two('f', 'l'),
+        '\u{FB03}' => Three('f', 'f', 'i'),
+        '\u{FB04}' => Three('f', 'f', 'l'),
+        '\u{FB05}' | '\u{FB06}' => Two('s', 't'),
+        // Bold, italic and other alphabets, which posts use for headings.
+        '\u{1D400}'..='\u{1D6A3}' if !contains(SEPARATORS, c) => {
+            char::from_u32(u32::from(b'a') + (u32::from(c) - 0x1D400) % 26).map_or(Itself, One)
+        }
         _ => fold_digit(c),
     }
 }
@@ -168,6 +182,7 @@ pub(crate) fn push(out: &mut String, c: char) {
         Itself => out.push(c),
         One(other) => out.push(other),
         Two(first, second) => out.extend([first, second]),
+        Three(first, second, third) => out.extend([first, second, third]),
         Nothing => {}
     }
 }
@@ -211,6 +226,8 @@ mod tests {
     fn spellings_of_a_word_are_the_same() {
         folds(&["strasse", "straße", "stra\u{AD}ße"], "strasse");
         folds(&["łodz", "Łodz"], "lodz");
+        folds(&["oﬃce", "office"], "office");
+        folds(&["ﬁnd", "𝐟𝐢𝐧𝐝", "𝗳𝗶𝗻𝗱", "𝘍𝘐𝘕𝘋"], "find");
         folds(&["bøf", "bof"], "bof");
         folds(&["œuf", "oeuf"], "oeuf");
         folds(&["æble", "aeble"], "aeble");

@@ -6,7 +6,7 @@ use super::script;
 use crate::message::Part;
 
 /// The version of the indexed text: an index with another version is rebuilt.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 
 /// Returns the text parts, segmented for the index. A query searches this column by default.
 pub(crate) fn text(parts: &[Part]) -> String {

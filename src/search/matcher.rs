@@ -1,10 +1,9 @@
 //! Finds the words of a query in a text, for snippets.
 //!
-//! A *target* is a sequence of words to find: each term of the query, and the pieces of each term for texts that do
-//! not contain the whole term, and its forms.
+//! A *target* is a sequence of words to find: each term of the query, and its forms; for texts that do not contain the
+//! term also its pieces, and for a prefix the words that only the index takes for it (`run` for `runn*`).
 //!
-//! Invariant: a target matches where FTS5 would match, except for prefixes, which match only words that start with
-//! them. The work is linear in the text.
+//! Invariant: a text that FTS5 finds has a match. The work is linear in the text.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -71,7 +70,7 @@ impl Matcher {
         let led: Vec<Term> = matcher.exact.iter().filter_map(|run| exact::words(run)).collect();
         for term in query.clauses.iter().flatten().filter(|term| !led.contains(term)) {
             let whole = matcher.add(term, None);
-            for piece in term.pieces() {
+            for piece in term.pieces().into_iter().chain(term.completed()) {
                 matcher.add(&piece, whole);
             }
             for form in term.form_terms() {
@@ -266,6 +265,8 @@ mod tests {
         drawn("CAFÉ", "a [cafe\u{301}], a [Café], cafeteria");
         drawn("comp*", "[compaction] [comp] com");
         drawn("runn*", "run [running] runt");
+        drawn("running*", "a [run], [runs], runner");
+        drawn("\"red runn*\"", "a [red run], run");
     }
 
     #[test]

@@ -2,10 +2,12 @@
 //!
 //! Invariant: the work is linear in the input, and the limits below bound the query.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use chrono::{DateTime, Utc};
 
+use crate::message::Role;
 use crate::search::date::parse_date;
 use crate::search::identifiers::spellings;
 use crate::search::language::StopWords;
@@ -65,6 +67,8 @@ struct Parser<'a> {
     known: Option<Known>,
     /// Whether the last thing read is a word, to which an option of a command can be added.
     ends_with_word: bool,
+    /// Whether the last thing read is a term that is not excluded, to which `OR` can add another.
+    ends_with_term: bool,
     /// Whether an `OR` precedes the next term.
     joins_last: bool,
     columns: Option<Columns>,
@@ -86,6 +90,7 @@ impl<'a> Parser<'a> {
             terms: 0,
             known: None,
             ends_with_word: false,
+            ends_with_term: false,
             joins_last: false,
             columns: None,
         }
@@ -93,10 +98,15 @@ impl<'a> Parser<'a> {
 
     fn push(&mut self, Lexeme { kind, written, is_excluded, is_flag }: Lexeme<'_>) {
         let follows_word = std::mem::take(&mut self.ends_with_word);
+        let follows_term = std::mem::take(&mut self.ends_with_term);
+        if self.joins_last && (is_excluded || matches!(kind, LexemeKind::Filter { .. })) {
+            self.leave_out_or();
+        }
         match kind {
-            LexemeKind::Word("OR") if !is_excluded => {
-                self.joins_last = !self.query.clauses.is_empty()
-            }
+            LexemeKind::Word("OR") if !is_excluded => match follows_term || self.joins_last {
+                true => self.joins_last = true,
+                false => self.leave_out_or(),
+            },
             LexemeKind::Word(word) if is_flag => {
                 self.add_flag(word, follows_word);
                 self.note(format!(
@@ -109,16 +119,27 @@ impl<'a> Parser<'a> {
             }
             LexemeKind::Filter { filter, value, written } => {
                 if is_excluded || !self.add_filter(filter, value) {
-                    let reason =
-                        if is_excluded { "a filter without a minus" } else { filter.expected() };
-                    self.note(format!(
-                        "{:?} is searched as words: {reason} was expected",
-                        shortened(written)
-                    ));
+                    self.note(match is_excluded {
+                        true => format!(
+                            "{:?} with a minus excludes these words: a filter has no minus",
+                            shortened(written)
+                        ),
+                        false => format!(
+                            "{:?} is searched as words: {} was expected",
+                            shortened(written),
+                            filter.expected()
+                        ),
+                    });
                     self.add_term(written, false, false, is_excluded);
                 }
             }
         }
+    }
+
+    /// Says that an `OR` has no effect.
+    fn leave_out_or(&mut self) {
+        self.joins_last = false;
+        self.note("an OR is left out: it is only between two words or phrases".to_owned());
     }
 
     /// Adds an option of a command: `ln -s` is one term.
@@ -190,6 +211,7 @@ impl<'a> Parser<'a> {
         let forms = if is_plain { spellings(&tokens, body) } else { Vec::new() };
         let term = Term { tokens, is_prefix, is_quoted, forms };
         self.ends_with_word = is_plain;
+        self.ends_with_term = !is_excluded;
         match self.query.clauses.last_mut() {
             _ if is_excluded => self.query.excluded.push(term),
             Some(clause) if joins_last => clause.push(term),
@@ -201,7 +223,7 @@ impl<'a> Parser<'a> {
     fn add_filter(&mut self, filter: Filter, value: &str) -> bool {
         let filters = &mut self.query.filters;
         match filter {
-            Filter::Role => add_value(&mut filters.roles, value),
+            Filter::Role => add_value(&mut filters.roles, &role(value)),
             Filter::Session => add_value(&mut filters.sessions, value),
             // Several bounds must all hold, so the narrowest one applies.
             Filter::After => match parse_date(value, self.now) {
@@ -236,6 +258,9 @@ impl<'a> Parser<'a> {
     }
 
     fn finish(mut self, is_query: bool) -> Query {
+        if self.joins_last {
+            self.leave_out_or();
+        }
         self.query.filters.columns = self.columns.unwrap_or_default();
         let Query { excluded, filters, .. } = &self.query;
         if filters.before.is_some_and(|before| filters.after.is_some_and(|after| after >= before)) {
@@ -257,6 +282,15 @@ impl<'a> Parser<'a> {
             self.note(format!("nothing to find: a letter, digit or symbol was expected{hint}"));
         }
         self.query
+    }
+}
+
+/// Returns a usual role in lower case, and any other as it is written.
+fn role(written: &str) -> Cow<'_, str> {
+    let lower = written.to_ascii_lowercase();
+    match Role::from(lower.as_str()) {
+        Role::Other(_) => Cow::Borrowed(written),
+        _ => Cow::Owned(lower),
     }
 }
 
@@ -352,14 +386,21 @@ mod tests {
         drawn("OR a OR", "a");
         drawn("a OR OR b or c", "a|b or c");
         drawn("a OR -bat c", "a c -bat");
-        drawn("a OR role:user b", "a|b");
+        drawn("a OR role:user b", "a b");
+        drawn("a role:user OR b", "a b");
         drawn("a \"OR\" b", "a OR b");
+        let left_out = "an OR is left out: it is only between two words or phrases";
+        for text in ["OR a", "a OR", "a OR -bat", "a OR role:user", "role:user OR a"] {
+            notes(text, left_out);
+        }
+        notes("exact:\"a b\" OR exact:\"c d\"", left_out);
+        assert_eq!(parse("a OR OR b OR \"c d\"").notices, [""; 0]);
     }
 
     #[test]
     fn filters_are_not_words() {
         let query = parse(
-            "x role:user ROLE:tool role:user session:\"my chat\" after:2026-01-31 before:2026-02-01T01:00:00+01:00",
+            "x role:user ROLE:Tool role:User session:\"my chat\" after:2026-01-31 before:2026-02-01T01:00:00+01:00",
         );
         assert_eq!(query.filters.roles, ["user", "tool"]);
         assert_eq!(query.filters.sessions, ["my chat"]);
@@ -460,10 +501,7 @@ mod tests {
             );
         }
         notes("in:b\0x", "\"in:b\" is searched as words: in:text, in:tools or in:all was expected");
-        notes(
-            "a -role:x",
-            "\"role:x\" is searched as words: a filter without a minus was expected",
-        );
+        notes("a -role:x", "\"role:x\" with a minus excludes these words: a filter has no minus");
     }
 
     #[test]

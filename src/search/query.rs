@@ -367,6 +367,19 @@ impl Term {
         pieces
     }
 
+    /// Returns the terms that the index takes for a prefix, because the prefix is longer than their stems.
+    pub(crate) fn completed(&self) -> Vec<Term> {
+        let words: Vec<&str> = self.words().collect();
+        let Some((last, start)) = words.split_last().filter(|_| self.is_prefix) else {
+            return Vec::new();
+        };
+        let with = |word: String| {
+            let tokens = start.iter().map(|word| (*word).to_owned()).chain([word]).collect();
+            Term { tokens, is_quoted: self.is_quoted, ..Term::default() }
+        };
+        completions(last).into_iter().map(with).collect()
+    }
+
     /// Returns a key that terms share if they match the same texts: the stems, whether the last is a prefix, the forms.
     fn key(&self) -> (Vec<String>, bool, &[String]) {
         let words: Vec<_> = self.words().collect();

@@ -20,7 +20,7 @@ const LENGTH_SHARE: f64 = 0.75;
 const RARITY_POWER: f64 = 1.25;
 /// The bonus for a pair of neighbours, as a share of the lesser weight of the two.
 const NEAR_SHARE: f64 = 0.5;
-/// The count of all occurrences of a unit that a message has only in parts of identifiers or in another spelling.
+/// What all occurrences of a unit in parts of identifiers and in other spellings count together, however many they are.
 const PART_COUNT: f64 = 0.5;
 /// The factor for a message by a person, if the query is about the asker.
 const OWN_WORDS: f64 = 2.0;
@@ -167,13 +167,12 @@ impl Weights {
     }
 }
 
-/// Returns how many occurrences of each unit count.
+/// Returns how much the occurrences of each unit count.
 fn occurrences(scan: &Scan) -> impl Iterator<Item = f64> {
-    scan.counts.iter().zip(&scan.is_part).map(|(count, is_part)| match (*count, *is_part) {
-        (0, _) => 0.0,
-        (_, true) => PART_COUNT,
-        (count, false) => f64::from(count),
-    })
+    scan.counts
+        .iter()
+        .zip(&scan.whole)
+        .map(|(count, whole)| f64::from(*whole) + if count > whole { PART_COUNT } else { 0.0 })
 }
 
 /// Returns the saturated value of `count` occurrences; 1 for one occurrence in a message of mean length.
@@ -237,6 +236,8 @@ mod tests {
         assert_eq!(order("request", &texts), [1, 0]);
         let texts = ["1 a http_request http_request", "2 a x HttpRequest in a text"];
         assert_eq!(order("HttpRequest", &texts), [1, 0]);
+        let texts = ["1 a request HttpRequest HttpRequest HttpRequest", "2 a a request, a request"];
+        assert_eq!(order("request", &texts), [1, 0]);
     }
 
     #[test]

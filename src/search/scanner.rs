@@ -17,8 +17,8 @@ pub(crate) const NEAR_WORDS: usize = 2;
 pub(crate) struct Scan {
     /// The number of occurrences of each unit, including those in parts of identifiers and in other spellings.
     pub(crate) counts: Vec<u32>,
-    /// Whether each unit occurs only in parts of identifiers and in other spellings.
-    pub(crate) is_part: Vec<bool>,
+    /// The number of occurrences of each unit as it is written, without those.
+    pub(crate) whole: Vec<u32>,
     /// Whether the units of each pair are near each other.
     pub(crate) near: Vec<bool>,
     /// The number of words of the text.
@@ -91,7 +91,7 @@ impl Scanner {
             let spelled = written.positions(&unit.spelled);
             let inside = in_parts.positions(&unit.whole);
             scan.counts.push((whole.len() + spelled.len() + inside.len()) as u32);
-            scan.is_part.push(whole.is_empty());
+            scan.whole.push(whole.len() as u32);
             places.push([[whole, spelled].concat(), inside]);
         }
         places.iter_mut().for_each(|[written, _]| written.sort_unstable());
@@ -199,8 +199,8 @@ mod tests {
         found("auto check", "AutoIt checkIt", &[1, 1], &[false]);
         let analysis = Analysis::of(Query::parse("request"), "request");
         let scanner = Scanner::new(&analysis.units, &[]);
-        let is_part = |text: &str| scanner.scan(text, usize::MAX).is_part[0];
-        assert!(is_part("HttpRequest") && !is_part("HttpRequest request"));
+        let whole = |text: &str| scanner.scan(text, usize::MAX).whole[0];
+        assert_eq!([whole("HttpRequest"), whole("HttpRequest request")], [0, 1]);
     }
 
     #[test]

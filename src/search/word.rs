@@ -1,6 +1,7 @@
 //! A word of a text. A short one is also an integer, so that it is compared and hashed in a few steps, whatever its case.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::num::NonZero;
 use std::ops::Range;
 
 /// The length, in bytes, of the longest short word.
@@ -16,7 +17,7 @@ pub(crate) struct Word<'a> {
     pub(crate) text: &'a str,
     /// The word as an integer, if it is short: 1 to 16 ASCII letters and digits. Those of two words are the same only if
     /// the words are, in lower case.
-    pub(crate) short: Option<u128>,
+    pub(crate) short: Option<NonZero<u128>>,
 }
 
 impl<'a> Word<'a> {
@@ -41,7 +42,8 @@ impl<'a> Word<'a> {
             };
             u128::from_le_bytes(bytes) & u128::MAX >> (8 * shift)
         });
-        let short = short.filter(|short| short & NOT_ASCII == 0).map(|short| short | LOWER);
+        let short = short.filter(|short| short & NOT_ASCII == 0);
+        let short = short.and_then(|short| NonZero::new(short | LOWER));
         Self { text: word, short }
     }
 }
@@ -80,7 +82,7 @@ impl WordHasher {
     pub(crate) fn hash(&self, word: Word<'_>) -> u64 {
         let bytes = word.text.as_bytes();
         let state = match word.short {
-            Some(short) => self.mix(0, short),
+            Some(short) => self.mix(0, short.get()),
             None => bytes.chunks(SHORT).fold(bytes.len() as u64, |state, chunk| {
                 let mut bytes = [0; SHORT];
                 bytes[..chunk.len()].copy_from_slice(chunk);

@@ -173,7 +173,7 @@ impl Votes {
             // A single letter is more often a name or a part of code than a word.
             // Vietnamese is always written with its marks, without which its words look like those of others.
             if word.len() > 1 {
-                self.add(stops.votes(short) & !Vietnamese.bit());
+                self.add(stops.votes(short.get()) & !Vietnamese.bit());
             }
             return;
         }

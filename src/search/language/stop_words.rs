@@ -209,7 +209,7 @@ pub(super) struct ShortStops {
 }
 
 pub(super) static SHORT_STOPS: LazyLock<ShortStops> = LazyLock::new(|| {
-    let short = |(word, votes): (&String, &u32)| Some((Word::new(word).short?, *votes));
+    let short = |(word, votes): (&String, &u32)| Some((Word::new(word).short?.get(), *votes));
     let votes: HashMap<_, _, _> = STOPS.iter().filter_map(short).collect();
     let mut seen = Box::new([0; 512]);
     for word in votes.keys() {
@@ -300,7 +300,7 @@ mod tests {
         assert!(Language::ALL.iter().enumerate().all(|(at, language)| *language as usize == at));
         assert!(STOPS.keys().all(|word| word.len() <= MAX_WORD_BYTES));
         let ascii: Vec<_> = STOPS.iter().filter(|(word, _)| word.is_ascii()).collect();
-        let votes = |word: &str| SHORT_STOPS.votes(Word::new(word).short.unwrap());
+        let votes = |word: &str| SHORT_STOPS.votes(Word::new(word).short.unwrap().get());
         assert!(ascii.iter().all(|(word, expected)| votes(word) == **expected));
         assert_eq!(Language::LATIN.count_ones(), 18);
     }

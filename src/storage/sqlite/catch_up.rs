@@ -42,7 +42,7 @@ const BYTES_PER_PAGE: u64 = 160;
 const MAX_ON_A_LEVEL: u64 = 32;
 
 /// How many messages the first transaction of a series indexes; the following ones adapt to the time it took.
-const FIRST_CHUNK: usize = 2_048;
+const FIRST_CHUNK: usize = 4_096;
 const MAX_CHUNK: usize = 8_192;
 /// How long one such transaction may hold the write lock.
 const CHUNK_TIME: Duration = Duration::from_millis(100);
@@ -92,7 +92,7 @@ impl Database {
             merge(conn, PAGES_PER_STEP)?;
             Ok(None)
         };
-        let (indexed, is_cut_short) = match self.write_soon(step)? {
+        let (indexed, is_cut_short) = match self.write_step(step)? {
             Some(Some((indexed, words, is_cut_short))) => {
                 self.known_words.remember(words);
                 (indexed, is_cut_short)
@@ -118,7 +118,7 @@ impl Database {
         if pages == 0 {
             return Ok(());
         }
-        match self.write_soon(|conn| merge(conn, pages))? {
+        match self.write_step(|conn| merge(conn, pages))? {
             Some(true) => _ = self.deferred.pages.fetch_sub(pages, Ordering::Relaxed),
             Some(false) => self.deferred.pages.store(0, Ordering::Relaxed),
             None => {}
@@ -212,6 +212,7 @@ impl Database {
         loop {
             let began = Instant::now();
             let indexed = unless_disk_fails(self.try_write(|conn| {
+                self.log.note_step();
                 let mut words = self.known_words.recorder(conn)?;
                 Ok((index_chunk(conn, &mut words, chunk.messages)?, words.finish()?))
             }))?;

@@ -14,7 +14,8 @@
 //! While an erasure records the words again, a setting holds the address of the next message. If a process was killed, the
 //! next one continues there.
 //!
-//! Invariant: a word of an indexed message is in the vocabulary, unless that setting exists.
+//! Invariant: a word of an indexed message is in the vocabulary, unless that setting exists or [`Remembered`] took it for
+//! another one.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -32,9 +33,12 @@ use crate::search::word::WordHasher;
 use crate::search::{indexed_text, vocabulary};
 use crate::tree::Address;
 
-/// How many words a handle remembers: so many sets, each of so many words. Together they take half a MiB at most.
-const SETS: usize = 1 << 13;
-const WORDS_PER_SET: usize = 5;
+/// How many words a handle remembers: so many sets, each of so many words. Together they take a quarter of a MiB: to read a
+/// table larger than the cache of a core costs more than to hash the words.
+const SETS: usize = 1 << 12;
+const WORDS_PER_SET: usize = 8;
+/// A word that is used moves up by one place if its place is this or a later one. A new word takes the last place.
+const FIRST_MOVING_PLACE: usize = WORDS_PER_SET / 2;
 /// How many sets serve for one message.
 const SETS_FOR_ONE: usize = 1 << 6;
 /// After so many new words they are written, so that their number has a limit.
@@ -51,33 +55,33 @@ const MESSAGES_PER_STEP: u32 = 1_000;
 /// The words of how many pending messages are read for a spelling: about ten milliseconds.
 const MAX_PENDING: u32 = 2_000;
 
-/// Words as hashes, with the languages in which they are recorded. The first bits of a word tell its set. A word moves up one
-/// place in its set whenever it is used, and a full set forgets the last one: so the frequent ones stay.
+/// Words with the languages in which they are recorded. The first bits of a word's hash tell its set, and its last 32 bits tell
+/// it from others there: about one of 500 million new words is taken for a known one, and is not recorded. A word among the
+/// last places of its set moves up by one whenever it is used, and a full set forgets the last one: so the frequent ones stay.
 #[derive(Default)]
 struct Remembered {
-    /// A power of two; empty until the first word. 0 is a free place.
-    words: Vec<[u64; WORDS_PER_SET]>,
-    languages: Vec<[u32; WORDS_PER_SET]>,
+    /// The hashes and the languages of each set. There is a power of two of them, and none until the first word.
+    sets: Vec<[[u32; WORDS_PER_SET]; 2]>,
     count: usize,
 }
 
 impl Remembered {
     fn with_sets(count: usize) -> Self {
         // Zeros take no memory until they are written.
-        let (words, languages) = (vec![[0; WORDS_PER_SET]; count], vec![[0; WORDS_PER_SET]; count]);
-        Self { words, languages, count: 0 }
+        Self { sets: vec![[[0; WORDS_PER_SET]; 2]; count], count: 0 }
     }
 
     /// Returns whether a word is remembered with these languages, and remembers it.
-    fn has_or_adds(&mut self, word: u64, languages: u32) -> bool {
-        if self.words.is_empty() {
+    fn has_or_adds(&mut self, hash: u64, languages: u32) -> bool {
+        if self.sets.is_empty() {
             *self = Self::with_sets(SETS);
         }
-        let set = (word >> (u64::BITS - self.words.len().ilog2())) as usize;
-        let (words, known) = (&mut self.words[set], &mut self.languages[set]);
-        let word = word.max(1);
-        let Some(place) = words.iter().position(|it| *it == word) else {
-            let place = words.iter().position(|it| *it == 0);
+        let number = hash >> (u64::BITS - self.sets.len().ilog2());
+        let [words, known] = &mut self.sets[number as usize];
+        // 0 is a free place.
+        let word = (hash as u32).max(1);
+        let Some(place) = place_of(word, words) else {
+            let place = place_of(0, words);
             self.count += usize::from(place.is_some());
             let place = place.unwrap_or(WORDS_PER_SET - 1);
             (words[place], known[place]) = (word, languages);
@@ -85,12 +89,20 @@ impl Remembered {
         };
         let is_known = known[place] & languages == languages;
         known[place] |= languages;
-        if let Some(before) = place.checked_sub(1) {
-            words.swap(before, place);
-            known.swap(before, place);
+        if place >= FIRST_MOVING_PLACE {
+            words.swap(place - 1, place);
+            known.swap(place - 1, place);
         }
         is_known
     }
+}
+
+/// Returns the first place of a word in a set. All places are compared, without branches: an early end would mostly be
+/// mispredicted.
+fn place_of(word: u32, words: &[u32; WORDS_PER_SET]) -> Option<usize> {
+    let hits = words.iter().enumerate().map(|(place, it)| u32::from(*it == word) << place);
+    let hits = hits.fold(0, |all, hit| all | hit);
+    (hits != 0).then_some(hits.trailing_zeros() as usize)
 }
 
 /// The words that a handle knows to be recorded.
@@ -286,17 +298,23 @@ pub(super) fn has(conn: &Connection, word: &str) -> BackendResult<bool> {
     Ok(conn.prepare_cached("SELECT 1 FROM vocabulary WHERE word = ?1")?.exists([entry])?)
 }
 
-/// Returns whether a word of up to 40 letters that begins so was ever indexed; `true` also if the vocabulary cannot tell.
+/// Returns whether a word that begins so was ever indexed; `true` also if the vocabulary cannot tell.
+///
+/// It cannot if the beginning is long: a word that begins so may have more than 40 letters, and is in the index only.
 ///
 /// To look for a beginning in the index took 6 ms if a common word comes before it: FTS5 reads all of that word's list to
 /// find the next word.
 pub(super) fn has_beginning(conn: &Connection, start: &str) -> BackendResult<bool> {
     // Words with many digits are in the index only.
-    let is_plain = start.chars().all(char::is_alphabetic);
+    let is_plain = start.chars().take(LONG_BEGINNING).count() < LONG_BEGINNING
+        && start.chars().all(char::is_alphabetic);
     let Some(entry) = vocabulary::entry(start).filter(|_| is_plain) else { return Ok(true) };
     let mut statement = conn.prepare_cached(BEGINNING)?;
     Ok(statement.exists([entry.as_ref(), &format!("{entry}\u{10FFFF}")])?)
 }
+
+/// From so many letters on, a beginning is looked up in the index.
+const LONG_BEGINNING: usize = 10;
 
 const BEGINNING: &str = "SELECT 1 FROM vocabulary WHERE word >= ?1 AND word < ?2";
 
@@ -560,10 +578,9 @@ mod tests {
         assert!(is_known(3 * max - 1));
         let known = (0..3 * max).filter(|n| is_known(*n)).count();
         assert!((max / 2..=max).contains(&known), "{known}");
-        assert_eq!(remembered.words.len(), SETS);
+        assert_eq!(remembered.sets.len(), SETS);
         assert!((max - SETS / 8..=max).contains(&remembered.count), "{}", remembered.count);
-        let bytes = size_of_val(&remembered.words[..]) + size_of_val(&remembered.languages[..]);
-        assert!(bytes < 1 << 19, "{bytes}");
+        assert_eq!(size_of_val(&remembered.sets[..]), 1 << 18);
     }
 
     #[test]

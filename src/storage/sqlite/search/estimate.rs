@@ -43,7 +43,7 @@ pub(super) fn candidates(
     let pairs = reading.pairs(|_| true);
     let scan = |length: usize| Scan {
         counts: vec![0; units],
-        is_part: vec![false; units],
+        whole: vec![0; units],
         near: vec![false; pairs.len()],
         length,
     };
@@ -62,6 +62,10 @@ pub(super) fn candidates(
             all[(occurrence >> 32) as usize].scan.counts[number] += 1;
         }
         places.push(of_unit);
+    }
+    // The index does not tell parts of identifiers from words, so all count as words.
+    for Scan { counts, whole, .. } in all.iter_mut().map(|candidate| &mut candidate.scan) {
+        whole.clone_from(counts);
     }
     for (number, (a, b)) in pairs.iter().enumerate() {
         each_near(&places[*a], &places[*b], |place| all[place].scan.near[number] = true);

@@ -9,6 +9,7 @@ use rusqlite::{Connection, Statement};
 use super::super::compaction;
 use super::super::error::{BackendResult, corrupt, damaged};
 use super::super::interrupt::Watch;
+use super::super::row::session::read_id;
 use super::super::row::time;
 use super::super::tree_source::SessionTree;
 use super::range::{self, SessionNames};
@@ -227,14 +228,16 @@ impl<'c> HitMaker<'c> {
     /// Returns the sessions that contain a message with the same origin and content, oldest first.
     fn copies(&self, row: &Row) -> BackendResult<Vec<SessionId>> {
         let mut statement = self.conn.prepare_cached(COPIES)?;
-        let ids = statement.query_map((row.origin, &row.role, &row.parts), |row| {
-            Ok(SessionId::from(row.get_ref(0)?.as_str()?))
-        })?;
-        Ok(ids.collect::<Result<_, _>>()?)
+        let mut rows = statement.query((row.origin, &row.role, &row.parts))?;
+        let mut ids = Vec::new();
+        while let Some(found) = rows.next()? {
+            ids.push(read_id(found, 0, found.get(1)?)?);
+        }
+        Ok(ids)
     }
 }
 
-pub(super) const COPIES: &str = "SELECT session.id
+pub(super) const COPIES: &str = "SELECT session.id, session.key
    FROM (SELECT address FROM message
           WHERE address = ?1 AND id IS NOT NULL AND role = ?2 AND parts = ?3
          UNION ALL

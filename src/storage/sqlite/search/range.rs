@@ -3,7 +3,8 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::super::error::BackendResult;
-use super::super::row::session as session_row;
+use super::super::row::first_row;
+use super::super::row::session::{self as session_row, read_id};
 use super::super::{message, path};
 use crate::id::SessionId;
 use crate::search::{Query, Scope};
@@ -186,17 +187,9 @@ pub(super) struct SessionNames {
 }
 
 pub(super) fn names(conn: &Connection, key: i64) -> BackendResult<Option<SessionNames>> {
-    let found = conn
-        .prepare_cached(NAMES)?
-        .query_row([key], |row| {
-            Ok(SessionNames {
-                id: SessionId::from(row.get::<_, String>(0)?),
-                name: row.get(1)?,
-                head: row.get(2)?,
-            })
-        })
-        .optional()?;
-    Ok(found)
+    first_row(conn, NAMES, &[&key], |row| {
+        Ok(SessionNames { id: read_id(row, 0, key)?, name: row.get(1)?, head: row.get(2)? })
+    })
 }
 
 pub(super) const NAMES: &str = "SELECT id, name, head FROM session WHERE key = ?1";
