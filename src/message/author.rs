@@ -2,13 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{Extra, Json, Message};
+use super::{Message, Role, tool_of};
+use crate::foreign::name;
 
 /// The field of the metadata that holds the author.
 const FIELD: &str = "author";
 
-/// The field of the metadata that keeps metadata which is not an object.
-const VALUE: &str = "value";
+/// What the line begins with that names an author to a model.
+pub(crate) const AUTHOR_MARK: &str = "[from ";
 
 /// A person who writes in a conversation.
 ///
@@ -82,52 +83,35 @@ impl Message {
         let fields = fields.into_iter().filter_map(|(field, text)| Some((field, text.as_ref()?)));
         let author: serde_json::Map<String, Value> =
             fields.map(|(field, text)| (field.to_owned(), json!(text))).collect();
-        self.with_field(FIELD, Value::Object(author).into())
+        self.with_field(FIELD, Value::Object(author))
     }
 
-    /// Returns a field of the metadata, also beside numbers that no Rust number can hold.
-    pub(crate) fn field(&self, field: &str) -> Option<Json> {
-        // Parsing costs more than searching, and most messages have no such field.
-        let metadata = self.metadata.as_ref().filter(|json| json.as_str().contains(field))?;
-        serde_json::from_str::<Extra>(metadata.as_str()).ok()?.remove(field)
-    }
-
-    /// Returns the message with this field in its metadata; the other fields keep their spelling.
-    pub(crate) fn with_field(mut self, field: &str, value: Json) -> Self {
-        let mut fields = match self.metadata.take() {
-            None => Extra::new(),
-            Some(metadata) => match serde_json::from_str::<Extra>(metadata.as_str()) {
-                Ok(fields) => fields,
-                Err(_) if metadata.is_null() => Extra::new(),
-                Err(_) => Extra::from([(VALUE.to_owned(), metadata)]),
-            },
+    /// Returns the line that names the author of a user message to a model; `None` if it names none or holds only results of
+    /// tools, which nobody says.
+    pub(crate) fn author_line(&self, has_time: bool) -> Option<String> {
+        let author =
+            Some(self).filter(|message| message.role == Role::User).and_then(Author::of)?;
+        if self.parts.iter().all(|part| tool_of(part).is_some()) {
+            return None;
+        }
+        let who = match (&author.name, &author.id) {
+            (Some(of), Some(id)) => format!("{} (id {})", name(of), name(id)),
+            (Some(of), None) => name(of).into_owned(),
+            (None, Some(id)) => format!("id {}", name(id)),
+            (None, None) => return None,
         };
-        fields.insert(field.to_owned(), value);
-        // A map of JSON is always JSON.
-        let text = serde_json::to_string(&fields).unwrap_or_default();
-        self.metadata = Json::parse(&text).ok();
-        self
+        Some(match has_time {
+            false => format!("{AUTHOR_MARK}{who}]"),
+            true => {
+                format!("{AUTHOR_MARK}{who}, {}]", self.created_at.format("%Y-%m-%d %H:%M UTC"))
+            }
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_other_fields_of_the_metadata_keep_their_spelling() {
-        let ada = Author::new("42").named("Ada");
-        for (metadata, expected) in [
-            (r#"{"n": 1e400, "author": 7}"#, r#"{"author":{"id":"42","name":"Ada"},"n":1e400}"#),
-            ("null", r#"{"author":{"id":"42","name":"Ada"}}"#),
-            (r#"["x"]"#, r#"{"author":{"id":"42","name":"Ada"},"value":["x"]}"#),
-        ] {
-            let message = Message::user("hi").with_metadata(Json::parse(metadata).unwrap());
-            let message = message.from(&ada);
-            assert_eq!(message.metadata.as_ref().unwrap().as_str(), expected);
-            assert_eq!(Author::of(&message), Some(ada.clone()));
-        }
-    }
 
     #[test]
     fn an_author_is_read_in_the_forms_of_others() {

@@ -9,6 +9,7 @@
 mod author;
 mod canonical;
 mod json;
+mod metadata;
 mod pairs;
 mod part;
 mod role;
@@ -20,6 +21,7 @@ use chrono::{DateTime, SubsecRound, Utc};
 
 use crate::id::MessageId;
 
+pub(crate) use author::AUTHOR_MARK;
 pub use author::Author;
 pub(crate) use canonical::canonical;
 pub use json::Json;
@@ -252,7 +254,8 @@ impl Message {
         texts
     }
 
-    /// Returns the estimated number of tokens the message takes in a model's window.
+    /// Returns the estimated number of tokens the message takes in a model's window. A user message
+    /// with an [`Author`] is counted with the line that names the author, whether a request shows it or not.
     ///
     /// ```
     /// use talktree::Message;

@@ -55,8 +55,13 @@ pub(crate) fn extra_to_text(extra: &Extra) -> Result<Option<String>> {
 
 /// Reads the extra fields of a row.
 pub(crate) fn extra_from_text(text: Option<&str>) -> Result<Extra> {
-    text.map_or(Ok(Extra::new()), serde_json::from_str)
-        .map_err(|source| Error::Json { what: "message fields", source })
+    let extra = text.map_or(Ok(Extra::new()), serde_json::from_str);
+    // The message as JSON would have two fields of this name.
+    let extra = extra.and_then(|extra| match reserved_field(&extra) {
+        Some(name) => Err(de::Error::custom(format!("every message has a field {name:?}"))),
+        None => Ok(extra),
+    });
+    extra.map_err(|source| Error::Json { what: "message fields", source })
 }
 
 /// Checks that the message can be read back: no extra field has the name of a field that the

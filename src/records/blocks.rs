@@ -45,6 +45,7 @@ fn part(json: &Json, names: &ToolNames) -> Part {
     let kind = block.text("type").unwrap_or_default();
     let typed = match kind.as_str() {
         "text" | "input_text" | "output_text" => text(&block),
+        "refusal" => refused(block.text("refusal"), extra(&block, &["type", "refusal"])),
         "thinking" => reasoning(&block, "thinking"),
         "reasoning" => reasoning(&block, "text"),
         "tool_use" => call(&block, "input"),
@@ -68,6 +69,16 @@ fn text(block: &Fields) -> Option<Part> {
     let mut part = text_part(block.get("text")?);
     if let Part::Text(text) = &mut part {
         text.extra = extra(block, &["type", "text"]);
+    }
+    Some(part)
+}
+
+/// Returns the words with which a model of OpenAI refuses, as answers of the Responses API have them.
+pub fn refused(words: Option<String>, mut extra: Extra) -> Option<Part> {
+    let mut part = Part::text(words.filter(|words| !words.is_empty())?);
+    if let Part::Text(text) = &mut part {
+        extra.insert("refusal".to_owned(), Json::from(serde_json::Value::Bool(true)));
+        text.extra = extra;
     }
     Some(part)
 }

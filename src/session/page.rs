@@ -91,7 +91,7 @@ impl PageBuilder {
         self
     }
 
-    /// Reads at most this many messages; 50 if it is not called.
+    /// Reads at most this many messages; 50 if it is not called. A page of 0 does not tell what comes before or after it.
     pub fn limit(mut self, limit: usize) -> Self {
         self.limit = limit;
         self

@@ -62,7 +62,7 @@ impl Work<'_> {
                     Err(error) => return Err(error),
                 };
                 if let Some(address) = address {
-                    import::note(self.conn, session, address, message)?;
+                    import::note(self.conn, session, address, message, false)?;
                     last = Some((*at, address));
                     added += 1;
                 }

@@ -1,0 +1,79 @@
+//! Fields of the metadata. The others keep their spelling: a number may be one that no Rust number can hold.
+
+use super::{Extra, Json, Message};
+
+/// The field that keeps metadata which is not an object.
+const VALUE: &str = "value";
+
+impl Message {
+    /// Returns a field of the metadata; `None` if there is none, or if the metadata is no object.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use talktree::Message;
+    ///
+    /// let message = Message::user("hi").with_field("telegram", json!([17, 18]));
+    /// assert_eq!(message.field("telegram").unwrap().value(), json!([17, 18]));
+    /// assert_eq!(message.field("slack"), None);
+    /// ```
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<Json> {
+        // Parsing costs more than searching, and most messages have no such field.
+        let metadata = self.metadata.as_ref().filter(|json| json.as_str().contains(name))?;
+        serde_json::from_str::<Extra>(metadata.as_str()).ok()?.remove(name)
+    }
+
+    /// Returns the message with this field in its metadata. Metadata that is no object becomes its field `value`.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use talktree::Message;
+    ///
+    /// let message = Message::user("hi").with_metadata(json!({"topic": 7})).with_field("telegram", json!([17]));
+    /// assert_eq!(message.metadata.unwrap().value(), json!({"topic": 7, "telegram": [17]}));
+    /// ```
+    #[must_use]
+    pub fn with_field(mut self, name: &str, value: impl Into<Json>) -> Self {
+        let mut fields = match self.metadata.take() {
+            None => Extra::new(),
+            Some(metadata) => match serde_json::from_str::<Extra>(metadata.as_str()) {
+                Ok(fields) => fields,
+                Err(_) if metadata.is_null() => Extra::new(),
+                Err(_) => Extra::from([(VALUE.to_owned(), metadata)]),
+            },
+        };
+        fields.insert(name.to_owned(), value.into());
+        // A map of JSON is always JSON.
+        let text = serde_json::to_string(&fields).unwrap_or_default();
+        self.metadata = Json::parse(&text).ok();
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_other_fields_keep_their_spelling() {
+        for (metadata, expected) in [
+            (r#"{"n": 1e400, "a": 7}"#, r#"{"a":[1],"n":1e400}"#),
+            ("null", r#"{"a":[1]}"#),
+            (r#"["x"]"#, r#"{"a":[1],"value":["x"]}"#),
+        ] {
+            let message = Message::user("hi").with_metadata(Json::parse(metadata).unwrap());
+            let message = message.with_field("a", json!([1]));
+            assert_eq!(message.metadata.as_ref().unwrap().as_str(), expected);
+            assert_eq!(message.field("a").unwrap().value(), json!([1]));
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_elsewhere_is_no_field() {
+        for metadata in [json!("a"), json!(["a"]), json!({"b": "a"}), json!({"b": {"a": 1}})] {
+            assert_eq!(Message::user("a").with_metadata(metadata).field("a"), None);
+        }
+    }
+}
