@@ -208,3 +208,56 @@ fn a_message_appended_again_is_not_counted_twice() -> Result<()> {
     assert!(chat.add_usage(Some(&"b".into()), &usage(8)).is_err());
     Ok(())
 }
+
+/// The messages of a fork counted again in a copy of the store, and a search found them twice.
+#[test]
+fn a_copy_of_a_store_has_the_totals_of_the_store() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let chat = store.session("c")?;
+    let said = |id: &str, output| {
+        Message::assistant("a planetarium").with_id(id).with_usage(&usage(output))
+    };
+    let first = chat.append(said("1", 10))?.id;
+    let fork = chat.fork_as(&"f".into(), &first, "f")?;
+    let second = fork.append(said("2", 20))?.id;
+    fork.fork_as(&"g".into(), &second, "g")?.append(said("3", 30))?;
+    let mut export = Vec::new();
+    store.export_jsonl(&mut export)?;
+
+    let copy = Store::open_in_memory()?;
+    let options = talktree::import::JsonlOptions::default();
+    copy.import_jsonl("e", std::io::Cursor::new(&export), &options, |_| {})?;
+    assert_eq!(copy.content_hash()?, store.content_hash()?);
+    for id in ["c", "f", "g"] {
+        let (of, copied) = (store.session(id)?, copy.session(id)?);
+        assert_eq!(copied.usage()?, of.usage()?, "{id}");
+        assert_eq!(copied.path().usage()?, of.path().usage()?, "{id}");
+    }
+    assert_eq!(figures(&copy.usage().total()?), (3, 60, 180));
+    assert_eq!(copy.search("planetarium").run()?.hits.len(), 3);
+    let extent = copy.erasure_extent(&talktree::Erasure::messages(chat.id(), [&first]))?;
+    assert_eq!(extent.copies_left.len(), 2);
+    assert_eq!(copy.verify(|_| {})?.damages, []);
+    Ok(())
+}
+
+/// Two numbers near the limit of the store made the totals of everybody an error.
+#[test]
+fn numbers_that_no_model_takes_are_not_added() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let chat = store.session("s")?;
+    let huge = Usage { input: 9_000_000_000_000_000_000, output: 1, ..Usage::default() };
+    let why = chat.add_usage(None, &huge).unwrap_err().to_string();
+    assert_eq!(
+        why,
+        "number of tokens \"9000000000000000000\" cannot be used: it is over the limit of 1000000000"
+    );
+    for _ in 0..2 {
+        chat.append(Message::assistant("a").with_usage(&huge))?;
+    }
+    let total = store.usage().total()?;
+    assert_eq!((total.answers, total.input, total.output), (2, 0, 2));
+    let price = Some(Cost { micros: u64::MAX, currency: "USD".to_owned() });
+    assert!(chat.add_usage(None, &Usage { cost: price, ..usage(1) }).is_err());
+    Ok(())
+}

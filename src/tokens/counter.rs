@@ -56,16 +56,18 @@ pub trait TokenCounter: Send + Sync {
     /// Returns the number of tokens of a text.
     fn count_text(&self, text: &str) -> f64;
 
-    /// Returns the number of tokens of a message: by default 4 plus the counts of its parts, each
-    /// rounded up; NaN if one of them is invalid.
+    /// Returns the number of tokens of a message: by default 4 plus the counts of its parts and of the line that names its
+    /// author ([`name_authors`](crate::model::name_authors)), each rounded up; the first that is invalid, if one is.
     fn count(&self, message: &Message) -> f64 {
-        let is_valid = Cell::new(true);
+        let invalid = Cell::new(None);
         let tokens = of_message_by(message, &|text| {
-            let count = whole(self.count_text(text));
-            is_valid.set(is_valid.get() && count.is_some());
-            count.unwrap_or_default()
+            let count = self.count_text(text);
+            whole(count).unwrap_or_else(|| {
+                invalid.set(invalid.get().or(Some(count)));
+                0
+            })
         });
-        if is_valid.get() { tokens as f64 } else { f64::NAN }
+        invalid.get().unwrap_or(tokens as f64)
     }
 }
 
@@ -247,7 +249,9 @@ impl CheckedCounter {
             }
         };
         let tokens = counted.map_err(|failed: Failed| failed.to_string())?;
-        whole(tokens).ok_or_else(|| format!("it counted {tokens} tokens"))
+        whole(tokens).ok_or_else(|| {
+            format!("it counted {tokens} tokens, and a count is a number from 0 to {MAX_COUNT}")
+        })
     }
 }
 
@@ -322,7 +326,10 @@ mod tests {
             let heard = Arc::new(AtomicUsize::new(0));
             let count = Arc::clone(&heard);
             let handler: Handler = Arc::new(move |error| {
-                assert!(error.to_string().starts_with(r#"the token counter "always" failed: it"#));
+                let text = error.to_string();
+                assert!(text.starts_with(r#"the token counter "always" failed: it"#), "{text}");
+                assert!(text.contains(&format!("counted {given} ")), "{text}");
+                assert!(text.ends_with("from 0 to 4294967295"), "{text}");
                 count.fetch_add(1, Ordering::Relaxed);
             });
             let counter = Counter::of_program(Arc::new(Always(given)), Some(handler)).unwrap();

@@ -59,14 +59,16 @@ fn is_js_space(c: char) -> bool {
     c == '\u{FEFF}' || (c.is_whitespace() && c != '\u{85}')
 }
 
-/// Returns the estimate of a message: 4 plus the estimates of its parts, each rounded up.
+/// Returns the estimate of a message: 4 plus the estimates of its parts and of the line that names its author, each rounded up.
 pub(crate) fn of_message(message: &Message) -> u64 {
     of_message_by(message, &estimate_tokens)
 }
 
 /// The same with another way to count the texts.
 pub(crate) fn of_message_by(message: &Message, count: &impl Fn(&str) -> u64) -> u64 {
-    PER_MESSAGE + message.parts.iter().map(|part| of_part(part, count)).sum::<u64>()
+    let parts = message.parts.iter().map(|part| of_part(part, count)).sum::<u64>();
+    // Also if a request does not show it: one that does must not be over the window because of it.
+    PER_MESSAGE + parts + message.author_line(true).map_or(0, |line| count(&line))
 }
 
 fn of_part(part: &Part, count: &impl Fn(&str) -> u64) -> u64 {

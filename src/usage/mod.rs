@@ -9,6 +9,7 @@ mod ledger;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::error::{Error, Result};
 use crate::message::{Message, Role};
 
 pub use ledger::{UsageFilter, UsageGroup, UsageRow, UsageTotal};
@@ -22,6 +23,8 @@ const OWN: [&str; 3] = ["cache_read", "cache_write", "reasoning"];
 /// The maximum number of tokens that is believed: a hundred times what the largest models take. A number over it is ignored,
 /// because one wrong answer of a server would hide all others in a sum.
 const MAX_TOKENS: u64 = 1_000_000_000;
+/// The maximum price that is believed: a million of the currency.
+const MAX_MICROS: u64 = 1_000_000_000_000;
 
 /// How many tokens an answer of a model took.
 ///
@@ -83,7 +86,7 @@ impl Usage {
     /// [`Message::with_usage`], and from where the imports of Claude Code and Pi keep it. Only messages of the role
     /// `assistant` have a usage.
     ///
-    /// A provider's number that is negative or over 1 000 000 000 is ignored.
+    /// A number of tokens that is negative or over 1 000 000 000 is ignored, and so is a price over a million.
     ///
     /// Claude Code writes one answer as several records, each with the usage of all of it. The ledger counts it once.
     #[must_use]
@@ -106,6 +109,21 @@ impl Usage {
         Some(usage)
     }
 
+    /// Returns an error if a number is over the limit: a sum would hide all others, or overflow.
+    pub(crate) fn check(&self) -> Result<()> {
+        let Self { input, output, cache_read, cache_write, reasoning, cost, .. } = self;
+        let tokens = [input, output, cache_read, cache_write, reasoning];
+        let tokens = tokens.into_iter().map(|tokens| ("number of tokens", *tokens, MAX_TOKENS));
+        let price = cost.iter().map(|cost| ("price in millionths", cost.micros, MAX_MICROS));
+        match tokens.chain(price).find(|(_, number, max)| number > max) {
+            Some((what, number, max)) => {
+                let why = format!("it is over the limit of {max}");
+                Err(Error::InvalidName { what, given: number.to_string(), why })
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Returns the provider's id of the answer that a message is a part of, if it came as several messages.
     pub(crate) fn answer_of(message: &Message) -> Option<String> {
         let about = message.field("message")?.value();
@@ -115,7 +133,17 @@ impl Usage {
     /// Reads the `usage` of a provider's response, or one that was stored; `None` if it has no number of tokens.
     fn read(fields: &Map<String, Value>) -> Option<Self> {
         if OWN.iter().all(|field| fields.contains_key(*field)) {
-            return serde_json::from_value(Value::Object(fields.clone())).ok();
+            let own: Self = serde_json::from_value(Value::Object(fields.clone())).ok()?;
+            let believed = |tokens: u64| if tokens <= MAX_TOKENS { tokens } else { 0 };
+            return Some(Self {
+                input: believed(own.input),
+                output: believed(own.output),
+                cache_read: believed(own.cache_read),
+                cache_write: believed(own.cache_write),
+                reasoning: believed(own.reasoning),
+                cost: own.cost.filter(|cost| cost.micros <= MAX_MICROS),
+                model: own.model,
+            });
         }
         let number = |names: &[&str]| names.iter().find_map(|name| tokens(fields.get(*name)?));
         let within = |outer: &[&str], names: &[&str]| {
@@ -174,7 +202,8 @@ fn whole(number: f64) -> Option<u64> {
 /// Returns the cost in dollars, as OpenRouter and Pi name it.
 fn cost(cost: &Value) -> Option<Cost> {
     let dollars = cost.as_f64().or_else(|| cost["total"].as_f64())?;
-    whole(dollars * 1e6).map(|micros| Cost { micros, currency: "USD".to_owned() })
+    let micros = whole(dollars * 1e6).filter(|micros| *micros <= MAX_MICROS)?;
+    Some(Cost { micros, currency: "USD".to_owned() })
 }
 
 impl Message {
@@ -194,7 +223,7 @@ impl Message {
     pub fn with_usage(self, usage: &Usage) -> Self {
         // A struct of texts and numbers is always JSON.
         let usage = serde_json::to_value(usage).unwrap_or_default();
-        self.with_field(FIELD, usage.into())
+        self.with_field(FIELD, usage)
     }
 }
 

@@ -11,14 +11,17 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, Row, params, params_from_iter};
 
 use super::connection::Database;
-use super::error::BackendResult;
-use super::row::session as session_row;
+use super::error::{BackendResult, corrupt, damaged};
+use super::row::{session as session_row, time};
 use super::{message, path};
 use crate::error::Result;
 use crate::id::MessageId;
 use crate::message::Message;
 use crate::tree::{Address, Stretch};
 use crate::usage::{Cost, Usage, UsageFilter, UsageGroup, UsageRow, UsageTotal};
+
+/// The greatest number of a row: what every reader of JSON holds exactly. More is stored as this.
+pub(super) const MAX_NUMBER: u64 = 1 << 53;
 
 /// Adds what a stored message says about its usage; what was known of the message is replaced.
 pub(super) fn record(conn: &Connection, address: Address, message: &Message) -> BackendResult<()> {
@@ -37,7 +40,7 @@ pub(super) fn add(
     used_at: i64,
     answer: Option<&str>,
 ) -> BackendResult<()> {
-    let number = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
+    let number = |tokens: u64| tokens.min(MAX_NUMBER);
     conn.prepare_cached(ADD)?.execute(params![
         session,
         address,
@@ -102,11 +105,25 @@ pub(super) fn of_session(conn: &Connection, session: i64) -> BackendResult<Usage
     Ok(total)
 }
 
+/// The sum of a column, as two numbers: rows of other programs may add up to more than SQLite's integers hold.
+macro_rules! sum {
+    ($column:literal) => {
+        concat!(", sum(", $column, " >> 32), sum(", $column, " & 4294967295)")
+    };
+}
+
 /// The sums of the columns; one row a currency.
 macro_rules! sums {
     () => {
-        "usage.currency, count(*), sum(input), sum(output), sum(cache_read), sum(cache_write), sum(reasoning),
-        sum(cost)"
+        concat!(
+            "usage.currency, count(*)",
+            sum!("input"),
+            sum!("output"),
+            sum!("cache_read"),
+            sum!("cache_write"),
+            sum!("reasoning"),
+            sum!("cost")
+        )
     };
 }
 
@@ -141,24 +158,56 @@ pub(super) const COPIED: &str = concat!(
 );
 
 fn read(row: &Row<'_>) -> BackendResult<UsageTotal> {
+    // Less than nothing counts as nothing, and too much as the greatest number.
     let number = |at: usize| -> BackendResult<u64> {
-        Ok(u64::try_from(row.get::<_, Option<i64>>(at)?.unwrap_or_default()).unwrap_or_default())
+        let (upper, lower): (Option<i64>, Option<i64>) = (row.get(at)?, row.get(at + 1)?);
+        let sum =
+            (i128::from(upper.unwrap_or_default()) << 32) + i128::from(lower.unwrap_or_default());
+        Ok(u64::try_from(sum.max(0)).unwrap_or(u64::MAX))
     };
     let currency: Option<String> = row.get(1)?;
     let cost = match currency {
-        Some(currency) => Some(Cost { micros: number(8)?, currency }),
+        Some(currency) => Some(Cost { micros: number(13)?, currency }),
         None => None,
     };
     Ok(UsageTotal {
-        answers: number(2)?,
+        answers: row.get(2)?,
         input: number(3)?,
-        output: number(4)?,
-        cache_read: number(5)?,
-        cache_write: number(6)?,
-        reasoning: number(7)?,
+        output: number(5)?,
+        cache_read: number(7)?,
+        cache_write: number(9)?,
+        reasoning: number(11)?,
         costs: cost.into_iter().collect(),
     })
 }
+
+/// Returns the name of a row in reports of damage.
+pub(super) fn named(number: i64) -> String {
+    format!("row {number} of the usage")
+}
+
+/// Reads a row of [`EVERY`]: an error unless talktree could have written its numbers and its time.
+pub(super) fn check_row(row: &Row<'_>) -> BackendResult<()> {
+    let (number, used_at): (i64, i64) = (row.get(0)?, row.get(1)?);
+    let check = || {
+        time(used_at)?;
+        for (at, what) in
+            ["input", "output", "cache_read", "cache_write", "reasoning", "cost"].iter().enumerate()
+        {
+            let stored: i64 = row.get::<_, Option<i64>>(at + 2)?.unwrap_or_default();
+            if !(0..=MAX_NUMBER as i64).contains(&stored) {
+                return Err(corrupt(format!("{what} is {stored}, outside 0 to {MAX_NUMBER}")));
+            }
+        }
+        Ok(())
+    };
+    check().map_err(damaged(named(number)))
+}
+
+/// For `verify`.
+pub(super) const EVERY: &str =
+    "SELECT number, used_at, input, output, cache_read, cache_write, reasoning, cost
+   FROM usage";
 
 impl Database {
     /// Returns the usage that a filter names, added up by group: the newest day first, otherwise the largest sum.
