@@ -289,3 +289,63 @@ fn an_erased_session_is_left_out_and_the_others_are_imported() -> Result<()> {
     assert_eq!(import(&store, &export("t", "a- ba")).added, 2);
     Ok(())
 }
+
+/// Without its record, a session's messages came under the session before it: under another person.
+#[test]
+fn without_the_record_of_its_session_a_message_is_left_out() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let first = store.session("ann")?;
+    let told = first.append_all(["1 of ann", "2 of ann", "3 of ann"].map(Message::user))?;
+    let second = first.fork(&told[1].id, "of bob")?;
+    second.append(Message::user("4 of bob"))?;
+    let other = store.session("cid")?;
+    other.append_all(["5 of cid", "6 of cid"].map(Message::user))?;
+    let mut file = Vec::new();
+    store.export_jsonl(&mut file)?;
+    let text = String::from_utf8(file).expect("UTF-8");
+    // As a former build wrote it.
+    let without_numbers: String = text.split(r#""session":"#).collect::<Vec<_>>().join("\u{0}");
+    let without_numbers = without_numbers
+        .split('\u{0}')
+        .map(|part| part.trim_start_matches(|it: char| it.is_ascii_digit()).trim_start_matches(','))
+        .collect::<String>()
+        .replace(",}\n", "}\n");
+    assert!(!without_numbers.contains(r#""session":"#) && without_numbers.lines().count() > 9);
+    for (text, is_numbered) in [(&text, true), (&without_numbers, false)] {
+        let lines: Vec<&str> = text.lines().collect();
+        let at = |id: &str| lines.iter().position(|line| line.contains(id)).expect("a line");
+        let (fork, last) = (at(r#""name":"of bob""#), at(r#""id":"cid""#));
+        // Which lines are damaged, or missing, in the session after that of ann, and in the last one.
+        let mut cases = vec![vec![fork], vec![last], vec![fork - 1, fork], vec![fork, last]];
+        if is_numbered {
+            cases.push(vec![fork - 1, fork, fork + 1, fork + 2]);
+            cases.push(vec![last - 1, last, last + 1]);
+        }
+        for (case, damaged) in cases.iter().flat_map(|case| [(case, true), (case, false)]) {
+            // A missing head cannot be told from a missing session without a number.
+            if !damaged && !is_numbered && case.contains(&(fork - 1)) {
+                continue;
+            }
+            let kept = lines.iter().enumerate().filter_map(|(n, line)| match case.contains(&n) {
+                false => Some((*line).to_owned()),
+                true => damaged.then(|| line.replacen('{', "{{", 1)),
+            });
+            let file = kept.collect::<Vec<_>>().join("\n");
+            let copy = Store::open_in_memory()?;
+            let name = format!("{case:?} of {is_numbered} {damaged}");
+            let report =
+                copy.import_jsonl("e", Cursor::new(file), &JsonlOptions::default(), |_| {})?;
+            assert!(report.dropped > 0, "{name}");
+            for info in copy.sessions()? {
+                let texts = copy.session(info.id.clone())?.all_messages().map(|it| Ok(it?.text()));
+                let texts = texts.collect::<Result<Vec<_>>>()?;
+                let mut of = vec![if info.id == "cid" { "cid" } else { "ann" }];
+                of.extend(info.name.as_deref().filter(|name| *name == "of bob").map(|_| "bob"));
+                let is_own = |text: &String| of.iter().any(|of| text.ends_with(of));
+                assert!(texts.iter().all(is_own), "{name}: {:?} has {texts:?}", info.id);
+            }
+            assert_eq!(copy.session("ann")?.path_length()?, 3, "{name}");
+        }
+    }
+    Ok(())
+}

@@ -25,6 +25,12 @@ pub(crate) fn chain(checksum: Uuid, line: &str) -> Uuid {
     Uuid::new_v5(&checksum, line.as_bytes())
 }
 
+/// Returns the number that each record of a session has. It is made from the session's id: a count would begin again in
+/// each export, and a file may hold several.
+pub(crate) fn number_of(session: &SessionId) -> u64 {
+    chain(Uuid::nil(), session.as_str()).as_fields().0.into()
+}
+
 /// The number of records of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub(crate) struct Counts {
@@ -142,8 +148,12 @@ impl Store {
     ) -> Result<()> {
         let watch = self.interrupt_signal().watch();
         let mut lines = Lines::begin(output)?;
-        for id in self.session_ids()? {
+        for (id, is_usable) in self.session_ids()? {
             watch.check()?;
+            if let Err(error) = is_usable {
+                skipped(&id, &error);
+                continue;
+            }
             let session = self.session(&id)?.snapshot()?;
             // A first pass without output: an export must not contain half a session.
             let mut nowhere = std::io::sink();
@@ -169,6 +179,8 @@ pub(super) struct Lines<'a, W> {
     output: &'a mut W,
     checksum: Uuid,
     pub(super) counts: Counts,
+    /// The number of the session whose records are written: each has it, so that none is taken for one of another session.
+    session: Option<u64>,
 }
 
 impl<'a, W: Write> Lines<'a, W> {
@@ -178,38 +190,53 @@ impl<'a, W: Write> Lines<'a, W> {
     }
 
     pub(super) fn begin_with(header: &str, output: &'a mut W) -> Result<Self> {
-        let mut lines = Self { output, checksum: Uuid::nil(), counts: Counts::default() };
+        let mut lines =
+            Self { output, checksum: Uuid::nil(), counts: Counts::default(), session: None };
         lines.text(header)?;
         Ok(lines)
     }
 
     fn session(&mut self, session: &Session, info: &SessionInfo) -> Result<()> {
-        self.line(&session_record(info))?;
         self.counts.sessions += 1;
+        self.session = Some(number_of(&info.id));
+        self.line(&Numbered { rest: &session_record(info), session: self.session })?;
         each_record(session, &mut |record| self.record(record))
     }
 
     pub(super) fn record(&mut self, record: Record<'_>) -> Result<()> {
+        let session = self.session;
         match record {
             Record::Tombstone { number, parent, below, starts, ends } => {
                 let kind = "tombstone";
-                self.line(&TombstoneRecord { kind, number, parent, below, starts, ends })
+                self.line(&TombstoneRecord { kind, session, number, parent, below, starts, ends })
             }
             Record::Message { message, below } => {
                 self.counts.messages += 1;
-                self.line(&MessageRecord { kind: "message", below, message })
+                self.line(&MessageRecord { kind: "message", session, below, message })
             }
             Record::Compaction { compaction, first, last } => {
                 self.counts.compactions += 1;
                 let (kind, first_tombstone, last_tombstone) = ("compaction", first, last);
-                self.line(&CompactionRecord { kind, compaction, first_tombstone, last_tombstone })
+                self.line(&CompactionRecord {
+                    kind,
+                    session,
+                    compaction,
+                    first_tombstone,
+                    last_tombstone,
+                })
             }
-            Record::Elision(elision) => self.line(&Typed { kind: "elision", rest: elision }),
+            Record::Elision(elision) => {
+                let rest = &Typed { kind: "elision", rest: elision };
+                self.line(&Numbered { rest, session })
+            }
             Record::Label(label) => {
                 self.counts.labels += 1;
-                self.line(&Typed { kind: "label", rest: label })
+                self.line(&Numbered { rest: &Typed { kind: "label", rest: label }, session })
             }
-            Record::Head(id) => self.line(&json!({"type": "head", "id": id})),
+            Record::Head(id) => {
+                let rest = &Typed { kind: "head", rest: &json!({ "id": id }) };
+                self.line(&Numbered { rest, session })
+            }
         }
     }
 
@@ -247,6 +274,8 @@ struct MessageRecord<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     below: Option<Number>,
     message: &'a Message,
 }
@@ -255,6 +284,8 @@ struct MessageRecord<'a> {
 struct TombstoneRecord<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<u64>,
     number: Number,
     parent: Option<&'a MessageId>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -269,6 +300,8 @@ struct TombstoneRecord<'a> {
 struct CompactionRecord<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<u64>,
     #[serde(flatten)]
     compaction: &'a Compaction,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -283,6 +316,15 @@ pub(super) struct Typed<'a, T> {
     pub(super) kind: &'static str,
     #[serde(flatten)]
     pub(super) rest: &'a T,
+}
+
+/// A record with the number of its session.
+#[derive(Serialize)]
+struct Numbered<'a, T> {
+    #[serde(flatten)]
+    rest: &'a T,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<u64>,
 }
 
 /// The record of a session.

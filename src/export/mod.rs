@@ -11,21 +11,25 @@
 //!
 //! ```json
 //! {"format":"talktree","version":2}
-//! {"type":"session","id":"s","name":"..","created_at":".."}
-//! {"type":"message","message":{"id":"a","parent":null,"role":"user","parts":[..],"created_at":".."}}
-//! {"type":"tombstone","number":1,"parent":"a","ends":["d"]}
-//! {"type":"message","below":1,"message":{"id":"c","parent":"a",..}}
-//! {"type":"compaction","id":"c","first":"a","last":"a","count":1,"summary":"..","created_at":".."}
-//! {"type":"compaction","id":"d","first":"a","last":"b","last_tombstone":1,..}
-//! {"type":"elision","message":"c","call":"call_1","marker":".."}
-//! {"type":"label","name":"start","id":"a"}
-//! {"type":"head","id":"a"}
+//! {"type":"session","id":"s","name":"..","created_at":"..","session":255434962}
+//! {"type":"message","session":255434962,"message":{"id":"a","parent":null,"role":"user","parts":[..],"created_at":".."}}
+//! {"type":"tombstone","session":255434962,"number":1,"parent":"a","ends":["d"]}
+//! {"type":"message","session":255434962,"below":1,"message":{"id":"c","parent":"a",..}}
+//! {"type":"compaction","session":255434962,"id":"c","first":"a","last":"a","count":1,"summary":"..","created_at":".."}
+//! {"type":"compaction","session":255434962,"id":"d","first":"a","last":"b","last_tombstone":1,..}
+//! {"type":"elision","message":"c","call":"call_1","marker":"..","session":255434962}
+//! {"type":"label","name":"start","id":"a","session":255434962}
+//! {"type":"head","id":"a","session":255434962}
 //! {"type":"end","sessions":1,"messages":2,"compactions":2,"labels":1,"checksum":".."}
 //! ```
 //!
 //! The export holds all branches of a session in order of creation, so parents come first. The checksum is a chain of
 //! version 5 UUIDs over the lines. The export omits what only matters inside a store: addresses, the log of the head,
 //! import records, and the origin of forked messages. An export of a store omits the sessions in the trash.
+//!
+//! A session record is followed by the other records of its session, the head last. All of them have the same number in
+//! `session`, made from the id of the session. So a reader notices if the record of a session is damaged or missing, and
+//! puts no message into the session before it. Former builds wrote no numbers.
 //!
 //! The parent of a message is its nearest living ancestor. Of deleted messages the export has those at which a compaction
 //! starts or ends, because it depends on their places what a path shows. Such a *tombstone* has a number, and `below` says
@@ -42,7 +46,7 @@ mod owner;
 mod records;
 
 pub use hash::{content_hash, session_hash};
-pub(crate) use jsonl::{Counts, FORMAT_VERSION, chain};
+pub(crate) use jsonl::{Counts, FORMAT_VERSION, chain, number_of};
 pub use owner::{OwnerExport, OwnerFormat};
 
 use crate::error::Error;

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use uuid::Uuid;
 
+use super::boundary::Boundary;
 use super::incoming::Incoming;
 use super::lines::{Lines, ReadSeek};
 use super::look_ahead::look_ahead;
@@ -82,6 +83,8 @@ struct Driver<'a> {
     /// The session being read: one that is stored step by step, or one that is gathered to wait for others.
     session: Option<Incoming>,
     gathered: Option<Gathered>,
+    /// Which records belong to it.
+    boundary: Boundary,
     queue: Queue,
     /// The sessions of the report.
     named: HashSet<SessionId>,
@@ -115,6 +118,7 @@ impl<'a> Driver<'a> {
             is_damaged: false,
             session: None,
             gathered: None,
+            boundary: Boundary::default(),
             queue: Queue::default(),
             named: HashSet::new(),
             sessions: 0,
@@ -160,6 +164,7 @@ impl<'a> Driver<'a> {
 
     fn lose_damaged(&mut self, line: u64, why: String) {
         self.is_damaged = true;
+        self.boundary.pass_damaged();
         self.report.lose(line, why);
     }
 
@@ -186,10 +191,10 @@ impl<'a> Driver<'a> {
                 self.close_session()?;
                 self.end(line, counts, &checksum);
             }
-            (Record::Of(kind, text), Position::Inside) => {
+            (Record::Of(kind, number, text), Position::Inside) => {
                 self.checksum = chain(self.checksum, text);
                 self.count(kind);
-                let taken = self.take_of_session(line, kind, text)?;
+                let taken = self.take_of_session(line, kind, number, text)?;
                 self.lose_left_out(line, kind, taken);
             }
         }
@@ -255,11 +260,17 @@ impl<'a> Driver<'a> {
         &mut self,
         line: u64,
         kind: Kind,
+        number: Option<u64>,
         text: &str,
     ) -> Result<std::result::Result<(), String>> {
         if kind == Kind::Session {
             self.close_session()?;
-            return self.open_session(line, text);
+            return self.open_session(line, number, text);
+        }
+        let version = self.version;
+        let is_open = self.gathered.is_some() || self.session.is_some();
+        if is_open && !self.boundary.holds(kind, number, || record::is_root(text, version)) {
+            return Ok(Err("the record of its session is damaged or missing".to_owned()));
         }
         if let Some(gathered) = &mut self.gathered {
             if gathered.take(line, kind, text) {
@@ -289,13 +300,20 @@ impl<'a> Driver<'a> {
         }
     }
 
-    fn open_session(&mut self, line: u64, text: &str) -> Result<std::result::Result<(), String>> {
+    fn open_session(
+        &mut self,
+        line: u64,
+        number: Option<u64>,
+        text: &str,
+    ) -> Result<std::result::Result<(), String>> {
         let (id, mut details) = match record::session(text) {
             Ok(session) => session,
             Err(why) => return Ok(Err(why)),
         };
         self.sessions += 1;
         self.report.converted += 1;
+        let boundary = Boundary::of(number, &id);
+        self.boundary = boundary.clone();
         let id = self.options.session.as_ref().unwrap_or(&id).clone();
         if self.named.insert(id.clone()) {
             self.report.sessions.push(id.clone());
@@ -310,7 +328,7 @@ impl<'a> Driver<'a> {
         }
         let place = self.lines.place();
         let version = self.version;
-        let start = Start { id, details, line, last_line: line, place, version };
+        let start = Start { id, details, line, last_line: line, place, version, boundary };
         if self.store.is_import_forbidden(&start.id)? {
             let erased = Error::SessionErased { id: start.id.clone() };
             self.report.remark(line, erased.to_string());
@@ -332,13 +350,13 @@ impl<'a> Driver<'a> {
 
     /// Begins to store a session step by step.
     fn begin_steps(&mut self, start: Start) -> Result<()> {
-        let Start { id, details, line, version, .. } = start;
+        let Start { id, details, line, version, boundary, .. } = start;
         let session = self.store.session(&id)?;
         let has_messages = session.latest_leaf()?.is_some();
         let stored = Some(&session).filter(|_| has_messages && self.options.session.is_none());
         let path = self.path;
         let failed = |source: io::Error| Error::Io { path: path.to_owned(), source };
-        let ahead = look_ahead(&mut self.lines, version, stored, self.check, &failed)?;
+        let ahead = look_ahead(&mut self.lines, version, boundary, stored, self.check, &failed)?;
         let session = match ahead.conflict {
             None => Incoming::open(session, has_messages, &details, ahead.mark, self.is_dry)?,
             Some(why) => {
@@ -363,14 +381,20 @@ impl<'a> Driver<'a> {
         let last_line = start.last_line;
         self.lines.go_back(start.place).map_err(failed)?;
         self.version = start.version;
+        let mut boundary = start.boundary.clone();
         self.begin_steps(start)?;
         while let Some(line) = self.lines.next().map_err(failed)?
             && line.number <= last_line
         {
             (self.check)()?;
-            let Ok(text) = line.text else { continue };
-            // A damaged line between these was reported when it was read first.
-            if let Ok(Record::Of(kind, text)) = Record::of(&text) {
+            // A damaged line between these was reported when it was read first, and so was one of another session.
+            let read = line.text.as_deref().map_err(String::as_str);
+            let Ok(Ok(Record::Of(kind, number, text))) = read.map(Record::of) else {
+                boundary.pass_damaged();
+                continue;
+            };
+            let version = self.version;
+            if boundary.holds(kind, number, || record::is_root(text, version)) {
                 let taken = self.take_step(line.number, kind, text)?;
                 self.lose_left_out(line.number, kind, taken);
             }

@@ -1,6 +1,7 @@
 //! Reads a session of the file to its end before its first message is written, to decide whether it is the same
 //! conversation as in the store.
 
+use super::boundary::Boundary;
 use super::lines::Lines;
 use super::record::{self, Kind, Placed, Record};
 use super::record_names;
@@ -24,6 +25,7 @@ pub(super) struct LookAhead {
 pub(super) fn look_ahead(
     lines: &mut Lines<'_>,
     version: u32,
+    mut boundary: Boundary,
     stored: Option<&Session>,
     check: &dyn Fn() -> Result<()>,
     failed: &dyn Fn(std::io::Error) -> crate::error::Error,
@@ -33,11 +35,20 @@ pub(super) fn look_ahead(
     let mut comparison = Comparison::default();
     while let Some(line) = lines.next().map_err(failed)? {
         check()?;
-        let Ok(text) = line.text else { continue };
-        let message = match Record::of(&text) {
-            Ok(Record::Of(Kind::Message, line)) => record::message(line, version),
-            Ok(Record::Of(Kind::Session, _) | Record::Header(_) | Record::End { .. }) => break,
-            _ => continue,
+        let read = line.text.as_deref().map_err(String::as_str);
+        let message = match read.map(Record::of) {
+            Ok(Ok(Record::Of(Kind::Session, ..) | Record::Header(_) | Record::End { .. })) => break,
+            Ok(Ok(Record::Of(kind, number, line))) => {
+                let is_root = || record::is_root(line, version);
+                if !boundary.holds(kind, number, is_root) || kind != Kind::Message {
+                    continue;
+                }
+                record::message(line, version)
+            }
+            _ => {
+                boundary.pass_damaged();
+                continue;
+            }
         };
         let Ok(Placed { message, mark: content, .. }) = message else { continue };
         messages += 1;

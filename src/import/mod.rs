@@ -13,6 +13,7 @@
 //!
 //! Invariant: no more than one batch of messages is in memory, and the ids of one session.
 
+mod boundary;
 mod driver;
 mod incoming;
 mod lines;

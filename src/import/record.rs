@@ -23,8 +23,8 @@ pub(super) enum Record<'a> {
     Header(f64),
     /// The end of an export, with its counts and its checksum.
     End { counts: Counts, checksum: String },
-    /// Part of a session.
-    Of(Kind, &'a str),
+    /// Part of a session, with the number of the session.
+    Of(Kind, Option<u64>, &'a str),
 }
 
 /// The type of a record of a session.
@@ -62,6 +62,7 @@ impl<'a> Record<'a> {
         struct Envelope<'a> {
             #[serde(borrow, rename = "type")]
             kind: Option<Cow<'a, str>>,
+            session: Option<u64>,
             format: Option<serde::de::IgnoredAny>,
         }
         let damaged = |error: serde_json::Error| format!("damaged JSON: {error}");
@@ -74,23 +75,24 @@ impl<'a> Record<'a> {
         let envelope: Envelope<'_> = match serde_json::from_str(line) {
             Ok(envelope) => envelope,
             // Sound JSON with a type that is no text.
-            Err(error) if error.is_data() => Envelope { kind: None, format: None },
+            Err(error) if error.is_data() => Envelope { kind: None, session: None, format: None },
             Err(error) => return Err(damaged(error)),
         };
         if envelope.format.is_some() {
             return Ok(Self::header(line));
         }
-        Ok(match envelope.kind.as_deref() {
-            Some("end") => Self::end(line),
-            Some("session") => Self::Of(Kind::Session, line),
-            Some("message") => Self::Of(Kind::Message, line),
-            Some("tombstone") => Self::Of(Kind::Tombstone, line),
-            Some("compaction") => Self::Of(Kind::Compaction, line),
-            Some("elision") => Self::Of(Kind::Elision, line),
-            Some("label") => Self::Of(Kind::Label, line),
-            Some("head") => Self::Of(Kind::Head, line),
-            _ => Self::Of(Kind::Unknown, line),
-        })
+        let kind = match envelope.kind.as_deref() {
+            Some("end") => return Ok(Self::end(line)),
+            Some("session") => Kind::Session,
+            Some("message") => Kind::Message,
+            Some("tombstone") => Kind::Tombstone,
+            Some("compaction") => Kind::Compaction,
+            Some("elision") => Kind::Elision,
+            Some("label") => Kind::Label,
+            Some("head") => Kind::Head,
+            _ => Kind::Unknown,
+        };
+        Ok(Self::Of(kind, envelope.session, line))
     }
 
     fn header(line: &str) -> Self {
@@ -239,6 +241,11 @@ pub(super) fn message(line: &str, version: u32) -> Result<Placed, String> {
     }
     message.id.check_for_writing().map_err(|error| error.to_string())?;
     Ok(Placed { message, mark: mark(json.get()), below })
+}
+
+/// Returns whether a line is a message without a parent.
+pub(super) fn is_root(line: &str, version: u32) -> bool {
+    message(line, version).is_ok_and(|placed| placed.message.parent.is_none())
 }
 
 /// Reads the compaction of a line.

@@ -10,6 +10,7 @@
 
 use std::collections::HashSet;
 
+use super::boundary::Boundary;
 use super::lines::Place;
 use super::record::{self, Kind, Placed};
 use super::record_names;
@@ -37,6 +38,8 @@ pub(super) struct Start {
     pub(super) place: Place,
     /// The version of its export.
     pub(super) version: u32,
+    /// Which lines are of the session.
+    pub(super) boundary: Boundary,
 }
 
 /// A session while it is gathered.

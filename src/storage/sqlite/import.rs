@@ -1,10 +1,14 @@
 //! Storing historical messages as they are.
+//!
+//! An export has the messages of a fork as well as those of the session that was forked. Those that are in both become copies
+//! again, as the fork made them: so their usage counts once, a search finds them once, and an erasure finds them all.
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::append;
 use super::error::BackendResult;
 use super::handle::Named;
+use super::row::message::Content;
 use super::row::session::{self as session_row, SessionRow};
 use super::tokens::CountedMessages;
 use super::{erase, message, search_index, usage};
@@ -27,6 +31,7 @@ pub(super) fn import(
     erase::check_import(conn, name)?;
     let mut session = name.find_or_create(conn)?;
     let first_new = session.next;
+    let forked = forked_session(conn, session.key)?;
     // Most transcripts are linear: the parent is usually the record before.
     let mut before: Option<(MessageId, Address)> = None;
     let mut imported = Vec::with_capacity(records.len());
@@ -52,7 +57,8 @@ pub(super) fn import(
             session.head = Some(address);
             session.invalidate_visible_tokens();
         }
-        note(conn, &mut session, address, &record.message)?;
+        let is_copy = make_copy(conn, address, &record.message.id, &content, forked)?;
+        note(conn, &mut session, address, &record.message, is_copy)?;
         before = Some((record.message.id.clone(), address));
         imported.push(Imported::Added);
     }
@@ -64,19 +70,56 @@ pub(super) fn import(
     Ok(imported)
 }
 
-/// Notes the time of a message that was added, and its usage.
+/// Returns the key of the session that a session was forked from, if it is there.
+fn forked_session(conn: &Connection, session: i64) -> BackendResult<Option<i64>> {
+    let key = conn.prepare_cached(FORKED)?.query_row([session], |row| row.get(0)).optional()?;
+    Ok(key)
+}
+
+const FORKED: &str = "SELECT forked.key
+   FROM session
+  CROSS JOIN session AS forked ON forked.id = session.parent_session
+  WHERE session.key = ?1";
+
+/// Notes the time of a message that was added, and its usage; that of a copy is noted with the original.
 pub(super) fn note(
     conn: &Connection,
     session: &mut SessionRow,
     address: Address,
     message: &Message,
+    is_copy: bool,
 ) -> BackendResult<()> {
     // Records may come in any order.
     let last = session.last_message_at;
     session.note_message_at(message.created_at);
     session.last_message_at = session.last_message_at.max(last);
-    usage::record(conn, address, message)
+    if is_copy { Ok(()) } else { usage::record(conn, address, message) }
 }
+
+/// Makes a message that was added a copy, if the forked session has it with the same content; returns whether it has.
+pub(super) fn make_copy(
+    conn: &Connection,
+    address: Address,
+    id: &MessageId,
+    content: &Content<'_>,
+    forked: Option<i64>,
+) -> BackendResult<bool> {
+    let Some(forked) = forked else { return Ok(false) };
+    let Some(original) = message::find(conn, forked, id)? else { return Ok(false) };
+    let origin: Option<Address> = conn
+        .prepare_cached(ORIGIN)?
+        .query_row(params![original, content.role, content.parts], |row| row.get(0))
+        .optional()?;
+    if let Some(origin) = origin {
+        conn.prepare_cached("UPDATE message SET origin = ?2 WHERE address = ?1")?
+            .execute(params![address, origin])?;
+    }
+    Ok(origin.is_some())
+}
+
+const ORIGIN: &str = "SELECT coalesce(origin, address)
+   FROM message
+  WHERE address = ?1 AND role = ?2 AND parts = ?3";
 
 /// Returns whether a record was imported.
 pub(super) fn is_imported(

@@ -90,6 +90,10 @@ fn create(
     }
     let mut session = catalog::create(conn, name)?;
     let first = session.next;
+    let forked = match &details.parent_session {
+        Some(forked) => session_row::find(conn, forked)?.map(|forked| forked.key),
+        None => None,
+    };
     let mut places: HashMap<&MessageId, Address> = HashMap::with_capacity(records.len());
     let place_of = |places: &HashMap<&MessageId, Address>, id: &MessageId| {
         let unknown = || Error::UnknownMessage { session: name.clone(), id: id.clone() };
@@ -111,7 +115,8 @@ fn create(
             session.head = Some(address);
             session.invalidate_visible_tokens();
         }
-        import::note(conn, &mut session, address, message)?;
+        let is_copy = import::make_copy(conn, address, &message.id, &content, forked)?;
+        import::note(conn, &mut session, address, message, is_copy)?;
         places.insert(&message.id, address);
         imported.push(Imported::Added);
     }
