@@ -768,6 +768,40 @@ fn a_plain_delete_overwrites_rows_and_free_pages() -> Result<()> {
     Ok(())
 }
 
+/// A message that `delete` or `remove` had deleted could not be named any more, so no erasure reached what was left of it.
+#[test]
+fn what_deletes_left_is_erased_and_the_trash_is_kept() -> Result<()> {
+    for rewritten_up_to in [u64::MAX, 0] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bot.db");
+        let store = Store::options().erasure_rewrites_up_to(rewritten_up_to).open(&path)?;
+        let bot = SessionManager::builder(&store).build()?;
+        let chat = store.session("s")?;
+        let gone = append(&chat, "mk7qgone")?;
+        append(&chat, "mk7qkept")?;
+        append(&store.session("removed")?, "mk7qremoved")?;
+        append(&store.session("trash")?, "mk7qtrash")?;
+        assert_eq!(store.search("mk7qgone").run()?.hits.len(), 1);
+        chat.delete([&gone])?;
+        store.remove(&"removed".into())?;
+        bot.delete(&"trash".into())?;
+        assert!(count(&path, "mk7qgone") > 0 && count(&path, "mk7qremoved") > 0);
+
+        let erased = store.erase(&Erasure::deleted())?;
+        assert!(erased.is_complete() && erased.is_rewritten);
+        assert_eq!(erased.extent, Default::default());
+        assert_gone(&store, &path, "mk7qgone");
+        assert_gone(&store, &path, "mk7qremoved");
+        assert!(!store.has_unfinished_erasure()?);
+        bot.restore(&"trash".into())?;
+        for mark in ["mk7qkept", "mk7qtrash"] {
+            assert_eq!(store.search(mark).run()?.hits.len(), 1);
+        }
+        assert_sound(&store);
+    }
+    Ok(())
+}
+
 /// To close a descriptor of the database drops all locks that the process holds on it.
 #[test]
 fn a_proof_keeps_the_locks_of_the_store() -> Result<()> {

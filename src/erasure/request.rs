@@ -66,6 +66,8 @@ pub enum ErasureTarget {
     Key(String),
     /// A transcript of an agent; the main one with all others of its session.
     Transcript(TranscriptKey),
+    /// What was deleted before, and is not in the trash.
+    Deleted,
 }
 
 impl Erasure {
@@ -119,6 +121,29 @@ impl Erasure {
     /// ```
     pub fn transcript(key: &TranscriptKey) -> Self {
         Self::of(ErasureTarget::Transcript(key.clone()))
+    }
+
+    /// Returns the erasure of what was deleted before: it overwrites every byte that deletes left in the store.
+    ///
+    /// Sessions in the trash stay. The deleted texts are not known any more, so [`prove`](crate::Erased::prove) cannot look for
+    /// them; the file is rewritten, however large it is.
+    ///
+    /// ```
+    /// use talktree::{Erasure, Message, Store};
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("bot.db");
+    /// let store = Store::open(&path)?;
+    /// let chat = store.session("s")?;
+    /// let secret = chat.append(Message::user("The vault opens with 7-1-9-4."))?.id;
+    /// chat.delete([&secret])?; // leaves words in the search index, and text in the log
+    ///
+    /// let erased = store.erase(&Erasure::deleted())?;
+    /// assert!(erased.is_complete() && erased.is_rewritten);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn deleted() -> Self {
+        Self::of(ErasureTarget::Deleted)
     }
 
     fn of(target: ErasureTarget) -> Self {

@@ -11,7 +11,8 @@ use crate::report::Progress;
 
 impl Store {
     /// Erases what is named: no byte of it is in the file, in the search index or in the log afterwards, nor in a later
-    /// backup. A plain delete leaves words in the search index and text in the log for a while.
+    /// backup. A plain delete leaves words in the search index and text in the log for a while;
+    /// [`Erasure::deleted`] erases them.
     ///
     /// It deletes in short transactions, so that others can write meanwhile; a session that is erased is in the trash until
     /// all of it is deleted. Then it merges the search index, rewrites the file while other writers wait, and empties the

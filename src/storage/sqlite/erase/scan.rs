@@ -2,10 +2,12 @@
 //!
 //! A sequence that is found does not count if a stored row contains it: it belongs to a copy that was kept, or to another
 //! message with the same words. Nor does it count if all but a few of its bytes are the beginning or the end of a stored
-//! text: what lies before and after a text in a row is numbers, which may look like a letter.
+//! text: what lies before and after a text in a row is numbers, which may look like a letter. Nor does it count if it crosses
+//! the border of a page: a long text continues on overflow pages, and each of them begins with the number of the next.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::BuildHasherDefault;
+use std::path::Path;
 use std::sync::Arc;
 
 use rusqlite::Connection;
@@ -24,6 +26,13 @@ const CHUNK: usize = 1 << 20;
 const FOREIGN: usize = 4;
 /// How many places a proof lists.
 const MAX_PLACES: usize = 100;
+
+/// The fewest bytes before any text of a page: an overflow page begins with the number of the next, which has four bytes, and
+/// other pages begin with a longer header.
+const MIN_PAGE_HEADER: u64 = 4;
+/// The bytes of a write-ahead log before its first frame, and of a frame before its page.
+const LOG_HEADER: u64 = 32;
+const FRAME_HEADER: u64 = 24;
 
 /// How often a sequence was found, its length, and where it was first: the number of the file and the offset.
 #[derive(Debug, Clone, Copy)]
@@ -63,7 +72,9 @@ impl Database {
         let files = store.raw_files().map_err(|source| file::io(store.path(), source))?;
         let mut places = Places::default();
         let mut buffer = vec![0; CHUNK];
+        let page_size = self.read(page_size)?;
         for (number, (path, opened)) in files.iter().enumerate() {
+            let pages = Pages::of(path, store.path(), page_size);
             let mut passed = Passed::default();
             let mut offset = 0;
             loop {
@@ -74,8 +85,10 @@ impl Database {
                     break;
                 }
                 passed = texts.find(passed, &buffer[..count], |Found { hash, offset, length }| {
-                    let place = Place { count: 0, length, first: (number, offset) };
-                    places.entry(hash).or_insert(place).count += 1;
+                    if pages.can_hold(offset, length as u64) {
+                        let place = Place { count: 0, length, first: (number, offset) };
+                        places.entry(hash).or_insert(place).count += 1;
+                    }
                 });
                 offset += count as u64;
             }
@@ -106,6 +119,42 @@ impl Database {
             .map(|(number, offset)| Occurrence::new(files[number].0.clone(), offset))
             .collect();
         Ok(proof)
+    }
+}
+
+fn page_size(conn: &Connection) -> BackendResult<u64> {
+    Ok(conn.query_row("PRAGMA page_size", [], |row| row.get(0))?)
+}
+
+/// How a file is divided into pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pages {
+    Database { size: u64 },
+    Log { size: u64 },
+    Other,
+}
+
+impl Pages {
+    fn of(path: &Path, database: &Path, size: u64) -> Self {
+        let is_log = || path.as_os_str().as_encoded_bytes().ends_with(b"-wal");
+        match path == database {
+            true => Self::Database { size },
+            false if is_log() => Self::Log { size },
+            false => Self::Other,
+        }
+    }
+
+    /// Returns whether a text can be at this place.
+    fn can_hold(self, offset: u64, length: u64) -> bool {
+        let (before, header, size) = match self {
+            Self::Database { size } => (0, 0, size),
+            Self::Log { size } => (LOG_HEADER, FRAME_HEADER, size),
+            Self::Other => return true,
+        };
+        offset.checked_sub(before).is_some_and(|offset| {
+            let at = offset % (header + size);
+            at >= header + MIN_PAGE_HEADER && at + length <= header + size
+        })
     }
 }
 
@@ -188,3 +237,54 @@ SELECT name
    AND name NOT IN ('search_data', 'search_idx', 'search_docsize',
                     'context_search_data', 'context_search_idx', 'context_search_docsize',
                     'vocabulary')";
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::connection::Config;
+    use super::super::super::session::SqliteSession;
+    use super::super::texts::LENGTH;
+    use super::*;
+    use crate::id::SessionId;
+    use crate::message::Message;
+    use crate::storage::SessionProvider;
+    use crate::view::{ExpectedHead, Parent};
+
+    /// A long text continues on other pages. The last byte of the number before its continuation looked like a letter of an
+    /// erased text with nearly the same words, so a proof reported a text that was stored as one that was left.
+    #[test]
+    fn the_number_before_the_continuation_of_a_text_is_no_letter_of_it() -> Result<()> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("bot.db");
+        let database = Arc::new(Database::open(&path, Config::default())?);
+        let chat = SqliteSession::new(Arc::clone(&database), SessionId::from("s"));
+        let words: Vec<_> = (0..100_000).map(|n| format!("word{n}")).collect();
+        chat.append(&Parent::Head, &ExpectedHead::Any, &[Message::user(words.join(" "))])?;
+        assert!(database.empty_log()?);
+        let bytes = std::fs::read(&path).expect("a file");
+        let is_text = |at: &usize| {
+            bytes[at - 1] == 0
+                && bytes[*at..at + LENGTH].iter().all(|byte| matches!(byte, b' '..=b'~'))
+        };
+        let at = (4_096 + 3..bytes.len() - LENGTH).step_by(4_096).find(is_text).expect("a page");
+        let mut texts = Texts::default();
+        texts.add_name(&String::from_utf8_lossy(&bytes[at..at + LENGTH]));
+        let proof = database.scan_for(&texts)?;
+        assert_eq!((proof.found, proof.sequences), (0, 1));
+        Ok(())
+    }
+
+    #[test]
+    fn a_text_is_within_one_page() {
+        let (path, log) = (Path::new("bot.db"), Path::new("bot.db-wal"));
+        let pages = Pages::of(path, path, 4_096);
+        for (offset, expected) in [(0, false), (3, false), (4, true), (4_080, true), (4_081, false)]
+        {
+            assert_eq!(pages.can_hold(offset, 16), expected, "{offset}");
+            assert_eq!(pages.can_hold(offset + 3 * 4_096, 16), expected, "{offset}");
+            let of_log = offset + LOG_HEADER + FRAME_HEADER + 2 * (FRAME_HEADER + 4_096);
+            assert_eq!(Pages::of(log, path, 4_096).can_hold(of_log, 16), expected, "{offset}");
+        }
+        assert!(!Pages::of(log, path, 4_096).can_hold(8, 16));
+        assert!(Pages::of(Path::new("bot.db-shm"), path, 4_096).can_hold(0, 16));
+    }
+}

@@ -264,6 +264,7 @@ impl Targets {
                 self.transcripts.extend(transcript::delete::named(conn, key)?);
                 Ok(())
             }
+            ErasureTarget::Deleted => Ok(()),
         }
     }
 
