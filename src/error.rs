@@ -322,7 +322,7 @@ pub enum Error {
     TokenCounter {
         /// The name of the counter.
         name: String,
-        /// What it did.
+        /// What it did: the panic, or the count and the limit.
         why: String,
     },
     /// A callback failed where no verb can return its error. The change before it is committed. Only an error handler

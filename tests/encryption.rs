@@ -116,7 +116,7 @@ fn a_wrong_key_and_a_missing_one_are_named_and_change_nothing() -> Result<()> {
     };
     for (key, path, why) in [
         (Some(OTHER), &path, "the key is wrong, or the file is not an encrypted store"),
-        (None, &path, "no key was given, and it looks encrypted"),
+        (None, &path, "no key was given, and it looks encrypted; or it is not a store"),
         (Some(KEY), &plain, "it is not encrypted; open it without a key"),
         (Some(KEY), &text, "the key is wrong, or the file is not an encrypted store"),
     ] {

@@ -28,7 +28,10 @@ fn a_backup_is_never_named_as_a_file_beside_an_open_store() -> Result<()> {
     }
     assert!(!Store::is_open_file(folder.path().join("copy.db-journal")));
     drop(store);
-    other.backup(folder.path().join("bot.db-journal"), |_| {})
+    // SQLite would delete it when the store is opened again.
+    let refused = other.backup(folder.path().join("bot.db-journal"), |_| {});
+    assert!(matches!(refused, Err(Error::InvalidName { .. })));
+    Ok(())
 }
 
 #[cfg(unix)]

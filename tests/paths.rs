@@ -34,7 +34,8 @@ fn say(store: &Store, text: &str) -> Result<()> {
 #[test]
 fn a_name_is_never_a_uri() -> Result<()> {
     let folder = common::folder()?;
-    for name in ["file:x.db", "file:y.db?mode=memory", "a?b#c%20.db", "-wal", "x.db-wal", "好.db"]
+    for name in
+        ["file:x.db", "file:y.db?mode=memory", "a?b#c%20.db", "-wal.db", "x.db-wal2", "好.db"]
     {
         let path = folder.path().join(name);
         say(&open(&path)?, "kept")?;
@@ -265,6 +266,43 @@ fn a_backup_opens_beside_the_name_that_a_crash_left() -> Result<()> {
     std::fs::hard_link(&copy, &partial).unwrap();
     assert!(matches!(open(&partial), Err(Error::HardLinked { .. })));
     assert_eq!(count(&copy)?, 1);
+    Ok(())
+}
+
+/// The next command on `bot.db` deleted a store of the name `bot.db-wal`, with acknowledged messages. A new store deleted files
+/// that the user had beside it.
+#[test]
+fn a_name_that_sqlite_deletes_is_refused_and_so_is_a_file_that_it_would_delete() -> Result<()> {
+    let folder = common::folder()?;
+    let store = open(folder.path().join("bot.db"))?;
+    for suffix in ["-wal", "-shm", "-journal"] {
+        let path = folder.path().join(format!("other.db{suffix}"));
+        for refused in [open(&path).map(drop), store.backup(&path, |_| {})] {
+            let text = refused.as_ref().unwrap_err().to_string();
+            assert!(matches!(refused, Err(Error::InvalidName { .. })), "{text}");
+            assert!(text.contains(&format!("ends with {suffix}")), "{text}");
+            assert!(!path.exists());
+        }
+        let (new, notes) = (folder.path().join("new.db"), format!("new.db{suffix}"));
+        std::fs::write(folder.path().join(&notes), "my notes").unwrap();
+        let why = open(&new).map(drop).unwrap_err().to_string();
+        assert!(why.contains(&notes) && why.contains("delete"), "{why}");
+        assert!(!new.exists());
+        assert_eq!(std::fs::read_to_string(folder.path().join(&notes)).unwrap(), "my notes");
+        std::fs::remove_file(folder.path().join(&notes)).unwrap();
+    }
+    let (new, pipe) = (folder.path().join("new.db"), folder.path().join("new.db-wal"));
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let why = open(&new).map(drop).unwrap_err().to_string();
+    assert!(why.contains("new.db-wal"), "{why}");
+    std::fs::remove_file(&pipe).unwrap();
+    // The log of a store that was deleted is SQLite's own.
+    say(&store, "kept")?;
+    for suffix in ["-wal", "-shm"] {
+        let log = folder.path().join(format!("bot.db{suffix}"));
+        std::fs::copy(log, folder.path().join(format!("new.db{suffix}"))).unwrap();
+    }
+    say(&open(folder.path().join("new.db"))?, "kept")?;
     Ok(())
 }
 

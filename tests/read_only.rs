@@ -162,3 +162,111 @@ fn a_store_read_without_locks_notices_that_others_write() -> Result<()> {
     set_mode(folder.path(), 0o755);
     Ok(())
 }
+
+/// The error showed an address of SQLite's own and not what the system says.
+#[test]
+fn a_file_that_cannot_be_read_says_so() -> Result<()> {
+    if let Ok(folder) = std::env::var(CHILD) {
+        let path = Path::new(&folder).join("secret.db");
+        for answer in [Store::open_read_only(&path), Store::open(&path)] {
+            let error = answer.map(drop).unwrap_err();
+            let text = error.to_string();
+            assert!(matches!(error, Error::Io { .. }), "{error:?}");
+            assert!(text.contains("secret.db: it cannot be read: Permission denied"), "{text}");
+            assert!(!text.contains("immutable"), "{text}");
+        }
+        return Ok(());
+    }
+    let folder = common::folder()?;
+    say(&Store::open(folder.path().join("secret.db"))?, "hello")?;
+    set_mode(folder.path(), 0o777);
+    if let Some((_program, child)) =
+        start_unprivileged("a_file_that_cannot_be_read_says_so", folder.path())
+    {
+        finish(child);
+    }
+    Ok(())
+}
+
+/// SQLite's files beside the store belonged to the reader, and its owner could not write any more.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_reader_of_another_user_leaves_no_files_that_the_owner_cannot_write() -> Result<()> {
+    if let Ok(folder) = std::env::var(CHILD) {
+        let store = Store::open_read_only(Path::new(&folder).join("bot.db"))?;
+        assert_eq!(store.session("s")?.path_length()?, 1);
+        assert!(!store.search("hello").run()?.hits.is_empty());
+        // While the owner has it open its log and locks are there, and are used.
+        println!("\nopened");
+        std::io::stdin().read_line(&mut String::new()).unwrap();
+        let store = Store::open_read_only(Path::new(&folder).join("bot.db"))?;
+        assert_eq!(store.session("s")?.path_length()?, 2);
+        println!("\nopened");
+        std::io::stdin().read_line(&mut String::new()).unwrap();
+        assert_eq!(store.session("s")?.path_length()?, 3);
+        return Ok(());
+    }
+    let folder = common::folder()?;
+    let at = |name: &str| folder.path().join(name);
+    say(&Store::open(at("bot.db"))?, "hello")?;
+    set_mode(&at("bot.db"), 0o644);
+    set_mode(folder.path(), 0o777);
+    let test = "a_reader_of_another_user_leaves_no_files_that_the_owner_cannot_write";
+    let Some((_program, mut child)) = start_unprivileged(test, folder.path()) else {
+        return Ok(());
+    };
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    let mut until_opened = || {
+        let mut line = String::new();
+        while !line.ends_with("opened\n") {
+            line.clear();
+            assert!(lines.read_line(&mut line).unwrap() > 0, "the child has ended");
+        }
+    };
+    until_opened();
+    assert!(!at("bot.db-wal").exists() && !at("bot.db-shm").exists());
+    let store = Store::open(at("bot.db"))?;
+    say(&store, "two")?;
+    child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+    until_opened();
+    say(&store, "three")?;
+    child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+    let mut rest = String::new();
+    lines.read_to_string(&mut rest).unwrap();
+    assert!(rest.contains("1 passed"), "{rest}");
+    assert!(child.wait().unwrap().success());
+    Ok(())
+}
+
+/// The error said only that the store was read-only.
+#[test]
+fn a_log_of_another_user_is_named() -> Result<()> {
+    if let Ok(folder) = std::env::var(CHILD) {
+        let path = Path::new(&folder).join("bot.db");
+        let error = Store::open(&path).and_then(|store| say(&store, "two")).unwrap_err();
+        let text = error.to_string();
+        assert!(matches!(error, Error::Io { .. }), "{error:?}");
+        assert!(text.contains("bot.db-wal: it cannot be written"), "{text}");
+        assert!(text.contains("user 0") && text.contains("user 65534"), "{text}");
+        assert_eq!(Store::open(&path)?.search("one").run()?.hits.len(), 1);
+        return Ok(());
+    }
+    let folder = common::folder()?;
+    let at = |name: &str| folder.path().join(name);
+    say(&Store::open(at("bot.db"))?, "one")?;
+    if std::os::unix::fs::chown(at("bot.db"), Some(65534), Some(65534)).is_err() {
+        println!("SKIPPED a_log_of_another_user_is_named: only root gives a file to another user");
+        return Ok(());
+    }
+    for beside in ["bot.db-wal", "bot.db-shm"] {
+        std::fs::write(at(beside), "").unwrap();
+        set_mode(&at(beside), 0o644);
+    }
+    set_mode(folder.path(), 0o777);
+    if let Some((_program, child)) =
+        start_unprivileged("a_log_of_another_user_is_named", folder.path())
+    {
+        finish(child);
+    }
+    Ok(())
+}

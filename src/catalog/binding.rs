@@ -37,7 +37,7 @@ pub enum BindingEnd {
     Expired,
     /// The session was ended.
     Ended,
-    /// The session was put into the trash, or removed.
+    /// The session was put into the trash. One that is removed takes its bindings with it.
     Deleted,
     /// The session is of another owner.
     OtherOwner,

@@ -57,7 +57,7 @@ impl SessionManagerBuilder {
     pub fn build(self) -> Result<SessionManager> {
         // What is wrong with the settings is known now, not when a message comes in. The first session is opened, and
         // nothing is stored before something is written to it.
-        let probe = self.target().catalog.session(&"settings".into());
+        let probe = self.target().catalog.session(&"template of the manager".into());
         self.for_session(probe.session, probe.context).open()?;
         let shared = Shared { template: self, open: OpenSessions::default() };
         Ok(SessionManager { shared: Arc::new(shared) })

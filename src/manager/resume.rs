@@ -25,7 +25,7 @@ pub struct ResumedSession {
     pub session: Session,
     /// Whether it was created now.
     pub is_new: bool,
-    /// The session that the key pointed to until now, and why it does not any more.
+    /// The session that the key pointed to until now, and why it does not any more; `None` also if it was removed.
     pub former: Option<(SessionId, BindingEnd)>,
 }
 

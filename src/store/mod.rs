@@ -112,8 +112,9 @@ impl Store {
     /// [`Error::OlderStore`] if an older talktree wrote it: only a store that is opened for writing is
     /// migrated. As [`open`](Self::open).
     ///
-    /// Where SQLite cannot create its lock files beside the file, the file is read without locks, and a read never
-    /// returns an old state: it is [`Error::UnreadableLog`] if there is a log, or if others have written since.
+    /// Where SQLite cannot create its lock files beside the file, or where they would bar the owner of the file from writing,
+    /// the file is read without locks, and a read never returns an old state: it is [`Error::UnreadableLog`] if there is a log,
+    /// or if others have written since.
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self> {
         Self::options().open_read_only(path)
     }

@@ -147,7 +147,7 @@ impl Store {
         self.database.sessions()
     }
 
-    pub(crate) fn session_ids(&self) -> Result<Vec<SessionId>> {
+    pub(crate) fn session_ids(&self) -> Result<Vec<(SessionId, Result<()>)>> {
         self.database.session_ids()
     }
 

@@ -4,7 +4,7 @@
 //! only processes compete for SQLite's lock. Reads have [connections of their own](super::readers).
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -75,6 +75,8 @@ pub(crate) struct Database {
     is_read_only: bool,
     /// Whether a system call failed under the writer, which is then reopened before its next write.
     pub(super) is_suspect: AtomicBool,
+    /// The version of the schema that was last looked through for foreign triggers.
+    pub(super) checked_schema: AtomicI64,
     /// The number of this handle in this process.
     serial: u64,
     /// `None` for a database in memory: there is one connection, and readers use it, too. Declared after the
@@ -146,11 +148,18 @@ impl Database {
     pub(crate) fn open_read_only(path: &Path, config: Config) -> Result<Self> {
         let file = StoreFile::of(path)?;
         let path = file.path().to_owned();
+        let without_locks = || -> BackendResult<Self> {
+            Self::over_readers(StoreFile::of(&path)?.without_locks()?, config.clone())
+        };
+        // Where they would bar the owner from writing, no lock files are created, unless there is a log to be read.
+        if file.is_left_unwritable()
+            && let Ok(database) = without_locks()
+        {
+            return Ok(database);
+        }
         let opened = match Self::over_readers(file, config.clone()) {
             // The log needs lock files. Where they cannot be created, a file without a log is read without locks.
-            Err(error) if error.is_of_opening() => StoreFile::of(&path)?
-                .without_locks()
-                .and_then(|file| Self::over_readers(file, config.clone())),
+            Err(error) if error.is_of_opening() => without_locks(),
             answer => answer,
         };
         opened.map_err(|error| {
@@ -178,6 +187,7 @@ impl Database {
             writers: Writers::default(),
             is_read_only: false,
             is_suspect: AtomicBool::new(false),
+            checked_schema: AtomicI64::new(-1),
             file,
             serial: SERIALS.fetch_add(1, Ordering::Relaxed),
             log: Wal::default(),
@@ -229,16 +239,30 @@ impl Database {
         self.path().map_or(Ok(()), |path| schema::check_version(conn, path))
     }
 
+    /// Returns an error unless a write is safe: the format is that of this build, and no foreign trigger changes what is
+    /// written. Inside the transaction of the write.
+    pub(super) fn check_to_write(&self, conn: &Connection) -> BackendResult<()> {
+        self.path().map_or(Ok(()), |path| {
+            schema::check_version(conn, path)?;
+            self.refuse_new_triggers(conn)
+        })
+    }
+
     /// Returns the writing connection; `None` if the database is read-only. The first call chooses it.
     pub(super) fn writing_connection(&self) -> BackendResult<Option<&Mutex<Connection>>> {
         if let (None, Some(path), false) = (self.writer.get(), self.path(), self.is_read_only) {
             let mut first = lock(&self.first);
             // Another thread may have chosen it meanwhile.
             if self.writer.get().is_none() {
-                let conn = match first.take() {
+                let mut conn = match first.take() {
                     Some(conn) => conn,
                     None => self.in_same_file(|| open_writer(path, &self.config))?,
                 };
+                if let Err(error) = self.log.install_hook(&mut conn) {
+                    // If it were the last connection, closing it would remove the log.
+                    *first = Some(conn);
+                    return Err(error);
+                }
                 let _ = self.writer.set(Mutex::new(conn));
             }
         }
@@ -253,6 +277,7 @@ impl Database {
             // The new connection is opened before the old one is closed: the last close would checkpoint and remove
             // the log.
             *conn = self.in_same_file(|| open_writer(path, &self.config))?;
+            self.log.install_hook(conn)?;
             self.is_suspect.store(false, Ordering::Relaxed);
         }
         Ok(())
@@ -336,6 +361,14 @@ pub(super) fn busy_ms(config: &Config) -> u64 {
 /// SQLite reports another kind of file, or a damaged header, as "not a database", and a file that was cut off as
 /// "malformed"; the error here names the file.
 fn not_a_store(error: BackendError, path: &Path, busy_ms: u64, is_encrypted: bool) -> Error {
+    let of_file = match &error {
+        error if error.is_read_only() => file::unwritable_log(path),
+        error if error.is_of_opening() => file::unreadable(path),
+        _ => None,
+    };
+    if let Some(error) = of_file {
+        return error;
+    }
     match error {
         error if error.is_not_a_database() && is_encrypted => {
             let why = match file::has_header(path) {
@@ -346,7 +379,7 @@ fn not_a_store(error: BackendError, path: &Path, busy_ms: u64, is_encrypted: boo
         }
         error if error.is_not_a_database() && file::looks_encrypted(path) => Error::WrongKey {
             path: path.to_owned(),
-            why: "no key was given, and it looks encrypted".to_owned(),
+            why: "no key was given, and it looks encrypted; or it is not a store".to_owned(),
         },
         BackendError::Sqlite(error)
             if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) =>
@@ -356,6 +389,14 @@ fn not_a_store(error: BackendError, path: &Path, busy_ms: u64, is_encrypted: boo
                 false => error.to_string(),
             };
             Error::NotAStore { path: path.to_owned(), why }
+        }
+        // With a text that has the address by which SQLite reads a file without locks.
+        BackendError::Sqlite(rusqlite::Error::SqliteFailure(code, Some(text)))
+            if text.contains(&file::immutable_uri(path)) =>
+        {
+            let text = format!("SQLite cannot open {}: {code}", crate::foreign::path(path));
+            BackendError::Sqlite(rusqlite::Error::SqliteFailure(code, Some(text)))
+                .into_error(busy_ms)
         }
         error => match error.into_error(busy_ms) {
             Error::Corrupt { what } => {

@@ -19,7 +19,7 @@ use rusqlite::{Connection, ErrorCode};
 use super::commit_group::Length;
 use super::connection::{Database, busy_ms, open_writer};
 use super::error::{BackendError, BackendResult};
-use super::transaction;
+use super::{file, transaction};
 use crate::error::{Error, Result};
 
 /// The key of a database and those of its connections that have it.
@@ -103,6 +103,9 @@ impl Database {
                 why: "it was given another key since it was opened; open it again with that"
                     .to_owned(),
             },
+            (Some(path), _) if error.is_read_only() && !self.is_read_only() => {
+                file::unwritable_log(path).unwrap_or_else(|| error.into_error(waited_ms))
+            }
             _ => error.into_error(waited_ms),
         }
     }
@@ -156,8 +159,9 @@ impl Database {
         key: [u8; 32],
     ) -> BackendResult<()> {
         encryption.set(key);
-        let opened = open_writer(path, &self.config)?;
+        let mut opened = open_writer(path, &self.config)?;
         opened.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+        self.log.install_hook(&mut opened)?;
         *conn = opened;
         self.is_suspect.store(false, Ordering::Relaxed);
         Ok(())

@@ -93,6 +93,11 @@ impl BackendError {
         ))
     }
 
+    /// Returns whether SQLite could not write one of its files.
+    pub(super) fn is_read_only(&self) -> bool {
+        matches!(self, Self::Sqlite(error) if error.sqlite_error_code() == Some(ErrorCode::ReadOnly))
+    }
+
     /// Returns whether a row with the same address exists.
     pub(super) fn is_of_key(&self) -> bool {
         use rusqlite::ffi::{SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_ROWID};

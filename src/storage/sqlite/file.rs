@@ -61,7 +61,7 @@ impl StoreFile {
     pub(super) fn of(path: &Path) -> Result<Self> {
         require_regular_file(path)?;
         let path = resolve(path)?;
-        check_length(&path)?;
+        check_name(&path)?;
         let file = std::fs::metadata(&path).map_err(|source| io(&path, source))?;
         names::require_one(&path, &file)?;
         let id = FileId::of_metadata(&file);
@@ -90,6 +90,30 @@ impl StoreFile {
         self.unlocked = Stamp::of(&self.path);
         self.check_unwritten()?;
         Ok(self)
+    }
+
+    /// Returns whether a reader with locks would leave a log and a lock file here that the owner of the database cannot write.
+    ///
+    /// SQLite creates them as this process's own, with the mode of the database, and a connection that only reads does not
+    /// remove them. Only Linux tells whose process this is without a system call of one's own.
+    #[cfg(target_os = "linux")]
+    pub(super) fn is_left_unwritable(&self) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        let (Ok(file), Ok(process)) =
+            (std::fs::metadata(&self.path), std::fs::metadata("/proc/self"))
+        else {
+            return false;
+        };
+        // SQLite gives the files of root to the owner of the database.
+        let is_foreign = process.uid() != 0 && process.uid() != file.uid();
+        is_foreign
+            && file.mode() & MODE_OF_OTHERS == 0
+            && !(self.log.exists() && self.lock_file.exists())
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn is_left_unwritable(&self) -> bool {
+        false
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -295,7 +319,7 @@ pub(super) fn make_private(path: &Path) -> Result<()> {
     if path.exists() {
         return Ok(());
     }
-    resolve_new(path)?;
+    require_own_files_beside(&resolve_new(path)?)?;
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -307,9 +331,46 @@ pub(super) fn make_private(path: &Path) -> Result<()> {
     }
 }
 
+/// Returns an error if a file beside a new database is not one of SQLite, which would delete it.
+fn require_own_files_beside(path: &Path) -> Result<()> {
+    let is_foreign = |suffix: &str| {
+        let other = beside(path, suffix);
+        // To open a pipe would wait for somebody who writes into it.
+        if std::fs::metadata(&other).is_ok_and(|other| !other.is_file()) {
+            return true;
+        }
+        let Some(first) = beginning(&other, 4) else { return false };
+        // A file of SQLite that is not in use may be empty, or begin with zeros.
+        !first.is_empty() && first != [0; 4] && !OWN.contains(&first.as_slice())
+    };
+    match SUFFIXES[1..].iter().find(|suffix| is_foreign(suffix)) {
+        Some(suffix) => {
+            let other = beside(path, suffix);
+            let why = format!(
+                "there is a file {}, which SQLite would take for its own and delete; move it, or choose another name",
+                foreign::path(&other)
+            );
+            Err(Error::NotAStore { path: path.to_owned(), why })
+        }
+        None => Ok(()),
+    }
+}
+
+/// What the files beside a database begin with: a log in either order of bytes, its lock file in either, a journal.
+const OWN: [&[u8]; 5] = [
+    b"\x37\x7F\x06\x82",
+    b"\x37\x7F\x06\x83",
+    b"\x18\xE2\x2D\x00",
+    b"\x00\x2D\xE2\x18",
+    b"\xD9\xD5\x05\xF9",
+];
+
 /// Says why a file cannot be created, where the system's own words do not.
 fn explained(path: &Path, error: std::io::Error) -> std::io::Error {
     let missing = |why: String| std::io::Error::new(std::io::ErrorKind::NotFound, why);
+    if is_loop(path) {
+        return std::io::Error::other("it is a loop of symbolic links");
+    }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     match (std::fs::read_link(path), folder) {
         (Ok(target), _) => missing(format!(
@@ -323,10 +384,22 @@ fn explained(path: &Path, error: std::io::Error) -> std::io::Error {
     }
 }
 
+/// Returns whether a path is a symbolic link that leads back to itself.
+fn is_loop(path: &Path) -> bool {
+    /// As many as any system follows.
+    const MAX_LINKS: usize = 64;
+    let mut at = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        let Ok(target) = std::fs::read_link(&at) else { return false };
+        at = at.parent().unwrap_or(Path::new("")).join(target);
+    }
+    true
+}
+
 /// Returns the absolute path of a file that may not exist, in a folder without symbolic links.
 pub(super) fn resolve_new(path: &Path) -> Result<PathBuf> {
     let absolute = in_real_folder(path).map_err(|source| io(path, source))?;
-    check_length(&absolute)?;
+    check_name(&absolute)?;
     Ok(absolute)
 }
 
@@ -353,19 +426,25 @@ pub(super) fn io(path: &Path, source: std::io::Error) -> Error {
     Error::Io { path: path.to_owned(), source }
 }
 
-/// Returns an error if the path is too long for SQLite, whose own error does not say so.
-fn check_length(path: &Path) -> Result<()> {
+/// Returns an error if SQLite cannot use the path: it is too long, which SQLite's own error does not say, or it is that of a
+/// file beside another database. SQLite deletes that when the other one is opened or closed.
+fn check_name(path: &Path) -> Result<()> {
     let bytes = path.as_os_str().len();
-    let name_bytes = path.file_name().map_or(0, std::ffi::OsStr::len);
-    let why = match () {
-        () if cfg!(not(unix)) => return Ok(()),
-        () if bytes > MAX_PATH_BYTES => {
+    let name = path.file_name().map_or(&[][..], std::ffi::OsStr::as_encoded_bytes);
+    let name_bytes = name.len();
+    let suffix = SUFFIXES[1..].iter().find(|suffix| name.ends_with(suffix.as_bytes()));
+    let why = match suffix {
+        Some(suffix) => {
+            format!("SQLite takes a file whose name ends with {suffix} for its own, and deletes it")
+        }
+        None if cfg!(not(unix)) => return Ok(()),
+        None if bytes > MAX_PATH_BYTES => {
             format!("it has {bytes} bytes, over SQLite's limit of {MAX_PATH_BYTES}")
         }
-        () if name_bytes > MAX_NAME_BYTES => format!(
+        None if name_bytes > MAX_NAME_BYTES => format!(
             "its last name has {name_bytes} bytes, over the limit of {MAX_NAME_BYTES}: SQLite appends up to eight"
         ),
-        () => return Ok(()),
+        None => return Ok(()),
     };
     let given = shorten(&path.to_string_lossy()).into_owned();
     Err(Error::InvalidName { what: "path of a store", given, why })
@@ -373,7 +452,10 @@ fn check_length(path: &Path) -> Result<()> {
 
 /// Returns an error unless the path is a regular file. SQLite checks its content.
 fn require_regular_file(path: &Path) -> Result<()> {
-    let file = std::fs::metadata(path).map_err(|source| io(path, source))?;
+    let file = std::fs::metadata(path).map_err(|source| match is_loop(path) {
+        true => io(path, explained(path, source)),
+        false => io(path, source),
+    })?;
     let why = match file.file_type() {
         kind if kind.is_file() => match file.len() {
             bytes @ 1..HEADER_BYTES => {
@@ -442,6 +524,50 @@ pub(super) fn cut_off(path: &Path) -> Option<String> {
     let why = format!("it was cut off: it has {bytes} bytes, and its header says {told}");
     (bytes < told).then_some(why)
 }
+
+/// Returns why a file cannot be opened for reading; `None` if it can, or if a store of this process has it open.
+pub(super) fn unreadable(path: &Path) -> Option<Error> {
+    if is_open(path) {
+        return None;
+    }
+    let error = std::fs::File::open(path).err()?;
+    let why = format!("it cannot be read: {error}");
+    Some(io(path, std::io::Error::new(error.kind(), why)))
+}
+
+/// Returns the error for a log or lock file that belongs to another user than its database, whose owner cannot write it. A
+/// reader of another user may have left it.
+#[cfg(unix)]
+pub(super) fn unwritable_log(path: &Path) -> Option<Error> {
+    use std::os::unix::fs::MetadataExt;
+    let owner = std::fs::metadata(path).ok()?.uid();
+    ["-wal", "-shm"].iter().find_map(|suffix| {
+        let beside = beside(path, suffix);
+        let file = std::fs::metadata(&beside).ok()?;
+        if file.uid() == owner || file.mode() & MODE_OF_OTHERS != 0 {
+            return None;
+        }
+        // The content of a lock file, and of an empty log, does not matter.
+        let advice = match (*suffix, file.len()) {
+            ("-wal", 1..) => format!("give it to user {owner}"),
+            _ => "remove it while no program has the store open".to_owned(),
+        };
+        let why = format!(
+            "it cannot be written: it belongs to user {}, and the store to user {owner}; {advice}",
+            file.uid()
+        );
+        Some(io(&beside, std::io::Error::new(std::io::ErrorKind::PermissionDenied, why)))
+    })
+}
+
+#[cfg(not(unix))]
+pub(super) fn unwritable_log(_: &Path) -> Option<Error> {
+    None
+}
+
+/// Whether others than its owner may write a file.
+#[cfg(unix)]
+const MODE_OF_OTHERS: u32 = 0o022;
 
 /// Returns the header of a database; `None` if a store of this process has the file open.
 fn header(path: &Path) -> Option<Vec<u8>> {

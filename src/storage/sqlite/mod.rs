@@ -62,6 +62,7 @@ mod tokens;
 mod transaction;
 mod transcript;
 mod tree_source;
+mod triggers;
 mod update;
 mod usage;
 mod verify;

@@ -4,13 +4,12 @@ use rusqlite::{Connection, Row, params};
 
 use super::connection::Database;
 use super::context::texts;
-use super::error::BackendResult;
+use super::error::{BackendResult, damaged};
 use super::inbox::read_item;
-use super::row::session as row;
-use super::row::time;
-use super::transcript;
+use super::row::{Read, session as row, time};
+use super::{transcript, usage};
 use crate::error::Result;
-use crate::id::{MessageId, SessionId};
+use crate::id::SessionId;
 use crate::message::Json;
 use crate::storage::context::EntryVersion;
 use crate::storage::owner_data::{LedgerRow, OwnedItem, TextName, TextsOf};
@@ -118,23 +117,26 @@ fn ledger_row(row: &Row<'_>) -> BackendResult<LedgerRow> {
     let tokens = |at: usize| -> BackendResult<u64> {
         Ok(u64::try_from(row.get::<_, i64>(at)?).unwrap_or_default())
     };
-    let used_at: i64 = row.get(12)?;
-    Ok(LedgerRow {
-        session: row.get::<_, Option<String>>(0)?.map(SessionId::from),
-        message: row.get::<_, Option<String>>(1)?.map(MessageId::from),
-        model: row.get(2)?,
-        source: row.get(3)?,
-        input: tokens(4)?,
-        output: tokens(5)?,
-        cache_read: tokens(6)?,
-        cache_write: tokens(7)?,
-        reasoning: tokens(8)?,
-        cost: row.get(9)?,
-        currency: row.get(10)?,
-        answer: row.get(11)?,
-        used_at: time(used_at)?,
-        place: (used_at, row.get(13)?),
-    })
+    let (used_at, number): (i64, i64) = (row.get(12)?, row.get(13)?);
+    let read = || {
+        Ok(LedgerRow {
+            session: Read::read(row, 0)?,
+            message: Read::read(row, 1)?,
+            model: row.get(2)?,
+            source: row.get(3)?,
+            input: tokens(4)?,
+            output: tokens(5)?,
+            cache_read: tokens(6)?,
+            cache_write: tokens(7)?,
+            reasoning: tokens(8)?,
+            cost: row.get(9)?,
+            currency: row.get(10)?,
+            answer: row.get(11)?,
+            used_at: time(used_at)?,
+            place: (used_at, number),
+        })
+    };
+    read().map_err(damaged(usage::named(number)))
 }
 
 pub(super) const ITEM: &str =

@@ -7,14 +7,14 @@ use rusqlite::Connection;
 
 use super::connection::Config;
 use super::error::{BackendError, BackendResult, corrupt};
-use super::transaction;
+use super::{transaction, triggers};
 use crate::error::Error;
 
 /// Marks a talktree store in the header of its file: "talk".
 const APPLICATION_ID: i64 = 0x7461_6c6b;
 
 /// The current format.
-const SCHEMA: &str = include_str!("../../../schema.sql");
+pub(super) const SCHEMA: &str = include_str!("../../../schema.sql");
 
 /// The migrations: the first takes a store from version 1 to 2, and so on. A migration is never
 /// edited after its release; together they lead to `schema.sql`.
@@ -35,7 +35,7 @@ enum Found {
 
 /// Returns whether a file has the current format and the write-ahead log.
 pub(super) fn is_current(conn: &Connection) -> BackendResult<bool> {
-    Ok(matches!(identify(conn)?, Found::Store { version: VERSION }) && is_wal(conn)?)
+    Ok(matches!(identify_to_write(conn)?, Found::Store { version: VERSION }) && is_wal(conn)?)
 }
 
 /// Creates the format in a new file, or migrates an older one.
@@ -44,7 +44,7 @@ pub(super) fn create_or_migrate(
     path: &Path,
     config: &Config,
 ) -> BackendResult<()> {
-    let found = transaction::read(conn, identify)?;
+    let found = transaction::read(conn, identify_to_write)?;
     if let Found::Store { version: VERSION } = found {
         // Another program may have changed the mode since; readers and durability rest on it.
         return if is_wal(conn)? { Ok(()) } else { use_wal(conn, config) };
@@ -53,9 +53,11 @@ pub(super) fn create_or_migrate(
     use_wal(conn, config)?;
     transaction::write(conn, config, config.busy_timeout, |conn| {
         // Another process may have done it meanwhile.
-        match identify(conn)? {
+        match identify_to_write(conn)? {
             Found::Nothing => fill(conn),
-            Found::Store { version } => migrate(conn, version),
+            Found::Store { version } => {
+                migrate(conn, version).map_err(|error| named(error, version))
+            }
             found @ Found::SomethingElse => refuse(&found, path),
         }
     })
@@ -121,6 +123,23 @@ fn fill(conn: &Connection) -> BackendResult<()> {
     Ok(())
 }
 
+/// Adds the versions to the error of a migration.
+fn named(error: BackendError, version: u32) -> BackendError {
+    match error {
+        BackendError::Sqlite(rusqlite::Error::SqliteFailure(code, text)) => {
+            let why = text.unwrap_or_else(|| code.to_string());
+            let text = format!(
+                "its header says schema version {version}, and it cannot be migrated to {VERSION}: {why}"
+            );
+            BackendError::Sqlite(rusqlite::Error::SqliteFailure(code, Some(text)))
+        }
+        BackendError::Sqlite(rusqlite::Error::SqlInputError { error, msg, .. }) => {
+            named(BackendError::Sqlite(rusqlite::Error::SqliteFailure(error, Some(msg))), version)
+        }
+        error => error,
+    }
+}
+
 fn migrate(conn: &Connection, version: u32) -> BackendResult<()> {
     transaction::run(conn, "SAVEPOINT migration")?;
     match run_migrations(conn, version) {
@@ -166,6 +185,15 @@ fn identify(conn: &Connection) -> BackendResult<Found> {
     }
     let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     Ok(if tables == 0 && application_id == 0 { Found::Nothing } else { Found::SomethingElse })
+}
+
+/// Tells what a file is that is opened for writing.
+fn identify_to_write(conn: &Connection) -> BackendResult<Found> {
+    let found = identify(conn)?;
+    if let Found::Store { .. } = found {
+        triggers::refuse_foreign(conn)?;
+    }
+    Ok(found)
 }
 
 /// Returns an error for a file that this build cannot read, before anything is written to it.

@@ -1,17 +1,26 @@
 //! The write-ahead log, and keeping it short.
 //!
-//! SQLite checkpoints the log every thousand pages. It restarts the log from the beginning only if everything is
-//! checkpointed and nobody reads from it. Where several processes read and write without a pause that never happens,
-//! and the log would grow without limit. So a writer that leaves a long log blocks the others until it is
-//! checkpointed.
+//! A commit that leaves a thousand pages in the log checkpoints them, as in SQLite by default. That takes as long as several
+//! steps of deferred work, so a commit with such a step, or with what a search indexes, leaves the checkpoint to the next
+//! commit without one, up to two thousand pages. Otherwise one append would wait for both.
+//!
+//! SQLite restarts the log from the beginning only if everything is checkpointed and nobody reads from it. Where several
+//! processes read and write without a pause that never happens, and the log would grow without limit. So a writer that
+//! leaves a long log blocks the others until it is checkpointed.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use rusqlite::Connection;
 
+use super::error::BackendResult;
 use super::transaction;
 
+/// A commit checkpoints the log from this many pages on.
+const PAGES: i32 = 1_000;
+/// The same for a commit with a step of deferred work.
+const PAGES_AFTER_STEP: i32 = 2 * PAGES;
 /// The log is truncated to this size when it restarts; a longer one is due for a restart.
 pub(super) const LIMIT: u64 = 16 << 20;
 /// If a log cannot restart because someone reads it, the next attempt is when it has grown by this part of its size.
@@ -29,15 +38,41 @@ pub(super) struct Wal {
     /// The size at which the next restart is attempted.
     due: AtomicU64,
     writes: AtomicU64,
+    /// Whether the open transaction holds a step of deferred work.
+    has_step: Arc<AtomicBool>,
 }
 
 impl Default for Wal {
     fn default() -> Self {
-        Self { due: AtomicU64::new(LIMIT), writes: AtomicU64::new(0) }
+        Self { due: AtomicU64::new(LIMIT), writes: AtomicU64::default(), has_step: Arc::default() }
     }
 }
 
 impl Wal {
+    /// Makes the commits of a connection checkpoint the log.
+    pub(super) fn install_hook(&self, conn: &mut Connection) -> BackendResult<()> {
+        let has_step = Arc::clone(&self.has_step);
+        conn.wal_hook(Some(move |log: &mut rusqlite::hooks::Wal, pages| {
+            let is_step = has_step.load(Ordering::Relaxed);
+            if pages >= if is_step { PAGES_AFTER_STEP } else { PAGES } {
+                // The write is committed: an error here is not one of the write.
+                let _ = log.checkpoint();
+            }
+            Ok(())
+        }))?;
+        Ok(())
+    }
+
+    /// Notes that a transaction begins.
+    pub(super) fn note_begin(&self) {
+        self.has_step.store(false, Ordering::Relaxed);
+    }
+
+    /// Notes that the open transaction holds a step of deferred work.
+    pub(super) fn note_step(&self) {
+        self.has_step.store(true, Ordering::Relaxed);
+    }
+
     /// Returns whether the size of the log is to be measured after a write.
     pub(super) fn is_due(&self, is_long: bool) -> bool {
         self.writes.fetch_add(1, Ordering::Relaxed).is_multiple_of(WRITES_BETWEEN) || is_long
@@ -57,6 +92,7 @@ impl Wal {
             }
         }
     }
+
     /// Copies the log to the file and empties it, unless a reader uses it.
     pub(super) fn empty(&self, conn: &mut Connection, usual: Duration) {
         if conn.busy_handler(Some(ask_again)).is_ok() {
@@ -69,4 +105,79 @@ impl Wal {
 fn ask_again(asked: i32) -> bool {
     std::thread::sleep(transaction::jitter(PAUSE));
     asked < MAX_ASKED
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::connection::{Config, Database};
+    use super::*;
+    use crate::error::Result;
+
+    /// A store whose file is small as long as its log is not checkpointed.
+    struct Logged {
+        database: Database,
+        bytes: u64,
+        _folder: tempfile::TempDir,
+    }
+
+    impl Logged {
+        fn new() -> Result<Self> {
+            let folder = tempfile::tempdir().unwrap();
+            let database = Database::open(&folder.path().join("bot.db"), Config::default())?;
+            database.write(|conn| Ok(conn.execute_batch("CREATE TABLE many (value)")?))?;
+            let bytes = database.file.as_ref().unwrap().bytes();
+            Ok(Self { database, bytes, _folder: folder })
+        }
+
+        fn is_checkpointed(&self) -> bool {
+            self.database.file.as_ref().unwrap().bytes() > self.bytes + (1 << 20)
+        }
+    }
+
+    /// Writes more pages than a write leaves in the log, and fewer than a step leaves there.
+    fn insert_many(conn: &Connection) -> BackendResult<usize> {
+        let bytes = 4_096 * (PAGES + PAGES_AFTER_STEP) / 2;
+        Ok(conn.execute("INSERT INTO many (value) VALUES (zeroblob(?1))", [bytes])?)
+    }
+
+    #[test]
+    fn a_write_that_leaves_a_long_log_checkpoints_it() -> Result<()> {
+        let store = Logged::new()?;
+        store.database.write(insert_many)?;
+        assert!(store.is_checkpointed());
+        Ok(())
+    }
+
+    #[test]
+    fn a_step_of_deferred_work_leaves_the_checkpoint_to_the_next_write() -> Result<()> {
+        let store = Logged::new()?;
+        assert_eq!(store.database.write_step(insert_many)?, Some(1));
+        assert!(!store.is_checkpointed());
+        store.database.write_short(|conn| Ok(conn.execute("DELETE FROM many", [])?))?;
+        assert!(store.is_checkpointed());
+        Ok(())
+    }
+
+    #[test]
+    fn a_step_that_writes_nothing_puts_off_no_checkpoint() -> Result<()> {
+        let store = Logged::new()?;
+        assert_eq!(store.database.write_step(|_| Ok(()))?, Some(()));
+        assert_eq!(
+            store.database.write_step(|_| Err::<(), _>(rusqlite::Error::InvalidQuery.into())).ok(),
+            None
+        );
+        store.database.write_short(insert_many)?;
+        assert!(store.is_checkpointed());
+        Ok(())
+    }
+
+    #[test]
+    fn a_step_checkpoints_a_log_that_steps_alone_have_made_long() -> Result<()> {
+        let store = Logged::new()?;
+        for _ in 0..2 {
+            assert_eq!(store.database.write_step(insert_many)?, Some(1));
+        }
+        assert!(store.is_checkpointed());
+        Ok(())
+    }
 }

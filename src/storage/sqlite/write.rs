@@ -56,10 +56,11 @@ impl Database {
             .map_err(|error| self.public_error(error, millis_since(asked)))
     }
 
-    /// Runs a short write unless a long one or another process has the lock: `None` then, or if the database is read-only.
+    /// Runs a step of deferred work unless a long write or another process has the lock: `None` then, or if the database is
+    /// read-only.
     ///
     /// It waits behind other short writes, but is never refused because of them, however many there are.
-    pub(super) fn write_soon<T>(
+    pub(super) fn write_step<T>(
         &self,
         work: impl FnOnce(&Connection) -> BackendResult<T>,
     ) -> Result<Option<T>> {
@@ -69,7 +70,11 @@ impl Database {
         let writer = self.writing_connection().map_err(|error| self.public_error(error, 0))?;
         let Some(writer) = writer else { return Ok(None) };
         let Some(turn) = self.writers.ask_unless_long() else { return Ok(None) };
-        self.unless_busy(self.write_in_group(writer, turn, Duration::ZERO, work))
+        let step = |conn: &Connection| {
+            self.log.note_step();
+            work(conn)
+        };
+        self.unless_busy(self.write_in_group(writer, turn, Duration::ZERO, step))
     }
 
     /// Runs a long write, which an interrupt stops.
@@ -90,7 +95,8 @@ impl Database {
         self.write_alone(writer, Some(watch), work)
     }
 
-    /// Runs a write if the write lock is free now; `None` if it is held or the database is read-only.
+    /// Runs a write if the write lock is free now; `None` if it is held, or if nothing can be written: the database is
+    /// read-only, or has a foreign trigger.
     pub(crate) fn try_write<T>(
         &self,
         work: impl FnOnce(&Connection) -> BackendResult<T>,
@@ -100,6 +106,10 @@ impl Database {
         let Some(mut turn) = self.writers.try_ask() else { return Ok(None) };
         let Some(mut conn) = try_lock(writer) else { return Ok(None) };
         self.reopen_if_suspect(&mut conn).map_err(|error| self.public_error(error, 0))?;
+        let is_refused = self.refuse_new_triggers(&conn).is_err_and(|error| error.is_corrupt());
+        if is_refused {
+            return Ok(None);
+        }
         self.unless_busy(self.write_on(&mut conn, &mut turn, Duration::ZERO, None, work))
     }
 
@@ -179,7 +189,8 @@ impl Database {
         let write = |conn: &Connection| {
             transaction::write_after(conn, &self.config, timeout, refused_since, |conn| {
                 let began = Instant::now();
-                self.check_version(conn)?;
+                self.log.note_begin();
+                self.check_to_write(conn)?;
                 let answer = work(conn)?;
                 // As late as possible, and early enough to write nothing.
                 self.check_file()?;
@@ -262,9 +273,10 @@ impl Database {
             return (Ok(Err(error)), left);
         }
         turn.begin();
+        self.log.note_begin();
         turn.wake_next();
         let answer = catch_unwind(AssertUnwindSafe(|| {
-            self.check_version(conn)?;
+            self.check_to_write(conn)?;
             let answer = work(conn)?;
             match conn.is_autocommit() {
                 true => Err(transaction::rolled_back()),
@@ -331,7 +343,7 @@ impl Database {
     fn unless_busy<T>(&self, answer: BackendResult<T>) -> Result<Option<T>> {
         match answer {
             Ok(answer) => Ok(Some(answer)),
-            Err(error) if error.is_busy() => Ok(None),
+            Err(error) if error.is_busy() || error.is_read_only() => Ok(None),
             Err(error) => match self.public_error(error, 0) {
                 Error::ReadOnly => Ok(None),
                 error => Err(error),

@@ -8,8 +8,8 @@ use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::super::connection::Database;
-use super::super::error::{BackendError, BackendResult, corrupt};
-use super::super::row::{session as row, time};
+use super::super::error::{BackendError, BackendResult, corrupt, damaged};
+use super::super::row::{Read, session as row, time};
 use super::super::{message, path, schema};
 use super::{create, set_details, unknown};
 use crate::catalog::{Binding, BindingEnd, BindingFilter, ResumeRequest, Resumed};
@@ -132,7 +132,8 @@ pub(super) fn find(conn: &Connection, request: &ResumeRequest) -> BackendResult<
         Err(error) => return Err(error),
     };
     let Some(info) = info else { return Ok(former(None, BindingEnd::Deleted)) };
-    let last = info.last_message_at.unwrap_or(info.created_at).max(time(open.bound_at)?);
+    let bound_at = time(open.bound_at).map_err(damaged(named(open.number)))?;
+    let last = info.last_message_at.unwrap_or(info.created_at).max(bound_at);
     let why = if info.deleted_at.is_some() {
         Some(BindingEnd::Deleted)
     } else if info.ended_at.is_some() {
@@ -222,19 +223,28 @@ fn info_of(conn: &Connection, key: i64) -> BackendResult<Option<SessionInfo>> {
     row::info_by_key(conn, key)
 }
 
-fn read(row: &Row<'_>) -> BackendResult<Binding> {
-    let (number, ended_at): (i64, Option<i64>) = (row.get(0)?, row.get(4)?);
-    let cause: Option<String> = row.get(5)?;
-    let session = SessionId::from(row.get::<_, String>(2)?);
-    let number = u64::try_from(number).unwrap_or_default();
-    let binding = Binding::new(row.get(1)?, session, time(row.get(3)?)?, number);
-    let end = match cause {
-        None => None,
-        Some(name) => Some(BindingEnd::from_name(&name).ok_or_else(|| {
-            corrupt(format!("binding {number} has the unknown end cause {name:?}"))
-        })?),
+/// Reads a row of `bindings!`.
+pub(in super::super) fn read(row: &Row<'_>) -> BackendResult<Binding> {
+    let number: i64 = row.get(0)?;
+    let read = || {
+        let (ended_at, cause): (Option<i64>, Option<String>) = (row.get(4)?, row.get(5)?);
+        let session = SessionId::read(row, 2)?;
+        let unsigned = u64::try_from(number).unwrap_or_default();
+        let binding = Binding::new(row.get(1)?, session, time(row.get(3)?)?, unsigned);
+        let end = match cause {
+            None => None,
+            Some(name) => Some(
+                BindingEnd::from_name(&name)
+                    .ok_or_else(|| corrupt(format!("the end cause {name:?} is unknown")))?,
+            ),
+        };
+        Ok(Binding { ended_at: ended_at.map(time).transpose()?, end, ..binding })
     };
-    Ok(Binding { ended_at: ended_at.map(time).transpose()?, end, ..binding })
+    read().map_err(damaged(named(number)))
+}
+
+fn named(number: i64) -> String {
+    format!("binding {number}")
 }
 
 /// Bindings to sessions that are in the store, the newest first. `?1` is the number before which they are, `?2` a value to

@@ -124,13 +124,23 @@ impl Database {
         })
     }
 
-    /// Returns the ids of all sessions, oldest first, without reading their other columns.
-    pub(crate) fn session_ids(&self) -> Result<Vec<SessionId>> {
+    /// Returns the ids of all sessions, oldest first, without reading their other columns; for each that no session can have,
+    /// as it reads, the error.
+    pub(crate) fn session_ids(&self) -> Result<Vec<(SessionId, Result<()>)>> {
         self.read(|conn| {
-            let mut statement = conn.prepare_cached("SELECT id FROM session ORDER BY key")?;
-            let ids =
-                statement.query_map([], |row| row.get::<_, String>(0).map(SessionId::from))?;
-            Ok(ids.collect::<rusqlite::Result<_>>()?)
+            let mut statement = conn.prepare_cached("SELECT id, key FROM session ORDER BY key")?;
+            let mut rows = statement.query([])?;
+            let mut ids = Vec::new();
+            while let Some(found) = rows.next()? {
+                ids.push(match row::read_id(found, 0, found.get(1)?) {
+                    Ok(id) => (id, Ok(())),
+                    Err(error) => {
+                        let text = String::from_utf8_lossy(found.get_ref(0)?.as_bytes()?);
+                        (SessionId::from(&*text), Err(error.into_error(0)))
+                    }
+                });
+            }
+            Ok(ids)
         })
     }
 

@@ -1,10 +1,11 @@
 //! Blocks: the labels of texts.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::super::error::{BackendError, BackendResult, corrupt};
+use super::super::error::{BackendError, BackendResult, corrupt, damaged};
 use super::Whose;
 use crate::error::Error;
+use crate::id::check_name;
 use crate::storage::context::StoredLabel;
 use crate::tree::{Address, MAX_MESSAGES, MAX_SESSIONS};
 
@@ -65,20 +66,33 @@ pub(super) fn next_address(conn: &Connection, block: i64) -> BackendResult<Addre
 /// Returns the labels that have at least one text, sorted.
 pub(super) fn labels(conn: &Connection, whose: &Whose) -> BackendResult<Vec<StoredLabel>> {
     let mut statement = conn.prepare_cached(LABELS)?;
-    let labels = statement.query_map(params![whose.session, whose.owner], |row| {
-        let is_searchable: Option<bool> = row.get(2)?;
-        Ok(StoredLabel {
-            label: row.get(0)?,
-            has_text: row.get(1)?,
+    let mut rows = statement.query(params![whose.session, whose.owner])?;
+    let mut labels = Vec::new();
+    while let Some(row) = rows.next()? {
+        let is_searchable: Option<bool> = row.get(3)?;
+        labels.push(StoredLabel {
+            label: read_label(row)?,
+            has_text: row.get(2)?,
             has_documents: is_searchable.is_some(),
             is_searchable: is_searchable == Some(true),
-        })
-    })?;
-    Ok(labels.collect::<rusqlite::Result<_>>()?)
+        });
+    }
+    Ok(labels)
+}
+
+/// Reads the label of a row of `key, label`. One that talktree would refuse was written by another program.
+pub(in super::super) fn read_label(row: &Row<'_>) -> BackendResult<String> {
+    let key: i64 = row.get(0)?;
+    let read = || {
+        let label: String = row.get(1)?;
+        check_name("context label", &label).map_err(|error| corrupt(error.to_string()))?;
+        Ok(label)
+    };
+    read().map_err(damaged(format_args!("context block {key}")))
 }
 
 /// The first document is enough: the block's kind decides whether its documents are searchable.
-pub(in super::super) const LABELS: &str = "SELECT label,
+pub(in super::super) const LABELS: &str = "SELECT key, label,
         EXISTS (SELECT 1
                   FROM context_entry
                  WHERE block = context_block.key AND context_entry.key = ''

@@ -23,7 +23,13 @@ use crate::tree::Address;
 /// How many messages one transaction makes pending when a store is embedded the first time: some milliseconds.
 const MAX_QUEUED: usize = 10_000;
 
-const TABLES: &str = include_str!("tables.sql");
+pub(super) const TABLES: &str = include_str!("tables.sql");
+
+/// Returns the statements that create the triggers, as SQLite keeps them.
+pub(super) fn triggers() -> impl Iterator<Item = String> {
+    let after = TABLES.split("CREATE TRIGGER IF NOT EXISTS ").skip(1);
+    after.filter_map(|text| Some(format!("CREATE TRIGGER {}END", text.rsplit_once("END;")?.0)))
+}
 
 /// The vectors of one embedder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

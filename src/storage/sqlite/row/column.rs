@@ -47,13 +47,15 @@ macro_rules! plain {
 
 plain!(i64, u64, bool, Address, String);
 
-/// Ids are text.
+/// Ids are text. One that talktree would refuse was written by another program.
 macro_rules! id {
     ($($type:ty),+) => {
         $(
             impl Read<'_> for $type {
                 fn read(row: &Row<'_>, at: usize) -> BackendResult<Self> {
-                    Ok(Self::from(row.get_ref(at)?.as_str()?))
+                    let id = Self::from(row.get_ref(at)?.as_str()?);
+                    id.check().map_err(|error| corrupt(error.to_string()))?;
+                    Ok(id)
                 }
             }
 

@@ -2,9 +2,9 @@
 
 use rusqlite::{Connection, Row};
 
-use super::super::error::{BackendResult, damaged};
+use super::super::error::{BackendResult, corrupt, damaged};
 use super::{Read, execute};
-use crate::compaction::Compaction;
+use crate::compaction::{Compaction, is_blank};
 use crate::id::CompactionId;
 use crate::tree::Span;
 
@@ -43,9 +43,14 @@ pub(in super::super) fn read_span(row: &Row<'_>) -> rusqlite::Result<Span> {
 
 /// Reads the compaction in a row of `select_compactions!`.
 pub(in super::super) fn read(row: &Row<'_>) -> BackendResult<Compaction> {
+    let key: i64 = row.get(0)?;
     // The id is the first column of the list.
-    let id = CompactionId::read(row, 3)?;
-    Compaction::read(row, 3).map_err(damaged(format_args!("compaction {id:?}")))
+    let id = CompactionId::read(row, 3).map_err(damaged(format_args!("compaction key {key}")))?;
+    let read = || match Compaction::read(row, 3)? {
+        compaction if is_blank(&compaction.summary) => Err(corrupt("its summary is blank")),
+        compaction => Ok(compaction),
+    };
+    read().map_err(damaged(format_args!("compaction {id:?}")))
 }
 
 /// Stores a compaction. The span's key is not used.

@@ -1,7 +1,8 @@
 //! The row of a message.
 //!
 //! Its columns are its place (`address` and `parent`) and three lists: [`Identity`], which never changes;
-//! [`Content`], which an update replaces; and [`TokenCount`]. Only a fork sets `origin`.
+//! [`Content`], which an update replaces; and [`TokenCount`]. Only a fork sets `origin`, and the
+//! import of one.
 
 use std::borrow::Cow;
 
@@ -9,7 +10,7 @@ use chrono::{DateTime, Utc};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
 
-use super::super::error::{BackendResult, damaged};
+use super::super::error::{BackendResult, corrupt, damaged};
 use super::super::tokens::TokenCount;
 use super::{Read, execute};
 use crate::id::MessageId;
@@ -79,9 +80,11 @@ impl StoredMessage {
             return Ok(Self { address, parent, message: None, bytes: 0 });
         }
         let Identity { id, hidden, created_at } = Identity::read(row, 2)?;
+        let id = MessageId::from(&*id);
+        id.check_for_writing().map_err(|error| corrupt(error.to_string()))?;
         let content = Content::of_row(row)?;
         let message = Message {
-            id: MessageId::from(&*id),
+            id,
             parent: None,
             role: Role::from(&*content.role),
             parts: parts_from_text(&content.parts)?,

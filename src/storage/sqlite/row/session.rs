@@ -260,9 +260,14 @@ pub(in super::super) fn info_by_key(
     first_row(conn, INFO_BY_KEY, &[&key], read_info)
 }
 
+/// Reads the id of the session with this key.
+pub(in super::super) fn read_id(row: &Row<'_>, at: usize, key: i64) -> BackendResult<SessionId> {
+    SessionId::read(row, at).map_err(damaged(format_args!("session key {key}")))
+}
+
 /// Reads the columns of `info_columns!`.
 pub(in super::super) fn read_info(row: &Row<'_>) -> BackendResult<SessionInfo> {
-    let id = SessionId::read(row, 0)?;
+    let id = read_id(row, 0, row.get(1)?)?;
     let info = || {
         let messages: i64 = row.get(2)?;
         let at = |column| -> BackendResult<_> {
@@ -284,6 +289,9 @@ pub(in super::super) fn read_info(row: &Row<'_>) -> BackendResult<SessionInfo> {
 const INFO_BY_KEY: &str = concat!("SELECT ", info_columns!(), " FROM session WHERE key = ?1");
 
 const INFO: &str = concat!("SELECT ", info_columns!(), " FROM session WHERE id = ?1");
+
+/// For `verify`.
+pub(in super::super) const EVERY: &str = concat!("SELECT ", info_columns!(), " FROM session");
 
 /// The session written to last comes first.
 pub(in super::super) const ALL: &str = concat!(

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Row};
 
-use super::super::context::{elision, entry, frozen_prompt};
+use super::super::context::{block, elision, entry, frozen_prompt};
 use super::super::error::{BackendResult, corrupt};
 use super::super::message;
 use super::{Check, RESTORE, description, report};
@@ -11,6 +11,9 @@ use crate::tree::Address;
 
 /// The remedy for a damaged text.
 const PUT_AGAIN: &str = "put the text again, or restore a backup";
+/// The remedy for a block that nobody can name.
+const NAME_BLOCK: &str = "give it another label with the sqlite3 shell: UPDATE context_block SET label = 'NEW' WHERE key = \
+                          KEY";
 /// The remedy for a damaged prompt.
 const THAW: &str = "refresh the session's prompt";
 /// The remedy for an elision without an output.
@@ -96,6 +99,10 @@ pub(super) fn read_all(conn: &Connection, found: &mut Vec<Damage>) -> BackendRes
             report(found, Damage { kind, what: description(error), remedy });
         }
     };
+    each(conn, "SELECT key, label FROM context_block", |row| {
+        check_row("broken-context", NAME_BLOCK, block::read_label(row).map(|_| ()));
+        Ok(())
+    })?;
     each(conn, ENTRIES, |row| {
         check_row("broken-context", PUT_AGAIN, read_entry(row));
         Ok(())

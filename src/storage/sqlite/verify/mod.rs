@@ -4,9 +4,11 @@
 //! compactions are on paths, the schema is that of this build, the search index matches the messages.
 
 mod context;
+mod definitions;
 mod inbox;
 mod index;
 mod queries;
+mod rows;
 mod tokens;
 mod transcript;
 
@@ -16,13 +18,14 @@ use super::connection::{Config, Database, prepare};
 use super::error::{BackendError, BackendResult, corrupt};
 use super::interrupt::{Watch, interruptible};
 use super::partial_file::PartialFile;
-use super::row::compaction as compaction_row;
 use super::row::message::StoredMessage;
-use super::row::session as session_row;
-use super::{compaction, path, schema, sql_functions, transaction};
+use super::transaction;
+
 use crate::error::{Error, Result};
+use crate::id::MessageId;
 use crate::report::{Damage, Progress, Verified};
 use crate::tree::Address;
+pub(super) use definitions::is_same;
 use queries::{CHECKS, Check};
 
 /// How many damages of one kind are reported at most.
@@ -35,6 +38,12 @@ const REMOVE: &str = "remove the compaction";
 const REBUILD: &str =
     "rebuild the search index: `rebuild_search`, or `talktree verify --rebuild-index`";
 
+/// The remedy for a damaged message.
+const UPDATE: &str = "update or delete the message";
+/// The remedy for a message that nobody can name.
+const NAME_MESSAGE: &str = "give it another id with the sqlite3 shell: UPDATE message SET id = 'NEW' WHERE address = \
+                            SESSION << 32 | MESSAGE; or restore a backup, or export the other sessions";
+
 /// The remedy for wrong counts, or counts of an unknown counter.
 const RECOUNT: &str =
     "count the tokens again: `recount_tokens`, or `talktree verify --recount-tokens`";
@@ -45,14 +54,18 @@ impl Database {
         let mut damages = self.read_long(|conn| {
             let mut found = Vec::new();
             run_check("damaged-page", RESTORE, &mut found, |found| damaged_pages(conn, found))?;
-            run_check("schema", RESTORE, &mut found, |found| schema_differences(conn, found))?;
+            run_check("schema", RESTORE, &mut found, |found| {
+                definitions::differences(conn, found)
+            })?;
             let of_rows =
                 [CHECKS, context::CHECKS, tokens::CHECKS, transcript::CHECKS, inbox::CHECKS];
             for check in of_rows.into_iter().flatten() {
                 run_check(check.kind, check.remedy, &mut found, |found| run(conn, check, found))?;
             }
-            run_check("lost-compaction", REMOVE, &mut found, |found| compactions(conn, found))?;
-            run_check("broken-session", RESTORE, &mut found, |found| sessions(conn, found))?;
+            run_check("lost-compaction", REMOVE, &mut found, |found| {
+                rows::compactions(conn, found)
+            })?;
+            run_check("broken-session", RESTORE, &mut found, |found| rows::read_all(conn, found))?;
             run_check("broken-context", RESTORE, &mut found, |found| {
                 context::read_all(conn, found)
             })?;
@@ -233,81 +246,6 @@ fn failed_read(found: &str) -> Option<rusqlite::Error> {
     found.lines().find_map(told)
 }
 
-/// Compares the schema with that of this build.
-fn schema_differences(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
-    let fresh = Connection::open_in_memory()?;
-    sql_functions::register(&fresh)?;
-    schema::create(&fresh, &Config::default())?;
-    let (expected, present) = (definitions(&fresh)?, definitions(conn)?);
-    let mut report = |what: String| found.push(Damage { kind: "schema", what, remedy: RESTORE });
-    for (name, sql) in &expected {
-        match present.iter().find(|(other, _)| other == name) {
-            None => report(format!("{name} is missing")),
-            Some((_, other)) if canonical(other.as_deref()) != canonical(sql.as_deref()) => {
-                report(format!("{name} has another definition"))
-            }
-            Some(_) => {}
-        }
-    }
-    Ok(())
-}
-
-/// Returns a definition without comments and without the spaces that SQLite may write otherwise.
-///
-/// A migrated store differs from a new one in both: `ALTER TABLE` keeps the old comments, and puts other spaces around a
-/// column that it adds.
-fn canonical(sql: Option<&str>) -> String {
-    let uncommented = |line: &str| line.split("--").next().unwrap_or_default().to_owned();
-    let text: Vec<String> = sql.unwrap_or_default().lines().map(uncommented).collect();
-    let text = text.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
-    let without_spaces_around =
-        |text: String, mark: &str| text.split(mark).map(str::trim).collect::<Vec<_>>().join(mark);
-    [",", "(", ")"].into_iter().fold(text, without_spaces_around)
-}
-
-fn definitions(conn: &Connection) -> BackendResult<Vec<(String, Option<String>)>> {
-    let mut statement =
-        conn.prepare("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name")?;
-    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
-}
-
-/// Checks that each compaction's first message is on the path to its last.
-fn compactions(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
-    let mut statement =
-        conn.prepare("SELECT id, first, last FROM compaction WHERE first <= last")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let (id, first, last): (String, Address, Address) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        if first.session() == last.session() && !path::holds(conn, Some(last), first)? {
-            let what =
-                format!("the first message of compaction {id} is not on the path to its last");
-            report(found, Damage { kind: "lost-compaction", what, remedy: REMOVE });
-        }
-    }
-    Ok(())
-}
-
-/// Reads every session and every compaction.
-fn sessions(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
-    let mut check_row = |kind, remedy, answer: BackendResult<()>| {
-        if let Err(error) = answer {
-            report(found, Damage { kind, what: description(error), remedy });
-        }
-    };
-    let mut statement = conn.prepare(session_row::ALL)?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        check_row("broken-session", RESTORE, session_row::read_info(row).map(|_| ()));
-    }
-    let mut statement = conn.prepare(compaction::EVERY)?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        check_row("broken-compaction", REMOVE, compaction_row::read(row).map(|_| ()));
-    }
-    Ok(())
-}
-
 /// Reads a message and the columns that a history does not read.
 fn read_whole(row: &Row<'_>) -> BackendResult<()> {
     let address = StoredMessage::read(row)?.address;
@@ -371,7 +309,10 @@ impl Batch {
                     }
                     None => description(error),
                 };
-                let remedy = "update or delete the message";
+                let is_named = row
+                    .get::<_, String>("id")
+                    .is_ok_and(|id| MessageId::from(id).check_for_writing().is_ok());
+                let remedy = if is_named { UPDATE } else { NAME_MESSAGE };
                 report(found, Damage { kind: "broken-message", what, remedy });
             }
         }
@@ -388,16 +329,3 @@ const MESSAGES: &str = concat!(
   ORDER BY address
   LIMIT ?2"
 );
-
-#[cfg(test)]
-mod tests {
-    use super::canonical;
-
-    #[test]
-    fn a_column_added_by_a_migration_reads_like_one_in_the_schema() {
-        let migrated = "CREATE TABLE t (\n a INTEGER NOT NULL -- first\n, b TEXT) STRICT";
-        let new = "CREATE TABLE t (\n a INTEGER NOT NULL, -- first\n b TEXT -- second\n) STRICT";
-        assert_eq!(canonical(Some(migrated)), canonical(Some(new)));
-        assert_ne!(canonical(Some(new)), canonical(Some("CREATE TABLE t (a INTEGER, b TEXT)")));
-    }
-}

@@ -121,6 +121,13 @@ pub(super) const CHECKS: &[Check] = &[
         remedy: "set the label again, or remove it",
     },
     Check {
+        kind: "broken-label",
+        sql: "SELECT format('a label of session key %d has a name of %d bytes, not of 1 to 1024', session, octet_length(name))
+                FROM label
+               WHERE octet_length(name) NOT BETWEEN 1 AND 1024",
+        remedy: "remove the label",
+    },
+    Check {
         kind: "lost-compaction",
         sql: "SELECT format('compaction %s of session key %d covers messages that do not exist', id, session)
                 FROM compaction

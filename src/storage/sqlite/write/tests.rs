@@ -192,7 +192,7 @@ fn a_long_write_shares_no_commit_and_keeps_its_place() {
         2 => numbers.database.write(|conn| {
             assert_eq!(numbers.committed(), [0, 1]);
             // Nothing short is done beside it, or it would wait for the long one.
-            assert_eq!(numbers.database.write_soon(|conn| insert(conn, 9)).unwrap(), None);
+            assert_eq!(numbers.database.write_step(|conn| insert(conn, 9)).unwrap(), None);
             insert(conn, 2)
         }),
         _ => numbers.database.write_short(|conn| {
