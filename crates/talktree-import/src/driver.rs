@@ -12,7 +12,7 @@ use crate::ImportOptions;
 use crate::fields::Fields;
 use crate::formats::Format;
 use crate::queue::{Queue, is_of_file};
-use crate::records::{Damage, ReadSeek, Records};
+use crate::records::{Damage, ReadSeek, Record, Records};
 use crate::session_import::discarded_report;
 use crate::sniff::sniff;
 use crate::work::Source;
@@ -164,9 +164,10 @@ fn read(
                     }
                     continue;
                 }
-                Err(error) => damage_of(record.line, &error),
+                Err(error) => damage_of(record, &error),
             },
         };
+        reader.pass_damaged(&damage.text);
         report.records += 1;
         report.lose(damage.line, damage.why);
     }
@@ -192,14 +193,14 @@ fn read(
     Ok(conversations)
 }
 
-fn damage_of(line: u64, error: &serde_json::Error) -> Damage {
+fn damage_of(record: Record, error: &serde_json::Error) -> Damage {
     let why = match error.is_data() {
         true => "a record is a JSON object; this is none".to_owned(),
         // The parser counts lines from the start of the record, so only the column is useful if the
         // record is one line.
         false => format!("damaged JSON: {error}"),
     };
-    Damage { line, why }
+    Damage { line: record.line, why, text: record.text.into_bytes() }
 }
 
 /// Adds the path to an error of the second reading.

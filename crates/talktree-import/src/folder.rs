@@ -89,8 +89,9 @@ fn open(path: &Path) -> Result<File> {
 
 /// Returns the `*.jsonl`, `*.json` and `*.zip` below a folder, in order of their names.
 ///
-/// Links are followed, and each folder is visited once, so a cycle of links ends. A folder that cannot be read is skipped,
-/// and `unreadable` is called with it.
+/// Links are followed, and each folder is visited once, so a cycle of links ends. What cannot be read is skipped, and
+/// `unreadable` is called once with it: a folder, a link that leads nowhere, and what has the name of such a file but is a
+/// pipe, a device or a socket.
 ///
 /// ```
 /// use talktree_import::conversation_files;
@@ -122,17 +123,40 @@ pub fn conversation_files(
                 continue;
             }
         };
-        for entry in entries.flatten() {
+        for entry in entries {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    unreadable(&folder, error);
+                    continue;
+                }
+            };
             let path = entry.path();
-            if path.is_dir() {
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if is_folder || path.is_dir() {
                 folders.push(path);
-            } else if has_extension(&path, &["jsonl", "json", "zip"]) && path.is_file() {
-                files.push(path);
+            } else if has_extension(&path, &["jsonl", "json", "zip"]) {
+                match is_readable(&path) {
+                    Ok(()) => files.push(path),
+                    Err(error) => unreadable(&path, error),
+                }
             }
         }
     }
     files.sort_unstable();
     files
+}
+
+/// Returns why a path cannot be opened as a file.
+fn is_readable(path: &Path) -> io::Result<()> {
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_file() => Ok(()),
+        Ok(_) => Err(io::Error::other("it is a pipe, a device or a socket, not a file")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(io::Error::new(error.kind(), "it is a symbolic link that leads nowhere"))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 fn has_extension(path: &Path, wanted: &[&str]) -> bool {

@@ -100,9 +100,9 @@ pub struct ImportOptions {
 /// Imports the conversations of a file and returns the counts of its records.
 ///
 /// A second import of the same file adds nothing, and an import of a file that has grown adds its new messages. The
-/// head stays where it is unless something was added. Messages, labels and compactions that were deleted or removed
-/// since they were imported do not come back. Messages are written about a thousand at a time: those written before an
-/// error stay, and a second import completes them and sets the head. `progress` receives bytes.
+/// head stays where it is unless a message that is not hidden was added. Messages, labels and compactions that were
+/// deleted or removed since they were imported do not come back. Messages are written about a thousand at a time: those
+/// written before an error stay, and a second import completes them and sets the head. `progress` receives bytes.
 ///
 /// ```
 /// use talktree::Store;

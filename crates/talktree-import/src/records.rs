@@ -51,6 +51,14 @@ impl Record {
 pub(crate) struct Damage {
     pub(crate) line: u64,
     pub(crate) why: String,
+    /// The bytes of a damaged line or element, as far as they are kept.
+    pub(crate) text: Vec<u8>,
+}
+
+impl Damage {
+    fn without_text(line: u64, why: impl Into<String>) -> Self {
+        Self { line, why: why.into(), text: Vec::new() }
+    }
 }
 
 /// How the records of a file are separated.
@@ -258,8 +266,8 @@ impl<'a> Records<'a> {
             let Some(byte) = self.peek()? else {
                 let is_cut = self.shape == Shape::Array && !self.is_over;
                 self.is_over = true;
-                let why = || "the file ends before its array does".to_owned();
-                return Ok(is_cut.then(|| Err(Damage { line: self.line, why: why() })));
+                let why = "the file ends before its array does";
+                return Ok(is_cut.then(|| Err(Damage::without_text(self.line, why))));
             };
             match byte {
                 b',' if self.shape == Shape::Array && !self.is_over => {}
@@ -276,7 +284,7 @@ impl<'a> Records<'a> {
     fn rest(&mut self) -> io::Result<Result<Record, Damage>> {
         let line = self.line;
         while self.byte()?.is_some() {}
-        Ok(Err(Damage { line, why: "something follows the end of the array".to_owned() }))
+        Ok(Err(Damage::without_text(line, "something follows the end of the array")))
     }
 
     fn value(&mut self) -> io::Result<Result<Record, Damage>> {
@@ -307,8 +315,7 @@ impl<'a> Records<'a> {
             }
         }
         self.is_over = true;
-        let why = "the file ends inside this record".to_owned();
-        Ok(Err(Damage { line, why }))
+        Ok(Err(Damage::without_text(line, "the file ends inside this record")))
     }
 
     fn close(
@@ -329,6 +336,7 @@ fn finish(bytes: Vec<u8>, line: u64, offset: u64) -> Result<Record, Damage> {
     let text = String::from_utf8(bytes).map_err(|error| Damage {
         line,
         why: format!("not UTF-8 at byte {} of the record", error.utf8_error().valid_up_to()),
+        text: error.into_bytes(),
     })?;
     let leading = text.len() - text.trim_start().len();
     let text = match text.trim() {
@@ -339,7 +347,8 @@ fn finish(bytes: Vec<u8>, line: u64, offset: u64) -> Result<Record, Damage> {
 }
 
 fn too_long(line: u64) -> Damage {
-    Damage { line, why: format!("longer than the limit of {MAX_RECORD_BYTES} bytes") }
+    let why = format!("longer than the limit of {MAX_RECORD_BYTES} bytes");
+    Damage::without_text(line, why)
 }
 
 fn hash(text: &str) -> u64 {

@@ -33,6 +33,8 @@ pub(crate) struct Work<'a> {
     pub(crate) orphans: HashSet<u32>,
     pub(crate) order: Vec<u32>,
     pub(crate) fates: Vec<Fate>,
+    /// Whether a message was added that is not hidden.
+    pub(crate) has_shown: bool,
     /// The details that are derived from the messages.
     pub(crate) derived: Derived,
     /// Whether the session had messages before.
@@ -110,6 +112,7 @@ impl<'a> Work<'a> {
             orphans: HashSet::new(),
             order: Vec::new(),
             fates: vec![Fate::Open; count],
+            has_shown: false,
             derived: Derived::default(),
             has_messages,
             has_past: false,
@@ -371,6 +374,7 @@ impl<'a> Work<'a> {
         match imported {
             Imported::Added => {
                 self.fates[node as usize] = Fate::Added;
+                self.has_shown |= !is_hidden;
                 self.report.added += 1;
             }
             Imported::Known => {

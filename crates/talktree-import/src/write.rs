@@ -182,13 +182,13 @@ impl Writer<'_> {
             }
         }
         let has_added = work.fates.contains(&Fate::Added);
-        let is_open = past.is_open || has_added;
         self.add_compactions(work, &remainder.compactions, past)?;
         self.set_labels(work, &remainder.labels)?;
         if self.is_dry {
             return Ok(());
         }
-        if is_open {
+        // An older copy of a file may have one more hidden entry: its head is older, too.
+        if past.is_open || work.has_shown {
             work.move_head(remainder.head.as_ref())?;
         }
         let details = remainder.details.clone();

@@ -12,6 +12,7 @@ use talktree::records::claude_code::{self, Progress, Talk};
 use talktree::{Message, MessageId};
 
 use super::blocks::{self, ToolNames};
+use super::{Format, Sign, sign_of};
 use crate::draft::Body;
 use crate::draft::{Draft, DraftCompaction, Node, Orphans, Reader, fingerprint, session_id};
 use crate::fields::Fields;
@@ -84,6 +85,13 @@ impl ClaudeCode {
 impl Reader for ClaudeCode {
     fn read(&mut self, record: &Record, entry: Fields, report: &mut ImportReport) -> Option<Draft> {
         report.records += 1;
+        if let Some(why) = foreign(&entry) {
+            report.lose(record.line, why);
+            return None;
+        }
+        if entry.text("type").is_none() {
+            report.remark(record.line, "an entry without a type, kept as a hidden message");
+        }
         self.first = self.first.or_else(|| entry.time("timestamp"));
         blocks::collect_names(claude_code::called(&entry).as_ref(), &mut self.names);
         if self.links.read(&entry).is_some() {
@@ -167,6 +175,22 @@ impl ClaudeCode {
         }
         draft.nodes = talk.nodes.into_iter().map(node).collect();
         draft
+    }
+}
+
+/// Returns why a record is no entry of Claude Code, if it is one of another program.
+///
+/// Entries of unknown types are kept: new versions have new ones.
+fn foreign(entry: &Fields) -> Option<String> {
+    if ["uuid", "parentUuid", "sessionId"].iter().any(|name| entry.has(name)) {
+        return None;
+    }
+    match sign_of(entry) {
+        Some(Sign::Of(format)) if format != Format::ClaudeCode => {
+            Some(format!("a record of an unknown kind: it seems to be in the format {format}"))
+        }
+        _ if entry.text("type").is_some() => None,
+        _ => Some("a record of an unknown kind: it has no type".to_owned()),
     }
 }
 

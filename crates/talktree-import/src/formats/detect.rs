@@ -38,7 +38,7 @@ const CLAUDE_TYPES: &[&str] = &[
 ];
 
 /// Types of Pi's entries besides messages.
-const PI_TYPES: &[&str] = &[
+pub(super) const PI_TYPES: &[&str] = &[
     "branch_summary",
     "compaction",
     "context_edit",

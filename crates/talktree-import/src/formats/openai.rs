@@ -1,7 +1,7 @@
 //! Messages of the OpenAI chat API: JSON, JSON lines, or lines of fine-tuning data.
 
 use chrono::{DateTime, Utc};
-use talktree::{Json, Message, MessageId, Part, Role};
+use talktree::{Extra, Json, Message, MessageId, Part, Role};
 
 use super::Format;
 use super::blocks::{self, ToolNames};
@@ -35,6 +35,7 @@ impl Dialect for OpenAi {
             "id",
             "role",
             "content",
+            "refusal",
             "tool_calls",
             "function_call",
             "tool_call_id",
@@ -54,6 +55,7 @@ impl Dialect for OpenAi {
         let mut parts = Vec::new();
         parts.extend(fields.text("reasoning_content").map(Part::reasoning));
         parts.extend(blocks::parts(fields.get("content"), names));
+        parts.extend(blocks::refused(fields.text("refusal"), Extra::new()));
         for call in calls(&fields) {
             let function = call.object("function").or_else(|| call.object("custom"));
             parts.extend(function.and_then(|function| call_part(&call, &function)));

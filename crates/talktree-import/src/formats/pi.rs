@@ -5,12 +5,24 @@
 //! entries that are not messages become hidden ones. A compaction is a hidden message, and a summary that replaces its
 //! path from the root to the entry before the first one it keeps, which version 1 names by its number in the file.
 //! A context edit hides an earlier message, or puts other content in its place.
+//!
+//! A file that was put together may have several sessions, and an entry does not say which one it is of. So after a line that
+//! cannot be read, which may have been a header, an entry is taken only if it is of the session before:
+//!
+//! - what is left of the line is that of an entry; or
+//! - it is the only such line, and the entry names a parent: the first entry of a session has none; or
+//! - the entry names a parent that is an entry of the session.
+//!
+//! Otherwise all entries up to the next header are left out. A header that is missing without a trace is not noticed.
+
+use std::collections::HashSet;
 
 use chrono::{DateTime, Utc};
 use talktree::import::ImportReport;
 use talktree::{CompactionId, Message, MessageId, Part, Role, SessionDetails};
 
 use super::blocks::{self, ToolNames};
+use super::detect::PI_TYPES;
 use crate::draft::{
     Body, Draft, DraftCompaction, DraftEdit, DraftLabel, Node, Reader, derive, fingerprint,
     message_id, name, session_id,
@@ -28,6 +40,11 @@ pub(crate) struct Pi {
     /// The tool names of calls, for results that do not name their tool.
     names: ToolNames,
     drafts: Vec<Talk>,
+    /// How many lines since the last entry could not be read, and whether one of them may have been a header.
+    lost: u64,
+    is_perhaps_header_lost: bool,
+    /// Whether the header of the entries that follow was lost.
+    is_headless: bool,
 }
 
 /// One session while it is read.
@@ -35,6 +52,8 @@ struct Talk {
     draft: Draft,
     /// The id of each entry by its number; the header has none.
     entries: Vec<Option<MessageId>>,
+    /// The same ids, once they were asked for.
+    ids: Option<HashSet<MessageId>>,
     /// Compactions that name the first kept entry by its number, with that number.
     by_number: Vec<(usize, usize)>,
 }
@@ -43,7 +62,9 @@ impl Pi {
     pub(crate) fn new(file: String, now: DateTime<Utc>) -> Self {
         // A session without an id keeps it when the folder is moved.
         let file = file.rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
-        Self { file, now, names: ToolNames::new(), drafts: Vec::new() }
+        let (names, drafts) = (ToolNames::new(), Vec::new());
+        let (is_perhaps_header_lost, is_headless) = (false, false);
+        Self { file, now, names, drafts, lost: 0, is_perhaps_header_lost, is_headless }
     }
 
     fn begin(&mut self, record: &Record, header: &Fields, report: &mut ImportReport) {
@@ -64,7 +85,20 @@ impl Pi {
         };
         let rest = header.clone().without(&["type", "id", "timestamp", "modelId"]);
         draft.add_metadata(rest.into_pairs());
-        self.drafts.push(Talk { draft, entries: vec![None], by_number: Vec::new() });
+        self.drafts.push(Talk::new(draft, vec![None]));
+        self.is_headless = false;
+        (self.lost, self.is_perhaps_header_lost) = (0, false);
+    }
+
+    /// Returns whether an entry is of the session before it.
+    fn follows(&mut self, fields: &Fields) -> bool {
+        let lost = std::mem::take(&mut self.lost);
+        let is_in_doubt = std::mem::take(&mut self.is_perhaps_header_lost);
+        if let Some(talk) = self.drafts.last_mut().filter(|_| is_in_doubt) {
+            let parent = fields.text("parentId").map(message_id);
+            self.is_headless |= !parent.is_some_and(|parent| lost == 1 || talk.has(&parent));
+        }
+        !self.is_headless
     }
 
     fn derived_session(&self) -> String {
@@ -76,7 +110,7 @@ impl Pi {
         if self.drafts.is_empty() {
             let mut draft = Draft::new(session_id(self.derived_session()), line);
             draft.details.source = Some("pi".to_owned());
-            self.drafts.push(Talk { draft, entries: Vec::new(), by_number: Vec::new() });
+            self.drafts.push(Talk::new(draft, Vec::new()));
         }
         let last = self.drafts.len() - 1;
         &mut self.drafts[last]
@@ -92,12 +126,23 @@ impl Reader for Pi {
     ) -> Option<Draft> {
         report.records += 1;
         let Some(kind) = fields.text("type") else {
+            self.pass_damaged(record.text.as_bytes());
             report.lose(record.line, "an entry without a type");
             return None;
         };
         if kind == "session" {
             report.converted += 1;
             self.begin(record, &fields, report);
+            return None;
+        }
+        let is_known = kind == "message" || PI_TYPES.contains(&kind.as_str());
+        if !is_known && fields.has("cwd") && !fields.has("parentId") {
+            self.pass_damaged(record.text.as_bytes());
+            report.lose(record.line, "an entry of an unknown type that has what headers have");
+            return None;
+        }
+        if !self.follows(&fields) {
+            report.lose(record.line, "the header of its session is damaged or missing");
             return None;
         }
         let message = fields.object("message");
@@ -119,6 +164,9 @@ impl Reader for Pi {
             false => talk.draft.last_id(),
         };
         talk.entries.push(Some(id.clone()));
+        if let Some(ids) = &mut talk.ids {
+            ids.insert(id.clone());
+        }
         match kind.as_str() {
             "compaction" => talk.compaction(record, &fields, &id, now),
             "label" => talk.label(record, &fields),
@@ -144,6 +192,14 @@ impl Reader for Pi {
             body: Body::there(record),
         });
         None
+    }
+
+    fn pass_damaged(&mut self, text: &[u8]) {
+        let text = text.trim_ascii();
+        // A part of the file that was never written may have held several lines.
+        let is_block = text.is_empty() || text.iter().any(u8::is_ascii_control);
+        self.lost += if is_block { 2 } else { 1 };
+        self.is_perhaps_header_lost |= !is_of_entry(text);
     }
 
     fn finish(&mut self, report: &mut ImportReport) -> Vec<Draft> {
@@ -252,6 +308,17 @@ impl Pi {
 }
 
 impl Talk {
+    fn new(draft: Draft, entries: Vec<Option<MessageId>>) -> Self {
+        Self { draft, entries, ids: None, by_number: Vec::new() }
+    }
+
+    /// Returns whether an entry has this id.
+    fn has(&mut self, id: &MessageId) -> bool {
+        let entries = &self.entries;
+        let ids = self.ids.get_or_insert_with(|| entries.iter().flatten().cloned().collect());
+        ids.contains(id)
+    }
+
     fn compaction(&mut self, record: &Record, fields: &Fields, id: &MessageId, now: DateTime<Utc>) {
         let kept = fields.text("firstKeptEntryId").map(message_id);
         let number = fields.number("firstKeptEntryIndex");
@@ -287,6 +354,15 @@ impl Talk {
             self.draft.labels.push(DraftLabel { name, target, line });
         }
     }
+}
+
+/// Returns whether a damaged line shows that it was an entry, and nothing of a header.
+fn is_of_entry(line: &[u8]) -> bool {
+    let line = String::from_utf8_lossy(line);
+    let mut types = line.split("\"type\":\"").skip(1).filter_map(|rest| rest.split('"').next());
+    let is_entry =
+        types.clone().next().is_some_and(|kind| kind == "message" || PI_TYPES.contains(&kind));
+    is_entry && !types.any(|kind| kind == "session") && !line.contains(|c: char| c.is_control())
 }
 
 /// Returns the session id that the name of a Pi file ends with: `<time>_<id>.jsonl`.
