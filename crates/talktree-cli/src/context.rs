@@ -70,11 +70,19 @@ impl Context {
     pub(crate) fn searcher(&self) -> Result<Store> {
         let path = self.existing()?;
         let store = match Store::open(&path) {
-            // On a medium where SQLite cannot create its lock files it reports that it cannot open
-            // the file. If something else is wrong, opening read-only fails with it again.
+            // On a medium where SQLite cannot create its lock files it reports that it cannot open the file. Where another
+            // program made a trigger, nothing is written. If something else is wrong, opening read-only fails with it again.
             Err(
-                Error::ReadOnly | Error::Io { .. } | Error::Busy { .. } | Error::Storage { .. },
-            ) => Store::open_read_only(path)?,
+                error @ (Error::ReadOnly
+                | Error::Io { .. }
+                | Error::Busy { .. }
+                | Error::Corrupt { .. }
+                | Error::Storage { .. }),
+            ) => match Store::open_read_only(path) {
+                // That would advise to open it for writing, which has just failed.
+                Err(Error::OlderStore { .. }) => return Err(error.into()),
+                opened => opened?,
+            },
             opened => opened?,
         };
         if std::io::stderr().is_terminal() {
@@ -115,7 +123,9 @@ impl Context {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 format!("there is no store at {name}{}", self.missing(&path))
             }
-            Err(error) => format!("{name}: {error}"),
+            Err(error) => {
+                format!("{name}: {}", dangling(&path).unwrap_or_else(|| error.to_string()))
+            }
         };
         Err(Failure::Store(why))
     }
@@ -149,9 +159,13 @@ fn index(store: &Store) -> Result<()> {
     });
     match done {
         // The search finds what is not indexed, too. If the disk can be read, a failed write does not matter.
-        Err(Error::Busy { .. } | Error::DiskFull | Error::ReadOnly | Error::Storage { .. }) => {
-            Ok(())
-        }
+        Err(
+            Error::Busy { .. }
+            | Error::DiskFull
+            | Error::ReadOnly
+            | Error::Io { .. }
+            | Error::Storage { .. },
+        ) => Ok(()),
         done => Ok(done?),
     }
 }

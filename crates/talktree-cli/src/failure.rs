@@ -5,8 +5,7 @@ use std::process::ExitCode;
 
 use talktree::Error;
 
-use crate::shell::quote;
-use crate::suggestion::command;
+use crate::suggestion::{command, verb};
 use crate::text::{escape, shown, without_middle};
 
 /// The result of a command.
@@ -132,7 +131,7 @@ impl From<Error> for Failure {
             | Error::RuleMeetsAll { .. }
             | Error::SessionExists { .. } => Self::Usage(text),
             Error::SessionInTrash { id } => {
-                let restore = command(&format!("restore {}", quote(id.as_str())));
+                let restore = command(&verb("restore", &[id.as_str()], ""));
                 Self::Usage(format!("{text}: `{restore}`"))
             }
             Error::Corrupt { what } => Self::Damaged(Damage::Met(what)),

@@ -33,8 +33,22 @@ pub(crate) fn open_input(path: &Path) -> io::Result<File> {
 
 /// Returns what is wrong if the path is a symbolic link that leads nowhere.
 pub(crate) fn dangling(path: &Path) -> Option<String> {
-    let target = std::fs::read_link(path).ok().filter(|_| !path.exists())?;
-    Some(format!("it is a symbolic link to {}, which does not exist", shown(&target)))
+    let target = std::fs::read_link(path).ok()?;
+    let error = std::fs::metadata(path).err()?;
+    Some(match is_of_loop(&error) {
+        true => "it is a loop of symbolic links".to_owned(),
+        false => format!("it is a symbolic link to {}, which does not exist", shown(&target)),
+    })
+}
+
+#[cfg(unix)]
+fn is_of_loop(error: &io::Error) -> bool {
+    rustix::io::Errno::from_io_error(error) == Some(rustix::io::Errno::LOOP)
+}
+
+#[cfg(not(unix))]
+fn is_of_loop(_: &io::Error) -> bool {
+    false
 }
 
 /// Reads a text from a file, or from standard input for `-`; errors name the text as `what`.

@@ -8,13 +8,12 @@
 use std::collections::BTreeSet;
 
 use talktree::{
-    CompactionId, ListedSession, Message, MessageId, Session, SessionFilter, SessionId,
+    CompactionId, Error, ListedSession, Message, MessageId, Session, SessionFilter, SessionId,
     SessionInfo, SessionState, Store,
 };
 
 use crate::failure::{Failure, Result};
-use crate::shell::quote;
-use crate::suggestion::command;
+use crate::suggestion::{command, verb};
 use crate::text::{one_line, quoted};
 
 /// The maximum number of candidates in an error.
@@ -168,7 +167,7 @@ pub(crate) fn message(session: &Session, given: &str) -> Result<MessageId> {
             "session {:?} has no message or label {} and no message id that starts or ends with it; `{}` shows the messages",
             session.id(),
             quoted(given),
-            command(&format!("tree {}", quote(session.id().as_str())))
+            command(&verb("tree", &[session.id().as_str()], ""))
         ))),
     }
 }
@@ -199,8 +198,11 @@ pub(crate) fn each_id(session: &Session, mut with: impl FnMut(&MessageId)) -> Re
 pub(crate) fn compaction(session: &Session, given: &str) -> Result<CompactionId> {
     let part = without_dots(given);
     let part = part.strip_prefix(talktree::COMPACTION_PREFIX).unwrap_or(part);
-    let ids: Vec<CompactionId> =
-        session.compactions()?.into_iter().map(|compaction| compaction.id).collect();
+    let ids: Vec<CompactionId> = match session.compactions() {
+        // If one cannot be read, a complete id still names each: `verify` prints that of the damaged one.
+        Err(Error::Corrupt { .. }) if is_compaction(session, part) => vec![part.into()],
+        read => read?.into_iter().map(|compaction| compaction.id).collect(),
+    };
     if let Some(id) = ids.iter().find(|id| id.as_str() == part) {
         return Ok(id.clone());
     }
@@ -216,10 +218,15 @@ pub(crate) fn compaction(session: &Session, given: &str) -> Result<CompactionId>
             "session {:?} has no compaction {}; `{}` lists all",
             session.id(),
             quoted(given),
-            command(&format!("compact {} --list", quote(session.id().as_str())))
+            command(&verb("compact", &[session.id().as_str()], "--list"))
         ))),
         _ => Err(ambiguous("compaction", given, found)),
     }
+}
+
+/// Returns whether a session has a compaction with this id, readable or not.
+fn is_compaction(session: &Session, id: &str) -> bool {
+    !matches!(session.compaction(&id.into()), Err(Error::UnknownCompaction { .. }))
 }
 
 fn ambiguous<T: ToString>(what: &str, given: &str, found: impl IntoIterator<Item = T>) -> Failure {

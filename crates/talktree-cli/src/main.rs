@@ -8,6 +8,7 @@ mod cli;
 mod commands;
 mod confirm;
 mod context;
+mod date;
 mod failure;
 mod input;
 mod lookup;

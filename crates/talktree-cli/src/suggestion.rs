@@ -18,7 +18,38 @@ pub(crate) fn set_store(store: Option<&Path>) {
     }
 }
 
+/// Returns a verb with arguments and options. An argument that begins with a minus comes after `--`, which ends the options.
+pub(crate) fn verb(verb: &str, arguments: &[&str], options: &str) -> String {
+    let is_minus = arguments.iter().any(|argument| argument.starts_with('-'));
+    let arguments = arguments.iter().map(|argument| quote(argument)).collect::<Vec<_>>().join(" ");
+    let words = match is_minus {
+        true => [verb, options, "--", &arguments],
+        false => [verb, &arguments, options, ""],
+    };
+    words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns an option with its value; one that begins with a minus would be read as another option.
+pub(crate) fn option(name: &str, value: &str) -> String {
+    let between = if value.starts_with('-') { '=' } else { ' ' };
+    format!("--{name}{between}{}", quote(value))
+}
+
 /// Returns a whole command line: `sessions` becomes `talktree sessions`, or `talktree --store FILE sessions`.
 pub(crate) fn command(rest: &str) -> String {
     format!("talktree {}{rest}", STORE.get().map_or("", String::as_str))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_begins_with_a_minus_is_no_option() {
+        assert_eq!(verb("show", &["a b", "m"], "--around 3"), "show 'a b' m --around 3");
+        assert_eq!(verb("show", &["-home", "m"], "--around 3"), "show --around 3 -- -home m");
+        assert_eq!(verb("restore", &["-home"], ""), "restore -- -home");
+        assert_eq!(option("session", "-home"), "--session=-home");
+        assert_eq!(option("session", "a b"), "--session 'a b'");
+    }
 }

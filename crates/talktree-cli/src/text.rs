@@ -18,7 +18,7 @@ const MAX_LINE: usize = 8_192;
 const MAX_END: usize = 1_000;
 
 /// The most characters of a name in a message.
-const MAX_NAME: usize = 80;
+pub(crate) const MAX_NAME: usize = 80;
 
 /// Returns the line with each unsafe character replaced by an escape.
 pub(crate) fn escape(line: &str) -> Cow<'_, str> {

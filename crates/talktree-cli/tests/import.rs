@@ -144,6 +144,8 @@ fn the_conversations_of_an_archive_are_imported() -> Outcome {
         ("user.json", r#"{"email":"x"}"#),
         ("conversations.json", &export),
         ("chat.html", "<html>"),
+        // It was left out without a word.
+        ("a/chat.jsonl", r#"{"role":"user","content":"beside"}"#),
     ] {
         archive.start_file(name, zip::write::SimpleFileOptions::default())?;
         archive.write_all(content.as_bytes())?;
@@ -152,8 +154,12 @@ fn the_conversations_of_an_archive_are_imported() -> Outcome {
     let reports = rig.json(["import", &text(&path)]);
     assert_eq!(
         (reports.len(), &reports[0]["format"], &reports[0]["added"]),
-        (1, &"chatgpt".into(), &2.into())
+        (2, &"chatgpt".into(), &2.into())
     );
+    assert_eq!((&reports[1]["format"], &reports[1]["added"]), (&"openai".into(), &1.into()));
+    let again = rig.run(["import", &text(&path)]);
+    let passed_over = "export.zip: no conversations are recognised in user.json\n";
+    assert!(again.code == 0 && again.stderr.ends_with(passed_over), "{again:?}");
     assert!(
         reports[0]["path"]
             .as_str()
@@ -300,4 +306,131 @@ fn importing_an_erased_session_fails_in_each_format_and_says_why() {
         rig.ok(["import", &text(&rig.file("both.jsonl", both))]).contains("1 session left out")
     );
     rig.fails(1, ["log", "s"]);
+}
+
+/// Its first and its last line are no conversations, and a lost export was a success.
+#[test]
+fn an_export_of_which_no_session_is_left_is_a_failure_and_one_without_sessions_is_none() -> Outcome
+{
+    let rig = Rig::toured();
+    let export = rig.ok(["export", "--all"]);
+    let other = Rig::empty();
+    let of = |lines: Vec<&str>| other.file("export.jsonl", lines.join("\n"));
+    let lost = export.replace("\"created_at\":\"2", "\"created_at\":\"x");
+    let without_sessions = export.lines().filter(|line| !line.contains(r#""type":"session""#));
+    for lines in [lost.lines().collect(), without_sessions.collect()] {
+        let why = other.fails(5, ["import", &text(&of(lines))]);
+        assert!(why.contains("not imported: 1 of 1 files"), "{why}");
+    }
+    let none = Rig::empty();
+    none.ok(["new"]);
+    none.ok(["rm", none.json(["sessions"])[0]["id"].as_str().ok_or("an id")?, "--yes"]);
+    let empty = none.ok(["export", "--all"]);
+    assert!(other.ok(["import", &text(&of(empty.lines().collect()))]).contains("0 sessions"));
+    Ok(())
+}
+
+/// An export of which only a session without messages was left was a success, and so was one that ends after its first line.
+#[test]
+fn an_export_whose_messages_are_all_left_out_is_a_failure() {
+    let rig = Rig::toured();
+    let export = rig.ok(["export", "--all"]);
+    let other = Rig::empty();
+    let mut lines: Vec<&str> = export.lines().collect();
+    lines[1..].reverse();
+    let header = other.file("header.jsonl", lines[0]);
+    let reversed = other.file("reversed.jsonl", lines.join("\n"));
+    lines[1..].reverse();
+    // The session record comes after its messages.
+    let session = lines.remove(1);
+    lines.insert(lines.len() - 1, session);
+    let late = other.file("late.jsonl", lines.join("\n"));
+    for file in [header, reversed, late] {
+        let why = other.fails(5, ["import", &text(&file)]);
+        assert!(why.contains("not imported: 1 of 1 files"), "{why}");
+    }
+}
+
+/// `ZipWriter` writes no name twice, but other programs do.
+fn archive_with_one_name(path: &std::path::Path) -> Outcome {
+    let mut archive = zip::ZipWriter::new(std::fs::File::create(path)?);
+    let plain =
+        zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+    for (name, id) in [("one.json", "one"), ("two.json", "two")] {
+        archive.start_file(name, plain)?;
+        archive.write_all(CHAT.replace("chat", id).as_bytes())?;
+    }
+    archive.finish()?;
+    let mut bytes = std::fs::read(path)?;
+    for at in 0..bytes.len() - 8 {
+        if bytes[at..].starts_with(b"two.json") {
+            bytes[at..at + 3].copy_from_slice(b"one");
+        }
+    }
+    Ok(std::fs::write(path, bytes)?)
+}
+
+/// The first of them was left out without a word.
+#[test]
+fn an_entry_of_an_archive_with_the_name_of_another_is_named() -> Outcome {
+    let rig = Rig::empty();
+    let path = rig.path("export.zip");
+    archive_with_one_name(&path)?;
+    let why = rig.fails(5, ["import", &text(&path)]);
+    assert!(why.contains("one.json: a later entry of the archive has the same name"), "{why}");
+    assert!(why.contains("not imported: 1 of 2 files"), "{why}");
+    assert_eq!(rig.json(["sessions"]).len(), 1);
+    Ok(())
+}
+
+/// What a strict import refuses was said to hold no conversations.
+#[test]
+fn a_damaged_chat_beside_the_conversations_of_an_archive_is_refused_by_a_strict_import() -> Outcome
+{
+    let rig = Rig::empty();
+    let path = rig.path("export.zip");
+    let mut archive = zip::ZipWriter::new(std::fs::File::create(&path)?);
+    for (name, content) in [
+        ("conversations.json", CHAT),
+        ("user.json", r#"{"email":"x"}"#),
+        ("chat.jsonl", "{\"role\":\"user\",\"content\":\"x\"}\n{\"role\":\n"),
+    ] {
+        archive.start_file(name, zip::write::SimpleFileOptions::default())?;
+        archive.write_all(content.as_bytes())?;
+    }
+    archive.finish()?;
+    let why = rig.fails(5, ["import", "--strict", &text(&path)]);
+    assert!(why.contains("chat.jsonl") && why.contains("line 2"), "{why}");
+    assert!(why.contains("no conversations are recognised in user.json\n"), "{why}");
+    Ok(())
+}
+
+/// A pipe and a broken link were passed over without a word, and a folder was not counted.
+#[cfg(unix)]
+#[test]
+fn what_cannot_be_read_in_a_folder_is_named_once() -> Outcome {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let rig = Rig::empty();
+    rig.file("chats/chat.json", CHAT);
+    let pipe = rig.path("chats/pipe.jsonl");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status()?.success());
+    symlink("nowhere", rig.path("chats/broken.json"))?;
+    symlink("turn.json", rig.path("chats/turn.json"))?;
+    let locked = rig.path("chats/locked");
+    std::fs::create_dir(&locked)?;
+    std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o0))?;
+    let mut names = vec!["pipe.jsonl", "broken.json", "turn.json"];
+    // A superuser can read it.
+    if std::fs::read_dir(&locked).is_err() {
+        names.push("locked");
+    }
+    let answer = rig.run(["import", &text(&rig.path("chats"))]);
+    std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o700))?;
+    assert_eq!(answer.code, 0, "{answer:?}");
+    for name in &names {
+        assert_eq!(answer.stderr.matches(&format!("{name}: ")).count(), 1, "{name}: {answer:?}");
+    }
+    assert!(answer.stderr.contains(&format!("skipped files: {}\n", names.len())), "{answer:?}");
+    assert_eq!(rig.json(["sessions"]).len(), 1);
+    Ok(())
 }

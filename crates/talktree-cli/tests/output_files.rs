@@ -7,9 +7,11 @@ mod common;
 
 use std::path::Path;
 #[cfg(unix)]
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use common::{Outcome, Rig, text};
+#[cfg(unix)]
+use rustix::process::{Pid, Signal, kill_process};
 
 /// Returns the names in a folder.
 fn names(folder: &Path) -> std::io::Result<Vec<String>> {
@@ -70,29 +72,35 @@ fn a_file_that_exists_is_left_as_it_is() -> Outcome {
     Ok(())
 }
 
+/// How often a stop may come too late.
+#[cfg(unix)]
+const MAX_TRIES: usize = 50;
+
 /// A stopped export used to leave a part of itself, and a stopped backup a file `.partial`.
 #[cfg(unix)]
 #[test]
 fn an_export_or_a_backup_that_is_stopped_leaves_no_file() -> Outcome {
     let rig = Rig::empty();
-    let message = format!(r#"{{"role":"user","content":"{}"}}"#, "long ".repeat(200));
-    let messages = vec![message; 6_000].join(",");
+    // A backup of a smaller store is done before the signal is there.
+    let message = format!(r#"{{"role":"user","content":"long {}"}}"#, "x".repeat(20_000));
+    let messages = vec![message; 3_000].join(",");
     let chat = format!(r#"{{"id":"long","messages":[{messages}]}}"#);
     rig.ok(["import", &text(&rig.file("long.json", chat))]);
     let (folder, file) = (rig.path("out"), text(&rig.path("out/long")));
     std::fs::create_dir(&folder)?;
     let mut stopped = Vec::new();
-    while stopped.len() < 2 {
+    for _ in 0..MAX_TRIES {
         let args = match stopped.len() {
             0 => vec!["export", "long", "-o", &file],
-            _ => vec!["backup", &file],
+            1 => vec!["backup", &file],
+            _ => break,
         };
         let mut child = rig.command(&args).stdout(Stdio::null()).spawn()?;
         // As soon as it has begun.
         while names(&folder)?.is_empty() {
             std::thread::yield_now();
         }
-        Command::new("kill").args(["-INT", &child.id().to_string()]).status()?;
+        kill_process(Pid::from_child(&child), Signal::INT)?;
         match child.wait()?.code() {
             // The signal came too late: once more.
             Some(0) => std::fs::remove_file(&file)?,
@@ -184,7 +192,15 @@ fn a_limit_of_nothing_does_not_say_that_there_is_nothing() {
     let rig = Rig::toured();
     let why = rig.fails(1, ["search", "planetarium", "--limit", "0"]);
     assert_eq!(why, "talktree: no hits are printed with --limit 0\n");
-    assert_eq!(rig.run(["log", "tour", "--limit", "0"]).stderr, "");
+    for list in
+        [&["log", "tour"][..], &["sessions"], &["owners"], &["bindings"], &["trash", "list"]]
+    {
+        let nothing = rig.run([list, &["--limit", "0"]].concat());
+        assert_eq!((nothing.stdout.as_str(), nothing.stderr.as_str()), ("", ""), "{list:?}");
+    }
+    rig.ok(["rm", "tour", "--yes"]);
+    let all_gone = rig.run(["sessions"]).stderr;
+    assert!(all_gone.contains("all sessions are in the trash"), "{all_gone}");
 }
 
 #[test]

@@ -468,7 +468,7 @@ fn erase_lists_what_goes_and_what_is_left_and_asks_first() {
     let lines: Vec<&str> = printed.lines().collect();
     assert_eq!(lines[0], "erased: 1 message");
     assert!(lines[1].starts_with("1 copy left in session "), "{printed}");
-    assert!(lines[2].ends_with(" bytes: nothing is left"), "{printed}");
+    assert!(lines[2].ends_with(" that other content also has"), "{printed}");
     rig.fails(1, ["show", "tour", "ask"]);
     assert!(
         rig.fails(2, ["erase", "copy", "--prove", "--dry-run"]).contains("cannot be used with")
@@ -477,6 +477,9 @@ fn erase_lists_what_goes_and_what_is_left_and_asks_first() {
     let printed = rig.ok(["erase", "tour", "--yes", "--forks"]);
     assert!(printed.contains("session tour\n"), "{printed}");
     rig.fails(1, ["log", "tour"]);
+    rig.ok(["rm", "copy", "--forever", "--yes"]);
+    assert_eq!(rig.ok(["erase", "--deleted"]), "nothing of what was deleted is left\n");
+    assert!(rig.fails(2, ["erase", "--deleted", "--finish"]).contains("cannot be used with"));
     assert_eq!(rig.ok(["erase", "--finish"]), "nothing of what was erased is left\n");
     assert!(rig.fails(2, ["erase", "--finish", "--prove"]).contains("cannot be used with"));
     assert_eq!(rig.ok(["erase", "--owner", "nobody", "--yes"]), "erased: nothing\n");
@@ -516,6 +519,25 @@ fn erase_says_how_to_erase_the_copies_that_are_left() {
     let printed = rig.ok([&words[..], &["--yes"]].concat());
     assert!(printed.starts_with(&format!("erased: {} messages", copies["messages"])), "{printed}");
     assert_eq!(rig.json(["log", "copy"]).len(), 0);
+}
+
+/// A transcript of an agent has such an id if its own is taken.
+#[test]
+fn proposed_commands_run_for_ids_that_begin_with_a_minus() -> Outcome {
+    let rig = Rig::empty();
+    let chat = Store::open(rig.store())?.session("-home-ann/s1")?;
+    chat.append_all(["a planetarium", "a museum"].map(talktree::Message::user))?;
+    drop(chat);
+    let found = rig.run(["search", "planetarium"]).stderr;
+    let removed = rig.run(["rm", "--yes", "--", "-home-ann/s1"]).stderr;
+    for (printed, proposed) in [(removed, "restore"), (found, "show")] {
+        let (_, command) = printed.split_once("talktree ").ok_or(printed.clone())?;
+        let (_, command) = command.split_once(proposed).ok_or(command)?;
+        let words = command.split_whitespace().map(|word| word.trim_end_matches('`'));
+        let words: Vec<&str> = words.take_while(|word| *word != "takes").collect();
+        rig.ok([&[proposed][..], &words].concat());
+    }
+    Ok(())
 }
 
 #[test]

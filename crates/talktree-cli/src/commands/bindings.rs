@@ -70,6 +70,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     }
     match (context.is_json, bindings.is_empty()) {
         (true, _) => {}
+        (false, true) if args.limit == Some(0) => {}
         (false, true) => tell("no binding is listed"),
         (false, false) => table.write(&mut context.out)?,
     }

@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::failure::{Damage, Failure, Result, tell};
 use crate::new_file::NewFile;
 use crate::output::Exact;
-use crate::text::{escape, plural};
+use crate::text::{MAX_NAME, cut, escape, plural};
 use crate::{lookup, style};
 
 /// Write a session as talktree's JSON lines, as Markdown, or as OpenAI chat messages
@@ -195,7 +195,8 @@ fn write(selection: &Selection, args: &Args, output: &mut impl Write) -> Result<
                     Error::Corrupt { what } => what.clone(),
                     error => error.to_string(),
                 };
-                tell(&format!("session {} is skipped: {why}", escape(id.as_str())));
+                let name = escape(id.as_str());
+                tell(&format!("session {} is skipped: {why}", cut(&name, MAX_NAME)));
             })
         }
         (Selection::Store(store), _) => store.export_jsonl(output),

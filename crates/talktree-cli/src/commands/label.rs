@@ -5,8 +5,7 @@ use talktree::Label;
 use crate::context::Context;
 use crate::failure::{Failure, Result, tell};
 use crate::output::Output;
-use crate::shell::quote;
-use crate::suggestion::command;
+use crate::suggestion::{command, verb};
 use crate::text::quoted;
 use crate::{lookup, style};
 
@@ -56,7 +55,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
                 "session {:?} has no label {}; `{}` lists all",
                 session.id(),
                 quoted(name),
-                command(&format!("label {} --list", quote(session.id().as_str())))
+                command(&verb("label", &[session.id().as_str()], "--list"))
             ))
         })?;
         session.unlabel(name)?;
@@ -74,13 +73,13 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     if let (Some(name), Some(message)) = (&args.name, &args.message) {
         let id = lookup::message(&session, message)?;
         session.label(name, &id)?;
+        // The id of a summary names the last message that it covers.
+        let labels = session.labels()?;
+        let label = labels.iter().find(|label| label.name == *name);
         if context.is_json {
-            let labels = session.labels()?;
-            if let Some(label) = labels.iter().find(|label| label.name == *name) {
-                context.out.json(label)?;
-            }
-            return Ok(());
+            return label.map_or(Ok(()), |label| Ok(context.out.json(label)?));
         }
+        let id = label.map_or(&id, |label| &label.id);
         let title = lookup::title(&session)?;
         context.out.line(&[
             (style::PLAIN, &title),
@@ -97,7 +96,8 @@ fn write(out: &mut Output, label: &Label, is_json: bool) -> Result<()> {
     if is_json {
         return Ok(out.json(label)?);
     }
-    let pieces =
-        [(style::LABEL, &*label.name), (style::PLAIN, "  "), (style::ID, label.id.as_str())];
+    // Only another program gives a label no name.
+    let name = if label.name.is_empty() { "\"\"" } else { &*label.name };
+    let pieces = [(style::LABEL, name), (style::PLAIN, "  "), (style::ID, label.id.as_str())];
     Ok(out.line(&pieces)?)
 }

@@ -56,6 +56,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     }
     match (context.is_json, owners.is_empty()) {
         (true, _) => {}
+        (false, true) if args.limit == Some(0) => {}
         (false, true) => tell("no session and no transcript has an owner"),
         (false, false) => table.write(&mut context.out)?,
     }

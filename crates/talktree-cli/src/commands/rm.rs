@@ -6,8 +6,7 @@ use talktree::{CompactionId, Deleted, MessageId, SessionChange, SessionId};
 use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::{Result, tell};
-use crate::shell::quote;
-use crate::suggestion::command;
+use crate::suggestion::{command, verb};
 use crate::text::plural;
 use crate::{lookup, style};
 
@@ -110,7 +109,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         }
     }
     if ids.is_empty() && !args.forever {
-        let restore = command(&format!("restore {}", quote(session.id().as_str())));
+        let restore = command(&verb("restore", &[session.id().as_str()], ""));
         tell(&format!("`{restore}` takes it out of the trash"));
     }
     Ok(())

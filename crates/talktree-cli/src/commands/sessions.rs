@@ -1,16 +1,15 @@
 //! `talktree sessions`: lists the sessions.
 
-use chrono::Utc;
 use serde::Serialize;
-use talktree::search::parse_date;
 use talktree::{ListedSession, SessionFilter, SessionState};
 
 use crate::context::Context;
-use crate::failure::{Failure, Result, tell};
+use crate::failure::{Result, tell};
 use crate::short_ids::ShortIds;
+use crate::suggestion::command;
 use crate::table::{Table, minute};
-use crate::text::{one_line, quoted};
-use crate::{lookup, session_title, style};
+use crate::text::one_line;
+use crate::{date, lookup, session_title, style};
 
 /// List the sessions, the one with the newest message first
 ///
@@ -71,23 +70,13 @@ struct Row<'a> {
 
 impl Args {
     fn filter(&self) -> Result<SessionFilter> {
-        let time = |text: &Option<String>| match text {
-            None => Ok(None),
-            Some(text) => match parse_date(text, Utc::now()) {
-                Some(time) => Ok(Some(time)),
-                None => Err(Failure::Usage(format!(
-                    "{} is no date such as 2026-01-31 or 7d",
-                    quoted(text)
-                ))),
-            },
-        };
         Ok(SessionFilter {
             owner: self.owner.clone(),
             source: self.source.clone(),
             model: self.model.clone(),
             tag: self.tag.clone(),
-            since: time(&self.after)?,
-            until: time(&self.before)?,
+            since: date::time("after", self.after.as_ref())?,
+            until: date::time("before", self.before.as_ref())?,
             name: self.name.clone(),
             parent_session: None,
             is_pinned: self.pinned.then_some(true),
@@ -135,8 +124,18 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     }
     match (context.is_json, sessions.is_empty()) {
         (true, _) => {}
-        (false, true) if filter == SessionFilter::default() => tell("the store holds no sessions"),
-        (false, true) => tell("no session is like that"),
+        (false, true) if args.limit == Some(0) => {}
+        (false, true) if filter != SessionFilter::default() => tell("no session is like that"),
+        (false, true) => {
+            let in_trash = SessionFilter { state: SessionState::Trash, ..SessionFilter::default() };
+            match lookup::listed(&store, &in_trash, 1)?.is_empty() {
+                true => tell("the store holds no sessions"),
+                false => {
+                    let trash = command("trash list");
+                    tell(&format!("all sessions are in the trash; `{trash}` lists them"));
+                }
+            }
+        }
         (false, false) => table.write(&mut context.out)?,
     }
     Ok(())

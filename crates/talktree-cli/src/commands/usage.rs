@@ -1,14 +1,12 @@
 //! `talktree usage`: tokens and cost of answers.
 
-use chrono::Utc;
-use talktree::search::parse_date;
 use talktree::{Cost, UsageFilter, UsageGroup};
 
 use crate::context::Context;
-use crate::failure::{Failure, Result, tell};
+use crate::failure::{Result, tell};
 use crate::table::Table;
-use crate::text::{one_line, quoted};
-use crate::{lookup, style};
+use crate::text::one_line;
+use crate::{date, lookup, style};
 
 /// Add up the tokens and the cost of answers
 ///
@@ -55,21 +53,14 @@ enum Group {
 
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let store = context.reader()?;
-    let time = |text: &Option<String>| {
-        text.as_ref().map(|text| {
-            let wrong =
-                || Failure::Usage(format!("{} is no date such as 2026-01-31 or 7d", quoted(text)));
-            parse_date(text, Utc::now()).ok_or_else(wrong)
-        })
-    };
     let session = args.session.as_ref().map(|given| lookup::any(&store, given)).transpose()?;
     let filter = UsageFilter {
         session: session.map(|session| session.id().clone()),
         owner: args.owner,
         model: args.model,
         source: args.source,
-        since: time(&args.after).transpose()?,
-        until: time(&args.before).transpose()?,
+        since: date::time("after", args.after.as_ref())?,
+        until: date::time("before", args.before.as_ref())?,
     };
     let (group, heading) = match args.by {
         None => (UsageGroup::All, "of"),

@@ -8,7 +8,7 @@ mod summary;
 use std::path::PathBuf;
 
 use clap::ArgGroup;
-use talktree::{Compaction, CompactionOptions, MessageId, Planned, Session};
+use talktree::{Compaction, CompactionOptions, Error, MessageId, Planned, Session};
 
 use crate::context::Context;
 use crate::failure::Result;
@@ -185,16 +185,24 @@ impl Policy {
 }
 
 fn remove(given: &str, session: &Session, context: &mut Context) -> Result<()> {
-    let compaction = session.compaction(&lookup::compaction(session, given)?)?;
-    session.remove_compaction(&compaction.id)?;
+    let id = lookup::compaction(session, given)?;
+    let compaction = match session.compaction(&id) {
+        // One that cannot be read can be removed.
+        Err(Error::Corrupt { .. }) => None,
+        read => Some(read?),
+    };
+    session.remove_compaction(&id)?;
     if context.is_json {
-        return Ok(context.out.json(&compaction)?);
+        return match compaction {
+            Some(compaction) => Ok(context.out.json(&compaction)?),
+            None => Ok(context.out.json(&serde_json::json!({ "id": id }))?),
+        };
     }
     let title = lookup::title(session)?;
     Ok(context.out.line(&[
         (style::PLAIN, &title),
         (style::PLAIN, ": compaction "),
-        (style::COMPACTION, compaction.id.as_str()),
+        (style::COMPACTION, id.as_str()),
         (style::PLAIN, " removed"),
     ])?)
 }

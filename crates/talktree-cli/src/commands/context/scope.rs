@@ -12,8 +12,7 @@ use talktree::{
 
 use crate::context::Context;
 use crate::failure::{Failure, Result};
-use crate::shell::quote;
-use crate::suggestion::command;
+use crate::suggestion::{command, verb};
 use crate::{lookup, style};
 
 #[derive(Debug, clap::Args)]
@@ -232,7 +231,7 @@ impl<'a> Scope<'a> {
             _ => format!(
                 "session {:?} has nothing under {label:?}; `{}` lists what it has",
                 self.id,
-                command(&format!("context list {}", quote(self.id.as_str())))
+                command(&verb("context list", &[self.id.as_str()], ""))
             ),
         })
     }

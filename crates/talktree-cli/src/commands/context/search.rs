@@ -54,7 +54,11 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
     }
     let found = held.context.search(&args.label, &query, args.limit)?;
     if found.is_empty() {
-        return Err(Failure::NotFound("nothing found".to_owned()));
+        let why = match args.limit {
+            0 => "no documents are printed with --limit 0",
+            _ => "nothing found",
+        };
+        return Err(Failure::NotFound(why.to_owned()));
     }
     for document in &found {
         let row = Row {

@@ -10,9 +10,8 @@ use crate::context::Context;
 use crate::failure::{Failure, Result, tell};
 use crate::output::Output;
 use crate::progress::Bar;
-use crate::shell::quote;
 use crate::signals::Signals;
-use crate::suggestion::command;
+use crate::suggestion::{command, verb};
 use crate::text::{one_line, plural};
 use crate::{lookup, style};
 
@@ -28,22 +27,35 @@ const RANGE: &str = "..";
 #[command(override_usage = "talktree erase [OPTIONS] <SESSION> [MESSAGES]...
        talktree erase [OPTIONS] --owner <OWNER>
        talktree erase [OPTIONS] --key <KEY>
+       talktree erase --deleted
        talktree erase --finish")]
 pub(crate) struct Args {
     /// The session: its id, the start or the end of its id, or its name.
-    #[arg(required_unless_present_any = ["owner", "key", "finish"], conflicts_with_all = ["owner", "key", "finish"])]
+    #[arg(
+        required_unless_present_any = ["owner", "key", "deleted", "finish"],
+        conflicts_with_all = ["owner", "key", "deleted", "finish"]
+    )]
     session: Option<String>,
 
     /// The messages to erase; without any, the whole session is erased. FIRST..LAST is all from FIRST to LAST on a path.
     messages: Vec<String>,
 
     /// Erase all sessions, context blocks, usage and transcripts of this owner.
-    #[arg(long, conflicts_with_all = ["key", "finish"])]
+    #[arg(long, conflicts_with_all = ["key", "deleted", "finish"])]
     owner: Option<String>,
 
     /// Erase this key, and all sessions that it points to or pointed to.
-    #[arg(long, conflicts_with = "finish")]
+    #[arg(long, conflicts_with_all = ["deleted", "finish"])]
     key: Option<String>,
+
+    /// Erase what was deleted before, for example with `rm --forever`. The trash stays.
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "branch", "forks", "summaries", "keep_totals", "forbid_import", "dry_run", "prove", "yes", "finish"
+        ]
+    )]
+    deleted: bool,
 
     /// Erase the messages and all messages below them.
     #[arg(long, requires = "messages")]
@@ -103,6 +115,9 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     if args.finish {
         return finish(&store, context);
     }
+    if args.deleted {
+        return erase_deleted(&store, context);
+    }
     let erasure = match erasure(&args, &store) {
         // The rest of what was named may be in the note of the erasure.
         Err(Failure::NotFound(why)) if !args.dry_run && store.has_unfinished_erasure()? => {
@@ -118,24 +133,27 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     }
     let what = format!("erase {}, so that no copy of it is left in the store", counts(&extent));
     confirm(args.yes, &what, "nothing was erased")?;
-    let signals = Signals::catch()?;
-    signals.interrupt(&store);
-    let bar = Bar::of_steps("erasing");
-    let erased = store.erase_with_progress(&erasure, |progress| bar.show(progress));
-    drop(bar);
-    let erased = erased.map_err(|error| match error {
-        Error::Interrupted => signals.check().err().unwrap_or_else(|| error.into()),
-        error => error.into(),
-    })?;
-    if !erased.is_complete() {
-        return Err(in_use());
-    }
+    let erased = erase(&store, &erasure)?;
     let proof = if args.prove { Some(erased.prove()?) } else { None };
     print(true, &erased.extent, erased.is_rewritten, proof, context)?;
     match context.is_json {
         true => Ok(()),
         false => suggest(&args, &erased, &store, &mut context.out),
     }
+}
+
+/// Erases until the log is empty, too; a signal interrupts it.
+fn erase(store: &Store, erasure: &Erasure) -> Result<Erased> {
+    let signals = Signals::catch()?;
+    signals.interrupt(store);
+    let bar = Bar::of_steps("erasing");
+    let erased = store.erase_with_progress(erasure, |progress| bar.show(progress));
+    drop(bar);
+    let erased = erased.map_err(|error| match error {
+        Error::Interrupted => signals.check().err().unwrap_or_else(|| error.into()),
+        error => error.into(),
+    })?;
+    if erased.is_complete() { Ok(erased) } else { Err(in_use()) }
 }
 
 /// Returns what the arguments name.
@@ -181,6 +199,14 @@ fn messages(session: &Session, given: &str) -> Result<Vec<MessageId>> {
     match ids.iter().position(|id| *id == first) {
         Some(start) => Ok(ids.split_off(start)),
         None => Err(Error::NotAncestor { first, last }.into()),
+    }
+}
+
+fn erase_deleted(store: &Store, context: &mut Context) -> Result<()> {
+    let erased = erase(store, &Erasure::deleted())?;
+    match context.is_json {
+        true => print(true, &erased.extent, erased.is_rewritten, None, context),
+        false => Ok(context.out.line(&[(style::PLAIN, "nothing of what was deleted is left")])?),
     }
 }
 
@@ -243,8 +269,13 @@ fn print(
         ])?;
     }
     if let Some(proof) = proof {
+        let found = match proof.kept {
+            0 => "nothing is left".to_owned(),
+            // In copies, in summaries, or in what others said in the same words.
+            kept => format!("nothing is left but {kept} that other content also has"),
+        };
         let looked = format!(
-            "looked for {} in {} bytes: nothing is left",
+            "looked for {} in {} bytes: {found}",
             plural(proof.sequences, "sequence"),
             proof.bytes
         );
@@ -271,15 +302,13 @@ fn tell_left(extent: &ErasureExtent) {
 fn suggest(args: &Args, erased: &Erased, store: &Store, out: &mut Output) -> Result<()> {
     for copies in &erased.extent.copies_left {
         let session = store.session(copies.session.clone())?;
-        let mut rest = format!("erase {}", quote(copies.session.as_str()));
-        for argument in copies::arguments(&session, &copies.ids)? {
-            rest += &format!(" {}", quote(&argument));
-        }
-        for (is_given, option) in
-            [(args.summaries, " --summaries"), (args.keep_totals, " --keep-totals")]
-        {
-            rest += if is_given { option } else { "" };
-        }
+        let messages = copies::arguments(&session, &copies.ids)?;
+        let mut arguments = vec![copies.session.as_str()];
+        arguments.extend(messages.iter().map(String::as_str));
+        let given = [(args.summaries, "--summaries"), (args.keep_totals, "--keep-totals")];
+        let options: Vec<&str> =
+            given.iter().filter(|(is_given, _)| *is_given).map(|(_, option)| *option).collect();
+        let rest = verb("erase", &arguments, &options.join(" "));
         let copies = plural(copies.messages, "copy");
         let session = session.id().as_str();
         out.line(&[

@@ -1,9 +1,11 @@
 //! ZIP archives: the export that ChatGPT sends.
 //!
 //! Invariant: what an archive unpacks to is limited, for each entry and for all. An entry over its limit is named, and the
-//! others follow.
+//! others follow. Of several entries with one name, `ZipArchive` has the last one: the others are named, too.
 
+use std::collections::BTreeMap;
 use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use zip::ZipArchive;
@@ -15,34 +17,49 @@ use crate::text::shown;
 /// What a ZIP archive begins with.
 pub(super) const MAGIC: &[u8] = b"PK\x03\x04";
 
-/// An entry of an archive: its name, whether it is named as conversations are, and its content.
+/// An entry of an archive.
 pub(super) struct Entry {
     pub(super) name: String,
-    pub(super) is_named: bool,
+    pub(super) kind: Kind,
     pub(super) file: Result<File>,
 }
 
-/// Calls `with` for each entry with conversations: `conversations*.json`, or all JSON if there is no
-/// such entry. An entry that cannot be read is given with its failure, and the others follow.
+/// What the names of an archive tell of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// `conversations*.json`, as in an export of ChatGPT.
+    Conversations,
+    /// Other JSON beside these: an export also has settings and feedback.
+    Beside,
+    /// JSON in an archive without `conversations*.json`.
+    Json,
+}
+
+/// Calls `with` for each entry that is JSON, `conversations*.json` first. An entry that cannot be read is given with its
+/// failure, and the others follow.
 pub(super) fn each_conversation(
     path: &Path,
     file: File,
     mut with: impl FnMut(Entry) -> Result<()>,
 ) -> Result<()> {
     let cannot = |error: zip::result::ZipError| Failure::Input(format!("{}: {error}", shown(path)));
+    let mut copy = file.try_clone().map_err(|error| cannot(error.into()))?;
     let mut archive = ZipArchive::new(file).map_err(cannot)?;
+    let hidden = match archive.has_duplicate_names() {
+        true => hidden_entries(&mut copy, archive.central_directory_start())
+            .map_err(|error| cannot(error.into()))?,
+        false => BTreeMap::new(),
+    };
     // An entry whose name cannot be read is not a conversation.
     let names: Vec<String> =
         archive.file_names().flatten().map(std::borrow::Cow::into_owned).collect();
-    let mut chosen: Vec<&String> = names.iter().filter(|name| is_chatgpt(name)).collect();
-    let is_named = !chosen.is_empty();
-    if !is_named {
-        chosen = names.iter().filter(|name| is_json(name)).collect();
-    }
+    let is_export = names.iter().any(|name| is_chatgpt(name));
+    let mut chosen: Vec<&String> =
+        names.iter().filter(|name| is_json(name) || is_chatgpt(name)).collect();
     if chosen.is_empty() {
         return Err(Failure::Input(format!("{}: the archive holds no conversations", shown(path))));
     }
-    chosen.sort_unstable();
+    chosen.sort_unstable_by_key(|name| (!is_chatgpt(name), *name));
     let mut left = MAX_ARCHIVE_BYTES;
     for name in chosen {
         let spooled = match archive.by_name(name) {
@@ -62,9 +79,36 @@ pub(super) fn each_conversation(
         };
         let named = |why| Failure::Input(format!("{}: {why}", shown(&path.join(name))));
         let file = spooled.map(|(file, _)| file).map_err(named);
-        with(Entry { name: name.clone(), is_named, file })?;
+        let kind = match is_export {
+            true if is_chatgpt(name) => Kind::Conversations,
+            true => Kind::Beside,
+            false => Kind::Json,
+        };
+        for _ in 0..hidden.get(name.as_bytes()).copied().unwrap_or_default() {
+            let why = "a later entry of the archive has the same name; this one is not read";
+            with(Entry { name: name.clone(), kind, file: Err(named(why.to_owned())) })?;
+        }
+        with(Entry { name: name.clone(), kind, file })?;
     }
     Ok(())
+}
+
+/// Returns how many entries before the last one have each name, from the central directory of the archive.
+fn hidden_entries(file: &mut File, start: u64) -> io::Result<BTreeMap<Vec<u8>, u64>> {
+    /// A header without its name, extra field and comment, whose lengths are at its byte 28.
+    const HEADER: usize = 46;
+    file.seek(SeekFrom::Start(start))?;
+    let mut directory = BufReader::new(file);
+    let mut hidden: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
+    let mut header = [0; HEADER];
+    while directory.read_exact(&mut header).is_ok() && header.starts_with(b"PK\x01\x02") {
+        let length = |at: usize| usize::from(u16::from_le_bytes([header[at], header[at + 1]]));
+        let mut name = vec![0; length(28)];
+        directory.read_exact(&mut name)?;
+        directory.seek_relative((length(30) + length(32)) as i64)?;
+        hidden.entry(name).and_modify(|count| *count += 1).or_default();
+    }
+    Ok(hidden)
 }
 
 fn is_chatgpt(name: &str) -> bool {

@@ -8,10 +8,11 @@ use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use talktree::import::ImportReport;
+use talktree::import::{FORMAT, ImportReport};
 use talktree::{Error, SessionId, Store};
 use talktree_import::{Format, ImportOptions, Importer, conversation_files};
 
+use self::archive::{Entry, Kind};
 use self::spool::{Limit, spool};
 use crate::context::Context;
 use crate::failure::{Failure, Result, tell};
@@ -19,7 +20,7 @@ use crate::input::{dangling, is_stdin, open_input};
 use crate::output::Output;
 use crate::progress::Bar;
 use crate::style;
-use crate::text::{plural, shown};
+use crate::text::{one_line, plural, shown};
 
 /// The maximum number of notes on one file that are printed; JSON has all.
 const MAX_NOTES: usize = 3;
@@ -70,11 +71,11 @@ struct Source {
 }
 
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
-    let sources = sources(&args.paths)?;
+    let (sources, unreadable) = sources(&args.paths)?;
     let path = context.store_path()?;
     let is_new = !args.dry_run && !path.exists();
     let store = open(&args, context)?;
-    let done = import_all(&args, &sources, &store, context);
+    let done = import_all(&args, &sources, unreadable, &store, context);
     if is_new {
         if done.is_err() && store.sessions().is_ok_and(|sessions| sessions.is_empty()) {
             drop(store);
@@ -96,7 +97,13 @@ fn remove_store(path: &Path) {
     }
 }
 
-fn import_all(args: &Args, sources: &[Source], store: &Store, context: &mut Context) -> Result<()> {
+fn import_all(
+    args: &Args,
+    sources: &[Source],
+    unreadable: usize,
+    store: &Store,
+    context: &mut Context,
+) -> Result<()> {
     let options = ImportOptions {
         format: args.format,
         session: args.session.as_deref().map(SessionId::from),
@@ -105,9 +112,9 @@ fn import_all(args: &Args, sources: &[Source], store: &Store, context: &mut Cont
         keeps_source: args.keep_source,
     };
     let mut importer = Importer::new(store, options);
-    let mut total = Total::default();
+    let mut total = Total { tried: unreadable, failed: unreadable, ..Total::default() };
     for source in sources {
-        let imported = import(&mut importer, source, &mut total);
+        let imported = import(&mut importer, source, args, &mut total);
         // What is stored already is reported, also if the store fails now.
         report(importer.take_reports(), &mut total, context)?;
         imported?;
@@ -158,9 +165,14 @@ fn report(reports: Vec<ImportReport>, total: &mut Total, context: &mut Context) 
 
 /// Returns whether the import used any record; an empty file counts as used.
 fn brought_something(report: &ImportReport) -> bool {
-    // In talktree's own format, lines before and after the sessions are converted.
     let is_any_left = report.erased.is_empty() || report.erased.len() < report.sessions.len();
-    report.records == 0 || report.kept > 0 || report.converted > 0 && is_any_left
+    // In talktree's own format the lines before and after the messages are converted, also if every message is left out.
+    // A store without messages has an export, too, in which nothing is wrong.
+    let is_lost = report.format == FORMAT
+        && report.added + report.known == 0
+        && report.first_fault().is_some()
+        && (report.dropped > 0 || report.sessions.is_empty());
+    report.records == 0 || report.kept > 0 || report.converted > 0 && is_any_left && !is_lost
 }
 
 #[derive(Default)]
@@ -199,12 +211,14 @@ fn open(args: &Args, context: &Context) -> Result<Store> {
     }
 }
 
-fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
-    let mut sources = Vec::new();
+/// Returns the files to import, and how much of the folders cannot be read.
+fn sources(paths: &[PathBuf]) -> Result<(Vec<Source>, usize)> {
+    let (mut sources, mut unreadable) = (Vec::new(), 0);
     for path in paths {
         if path.is_dir() {
-            let found = conversation_files(path, |folder, error| {
-                tell(&format!("{}: {error}", shown(folder)));
+            let found = conversation_files(path, |path, error| {
+                unreadable += 1;
+                tell(&format!("{}: {error}", shown(path)));
             });
             if found.is_empty() {
                 tell(&format!("{} holds no *.jsonl, *.json or *.zip", shown(path)));
@@ -223,12 +237,17 @@ fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
         true => Err(Failure::NotFound(
             "nothing to import: no *.jsonl, *.json or *.zip was found".to_owned(),
         )),
-        false => Ok(sources),
+        false => Ok((sources, unreadable)),
     }
 }
 
 /// Reads a file, or the entries of an archive. A file that fails is reported; the error is one of the store.
-fn import(importer: &mut Importer<'_>, source: &Source, total: &mut Total) -> Result<()> {
+fn import(
+    importer: &mut Importer<'_>,
+    source: &Source,
+    args: &Args,
+    total: &mut Total,
+) -> Result<()> {
     let path = &source.path;
     let is_named = !source.is_found;
     let name = path.to_string_lossy();
@@ -237,13 +256,34 @@ fn import(importer: &mut Importer<'_>, source: &Source, total: &mut Total) -> Re
         Err(failure) => return import_file(importer, &name, Err(failure), is_named, total),
         Ok((file, true)) => file,
     };
-    let mut with = |entry: archive::Entry| {
-        // Not every JSON file of an archive is a conversation. One that is damaged may be one.
-        let is_named = is_named && (entry.is_named || entry.file.is_err());
-        let name = format!("{name}/{}", entry.name);
-        import_file(importer, &name, entry.file, is_named, total)
+    let mut passed_over = Vec::new();
+    let mut with = |Entry { name: entry, kind, file }: Entry| {
+        let name = format!("{name}/{entry}");
+        match file {
+            Ok(file) if kind == Kind::Beside => match add(importer, &name, file) {
+                // Settings or feedback. A file with a fault that a strict import refuses has a line with it.
+                Err(Error::Import { line: None, .. }) if args.session.is_none() => {
+                    passed_over.push(one_line(&entry));
+                }
+                added => {
+                    total.tried += 1;
+                    settle(added.map_err(failure_of), is_named, total)?;
+                }
+            },
+            file => {
+                // Not every JSON file of an archive is a conversation. One that is damaged may be one.
+                let is_named = is_named && (kind == Kind::Conversations || file.is_err());
+                import_file(importer, &name, file, is_named, total)?;
+            }
+        }
+        Ok(())
     };
-    match archive::each_conversation(path, file, &mut with) {
+    let read = archive::each_conversation(path, file, &mut with);
+    if !passed_over.is_empty() {
+        let names = passed_over.join(", ");
+        tell(&format!("{}: no conversations are recognised in {names}", shown(path)));
+    }
+    match read {
         Err(Failure::Input(why)) => {
             import_file(importer, &name, Err(Failure::Input(why)), is_named, total)
         }
@@ -283,17 +323,12 @@ fn import_file(
     if is_named {
         total.named.insert(PathBuf::from(name));
     }
-    let imported = file.and_then(|file| {
-        let bar = Bar::of_bytes(name.rsplit('/').next().unwrap_or(name));
-        let imported = importer.add(name, file, |progress| bar.show(progress));
-        drop(bar);
-        imported.map_err(|error| match error {
-            // Here such an error is about the input file, not the store.
-            error @ (Error::Io { .. } | Error::Json { .. }) => Failure::Input(error.to_string()),
-            error => error.into(),
-        })
-    });
-    match imported {
+    settle(file.and_then(|file| add(importer, name, file).map_err(failure_of)), is_named, total)
+}
+
+/// Reports why a file cannot be imported. The error is one of the store.
+fn settle(added: Result<()>, is_named: bool, total: &mut Total) -> Result<()> {
+    match added {
         Ok(()) => Ok(()),
         // A store that fails would fail for the next file, too.
         Err(
@@ -307,6 +342,22 @@ fn import_file(
             total.fail(is_named);
             Ok(())
         }
+    }
+}
+
+/// Adds a file to the import, under a bar.
+fn add(importer: &mut Importer<'_>, name: &str, file: File) -> std::result::Result<(), Error> {
+    let bar = Bar::of_bytes(name.rsplit('/').next().unwrap_or(name));
+    let added = importer.add(name, file, |progress| bar.show(progress));
+    drop(bar);
+    added
+}
+
+fn failure_of(error: Error) -> Failure {
+    match error {
+        // Here such an error is about the input file, not the store.
+        error @ (Error::Io { .. } | Error::Json { .. }) => Failure::Input(error.to_string()),
+        error => error.into(),
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Args, Column};
 use crate::shell::quote;
-use crate::suggestion::command;
+use crate::suggestion::{command, option};
 
 /// Which results a search prints.
 pub(super) enum Page {
@@ -70,7 +70,7 @@ impl<'a> Again<'a> {
         let args = self.args;
         let mut line = command("search");
         let mut add = |name: &str, value: &str| {
-            line += &format!(" --{name} {}", quote(value));
+            line += &format!(" {}", option(name, value));
         };
         let options = [("session", self.session), ("branch", args.branch.as_deref())];
         let dates = [("after", args.after.as_deref()), ("before", args.before.as_deref())];

@@ -10,8 +10,9 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
+use clap::builder::NonEmptyStringValueParser;
 use serde::Serialize;
-use talktree::search::{Step, Taken, parse_date};
+use talktree::search::{Step, Taken};
 use talktree::{
     CompactionId, Hit, Matched, MessageId, Query, Search, Session, SessionHit, SessionId, Snippet,
     Store,
@@ -27,9 +28,9 @@ use crate::output::{Output, Piece};
 use crate::shell::quote;
 use crate::short_ids::ShortIds;
 use crate::short_message_ids::ShortMessageIds;
-use crate::suggestion::command;
-use crate::text::{cut, plural, quoted};
-use crate::{lookup, session_title, style};
+use crate::suggestion::{command, verb};
+use crate::text::{cut, plural};
+use crate::{date, lookup, session_title, style};
 
 /// Find messages or sessions, best match first
 ///
@@ -53,7 +54,7 @@ pub(crate) struct Args {
     branch: Option<String>,
 
     /// Find only messages of this role; repeat it for several roles.
-    #[arg(long)]
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     role: Vec<String>,
 
     /// Find only messages from this date on, as 2026, 2026-01-31, yesterday or 7d.
@@ -256,12 +257,7 @@ impl Args {
         let mut text = String::new();
         for (option, value) in [("after", &self.after), ("before", &self.before)] {
             let Some(value) = value else { continue };
-            if parse_date(value, std::time::SystemTime::now().into()).is_none() {
-                return Err(Failure::Usage(format!(
-                    "--{option} {} is not a date; give one like 2026, 2026-01, 2026-01-31, yesterday or 7d, or an instant like 2026-01-31T12:00:00Z",
-                    quoted(value)
-                )));
-            }
+            date::time(option, Some(value))?;
             text.push_str(&match value.contains(' ') {
                 true => format!("{option}:\"{value}\" "),
                 false => format!("{option}:{value} "),
@@ -376,7 +372,7 @@ fn hits(found: &[Hit], store: &Store, context: &mut Context) -> Result<Option<St
 
 /// Returns the command that shows a message in its surroundings, without `talktree`.
 fn show(session: &str, message: &str) -> String {
-    format!("show {} {} --around {AROUND}", quote(session), quote(message.trim_matches('…')))
+    verb("show", &[session, message.trim_matches('…')], &format!("--around {AROUND}"))
 }
 
 /// What is printed beside hits: short ids and titles.

@@ -9,7 +9,7 @@ use talktree::{MessageId, SessionId};
 use super::{Args, Scope};
 use crate::failure::Result;
 use crate::shell::quote;
-use crate::suggestion::command;
+use crate::suggestion::{command, option};
 
 /// How long each attempt to find a proposal may take.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -90,7 +90,7 @@ pub(super) fn text(proposals: &[Proposal], args: &Args) -> String {
         text += &format!("\n  {widening}: {}", command("search "));
         let given = |name: &str, value: &Option<String>, is_kept: bool| {
             let value = value.as_ref().filter(|_| is_kept);
-            value.map_or(String::new(), |value| format!("--{name} {} ", quote(value)))
+            value.map_or(String::new(), |value| option(name, value) + " ")
         };
         text += &given("session", &args.session, session.is_some());
         text += &given("branch", &args.branch, branch.is_some());

@@ -59,6 +59,7 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
     }
     match (context.is_json, sessions.is_empty()) {
         (true, _) => {}
+        (false, true) if args.limit == Some(0) => {}
         (false, true) if args.owner.is_none() => tell("the trash is empty"),
         (false, true) => tell("no session of this owner is in the trash"),
         (false, false) => table.write(&mut context.out)?,
