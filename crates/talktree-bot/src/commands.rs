@@ -133,7 +133,13 @@ impl Command {
         if word.is_empty() || !word.chars().all(|it| it.is_ascii_alphanumeric() || it == '_') {
             return None;
         }
-        Some(match word.to_ascii_lowercase().as_str() {
+        let word = word.to_ascii_lowercase();
+        Some(match word.as_str() {
+            "retry" | "back" | "undo" | "summary" | "tree" | "export" | "new" | "usage"
+                if !rest.is_empty() =>
+            {
+                Self::Unknown(format!("Nothing is done: /{word} takes no words after it."))
+            }
             "retry" => Self::Retry,
             "branches" => match rest.parse() {
                 _ if rest.is_empty() => Self::Branches(None),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use talktree::{
     Author, Block, BoxError, CompactionJob, Message, MessageId, Part, Session, SessionDetails,
     SessionManager, Store, Summary, ToolCall,
@@ -153,7 +153,7 @@ impl Bot {
     }
     // quote end
 
-    /// Returns the answer to the message at the head, stored under this id with these fields in its metadata.
+    /// Returns the answer to the message at the head, stored under this id with this field in its metadata.
     ///
     /// The tools that the model calls are run, and the model is asked again, until it answers. If an answer with this id is
     /// stored already, it becomes the head and is returned; the model is not asked.
@@ -168,7 +168,7 @@ impl Bot {
         &self,
         chat: &Session,
         id: &MessageId,
-        metadata: Option<Value>,
+        field: Option<(&str, Value)>,
         on_text: &mut dyn FnMut(&str) -> Flow,
     ) -> Result<Message> {
         if let Some(answer) = chat.message(id)? {
@@ -187,7 +187,10 @@ impl Bot {
             self.hold_back(chat)?;
             let answer = self.model.answer(Turn { chat, sessions: &self.sessions }, on_text)?;
             if !calls(&answer) {
-                let answer = with_fields(answer, metadata).with_id(id.clone());
+                let mut answer = answer.with_id(id.clone());
+                if let Some((name, value)) = field {
+                    answer = answer.with_field(name, value);
+                }
                 chat.append(answer.clone())?;
                 return Ok(answer);
             }
@@ -232,18 +235,6 @@ fn no_tool(call: &ToolCall) -> Result<Value, BoxError> {
 /// Returns whether an answer calls a tool.
 fn calls(answer: &Message) -> bool {
     answer.parts.iter().any(|part| matches!(part.typed().as_ref(), Part::Tool(_)))
-}
-
-/// Returns the message with these fields added to its metadata.
-#[must_use]
-pub fn with_fields(message: Message, fields: Option<Value>) -> Message {
-    let Some(Value::Object(fields)) = fields else { return message };
-    let mut metadata = match message.metadata.as_ref().map(talktree::Json::value) {
-        Some(Value::Object(metadata)) => metadata,
-        _ => Map::new(),
-    };
-    metadata.extend(fields);
-    message.with_metadata(Value::Object(metadata))
 }
 
 /// Starts the threads that write summaries, and returns the function that gives them jobs. They end when it is dropped.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use talktree::{Store, StoreOptions};
+use talktree::Store;
 use talktree_bot::config::{EXAMPLE, LogFormat};
 use talktree_bot::error::{Error, Result};
 use talktree_bot::{Bot, Config, models, telegram, terminal};
@@ -70,11 +70,13 @@ fn start(arguments: &Arguments) -> Result<()> {
             // The terminal shows the chat: lines of the log in it would disturb.
             let level = if config.log.level == "info" { "warn" } else { &config.log.level };
             start_log(&config, level)?;
-            terminal::chat(&open(&config)?, &config.store, name.as_deref())
+            let bot = Bot::new(&config, Store::open(&config.store)?, models::of(&config.agent)?)?;
+            terminal::chat(&bot, &config.store, name.as_deref())
         }
         Subcommands::Telegram => {
             start_log(&config, &config.log.level)?;
-            let store = options().open(&config.store)?;
+            // Many chats read at once, and opening a connection costs more than most reads.
+            let store = Store::options().idle_readers(IDLE_READERS).open(&config.store)?;
             telegram::run(&config, store, models::of(&config.agent)?)
         }
     }
@@ -103,18 +105,6 @@ fn environment() -> Result<Vec<(String, String)>> {
         }
     }
     Ok(variables)
-}
-
-/// Returns how Telegram's store is opened. Many chats read at once, and opening a connection costs more than most reads.
-fn options() -> StoreOptions {
-    Store::options().idle_readers(IDLE_READERS)
-}
-
-/// Opens the bot of a configuration.
-fn open(config: &Config) -> Result<Bot> {
-    let store = Store::open(&config.store)?;
-    let model = models::of(&config.agent)?;
-    Bot::new(config, store, model)
 }
 
 fn start_log(config: &Config, level: &str) -> Result<()> {

@@ -26,10 +26,10 @@ const MAX_LINE: usize = 64 << 10;
 const INTERRUPTED: i32 = 130;
 
 /// The chat of this terminal.
-struct Terminal<'a, W> {
+struct Terminal<'a> {
     bot: &'a Bot,
     place: Place,
-    output: W,
+    output: Box<dyn Write>,
     /// Whether Ctrl-C was pressed.
     is_stopped: Arc<AtomicBool>,
     /// Whether nothing is under way, so that Ctrl-C ends the program.
@@ -57,9 +57,14 @@ pub fn chat(bot: &Bot, store: &Path, name: Option<&str>) -> Result<()> {
         is_group: false,
         person,
     };
-    let mut terminal = Terminal { bot, place, output: io::stdout(), is_stopped, is_idle };
     let has_prompt = io::stdin().is_terminal() && io::stdout().is_terminal();
-    match terminal.listen(io::stdin().lock(), has_prompt) {
+    // On a pipe each line of the output is the answer to a line of the input.
+    let output: Box<dyn Write> =
+        if has_prompt { Box::new(io::stdout()) } else { Box::new(io::stderr()) };
+    let mut terminal = Terminal { bot, place, output, is_stopped, is_idle };
+    let begun = if has_prompt { terminal.welcome() } else { terminal.answer_pending() };
+    terminal.output = Box::new(io::stdout());
+    match begun.and_then(|()| terminal.listen(io::stdin().lock(), has_prompt)) {
         // The reader of the pipe has ended, such as `head`.
         Err(Error::System { source, .. }) if source.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Err(error @ Error::Store(_)) => {
@@ -71,11 +76,8 @@ pub fn chat(bot: &Bot, store: &Path, name: Option<&str>) -> Result<()> {
     }
 }
 
-impl<W: Write> Terminal<'_, W> {
+impl Terminal<'_> {
     fn listen(&mut self, mut input: impl BufRead, has_prompt: bool) -> Result<()> {
-        if has_prompt {
-            self.welcome()?;
-        }
         loop {
             if has_prompt {
                 self.write("> ")?;
@@ -104,6 +106,12 @@ impl<W: Write> Terminal<'_, W> {
         let messages = count(chat.path_length()?, "message", "messages");
         let text = format!("talktree-bot, model {model}, {messages} so far. /help; Ctrl-D ends.\n");
         self.write(&text)?;
+        self.answer_pending()
+    }
+
+    /// Answers the question that was not answered before the program ended.
+    fn answer_pending(&mut self) -> Result<()> {
+        let chat = self.bot.chat(&self.place, &"terminal".into())?;
         match chat.recent(Budget::messages(1))?.messages.pop() {
             // The program was killed before it answered.
             Some(last) if last.role == Role::User => {
@@ -311,7 +319,8 @@ mod tests {
         let bot = Bot::new(&config, store, Arc::new(Locking(other.into()))).unwrap();
         let place = Place { key: "terminal".to_owned(), ..Place::default() };
         let (is_stopped, is_idle) = (Arc::default(), Arc::default());
-        let mut terminal = Terminal { bot: &bot, place, output: Closed, is_stopped, is_idle };
+        let output = Box::new(Closed);
+        let mut terminal = Terminal { bot: &bot, place, output, is_stopped, is_idle };
         let ended = terminal.listen(&b"hello\n"[..], false);
         assert!(matches!(&ended, Err(Error::Store(error)) if error.is_retryable()), "{ended:?}");
     }

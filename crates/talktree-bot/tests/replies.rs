@@ -89,9 +89,9 @@ fn a_reply_that_is_stored_is_not_asked_for_again() {
     }));
     let chat = session(&bot, &ada);
     let question = chat.append(Message::user("hello?")).unwrap().id;
-    let fields = json!({"messages": [17]});
-    let first = bot.reply(&chat, &"r1".into(), Some(fields), &mut |_| Flow::Continue).unwrap();
-    assert_eq!(first.metadata.as_ref().unwrap().value()["messages"][0], 17);
+    let shown_in = Some(("messages", json!([17])));
+    let first = bot.reply(&chat, &"r1".into(), shown_in, &mut |_| Flow::Continue).unwrap();
+    assert_eq!(first.field("messages").unwrap().value()[0], 17);
     chat.checkout(&question).unwrap(); // a command that is repeated after a crash
     assert_eq!(try_reply(&bot, &chat, "r1").unwrap().text(), first.text());
     assert_eq!(chat.head().unwrap(), Some(first.id));

@@ -436,6 +436,24 @@ pub fn backoff(tries: u32) -> Duration {
     waits.nth(tries.min(16) as usize).unwrap_or(longest)
 }
 
+/// The wait after a first poll that fails: often the server has closed a connection that was idle, and people wait for answers.
+/// After each further one the wait is twice as long.
+const FIRST_POLL: Duration = Duration::from_millis(20);
+
+/// Returns how long to wait after a poll failed, where so many failed before it without one that succeeded.
+///
+/// ```
+/// # use std::time::Duration;
+/// use talktree_telegram::poll_again_after;
+///
+/// let waits = [0, 1, 5, 11, u32::MAX].map(|failures| poll_again_after(failures).as_millis());
+/// assert_eq!(waits, [20, 40, 640, 30_000, 30_000]);
+/// ```
+#[must_use]
+pub fn poll_again_after(failures: u32) -> Duration {
+    FIRST_POLL.saturating_mul(1 << failures.min(16)).min(BACKOFF.1)
+}
+
 /// Returns the boundary and the body of a form with a file.
 fn form(fields: &[(&str, String)], name: &str, text: &str) -> (String, String) {
     let mut boundary = "talktree".to_owned();

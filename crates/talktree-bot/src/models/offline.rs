@@ -160,21 +160,31 @@ fn look_up(turn: Turn<'_>, question: &Message, text: &str) -> Result<Vec<Found>>
     Ok(found)
 }
 
-/// Returns the words of a text without stop words.
+/// Returns the words of a text without stop words. Of the short ones, numbers and capitals are names: `room 7`, `box B`.
 fn words(text: &str) -> Vec<String> {
-    let words = text.split(|it: char| !it.is_alphanumeric()).map(str::to_lowercase);
-    let is_long = |word: &str| word.len() > 2;
-    words.filter(|word| is_long(word) && !is_in(EMPTY, word) && !is_in(ASKING, word)).collect()
+    let words = text.split(|it: char| !it.is_alphanumeric()).filter(|word| !word.is_empty());
+    let is_telling = |at: usize, word: &str| {
+        let is_capital = at > 0 && word != "I" && word.chars().all(char::is_uppercase);
+        let is_known = |list| is_in(list, &word.to_lowercase());
+        is_capital || has_digit(word) || word.len() > 2 && !is_known(EMPTY) && !is_known(ASKING)
+    };
+    let words = words.enumerate().filter(|(at, word)| is_telling(*at, word));
+    words.map(|(_, word)| word.to_lowercase()).collect()
+}
+
+fn has_digit(word: &str) -> bool {
+    word.contains(|it: char| it.is_numeric())
 }
 
 fn is_in(list: &str, word: &str) -> bool {
     list.contains(&format!(" {word} "))
 }
 
-/// Returns whether two words differ by no more than an ending.
+/// Returns whether two words differ by no more than an ending. Numbers and names of a letter or two have none.
 fn is_same(one: &str, other: &str) -> bool {
     let (short, long) = if one.len() < other.len() { (one, other) } else { (other, one) };
-    long.strip_prefix(short).is_some_and(|ending| ending.len() <= 3)
+    let longest = if short.len() < 3 || has_digit(long) { 0 } else { 3 };
+    long.strip_prefix(short).is_some_and(|ending| ending.len() <= longest)
 }
 
 fn is_question(text: &str) -> bool {

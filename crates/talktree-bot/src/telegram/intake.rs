@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use chrono::{TimeDelta, Utc};
 use serde_json::value::RawValue;
 use talktree::{InboxItem, InboxOffset};
-use talktree_telegram::{Me, Workers, backoff, number};
+use talktree_telegram::{Me, Workers, number, poll_again_after};
 
 use super::turn::{Failure, Front};
 use super::update::item;
@@ -22,9 +22,6 @@ const OFFSET_IS_GOOD: TimeDelta = TimeDelta::days(6);
 
 /// The pause after an empty answer that came at once: from a server that does not wait for updates.
 const PAUSE: Duration = Duration::from_millis(200);
-
-/// The wait after a first failure: often the server has closed a connection that was idle, and people wait for answers.
-const FIRST_WAIT: Duration = Duration::from_millis(20);
 
 /// Polls until the program ends.
 pub(crate) fn run(front: &Front, workers: &Workers, health: &Health) {
@@ -41,7 +38,7 @@ pub(crate) fn run(front: &Front, workers: &Workers, health: &Health) {
                 workers.wake(keys);
             }
             Err(error) => {
-                let wait = error.retry_after().unwrap_or_else(|| wait_after(failures));
+                let wait = error.retry_after().unwrap_or_else(|| poll_again_after(failures));
                 tracing::warn!(failures, ?wait, %error, "a poll fails");
                 failures += 1;
                 front.metrics.retries.inc();
@@ -49,11 +46,6 @@ pub(crate) fn run(front: &Front, workers: &Workers, health: &Health) {
             }
         }
     }
-}
-
-/// Returns the wait after a poll failed, where so many failed before it without one that succeeded.
-fn wait_after(failures: u32) -> Duration {
-    failures.checked_sub(1).map_or(FIRST_WAIT, backoff)
 }
 
 /// Polls once and stores the updates; returns the keys of the new ones.
@@ -119,16 +111,6 @@ mod tests {
         let items = sorted(&updates, &me);
         assert_eq!(items.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [7, 9]);
         assert_eq!(items[0].1.body, texts[2]);
-    }
-
-    /// A single lost poll let people wait for 200 to 400 ms more.
-    #[test]
-    fn a_first_lost_poll_is_repeated_at_once_and_the_next_ones_after_longer_and_longer_waits() {
-        assert!(wait_after(0) < Duration::from_millis(50));
-        for failures in 1..12 {
-            assert!(wait_after(failures) >= Duration::from_millis(200), "{failures}");
-        }
-        assert!(wait_after(7) > Duration::from_secs(10));
     }
 
     #[test]

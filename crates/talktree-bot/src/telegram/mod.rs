@@ -22,7 +22,7 @@ use chrono::Utc;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use talktree::Store;
-use talktree_telegram::{CallError, Client, Event, Settings, Stop, Workers};
+use talktree_telegram::{CallError, Client, Event, Permits, Settings, Stop, Workers};
 
 use self::turn::Front;
 use crate::Bot;
@@ -40,6 +40,9 @@ const TICK: Duration = Duration::from_millis(50);
 
 /// How often the inbox is searched for pending updates that no thread handles: after an error a thread may have missed some.
 const LOOK: Duration = Duration::from_secs(30);
+
+/// How many turns per core work at once before their replies begin: while one waits for the disk, another one uses the core.
+const PERMITS_PER_CORE: usize = 2;
 
 /// Runs the bot on Telegram until SIGINT or SIGTERM; a second signal ends the program at once.
 ///
@@ -129,7 +132,10 @@ pub fn run_until(
     };
     tracing::info!(bot = me.name, pending = inbox.pending()?, "the bot is running");
     let run = Utc::now().timestamp_micros();
-    let front = Front { bot, client, inbox, me, config: config.clone(), metrics, stop, run };
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let permits = Permits::new(PERMITS_PER_CORE * cores);
+    let config = config.clone();
+    let front = Front { bot, client, inbox, me, config, metrics, stop, permits, run };
     let front = Arc::new(front);
     let (working, polling) = (Arc::clone(&front), Arc::clone(&front));
     let workers = Workers::new(telegram.max_parallel, Arc::clone(&front.stop), move |key| {

@@ -23,14 +23,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use talktree::{Inbox, Message, MessageId, PendingItem, Role, Session};
-use talktree_telegram::{Address, CallError, Client, Incoming, Me, Stop, Update};
+use talktree_telegram::{Address, CallError, Client, Incoming, Me, Permit, Permits, Stop, Update};
 
 use super::delivery::Delivery;
 use super::note::{Note, Target};
 use super::update::{command, message, message_id, place};
 use crate::commands::{resolve, run};
 use crate::config::Config;
-use crate::core::with_fields;
 use crate::metrics::{Metrics, time_in_model};
 use crate::models::Flow;
 use crate::{Bot, Command, Done, Error, Place, Result, Step};
@@ -40,6 +39,9 @@ const MAX_TRIES: u32 = 20;
 
 /// How many of the newest messages are searched for the answer that a message of Telegram shows.
 const SEARCHED: usize = 200;
+
+/// The field in the metadata of an answer that lists the messages of Telegram which show it.
+const FIELD: &str = "telegram";
 
 /// The most characters of a quote.
 const MAX_QUOTE: usize = 1_000;
@@ -53,6 +55,8 @@ pub(crate) struct Front {
     pub(crate) config: Config,
     pub(crate) metrics: Metrics,
     pub(crate) stop: Arc<Stop>,
+    /// Limit how many turns work before their replies begin.
+    pub(crate) permits: Permits,
     /// When the program was started.
     pub(crate) run: i64,
 }
@@ -161,14 +165,18 @@ struct Turn<'a> {
 impl<'a> Turn<'a> {
     fn run(mut self) -> Result<(), Failure> {
         let started = Instant::now();
+        let permit = self.permit();
         let chat = self.chat()?;
         if self.note.run != self.front.run {
             self.note.run = self.front.run;
             self.note.tries += 1;
         }
         let handled = match command(&self.incoming, &self.front.me) {
-            Some(command) if self.incoming.edit_date.is_none() => self.command(&chat, &command),
-            _ => self.message(&chat),
+            Some(command) if self.incoming.edit_date.is_none() => {
+                drop(permit); // a command may take long
+                self.command(&chat, &command)
+            }
+            _ => self.message(&chat, permit),
         };
         if let Err(failure) = handled {
             return Err(self.withdrawn()?.unwrap_or(failure));
@@ -215,8 +223,18 @@ impl<'a> Turn<'a> {
         Ok(Some(Failure::Erased))
     }
 
+    /// Waits for a permit; of the turns that wait, that of the oldest update gets the next one.
+    fn permit(&self) -> Permit<'a> {
+        self.front.permits.acquire(self.number())
+    }
+
+    /// Returns the number of the update.
+    fn number(&self) -> i64 {
+        self.item.id.parse().unwrap_or_default()
+    }
+
     /// Stores a message, and answers it if it is for the bot.
-    fn message(&mut self, chat: &Session) -> Result<(), Failure> {
+    fn message(&mut self, chat: &Session, permit: Permit<'_>) -> Result<(), Failure> {
         let is_for = self.incoming.is_for(&self.front.me);
         let target = match (self.note.target.take(), self.incoming.edit_date) {
             (Some(target), _) => target,
@@ -234,6 +252,7 @@ impl<'a> Turn<'a> {
             return self.append(chat, &target);
         }
         let mut delivery = self.delivery();
+        drop(permit);
         let id = match delivery.begin(&mut self.note) {
             Err(refused @ Failure::Undeliverable(_)) => {
                 self.store_note()?;
@@ -242,7 +261,9 @@ impl<'a> Turn<'a> {
             }
             begun => begun?,
         };
+        let permit = self.permit();
         self.append(chat, &target)?;
+        drop(permit);
         self.reply(chat, delivery, &id)
     }
 
@@ -280,7 +301,7 @@ impl<'a> Turn<'a> {
     fn target_of_edit(&self, chat: &Session, date: i64) -> Result<Target, Failure> {
         let first = self.first_id();
         let newest = newest_version(chat, &first)?.ok_or(Failure::Ignored("edit_of_unknown"))?;
-        if newest.0 >= (date, self.item.id.parse().unwrap_or_default()) {
+        if newest.0 >= (date, self.number()) {
             return Err(Failure::Ignored("old_edit"));
         }
         let text = newest.1.text();
@@ -353,16 +374,20 @@ impl<'a> Turn<'a> {
         id: &MessageId,
     ) -> Result<(), Failure> {
         let front = self.front;
-        let metadata = json!({ "telegram": self.note.parts });
-        let mut failed = None;
+        let parts = Some((FIELD, json!(self.note.parts)));
+        let (mut failed, mut has_given_way) = (None, false);
         let answer = if self.note.tries > MAX_TRIES {
             Err(Error::Interrupted { times: MAX_TRIES })
         } else {
-            front.bot.reply(chat, id, Some(metadata), &mut |text| {
+            front.bot.reply(chat, id, parts, &mut |text| {
                 if let Err(error) = delivery.show(&mut self.note, text) {
                     failed = Some(error);
                 }
                 self.measure(&delivery);
+                if delivery.first_text.is_some() && !has_given_way {
+                    has_given_way = true;
+                    front.permits.give_way();
+                }
                 if failed.is_some() || front.stop.is_over() { Flow::Stop } else { Flow::Continue }
             })
         };
@@ -379,6 +404,9 @@ impl<'a> Turn<'a> {
                 front.bot.give_up(chat, id, &error)?
             }
         };
+        if delivery.first_text.is_some() {
+            front.permits.give_way();
+        }
         delivery.finish(&mut self.note, &answer.text(), &|parts| record(chat, &answer, parts))?;
         self.measure(&delivery);
         Ok(())
@@ -413,15 +441,14 @@ impl<'a> Turn<'a> {
 /// Stores in the metadata of an answer which messages of Telegram show it, if its id does not say it all.
 fn record(chat: &Session, answer: &Message, parts: &[i32]) -> Result<()> {
     if parts.len() > 1 || shown_in(answer).is_some_and(|known| known != parts) {
-        chat.update(with_fields(answer.clone(), Some(json!({ "telegram": parts }))))?;
+        chat.update(answer.clone().with_field(FIELD, json!(parts)))?;
     }
     Ok(())
 }
 
 /// Returns the messages of Telegram that show an answer.
 fn shown_in(answer: &Message) -> Option<Vec<i32>> {
-    let metadata = answer.metadata.as_ref()?.value();
-    serde_json::from_value(metadata.get("telegram")?.clone()).ok()
+    serde_json::from_value(answer.field(FIELD)?.value()).ok()
 }
 
 /// Returns the message of the session that a message of Telegram shows: its newest version, or the answer that it is a part
