@@ -22,6 +22,7 @@ pub(crate) struct ErasureParts {
     owners: Vec<String>,
     keys: Vec<String>,
     transcripts: Vec<(String, String, String)>,
+    deleted: bool,
     with_forks: bool,
     with_summaries: bool,
     keep_totals: bool,
@@ -46,6 +47,7 @@ fn erasure(parts: ErasureParts) -> Erasure {
         .chain(parts.owners.into_iter().map(Erasure::owner))
         .chain(parts.keys.into_iter().map(Erasure::key))
         .chain(transcripts)
+        .chain(parts.deleted.then(Erasure::deleted))
         .fold(Erasure::default(), Erasure::and);
     if parts.with_forks {
         erasure = erasure.with_forks();

@@ -36,6 +36,9 @@ def test_a_message_is_erased_and_its_copies_are_named(store: talktree.Store, tmp
 
     proof = store.erase(branches={copy.id: [copy.history()[0].id]}).prove()
     assert proof.found == 0 and proof.occurrences == [] and proof.sequences > 0 and proof.bytes > 0
+    again = chat.append(Message.user(SECRET)).id
+    chat.delete(again)
+    assert store.erase(deleted=True).is_rewritten
     store.close()
     assert all(SECRET.encode() not in it.read_bytes() for it in tmp_path.iterdir())
 

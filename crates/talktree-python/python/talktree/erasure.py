@@ -35,6 +35,8 @@ class Erasure(TypedDict, total=False):
     keys: Iterable[str]
     #: Transcripts of agents; a main one with all others of its session.
     transcripts: Iterable[TranscriptKey]
+    #: Erases what was deleted before, and is not in the trash.
+    deleted: bool
     #: Erases copies of the messages in other sessions, too: in forks, and in the session that they were forked from.
     with_forks: bool
     #: Erases summaries that cover an erased message, too.
@@ -207,6 +209,7 @@ class ErasureParts:
         self.owners = _json.strs(what.get("owners", ()), "owners")
         self.keys = _json.strs(what.get("keys", ()), "keys")
         self.transcripts = [key_parts(key) for key in what.get("transcripts", ())]
+        self.deleted = bool(what.get("deleted", False))
         self.with_forks = bool(what.get("with_forks", False))
         self.with_summaries = bool(what.get("with_summaries", False))
         self.keep_totals = bool(what.get("keep_totals", False))
