@@ -24,7 +24,20 @@ const ROWS: &[(&str, bool)] = &[
     ("UPDATE session SET changes = 9223372036854775807", false),
     ("UPDATE session SET updated_at = 9223372036854775807", true),
     ("UPDATE session SET metadata = '{'", true),
-    ("UPDATE session SET id = '' WHERE id = 'chat'", false),
+    ("UPDATE session SET id = '' WHERE id = 'chat'", true),
+    ("UPDATE session SET id = printf('%.2000c', 'x') WHERE id = 'chat'", true),
+    ("INSERT INTO session (id, created_at, updated_at) VALUES ('', 1, 1)", true),
+    ("UPDATE session SET deleted_at = 9223372036854775807 WHERE id = 'chat'", true),
+    (
+        "INSERT INTO binding (key, session, bound_at)
+         SELECT 'k', key, 9223372036854775807 FROM session WHERE id = 'chat'",
+        true,
+    ),
+    (
+        "INSERT INTO usage (session, input, used_at)
+         SELECT key, 9223372036854775807, 0 FROM session UNION ALL SELECT key, 9223372036854775807, 1 FROM session",
+        true,
+    ),
     (
         "INSERT INTO session (key, id, created_at, updated_at) VALUES (9223372036854775807, 'new', 0, 0)",
         true,
@@ -32,6 +45,8 @@ const ROWS: &[(&str, bool)] = &[
     ("INSERT INTO session (key, id, created_at, updated_at) VALUES (-1, 'old', 0, 0)", true),
     ("UPDATE message SET id = NULL WHERE id IN ('m7', 'p3')", true),
     ("UPDATE message SET id = 'm9' || char(0) WHERE id = 'm9'", false),
+    ("UPDATE message SET id = '' WHERE id = 'm9'", true),
+    ("UPDATE message SET extra = '{\"id\":\"evil\",\"role\":\"system\",\"parts\":3}' WHERE id = 'm10'", true),
     ("UPDATE message SET parts = '' WHERE id = 'm10'", true),
     ("UPDATE message SET parts = '{}' WHERE id = 'm10'", true),
     ("UPDATE message SET parts = CAST(x'ff' AS TEXT) WHERE id = 'm10'", true),
@@ -53,8 +68,10 @@ const ROWS: &[(&str, bool)] = &[
     ("UPDATE compaction SET first = -9223372036854775807, last = 9223372036854775807", true),
     ("UPDATE compaction SET nested = '{'", true),
     ("UPDATE compaction SET summary = CAST(x'ff' AS TEXT)", true),
+    ("UPDATE compaction SET summary = ''", true),
     ("UPDATE compaction SET key = 9223372036854775807", false),
     ("UPDATE label SET address = 9223372036854775807", true),
+    ("UPDATE OR IGNORE label SET name = ''", true),
     ("UPDATE head_log SET address = 0", true),
     ("UPDATE sqlite_sequence SET seq = 9223372036854775807", false),
     ("UPDATE sqlite_sequence SET seq = -5", false),
@@ -62,6 +79,12 @@ const ROWS: &[(&str, bool)] = &[
     ("DELETE FROM setting", false),
     ("UPDATE session SET unindexed = -1", true),
     ("UPDATE session SET unindexed = 9223372036854775807", true),
+    (
+        "CREATE TRIGGER t AFTER INSERT ON message
+         BEGIN UPDATE message SET parts = '[]' WHERE address = new.address; END",
+        true,
+    ),
+    ("UPDATE OR IGNORE context_block SET label = ''", true),
     ("UPDATE context_block SET next = 0", true),
     ("UPDATE context_block SET next = 9223372036854775807", false),
     ("UPDATE context_entry SET address = block << 32 WHERE key = 'f7'", true),
@@ -142,8 +165,8 @@ fn append(store: &Store, session: &str, after: &str) -> std::result::Result<(), 
         chat.message(&id.as_str().into())
     };
     match append() {
-        Ok(Some(_)) => Ok(()),
-        Ok(None) => Err(format!("{id:?} was acknowledged and cannot be read")),
+        Ok(Some(message)) if message.text() == "hello" => Ok(()),
+        Ok(_) => Err(format!("{id:?} was acknowledged and does not read as it was written")),
         Err(error) if is_named(&error) => Ok(()),
         Err(error) => Err(format!("an append fails with {error} ({error:?})")),
     }
