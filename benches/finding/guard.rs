@@ -1,7 +1,8 @@
 //! A snapshot of the first ten hits of queries that find enough, and the differences of another build.
 //!
 //! The queries are those of the judged sets, and words, pairs and sentences drawn from the stores. A change that lets poor
-//! queries find more must not change the first hits of a query that finds enough.
+//! queries find more must not change the first hits of a query that finds enough, unless the new ones are better by
+//! [`grades`](crate::grades). Who gave the grades saw the hits of both builds in one list, in the order of their ids.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -9,6 +10,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use talktree::{Matched, Store};
 
+use crate::grades::{Grades, Pooled};
 use crate::options::Options;
 use crate::random::Random;
 use crate::{Result, data, judged};
@@ -16,7 +18,7 @@ use crate::{Result, data, judged};
 /// How many queries a snapshot has.
 const QUERIES: usize = 200;
 /// How many hits are enough, and are recorded.
-const ENOUGH: usize = 10;
+pub(crate) const ENOUGH: usize = 10;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
@@ -40,7 +42,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         snapshot(&stores, file)?;
     }
     if let Some(file) = &options.compare {
-        compare(&stores, file)?;
+        compare(&stores, file, options.pool.as_deref())?;
     }
     Ok(())
 }
@@ -76,8 +78,10 @@ fn snapshot(stores: &BTreeMap<&str, Store>, file: &Path) -> Result<()> {
     Ok(())
 }
 
-fn compare(stores: &BTreeMap<&str, Store>, file: &Path) -> Result<()> {
+fn compare(stores: &BTreeMap<&str, Store>, file: &Path, pool: Option<&Path>) -> Result<()> {
     let kept: Vec<Kept> = serde_json::from_str(&std::fs::read_to_string(file)?)?;
+    let mut grades = Grades::read()?;
+    let mut pooled = Vec::new();
     println!("\nThe first {ENOUGH} hits beside those in {}", file.display());
     let (mut reordered, mut replaced) = (0, 0);
     for Kept { store: name, query, hits } in &kept {
@@ -92,13 +96,22 @@ fn compare(stores: &BTreeMap<&str, Store>, file: &Path) -> Result<()> {
             0 => reordered += 1,
             _ => replaced += 1,
         }
-        println!("  {name:<12} {gone:>2} of {} replaced{top}: {query:?}", hits.len());
+        let graded = grades.compare(name, query, hits, &now);
+        println!("  {name:<12} {gone:>2} of {} replaced{top}: {query:?}{graded}", hits.len());
+        if pool.is_some() {
+            pooled.push(Pooled::of(store, name, query, hits.iter().chain(&now))?);
+        }
     }
     println!(
         "  {} queries: {} the same, {reordered} in another order, {replaced} with other hits",
         kept.len(),
         kept.len() - reordered - replaced
     );
+    grades.print();
+    if let Some(pool) = pool {
+        std::fs::write(pool, serde_json::to_string_pretty(&pooled)?)?;
+        println!("  {} queries with the hits of both are in {}", pooled.len(), pool.display());
+    }
     Ok(())
 }
 

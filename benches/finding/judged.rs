@@ -74,12 +74,16 @@ pub(crate) fn read<T: serde::de::DeserializeOwned>(name: &str) -> Result<T> {
 
 /// Returns whether a query belongs to the held half, on which nobody tunes.
 ///
-/// Decided by a hash of its words (FNV-1a), so that no one chooses and a new query changes no other.
+/// Decided by its hash, so that no one chooses and a new query changes no other.
 fn is_held(query: &str) -> bool {
-    let hash = query.bytes().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
+    hash_of(query) >> 40 & 1 == 1
+}
+
+/// Returns a hash of a query that stays the same (FNV-1a).
+pub(crate) fn hash_of(query: &str) -> u64 {
+    query.bytes().fold(0xCBF2_9CE4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
-    });
-    hash >> 40 & 1 == 1
+    })
 }
 
 fn measure(

@@ -16,7 +16,8 @@ Usage: cargo bench -p talktree-import --bench finding -- [OPTIONS]
       --runs N         How often each query is timed [default: 11]
       --kind TEXT      Only the kinds of queries of the part `speed` whose names have this text, and the times of each query
       --snapshot FILE  Store the first ten hits of 200 queries that find enough
-      --compare FILE   Print which of those queries have other hits now
+      --compare FILE   Print which of those queries have other hits now, and by the grades whether these are better
+      --pool FILE      With --compare, store the hits of both, to be graded
       --help           Print this
 
 Reads conversations in the folder TALKTREE_DATA, or in ../shared/data; parts that need them are skipped where it is absent.
@@ -32,6 +33,7 @@ pub(crate) struct Options {
     pub(crate) kind: Option<String>,
     pub(crate) snapshot: Option<PathBuf>,
     pub(crate) compare: Option<PathBuf>,
+    pub(crate) pool: Option<PathBuf>,
 }
 
 impl Options {
@@ -49,6 +51,7 @@ impl Options {
             kind: None,
             snapshot: None,
             compare: None,
+            pool: None,
         };
         while let Some(arg) = args.next() {
             let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
@@ -63,6 +66,7 @@ impl Options {
                 "--kind" => options.kind = Some(value()?),
                 "--snapshot" => options.snapshot = Some(value()?.into()),
                 "--compare" => options.compare = Some(value()?.into()),
+                "--pool" => options.pool = Some(value()?.into()),
                 "--only" => {
                     let part = value()?;
                     if !parts.contains(&part.as_str()) {
@@ -72,6 +76,9 @@ impl Options {
                 }
                 _ => return Err(format!("unknown argument {arg:?}; see --help").into()),
             }
+        }
+        if options.pool.is_some() && options.compare.is_none() {
+            return Err("--pool needs --compare".into());
         }
         Ok(Some(options))
     }
