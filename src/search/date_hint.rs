@@ -1,15 +1,30 @@
 //! The date range that a query mentions: `two weeks ago`, `last Saturday`, `in March 2022`, `last spring`.
 //!
 //! English only. It is a hint for ranking and never a filter: people misremember dates, and a message about March may
-//! have been written in April.
+//! have been written in April. A message that says `March 2022` itself is about that time whenever it was written.
 
 use chrono::{DateTime, Datelike, NaiveDate, Utc, Weekday};
 
 use crate::search::tokenizer::tokens;
 
+/// The time that a query mentions.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct DateHint {
+    days: DateRange,
+    /// Two words that name the date without what day it is today: `march 2022`, `march 15th`, `fall 2023`.
+    pub(crate) name: Option<[String; 2]>,
+}
+
+impl DateHint {
+    /// Returns whether `time` is on a day of the range.
+    pub(crate) fn contains(&self, time: DateTime<Utc>) -> bool {
+        self.days.contains(time)
+    }
+}
+
 /// An inclusive range of days, counted from 1 January of year 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct DateRange {
+struct DateRange {
     first: f64,
     last: f64,
 }
@@ -43,27 +58,41 @@ const MONTHS: [&str; 12] = [
 
 impl DateRange {
     /// Returns whether the range contains the day of `time`.
-    pub(crate) fn contains(&self, time: DateTime<Utc>) -> bool {
+    fn contains(&self, time: DateTime<Utc>) -> bool {
         let day = day_of(time);
         self.first - TOLERANCE_DAYS <= day && day <= self.last + TOLERANCE_DAYS
     }
 }
 
-/// Returns the date range that `text` mentions, relative to `now`; the first pattern that matches wins.
-pub(crate) fn date_hint(text: &str, now: DateTime<Utc>) -> Option<DateRange> {
+/// Returns the time that `text` mentions, relative to `now`; the first pattern that matches wins.
+pub(crate) fn date_hint(text: &str, now: DateTime<Utc>) -> Option<DateHint> {
     let words: Vec<_> = tokens(text).map(|token| token.normalized()).collect();
     let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
     let each = |read: fn(&[&str], DateTime<Utc>) -> Option<DateRange>| {
         (0..words.len()).find_map(|at| read(&words[at..], now))
     };
-    each(ago)
+    let days = each(ago)
         .or_else(|| each(the_past))
         .or_else(|| each(weekday))
         .or_else(|| each(near_day))
         .or_else(|| each(season))
         .or_else(|| each(feast))
         .or_else(|| each(month))
-        .or_else(|| each(whole_year))
+        .or_else(|| each(whole_year))?;
+    Some(DateHint { days, name: (0..words.len()).find_map(|at| name(&words[at..])) })
+}
+
+/// `March 2022`, `March 15th`, `fall of 2023`, `Christmas 2023`: the first two words that name a date.
+fn name(words: &[&str]) -> Option<[String; 2]> {
+    let (first, rest) = words.split_first()?;
+    let rest = rest.strip_prefix(&["of"]).unwrap_or(rest);
+    let is_month = MONTHS.contains(first);
+    let has_years = is_month
+        || FEASTS.iter().any(|feast| feast.0 == *first)
+        || SEASONS.iter().any(|season| season.0 == *first);
+    let is_named =
+        (has_years && year_after(rest).is_some()) || (is_month && day_of_month(rest).is_some());
+    is_named.then(|| [(*first).to_owned(), rest[0].to_owned()])
 }
 
 /// `three weeks ago`, `a couple of days ago`, `5 days before today`.
@@ -111,10 +140,7 @@ fn near_day(words: &[&str], now: DateTime<Utc>) -> Option<DateRange> {
 fn month(words: &[&str], now: DateTime<Utc>) -> Option<DateRange> {
     let (name, rest) = words.split_first()?;
     let number = MONTHS.iter().position(|month| month == name)? as u32 + 1;
-    let day = rest
-        .first()
-        .and_then(|day| day.trim_end_matches(|c: char| c.is_ascii_lowercase()).parse::<u32>().ok());
-    let day = day.filter(|day| (1..=31).contains(day));
+    let day = day_of_month(rest);
     let year = year_after(if day.is_some() { &rest[1..] } else { rest });
     // `may` is usually a verb, and a `march` may be one of many people.
     if *name == "may" && year.is_none() {
@@ -159,14 +185,13 @@ fn season(words: &[&str], now: DateTime<Utc>) -> Option<DateRange> {
     of(year, month)
 }
 
+/// Feasts, with their month and day.
+const FEASTS: [(&str, u32, u32); 2] = [("halloween", 10, 31), ("christmas", 12, 25)];
+
 /// `Halloween`, `Christmas 2023`: people write of them weeks before.
 fn feast(words: &[&str], now: DateTime<Utc>) -> Option<DateRange> {
     let (name, rest) = words.split_first()?;
-    let (month, day) = match *name {
-        "halloween" => (10, 31),
-        "christmas" => (12, 25),
-        _ => return None,
-    };
+    let &(_, month, day) = FEASTS.iter().find(|feast| feast.0 == *name)?;
     let of = |year: i32| first_of(year, month, day);
     let latest = [now.year(), now.year() - 1]
         .into_iter()
@@ -180,6 +205,12 @@ fn whole_year(words: &[&str], _: DateTime<Utc>) -> Option<DateRange> {
     let ["in" | "during" | "of" | "year", rest @ ..] = words else { return None };
     let first = first_of(year_after(rest)?, 1, 1)?;
     Some(DateRange { first: first - 3.0, last: first + 368.0 })
+}
+
+/// Returns the day of a month that the words begin with, as in `15th`.
+fn day_of_month(words: &[&str]) -> Option<u32> {
+    let digits = words.first()?.trim_end_matches(|c: char| c.is_ascii_lowercase());
+    digits.parse().ok().filter(|day| (1..=31).contains(day))
 }
 
 /// Returns the year that the words begin with, as in `of 2022`.
@@ -251,7 +282,7 @@ mod tests {
         let found = date_hint(text, now);
         let mut held = (0..900)
             .filter_map(|n| start.checked_add_days(Days::new(n)))
-            .filter(|day| found.is_some_and(|range| range.contains(*day)));
+            .filter(|day| found.as_ref().is_some_and(|hint| hint.contains(*day)));
         let first = held.next();
         let last = held.next_back().or(first);
         let drawn: Vec<String> = first
@@ -336,6 +367,23 @@ mod tests {
     }
 
     #[test]
+    fn a_date_with_a_day_or_a_year_is_named_by_two_words() {
+        let name = |text: &str| {
+            let hint = date_hint(text, DateTime::UNIX_EPOCH);
+            hint.and_then(|hint| hint.name).unwrap_or_default().join(" ")
+        };
+        assert_eq!(name("my plans in fall 2023"), "fall 2023");
+        assert_eq!(name("What did I read in January of 2022?"), "january 2022");
+        assert_eq!(name("the trip on March 15th, 2022"), "march 15th");
+        assert_eq!(name("gifts for Christmas 2023"), "christmas 2023");
+        for text in
+            ["last spring", "in March", "two weeks ago", "in 2022", "the week around Christmas"]
+        {
+            assert_eq!(name(text), "", "{text}");
+        }
+    }
+
+    #[test]
     fn the_limits_of_the_calendar_never_panic() {
         for now in [DateTime::<Utc>::MIN_UTC, DateTime::<Utc>::MAX_UTC] {
             for text in [
@@ -347,7 +395,7 @@ mod tests {
                 "Christmas",
                 "in 2022",
             ] {
-                let _ = date_hint(text, now).is_some_and(|range| range.contains(now));
+                let _ = date_hint(text, now).is_some_and(|hint| hint.contains(now));
             }
         }
     }

@@ -26,7 +26,7 @@ const PART_COUNT: f64 = 0.5;
 const OWN_WORDS: f64 = 2.0;
 /// The factor for a message by a person, if the query is any other question.
 const USER_WORDS: f64 = 1.3;
-/// The factor for a message in the date range of the query.
+/// The factor for a message of the time that the query mentions.
 const IN_TIME: f64 = 1.5;
 /// The share of a session's own score that is added to the score of each message and of the session.
 const SESSION_SHARE: f64 = 0.75;
@@ -51,7 +51,7 @@ pub(crate) struct Candidate {
     pub(crate) session: i64,
     /// Whether a person wrote it.
     pub(crate) is_user: bool,
-    /// Whether its time is in the date range of the query.
+    /// Whether it was written in the date range of the query, or names that date.
     pub(crate) is_in_time: bool,
     pub(crate) scan: Scan,
 }

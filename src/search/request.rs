@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::Query;
-use super::date_hint::{DateRange, date_hint};
+use super::date_hint::{DateHint, date_hint};
 use crate::embedding::QueryVector;
 use crate::id::{MessageId, SessionId};
 
@@ -148,8 +148,8 @@ impl SearchRequest {
         query
     }
 
-    /// Returns the date range that the text mentions; none of a plain text.
-    pub(crate) fn date_hint(&self) -> Option<DateRange> {
+    /// Returns the time that the text mentions; none of a plain text.
+    pub(crate) fn date_hint(&self) -> Option<DateHint> {
         let text = (!self.is_plain).then_some(&*self.text);
         text.and_then(|text| date_hint(text, self.time()))
     }

@@ -47,11 +47,12 @@ use super::interrupt::Watch;
 use super::row::time;
 use super::time_budget::{Phase, TimeBudget};
 use crate::error::Result;
-use crate::search::analysis::Analysis;
-use crate::search::date_hint::DateRange;
+use crate::search::analysis::{Analysis, Unit};
+use crate::search::date_hint::DateHint;
 use crate::search::ladder::names_columns;
 use crate::search::rank::Candidate;
 use crate::search::scanner::Scanner;
+use crate::search::tokenizer::normalize;
 use crate::search::{
     Columns, Found, HITS_PER_SESSION, Matched, Query, SearchRequest, SessionHit, SessionsFound,
     Taken,
@@ -204,7 +205,7 @@ fn answer_on<T>(
         reading: &asked,
         range,
         bounds,
-        window: request.date_hint(),
+        date: request.date_hint(),
         meaning,
         indexes,
         expansions: Rc::new(expansions),
@@ -244,8 +245,8 @@ struct Search<'c> {
     reading: &'c Analysis,
     range: Range,
     bounds: Bounds,
-    /// The date range that the query mentions.
-    window: Option<DateRange>,
+    /// The time that the query mentions.
+    date: Option<DateHint>,
     meaning: Option<Meaning<'c>>,
     indexes: Vec<Index>,
     expansions: Rc<Expansions>,
@@ -263,6 +264,7 @@ impl<'c> Search<'c> {
         Search {
             reading,
             range: self.range.clone(),
+            date: self.date.clone(),
             bounds: self.bounds.clone(),
             indexes: self.indexes.clone(),
             expansions: Rc::clone(&self.expansions),
@@ -408,18 +410,39 @@ impl<'c> Search<'c> {
         }
     }
 
-    fn candidate(&self, scanner: &Scanner, row: &Matching<'_>) -> BackendResult<Candidate> {
+    /// Reads a match; `dated` are the units that name the date of the query.
+    ///
+    /// A message that has none but these is not about what is asked: `fall` of `my plans in fall 2023` may be of leaves.
+    fn candidate(
+        &self,
+        scanner: &Scanner,
+        row: &Matching<'_>,
+        dated: &[usize],
+    ) -> BackendResult<Candidate> {
         let text = hits::text(row.parts, self.reading.query.filters.columns);
-        let is_in_time = match self.window {
-            Some(window) => window.contains(time(row.created_at)?),
+        let scan = scanner.scan(&text, MAX_SCAN_BYTES);
+        let mut has = scan.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        let is_in_time = match &self.date {
+            Some(date) => {
+                has.any(|(unit, _)| !dated.contains(&unit)) && date.contains(time(row.created_at)?)
+            }
             None => false,
         };
-        Ok(Candidate {
-            session: row.address.session(),
-            is_user: row.role == "user",
-            is_in_time,
-            scan: scanner.scan(&text, MAX_SCAN_BYTES),
-        })
+        let (session, is_user) = (row.address.session(), row.role == "user");
+        Ok(Candidate { session, is_user, is_in_time, scan })
+    }
+
+    /// Returns the units that name the date of the query.
+    fn dated(&self) -> Vec<usize> {
+        let Some(name) = self.date.as_ref().and_then(|date| date.name.as_ref()) else {
+            return Vec::new();
+        };
+        let is_named = |unit: &Unit| match &unit.term.tokens[..] {
+            [word] => name.iter().any(|named| *named == normalize(word)),
+            _ => false,
+        };
+        let units = self.reading.units.iter().enumerate();
+        units.filter(|(_, unit)| is_named(unit)).map(|(at, _)| at).collect()
     }
 }
 
@@ -513,7 +536,7 @@ impl Texts for Search<'_> {
         self.range.is_store()
             && self.indexes == [Index::Stored]
             && !self.has_filters()
-            && self.window.is_none()
+            && self.date.is_none()
             && estimate::is_possible(self.reading)
     }
 
@@ -547,10 +570,11 @@ impl Texts for Search<'_> {
         pairs: &[(usize, usize)],
     ) -> BackendResult<(Vec<Address>, Vec<Candidate>)> {
         let scanner = Scanner::new(&self.reading.units, pairs);
+        let dated = self.dated();
         let (mut passed, mut candidates) = (Vec::new(), Vec::new());
         candidates::each(self.conn, found, &self.bounds, self.watch, |row| {
             passed.push(row.address);
-            candidates.push(self.candidate(&scanner, &row)?);
+            candidates.push(self.candidate(&scanner, &row, &dated)?);
             Ok(())
         })?;
         Ok((passed, candidates))
