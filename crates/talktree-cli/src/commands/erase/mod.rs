@@ -272,7 +272,10 @@ fn print(
         let found = match proof.kept {
             0 => "nothing is left".to_owned(),
             // They are also in copies, in summaries, or in what others said in the same words.
-            kept => format!("nothing is left but {kept} that other content also has"),
+            kept => {
+                let kept = plural(kept, "sequence");
+                format!("nothing is left but {kept} that other content also has")
+            }
         };
         let looked = format!(
             "looked for {} in {} bytes: {found}",
