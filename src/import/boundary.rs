@@ -40,7 +40,8 @@ impl Boundary {
         self.damaged += 1;
     }
 
-    /// Returns whether a record is one of the session. `is_root` says whether it is a message without a parent.
+    /// Returns whether a record is one of the session, and notes it if it is. `is_root` says whether it is a message without a
+    /// parent.
     pub(super) fn holds(
         &mut self,
         kind: Kind,
