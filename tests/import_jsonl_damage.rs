@@ -88,7 +88,7 @@ fn all_but(lost: &[&str]) -> BTreeSet<String> {
     NAMES.iter().filter(|name| !lost.contains(name)).flat_map(of).collect()
 }
 
-/// Damages lines.
+/// Returns lines with a damage.
 type Damage = fn(&[Vec<u8>]) -> Vec<u8>;
 
 const DAMAGES: [Damage; 5] = [
