@@ -149,7 +149,7 @@ fn each_row_is_named_by_verify_and_by_the_read_that_meets_it() -> Result<()> {
     Ok(())
 }
 
-/// These harm no read, and no import takes them.
+/// Such a label harms no read, and an import refuses it.
 #[test]
 fn a_label_without_a_name_is_named_and_can_be_removed() -> Result<()> {
     let (_folder, path) = store()?;
@@ -194,7 +194,7 @@ fn the_greatest_usage_is_sound() -> Result<()> {
     Ok(())
 }
 
-/// Of a store with such a row the others can be saved.
+/// The other sessions of a store with such a row can be exported.
 #[test]
 fn one_damaged_session_blocks_no_rescue_of_the_others() -> Result<()> {
     for sql in [
@@ -268,7 +268,7 @@ fn a_trigger_under_the_name_of_one_of_talktree_is_compared() -> Result<()> {
     Ok(())
 }
 
-/// It can change nothing of talktree unless its own program writes.
+/// It runs only when its own program writes.
 #[test]
 fn a_trigger_on_a_foreign_table_does_no_harm() -> Result<()> {
     let (_folder, path) = store()?;
@@ -283,7 +283,7 @@ fn a_trigger_on_a_foreign_table_does_no_harm() -> Result<()> {
     Ok(())
 }
 
-/// What the remedies of `verify` say, done.
+/// Each remedy that is a statement repairs the damage.
 #[test]
 fn each_remedy_helps() -> Result<()> {
     for (sql, remedy, repair) in [

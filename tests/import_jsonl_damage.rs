@@ -30,7 +30,7 @@ fn export() -> Result<Vec<Vec<u8>>> {
     Ok(file.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect())
 }
 
-/// As builds wrote them whose records had no number of their session.
+/// Returns the lines as former builds wrote them: without the number of the session.
 fn without_numbers(lines: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let old = |line: &Vec<u8>| {
         let mut line: Value = serde_json::from_slice(line).unwrap();
@@ -88,7 +88,7 @@ fn all_but(lost: &[&str]) -> BTreeSet<String> {
     NAMES.iter().filter(|name| !lost.contains(name)).flat_map(of).collect()
 }
 
-/// Damages lines.
+/// Returns lines with a damage.
 type Damage = fn(&[Vec<u8>]) -> Vec<u8>;
 
 const DAMAGES: [Damage; 5] = [
@@ -141,7 +141,7 @@ fn what_follows_a_damaged_session_record_is_left_out() -> Result<()> {
 fn a_damaged_message_costs_no_other_message() -> Result<()> {
     let lines = export()?;
     let old = without_numbers(&lines);
-    // One that was cut off has no end record, which counts the sessions.
+    // An export that was cut off has no end record, which counts the sessions.
     let cut = old[..old.len() - 1].to_vec();
     for lines in [lines, old, cut] {
         for lost in all_but(&[]) {

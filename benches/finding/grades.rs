@@ -1,8 +1,8 @@
 //! How good the first hits of a query are, by grades.
 //!
-//! A grade says what a hit is to somebody who typed the query: 0 nothing, 1 about something near, 2 about it, 3 what they
-//! look for. The first hits of a build are as good as their discounted gain: the sum of 2^grade - 1, each divided by the
-//! logarithm of its place, as a share of the gain of the best order of all graded hits (nDCG).
+//! A grade says what a hit is to somebody who typed the query: 0 is unrelated, 1 is about something near, 2 is about the same
+//! thing, 3 is what they look for. The *gain* of a list of hits is its nDCG: the sum of 2^grade - 1, each divided by the
+//! logarithm of its place, as a share of the same sum for the best order of all graded hits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -31,7 +31,7 @@ struct Graded {
 
 pub(crate) struct Grades {
     known: Vec<Graded>,
-    /// The gains before and now of the queries that were compared.
+    /// The gains of the compared queries, before and now.
     gains: Vec<(f64, f64)>,
     ungraded: usize,
 }

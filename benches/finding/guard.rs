@@ -1,8 +1,9 @@
 //! A snapshot of the first ten hits of queries that find enough, and the differences of another build.
 //!
 //! The queries are those of the judged sets, and words, pairs and sentences drawn from the stores. A change that lets poor
-//! queries find more must not change the first hits of a query that finds enough, unless the new ones are better by
-//! [`grades`](crate::grades). Who gave the grades saw the hits of both builds in one list, in the order of their ids.
+//! queries find more must not change the first hits of a query that finds enough, unless the new hits are better by
+//! [`grades`](crate::grades). The grades were given without knowing the build: the hits of both builds were one list, in the
+//! order of their ids.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;

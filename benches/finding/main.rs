@@ -1,9 +1,8 @@
 //! How well and how fast does search find what people mean?
 //!
 //! Tables that every change of search is judged by: queries of developers, languages, typos, questions about chats, a
-//! snapshot of the first ten hits, and times in a large store. The sets are hand-written and lie beside this file; none
-//! but the grades of the snapshot was made by looking at what talktree finds. Half of each other set is *held*: nobody tunes
-//! on it.
+//! snapshot of the first ten hits, and times in a large store. The sets are hand-written and lie beside this file. Only the
+//! grades of the snapshot were made by looking at what talktree finds. Half of each other set is *held*: nobody tunes on it.
 //!
 //! Reads real conversations in the folder `TALKTREE_DATA`, or in `../shared/data`; what needs them is skipped where the
 //! folder is absent. It belongs to `talktree-import`, which reads the transcripts.

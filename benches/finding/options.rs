@@ -16,8 +16,8 @@ Usage: cargo bench -p talktree-import --bench finding -- [OPTIONS]
       --runs N         How often each query is timed [default: 11]
       --kind TEXT      Only the kinds of queries of the part `speed` whose names have this text, and the times of each query
       --snapshot FILE  Store the first ten hits of 200 queries that find enough
-      --compare FILE   Print which of those queries have other hits now, and by the grades whether these are better
-      --pool FILE      With --compare, store the hits of both, to be graded
+      --compare FILE   Print which of those queries have other hits now, and whether the grades call these better
+      --pool FILE      With --compare, store the hits of both builds, to be graded
       --help           Print this
 
 Reads conversations in the folder TALKTREE_DATA, or in ../shared/data; parts that need them are skipped where it is absent.

@@ -25,8 +25,8 @@ pub(crate) fn chain(checksum: Uuid, line: &str) -> Uuid {
     Uuid::new_v5(&checksum, line.as_bytes())
 }
 
-/// Returns the number that each record of a session has. It is made from the session's id: a count would begin again in
-/// each export, and a file may hold several.
+/// Returns the number that each record of a session has. It is made from the id of the session: a counter would begin again
+/// in each export, and a file may hold several exports.
 pub(crate) fn number_of(session: &SessionId) -> u64 {
     chain(Uuid::nil(), session.as_str()).as_fields().0.into()
 }
@@ -148,9 +148,9 @@ impl Store {
     ) -> Result<()> {
         let watch = self.interrupt_signal().watch();
         let mut lines = Lines::begin(output)?;
-        for (id, is_usable) in self.session_ids()? {
+        for (id, checked) in self.session_ids()? {
             watch.check()?;
-            if let Err(error) = is_usable {
+            if let Err(error) = checked {
                 skipped(&id, &error);
                 continue;
             }
@@ -179,7 +179,7 @@ pub(super) struct Lines<'a, W> {
     output: &'a mut W,
     checksum: Uuid,
     pub(super) counts: Counts,
-    /// The number of the session whose records are written: each has it, so that none is taken for one of another session.
+    /// The number of the session whose records are written; `None` before the first session.
     session: Option<u64>,
 }
 

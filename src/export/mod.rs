@@ -28,8 +28,8 @@
 //! import records, and the origin of forked messages. An export of a store omits the sessions in the trash.
 //!
 //! A session record is followed by the other records of its session, the head last. All of them have the same number in
-//! `session`, made from the id of the session. So a reader notices if the record of a session is damaged or missing, and
-//! puts no message into the session before it. Former builds wrote no numbers.
+//! `session`, made from the id of the session. So a reader notices that the record of a session is damaged or missing, and
+//! adds no message to the session before it. Former builds wrote no numbers.
 //!
 //! The parent of a message is its nearest living ancestor. Of deleted messages the export has those at which a compaction
 //! starts or ends, because it depends on their places what a path shows. Such a *tombstone* has a number, and `below` says

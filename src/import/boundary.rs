@@ -1,30 +1,31 @@
-//! Where a session of an export ends, if the record of the next one is damaged or missing.
+//! Where a session of an export ends, if the record of the next session is damaged or missing.
 //!
-//! The records of a session and their own follow each other, so without the record of a session its messages would come under
-//! the one before it: under another person. Each record therefore has the number of its session, and one of another number is
-//! left out. The number is made from the id of the session, so a wrong digit in one record costs no other one.
+//! The sessions of an export follow each other: the record of a session, then its messages and its other records. If the
+//! record of a session is lost, its messages would be imported into the session before it, which may be that of another
+//! person. So each record has the number of its session, and a record with another number is left out. The number is made
+//! from the id of the session, so a wrong digit in one record costs only that record.
 //!
-//! Former builds wrote no numbers. In their exports the head is the last record of a session. After one unreadable line a
-//! message without a parent begins another session: one with a parent is the child of the message that was lost, or of one
-//! before it. After several, any message may be of another session. If such an export lost the end of one session and the
-//! beginning of the next without a trace, nothing tells.
+//! Former builds wrote no numbers. In their exports the head is the last record of a session, and the first message of a
+//! session has no parent. So after one unreadable line a message without a parent begins another session: one with a parent
+//! is the child of the lost message, or of one before it. After several unreadable lines any record may be of another session.
+//! If whole lines are missing without a trace, the end of one session and the beginning of the next, it is not noticed.
 
 use super::record::Kind;
 use crate::export::number_of;
 use crate::id::SessionId;
 
-/// The records of one session, as they are read.
+/// What was read of a session, to decide whether the next record is one of it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Boundary {
     /// The number in the record of the session.
     number: Option<u64>,
-    /// The number that its id gives.
+    /// The number that is made from its id; it differs if one of the two is damaged.
     own_number: Option<u64>,
     has_messages: bool,
     has_head: bool,
-    /// How many lines before the next record of the session could not be read.
+    /// How many lines since the last record of the session could not be read.
     damaged: u64,
-    /// Whether a record without a number was of another session; then those after it are, too.
+    /// Whether a record without a number was of another session: then all after it are, too.
     is_over: bool,
 }
 
@@ -39,7 +40,8 @@ impl Boundary {
         self.damaged += 1;
     }
 
-    /// Returns whether a record is one of the session. `is_root` says whether it is a message without a parent.
+    /// Returns whether a record is one of the session, and notes it if it is. `is_root` says whether it is a message without a
+    /// parent.
     pub(super) fn holds(
         &mut self,
         kind: Kind,
@@ -49,12 +51,12 @@ impl Boundary {
         let is_of_another = match number {
             Some(_) => ![self.number, self.own_number].contains(&number),
             None => {
-                let is_perhaps = match self.damaged {
+                let may_be_of_another = match self.damaged {
                     0 => false,
                     1 => kind == Kind::Message && self.has_messages && is_root(),
                     _ => true,
                 };
-                self.is_over |= self.has_head || is_perhaps;
+                self.is_over |= self.has_head || may_be_of_another;
                 self.is_over
             }
         };

@@ -83,7 +83,7 @@ struct Driver<'a> {
     /// The session being read: one that is stored step by step, or one that is gathered to wait for others.
     session: Option<Incoming>,
     gathered: Option<Gathered>,
-    /// Which records belong to it.
+    /// Decides which records are of that session.
     boundary: Boundary,
     queue: Queue,
     /// The sessions of the report.

@@ -38,7 +38,7 @@ pub(super) struct Start {
     pub(super) place: Place,
     /// The version of its export.
     pub(super) version: u32,
-    /// Which lines are of the session.
+    /// Decides which records are of the session.
     pub(super) boundary: Boundary,
 }
 

@@ -8,7 +8,7 @@ use crate::foreign::name;
 /// The field of the metadata that holds the author.
 const FIELD: &str = "author";
 
-/// What the line begins with that names an author to a model.
+/// The beginning of the line that names an author to a model.
 pub(crate) const AUTHOR_MARK: &str = "[from ";
 
 /// A person who writes in a conversation.
@@ -86,11 +86,13 @@ impl Message {
         self.with_field(FIELD, Value::Object(author))
     }
 
-    /// Returns the line that names the author of a user message to a model; `None` if it names none or holds only results of
-    /// tools, which nobody says.
+    /// Returns the line that names the author of a user message to a model; `None` if the message has no author, or only
+    /// results of tools, which nobody says.
     pub(crate) fn author_line(&self, has_time: bool) -> Option<String> {
-        let author =
-            Some(self).filter(|message| message.role == Role::User).and_then(Author::of)?;
+        if self.role != Role::User {
+            return None;
+        }
+        let author = Author::of(self)?;
         if self.parts.iter().all(|part| tool_of(part).is_some()) {
             return None;
         }

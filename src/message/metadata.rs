@@ -1,4 +1,6 @@
-//! Fields of the metadata. The others keep their spelling: a number may be one that no Rust number can hold.
+//! Reading and writing one field of the metadata.
+//!
+//! The other fields keep their spelling, because a number may be one that no Rust type can hold.
 
 use super::{Extra, Json, Message};
 

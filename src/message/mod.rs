@@ -254,8 +254,8 @@ impl Message {
         texts
     }
 
-    /// Returns the estimated number of tokens the message takes in a model's window. A user message
-    /// with an [`Author`] is counted with the line that names the author, whether a request shows it or not.
+    /// Returns the estimated number of tokens the message takes in a model's window. It includes the line that names the
+    /// [`Author`] of a user message, whether a request shows it or not.
     ///
     /// ```
     /// use talktree::Message;

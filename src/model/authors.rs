@@ -120,7 +120,7 @@ mod tests {
 
     /// Requests with the lines of authors were a twentieth larger than their count.
     #[test]
-    fn the_line_of_an_author_counts() {
+    fn the_tokens_of_a_message_include_the_line_of_its_author() {
         let author = Author::new("telegram:42").named("Ada");
         let result = Message::new(Role::User, vec![Part::tool_result("t", "c", json!(1))]);
         for message in [

@@ -111,7 +111,7 @@ pub(super) fn of(
     let mut queries = widened(&parts, request.query().filters.columns);
     let last = queries.pop_if(|last| last.widening == Widening::NoFilter);
     for alternative in queries {
-        // Without an excluded filter and without excluded words is the same.
+        // For `-role:user` the query without filters is the one without excluded words.
         let is_known = found.iter().any(|it: &Alternative| it.query == alternative.query);
         if !is_known && finds(&alternative.query)? {
             found.push(alternative);

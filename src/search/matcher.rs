@@ -1,7 +1,7 @@
 //! Finds the words of a query in a text, for snippets.
 //!
-//! A *target* is a sequence of words to find: each term of the query, and its forms; for texts that do not contain the
-//! term also its pieces, and for a prefix the words that only the index takes for it (`run` for `runn*`).
+//! A *target* is a sequence of words to find: each term of the query, and its forms. A text that does not contain the term
+//! may contain its pieces, or a word that the index matches with a prefix by its stem: `run` for `runn*`.
 //!
 //! Invariant: a text that FTS5 finds has a match. The work is linear in the text.
 

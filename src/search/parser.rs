@@ -136,10 +136,10 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Says that an `OR` has no effect.
+    /// Leaves out an `OR`, with a notice.
     fn leave_out_or(&mut self) {
         self.joins_last = false;
-        self.note("an OR is left out: it is only between two words or phrases".to_owned());
+        self.note("an OR is left out: it joins two words or phrases".to_owned());
     }
 
     /// Adds an option of a command: `ln -s` is one term.
@@ -389,7 +389,7 @@ mod tests {
         drawn("a OR role:user b", "a b");
         drawn("a role:user OR b", "a b");
         drawn("a \"OR\" b", "a OR b");
-        let left_out = "an OR is left out: it is only between two words or phrases";
+        let left_out = "an OR is left out: it joins two words or phrases";
         for text in ["OR a", "a OR", "a OR -bat", "a OR role:user", "role:user OR a"] {
             notes(text, left_out);
         }

@@ -367,7 +367,7 @@ impl Term {
         pieces
     }
 
-    /// Returns the terms that the index takes for a prefix, because the prefix is longer than their stems.
+    /// Returns the terms that the index also matches with a prefix that is longer than their stems: `run` for `runn*`.
     pub(crate) fn completed(&self) -> Vec<Term> {
         let words: Vec<&str> = self.words().collect();
         let Some((last, start)) = words.split_last().filter(|_| self.is_prefix) else {

@@ -20,7 +20,7 @@ const LENGTH_SHARE: f64 = 0.75;
 const RARITY_POWER: f64 = 1.25;
 /// The bonus for a pair of neighbours, as a share of the lesser weight of the two.
 const NEAR_SHARE: f64 = 0.5;
-/// What all occurrences of a unit in parts of identifiers and in other spellings count together, however many they are.
+/// What the occurrences of a unit in parts of identifiers and in other spellings count together, however many there are.
 const PART_COUNT: f64 = 0.5;
 /// The factor for a message by a person, if the query is about the asker.
 const OWN_WORDS: f64 = 2.0;

@@ -17,7 +17,7 @@ pub(crate) const NEAR_WORDS: usize = 2;
 pub(crate) struct Scan {
     /// The number of occurrences of each unit, including those in parts of identifiers and in other spellings.
     pub(crate) counts: Vec<u32>,
-    /// The number of occurrences of each unit as it is written, without those.
+    /// The number of occurrences of each unit as whole words in the spelling of the query.
     pub(crate) whole: Vec<u32>,
     /// Whether the units of each pair are near each other.
     pub(crate) near: Vec<bool>,

@@ -91,7 +91,8 @@ impl PageBuilder {
         self
     }
 
-    /// Reads at most this many messages; 50 if it is not called. A page of 0 does not tell what comes before or after it.
+    /// Reads at most this many messages; 50 if it is not called. A page of 0 does not say whether
+    /// messages come before or after it.
     pub fn limit(mut self, limit: usize) -> Self {
         self.limit = limit;
         self

@@ -67,7 +67,7 @@ pub(crate) fn of_message(message: &Message) -> u64 {
 /// The same with another way to count the texts.
 pub(crate) fn of_message_by(message: &Message, count: &impl Fn(&str) -> u64) -> u64 {
     let parts = message.parts.iter().map(|part| of_part(part, count)).sum::<u64>();
-    // Also if a request does not show it: one that does must not be over the window because of it.
+    // Counted even if a request does not show the line, so that a request that shows it does not exceed the window.
     PER_MESSAGE + parts + message.author_line(true).map_or(0, |line| count(&line))
 }
 

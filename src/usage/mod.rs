@@ -109,7 +109,7 @@ impl Usage {
         Some(usage)
     }
 
-    /// Returns an error if a number is over the limit: a sum would hide all others, or overflow.
+    /// Returns an error if a number is over its limit: in a sum it would hide all others.
     pub(crate) fn check(&self) -> Result<()> {
         let Self { input, output, cache_read, cache_write, reasoning, cost, .. } = self;
         let tokens = [input, output, cache_read, cache_write, reasoning];

@@ -58,7 +58,7 @@ pub fn chat(bot: &Bot, store: &Path, name: Option<&str>) -> Result<()> {
         person,
     };
     let has_prompt = io::stdin().is_terminal() && io::stdout().is_terminal();
-    // On a pipe each line of the output is the answer to a line of the input.
+    // On a pipe the output has only answers to lines of the input, so the answer to a pending question goes to standard error.
     let output: Box<dyn Write> =
         if has_prompt { Box::new(io::stdout()) } else { Box::new(io::stderr()) };
     let mut terminal = Terminal { bot, place, output, is_stopped, is_idle };

@@ -70,8 +70,8 @@ impl Context {
     pub(crate) fn searcher(&self) -> Result<Store> {
         let path = self.existing()?;
         let store = match Store::open(&path) {
-            // On a medium where SQLite cannot create its lock files it reports that it cannot open the file. Where another
-            // program made a trigger, nothing is written. If something else is wrong, opening read-only fails with it again.
+            // On a medium where SQLite cannot create its lock files it reports that it cannot open the file. A store with a
+            // foreign trigger is not opened for writing. If something else is wrong, opening read-only fails with it again.
             Err(
                 error @ (Error::ReadOnly
                 | Error::Io { .. }
@@ -79,7 +79,7 @@ impl Context {
                 | Error::Corrupt { .. }
                 | Error::Storage { .. }),
             ) => match Store::open_read_only(path) {
-                // That would advise to open it for writing, which has just failed.
+                // That error advises opening it for writing, which has just failed.
                 Err(Error::OlderStore { .. }) => return Err(error.into()),
                 opened => opened?,
             },

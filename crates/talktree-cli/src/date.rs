@@ -1,4 +1,4 @@
-//! Options whose value is a date.
+//! Reading options whose value is a date.
 
 use chrono::{DateTime, Utc};
 use talktree::search::parse_date;
@@ -10,7 +10,7 @@ use crate::text::quoted;
 ///
 /// # Errors
 /// [`Failure::Usage`] if it is no date.
-pub(crate) fn time(option: &str, given: Option<&String>) -> Result<Option<DateTime<Utc>>> {
+pub(crate) fn time(option: &str, given: Option<&str>) -> Result<Option<DateTime<Utc>>> {
     let Some(given) = given else { return Ok(None) };
     match parse_date(given, Utc::now()) {
         Some(time) => Ok(Some(time)),

@@ -199,7 +199,7 @@ pub(crate) fn compaction(session: &Session, given: &str) -> Result<CompactionId>
     let part = without_dots(given);
     let part = part.strip_prefix(talktree::COMPACTION_PREFIX).unwrap_or(part);
     let ids: Vec<CompactionId> = match session.compactions() {
-        // If one cannot be read, a complete id still names each: `verify` prints that of the damaged one.
+        // If one cannot be read, each is still found by its whole id: `verify` prints that of the damaged one.
         Err(Error::Corrupt { .. }) if is_compaction(session, part) => vec![part.into()],
         read => read?.into_iter().map(|compaction| compaction.id).collect(),
     };

@@ -18,18 +18,18 @@ pub(crate) fn set_store(store: Option<&Path>) {
     }
 }
 
-/// Returns a verb with arguments and options. An argument that begins with a minus comes after `--`, which ends the options.
+/// Returns a verb with arguments and options. If an argument begins with a minus, all come after `--`, which ends the options.
 pub(crate) fn verb(verb: &str, arguments: &[&str], options: &str) -> String {
-    let is_minus = arguments.iter().any(|argument| argument.starts_with('-'));
+    let has_minus = arguments.iter().any(|argument| argument.starts_with('-'));
     let arguments = arguments.iter().map(|argument| quote(argument)).collect::<Vec<_>>().join(" ");
-    let words = match is_minus {
+    let words = match has_minus {
         true => [verb, options, "--", &arguments],
         false => [verb, &arguments, options, ""],
     };
     words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns an option with its value; one that begins with a minus would be read as another option.
+/// Returns an option with its value, after `=` if it begins with a minus: after a space it would be read as another option.
 pub(crate) fn option(name: &str, value: &str) -> String {
     let between = if value.starts_with('-') { '=' } else { ' ' };
     format!("--{name}{between}{}", quote(value))

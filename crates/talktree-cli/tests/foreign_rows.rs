@@ -22,7 +22,7 @@ fn write(rig: &Rig, sql: &str) -> Outcome {
 }
 
 #[test]
-fn a_command_that_meets_a_foreign_row_is_four_and_names_it() -> Outcome {
+fn a_command_that_meets_a_foreign_row_exits_with_4_and_names_it() -> Outcome {
     for (sql, offender, commands) in [
         ("UPDATE session SET id = '' WHERE key = 1", "session key 1", &[&["sessions"][..], &["search", "planetarium"]][..]),
         (
@@ -118,7 +118,7 @@ fn a_compaction_without_text_is_named_and_removed() -> Outcome {
 }
 
 #[test]
-fn a_foreign_trigger_stops_writes_and_neither_reads_nor_verify() -> Outcome {
+fn a_foreign_trigger_stops_writes_but_not_reads_or_verify() -> Outcome {
     let rig = rig();
     write(
         &rig,

@@ -310,8 +310,7 @@ fn importing_an_erased_session_fails_in_each_format_and_says_why() {
 
 /// Its first and its last line are no conversations, and a lost export was a success.
 #[test]
-fn an_export_of_which_no_session_is_left_is_a_failure_and_one_without_sessions_is_none() -> Outcome
-{
+fn an_export_whose_sessions_are_all_lost_is_a_failure_and_one_without_sessions_is_not() -> Outcome {
     let rig = Rig::toured();
     let export = rig.ok(["export", "--all"]);
     let other = Rig::empty();

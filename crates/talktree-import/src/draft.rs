@@ -22,7 +22,7 @@ pub(crate) trait Reader {
     fn read(&mut self, record: &Record, fields: Fields, report: &mut ImportReport)
     -> Option<Draft>;
 
-    /// Notes a record that cannot be read; `text` is what is there, nothing if it is too long.
+    /// Notes a record that cannot be read; `text` is what was kept of it, which may be nothing.
     fn pass_damaged(&mut self, _text: &[u8]) {}
 
     /// Returns the conversations of several records.

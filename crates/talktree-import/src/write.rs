@@ -187,7 +187,7 @@ impl Writer<'_> {
         if self.is_dry {
             return Ok(());
         }
-        // An older copy of a file may have one more hidden entry: its head is older, too.
+        // An older copy of a file may add only a hidden entry; the head of that copy is older, too.
         if past.is_open || work.has_shown {
             work.move_head(remainder.head.as_ref())?;
         }

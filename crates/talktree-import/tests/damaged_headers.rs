@@ -1,4 +1,4 @@
-//! Files of Pi with several sessions. After a header that could not be read, the entries of its session once came into the
+//! Files of Pi with several sessions. If a header could not be read, the entries of its session were once imported into the
 //! session before it.
 
 mod common;
@@ -30,7 +30,7 @@ fn lines() -> Vec<Vec<u8>> {
     file.lines().map(|line| line.as_bytes().to_vec()).collect()
 }
 
-/// Damages a line.
+/// Returns a line with a damage.
 type Damage = fn(&[u8]) -> Vec<u8>;
 
 const DAMAGES: [Damage; 6] = [
@@ -42,7 +42,7 @@ const DAMAGES: [Damage; 6] = [
     |line| line[2..].to_vec(),
 ];
 
-/// The place of that.
+/// The place of the damage that fills a line with zeros.
 const ZEROS: usize = 2;
 
 #[test]

@@ -436,11 +436,11 @@ pub fn backoff(tries: u32) -> Duration {
     waits.nth(tries.min(16) as usize).unwrap_or(longest)
 }
 
-/// The wait after a first poll that fails: often the server has closed a connection that was idle, and people wait for answers.
-/// After each further one the wait is twice as long.
+/// The wait after the first poll that fails: often the server has only closed an idle connection, and people wait for answers.
+/// It doubles with each further failure.
 const FIRST_POLL: Duration = Duration::from_millis(20);
 
-/// Returns how long to wait after a poll failed, where so many failed before it without one that succeeded.
+/// Returns how long to wait after a failed poll, if this many polls failed since the last one that succeeded.
 ///
 /// ```
 /// # use std::time::Duration;

@@ -1,15 +1,15 @@
 //! Permits: how many turns work at once, and in which order.
 //!
-//! A turn needs a few milliseconds of a core before its reply begins. If a hundred turns come at once, as after a restart, and
-//! all work at once, then each reply begins when nearly all the work is done. One after the other, half of them begin in half
-//! that time. What a turn does after its reply has begun can wait: it gives way to turns that wait for a permit.
+//! A turn needs a few milliseconds of a core before its reply begins. After a restart a hundred turns may come at once. If all
+//! work at once, each reply begins when nearly all the work is done. If they work one after the other, half of the replies begin
+//! in half that time. What a turn does after its reply has begun can wait: it gives way to the turns that wait for a permit.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long a turn lets others begin their replies, at most: a turn whose reply never ends would be worse.
+/// The longest time that a turn gives way, so that its own reply ends while others keep coming.
 const GIVES_WAY: Duration = Duration::from_millis(100);
 
 /// A semaphore with an order: of the turns that wait for a permit, that of the oldest update gets the next one.
@@ -26,7 +26,7 @@ const GIVES_WAY: Duration = Duration::from_millis(100);
 /// ```
 pub struct Permits {
     state: Mutex<State>,
-    /// Nobody waits for a permit.
+    /// Signalled when nobody waits for a permit any more.
     nobody_waits: Condvar,
 }
 
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gives_way_goes_on_when_nobody_waits_or_after_a_time() {
+    fn giving_way_ends_when_nobody_waits_or_after_a_time() {
         let permits = Permits::new(1);
         let first = permits.acquire(1);
         permits.give_way_for(Duration::from_secs(60));
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_the_permits_work_at_once_also_after_a_panic() {
+    fn no_more_turns_work_than_there_are_permits_even_after_a_panic() {
         let permits = Permits::new(3);
         let (working, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
         thread::scope(|scope| {

@@ -75,7 +75,7 @@ pub(crate) struct Database {
     is_read_only: bool,
     /// Whether a system call failed under the writer, which is then reopened before its next write.
     pub(super) is_suspect: AtomicBool,
-    /// The version of the schema that was last looked through for foreign triggers.
+    /// SQLite's counter of schema changes at the last search for foreign triggers; -1 before the first.
     pub(super) checked_schema: AtomicI64,
     /// The number of this handle in this process.
     serial: u64,
@@ -151,8 +151,8 @@ impl Database {
         let without_locks = || -> BackendResult<Self> {
             Self::over_readers(StoreFile::of(&path)?.without_locks()?, config.clone())
         };
-        // Where they would bar the owner from writing, no lock files are created, unless there is a log to be read.
-        if file.is_left_unwritable()
+        // Where the lock files of this reader would bar the owner from writing, none are created, unless there is a log.
+        if file.would_bar_owner()
             && let Ok(database) = without_locks()
         {
             return Ok(database);
@@ -390,7 +390,7 @@ fn not_a_store(error: BackendError, path: &Path, busy_ms: u64, is_encrypted: boo
             };
             Error::NotAStore { path: path.to_owned(), why }
         }
-        // With a text that has the address by which SQLite reads a file without locks.
+        // SQLite's text names the URI by which a file is read without locks, which no user gave.
         BackendError::Sqlite(rusqlite::Error::SqliteFailure(code, Some(text)))
             if text.contains(&file::immutable_uri(path)) =>
         {

@@ -92,27 +92,27 @@ impl StoreFile {
         Ok(self)
     }
 
-    /// Returns whether a reader with locks would leave a log and a lock file here that the owner of the database cannot write.
+    /// Returns whether a reader with locks would leave a log and a lock file that the owner of the database cannot write.
     ///
-    /// SQLite creates them as this process's own, with the mode of the database, and a connection that only reads does not
-    /// remove them. Only Linux tells whose process this is without a system call of one's own.
+    /// SQLite creates both with the mode of the database, and they belong to the user of this process. A connection that only
+    /// reads does not remove them. Only on Linux the standard library tells that user, by the owner of `/proc/self`.
     #[cfg(target_os = "linux")]
-    pub(super) fn is_left_unwritable(&self) -> bool {
+    pub(super) fn would_bar_owner(&self) -> bool {
         use std::os::unix::fs::MetadataExt;
         let (Ok(file), Ok(process)) =
             (std::fs::metadata(&self.path), std::fs::metadata("/proc/self"))
         else {
             return false;
         };
-        // SQLite gives the files of root to the owner of the database.
+        // Files that SQLite creates as root are given to the owner of the database.
         let is_foreign = process.uid() != 0 && process.uid() != file.uid();
         is_foreign
-            && file.mode() & MODE_OF_OTHERS == 0
+            && file.mode() & WRITABLE_BY_OTHERS == 0
             && !(self.log.exists() && self.lock_file.exists())
     }
 
     #[cfg(not(target_os = "linux"))]
-    pub(super) fn is_left_unwritable(&self) -> bool {
+    pub(super) fn would_bar_owner(&self) -> bool {
         false
     }
 
@@ -331,11 +331,12 @@ pub(super) fn make_private(path: &Path) -> Result<()> {
     }
 }
 
-/// Returns an error if a file beside a new database is not one of SQLite, which would delete it.
+/// Returns an error if there is a file of somebody else where SQLite puts its files beside a new database: SQLite would delete
+/// it.
 fn require_own_files_beside(path: &Path) -> Result<()> {
     let is_foreign = |suffix: &str| {
         let other = beside(path, suffix);
-        // To open a pipe would wait for somebody who writes into it.
+        // Opening a pipe would wait until another program writes to it.
         if std::fs::metadata(&other).is_ok_and(|other| !other.is_file()) {
             return true;
         }
@@ -356,7 +357,7 @@ fn require_own_files_beside(path: &Path) -> Result<()> {
     }
 }
 
-/// What the files beside a database begin with: a log in either order of bytes, its lock file in either, a journal.
+/// What the files beside a database begin with: a log and its lock file, in either byte order, and a journal.
 const OWN: [&[u8]; 5] = [
     b"\x37\x7F\x06\x82",
     b"\x37\x7F\x06\x83",
@@ -386,7 +387,7 @@ fn explained(path: &Path, error: std::io::Error) -> std::io::Error {
 
 /// Returns whether a path is a symbolic link that leads back to itself.
 fn is_loop(path: &Path) -> bool {
-    /// As many as any system follows.
+    /// No system follows more.
     const MAX_LINKS: usize = 64;
     let mut at = path.to_owned();
     for _ in 0..MAX_LINKS {
@@ -426,8 +427,8 @@ pub(super) fn io(path: &Path, source: std::io::Error) -> Error {
     Error::Io { path: path.to_owned(), source }
 }
 
-/// Returns an error if SQLite cannot use the path: it is too long, which SQLite's own error does not say, or it is that of a
-/// file beside another database. SQLite deletes that when the other one is opened or closed.
+/// Returns an error if SQLite cannot use the path. If it is too long, SQLite's own error does not say so. If it is the name of
+/// a file beside another database, SQLite deletes the file when that database is opened or closed.
 fn check_name(path: &Path) -> Result<()> {
     let bytes = path.as_os_str().len();
     let name = path.file_name().map_or(&[][..], std::ffi::OsStr::as_encoded_bytes);
@@ -544,7 +545,7 @@ pub(super) fn unwritable_log(path: &Path) -> Option<Error> {
     ["-wal", "-shm"].iter().find_map(|suffix| {
         let beside = beside(path, suffix);
         let file = std::fs::metadata(&beside).ok()?;
-        if file.uid() == owner || file.mode() & MODE_OF_OTHERS != 0 {
+        if file.uid() == owner || file.mode() & WRITABLE_BY_OTHERS != 0 {
             return None;
         }
         // The content of a lock file, and of an empty log, does not matter.
@@ -565,9 +566,9 @@ pub(super) fn unwritable_log(_: &Path) -> Option<Error> {
     None
 }
 
-/// Whether others than its owner may write a file.
+/// The bits of a mode that let others than the owner write the file.
 #[cfg(unix)]
-const MODE_OF_OTHERS: u32 = 0o022;
+const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 /// Returns the header of a database; `None` if a store of this process has the file open.
 fn header(path: &Path) -> Option<Vec<u8>> {

@@ -1,7 +1,7 @@
 //! Storing historical messages as they are.
 //!
-//! An export has the messages of a fork as well as those of the session that was forked. Those that are in both become copies
-//! again, as the fork made them: so their usage counts once, a search finds them once, and an erasure finds them all.
+//! An export has the messages of a fork and those of the session that was forked. A message that is in both becomes a copy
+//! again, as the fork had made it: its usage counts once, a search finds it once, and an erasure finds every copy.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -70,7 +70,7 @@ pub(super) fn import(
     Ok(imported)
 }
 
-/// Returns the key of the session that a session was forked from, if it is there.
+/// Returns the key of the session that a session was forked from, if the store has it.
 fn forked_session(conn: &Connection, session: i64) -> BackendResult<Option<i64>> {
     let key = conn.prepare_cached(FORKED)?.query_row([session], |row| row.get(0)).optional()?;
     Ok(key)
@@ -96,7 +96,7 @@ pub(super) fn note(
     if is_copy { Ok(()) } else { usage::record(conn, address, message) }
 }
 
-/// Makes a message that was added a copy, if the forked session has it with the same content; returns whether it has.
+/// Makes a message that was added a copy if the forked session has it with the same content; returns whether it is one.
 pub(super) fn make_copy(
     conn: &Connection,
     address: Address,

@@ -56,7 +56,7 @@ pub(super) fn create_or_migrate(
         match identify_to_write(conn)? {
             Found::Nothing => fill(conn),
             Found::Store { version } => {
-                migrate(conn, version).map_err(|error| named(error, version))
+                migrate(conn, version).map_err(|error| with_versions(error, version))
             }
             found @ Found::SomethingElse => refuse(&found, path),
         }
@@ -123,8 +123,8 @@ fn fill(conn: &Connection) -> BackendResult<()> {
     Ok(())
 }
 
-/// Adds the versions to the error of a migration.
-fn named(error: BackendError, version: u32) -> BackendError {
+/// Returns the error of a migration with the versions.
+fn with_versions(error: BackendError, version: u32) -> BackendError {
     match error {
         BackendError::Sqlite(rusqlite::Error::SqliteFailure(code, text)) => {
             let why = text.unwrap_or_else(|| code.to_string());
@@ -134,7 +134,8 @@ fn named(error: BackendError, version: u32) -> BackendError {
             BackendError::Sqlite(rusqlite::Error::SqliteFailure(code, Some(text)))
         }
         BackendError::Sqlite(rusqlite::Error::SqlInputError { error, msg, .. }) => {
-            named(BackendError::Sqlite(rusqlite::Error::SqliteFailure(error, Some(msg))), version)
+            let error = rusqlite::Error::SqliteFailure(error, Some(msg));
+            with_versions(BackendError::Sqlite(error), version)
         }
         error => error,
     }
@@ -187,7 +188,7 @@ fn identify(conn: &Connection) -> BackendResult<Found> {
     Ok(if tables == 0 && application_id == 0 { Found::Nothing } else { Found::SomethingElse })
 }
 
-/// Tells what a file is that is opened for writing.
+/// Tells what a file is, before anything is written to it; an error if a store has a foreign trigger.
 fn identify_to_write(conn: &Connection) -> BackendResult<Found> {
     let found = identify(conn)?;
     if let Found::Store { .. } = found {

@@ -1,5 +1,7 @@
-//! Triggers that other programs made. On a table of talktree they change what is written after it was checked, so nothing is
-//! written while there is one.
+//! Triggers of other programs. A *foreign trigger* is one on a table of talktree that talktree did not make. It may change
+//! what is written after it was checked, so nothing is written while there is one.
+//!
+//! A trigger that does nothing but refuse writes is none: what is acknowledged beside it is stored.
 
 use std::sync::atomic::Ordering;
 
@@ -9,7 +11,7 @@ use super::connection::Database;
 use super::error::{BackendResult, corrupt};
 use super::{embedding, schema, verify};
 
-/// How a table begins in the statements that create talktree's.
+/// The beginnings of the statements that create the tables of talktree.
 const TABLES: [&str; 3] = ["CREATE TABLE IF NOT EXISTS ", "CREATE TABLE ", "CREATE VIRTUAL TABLE "];
 
 /// A trigger on a table of talktree that talktree did not make.
@@ -19,7 +21,7 @@ pub(super) struct ForeignTrigger {
 }
 
 impl ForeignTrigger {
-    /// Returns the trigger, its table and what removes it.
+    /// Returns the name of the trigger, its table, and the statement that removes it.
     pub(super) fn description(&self) -> String {
         let name = format!("\"{}\"", self.name.replace('"', "\"\""));
         format!(
@@ -35,8 +37,8 @@ pub(super) fn foreign(conn: &Connection) -> BackendResult<Vec<ForeignTrigger>> {
     let mut rows = statement.query([])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        let (trigger, sql): (_, String) =
-            (ForeignTrigger { name: row.get(0)?, table: row.get(1)? }, row.get(2)?);
+        let trigger = ForeignTrigger { name: row.get(0)?, table: row.get(1)? };
+        let sql: String = row.get(2)?;
         let is_own = embedding::triggers().any(|own| verify::is_same(Some(&own), Some(&sql)));
         if !is_own && is_of_talktree(&trigger.table) && !only_refuses(&sql) {
             found.push(trigger);
@@ -47,12 +49,12 @@ pub(super) fn foreign(conn: &Connection) -> BackendResult<Vec<ForeignTrigger>> {
 
 const ALL: &str = "SELECT name, tbl_name, sql FROM sqlite_schema WHERE type = 'trigger'";
 
-/// Returns whether a trigger does nothing but refuse writes with an error: then what is acknowledged is stored.
+/// Returns whether a trigger does nothing but refuse writes with an error.
 fn only_refuses(sql: &str) -> bool {
     let sql = sql.to_ascii_lowercase();
     let words: Vec<&str> = sql.split_whitespace().collect();
     let sql = words.join(" ");
-    // A second one may be in a text, where it means nothing.
+    // Of two, one may be in a text or a comment, and it is not known which one begins the trigger.
     let is_single = sql.matches("begin").count() == 1;
     let body = sql.split_once(" begin select raise(abort,");
     let end = body.and_then(|(_, rest)| rest.split_once(';'));
@@ -81,7 +83,8 @@ pub(super) fn refuse_foreign(conn: &Connection) -> BackendResult<()> {
 }
 
 impl Database {
-    /// Returns an error if a foreign trigger was made since the last write. It is sure only inside the transaction of a write.
+    /// Returns an error if a foreign trigger was made since the last write. Inside a transaction that writes, none can be made
+    /// after this check.
     pub(super) fn refuse_new_triggers(&self, conn: &Connection) -> BackendResult<()> {
         let schema: i64 =
             conn.prepare_cached("PRAGMA schema_version")?.query_row([], |row| row.get(0))?;

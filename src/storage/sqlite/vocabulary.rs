@@ -33,8 +33,8 @@ use crate::search::word::WordHasher;
 use crate::search::{indexed_text, vocabulary};
 use crate::tree::Address;
 
-/// How many words a handle remembers: so many sets, each of so many words. Together they take a quarter of a MiB: to read a
-/// table larger than the cache of a core costs more than to hash the words.
+/// How many words a handle remembers: so many sets, each of so many words. Together they take a quarter of a MiB: to look up
+/// words in a table larger than the cache of a core costs more than to hash them.
 const SETS: usize = 1 << 12;
 const WORDS_PER_SET: usize = 8;
 /// A word that is used moves up by one place if its place is this or a later one. A new word takes the last place.
@@ -298,12 +298,11 @@ pub(super) fn has(conn: &Connection, word: &str) -> BackendResult<bool> {
     Ok(conn.prepare_cached("SELECT 1 FROM vocabulary WHERE word = ?1")?.exists([entry])?)
 }
 
-/// Returns whether a word that begins so was ever indexed; `true` also if the vocabulary cannot tell.
+/// Returns whether a word that begins so was ever indexed; `true` also if only the index can tell.
 ///
-/// It cannot if the beginning is long: a word that begins so may have more than 40 letters, and is in the index only.
-///
-/// To look for a beginning in the index took 6 ms if a common word comes before it: FTS5 reads all of that word's list to
-/// find the next word.
+/// Words of more than 40 letters are in the index only. They are found by ten letters or more of their beginning: for a
+/// shorter one nothing but the vocabulary is asked, because to look for a beginning in the index took 6 ms if a common word
+/// comes before it. FTS5 reads all of that word's list to find the next word.
 pub(super) fn has_beginning(conn: &Connection, start: &str) -> BackendResult<bool> {
     // Words with many digits are in the index only.
     let is_plain = start.chars().take(LONG_BEGINNING).count() < LONG_BEGINNING
@@ -313,7 +312,7 @@ pub(super) fn has_beginning(conn: &Connection, start: &str) -> BackendResult<boo
     Ok(statement.exists([entry.as_ref(), &format!("{entry}\u{10FFFF}")])?)
 }
 
-/// From so many letters on, a beginning is looked up in the index.
+/// A beginning of this many letters is looked up in the index.
 const LONG_BEGINNING: usize = 10;
 
 const BEGINNING: &str = "SELECT 1 FROM vocabulary WHERE word >= ?1 AND word < ?2";

@@ -1,8 +1,8 @@
 //! The write-ahead log, and keeping it short.
 //!
-//! A commit that leaves a thousand pages in the log checkpoints them, as in SQLite by default. That takes as long as several
-//! steps of deferred work, so a commit with such a step, or with what a search indexes, leaves the checkpoint to the next
-//! commit without one, up to two thousand pages. Otherwise one append would wait for both.
+//! A commit after which the log has a thousand pages checkpoints it, as in SQLite by default. A checkpoint takes as long as
+//! several steps of deferred work, and one append would wait for both. So a commit with such a step, or with what a search
+//! indexes, checkpoints only from two thousand pages on, and leaves a shorter log to the next commit without a step.
 //!
 //! SQLite restarts the log from the beginning only if everything is checkpointed and nobody reads from it. Where several
 //! processes read and write without a pause that never happens, and the log would grow without limit. So a writer that
@@ -17,7 +17,7 @@ use rusqlite::Connection;
 use super::error::BackendResult;
 use super::transaction;
 
-/// A commit checkpoints the log from this many pages on.
+/// A commit checkpoints a log of this many pages.
 const PAGES: i32 = 1_000;
 /// The same for a commit with a step of deferred work.
 const PAGES_AFTER_STEP: i32 = 2 * PAGES;
@@ -55,7 +55,7 @@ impl Wal {
         conn.wal_hook(Some(move |log: &mut rusqlite::hooks::Wal, pages| {
             let is_step = has_step.load(Ordering::Relaxed);
             if pages >= if is_step { PAGES_AFTER_STEP } else { PAGES } {
-                // The write is committed: an error here is not one of the write.
+                // The write is committed, so it does not fail if the checkpoint fails.
                 let _ = log.checkpoint();
             }
             Ok(())
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_writes_nothing_puts_off_no_checkpoint() -> Result<()> {
+    fn a_step_that_writes_nothing_delays_no_checkpoint() -> Result<()> {
         let store = Logged::new()?;
         assert_eq!(store.database.write_step(|_| Ok(()))?, Some(()));
         assert_eq!(

@@ -160,7 +160,8 @@ fn look_up(turn: Turn<'_>, question: &Message, text: &str) -> Result<Vec<Found>>
     Ok(found)
 }
 
-/// Returns the words of a text without stop words. Of the short ones, numbers and capitals are names: `room 7`, `box B`.
+/// Returns the words of a text without stop words. Of the short ones it keeps numbers and capitals, which are names: `room 7`,
+/// `box B`.
 fn words(text: &str) -> Vec<String> {
     let words = text.split(|it: char| !it.is_alphanumeric()).filter(|word| !word.is_empty());
     let is_telling = |at: usize, word: &str| {
@@ -180,7 +181,7 @@ fn is_in(list: &str, word: &str) -> bool {
     list.contains(&format!(" {word} "))
 }
 
-/// Returns whether two words differ by no more than an ending. Numbers and names of a letter or two have none.
+/// Returns whether two words differ by no more than an ending. Numbers and names of one or two letters have no endings.
 fn is_same(one: &str, other: &str) -> bool {
     let (short, long) = if one.len() < other.len() { (one, other) } else { (other, one) };
     let longest = if short.len() < 3 || has_digit(long) { 0 } else { 3 };

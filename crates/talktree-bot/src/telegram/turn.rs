@@ -40,7 +40,7 @@ const MAX_TRIES: u32 = 20;
 /// How many of the newest messages are searched for the answer that a message of Telegram shows.
 const SEARCHED: usize = 200;
 
-/// The field in the metadata of an answer that lists the messages of Telegram which show it.
+/// The field in the metadata of an answer with the list of the messages of Telegram that show it.
 const FIELD: &str = "telegram";
 
 /// The most characters of a quote.
@@ -55,7 +55,7 @@ pub(crate) struct Front {
     pub(crate) config: Config,
     pub(crate) metrics: Metrics,
     pub(crate) stop: Arc<Stop>,
-    /// Limit how many turns work before their replies begin.
+    /// Held by a turn while it works before its reply begins.
     pub(crate) permits: Permits,
     /// When the program was started.
     pub(crate) run: i64,

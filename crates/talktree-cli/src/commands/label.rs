@@ -96,7 +96,7 @@ fn write(out: &mut Output, label: &Label, is_json: bool) -> Result<()> {
     if is_json {
         return Ok(out.json(label)?);
     }
-    // Only another program gives a label no name.
+    // Only another program stores a label without a name.
     let name = if label.name.is_empty() { "\"\"" } else { &*label.name };
     let pieces = [(style::LABEL, name), (style::PLAIN, "  "), (style::ID, label.id.as_str())];
     Ok(out.line(&pieces)?)

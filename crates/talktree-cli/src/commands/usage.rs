@@ -59,8 +59,8 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         owner: args.owner,
         model: args.model,
         source: args.source,
-        since: date::time("after", args.after.as_ref())?,
-        until: date::time("before", args.before.as_ref())?,
+        since: date::time("after", args.after.as_deref())?,
+        until: date::time("before", args.before.as_deref())?,
     };
     let (group, heading) = match args.by {
         None => (UsageGroup::All, "of"),

@@ -6,11 +6,11 @@
 //! path from the root to the entry before the first one it keeps, which version 1 names by its number in the file.
 //! A context edit hides an earlier message, or puts other content in its place.
 //!
-//! A file that was put together may have several sessions, and an entry does not say which one it is of. So after a line that
-//! cannot be read, which may have been a header, an entry is taken only if it is of the session before:
+//! A file may be joined from several files. It then has several sessions, and an entry does not say which one it is of. A line
+//! that cannot be read may have been the header of the next session. The entry after it is imported only if one of these holds:
 //!
 //! - what is left of the line is that of an entry; or
-//! - it is the only such line, and the entry names a parent: the first entry of a session has none; or
+//! - only one line cannot be read, and the entry names a parent: the first entry of a session has none; or
 //! - the entry names a parent that is an entry of the session.
 //!
 //! Otherwise all entries up to the next header are left out. A header that is missing without a trace is not noticed.
@@ -40,9 +40,10 @@ pub(crate) struct Pi {
     /// The tool names of calls, for results that do not name their tool.
     names: ToolNames,
     drafts: Vec<Talk>,
-    /// How many lines since the last entry could not be read, and whether one of them may have been a header.
+    /// How many lines since the last entry could not be read.
     lost: u64,
-    is_perhaps_header_lost: bool,
+    /// Whether one of those lines may have been a header.
+    may_lack_header: bool,
     /// Whether the header of the entries that follow was lost.
     is_headless: bool,
 }
@@ -52,7 +53,7 @@ struct Talk {
     draft: Draft,
     /// The id of each entry by its number; the header has none.
     entries: Vec<Option<MessageId>>,
-    /// The same ids, once they were asked for.
+    /// The same ids as a set, made when the first is looked up.
     ids: Option<HashSet<MessageId>>,
     /// Compactions that name the first kept entry by its number, with that number.
     by_number: Vec<(usize, usize)>,
@@ -63,8 +64,8 @@ impl Pi {
         // A session without an id keeps it when the folder is moved.
         let file = file.rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
         let (names, drafts) = (ToolNames::new(), Vec::new());
-        let (is_perhaps_header_lost, is_headless) = (false, false);
-        Self { file, now, names, drafts, lost: 0, is_perhaps_header_lost, is_headless }
+        let (may_lack_header, is_headless) = (false, false);
+        Self { file, now, names, drafts, lost: 0, may_lack_header, is_headless }
     }
 
     fn begin(&mut self, record: &Record, header: &Fields, report: &mut ImportReport) {
@@ -87,13 +88,13 @@ impl Pi {
         draft.add_metadata(rest.into_pairs());
         self.drafts.push(Talk::new(draft, vec![None]));
         self.is_headless = false;
-        (self.lost, self.is_perhaps_header_lost) = (0, false);
+        (self.lost, self.may_lack_header) = (0, false);
     }
 
-    /// Returns whether an entry is of the session before it.
+    /// Returns whether an entry is of the same session as the entry before it.
     fn follows(&mut self, fields: &Fields) -> bool {
         let lost = std::mem::take(&mut self.lost);
-        let is_in_doubt = std::mem::take(&mut self.is_perhaps_header_lost);
+        let is_in_doubt = std::mem::take(&mut self.may_lack_header);
         if let Some(talk) = self.drafts.last_mut().filter(|_| is_in_doubt) {
             let parent = fields.text("parentId").map(message_id);
             self.is_headless |= !parent.is_some_and(|parent| lost == 1 || talk.has(&parent));
@@ -196,10 +197,10 @@ impl Reader for Pi {
 
     fn pass_damaged(&mut self, text: &[u8]) {
         let text = text.trim_ascii();
-        // A part of the file that was never written may have held several lines.
+        // A block of the file that was never written may have held several lines; it counts as two.
         let is_block = text.is_empty() || text.iter().any(u8::is_ascii_control);
         self.lost += if is_block { 2 } else { 1 };
-        self.is_perhaps_header_lost |= !is_of_entry(text);
+        self.may_lack_header |= !is_of_entry(text);
     }
 
     fn finish(&mut self, report: &mut ImportReport) -> Vec<Draft> {

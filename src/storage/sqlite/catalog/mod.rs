@@ -124,8 +124,8 @@ impl Database {
         })
     }
 
-    /// Returns the ids of all sessions, oldest first, without reading their other columns; for each that no session can have,
-    /// as it reads, the error.
+    /// Returns the ids of all sessions, oldest first, without reading their other columns. An id that talktree would refuse
+    /// comes with the error, in a form that can be shown.
     pub(crate) fn session_ids(&self) -> Result<Vec<(SessionId, Result<()>)>> {
         self.read(|conn| {
             let mut statement = conn.prepare_cached("SELECT id, key FROM session ORDER BY key")?;

@@ -78,8 +78,8 @@ impl Database {
         let targets = self.read(|conn| Targets::find(conn, erasure))?;
         let note = Note::new(&targets.to_delete(erasure));
         let (mut out, texts) = self.delete(erasure, &targets, note, progress)?;
-        let are_unknown = erasure.targets.contains(&ErasureTarget::Deleted);
-        self.clean(&texts, are_unknown, &mut out)?;
+        let has_other_texts = erasure.targets.contains(&ErasureTarget::Deleted);
+        self.clean(&texts, has_other_texts, &mut out)?;
         if self.path().is_some() {
             let prover = Prover { database: Arc::clone(self), texts };
             out.prover = Some(Arc::new(prover) as Arc<dyn ErasureProver>);
@@ -145,19 +145,19 @@ impl Database {
         Ok((cleaned.is_complete() && !self.has_unfinished_erasure()?, finished))
     }
 
-    /// Overwrites what remains of deleted rows, and removes the notes of the erasures that are complete then. `are_unknown`
-    /// says that more was deleted than these texts.
-    fn clean(&self, texts: &Texts, are_unknown: bool, out: &mut Erased) -> Result<()> {
+    /// Overwrites what remains of deleted rows, and removes the notes of the erasures that are complete then.
+    /// `has_other_texts` says that other texts were deleted, too, which are not known any more.
+    fn clean(&self, texts: &Texts, has_other_texts: bool, out: &mut Erased) -> Result<()> {
         let notes = self.deleted()?;
         self.clear_vocabulary()?;
         self.merge_indexes()?;
         // SQLite moves rows between pages and leaves copies in the gaps, which it does not overwrite. They cannot be found
         // in an encrypted file, nor if another erasure was interrupted: then its texts are not known any more.
-        let are_unknown = notes.len() > 1 || are_unknown && !notes.is_empty();
+        let has_other_texts = notes.len() > 1 || has_other_texts && !notes.is_empty();
         let is_rewritten = self.file.as_ref().is_some_and(|file| {
             file.bytes() <= self.config.rewritten_up_to
                 || self.config.encryption.is_some()
-                || are_unknown
+                || has_other_texts
         });
         if is_rewritten || self.read(|conn| setting(conn, REWRITE))?.is_some() {
             self.rewrite()?;

@@ -3,7 +3,8 @@
 //! A sequence that is found does not count if a stored row contains it: it belongs to a copy that was kept, or to another
 //! message with the same words. Nor does it count if all but a few of its bytes are the beginning or the end of a stored
 //! text: what lies before and after a text in a row is numbers, which may look like a letter. Nor does it count if it crosses
-//! the border of a page: a long text continues on overflow pages, and each of them begins with the number of the next.
+//! the border of a page: a long text continues on overflow pages, and each begins with the number of the next one, so no text
+//! runs across a border.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::BuildHasherDefault;
@@ -27,7 +28,7 @@ const FOREIGN: usize = 4;
 /// How many places a proof lists.
 const MAX_PLACES: usize = 100;
 
-/// The fewest bytes before any text of a page: an overflow page begins with the number of the next, which has four bytes, and
+/// The fewest bytes before any text of a page: an overflow page begins with the four bytes of the number of the next one, and
 /// other pages begin with a longer header.
 const MIN_PAGE_HEADER: u64 = 4;
 /// The bytes of a write-ahead log before its first frame, and of a frame before its page.
@@ -249,8 +250,8 @@ mod tests {
     use crate::storage::SessionProvider;
     use crate::view::{ExpectedHead, Parent};
 
-    /// A long text continues on other pages. The last byte of the number before its continuation looked like a letter of an
-    /// erased text with nearly the same words, so a proof reported a text that was stored as one that was left.
+    /// The last byte of the number before the continuation of a long stored text looked like a letter of an erased text with
+    /// nearly the same words, so a proof reported that the erased text was left.
     #[test]
     fn the_number_before_the_continuation_of_a_text_is_no_letter_of_it() -> Result<()> {
         let folder = tempfile::tempdir().expect("a folder");

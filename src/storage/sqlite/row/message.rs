@@ -1,8 +1,7 @@
 //! The row of a message.
 //!
 //! Its columns are its place (`address` and `parent`) and three lists: [`Identity`], which never changes;
-//! [`Content`], which an update replaces; and [`TokenCount`]. Only a fork sets `origin`, and the
-//! import of one.
+//! [`Content`], which an update replaces; and [`TokenCount`]. Only a fork, and the import of a fork, set `origin`.
 
 use std::borrow::Cow;
 

@@ -20,7 +20,7 @@ use crate::message::Message;
 use crate::tree::{Address, Stretch};
 use crate::usage::{Cost, Usage, UsageFilter, UsageGroup, UsageRow, UsageTotal};
 
-/// The greatest number of a row: what every reader of JSON holds exactly. More is stored as this.
+/// The greatest number in a row: every reader of JSON holds it exactly. A greater one is stored as this.
 pub(super) const MAX_NUMBER: u64 = 1 << 53;
 
 /// Adds what a stored message says about its usage; what was known of the message is replaced.
@@ -158,7 +158,7 @@ pub(super) const COPIED: &str = concat!(
 );
 
 fn read(row: &Row<'_>) -> BackendResult<UsageTotal> {
-    // Less than nothing counts as nothing, and too much as the greatest number.
+    // Rows of other programs may add up to less than 0 or to more than the greatest number.
     let number = |at: usize| -> BackendResult<u64> {
         let (upper, lower): (Option<i64>, Option<i64>) = (row.get(at)?, row.get(at + 1)?);
         let sum =

@@ -5,7 +5,7 @@ use rusqlite::{Connection, Row};
 use super::super::context::{block, elision, entry, frozen_prompt};
 use super::super::error::{BackendResult, corrupt};
 use super::super::message;
-use super::{Check, RESTORE, description, report};
+use super::{Check, RESTORE, description, each, report};
 use crate::report::Damage;
 use crate::tree::Address;
 
@@ -99,15 +99,15 @@ pub(super) fn read_all(conn: &Connection, found: &mut Vec<Damage>) -> BackendRes
             report(found, Damage { kind, what: description(error), remedy });
         }
     };
-    each(conn, "SELECT key, label FROM context_block", |row| {
+    each(conn, "SELECT key, label FROM context_block", [], |row| {
         check_row("broken-context", NAME_BLOCK, block::read_label(row).map(|_| ()));
         Ok(())
     })?;
-    each(conn, ENTRIES, |row| {
+    each(conn, ENTRIES, [], |row| {
         check_row("broken-context", PUT_AGAIN, read_entry(row));
         Ok(())
     })?;
-    each(conn, VERSIONS, |row| {
+    each(conn, VERSIONS, [], |row| {
         let address: Address = row.get(5)?;
         let name = |error| {
             corrupt(format!("a version of {}: {}", entry::named(address), description(error)))
@@ -115,11 +115,11 @@ pub(super) fn read_all(conn: &Connection, found: &mut Vec<Damage>) -> BackendRes
         check_row("broken-context", PUT_AGAIN, entry::read_version(row).map(|_| ()).map_err(name));
         Ok(())
     })?;
-    each(conn, "SELECT session FROM frozen_prompt", |row| {
+    each(conn, "SELECT session FROM frozen_prompt", [], |row| {
         check_row("broken-prompt", THAW, frozen_prompt::read(conn, row.get(0)?).map(|_| ()));
         Ok(())
     })?;
-    each(conn, "SELECT address, call FROM elision", |row| {
+    each(conn, "SELECT address, call FROM elision", [], |row| {
         check_row("lost-elision", UPDATE, check_elision(conn, row));
         Ok(())
     })
@@ -130,19 +130,6 @@ const ENTRIES: &str =
    FROM context_entry";
 const VERSIONS: &str = "SELECT version, title, description, content, changed_at, entry
    FROM context_version";
-
-fn each(
-    conn: &Connection,
-    sql: &str,
-    mut check: impl FnMut(&Row<'_>) -> BackendResult<()>,
-) -> BackendResult<()> {
-    let mut statement = conn.prepare(sql)?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        check(row)?;
-    }
-    Ok(())
-}
 
 fn read_entry(row: &Row<'_>) -> BackendResult<()> {
     let version = entry::read_row(row)?.version;

@@ -1,4 +1,4 @@
-//! Comparing the schema with that of this build.
+//! Comparing the schema of a store with that of this build, and looking for foreign triggers.
 
 use rusqlite::Connection;
 
@@ -8,10 +8,10 @@ use super::super::{schema, sql_functions, triggers};
 use super::RESTORE;
 use crate::report::Damage;
 
-/// The remedy for a trigger.
+/// The remedy for a foreign trigger.
 const DROP: &str = "run the DROP TRIGGER with the sqlite3 shell, and compare what was written meanwhile with a backup";
 
-/// Compares the schema with that of this build.
+/// Reports each definition that is missing or differs, and each foreign trigger.
 pub(super) fn differences(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
     let fresh = Connection::open_in_memory()?;
     sql_functions::register(&fresh)?;
@@ -33,7 +33,7 @@ pub(super) fn differences(conn: &Connection, found: &mut Vec<Damage>) -> Backend
     Ok(())
 }
 
-/// Returns whether two definitions are the same, whoever wrote them.
+/// Returns whether two definitions differ in comments and spaces at most.
 pub(in super::super) fn is_same(one: Option<&str>, other: Option<&str>) -> bool {
     canonical(one) == canonical(other)
 }
@@ -51,6 +51,7 @@ fn canonical(sql: Option<&str>) -> String {
     [",", "(", ")"].into_iter().fold(text, without_spaces_around)
 }
 
+/// Returns the name and the SQL of all that the schema defines.
 fn definitions(conn: &Connection) -> BackendResult<Vec<(String, Option<String>)>> {
     let mut statement =
         conn.prepare("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name")?;

@@ -12,7 +12,7 @@ mod rows;
 mod tokens;
 mod transcript;
 
-use rusqlite::{Connection, ErrorCode, OptionalExtension, Row};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Params, Row};
 
 use super::connection::{Config, Database, prepare};
 use super::error::{BackendError, BackendResult, corrupt};
@@ -20,7 +20,6 @@ use super::interrupt::{Watch, interruptible};
 use super::partial_file::PartialFile;
 use super::row::message::StoredMessage;
 use super::transaction;
-
 use crate::error::{Error, Result};
 use crate::id::MessageId;
 use crate::report::{Damage, Progress, Verified};
@@ -244,6 +243,21 @@ fn failed_read(found: &str) -> Option<rusqlite::Error> {
         is_failure.then(|| rusqlite::Error::SqliteFailure(error, Some(line.to_owned())))
     };
     found.lines().find_map(told)
+}
+
+/// Calls `check` with each row of a query.
+fn each(
+    conn: &Connection,
+    sql: &str,
+    params: impl Params,
+    mut check: impl FnMut(&Row<'_>) -> BackendResult<()>,
+) -> BackendResult<()> {
+    let mut statement = conn.prepare(sql)?;
+    let mut rows = statement.query(params)?;
+    while let Some(row) = rows.next()? {
+        check(row)?;
+    }
+    Ok(())
 }
 
 /// Reads a message and the columns that a history does not read.

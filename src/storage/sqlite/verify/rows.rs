@@ -1,4 +1,5 @@
-//! Reading every row of the tables beside messages.
+//! Reading every session, compaction and binding, and every row of the usage: each must be one that talktree could have
+//! written.
 
 use rusqlite::Connection;
 
@@ -7,7 +8,7 @@ use super::super::error::BackendResult;
 use super::super::row::compaction as compaction_row;
 use super::super::row::session as session_row;
 use super::super::{compaction, path, usage};
-use super::{REMOVE, RESTORE, description, report};
+use super::{REMOVE, RESTORE, description, each, report};
 use crate::report::Damage;
 use crate::tree::Address;
 
@@ -22,18 +23,15 @@ const CORRECT_USAGE: &str =
 
 /// Checks that each compaction's first message is on the path to its last.
 pub(super) fn compactions(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
-    let mut statement =
-        conn.prepare("SELECT id, first, last FROM compaction WHERE first <= last")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
+    each(conn, "SELECT id, first, last FROM compaction WHERE first <= last", [], |row| {
         let (id, first, last): (String, Address, Address) = (row.get(0)?, row.get(1)?, row.get(2)?);
         if first.session() == last.session() && !path::holds(conn, Some(last), first)? {
             let what =
                 format!("the first message of compaction {id} is not on the path to its last");
             report(found, Damage { kind: "lost-compaction", what, remedy: REMOVE });
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 /// Reads every session, compaction and binding, and every row of the usage.
@@ -43,27 +41,22 @@ pub(super) fn read_all(conn: &Connection, found: &mut Vec<Damage>) -> BackendRes
             report(found, Damage { kind, what: description(error), remedy });
         }
     };
-    let mut statement = conn.prepare(session_row::EVERY)?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
+    each(conn, session_row::EVERY, [], |row| {
         let is_named = session_row::read_id(row, 0, row.get(1)?).is_ok();
         let remedy = if is_named { RESTORE } else { NAME_SESSION };
         check_row("broken-session", remedy, session_row::read_info(row).map(|_| ()));
-    }
-    let mut statement = conn.prepare(compaction::EVERY)?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
+        Ok(())
+    })?;
+    each(conn, compaction::EVERY, [], |row| {
         check_row("broken-compaction", REMOVE, compaction_row::read(row).map(|_| ()));
-    }
-    let mut statement = conn.prepare(binding::ALL)?;
-    let mut rows = statement.query((i64::MAX, None::<&str>))?;
-    while let Some(row) = rows.next()? {
+        Ok(())
+    })?;
+    each(conn, binding::ALL, (i64::MAX, None::<&str>), |row| {
         check_row("broken-binding", CORRECT_BINDING, binding::read(row).map(|_| ()));
-    }
-    let mut statement = conn.prepare(usage::EVERY)?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
+        Ok(())
+    })?;
+    each(conn, usage::EVERY, [], |row| {
         check_row("wrong-usage", CORRECT_USAGE, usage::check_row(row));
-    }
-    Ok(())
+        Ok(())
+    })
 }

@@ -142,7 +142,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     }
 }
 
-/// Erases until the log is empty, too; a signal interrupts it.
+/// Erases; a signal interrupts it. It is an error if another program uses the log, which then still has the texts.
 fn erase(store: &Store, erasure: &Erasure) -> Result<Erased> {
     let signals = Signals::catch()?;
     signals.interrupt(store);
@@ -271,8 +271,11 @@ fn print(
     if let Some(proof) = proof {
         let found = match proof.kept {
             0 => "nothing is left".to_owned(),
-            // In copies, in summaries, or in what others said in the same words.
-            kept => format!("nothing is left but {kept} that other content also has"),
+            // They are also in copies, in summaries, or in what others said in the same words.
+            kept => {
+                let kept = plural(kept, "sequence");
+                format!("nothing is left but {kept} that other content also has")
+            }
         };
         let looked = format!(
             "looked for {} in {} bytes: {found}",

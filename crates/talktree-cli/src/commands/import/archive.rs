@@ -1,7 +1,7 @@
 //! ZIP archives: the export that ChatGPT sends.
 //!
 //! Invariant: what an archive unpacks to is limited, for each entry and for all. An entry over its limit is named, and the
-//! others follow. Of several entries with one name, `ZipArchive` has the last one: the others are named, too.
+//! others follow. Of several entries with one name, `ZipArchive` reads the last one: the others are named, too.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -24,7 +24,7 @@ pub(super) struct Entry {
     pub(super) file: Result<File>,
 }
 
-/// What the names of an archive tell of an entry.
+/// What an entry seems to be, by its name and by the names beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// `conversations*.json`, as in an export of ChatGPT.
@@ -95,7 +95,7 @@ pub(super) fn each_conversation(
 
 /// Returns how many entries before the last one have each name, from the central directory of the archive.
 fn hidden_entries(file: &mut File, start: u64) -> io::Result<BTreeMap<Vec<u8>, u64>> {
-    /// A header without its name, extra field and comment, whose lengths are at its byte 28.
+    /// The length of a header up to its name. The lengths of its name, extra field and comment are at bytes 28, 30 and 32.
     const HEADER: usize = 46;
     file.seek(SeekFrom::Start(start))?;
     let mut directory = BufReader::new(file);

@@ -167,7 +167,7 @@ fn report(reports: Vec<ImportReport>, total: &mut Total, context: &mut Context) 
 fn brought_something(report: &ImportReport) -> bool {
     let is_any_left = report.erased.is_empty() || report.erased.len() < report.sessions.len();
     // In talktree's own format the lines before and after the messages are converted, also if every message is left out.
-    // A store without messages has an export, too, in which nothing is wrong.
+    // An export of a store without messages has no fault.
     let is_lost = report.format == FORMAT
         && report.added + report.known == 0
         && report.first_fault().is_some()
@@ -211,7 +211,7 @@ fn open(args: &Args, context: &Context) -> Result<Store> {
     }
 }
 
-/// Returns the files to import, and how much of the folders cannot be read.
+/// Returns the files to import, and the number of folders and files that cannot be read.
 fn sources(paths: &[PathBuf]) -> Result<(Vec<Source>, usize)> {
     let (mut sources, mut unreadable) = (Vec::new(), 0);
     for path in paths {
@@ -261,7 +261,7 @@ fn import(
         let name = format!("{name}/{entry}");
         match file {
             Ok(file) if kind == Kind::Beside => match add(importer, &name, file) {
-                // Settings or feedback. A file with a fault that a strict import refuses has a line with it.
+                // Settings or feedback, in no format that is known. The fault that makes a strict import refuse a file has a line.
                 Err(Error::Import { line: None, .. }) if args.session.is_none() => {
                     passed_over.push(one_line(&entry));
                 }
@@ -345,7 +345,7 @@ fn settle(added: Result<()>, is_named: bool, total: &mut Total) -> Result<()> {
     }
 }
 
-/// Adds a file to the import, under a bar.
+/// Adds a file to the import, with a progress bar.
 fn add(importer: &mut Importer<'_>, name: &str, file: File) -> std::result::Result<(), Error> {
     let bar = Bar::of_bytes(name.rsplit('/').next().unwrap_or(name));
     let added = importer.add(name, file, |progress| bar.show(progress));

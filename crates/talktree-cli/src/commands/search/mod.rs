@@ -257,7 +257,7 @@ impl Args {
         let mut text = String::new();
         for (option, value) in [("after", &self.after), ("before", &self.before)] {
             let Some(value) = value else { continue };
-            date::time(option, Some(value))?;
+            date::time(option, Some(value.as_str()))?;
             text.push_str(&match value.contains(' ') {
                 true => format!("{option}:\"{value}\" "),
                 false => format!("{option}:{value} "),
