@@ -2,7 +2,6 @@
 //!
 //! Invariant: the work is linear in the input, and the limits below bound the query.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 
 use chrono::{DateTime, Utc};
@@ -113,7 +112,12 @@ impl<'a> Parser<'a> {
                     "{written:?} is searched as a word: -\"{word}\" with quotes excludes it"
                 ));
             }
-            LexemeKind::Word(word) => self.add_term(word, false, false, is_excluded),
+            LexemeKind::Word(word) => {
+                let terms = self.terms;
+                self.add_term(word, false, false, is_excluded);
+                // Dots without a word between a term and an `OR` change nothing.
+                self.ends_with_term |= follows_term && self.terms == terms;
+            }
             LexemeKind::Phrase { text, has_star } => {
                 self.add_term(text, true, has_star, is_excluded)
             }
@@ -151,6 +155,7 @@ impl<'a> Parser<'a> {
                 // They are spellings of the word alone.
                 term.forms.clear();
                 self.ends_with_word = true;
+                self.ends_with_term = true;
             }
             None => self.add_term(flag, false, false, false),
         }
@@ -223,7 +228,12 @@ impl<'a> Parser<'a> {
     fn add_filter(&mut self, filter: Filter, value: &str) -> bool {
         let filters = &mut self.query.filters;
         match filter {
-            Filter::Role => add_value(&mut filters.roles, &role(value)),
+            Filter::Role => {
+                if let Some(usual) = usual_role(value) {
+                    add_value(&mut filters.roles, usual.as_str());
+                }
+                add_value(&mut filters.roles, value);
+            }
             Filter::Session => add_value(&mut filters.sessions, value),
             // Several bounds must all hold, so the narrowest one applies.
             Filter::After => match parse_date(value, self.now) {
@@ -285,13 +295,10 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Returns a usual role in lower case, and any other as it is written.
-fn role(written: &str) -> Cow<'_, str> {
-    let lower = written.to_ascii_lowercase();
-    match Role::from(lower.as_str()) {
-        Role::Other(_) => Cow::Borrowed(written),
-        _ => Cow::Owned(lower),
-    }
+/// Returns the usual role that is written with capitals or without. Another program may have stored it with capitals, too.
+fn usual_role(written: &str) -> Option<Role> {
+    let role = Role::from(written.to_ascii_lowercase().as_str());
+    (!matches!(role, Role::Other(_))).then_some(role)
 }
 
 pub(super) fn add_value(values: &mut Vec<String>, value: &str) {
@@ -376,6 +383,7 @@ mod tests {
         drawn("-la", "la");
         drawn("\"git push\" -f role:user -v", "git+push f v");
         drawn("cp OR mv -n", "cp|mv+n");
+        drawn("ln -s OR cp", "ln+s|cp");
         notes("ln -s", "\"-s\" is searched as a word: -\"s\" with quotes excludes it");
     }
 
@@ -389,6 +397,7 @@ mod tests {
         drawn("a OR role:user b", "a b");
         drawn("a role:user OR b", "a b");
         drawn("a \"OR\" b", "a OR b");
+        drawn("a ... OR b", "a|b");
         let left_out = "an OR is left out: it joins two words or phrases";
         for text in ["OR a", "a OR", "a OR -bat", "a OR role:user", "role:user OR a"] {
             notes(text, left_out);
@@ -402,7 +411,7 @@ mod tests {
         let query = parse(
             "x role:user ROLE:Tool role:User session:\"my chat\" after:2026-01-31 before:2026-02-01T01:00:00+01:00",
         );
-        assert_eq!(query.filters.roles, ["user", "tool"]);
+        assert_eq!(query.filters.roles, ["user", "tool", "Tool", "User"]);
         assert_eq!(query.filters.sessions, ["my chat"]);
         assert_eq!(query.filters.after, "2026-01-31T00:00:00Z".parse().ok());
         assert_eq!(query.filters.before, "2026-02-01T00:00:00Z".parse().ok());
