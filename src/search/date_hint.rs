@@ -370,7 +370,7 @@ mod tests {
     fn a_date_with_a_day_or_a_year_is_named_by_two_words() {
         let name = |text: &str| {
             let hint = date_hint(text, DateTime::UNIX_EPOCH);
-            hint.and_then(|hint| hint.name).unwrap_or_default().join(" ")
+            hint.and_then(|hint| hint.name).map(|words| words.join(" ")).unwrap_or_default()
         };
         assert_eq!(name("my plans in fall 2023"), "fall 2023");
         assert_eq!(name("What did I read in January of 2022?"), "january 2022");
