@@ -20,8 +20,9 @@ impl Message {
     /// ```
     #[must_use]
     pub fn field(&self, name: &str) -> Option<Json> {
-        // Parsing costs more than searching, and most messages have no such field.
-        let metadata = self.metadata.as_ref().filter(|json| json.as_str().contains(name))?;
+        // Parsing costs more than searching, and most messages have no such field. A name may be written with escapes.
+        let may_have = |json: &&Json| json.as_str().contains(name) || json.as_str().contains('\\');
+        let metadata = self.metadata.as_ref().filter(may_have)?;
         serde_json::from_str::<Extra>(metadata.as_str()).ok()?.remove(name)
     }
 
@@ -57,6 +58,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_name_may_be_written_with_escapes() {
+        let message = Message::user("hi").with_field("a\"b", json!(1));
+        assert_eq!(message.field("a\"b"), Some(json!(1).into()));
+        let spelled = Json::parse("{\"\\u0061\": 2}").unwrap();
+        assert_eq!(Message::user("hi").with_metadata(spelled).field("a"), Some(json!(2).into()));
+    }
 
     #[test]
     fn the_other_fields_keep_their_spelling() {
