@@ -343,3 +343,17 @@ fn a_message_and_a_compaction_that_cannot_be_read_can_be_removed() -> Result<()>
     assert_eq!(store.verify(|_| {})?.damages, []);
     Ok(())
 }
+
+#[test]
+fn a_trigger_on_a_table_of_another_program_is_none_of_ours() -> Result<()> {
+    let (_folder, path) = store()?;
+    write(
+        &path,
+        "CREATE TABLE message_notes (x);
+         CREATE TRIGGER t AFTER INSERT ON message_notes BEGIN DELETE FROM message_notes; END",
+    );
+    let store = Store::open(&path)?;
+    store.session("s")?.append(Message::user("more"))?;
+    assert_eq!(store.verify(|_| {})?.damages, []);
+    Ok(())
+}

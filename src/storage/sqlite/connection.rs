@@ -21,7 +21,7 @@ use super::snapshot::Pinned;
 use super::transcript::projection::Projectors;
 use super::vocabulary::KnownWords;
 use super::wal::{self, Wal};
-use super::{schema, search_index, sql_functions, transaction};
+use super::{schema, search_index, sql_functions, transaction, triggers};
 use crate::error::{Error, Result};
 
 /// How many prepared statements a connection caches; there are fewer.
@@ -187,7 +187,7 @@ impl Database {
             writers: Writers::default(),
             is_read_only: false,
             is_suspect: AtomicBool::new(false),
-            checked_schema: AtomicI64::new(-1),
+            checked_schema: AtomicI64::new(triggers::NOT_CHECKED),
             file,
             serial: SERIALS.fetch_add(1, Ordering::Relaxed),
             log: Wal::default(),

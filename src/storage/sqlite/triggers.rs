@@ -12,7 +12,14 @@ use super::error::{BackendResult, corrupt};
 use super::{embedding, schema, verify};
 
 /// The beginnings of the statements that create the tables of talktree.
-const TABLES: [&str; 3] = ["CREATE TABLE IF NOT EXISTS ", "CREATE TABLE ", "CREATE VIRTUAL TABLE "];
+const TABLES: [&str; 2] = ["CREATE TABLE IF NOT EXISTS ", "CREATE TABLE "];
+/// The beginning of the statements that create its search indexes.
+const INDEX: &str = "CREATE VIRTUAL TABLE ";
+/// The ends of the names of the tables in which SQLite keeps a search index.
+const PARTS_OF_INDEX: [&str; 5] = ["_data", "_idx", "_content", "_docsize", "_config"];
+
+/// The number of a schema in which no triggers were looked for: SQLite has none below 0.
+pub(super) const NOT_CHECKED: i64 = -1;
 
 /// A trigger on a table of talktree that talktree did not make.
 pub(super) struct ForeignTrigger {
@@ -56,22 +63,37 @@ fn only_refuses(sql: &str) -> bool {
     let sql = words.join(" ");
     // Of two, one may be in a text or a comment, and it is not known which one begins the trigger.
     let is_single = sql.matches("begin").count() == 1;
-    let body = sql.split_once(" begin select raise(abort,");
-    let end = body.and_then(|(_, rest)| rest.split_once(';'));
-    is_single && end.is_some_and(|(_, end)| end.trim() == "end")
+    let text = sql.split_once(" begin select raise(abort,");
+    is_single && text.and_then(|(_, rest)| after_text(rest)).is_some_and(|end| end == ");end")
+}
+
+/// Returns what follows a text in quotes, without blanks.
+fn after_text(sql: &str) -> Option<String> {
+    let mut rest = sql.trim_start().strip_prefix('\'')?;
+    loop {
+        rest = rest.split_once('\'')?.1;
+        match rest.strip_prefix('\'') {
+            // Two quotes are one in the text.
+            Some(text) => rest = text,
+            None => return Some(rest.replace(' ', "")),
+        }
+    }
 }
 
 /// Returns whether a table is talktree's, or one in which SQLite keeps the content of a search index.
 fn is_of_talktree(table: &str) -> bool {
     let table = table.to_ascii_lowercase();
-    [schema::SCHEMA, embedding::TABLES]
-        .iter()
-        .flat_map(|sql| sql.lines())
-        .filter_map(|line| TABLES.iter().find_map(|begin| line.strip_prefix(begin)))
-        .filter_map(|rest| rest.split([' ', '(']).next())
-        .any(|own| {
-            table == own || table.strip_prefix(own).is_some_and(|rest| rest.starts_with('_'))
-        })
+    let mut lines = [schema::SCHEMA, embedding::TABLES].iter().flat_map(|sql| sql.lines());
+    let name = |rest: &'static str| rest.split([' ', '(']).next().unwrap_or(rest);
+    lines.any(|line| match line.strip_prefix(INDEX).map(name) {
+        Some(index) => table
+            .strip_prefix(index)
+            .is_some_and(|part| part.is_empty() || PARTS_OF_INDEX.contains(&part)),
+        None => {
+            let created = TABLES.iter().find_map(|begin| line.strip_prefix(begin));
+            created.is_some_and(|rest| table == name(rest))
+        }
+    })
 }
 
 /// Returns an error if there is a foreign trigger.
@@ -95,6 +117,12 @@ impl Database {
         }
         Ok(())
     }
+
+    /// Makes the next write look for foreign triggers. What was rolled back may have changed the schema, and another change can
+    /// raise the number to the same value.
+    pub(super) fn forget_checked_schema(&self) {
+        self.checked_schema.store(NOT_CHECKED, Ordering::Relaxed);
+    }
 }
 
 #[cfg(test)]
@@ -107,7 +135,9 @@ mod tests {
         for (body, expected) in [
             ("BEGIN SELECT RAISE(ABORT, 'no'); END", true),
             ("WHEN new.id = 'x'\n  begin select  raise(abort, 'no');\nend", true),
+            ("BEGIN SELECT RAISE(ABORT, 'it''s; END, ); END'); END", true),
             ("BEGIN SELECT RAISE(IGNORE); END", false),
+            ("BEGIN SELECT RAISE(ABORT, 'no') WHERE 0 UNION ALL SELECT RAISE(IGNORE); END", false),
             ("BEGIN SELECT RAISE(ABORT, 'no') WHERE 0; DELETE FROM message; END", false),
             ("BEGIN DELETE FROM message; SELECT RAISE(ABORT, 'no'); END", false),
             ("BEGIN DELETE FROM message; END", false),
@@ -124,7 +154,7 @@ mod tests {
         {
             assert!(is_of_talktree(table), "{table}");
         }
-        for table in ["foreign_notes", "messages", "sqlite_stat1"] {
+        for table in ["message_notes", "search_words", "messages", "sqlite_stat1"] {
             assert!(!is_of_talktree(table), "{table}");
         }
     }

@@ -323,6 +323,7 @@ impl Database {
         error: BackendError,
     ) {
         self.reopen_after(Some(&error), &mut conn);
+        self.forget_checked_schema();
         drop(conn);
         turn.end(&Err(Arc::new(error)), Duration::ZERO);
     }

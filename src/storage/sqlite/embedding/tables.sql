@@ -1,4 +1,5 @@
--- Vectors of messages. Created when a program embeds the first time, so that other stores pay nothing for them.
+-- Vectors of messages. Created when a program embeds the first time, so that other stores pay nothing for them. Stores keep
+-- the text of the triggers, and a trigger with another text is one of another program: to change one takes a migration.
 
 -- What makes vectors.
 CREATE TABLE IF NOT EXISTS embedder (
