@@ -106,9 +106,13 @@ impl StoreFile {
         };
         // Files that SQLite creates as root are given to the owner of the database.
         let is_foreign = process.uid() != 0 && process.uid() != file.uid();
-        is_foreign
-            && file.mode() & WRITABLE_BY_OTHERS == 0
-            && !(self.log.exists() && self.lock_file.exists())
+        let folder = self.path.parent().and_then(|folder| std::fs::metadata(folder).ok());
+        // A folder with this bit gives new files its own group.
+        let inherited = folder.filter(|folder| folder.mode() & 0o2000 != 0);
+        let group = inherited.map_or(process.gid(), |folder| folder.gid());
+        let shares_group = file.mode() & 0o020 != 0 && group == file.gid();
+        let is_writable = shares_group || file.mode() & 0o002 != 0;
+        is_foreign && !is_writable && !(self.log.exists() && self.lock_file.exists())
     }
 
     #[cfg(not(target_os = "linux"))]
