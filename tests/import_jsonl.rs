@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io::Cursor;
 
 use talktree::import::{ImportReport, JsonlOptions};
-use talktree::{CompactionId, Error, Message, MessageId, Result, Store};
+use talktree::{CompactionId, Error, Message, MessageId, Result, Store, Usage};
 
 fn try_import(store: &Store, file: &str, options: &JsonlOptions) -> Result<ImportReport> {
     let report = store.import_jsonl("file", Cursor::new(file.as_bytes()), options, |_| {})?;
@@ -347,5 +347,29 @@ fn without_the_record_of_its_session_a_message_is_left_out() -> Result<()> {
             assert_eq!(copy.session("ann")?.path_length()?, 3, "{name}");
         }
     }
+    Ok(())
+}
+
+#[test]
+fn what_a_stored_fork_gains_from_its_original_is_counted_once() -> Result<()> {
+    let answer = |id: &str| {
+        let usage = Usage { output: 5, ..Usage::default() };
+        Message::assistant(format!("answer {id}")).with_id(id).with_usage(&usage)
+    };
+    let source = Store::open_in_memory()?;
+    let chat = source.session("original")?;
+    let answers = chat.append_all([answer("a"), answer("b")])?;
+    chat.fork(&answers[1].id, "fork")?;
+    let mut file = Vec::new();
+    source.export_jsonl(&mut file)?;
+    let text = String::from_utf8(file).expect("UTF-8");
+    let lines: Vec<&str> = text.lines().collect();
+    let fork = lines.iter().position(|line| line.contains(r#""name":"fork""#)).expect("a fork");
+    // Of an export that was cut off, the fork with its first answer.
+    let cut = [lines[0], lines[fork], lines[fork + 1]].join("\n");
+    let store = Store::open_in_memory()?;
+    assert_eq!(import(&store, &cut).added, 1);
+    import(&store, &text);
+    assert_eq!(store.usage().total()?.output, 15, "the first answer was there before its original");
     Ok(())
 }

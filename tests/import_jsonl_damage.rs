@@ -6,7 +6,7 @@ use std::io::Cursor;
 
 use serde_json::Value;
 use talktree::import::{ImportReport, JsonlOptions};
-use talktree::{Message, Result, SessionDetails, Store};
+use talktree::{Message, MessageId, Result, SessionDetails, Store};
 
 const NAMES: [&str; 4] = ["alice", "bob", "carol", "dave"];
 const MESSAGES: usize = 4;
@@ -235,5 +235,73 @@ fn a_wrong_digit_in_the_number_of_a_session_costs_one_record_at_most() -> Result
     let file = String::from_utf8(lines.concat()).unwrap();
     let (report, store) = import(file.replace(r#""id":"bob""#, r#""id":"rob""#).as_bytes())?;
     assert_eq!((report.dropped, store.session("rob")?.path_length()?), (0, 3));
+    Ok(())
+}
+
+/// Returns an export of two sessions whose first message is deleted, so that its place is the first record.
+fn export_of_deleted() -> Result<Vec<Vec<u8>>> {
+    let store = Store::open_in_memory()?;
+    for name in ["alice", "bob"] {
+        let chat = store.session(name)?;
+        let id = |n: usize| MessageId::from(format!("{name}{n}"));
+        for n in 0..2 {
+            chat.append(Message::user(format!("{name} {n}")).with_id(id(n)))?;
+        }
+        for n in 2..4 {
+            chat.append_to(&id(0), Message::user(format!("{name} {n}")).with_id(id(n)))?;
+        }
+        chat.add_compaction("summary", &id(0), &id(1))?;
+        chat.delete([&id(0)])?;
+    }
+    let mut file = Vec::new();
+    store.export_jsonl(&mut file)?;
+    Ok(file.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect())
+}
+
+#[test]
+fn the_place_of_a_deleted_message_begins_a_session_as_a_message_does() -> Result<()> {
+    let lines = without_numbers(&export_of_deleted()?);
+    let session = line_of(&lines, r#""id":"bob""#);
+    for damage in 1..DAMAGES.len() {
+        // The head of alice and the record of bob are one damaged line.
+        let merged = [lines[..session - 1].concat(), DAMAGES[damage](&lines[session..=session])];
+        let file = [merged.concat(), lines[session + 1..].concat()].concat();
+        let (_, store) = import(&file)?;
+        texts(&store)?;
+        assert_eq!(store.sessions()?.len(), 1);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_message_below_the_place_of_a_deleted_one_begins_no_session() -> Result<()> {
+    let lines = without_numbers(&export_of_deleted()?);
+    let lost = line_of(&lines, r#""alice 2""#);
+    for damage in 1..DAMAGES.len() {
+        let (_, store) = import(&damaged(&lines, lost, 1, damage))?;
+        assert!(store.session("alice")?.message(&"alice3".into())?.is_some(), "damage {damage}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_number_of_a_session_that_is_no_number_costs_nothing() -> Result<()> {
+    let lines = export()?;
+    let text = String::from_utf8(lines.concat()).unwrap();
+    for number in [r#""session":"x","#, r#""session":null,"#, r#""session":-1,"#] {
+        let edited: String = text.split(r#""session":"#).collect::<Vec<_>>().join("\u{0}");
+        let mut parts = edited.split('\u{0}').map(str::to_owned);
+        let mut file = parts.next().unwrap_or_default();
+        for part in parts {
+            let rest = part.trim_start_matches(|it: char| it.is_ascii_digit());
+            file += match rest.strip_prefix(',') {
+                Some(_) => number,
+                None => number.trim_end_matches(','),
+            };
+            file += rest.trim_start_matches(',');
+        }
+        let (report, store) = import(file.as_bytes())?;
+        assert_eq!((texts(&store)?, report.dropped), (all_but(&[]), 0), "{number}");
+    }
     Ok(())
 }

@@ -7,7 +7,7 @@
 //!
 //! Former builds wrote no numbers. In their exports the head is the last record of a session, and the first message of a
 //! session has no parent. So after one unreadable line a message without a parent begins another session: one with a parent
-//! is the child of the lost message, or of one before it. After several unreadable lines any record may be of another session.
+//! is the child of the lost message, or of one before it. The place of a deleted message counts as a message here. After several unreadable lines any record may be of another session.
 //! If whole lines are missing without a trace, the end of one session and the beginning of the next, it is not noticed.
 
 use super::record::Kind;
@@ -40,20 +40,21 @@ impl Boundary {
         self.damaged += 1;
     }
 
-    /// Returns whether a record is one of the session, and notes it if it is. `is_root` says whether it is a message without a
-    /// parent.
+    /// Returns whether a record is one of the session, and notes it if it is. `is_root` says whether it is a message, or the
+    /// place of a deleted one, without a parent.
     pub(super) fn holds(
         &mut self,
         kind: Kind,
         number: Option<u64>,
         is_root: impl FnOnce() -> bool,
     ) -> bool {
+        let is_message = matches!(kind, Kind::Message | Kind::Tombstone);
         let is_of_another = match number {
             Some(_) => ![self.number, self.own_number].contains(&number),
             None => {
                 let may_be_of_another = match self.damaged {
                     0 => false,
-                    1 => kind == Kind::Message && self.has_messages && is_root(),
+                    1 => is_message && self.has_messages && is_root(),
                     _ => true,
                 };
                 self.is_over |= self.has_head || may_be_of_another;
@@ -64,7 +65,7 @@ impl Boundary {
             return false;
         }
         self.damaged = 0;
-        self.has_messages |= kind == Kind::Message;
+        self.has_messages |= is_message;
         self.has_head |= kind == Kind::Head;
         true
     }

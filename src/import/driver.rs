@@ -351,6 +351,10 @@ impl<'a> Driver<'a> {
     /// Begins to store a session step by step.
     fn begin_steps(&mut self, start: Start) -> Result<()> {
         let Start { id, details, line, version, boundary, .. } = start;
+        // What a fork shares with its original is found in the store only.
+        if details.parent_session.as_ref().is_some_and(|original| self.queue.holds(original)) {
+            self.flush()?;
+        }
         let session = self.store.session(&id)?;
         let has_messages = session.latest_leaf()?.is_some();
         let stored = Some(&session).filter(|_| has_messages && self.options.session.is_none());

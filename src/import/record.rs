@@ -62,7 +62,9 @@ impl<'a> Record<'a> {
         struct Envelope<'a> {
             #[serde(borrow, rename = "type")]
             kind: Option<Cow<'a, str>>,
-            session: Option<u64>,
+            // What is no number is none: the rest of the record may be sound.
+            #[serde(borrow)]
+            session: Option<&'a RawValue>,
             format: Option<serde::de::IgnoredAny>,
         }
         let damaged = |error: serde_json::Error| format!("damaged JSON: {error}");
@@ -92,7 +94,8 @@ impl<'a> Record<'a> {
             Some("head") => Kind::Head,
             _ => Kind::Unknown,
         };
-        Ok(Self::Of(kind, envelope.session, line))
+        let session = envelope.session.and_then(|number| number.get().parse().ok());
+        Ok(Self::Of(kind, session, line))
     }
 
     fn header(line: &str) -> Self {
@@ -243,9 +246,15 @@ pub(super) fn message(line: &str, version: u32) -> Result<Placed, String> {
     Ok(Placed { message, mark: mark(json.get()), below })
 }
 
-/// Returns whether a line is a message without a parent.
+/// Returns whether a line is a message, or the place of a deleted one, that is below no other.
 pub(super) fn is_root(line: &str, version: u32) -> bool {
-    message(line, version).is_ok_and(|placed| placed.message.parent.is_none())
+    match Record::of(line) {
+        Ok(Record::Of(Kind::Message, ..)) => message(line, version)
+            .is_ok_and(|placed| placed.message.parent.is_none() && placed.below.is_none()),
+        Ok(Record::Of(Kind::Tombstone, ..)) => read::<Tombstone>(line)
+            .is_ok_and(|deleted| deleted.parent.is_none() && deleted.below.is_none()),
+        _ => false,
+    }
 }
 
 /// Reads the compaction of a line.
