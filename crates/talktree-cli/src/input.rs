@@ -34,11 +34,13 @@ pub(crate) fn open_input(path: &Path) -> io::Result<File> {
 /// Returns what is wrong if the path is a symbolic link that leads nowhere.
 pub(crate) fn dangling(path: &Path) -> Option<String> {
     let target = std::fs::read_link(path).ok()?;
-    let error = std::fs::metadata(path).err()?;
-    Some(match is_of_loop(&error) {
-        true => "it is a loop of symbolic links".to_owned(),
-        false => format!("it is a symbolic link to {}, which does not exist", shown(&target)),
-    })
+    match std::fs::metadata(path).err()? {
+        error if is_of_loop(&error) => Some("it is a loop of symbolic links".to_owned()),
+        error if error.kind() == io::ErrorKind::NotFound => {
+            Some(format!("it is a symbolic link to {}, which does not exist", shown(&target)))
+        }
+        _ => None,
+    }
 }
 
 #[cfg(unix)]
