@@ -158,8 +158,8 @@ impl Bot {
     /// The tools that the model calls are run, and the model is asked again, until it answers. If an answer with this id is
     /// stored already, it becomes the head and is returned; the model is not asked.
     ///
-    /// `on_text` gets the whole text so far each time that it grows, and in between: it decides whether to go on. If a request
-    /// is repeated, the text begins again.
+    /// `on_text` gets the whole text so far before the model is asked, each time that the text grows, and in between: it
+    /// decides whether to go on. If a request is repeated, the text begins again.
     ///
     /// # Errors
     /// [`Error::Model`]; [`Error::TooManyTurns`]; [`Error::Stopped`] if `on_text` returned [`Flow::Stop`]; as every write.
@@ -184,7 +184,7 @@ impl Bot {
             chat.tools().answer(&head, no_tool)?;
         }
         for _ in 0..self.max_turns {
-            self.hold_back(chat)?;
+            self.hold_back(chat, on_text)?;
             let answer = self.model.answer(Turn { chat, sessions: &self.sessions }, on_text)?;
             if !calls(&answer) {
                 let mut answer = answer.with_id(id.clone());
@@ -203,9 +203,13 @@ impl Bot {
 
     /// Compacts now, if the conversation is over the threshold by more than a quarter.
     ///
-    /// Under load the summaries in the background fall behind. Without this, requests would grow without a limit.
-    fn hold_back(&self, chat: &Session) -> Result<()> {
-        if chat.request_tokens()?.total > self.compact_after.saturating_add(self.compact_after / 4)
+    /// Under load the summaries in the background fall behind. Without this, requests would grow without a limit. `on_text` is
+    /// called before a summary is asked for.
+    fn hold_back(&self, chat: &Session, on_text: &mut dyn FnMut(&str) -> Flow) -> Result<()> {
+        let most = self.compact_after.saturating_add(self.compact_after / 4);
+        let is_over = chat.request_tokens()?.total > most;
+        if is_over
+            && on_text("") == Flow::Continue
             && let Err(error) = chat.compact()
         {
             tracing::warn!(%error, "not compacted before a request"); // the next append tries again

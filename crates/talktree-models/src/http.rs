@@ -157,7 +157,7 @@ impl Http {
         }
     }
 
-    /// Sends a request and returns the response. `text` gets the text of this try as soon as there is any; until then it is
+    /// Asks whether to go on, sends a request and returns the response. `text` gets the text of this try as soon as there is any; until then it is
     /// that of the try before.
     fn try_once(
         &self,
@@ -167,6 +167,9 @@ impl Http {
         text: &mut Option<String>,
         on_text: &mut dyn FnMut(&str) -> Flow,
     ) -> Result<Value, Failure> {
+        if on_text(text.as_deref().unwrap_or_default()) == Flow::Stop {
+            return Err(Failure::Stopped);
+        }
         let mut post = self.client.post(call.url);
         for (name, value) in call.headers {
             post = post.header(*name, *value);

@@ -55,7 +55,7 @@ pub(crate) struct Front {
     pub(crate) config: Config,
     pub(crate) metrics: Metrics,
     pub(crate) stop: Arc<Stop>,
-    /// Held by a turn while it works before its reply begins.
+    /// Held by a turn while it uses the store before its reply begins: then few connections are opened at a start.
     pub(crate) permits: Permits,
     /// When the program was started.
     pub(crate) run: i64,
@@ -165,7 +165,7 @@ struct Turn<'a> {
 impl<'a> Turn<'a> {
     fn run(mut self) -> Result<(), Failure> {
         let started = Instant::now();
-        let permit = self.permit();
+        let permit = self.front.permits.acquire(self.number());
         let chat = self.chat()?;
         if self.note.run != self.front.run {
             self.note.run = self.front.run;
@@ -223,11 +223,6 @@ impl<'a> Turn<'a> {
         Ok(Some(Failure::Erased))
     }
 
-    /// Waits for a permit; of the turns that wait, that of the oldest update gets the next one.
-    fn permit(&self) -> Permit<'a> {
-        self.front.permits.acquire(self.number())
-    }
-
     /// Returns the number of the update.
     fn number(&self) -> i64 {
         self.item.id.parse().unwrap_or_default()
@@ -261,10 +256,9 @@ impl<'a> Turn<'a> {
             }
             begun => begun?,
         };
-        let permit = self.permit();
+        let permit = self.front.permits.acquire(self.number());
         self.append(chat, &target)?;
-        drop(permit);
-        self.reply(chat, delivery, &id)
+        self.reply(chat, delivery, &id, permit)
     }
 
     /// Stores the message where it goes.
@@ -351,7 +345,7 @@ impl<'a> Turn<'a> {
         let mut delivery = self.delivery();
         if done.then_reply {
             let id = delivery.begin(&mut self.note)?;
-            return self.reply(chat, delivery, &id);
+            return self.reply(chat, delivery, &id, self.front.permits.acquire(self.number()));
         }
         let again = "\n\nI was restarted meanwhile. If there is no file, please ask again.";
         let text = done.text + if may_be_sent { again } else { "" };
@@ -366,20 +360,22 @@ impl<'a> Turn<'a> {
         Ok(())
     }
 
-    /// Asks the model for the answer to the message at the head, and shows it.
+    /// Asks the model for the answer to the message at the head, and shows it. The permit is held until the request is sent.
     fn reply(
         &mut self,
         chat: &Session,
         mut delivery: Delivery<'_>,
         id: &MessageId,
+        permit: Permit<'_>,
     ) -> Result<(), Failure> {
         let front = self.front;
         let parts = Some((FIELD, json!(self.note.parts)));
-        let (mut failed, mut has_given_way) = (None, false);
+        let (mut permit, mut failed, mut has_given_way) = (Some(permit), None, false);
         let answer = if self.note.tries > MAX_TRIES {
             Err(Error::Interrupted { times: MAX_TRIES })
         } else {
             front.bot.reply(chat, id, parts, &mut |text| {
+                permit.take();
                 if let Err(error) = delivery.show(&mut self.note, text) {
                     failed = Some(error);
                 }
@@ -391,6 +387,7 @@ impl<'a> Turn<'a> {
                 if failed.is_some() || front.stop.is_over() { Flow::Stop } else { Flow::Continue }
             })
         };
+        drop(permit);
         if let Some(error) = failed {
             return Err(error);
         }

@@ -44,7 +44,9 @@ impl Front {
         free: Option<Instant>,
         failures: u32,
     ) -> Result<bool, Failure> {
+        let permit = self.permits.acquire(0); // before the turns: which one is next is not known yet
         let Some(item) = self.inbox.next(key)? else { return Ok(false) };
+        drop(permit);
         // The time in which the thread handled earlier updates of the chat does not count.
         let ago = (Utc::now() - item.received_at).to_std().unwrap_or_default();
         let since = Instant::now().checked_sub(ago).max(free).unwrap_or_else(Instant::now);
