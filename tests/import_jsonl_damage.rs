@@ -262,9 +262,9 @@ fn export_of_deleted() -> Result<Vec<Vec<u8>>> {
 fn the_place_of_a_deleted_message_begins_a_session_as_a_message_does() -> Result<()> {
     let lines = without_numbers(&export_of_deleted()?);
     let session = line_of(&lines, r#""id":"bob""#);
-    for damage in 1..DAMAGES.len() {
+    for damage in &DAMAGES[1..] {
         // The head of alice and the record of bob are one damaged line.
-        let merged = [lines[..session - 1].concat(), DAMAGES[damage](&lines[session..=session])];
+        let merged = [lines[..session - 1].concat(), damage(&lines[session..=session])];
         let file = [merged.concat(), lines[session + 1..].concat()].concat();
         let (_, store) = import(&file)?;
         texts(&store)?;
