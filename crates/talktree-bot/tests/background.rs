@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use common::{Home, Scripted, private, say, session, wait_for};
 use talktree::{Message, Session};
+use talktree_bot::models::Flow;
 
 #[test]
 fn appends_go_on_while_the_summarizer_sleeps() {
@@ -60,4 +61,30 @@ fn a_fact_from_before_the_summary_is_answered_by_the_offline_model() {
     assert!(seen.len() < 160 && seen.iter().any(|message| message.text().contains("Day ")));
     assert_eq!(chat.raw_history().unwrap().len(), 162);
     assert!(say(&bot, &ada, "What is my cat called?").contains("my cat is Mozart"));
+}
+
+#[test]
+fn the_caller_is_asked_before_a_reply_waits_for_a_summary() {
+    let (mut home, ada) = (Home::new(), private(42, "Ada"));
+    home.config.agent.compact_after = 2_000;
+    let heard = Arc::new(AtomicBool::new(false));
+    let is_heard = Arc::clone(&heard);
+    let summarize = move |_: &str| {
+        wait_for("the caller is asked", || is_heard.load(Ordering::Relaxed));
+        Ok("They talked about the weather.".to_owned())
+    };
+    let answer = |_: &Session| Ok(Message::assistant("Indeed."));
+    let bot = home.bot_with(Arc::new(Scripted(answer, summarize)));
+    let chat = session(&bot, &ada);
+    while chat.request_tokens().unwrap().total <= 3_000 {
+        let text = "rain and wind ".repeat(10);
+        chat.append_all([Message::user(text), Message::assistant("Indeed.")]).unwrap();
+    }
+    chat.append(Message::user("Will it rain?")).unwrap();
+    let mut on_text = |_: &str| {
+        heard.store(true, Ordering::Relaxed);
+        Flow::Continue
+    };
+    bot.reply(&chat, &"answer".into(), None, &mut on_text).unwrap();
+    wait_for("a summary is stored", || !chat.compactions().unwrap().is_empty());
 }

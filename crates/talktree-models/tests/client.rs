@@ -299,3 +299,14 @@ fn no_error_has_a_text_of_the_server() {
         assert!(tries == 2 && !why.contains("secret"), "{text:?}: {tries}, {why}");
     }
 }
+
+#[test]
+fn a_caller_that_stops_at_once_sends_nothing() {
+    let _limit = limit();
+    let model = Model::start(Options::default()).unwrap();
+    for client in clients(&model.url()) {
+        let stopped = client.answer(&chat(), &mut |_| Flow::Stop);
+        assert!(matches!(stopped, Err(Error::Stopped)), "{stopped:?}");
+    }
+    assert_eq!(model.asked_from(0).len(), 0);
+}
