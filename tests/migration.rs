@@ -107,7 +107,7 @@ fn a_migration_that_is_killed_leaves_the_old_version_or_the_new_one() -> Result<
         other.hear();
         let began = Instant::now();
         other.wait();
-        let longest = began.elapsed().max(Duration::from_millis(2));
+        let mut longest = began.elapsed().max(Duration::from_millis(2));
         let (mut old, mut new) = (0, 0);
         for kill in 0..KILLS {
             let path = folder.path().join("killed.db");
@@ -126,10 +126,13 @@ fn a_migration_that_is_killed_leaves_the_old_version_or_the_new_one() -> Result<
             match version(&path) {
                 found if found == number => {
                     old += 1;
+                    longest = longest * 5 / 4;
                     assert!(matches!(read, Err(Error::OlderStore { .. })), "{read:?}");
                 }
                 found => {
                     new += 1;
+                    // On a busy machine the one that was not killed may have taken longer than the others do.
+                    longest = longest * 3 / 4;
                     assert_eq!(found, current()?);
                     read?;
                 }
