@@ -586,6 +586,33 @@ fn a_plain_text_has_no_date_hint() -> Outcome {
     Ok(())
 }
 
+/// Leaves of that fall came before plans of another year.
+#[test]
+fn a_message_with_only_the_words_of_a_date_is_not_one_of_its_time() -> Outcome {
+    let store = Store::open_in_memory()?;
+    for (session, time) in [("then", "2023-10-15T12:00:00Z"), ("before", "2021-05-01T12:00:00Z")] {
+        for (id, text) in [("leaves", "leaves of fall 2023"), ("plans", "plans of fall 2023")] {
+            let mut message = user(id, text);
+            message.created_at = time.parse()?;
+            store.session(format!("{session} {id}"))?.append(message)?;
+        }
+    }
+    let then_is_first = |query: &str, id: &str| -> Result<bool, Box<dyn std::error::Error>> {
+        let found = store.search(query).now("2024-01-31T12:00:00Z".parse()?).run()?;
+        let score = |time: &str| {
+            let session = format!("{time} {id}");
+            found.hits.iter().find(|hit| hit.session == *session).map(|hit| hit.score)
+        };
+        assert!(score("then").is_some(), "{found:?}");
+        Ok(score("then") > score("before"))
+    };
+    assert!(then_is_first("What were my plans in fall 2023?", "plans")?);
+    assert!(!then_is_first("What were my plans in fall 2023?", "leaves")?);
+    // There is nothing else to ask about.
+    assert!(then_is_first("fall 2023", "leaves")?);
+    Ok(())
+}
+
 /// The notice about an unknown session told whoever may search one session which others exist.
 #[test]
 fn a_query_does_not_say_whether_a_session_outside_the_scope_exists() -> Outcome {

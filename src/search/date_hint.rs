@@ -1,7 +1,7 @@
-//! The date range that a query mentions: `two weeks ago`, `last Saturday`, `in March 2022`, `last spring`.
+//! The time that a query mentions: `two weeks ago`, `last Saturday`, `in March 2022`, `last spring`.
 //!
 //! English only. It is a hint for ranking and never a filter: people misremember dates, and a message about March may
-//! have been written in April. A message that says `March 2022` itself is about that time whenever it was written.
+//! have been written in April.
 
 use chrono::{DateTime, Datelike, NaiveDate, Utc, Weekday};
 
@@ -11,14 +11,15 @@ use crate::search::tokenizer::tokens;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct DateHint {
     days: DateRange,
-    /// Two words that name the date without what day it is today: `march 2022`, `march 15th`, `fall 2023`.
+    /// The two words of the query that name the date: `march 2022`, `march 15th`, `fall 2023`.
     pub(crate) name: Option<[String; 2]>,
 }
 
 impl DateHint {
     /// Returns whether `time` is on a day of the range.
     pub(crate) fn contains(&self, time: DateTime<Utc>) -> bool {
-        self.days.contains(time)
+        let (DateRange { first, last }, day) = (self.days, day_of(time));
+        first - TOLERANCE_DAYS <= day && day <= last + TOLERANCE_DAYS
     }
 }
 
@@ -55,14 +56,6 @@ const MONTHS: [&str; 12] = [
     "november",
     "december",
 ];
-
-impl DateRange {
-    /// Returns whether the range contains the day of `time`.
-    fn contains(&self, time: DateTime<Utc>) -> bool {
-        let day = day_of(time);
-        self.first - TOLERANCE_DAYS <= day && day <= self.last + TOLERANCE_DAYS
-    }
-}
 
 /// Returns the time that `text` mentions, relative to `now`; the first pattern that matches wins.
 pub(crate) fn date_hint(text: &str, now: DateTime<Utc>) -> Option<DateHint> {

@@ -51,7 +51,7 @@ pub(crate) struct Candidate {
     pub(crate) session: i64,
     /// Whether a person wrote it.
     pub(crate) is_user: bool,
-    /// Whether it was written in the date range of the query, or names that date.
+    /// Whether it is of the time that the query mentions.
     pub(crate) is_in_time: bool,
     pub(crate) scan: Scan,
 }

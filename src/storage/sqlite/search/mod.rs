@@ -412,7 +412,8 @@ impl<'c> Search<'c> {
 
     /// Reads a match; `dated` are the units that name the date of the query.
     ///
-    /// A message that has none but these is not about what is asked: `fall` of `my plans in fall 2023` may be of leaves.
+    /// A message that has only these is not one of the time that is asked about: of `my plans in fall 2023` it may have `fall`
+    /// because it is about leaves.
     fn candidate(
         &self,
         scanner: &Scanner,
@@ -432,7 +433,7 @@ impl<'c> Search<'c> {
         Ok(Candidate { session, is_user, is_in_time, scan })
     }
 
-    /// Returns the units that name the date of the query.
+    /// Returns the units that name the date of the query; none if it has no others.
     fn dated(&self) -> Vec<usize> {
         let Some(name) = self.date.as_ref().and_then(|date| date.name.as_ref()) else {
             return Vec::new();
@@ -441,8 +442,9 @@ impl<'c> Search<'c> {
             [word] => name.iter().any(|named| *named == normalize(word)),
             _ => false,
         };
-        let units = self.reading.units.iter().enumerate();
-        units.filter(|(_, unit)| is_named(unit)).map(|(at, _)| at).collect()
+        let units = &self.reading.units;
+        let dated: Vec<usize> = (0..units.len()).filter(|at| is_named(&units[*at])).collect();
+        if dated.len() < units.len() { dated } else { Vec::new() }
     }
 }
 
