@@ -21,7 +21,7 @@ use super::snapshot::Pinned;
 use super::transcript::projection::Projectors;
 use super::vocabulary::KnownWords;
 use super::wal::{self, Wal};
-use super::{schema, search_index, sql_functions, transaction, triggers};
+use super::{header, schema, search_index, sql_functions, transaction, triggers};
 use crate::error::{Error, Result};
 
 /// How many prepared statements a connection caches; there are fewer.
@@ -371,20 +371,20 @@ fn not_a_store(error: BackendError, path: &Path, busy_ms: u64, is_encrypted: boo
     }
     match error {
         error if error.is_not_a_database() && is_encrypted => {
-            let why = match file::has_header(path) {
+            let why = match header::is_of_database(path) {
                 true => "it is not encrypted; open it without a key",
                 false => "the key is wrong, or the file is not an encrypted store",
             };
             Error::WrongKey { path: path.to_owned(), why: why.to_owned() }
         }
-        error if error.is_not_a_database() && file::looks_encrypted(path) => Error::WrongKey {
+        error if error.is_not_a_database() && header::looks_encrypted(path) => Error::WrongKey {
             path: path.to_owned(),
             why: "no key was given, and it looks encrypted; or it is not a store".to_owned(),
         },
         BackendError::Sqlite(error)
             if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) =>
         {
-            let why = match file::has_other_header(path) {
+            let why = match header::is_other(path) {
                 true => "its header is not that of an SQLite database".to_owned(),
                 false => error.to_string(),
             };
@@ -401,7 +401,7 @@ fn not_a_store(error: BackendError, path: &Path, busy_ms: u64, is_encrypted: boo
         error => match error.into_error(busy_ms) {
             Error::Corrupt { what } => {
                 // The first bytes of an encrypted file look random.
-                let told = if is_encrypted { None } else { file::cut_off(path) };
+                let told = if is_encrypted { None } else { header::cut_off(path) };
                 let what = told.unwrap_or(what);
                 Error::Corrupt { what: format!("{}: {what}", crate::foreign::path(path)) }
             }

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::error::{BackendError, BackendResult};
-use super::{names, raw_file};
+use super::{header, names, raw_file};
 use crate::error::{Error, Result};
 use crate::foreign;
 use crate::id::shorten;
@@ -24,12 +24,6 @@ const MAX_NAME_BYTES: usize = 255 - 8;
 
 /// What SQLite appends to the name of a database.
 pub(super) const SUFFIXES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
-
-/// The length of the header of a database. A shorter file is no database, though SQLite takes some for empty ones.
-const HEADER_BYTES: u64 = 100;
-
-/// What each database begins with.
-const SQLITE: &[u8] = b"SQLite format 3\0";
 
 /// A folder that was changed later than this may be changed again without another time: some systems count in ticks of
 /// 10 ms.
@@ -344,7 +338,7 @@ fn require_own_files_beside(path: &Path) -> Result<()> {
         if std::fs::metadata(&other).is_ok_and(|other| !other.is_file()) {
             return true;
         }
-        let Some(first) = beginning(&other, 4) else { return false };
+        let Some(first) = header::beginning(&other, 4) else { return false };
         // A file of SQLite that is not in use may be empty, or begin with zeros.
         !first.is_empty() && first != [0; 4] && !OWN.contains(&first.as_slice())
     };
@@ -463,9 +457,9 @@ fn require_regular_file(path: &Path) -> Result<()> {
     })?;
     let why = match file.file_type() {
         kind if kind.is_file() => match file.len() {
-            bytes @ 1..HEADER_BYTES => {
+            bytes @ 1..header::BYTES => {
                 let why = format!("it has {bytes} bytes, less than the header of a database");
-                if !has_other_header(path) {
+                if !header::is_other(path) {
                     let what = format!("{}: it was cut off: {why}", path.display());
                     return Err(Error::Corrupt { what });
                 }
@@ -478,56 +472,6 @@ fn require_regular_file(path: &Path) -> Result<()> {
         _ => "it is not a regular file".to_owned(),
     };
     Err(Error::NotAStore { path: path.to_owned(), why })
-}
-
-/// Returns whether a file has another header than SQLite's; `false` if a store of this process has it open.
-pub(super) fn has_other_header(path: &Path) -> bool {
-    header(path).is_some_and(|header| {
-        let name = &header[..header.len().min(SQLITE.len())];
-        !SQLITE.starts_with(name)
-    })
-}
-
-/// Returns whether a file has the header of an SQLite database; `false` if a store of this process has it open.
-pub(super) fn has_header(path: &Path) -> bool {
-    header(path).is_some_and(|header| header.starts_with(SQLITE))
-}
-
-/// Returns whether a file that SQLite calls no database may be an encrypted one: whole pages of random bytes.
-pub(super) fn looks_encrypted(path: &Path) -> bool {
-    let is_paged = std::fs::metadata(path).is_ok_and(|file| file.len() % PAGE_BYTES == 0);
-    let Some(page) = beginning(path, PAGE_BYTES) else {
-        // A store of this process has it open, so it is one.
-        return is_open(path);
-    };
-    let mut seen = [false; 256];
-    page.iter().for_each(|byte| seen[usize::from(*byte)] = true);
-    is_paged
-        && !page.starts_with(SQLITE)
-        && seen.iter().filter(|seen| **seen).count() >= MIN_DISTINCT_BYTES
-}
-
-/// The size of a page of a new store.
-const PAGE_BYTES: u64 = 4096;
-/// A page with fewer different byte values is not encrypted. A page of random bytes lacks one of the 256 values with a
-/// probability of 1 in 30 000; a page of text has about a hundred.
-const MIN_DISTINCT_BYTES: usize = 250;
-
-/// Returns how a file was cut off, by its header; `None` if it was not, or if a store of this process has it open.
-pub(super) fn cut_off(path: &Path) -> Option<String> {
-    let header = header(path)?;
-    let bytes = std::fs::metadata(path).ok()?.len();
-    let number =
-        |at: usize| Some(u64::from(u32::from_be_bytes(header.get(at..at + 4)?.try_into().ok()?)));
-    let told = match (number(16), number(28)) {
-        (Some(page), Some(pages)) => match page >> 16 {
-            1 => pages << 16,
-            page => page * pages,
-        },
-        _ => HEADER_BYTES,
-    };
-    let why = format!("it was cut off: it has {bytes} bytes, and its header says {told}");
-    (bytes < told).then_some(why)
 }
 
 /// Returns why a file cannot be opened for reading; `None` if it can, or if a store of this process has it open.
@@ -573,22 +517,6 @@ pub(super) fn unwritable_log(_: &Path) -> Option<Error> {
 /// The bits of a mode that let others than the owner write the file.
 #[cfg(unix)]
 const WRITABLE_BY_OTHERS: u32 = 0o022;
-
-/// Returns the header of a database; `None` if a store of this process has the file open.
-fn header(path: &Path) -> Option<Vec<u8>> {
-    beginning(path, HEADER_BYTES)
-}
-
-/// Returns the first bytes of a file; `None` if a store of this process has it open.
-fn beginning(path: &Path, bytes: u64) -> Option<Vec<u8>> {
-    use std::io::Read;
-    if is_open(path) {
-        return None;
-    }
-    let mut read = Vec::new();
-    std::fs::File::open(path).ok()?.take(bytes).read_to_end(&mut read).ok()?;
-    Some(read)
-}
 
 /// Returns the URI that makes SQLite read a file without locks.
 pub(super) fn immutable_uri(path: &Path) -> String {

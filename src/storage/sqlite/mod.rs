@@ -31,6 +31,7 @@ mod file;
 mod fork;
 mod handle;
 mod head;
+mod header;
 mod import;
 mod import_sessions;
 mod inbox;
