@@ -7,8 +7,9 @@
 //!
 //! Former builds wrote no numbers. In their exports the head is the last record of a session, and the first message of a
 //! session has no parent. So after one unreadable line a message without a parent begins another session: one with a parent
-//! is the child of the lost message, or of one before it. The place of a deleted message counts as a message here. After several unreadable lines any record may be of another session.
-//! If whole lines are missing without a trace, the end of one session and the beginning of the next, it is not noticed.
+//! is the child of the lost message, or of one before it. The place of a deleted message counts as a message here. After
+//! several unreadable lines any record may be of another session. If whole lines are missing without a trace, the end of one
+//! session and the beginning of the next, it is not noticed.
 
 use super::record::Kind;
 use crate::export::number_of;

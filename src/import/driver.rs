@@ -269,7 +269,7 @@ impl<'a> Driver<'a> {
         }
         let version = self.version;
         let is_open = self.gathered.is_some() || self.session.is_some();
-        if is_open && !self.boundary.holds(kind, number, || record::is_root(text, version)) {
+        if is_open && !self.boundary.holds(kind, number, || record::is_root(kind, text, version)) {
             return Ok(Err("the record of its session is damaged or missing".to_owned()));
         }
         if let Some(gathered) = &mut self.gathered {
@@ -398,7 +398,7 @@ impl<'a> Driver<'a> {
                 continue;
             };
             let version = self.version;
-            if boundary.holds(kind, number, || record::is_root(text, version)) {
+            if boundary.holds(kind, number, || record::is_root(kind, text, version)) {
                 let taken = self.take_step(line.number, kind, text)?;
                 self.lose_left_out(line.number, kind, taken);
             }

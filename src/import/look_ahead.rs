@@ -39,7 +39,7 @@ pub(super) fn look_ahead(
         let message = match read.map(Record::of) {
             Ok(Ok(Record::Of(Kind::Session, ..) | Record::Header(_) | Record::End { .. })) => break,
             Ok(Ok(Record::Of(kind, number, line))) => {
-                let is_root = || record::is_root(line, version);
+                let is_root = || record::is_root(kind, line, version);
                 if !boundary.holds(kind, number, is_root) || kind != Kind::Message {
                     continue;
                 }

@@ -246,13 +246,13 @@ pub(super) fn message(line: &str, version: u32) -> Result<Placed, String> {
     Ok(Placed { message, mark: mark(json.get()), below })
 }
 
-/// Returns whether a line is a message, or the place of a deleted one, that is below no other.
-pub(super) fn is_root(line: &str, version: u32) -> bool {
-    match Record::of(line) {
-        Ok(Record::Of(Kind::Message, ..)) => message(line, version)
-            .is_ok_and(|placed| placed.message.parent.is_none() && placed.below.is_none()),
-        Ok(Record::Of(Kind::Tombstone, ..)) => read::<Tombstone>(line)
-            .is_ok_and(|deleted| deleted.parent.is_none() && deleted.below.is_none()),
+/// Returns whether a record is a message, or the place of a deleted one, that is below no other.
+pub(super) fn is_root(kind: Kind, line: &str, version: u32) -> bool {
+    match part(kind, line, version) {
+        Ok(Part::Message(Placed { message, below, .. })) => {
+            message.parent.is_none() && below.is_none()
+        }
+        Ok(Part::Tombstone(Tombstone { parent, below, .. })) => parent.is_none() && below.is_none(),
         _ => false,
     }
 }
