@@ -5,11 +5,14 @@
 //! a store of 15 MB.
 #![cfg(unix)]
 
+mod common;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use common::process::{Other, task};
 use talktree::{
     Block, CompactionOptions, Document, Erased, Erasure, Error, ImportRecord, Json, Message,
     MessageId, Planned, Result, Session, SessionDetails, SessionManager, Store, TranscriptFilter,
@@ -812,26 +815,21 @@ fn a_proof_keeps_the_locks_of_the_store() -> Result<()> {
     let erased = chat.erase([&secret])?;
     erased.prove()?;
     // If the locks are lost, another process that closes the store removes the log.
-    let closed = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "opens_and_closes_the_store", "--ignored"])
-        .env("TALKTREE_TEST_STORE", &path)
-        .output()
-        .unwrap();
-    assert!(closed.status.success(), "{closed:?}");
+    Other::start("append and delete", &path)?.wait();
     assert!(beside(&path, "-wal").exists());
     append(&chat, "mk7qlater")?;
     assert_eq!(Store::open(&path)?.session("s")?.raw_history()?.len(), 2);
     Ok(())
 }
 
+/// Appends a message, deletes it and closes the store.
 #[test]
-#[ignore = "another test runs it in a process of its own"]
-fn opens_and_closes_the_store() {
-    let path = std::env::var_os("TALKTREE_TEST_STORE").unwrap();
-    let store = Store::open(PathBuf::from(path)).unwrap();
-    append(&store.session("s").unwrap(), "mk7qprocess").unwrap();
-    let secret = store.session("s").unwrap().head().unwrap().unwrap();
-    store.session("s").unwrap().delete([&secret]).unwrap();
+fn child() -> Result<()> {
+    let Some((_, path)) = task() else { return Ok(()) };
+    let chat = Store::open(path)?.session("s")?;
+    let secret = append(&chat, "mk7qprocess")?;
+    chat.delete([&secret])?;
+    Ok(())
 }
 
 /// Returns entries with a mark each.
