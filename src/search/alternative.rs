@@ -1,7 +1,7 @@
 //! Alternatives to a query that finds nothing.
 //!
-//! An *alternative* is the query with one condition less: without its roles, without its dates, with the beginning of a word. Each
-//! is tried, and returned only if it finds something. An alternative never leaves the scope of the search.
+//! An *alternative* is the query with one condition less: without its roles, without its dates, with the beginning of a word.
+//! Each is tried, and returned only if it finds something. An alternative never leaves the scope of the search.
 
 use std::time::Instant;
 

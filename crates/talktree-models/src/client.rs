@@ -96,8 +96,9 @@ impl Client {
 
     /// Returns the model's answer to a conversation. It is not stored, and may call tools.
     ///
-    /// The model sees who wrote each message and when. `on_text` gets the whole text so far before a request is sent, each
-    /// time that the text grows, and a few times a second while nothing arrives: it decides whether to go on. If a request is repeated, the text begins again.
+    /// The model sees who wrote each message and when. `on_text` decides whether to go on. It gets the whole text so far before
+    /// a request is sent, each time that the text grows, and a few times a second while nothing arrives. If a request is
+    /// repeated, the text begins again.
     ///
     /// A request is repeated, at most four times, if the server is overloaded, fails or is silent for too long; at most once
     /// if a part of an answer was shown. Comments and pings that only keep the connection open do not count. The wait is that of

@@ -157,8 +157,8 @@ impl Http {
         }
     }
 
-    /// Asks whether to go on, sends a request and returns the response. `text` gets the text of this try as soon as there is any; until then it is
-    /// that of the try before.
+    /// Asks whether to go on, sends a request and returns the response. `text` gets the text of this try as soon as there is
+    /// any; until then it is that of the try before.
     fn try_once(
         &self,
         call: &Call<'_>,
