@@ -104,12 +104,12 @@ pub enum Error {
         /// The id in use.
         id: SessionId,
     },
-    /// An id, name or label is not allowed.
+    /// An id, a name, a label or another value is not allowed.
     #[error("{what} {given:?} cannot be used: {why}")]
-    InvalidName {
-        /// The kind of name: `message id`, `session id`, `label`, ..
+    InvalidValue {
+        /// The kind of value: `message id`, `session id`, `label`, `number of tokens`, ..
         what: &'static str,
-        /// The name, truncated to 80 characters.
+        /// The value, truncated to 80 characters.
         given: String,
         /// The rule, with its limit.
         why: String,
@@ -576,7 +576,7 @@ impl Error {
                 | Self::InsideSummary { .. }
                 | Self::NothingVisible { .. }
                 | Self::SummaryRefused { .. }
-                | Self::InvalidName { .. }
+                | Self::InvalidValue { .. }
         )
     }
 

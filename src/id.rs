@@ -69,7 +69,7 @@ macro_rules! id {
             /// Checks that the id is not empty and within [`MAX_ID_BYTES`], for storages of your own.
             ///
             /// # Errors
-            /// [`Error::InvalidName`].
+            /// [`Error::InvalidValue`].
             pub fn check(&self) -> Result<()> {
                 check_name($what, &self.0)
             }
@@ -216,7 +216,7 @@ impl MessageId {
     pub(crate) fn check_for_writing(&self) -> Result<()> {
         self.check()?;
         if self.0.starts_with(COMPACTION_PREFIX) {
-            return Err(Error::InvalidName {
+            return Err(Error::InvalidValue {
                 what: "message id",
                 given: shorten(&self.0).into_owned(),
                 why: format!("ids that start with {COMPACTION_PREFIX:?} are kept for summaries"),
@@ -250,14 +250,14 @@ pub(crate) fn label_is_id(name: &str) -> Error {
 }
 
 fn refused_label(name: &str, why: &str) -> Error {
-    Error::InvalidName { what: "label", given: shorten(name).into_owned(), why: why.to_owned() }
+    Error::InvalidValue { what: "label", given: shorten(name).into_owned(), why: why.to_owned() }
 }
 
 /// Checks that a name is not empty and has at most [`MAX_ID_BYTES`].
 pub(crate) fn check_name(what: &'static str, text: &str) -> Result<()> {
     if text.is_empty() {
         let why = "it is empty".to_owned();
-        return Err(Error::InvalidName { what, given: String::new(), why });
+        return Err(Error::InvalidValue { what, given: String::new(), why });
     }
     check_name_length(what, text)
 }
@@ -276,7 +276,7 @@ pub(crate) fn check_name_length(what: &'static str, text: &str) -> Result<()> {
         return Ok(());
     }
     let why = format!("it has {} bytes, over the limit of {MAX_ID_BYTES}", text.len());
-    Err(Error::InvalidName { what, given: shorten(text).into_owned(), why })
+    Err(Error::InvalidValue { what, given: shorten(text).into_owned(), why })
 }
 
 /// Truncates a text to 80 characters, for an error.

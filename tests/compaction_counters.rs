@@ -53,7 +53,7 @@ fn the_name_of_a_counter_is_neither_empty_nor_too_long() -> Result<()> {
     let open = |name: String| store.session_builder("s").token_counter(Named(name)).open();
     open("x".repeat(MAX_ID_BYTES))?;
     for name in [String::new(), "x".repeat(MAX_ID_BYTES + 1)] {
-        assert!(matches!(open(name), Err(Error::InvalidName { .. })));
+        assert!(matches!(open(name), Err(Error::InvalidValue { .. })));
     }
     Ok(())
 }

@@ -41,7 +41,7 @@ fn a_label_is_one_short_line_that_is_not_blank() -> Result<()> {
         let later = context.add(label, Block::stored());
         for answer in [by_builder, by_session.map(drop), later] {
             let error = answer.unwrap_err();
-            assert!(matches!(error, Error::InvalidName { .. }), "{label:?}: {error}");
+            assert!(matches!(error, Error::InvalidValue { .. }), "{label:?}: {error}");
             let text = error.to_string();
             assert!(text.starts_with("context label ") && text.len() < 300, "{text}");
         }
@@ -457,12 +457,12 @@ fn keys_of_documents_have_the_limit_of_names() -> Result<()> {
     let longest = "k".repeat(MAX_ID_BYTES);
     let too_long = Document::new("k".repeat(MAX_ID_BYTES + 1), "x");
     let refused = context.set_documents("facts", [Document::new("fine", "x"), too_long.clone()]);
-    assert!(matches!(refused, Err(Error::InvalidName { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(Error::InvalidValue { .. })), "{refused:?}");
     assert!(context.documents("facts")?.is_empty(), "all of them or none");
     assert_eq!(context.load("facts", &too_long.key)?, None);
     for odd in ["a\0b", " ", "a\nb"] {
         let refused = context.set_document("facts", &Document::new(odd, "x"));
-        assert!(matches!(refused, Err(Error::InvalidName { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(Error::InvalidValue { .. })), "{refused:?}");
     }
     let odd = [longest.as_str(), "../x", "/etc/passwd", "'", "memory", "a b", "键"];
     context.set_documents("facts", odd.map(|key| Document::new(key, key)))?;
@@ -788,7 +788,7 @@ fn a_refused_import_writes_nothing() -> Result<()> {
         let answer = context.import(&text);
         let is_refused = matches!(
             answer,
-            Err(Error::InvalidName { .. } | Error::TooLarge { .. } | Error::TooManyBlocks { .. })
+            Err(Error::InvalidValue { .. } | Error::TooLarge { .. } | Error::TooManyBlocks { .. })
         );
         assert!(is_refused, "{answer:?}");
         assert_eq!(context.block("memory")?.unwrap_or_default().content, "Likes tea.");
@@ -831,7 +831,7 @@ fn an_invalid_session_id_is_refused() -> Result<()> {
             store.session_builder(id.as_str()).open().map(|chat| chat.context().clone()),
         ];
         for answer in opened {
-            assert!(matches!(answer, Err(Error::InvalidName { .. })), "{answer:?}");
+            assert!(matches!(answer, Err(Error::InvalidValue { .. })), "{answer:?}");
         }
     }
     assert!(store.sessions()?.is_empty());

@@ -60,10 +60,10 @@ fn a_list_of_skills_has_one_short_line_for_each() -> Result<()> {
     for key in ["c\n- d", "c\u{2028}d", "c\0", " "] {
         let documents = [Document::new("before", "x"), Document::new(key, "x")];
         let refused = context.set_documents("skills", documents);
-        let is_refused = matches!(refused, Err(Error::InvalidName { what: "document key", .. }));
+        let is_refused = matches!(refused, Err(Error::InvalidValue { what: "document key", .. }));
         assert!(is_refused, "{key:?}: {refused:?}");
         let refused = context.append_document("skills", &Document::new(key, "x"));
-        assert!(matches!(refused, Err(Error::InvalidName { .. })), "{key:?}");
+        assert!(matches!(refused, Err(Error::InvalidValue { .. })), "{key:?}");
     }
     let list = context.block("skills")?.unwrap_or_default().content;
     assert_eq!(list, format!("- a: {}…\n- b: two - lines", "é".repeat(1_023)));

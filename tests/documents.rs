@@ -158,7 +158,7 @@ fn real(what: &str, documented: u64) -> Result<u64> {
             assert!(Store::open(path.join("f".repeat(rest - 1))).is_ok());
             let refused = Store::open(path.join("f".repeat(rest))).map(drop);
             assert!(
-                matches!(refused, Err(Error::InvalidName { .. })) || !cfg!(unix),
+                matches!(refused, Err(Error::InvalidValue { .. })) || !cfg!(unix),
                 "{refused:?}"
             );
             documented

@@ -541,7 +541,7 @@ fn an_owner_is_erased_with_memory_keys_and_usage_and_no_other_owner_is() -> Resu
     let totals = store.catalog().usage(&UsageFilter::default(), UsageGroup::Model)?;
     assert_eq!(totals[0].total.input, 20);
     assert_eq!(bot.erase_owner("nobody")?.extent.messages, 0);
-    assert!(matches!(bot.erase_owner(""), Err(Error::InvalidName { .. })));
+    assert!(matches!(bot.erase_owner(""), Err(Error::InvalidValue { .. })));
     assert_sound(&store);
     Ok(())
 }

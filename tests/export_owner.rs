@@ -198,7 +198,7 @@ fn an_unknown_owner_has_no_data_and_an_empty_one_is_refused() -> Result<()> {
         assert!(written.is_empty() && text.lines().count() == 3, "{text}");
     }
     let refused = scratch.store.export_owner("", OwnerFormat::Jsonl, &mut Vec::new());
-    assert!(matches!(refused, Err(Error::InvalidName { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(Error::InvalidValue { .. })), "{refused:?}");
     Ok(())
 }
 

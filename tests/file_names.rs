@@ -20,7 +20,7 @@ fn a_backup_is_never_named_as_a_file_beside_an_open_store() -> Result<()> {
             let is_there = name.exists();
             let refused = store.backup(&name, |_| {});
             assert!(
-                matches!(refused, Err(Error::InvalidName { .. } | Error::Io { .. })),
+                matches!(refused, Err(Error::InvalidValue { .. } | Error::Io { .. })),
                 "{suffix}: {refused:?}"
             );
             assert_eq!(name.exists(), is_there);
@@ -30,7 +30,7 @@ fn a_backup_is_never_named_as_a_file_beside_an_open_store() -> Result<()> {
     drop(store);
     // SQLite would delete it when the store is opened again.
     let refused = other.backup(folder.path().join("bot.db-journal"), |_| {});
-    assert!(matches!(refused, Err(Error::InvalidName { .. })));
+    assert!(matches!(refused, Err(Error::InvalidValue { .. })));
     Ok(())
 }
 

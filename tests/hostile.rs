@@ -158,7 +158,7 @@ fn names_that_are_not_allowed_are_refused() -> Result<()> {
         ];
         for answer in answers {
             match &answer {
-                Err(error @ Error::InvalidName { .. }) => {
+                Err(error @ Error::InvalidValue { .. }) => {
                     assert!(error.to_string().len() < 500, "an error stays readable");
                 }
                 answer => panic!("{answer:?}"),
@@ -172,7 +172,7 @@ fn names_that_are_not_allowed_are_refused() -> Result<()> {
         ));
     }
     let reserved = chat.append(Message::user("x").with_id("compaction_x"));
-    assert!(matches!(reserved, Err(Error::InvalidName { .. })));
+    assert!(matches!(reserved, Err(Error::InvalidValue { .. })));
     chat.append(Message::user("x").with_id("x".repeat(MAX_ID_BYTES)))?;
     assert_eq!((chat.path_length()?, store.sessions()?.len()), (2, 1));
     Ok(())
@@ -604,7 +604,7 @@ fn an_extra_field_with_the_name_of_a_message_field_is_refused() -> Result<()> {
         let mut message = Message::user("ho").with_id("m");
         message.extra.insert(name.to_owned(), Json::parse("1")?);
         let refused =
-            |error: Error| matches!(error, Error::InvalidName { what: "extra field", .. });
+            |error: Error| matches!(error, Error::InvalidValue { what: "extra field", .. });
         assert!(chat.update(message.clone()).is_err_and(refused), "{name}");
         assert!(chat.append(message.with_id("n")).is_err_and(refused), "{name}");
     }

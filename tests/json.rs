@@ -225,7 +225,7 @@ fn an_extra_field_with_a_name_of_its_own_part_is_refused() -> Result<()> {
             );
             let refused = |error: Error| {
                 assert_eq!(error.to_string(), text);
-                matches!(error, Error::InvalidName { .. })
+                matches!(error, Error::InvalidValue { .. })
             };
             assert!(chat.update(message.clone()).is_err_and(refused), "{kind} {field}");
             assert!(chat.upsert(message.clone()).is_err_and(refused), "{kind} {field}");
@@ -320,7 +320,7 @@ fn check_made(store: &Store, message: &Message) -> Outcome {
     let is_sound = is_its_json(message)?;
     let changed = message.clone().with_id("other").at(other.created_at);
     match chat.append_root(message.clone()) {
-        Err(Error::InvalidName { .. }) => {
+        Err(Error::InvalidValue { .. }) => {
             prop_assert!(!is_sound, "refused without need");
             prop_assert!(chat.update(changed).is_err());
             prop_assert_eq!(chat.leaves().map_err(fail)?.len(), 1);

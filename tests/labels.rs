@@ -15,7 +15,7 @@ use talktree::{
 /// Returns why a label is refused.
 fn refused(answer: Result<()>) -> String {
     match answer {
-        Err(Error::InvalidName { what: "label", why, .. }) => why,
+        Err(Error::InvalidValue { what: "label", why, .. }) => why,
         answer => panic!("{answer:?}"),
     }
 }
@@ -107,7 +107,7 @@ fn a_whole_session_with_such_a_label_is_refused_alone() -> Result<()> {
     let sessions = [session("1", "head"), session("2", "b"), session("3", "fine")];
     let outcomes = store.import_sessions(&sessions)?;
     for outcome in &outcomes[..2] {
-        assert!(matches!(outcome, Err(Error::InvalidName { what: "label", .. })), "{outcome:?}");
+        assert!(matches!(outcome, Err(Error::InvalidValue { what: "label", .. })), "{outcome:?}");
     }
     assert!(outcomes[2].is_ok());
     assert_eq!(store.sessions()?.len(), 1);

@@ -279,7 +279,7 @@ fn a_name_that_sqlite_deletes_is_refused_and_so_is_a_file_that_it_would_delete()
         let path = folder.path().join(format!("other.db{suffix}"));
         for refused in [open(&path).map(drop), store.backup(&path, |_| {})] {
             let text = refused.as_ref().unwrap_err().to_string();
-            assert!(matches!(refused, Err(Error::InvalidName { .. })), "{text}");
+            assert!(matches!(refused, Err(Error::InvalidValue { .. })), "{text}");
             assert!(text.contains(&format!("ends with {suffix}")), "{text}");
             assert!(!path.exists());
         }
@@ -327,7 +327,7 @@ fn a_path_that_is_too_long_is_refused_with_the_limit() -> Result<()> {
     let store = open(root.join("bot.db"))?;
     for refused in [open(&over).map(drop), store.backup(&over, |_| {})] {
         let text = refused.as_ref().unwrap_err().to_string();
-        assert!(matches!(refused, Err(Error::InvalidName { .. })), "{text}");
+        assert!(matches!(refused, Err(Error::InvalidValue { .. })), "{text}");
         assert!(text.contains("505") && text.contains("504"), "{text}");
         assert!(!over.exists());
     }

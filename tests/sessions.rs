@@ -76,9 +76,9 @@ fn a_session_is_created_whole_or_not_at_all() -> Result<()> {
         SessionDetails { metadata: Some(Json::from(json!("x".repeat(50)))), ..everything() };
     assert!(matches!(store.create_session_as("s", large), Err(Error::TooLarge { .. })));
     let nameless = SessionDetails { name: Some(String::new()), ..everything() };
-    assert!(matches!(store.create_session_as("s", nameless), Err(Error::InvalidName { .. })));
+    assert!(matches!(store.create_session_as("s", nameless), Err(Error::InvalidValue { .. })));
     let no_parent = SessionDetails { parent_session: Some("".into()), ..everything() };
-    assert!(matches!(store.create_session_as("s", no_parent), Err(Error::InvalidName { .. })));
+    assert!(matches!(store.create_session_as("s", no_parent), Err(Error::InvalidValue { .. })));
     assert!(store.sessions()?.is_empty());
     Ok(())
 }
@@ -289,17 +289,17 @@ fn an_empty_owner_source_model_or_tag_is_refused() -> Result<()> {
         SessionDetails { tags: vec![String::new()], ..base() },
     ] {
         let refused = store.create_session(details.clone());
-        assert!(matches!(refused, Err(Error::InvalidName { .. })), "{details:?}");
+        assert!(matches!(refused, Err(Error::InvalidValue { .. })), "{details:?}");
         let refused = store.session("s")?.set_details(&details);
-        assert!(matches!(refused, Err(Error::InvalidName { .. })), "{details:?}");
+        assert!(matches!(refused, Err(Error::InvalidValue { .. })), "{details:?}");
     }
     for list in
         [bot.list().owner(""), bot.list().source(""), bot.list().model(""), bot.list().tag("")]
     {
-        assert!(matches!(list.run(), Err(Error::InvalidName { .. })));
+        assert!(matches!(list.run(), Err(Error::InvalidValue { .. })));
     }
-    assert!(matches!(store.usage().owner("").run(), Err(Error::InvalidName { .. })));
-    assert!(matches!(store.usage().source("").total(), Err(Error::InvalidName { .. })));
+    assert!(matches!(store.usage().owner("").run(), Err(Error::InvalidValue { .. })));
+    assert!(matches!(store.usage().source("").total(), Err(Error::InvalidValue { .. })));
     assert!(store.sessions()?.is_empty());
     Ok(())
 }

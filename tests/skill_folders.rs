@@ -274,7 +274,7 @@ fn no_key_leaves_the_folder() -> Outcome {
         let error = skills.load(key).unwrap_err();
         let error = error.downcast_ref::<Error>();
         assert!(
-            matches!(error, Some(Error::InvalidName { what: "skill key", .. })),
+            matches!(error, Some(Error::InvalidValue { what: "skill key", .. })),
             "{key:?}: {error:?}"
         );
     }

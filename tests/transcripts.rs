@@ -300,10 +300,10 @@ fn unsafe_names_are_refused() -> Result<()> {
     for (project, session) in [("..", "s"), ("p", ".."), ("a/b", "s"), ("p", "/etc/x"), ("", "s")] {
         transcripts.append(&TranscriptKey::new(project, session), &numbered(0..1))?;
         let refused = transcripts.export_session(project, session, folder.path());
-        assert!(matches!(refused, Err(Error::InvalidName { .. })), "{project}/{session}");
+        assert!(matches!(refused, Err(Error::InvalidValue { .. })), "{project}/{session}");
     }
     let refused = transcripts.import_session(folder.path(), "../s");
-    assert!(matches!(refused, Err(Error::InvalidName { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(Error::InvalidValue { .. })), "{refused:?}");
     let refused = transcripts.export_session("project", "unknown", folder.path());
     assert!(matches!(refused, Err(Error::UnknownSession { .. })), "{refused:?}");
     Ok(())

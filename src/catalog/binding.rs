@@ -165,7 +165,7 @@ impl ResumeRequest {
     /// Checks key, id and details.
     ///
     /// # Errors
-    /// [`Error::InvalidName`](crate::Error::InvalidName) if one is empty or too long.
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) if one is empty or too long.
     pub fn check(&self) -> Result<()> {
         check_name("key", &self.key)?;
         self.new_id.check()?;

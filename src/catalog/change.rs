@@ -54,7 +54,7 @@ impl SessionChange {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidName`](crate::Error::InvalidName) if one is empty or too long.
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) if one is empty or too long.
     pub fn check(&self) -> Result<()> {
         match self {
             Self::Name(Some(name)) => check_name("session name", name),

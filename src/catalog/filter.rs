@@ -75,7 +75,7 @@ impl SessionFilter {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidName`](crate::Error::InvalidName).
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue).
     pub fn check(&self) -> Result<()> {
         check_given([
             ("owner", &self.owner),

@@ -105,7 +105,7 @@ impl FromStr for SessionCursor {
         let parsed = text
             .split_once('.')
             .and_then(|(at, key)| Some(Self { at: at.parse().ok()?, key: key.parse().ok()? }));
-        parsed.ok_or_else(|| Error::InvalidName {
+        parsed.ok_or_else(|| Error::InvalidValue {
             what: "place in a list of sessions",
             given: crate::id::shorten(text).into_owned(),
             why: "it is not one that a list returned".to_owned(),

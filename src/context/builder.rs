@@ -75,7 +75,7 @@ impl ContextBuilder {
     /// Returns the context.
     ///
     /// # Errors
-    /// [`Error::InvalidName`](crate::Error::InvalidName) if a label is blank, longer than 80 characters or more than
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) if a label is blank, longer than 80 characters or more than
     /// one line; [`Error::BlockExists`](crate::Error::BlockExists) if one is given twice.
     pub fn open(self) -> Result<Context> {
         if let Some(store) = &self.backing.store {

@@ -26,7 +26,7 @@ impl Context {
     ///
     /// # Errors
     /// [`Error::BlockCannot`](crate::Error::BlockCannot) if the block has no documents,
-    /// [`Error::InvalidName`](crate::Error::InvalidName) if the key is not one line of text; as [`set`](Self::set).
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) if the key is not one line of text; as [`set`](Self::set).
     pub fn set_document(&self, label: &str, document: &Document) -> Result<String> {
         let keys = self.set_documents(label, [document.clone()])?;
         Ok(keys.into_iter().next().unwrap_or_default())

@@ -53,7 +53,7 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidName`] if a heading cannot be a label, [`Error::BlockExists`] if two are the same; as
+    /// [`Error::InvalidValue`] if a heading cannot be a label, [`Error::BlockExists`] if two are the same; as
     /// [`set`](Self::set).
     pub fn import(&self, text: &str) -> Result<Vec<String>> {
         let passages = match system_prompt::read(text, |label| self.label_like(label)) {

@@ -26,7 +26,7 @@ pub(crate) fn check_label(label: &str) -> Result<()> {
     } else {
         return Ok(());
     };
-    Err(Error::InvalidName { what: "context label", given: shorten(label).into_owned(), why })
+    Err(Error::InvalidValue { what: "context label", given: shorten(label).into_owned(), why })
 }
 
 /// Checks that a document may have this key: the prompt lists it in one line.
@@ -39,7 +39,7 @@ pub(crate) fn check_key(key: &str) -> Result<()> {
         return Ok(());
     };
     let (what, given) = ("document key", shorten(key).into_owned());
-    Err(Error::InvalidName { what, given, why: why.to_owned() })
+    Err(Error::InvalidValue { what, given, why: why.to_owned() })
 }
 
 /// Returns the line of a document in the list of a block of skills.
@@ -73,7 +73,7 @@ mod tests {
             (&"é".repeat(81), "it has 81 characters, over the limit of 80"),
         ];
         for (label, rule) in cases {
-            let Err(Error::InvalidName { what: "context label", why, .. }) = check_label(label)
+            let Err(Error::InvalidValue { what: "context label", why, .. }) = check_label(label)
             else {
                 panic!("{label:?} is refused");
             };

@@ -76,7 +76,7 @@ fn poses(content: &str) -> bool {
 /// Returns the blocks of a document.
 ///
 /// # Errors
-/// [`Error::InvalidName`](crate::Error::InvalidName) if a heading cannot be a label.
+/// [`Error::InvalidValue`](crate::Error::InvalidValue) if a heading cannot be a label.
 pub(crate) fn read(document: &str) -> Result<Vec<Passage>> {
     let passages = sections(document);
     passages.iter().try_for_each(|passage| check_label(&passage.label))?;

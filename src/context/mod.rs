@@ -251,7 +251,7 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// [`Error::BlockExists`] if the label is taken, [`Error::InvalidName`] if it cannot be a label.
+    /// [`Error::BlockExists`] if the label is taken, [`Error::InvalidValue`] if it cannot be a label.
     pub fn add(&self, label: &str, block: Block) -> Result<()> {
         let block = LabelledBlock::new(label, block)?;
         let block = Arc::new(block);

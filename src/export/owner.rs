@@ -119,7 +119,7 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidName`] if the owner is empty; [`Error::Io`] if a write to `output` fails; [`Error::Interrupted`]; and
+    /// [`Error::InvalidValue`] if the owner is empty; [`Error::Io`] if a write to `output` fails; [`Error::Interrupted`]; and
     /// those of every read.
     pub fn export_owner(
         &self,

@@ -24,7 +24,7 @@ impl SessionManager {
     /// Changes a session in a way that is no change of its conversation. The verbs below are short for this one.
     ///
     /// # Errors
-    /// [`Error::UnknownSession`]; [`Error::InvalidName`] if a text is empty or too long, or there are 100 tags already.
+    /// [`Error::UnknownSession`]; [`Error::InvalidValue`] if a text is empty or too long, or there are 100 tags already.
     pub fn change(&self, id: &SessionId, change: &SessionChange) -> Result<()> {
         self.catalog().change(id, change)
     }

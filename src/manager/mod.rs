@@ -80,7 +80,7 @@ impl SessionManager {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidName`](crate::Error::InvalidName) if the id is empty or too long.
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) if the id is empty or too long.
     pub fn session(&self, id: impl Into<SessionId>) -> Result<Session> {
         let id = id.into();
         self.shared.open.get(&id, || {
@@ -102,7 +102,7 @@ impl SessionManager {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidName`](crate::Error::InvalidName) if a text is empty or too long; as every write.
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) if a text is empty or too long; as every write.
     pub fn create(&self, details: impl Into<SessionDetails>) -> Result<Session> {
         self.create_as(SessionId::new(), details)
     }

@@ -101,7 +101,7 @@ impl Resume<'_> {
     /// Returns the session.
     ///
     /// # Errors
-    /// [`Error::InvalidName`](crate::Error::InvalidName) if a text is empty or too long;
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) if a text is empty or too long;
     /// [`Error::SessionExists`](crate::Error::SessionExists) if the new id is taken; as every write.
     pub fn open(self) -> Result<Session> {
         Ok(self.run()?.session)

@@ -88,7 +88,17 @@ impl Message {
 
     /// Returns the line that names the author of a user message to a model; `None` if the message has no author, or only
     /// results of tools, which nobody says.
-    pub(crate) fn author_line(&self, has_time: bool) -> Option<String> {
+    pub(crate) fn author_line(&self) -> Option<String> {
+        Some(format!("{AUTHOR_MARK}{}]", self.author_to_show()?))
+    }
+
+    /// Returns the same line with the time of the message.
+    pub(crate) fn author_line_with_time(&self) -> Option<String> {
+        let time = self.created_at.format("%Y-%m-%d %H:%M UTC");
+        Some(format!("{AUTHOR_MARK}{}, {time}]", self.author_to_show()?))
+    }
+
+    fn author_to_show(&self) -> Option<String> {
         if self.role != Role::User {
             return None;
         }
@@ -96,18 +106,12 @@ impl Message {
         if self.parts.iter().all(|part| tool_of(part).is_some()) {
             return None;
         }
-        let who = match (&author.name, &author.id) {
-            (Some(of), Some(id)) => format!("{} (id {})", name(of), name(id)),
-            (Some(of), None) => name(of).into_owned(),
-            (None, Some(id)) => format!("id {}", name(id)),
-            (None, None) => return None,
-        };
-        Some(match has_time {
-            false => format!("{AUTHOR_MARK}{who}]"),
-            true => {
-                format!("{AUTHOR_MARK}{who}, {}]", self.created_at.format("%Y-%m-%d %H:%M UTC"))
-            }
-        })
+        match (&author.name, &author.id) {
+            (Some(of), Some(id)) => Some(format!("{} (id {})", name(of), name(id))),
+            (Some(of), None) => Some(name(of).into_owned()),
+            (None, Some(id)) => Some(format!("id {}", name(id))),
+            (None, None) => None,
+        }
     }
 }
 

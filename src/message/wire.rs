@@ -81,7 +81,7 @@ pub(crate) fn check_shape(message: &Message) -> Result<()> {
             && !json.as_str().starts_with('{')
         {
             let why = format!("parts[{at}] is not a JSON object");
-            return Err(Error::InvalidName {
+            return Err(Error::InvalidValue {
                 what: "part",
                 given: shorten(json.as_str()).into_owned(),
                 why,
@@ -92,7 +92,7 @@ pub(crate) fn check_shape(message: &Message) -> Result<()> {
 }
 
 fn reserved(name: &str, why: String) -> Error {
-    Error::InvalidName { what: "extra field", given: name.to_owned(), why }
+    Error::InvalidValue { what: "extra field", given: name.to_owned(), why }
 }
 
 /// Returns the name of an extra field that is also a field of every message.

@@ -55,7 +55,11 @@ pub fn name_authors(messages: &[Message], line: AuthorLine) -> Cow<'_, [Message]
                 view.to_mut()[at].parts[place] = Part::Text(text);
             }
         }
-        if let Some(line) = message.author_line(line == AuthorLine::NameAndTime) {
+        let line = match line {
+            AuthorLine::Name => message.author_line(),
+            AuthorLine::NameAndTime => message.author_line_with_time(),
+        };
+        if let Some(line) = line {
             view.to_mut()[at].parts.insert(0, Part::text(line));
         }
     }

@@ -44,7 +44,7 @@ impl Label {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidName`](crate::Error::InvalidName) if it is empty or too long, `head`, or the name of a summary.
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) if it is empty or too long, `head`, or the name of a summary.
     pub fn check(&self) -> Result<()> {
         check_label(&self.name)
     }

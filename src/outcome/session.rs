@@ -14,7 +14,7 @@ pub(crate) const MAX_TAGS: usize = 100;
 /// Returns the error of a tag more than are allowed.
 pub(crate) fn too_many_tags(tag: &str) -> Error {
     let why = format!("the session has {MAX_TAGS} tags, the limit");
-    Error::InvalidName { what: "tag", given: shorten(tag).into_owned(), why }
+    Error::InvalidValue { what: "tag", given: shorten(tag).into_owned(), why }
 }
 
 /// The details of a session, without its messages.
@@ -118,7 +118,7 @@ impl SessionInfo {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidName`] if it would have more than 100 tags; then nothing is set.
+    /// [`Error::InvalidValue`] if it would have more than 100 tags; then nothing is set.
     pub fn set(&mut self, details: &SessionDetails, now: DateTime<Utc>) -> Result<()> {
         let mut tags = self.tags.clone();
         tags.extend(details.tags.iter().cloned());
@@ -155,7 +155,7 @@ impl SessionInfo {
     /// a tag more than the 100 allowed.
     ///
     /// # Errors
-    /// [`Error::InvalidName`] if there are 100 tags;
+    /// [`Error::InvalidValue`] if there are 100 tags;
     /// [`Error::SessionInTrash`] if it is in the trash, and not taken out of it.
     pub fn change(&mut self, change: &SessionChange, now: DateTime<Utc>) -> Result<()> {
         if self.deleted_at.is_some() && !change.is_allowed_in_trash() {
@@ -282,7 +282,7 @@ impl SessionDetails {
     /// Checks that no text is empty or too long, for storages of your own.
     ///
     /// # Errors
-    /// [`Error::InvalidName`].
+    /// [`Error::InvalidValue`].
     pub fn check(&self) -> Result<()> {
         for (what, text) in [
             ("session name", &self.name),

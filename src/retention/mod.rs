@@ -102,11 +102,11 @@ impl Retention {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidName`] with the name of the rule.
+    /// [`Error::InvalidValue`] with the name of the rule.
     pub fn check(&self) -> Result<()> {
         let refuse = |name: &str, why: &str| {
             let (given, why) = (shorten(name).into_owned(), why.to_owned());
-            Err(Error::InvalidName { what: "retention rule", given, why })
+            Err(Error::InvalidValue { what: "retention rule", given, why })
         };
         if self.rules.is_empty() && self.trash_term.is_none() {
             return refuse("", "there is no rule, and no term of the trash");

@@ -377,7 +377,7 @@ impl SessionBuilder {
     /// Returns the session; its first write creates it.
     ///
     /// # Errors
-    /// [`Error::InvalidName`] if the id or the counter's name is empty or too long; [`Error::TokenCounter`] if the counter
+    /// [`Error::InvalidValue`] if the id or the counter's name is empty or too long; [`Error::TokenCounter`] if the counter
     /// panics when it is asked for its name; [`Error::NoSummarizer`] if
     /// [`compact_after`](Self::compact_after) is set without a summarizer or a policy; as [`ContextBuilder::open`].
     pub fn open(self) -> Result<Session> {

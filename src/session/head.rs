@@ -180,7 +180,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidName`](crate::Error::InvalidName) if the name is empty, too long or means something else,
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) if the name is empty, too long or means something else,
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `id` is not in this session.
     pub fn label(&self, name: &str, id: &MessageId) -> Result<()> {
         check_label(name)?;

@@ -186,7 +186,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidName`] if a name is empty or too long; as every
+    /// [`Error::InvalidValue`] if a name is empty or too long; as every
     /// write.
     pub fn set_details(&self, details: &SessionDetails) -> Result<()> {
         details.check()?;

@@ -49,7 +49,7 @@ impl Session {
     /// [`UsageTotal`] has an example.
     ///
     /// # Errors
-    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage); [`Error::InvalidName`](crate::Error::InvalidName) for a number
+    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage); [`Error::InvalidValue`](crate::Error::InvalidValue) for a number
     /// of tokens over 1 000 000 000, or a price over a million; as every write.
     pub fn add_usage(&self, message: Option<&MessageId>, usage: &Usage) -> Result<()> {
         usage.check()?;

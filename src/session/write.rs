@@ -26,7 +26,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidName`](crate::Error::InvalidName) for an invalid id, or for an
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) for an invalid id, or for an
     /// extra field whose name is that of a field of the message or part,
     /// [`Error::MessageTooLarge`](crate::Error::MessageTooLarge) over the store's limit,
     /// [`Error::SessionFull`](crate::Error::SessionFull); as every write:

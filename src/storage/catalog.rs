@@ -36,7 +36,7 @@ pub struct SessionStorage {
 ///
 /// Threads and processes share it and may call it at the same time. Each verb is atomic: all of it is done, or nothing.
 /// An unknown session is [`Error::UnknownSession`]; a text that is empty or too long is
-/// [`Error::InvalidName`].
+/// [`Error::InvalidValue`].
 ///
 /// A session in the trash is left out of lists (unless they ask for it) and of searches, and no key leads to it. Its writes,
 /// those of its context and its changes are [`Error::SessionInTrash`], until it is restored.
@@ -58,7 +58,7 @@ pub trait SessionCatalog: Send + Sync {
     /// Returns at most `limit` sessions that the filter shows, the one with the newest message first: the first ones, or
     /// those after a place. A session without messages counts from its creation.
     ///
-    /// A filter with an empty text is [`Error::InvalidName`]: see [`SessionFilter::check`].
+    /// A filter with an empty text is [`Error::InvalidValue`]: see [`SessionFilter::check`].
     ///
     /// Over the pages of a list, a session to which nothing is appended meanwhile is shown exactly once; one that gets a
     /// message moves to the front and is not shown again.

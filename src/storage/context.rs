@@ -161,7 +161,7 @@ pub struct PromptSection {
 /// read as empty, and a write is [`Error::NoOwner`].
 ///
 /// Labels and keys follow the rules for names: a label is not empty, and none is longer than
-/// [`MAX_ID_BYTES`](crate::MAX_ID_BYTES); otherwise a put is [`Error::InvalidName`]. A storage may limit texts
+/// [`MAX_ID_BYTES`](crate::MAX_ID_BYTES); otherwise a put is [`Error::InvalidValue`]. A storage may limit texts
 /// ([`Error::TooLarge`]).
 ///
 /// Twelve verbs are required. `talktree::testing::conformance_of_context` tests them.

@@ -28,7 +28,7 @@ pub trait TranscriptStore: Send + Sync {
     /// `owner` is the owner of the data. A transcript without an owner gets it.
     ///
     /// # Errors
-    /// [`Error::InvalidName`] if an entry is not an object, a part of the key is too long, or the
+    /// [`Error::InvalidValue`] if an entry is not an object, a part of the key is too long, or the
     /// transcript has another owner; [`Error::TooLarge`] if an entry or the batch is too large.
     fn append(
         &self,

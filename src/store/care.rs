@@ -110,7 +110,7 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Io`] if the file exists or cannot be created; [`Error::InvalidName`] if SQLite uses a file of this
+    /// [`Error::Io`] if the file exists or cannot be created; [`Error::InvalidValue`] if SQLite uses a file of this
     /// name for an open store, as `STORE-journal`; [`Error::Interrupted`]; no file is left then.
     pub fn backup(&self, path: impl AsRef<Path>, progress: impl FnMut(Progress)) -> Result<()> {
         self.database.backup(path.as_ref(), progress)

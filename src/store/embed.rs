@@ -49,7 +49,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Embedder`] if the embedder fails, or if its vectors have other dimensions than before: a changed model needs
-    /// a new name. [`Error::InvalidName`] if its name is empty or too long; [`Error::Interrupted`]; as every write.
+    /// a new name. [`Error::InvalidValue`] if its name is empty or too long; [`Error::Interrupted`]; as every write.
     pub fn embed(
         &self,
         embedder: &dyn Embedder,

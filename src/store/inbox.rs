@@ -51,7 +51,7 @@ pub struct Inbox {
 impl Store {
     /// Returns the inbox of a source, such as `telegram` or the name of a webhook. [`Inbox`] has an example.
     ///
-    /// The name is checked by each verb: [`Error::InvalidName`] if it is empty or too long.
+    /// The name is checked by each verb: [`Error::InvalidValue`] if it is empty or too long.
     #[must_use]
     pub fn inbox(&self, source: &str) -> Inbox {
         Inbox { database: Arc::clone(&self.database), source: Arc::from(source) }
@@ -81,7 +81,7 @@ impl Inbox {
     /// Confirm a delivery, or poll from the new offset, only after this has returned.
     ///
     /// # Errors
-    /// [`Error::InvalidName`] if an id, a key or an owner is empty or too long; [`Error::TooLarge`] if a body is over the
+    /// [`Error::InvalidValue`] if an id, a key or an owner is empty or too long; [`Error::TooLarge`] if a body is over the
     /// store's limit for messages, or all items together are over
     /// [`MAX_INBOX_BATCH_BYTES`](crate::MAX_INBOX_BATCH_BYTES). Nothing is stored then. As every write.
     pub fn receive(&self, items: &[InboxItem], offset: Option<i64>) -> Result<Vec<bool>> {

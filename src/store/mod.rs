@@ -69,7 +69,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::NotAStore`] if the file is not a talktree store, [`Error::NewerStore`] if a newer
-    /// talktree wrote it, [`Error::Io`] if it cannot be created or opened, [`Error::InvalidName`] if its absolute path
+    /// talktree wrote it, [`Error::Io`] if it cannot be created or opened, [`Error::InvalidValue`] if its absolute path
     /// is too long, [`Error::HardLinked`] if the file has another name.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::options().open(path)

@@ -99,7 +99,7 @@ impl<'p> RetentionRun<'p> {
     /// Discards the sessions that meet a rule, and returns which these are.
     ///
     /// # Errors
-    /// [`Error::InvalidName`] as in [`Retention::check`]; [`Error::RuleMeetsAll`] if all sessions that
+    /// [`Error::InvalidValue`] as in [`Retention::check`]; [`Error::RuleMeetsAll`] if all sessions that
     /// are not pinned meet one, unless that is [allowed](Retention::allow_all); nothing is discarded then.
     /// [`Error::Interrupted`], and as every write: what was discarded until then stays discarded, and another run goes on.
     pub fn run(self) -> Result<RetentionReport> {

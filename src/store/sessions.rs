@@ -33,7 +33,7 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidName`] if the id is empty or longer than
+    /// [`Error::InvalidValue`] if the id is empty or longer than
     /// [`MAX_ID_BYTES`](crate::MAX_ID_BYTES).
     pub fn session(&self, id: impl Into<SessionId>) -> Result<Session> {
         self.session_builder(id).open()
@@ -88,7 +88,7 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidName`] if a name is empty or too long; as every write.
+    /// [`Error::InvalidValue`] if a name is empty or too long; as every write.
     pub fn create_session(&self, details: impl Into<SessionDetails>) -> Result<Session> {
         self.create_session_as(SessionId::new(), details)
     }
@@ -164,7 +164,7 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownSession`] if it is not in the store; [`Error::SessionInTrash`]; [`Error::InvalidName`].
+    /// [`Error::UnknownSession`] if it is not in the store; [`Error::SessionInTrash`]; [`Error::InvalidValue`].
     pub fn rename(&self, id: &SessionId, name: &str) -> Result<()> {
         self.change_session(id, &SessionChange::Name(Some(name.to_owned())))
     }
@@ -243,7 +243,7 @@ impl Store {
     /// [`SessionChange`] has an example.
     ///
     /// # Errors
-    /// [`Error::UnknownSession`]; [`Error::InvalidName`] if a text is empty or too long, or there are 100 tags already;
+    /// [`Error::UnknownSession`]; [`Error::InvalidValue`] if a text is empty or too long, or there are 100 tags already;
     /// [`Error::SessionInTrash`] if it is in the trash, and not taken out of it.
     pub fn change_session(&self, id: &SessionId, change: &SessionChange) -> Result<()> {
         self.database.change_session(id, change)

@@ -35,11 +35,11 @@ impl<'a> Facts<'a> {
     /// Reads an entry.
     ///
     /// # Errors
-    /// [`Error::InvalidName`] if it is not an object.
+    /// [`Error::InvalidValue`] if it is not an object.
     pub(crate) fn of(entry: &'a Json) -> Result<Self> {
         let token = entry.as_str();
         if !text::is_object(token) {
-            return Err(Error::InvalidName {
+            return Err(Error::InvalidValue {
                 what: "transcript entry",
                 given: shorten(token).into_owned(),
                 why: "it is not a JSON object".to_owned(),

@@ -28,7 +28,7 @@ impl Fork<'_> {
     /// Returns the entries of the copy.
     ///
     /// # Errors
-    /// [`Error::UnknownMessage`] if there is no such last entry, [`Error::InvalidName`] if nothing is left to copy.
+    /// [`Error::UnknownMessage`] if there is no such last entry, [`Error::InvalidValue`] if nothing is left to copy.
     pub(super) fn entries(&self, entries: &[Json]) -> Result<Vec<Json>> {
         let mut links: Vec<Link<'_>> =
             entries.iter().filter_map(Link::of).filter(|link| !link.is_sidechain).collect();
@@ -51,7 +51,7 @@ impl Fork<'_> {
         let written: Vec<usize> =
             (0..links.len()).filter(|place| links[*place].kind != Kind::Progress).collect();
         let Some(&last) = written.last() else {
-            return Err(Error::InvalidName {
+            return Err(Error::InvalidValue {
                 what: "transcript",
                 given: id::shorten(self.source).into_owned(),
                 why: "it has no messages to copy".to_owned(),

@@ -58,7 +58,7 @@ impl TranscriptKey {
     /// Checks the lengths of the parts, for storages of your own.
     ///
     /// # Errors
-    /// [`Error::InvalidName`].
+    /// [`Error::InvalidValue`].
     pub fn check(&self) -> Result<()> {
         check_name_length("project", &self.project)?;
         check_name_length("transcript's session", &self.session)?;
@@ -86,12 +86,12 @@ fn check_sizes(sizes: impl Iterator<Item = usize>, max_bytes: usize) -> Result<(
 /// Checks the owner that an append names.
 ///
 /// # Errors
-/// [`Error::InvalidName`] if it is empty or too long, or if the transcript has another one.
+/// [`Error::InvalidValue`] if it is empty or too long, or if the transcript has another one.
 pub(crate) fn check_owner(given: Option<&str>, stored: Option<&str>) -> Result<()> {
     let Some(given) = given else { return Ok(()) };
     crate::id::check_name("owner", given)?;
     match stored {
-        Some(stored) if stored != given => Err(Error::InvalidName {
+        Some(stored) if stored != given => Err(Error::InvalidValue {
             what: "owner",
             given: crate::id::shorten(given).into_owned(),
             why: "the transcript has another owner".to_owned(),
@@ -127,7 +127,7 @@ mod tests {
             TranscriptKey::new("", format!("{long}x")),
             TranscriptKey::new("", "").subpath(format!("{long}x")),
         ] {
-            assert!(matches!(key.check(), Err(Error::InvalidName { .. })));
+            assert!(matches!(key.check(), Err(Error::InvalidValue { .. })));
         }
     }
 }

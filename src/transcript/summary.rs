@@ -67,7 +67,7 @@ impl TranscriptSummary {
 /// ```
 ///
 /// # Errors
-/// [`Error::InvalidName`](crate::Error::InvalidName) if an entry is not an object.
+/// [`Error::InvalidValue`](crate::Error::InvalidValue) if an entry is not an object.
 pub fn fold_transcript_summary(data: Option<&Json>, entries: &[Json]) -> Result<Json> {
     let facts: Vec<Facts<'_>> = entries.iter().map(Facts::of).collect::<Result<_>>()?;
     fold(data, facts.iter())

@@ -33,7 +33,7 @@ const INVISIBLE: &[(u32, u32)] = &[
 /// usual form.
 ///
 /// # Errors
-/// [`Error::InvalidName`] if nothing is left.
+/// [`Error::InvalidValue`] if nothing is left.
 pub(super) fn tag(text: &str) -> Result<String> {
     let shown: String =
         text.chars().filter(|letter| !is_invisible(*letter)).map(usual_width).collect();
@@ -43,14 +43,14 @@ pub(super) fn tag(text: &str) -> Result<String> {
 /// Returns a title without white space at its ends.
 ///
 /// # Errors
-/// [`Error::InvalidName`] if nothing is left.
+/// [`Error::InvalidValue`] if nothing is left.
 pub(super) fn title(text: &str) -> Result<String> {
     not_blank("title", text, text)
 }
 
 fn not_blank(what: &'static str, text: &str, given: &str) -> Result<String> {
     match text.trim() {
-        "" => Err(Error::InvalidName {
+        "" => Err(Error::InvalidValue {
             what,
             given: shorten(given).into_owned(),
             why: "nothing of it is visible".to_owned(),

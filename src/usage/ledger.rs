@@ -35,7 +35,7 @@ impl UsageFilter {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidName`](crate::Error::InvalidName).
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue).
     pub fn check(&self) -> Result<()> {
         check_given([("owner", &self.owner), ("model", &self.model), ("source", &self.source)])
     }

@@ -118,7 +118,7 @@ impl Usage {
         match tokens.chain(price).find(|(_, number, max)| number > max) {
             Some((what, number, max)) => {
                 let why = format!("it is over the limit of {max}");
-                Err(Error::InvalidName { what, given: number.to_string(), why })
+                Err(Error::InvalidValue { what, given: number.to_string(), why })
             }
             None => Ok(()),
         }

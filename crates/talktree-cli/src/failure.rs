@@ -114,7 +114,7 @@ impl From<Error> for Failure {
             }
             _ if error.is_unknown() => Self::NotFound(text),
             // The arguments are at fault: others would have succeeded.
-            Error::InvalidName { .. }
+            Error::InvalidValue { .. }
             | Error::NotAncestor { .. }
             | Error::InsideSummary { .. }
             | Error::NothingVisible { .. }

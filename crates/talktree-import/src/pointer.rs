@@ -47,7 +47,7 @@ impl Writer<'_> {
 /// Returns the reason of a refusal, without the name that the report has before it.
 fn reason(error: Error) -> String {
     match error {
-        Error::InvalidName { why, .. } => why,
+        Error::InvalidValue { why, .. } => why,
         error => error.to_string(),
     }
 }

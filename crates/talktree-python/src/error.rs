@@ -59,8 +59,8 @@ fn class_of(error: &Error) -> (&'static str, Value) {
             ("UnknownCallError", json!({"message": message, "call": call}))
         }
         Error::SessionExists { id } => ("SessionExistsError", json!({"id": id})),
-        Error::InvalidName { what, given, why } => {
-            ("InvalidNameError", json!({"what": what, "given": given, "why": why}))
+        Error::InvalidValue { what, given, why } => {
+            ("InvalidValueError", json!({"what": what, "given": given, "why": why}))
         }
         Error::MessageTooLarge { id, bytes, max } => {
             ("MessageTooLargeError", json!({"id": id, "bytes": bytes, "max": max}))

@@ -30,7 +30,7 @@ pub(crate) fn value(text: &str) -> Result<Value> {
 
 /// Returns a time that Python wrote in ISO 8601.
 pub(crate) fn time(text: &str) -> Result<DateTime<Utc>> {
-    text.parse().map_err(|error: chrono::ParseError| Error::InvalidName {
+    text.parse().map_err(|error: chrono::ParseError| Error::InvalidValue {
         what: "time",
         given: text.chars().take(80).collect(),
         why: error.to_string(),

@@ -89,7 +89,7 @@ def test_a_key_that_is_too_long_is_refused_and_names_nothing(store: talktree.Sto
 
     async def main() -> None:
         sessions = SessionStore(store)
-        with pytest.raises(talktree.InvalidNameError, match="session"):
+        with pytest.raises(talktree.InvalidValueError, match="session"):
             await sessions.append(long, [user("1")])
         assert await sessions.load(long) is None
 

@@ -276,7 +276,7 @@ def test_what_json_does_not_have_is_refused_and_what_it_has_comes_back() -> None
         for bad in (float("nan"), float("inf"), -float("inf")):
             with pytest.raises(ValueError, match=r"entries\[1\]"):
                 await store.append(KEY, [entry("1"), entry("2", value=bad)])
-        with pytest.raises(talktree.InvalidNameError):
+        with pytest.raises(talktree.InvalidValueError):
             await store.append(KEY, [entry("1"), ["no object"]])  # type: ignore[list-item]
         assert await store.load(KEY) is None
         await store.append(KEY, [])
@@ -293,7 +293,7 @@ def test_an_owner_keeps_what_is_his() -> None:
         async with SessionStore() as store:
             ann, bob = store.owned_by("ann"), store.owned_by("bob")
             await ann.append(KEY, [entry("1")])
-            with pytest.raises(talktree.InvalidNameError, match="another owner"):
+            with pytest.raises(talktree.InvalidValueError, match="another owner"):
                 await bob.append(KEY, [entry("2")])
             await bob.append({**KEY, "session_id": "b"}, [entry("2")])
             transcripts = await store.transcripts()

@@ -145,8 +145,8 @@ def test_rules_discard_what_meets_them(store: talktree.Store) -> None:
     ("rules", "kind", "says"),
     [
         ([RetentionRule("all", idle_for=0)], talktree.RuleMeetsAllError, "all"),
-        ([RetentionRule("empty")], talktree.InvalidNameError, "it has no condition"),
-        ([], talktree.InvalidNameError, "there is no rule"),
+        ([RetentionRule("empty")], talktree.InvalidValueError, "it has no condition"),
+        ([], talktree.InvalidValueError, "there is no rule"),
         ([RetentionRule("x", idle_for=-1)], ValueError, "idle_for"),
         ([RetentionRule("x", keep_sessions=1, keep_bytes=1)], ValueError, "a rule has one total"),
         ([RetentionRule("x", model="m", action="burn")], ValueError, "action must be trash, remove or erase"),  # type: ignore[arg-type]
@@ -179,7 +179,7 @@ def test_the_data_of_an_owner(store: talktree.Store, tmp_path: Path) -> None:
     assert "# Data of bob" in page.getvalue().decode()
     with pytest.raises(ValueError, match="format must be"):
         store.export_owner("bob", page, format="html")  # type: ignore[arg-type]
-    with pytest.raises(talktree.InvalidNameError, match="the file of an open store"):
+    with pytest.raises(talktree.InvalidValueError, match="the file of an open store"):
         store.export_owner("ann", tmp_path / "store.db")
 
 

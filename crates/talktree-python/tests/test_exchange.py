@@ -55,7 +55,7 @@ def test_files_of_other_programs(store: talktree.Store, tmp_path: Path) -> None:
     assert store.import_file(path, dry_run=True).added == 2 and store.sessions() == []
     report = store.import_file(path, session="mine")
     assert report.sessions == ["mine"] and report.format == "openai"
-    with pytest.raises(talktree.InvalidNameError):
+    with pytest.raises(talktree.InvalidValueError):
         store.import_file(path, format="word")
     with pytest.raises((talktree.IoError, talktree.ImportFileError)):
         store.import_file(tmp_path / "missing.json")
@@ -67,7 +67,7 @@ def test_files_of_other_programs(store: talktree.Store, tmp_path: Path) -> None:
 
 
 def test_an_export_never_writes_over_an_open_store(full: talktree.Store, tmp_path: Path) -> None:
-    with pytest.raises(talktree.InvalidNameError, match="the file of an open store"):
+    with pytest.raises(talktree.InvalidValueError, match="the file of an open store"):
         full.export_jsonl(tmp_path / "store.db")
     assert full.verify().damages == []
 

@@ -42,9 +42,9 @@ def test_what_is_known_is_not_added_again(transcripts: talktree.Transcripts) -> 
         (KEY, [QUESTION, {"n": float("inf")}], ValueError, r"entries\[1\]: Out of range"),
         (KEY, [{"n": object()}], TypeError, r"entries\[0\]: object cannot"),
         (KEY, QUESTION, TypeError, "entries must be an iterable of dicts, not dict"),
-        (KEY, [3], talktree.InvalidNameError, "object"),
+        (KEY, [3], talktree.InvalidValueError, "object"),
         (("p", "s"), [QUESTION], TypeError, "key must be a TranscriptKey, not tuple"),
-        (TranscriptKey("p" * 2_000, "s"), [QUESTION], talktree.InvalidNameError, "project"),
+        (TranscriptKey("p" * 2_000, "s"), [QUESTION], talktree.InvalidValueError, "project"),
     ],
 )
 def test_what_is_refused(

@@ -200,7 +200,7 @@ impl ReadProvider for SkillFolder {
 
 impl SkillProvider for SkillFolder {
     fn load(&self, key: &str) -> std::result::Result<Option<String>, BoxError> {
-        check_key(key).map_err(|(given, why)| Error::InvalidName {
+        check_key(key).map_err(|(given, why)| Error::InvalidValue {
             what: "skill key",
             given,
             why,

@@ -149,7 +149,7 @@ impl Incoming {
 /// Returns the reason of a refusal, without the name that the report has before it.
 fn reason(result: Result<()>) -> std::result::Result<(), String> {
     result.map_err(|error| match error {
-        Error::InvalidName { why, .. } => why,
+        Error::InvalidValue { why, .. } => why,
         error => error.to_string(),
     })
 }

@@ -83,7 +83,7 @@ impl CompactionSettingsBuilder {
     /// Returns the settings.
     ///
     /// # Errors
-    /// [`Error::InvalidName`] if the counter's name is empty or too long; [`Error::TokenCounter`] if it panics when it is
+    /// [`Error::InvalidValue`] if the counter's name is empty or too long; [`Error::TokenCounter`] if it panics when it is
     /// asked for its name.
     pub(crate) fn build(self) -> Result<CompactionSettings> {
         let counter = match &self.counter {

@@ -31,7 +31,7 @@ impl Database {
             let given = path.to_string_lossy().into_owned();
             let why =
                 "SQLite uses a file of this name for an open store, and deletes it".to_owned();
-            return Err(Error::InvalidName { what: "path of a backup", given, why });
+            return Err(Error::InvalidValue { what: "path of a backup", given, why });
         }
         let target = file::resolve_new(path)?;
         let folder = target.parent().unwrap_or(&target);

@@ -446,7 +446,7 @@ fn check_name(path: &Path) -> Result<()> {
         None => return Ok(()),
     };
     let given = shorten(&path.to_string_lossy()).into_owned();
-    Err(Error::InvalidName { what: "path of a store", given, why })
+    Err(Error::InvalidValue { what: "path of a store", given, why })
 }
 
 /// Returns an error unless the path is a regular file. SQLite checks its content.

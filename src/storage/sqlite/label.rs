@@ -13,7 +13,7 @@ use crate::tree::Address;
 /// Sets a label on a message, moving it if it exists.
 ///
 /// # Errors
-/// [`Error::InvalidName`] if the name means something else already: whoever types it would get that.
+/// [`Error::InvalidValue`] if the name means something else already: whoever types it would get that.
 pub(super) fn set(
     conn: &Connection,
     session: i64,

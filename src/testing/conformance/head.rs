@@ -71,7 +71,7 @@ pub(super) fn labels(probe: &Probe) -> Result<()> {
     assert_unknown(provider.label("z", Some(&id("x"))));
     let taken = provider.label("b", Some(&id("c")));
     assert!(
-        matches!(taken, Err(Error::InvalidName { .. })),
+        matches!(taken, Err(Error::InvalidValue { .. })),
         "a label was given the id of a message: {taken:?}"
     );
     let all = || -> Result<String> {

@@ -47,7 +47,7 @@ impl MemoryContext {
     /// Returns an empty context of a session of this owner.
     ///
     /// # Errors
-    /// [`Error::InvalidName`] if a name is empty or too long.
+    /// [`Error::InvalidValue`] if a name is empty or too long.
     pub fn owned_by(session: SessionId, owner: impl Into<String>) -> Result<Self> {
         let context = Self::new(session);
         let details = SessionDetails { owner: Some(owner.into()), ..SessionDetails::default() };

@@ -13,7 +13,7 @@ impl Transcripts {
     /// Gives a session a title. A session that is unknown is created with it.
     ///
     /// # Errors
-    /// [`Error::InvalidName`] if the title is blank; as [`append`](Self::append).
+    /// [`Error::InvalidValue`] if the title is blank; as [`append`](Self::append).
     pub fn rename(&self, project: &str, session: &str, title: &str) -> Result<()> {
         let title = tag::title(title)?;
         self.note(project, session, json!({"type": "custom-title", "customTitle": title}))
@@ -36,7 +36,7 @@ impl Transcripts {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidName`] if nothing of the tag is visible; as [`append`](Self::append).
+    /// [`Error::InvalidValue`] if nothing of the tag is visible; as [`append`](Self::append).
     pub fn tag(&self, project: &str, session: &str, tag: Option<&str>) -> Result<()> {
         let tag = tag.map(tag::tag).transpose()?.unwrap_or_default();
         self.note(project, session, json!({"type": "tag", "tag": tag}))
@@ -62,7 +62,7 @@ impl Transcripts {
     ///
     /// # Errors
     /// [`Error::UnknownSession`] if the session has no entries, [`Error::UnknownMessage`] if its `last` is not among them,
-    /// [`Error::InvalidName`] if there is no message to copy; as [`append`](Self::append).
+    /// [`Error::InvalidValue`] if there is no message to copy; as [`append`](Self::append).
     pub fn fork(&self, project: &str, session: &str, options: &TranscriptFork) -> Result<String> {
         let source = TranscriptKey::new(project, session);
         let entries = self.load(&source)?;

@@ -48,7 +48,7 @@ impl Transcripts {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Io`] if a file cannot be read, [`Error::InvalidName`] if the session or the folder has no name that is safe
+    /// [`Error::Io`] if a file cannot be read, [`Error::InvalidValue`] if the session or the folder has no name that is safe
     /// in a path; as [`append`](Self::append).
     pub fn import_session(
         &self,
@@ -93,7 +93,7 @@ impl Transcripts {
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownSession`] if the session has no transcript, [`Error::InvalidName`] if the project or session is not
+    /// [`Error::UnknownSession`] if the session has no transcript, [`Error::InvalidValue`] if the project or session is not
     /// safe in a path, [`Error::Io`] if a file exists or cannot be written, or a folder below `projects` is a symbolic link.
     pub fn export_session(
         &self,
@@ -201,7 +201,7 @@ fn check_names(project: &str, session: &str) -> Result<()> {
         if !layout::is_safe_name(name) {
             let given = id::shorten(name).into_owned();
             let why = "it is no safe name of a file".to_owned();
-            return Err(Error::InvalidName { what, given, why });
+            return Err(Error::InvalidValue { what, given, why });
         }
     }
     Ok(())

@@ -117,7 +117,7 @@ impl Transcripts {
     /// [`TranscriptStore::append`].
     ///
     /// # Errors
-    /// [`Error::InvalidName`](crate::Error::InvalidName) if an entry is not an object, a part of the key is too long, or the
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) if an entry is not an object, a part of the key is too long, or the
     /// transcript has another owner; [`Error::TooLarge`](crate::Error::TooLarge) if an entry is over the store's limit for
     /// messages, or all are over [`MAX_TRANSCRIPT_BATCH_BYTES`](crate::MAX_TRANSCRIPT_BATCH_BYTES);
     /// [`Error::Unsupported`](crate::Error::Unsupported) if the handle projects and the storage cannot.

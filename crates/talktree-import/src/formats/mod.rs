@@ -108,7 +108,7 @@ impl FromStr for Format {
 
     fn from_str(text: &str) -> Result<Self> {
         let found = Self::ALL.into_iter().find(|format| format.as_str() == text);
-        found.ok_or_else(|| Error::InvalidName {
+        found.ok_or_else(|| Error::InvalidValue {
             what: "format",
             given: text.chars().take(80).collect(),
             why: format!("there are {}", Self::ALL.map(Self::as_str).join(", ")),

@@ -73,7 +73,7 @@ from .errors import HeadMovedError as HeadMovedError
 from .errors import ImportFileError as ImportFileError
 from .errors import InsideSummaryError as InsideSummaryError
 from .errors import InterruptedError as InterruptedError
-from .errors import InvalidNameError as InvalidNameError
+from .errors import InvalidValueError as InvalidValueError
 from .errors import IoError as IoError
 from .errors import JsonError as JsonError
 from .errors import MessageTooLargeError as MessageTooLargeError

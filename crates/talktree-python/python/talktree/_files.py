@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from . import _native
-from .errors import InvalidNameError
+from .errors import InvalidValueError
 
 #: A path, or a file that is open for writing bytes.
 Target = str | os.PathLike[str] | BinaryIO
@@ -23,6 +23,6 @@ def written_to(target: Target, export: Callable[[Callable[[bytes], Any]], Any]) 
     path = os.fspath(target)
     if _native.is_open_file(path):
         why = "it is the file of an open store"
-        raise InvalidNameError(f"path {path!r} cannot be used: {why}", what="path", given=path, why=why)
+        raise InvalidValueError(f"path {path!r} cannot be used: {why}", what="path", given=path, why=why)
     with open(path, "wb") as file:
         return export(file.write)

@@ -126,7 +126,7 @@ class SessionExistsError(Error, ValueError):
     id: str
 
 
-class InvalidNameError(Error, ValueError):
+class InvalidValueError(Error, ValueError):
     """An id, name or label is not allowed."""
 
     is_refused = True

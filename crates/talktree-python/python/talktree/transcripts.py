@@ -271,7 +271,7 @@ class Transcripts:
 
         Raises:
             ValueError: if an entry has a NaN or an infinity, which JSON does not have.
-            talktree.InvalidNameError: if an entry is no object, or the transcript has another owner.
+            talktree.InvalidValueError: if an entry is no object, or the transcript has another owner.
             talktree.TooLargeError: if an entry or the batch is too large.
         """
         return AppendedEntries(*self._native.append(key_parts(key), _text(entries)))

@@ -61,7 +61,7 @@ impl AddAssign for Counts {
 enum Expected {
     Done,
     UnknownMessage,
-    InvalidName,
+    InvalidValue,
 }
 
 /// Plays a script.
@@ -129,7 +129,7 @@ impl World {
                 // Parent and id are swapped: the new id is the first name, the parent the second.
                 let message = Message::user(one.as_str()).with_id(id.clone());
                 let expected = match slot_two {
-                    _ if !is_valid_id(&one) => Expected::InvalidName,
+                    _ if !is_valid_id(&one) => Expected::InvalidValue,
                     None => Expected::UnknownMessage,
                     Some(parent) => append(model, Some(parent), &one, &one),
                 };
@@ -141,7 +141,7 @@ impl World {
             }
             8 => {
                 let expected = match slot {
-                    _ if !is_valid_id(&one) => Expected::InvalidName,
+                    _ if !is_valid_id(&one) => Expected::InvalidValue,
                     Some(slot) => {
                         model.update(slot, &two);
                         Expected::Done
@@ -180,9 +180,9 @@ impl World {
             }
             13 => {
                 let expected = match known(slot) {
-                    _ if !is_valid_id(&two) || two == "head" => Expected::InvalidName,
+                    _ if !is_valid_id(&two) || two == "head" => Expected::InvalidValue,
                     // It would mean the message.
-                    Expected::Done if model.find(&two).is_some() => Expected::InvalidName,
+                    Expected::Done if model.find(&two).is_some() => Expected::InvalidValue,
                     expected => expected,
                 };
                 if expected == Expected::Done {
@@ -202,7 +202,7 @@ impl World {
             }
             16 if sessions < MAX_SESSIONS => {
                 let expected =
-                    if !is_valid_name(&two) { Expected::InvalidName } else { known(slot) };
+                    if !is_valid_name(&two) { Expected::InvalidValue } else { known(slot) };
                 let fork = session.fork(&id, &two);
                 if let (Expected::Done, Some(slot), Ok(fork)) = (expected, slot, &fork) {
                     let forked = model.fork(slot);
@@ -223,7 +223,7 @@ impl World {
                 Ok(())
             }
             (Err(Error::UnknownMessage { .. }), Expected::UnknownMessage)
-            | (Err(Error::InvalidName { .. }), Expected::InvalidName) => {
+            | (Err(Error::InvalidValue { .. }), Expected::InvalidValue) => {
                 self.counts.refused += 1;
                 Ok(())
             }
@@ -285,7 +285,7 @@ fn ids(messages: &[Message]) -> Vec<&str> {
 /// Appends to the model and returns the expected result. A known id is a no-op.
 fn append(model: &mut Model, parent: Option<Slot>, id: &str, text: &str) -> Expected {
     if !is_valid_id(id) {
-        return Expected::InvalidName;
+        return Expected::InvalidValue;
     }
     if model.find(id).is_none() {
         model.append(parent, id, text);

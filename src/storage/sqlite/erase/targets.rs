@@ -325,7 +325,7 @@ fn known(conn: &Connection, id: &SessionId) -> BackendResult<(Target, SessionRow
 fn refuse_projected(conn: &Connection, session: &Target) -> BackendResult<()> {
     match projection::of_session(conn, session.key)? {
         None => Ok(()),
-        Some(_) => Err(BackendError::Own(Error::InvalidName {
+        Some(_) => Err(BackendError::Own(Error::InvalidValue {
             what: "session",
             given: session.id.to_string(),
             why: "it shows a transcript, which can only be erased as a whole".to_owned(),

@@ -120,7 +120,7 @@ pub(super) fn tags(probe: &Probe) -> Result<()> {
             },
         ),
     ] {
-        assert!(matches!(answer, Err(Error::InvalidName { what: "tag", .. })), "{answer:?}");
+        assert!(matches!(answer, Err(Error::InvalidValue { what: "tag", .. })), "{answer:?}");
     }
     assert_eq!(probe.catalog.info(&"too many".into())?, None);
     probe.catalog.change(&id, &tag(99))?;

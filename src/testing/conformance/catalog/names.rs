@@ -93,7 +93,7 @@ pub(super) fn long(probe: &Probe) -> Result<()> {
         }
         for (number, answer) in answers.into_iter().enumerate() {
             let length = given.len();
-            let is_refused = matches!(answer, Err(Error::InvalidName { .. }));
+            let is_refused = matches!(answer, Err(Error::InvalidValue { .. }));
             assert!(is_refused, "answer {number} for a name of {length} bytes: {answer:?}");
         }
     }

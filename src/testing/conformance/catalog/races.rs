@@ -70,7 +70,7 @@ pub(super) fn tags(probe: &Probe) -> Result<()> {
             let tag = SessionChange::Tag(format!("{thread}.{number}"));
             match probe.catalog.change(&"s".into(), &tag) {
                 Ok(()) => tagged += 1,
-                Err(Error::InvalidName { .. }) => {}
+                Err(Error::InvalidValue { .. }) => {}
                 Err(error) => return Err(error),
             }
         }

@@ -205,7 +205,7 @@ pub(super) fn names(contexts: &Contexts) -> Result<()> {
         for answer in
             [one.put(scope, label, &entries, false).map(drop), one.check(label, &entries[1])]
         {
-            assert!(matches!(answer, Err(Error::InvalidName { .. })), "{answer:?}");
+            assert!(matches!(answer, Err(Error::InvalidValue { .. })), "{answer:?}");
         }
         assert_eq!(one.entry(scope, label, "fine")?, None, "all or none");
         assert_eq!(one.entry(scope, label, key)?, None);

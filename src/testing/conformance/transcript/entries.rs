@@ -60,7 +60,7 @@ pub(super) fn keys(probe: &Probe) -> Result<()> {
     }
     let long = TranscriptKey::new("p".repeat(1_025), "s");
     let refused = probe.storage.append(&long, &entries("a"), None);
-    assert!(matches!(refused, Err(Error::InvalidName { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(Error::InvalidValue { .. })), "{refused:?}");
     Ok(())
 }
 
@@ -117,7 +117,7 @@ pub(super) fn objects(probe: &Probe) -> Result<()> {
     for bad in ["null", "5", "\"text\"", "[{}]", "true"] {
         for path in ["p/s", "p/fresh", "p/s/x"] {
             let refused = probe.append(path, &[entry(r#"{"uuid":"b"}"#), entry(bad)]);
-            assert!(matches!(refused, Err(Error::InvalidName { .. })), "{bad}: {refused:?}");
+            assert!(matches!(refused, Err(Error::InvalidValue { .. })), "{bad}: {refused:?}");
         }
     }
     assert_eq!((probe.texts("p/s")?, probe.mtime("p/s")?, probe.data("p/s")?), before);

@@ -30,7 +30,7 @@ pub(super) fn first(probe: &Probe) -> Result<()> {
     say(probe, "p/s", None)?;
     for other in ["bob", ""] {
         let refused = say(probe, "p/s", Some(other));
-        assert!(matches!(refused, Err(Error::InvalidName { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(Error::InvalidValue { .. })), "{refused:?}");
     }
     let found = listed(probe, &of_owner("ann"))?;
     assert_eq!((found.len(), found[0].entries, found[0].owner.as_deref()), (1, 3, Some("ann")));

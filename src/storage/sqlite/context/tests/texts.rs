@@ -117,7 +117,7 @@ fn names_and_sizes_are_limited() -> Result<()> {
     let long = "x".repeat(10_000);
     for (label, key) in [("", "k"), (long.as_str(), "k"), ("memory", long.as_str())] {
         let answer = context.put_one(BlockScope::Session, label, &text(key, ""), false, None);
-        assert!(matches!(answer, Err(Error::InvalidName { .. })), "{answer:?}");
+        assert!(matches!(answer, Err(Error::InvalidValue { .. })), "{answer:?}");
     }
     let fits = "x".repeat(100);
     put(&*context, "k", &fits)?;
