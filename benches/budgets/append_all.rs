@@ -68,7 +68,7 @@ fn floor_rows(bench: &Bench, messages: &[Message], is_indexed: bool) -> Result<D
     floor::create(&conn)?;
     conn.execute_batch(indexing::TABLE)?;
     let ready: Vec<Ready> = messages.iter().map(Ready::new).collect::<Result<_>>()?;
-    let texts: Vec<String> = messages.iter().map(Message::text).collect();
+    let texts: Vec<_> = (1..).zip(messages.iter().map(Message::text)).collect();
     timed(|| {
         floor::run(&conn, "BEGIN IMMEDIATE")?;
         for (n, row) in ready.iter().enumerate() {
