@@ -4,6 +4,10 @@
 //! defer both. After every few small appends one of them does a *step* of the deferred work, which takes about a
 //! millisecond. A large append and a search index everything that is pending, in chunks.
 //!
+//! How many messages a step can index depends on their length: of a few words 160, of a page one. So the number of appends
+//! until the next step follows what the last one could do. It was constant once: of 10 000 appended answers of a model, which
+//! are longer, 7 000 were left to the next search.
+//!
 //! Merging few segments at a time leaves few of them, and is more work. So small appends merge eight of a level, all
 //! other work four. A search merges only in proportion to what it indexes: each more segment takes it 3 µs, and merging those of
 //! a large store would take hundreds of searches 4 ms each.
@@ -21,14 +25,17 @@ use super::error::BackendResult;
 use super::interrupt::Watch;
 use super::search_index::{Indexed, index_pending, merge, merge_for_search};
 use super::segments::Segments;
+use super::transaction;
 use super::vocabulary::Recorder;
 use crate::error::{Error, Result};
 use crate::report::Progress;
 
-/// After this many appended messages a handle does a step ..
-const APPENDS_PER_STEP: u64 = 32;
-/// .. and this many steps after an indexing it indexes again; the steps between them merge.
-const STEPS_PER_INDEXING: u64 = 4;
+/// A handle indexes after this many appended messages at most, and merges three times in between.
+const MAX_APPENDS: u64 = 128;
+/// The same for a new handle to a file.
+const FIRST_APPENDS: u64 = 16;
+/// How many steps a handle does for each indexing, with the indexing.
+const STEPS: u64 = 4;
 /// How many messages one step indexes: more than are appended meanwhile, so that a backlog shrinks.
 const MESSAGES_PER_STEP: usize = 160;
 /// After this time a step indexes no further message. Writing the segment takes about half as long again.
@@ -55,32 +62,65 @@ const LOCK_ATTEMPTS: u32 = 100;
 const LOCK_PAUSE: Duration = Duration::from_millis(2);
 
 /// The work that a handle has deferred since it opened the store.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Deferred {
     /// Messages appended since the last indexing.
-    pub(super) appended: AtomicU64,
+    appended: AtomicU64,
+    /// After how many of them the next indexing is due.
+    due_after: AtomicU64,
     /// Pages to merge for the messages that were indexed.
     pages: AtomicU64,
+}
+
+impl Default for Deferred {
+    fn default() -> Self {
+        Self {
+            appended: AtomicU64::default(),
+            due_after: AtomicU64::new(MAX_APPENDS),
+            pages: AtomicU64::default(),
+        }
+    }
+}
+
+impl Deferred {
+    /// Returns that of a file, which many programs may open to append a few messages: it begins with a random number of
+    /// appended ones, so that these programs do their part.
+    pub(super) fn in_file() -> Self {
+        Self {
+            appended: AtomicU64::new(u64::from(transaction::random()) % FIRST_APPENDS),
+            due_after: AtomicU64::new(FIRST_APPENDS),
+            ..Self::default()
+        }
+    }
+
+    /// Lets appends do nothing, however many there are.
+    #[cfg(test)]
+    pub(super) fn suspend(&self) {
+        self.due_after.store(u64::MAX, Ordering::Relaxed);
+    }
 }
 
 impl Database {
     /// Counts appended messages, and does a part of the deferred work if it is due.
     pub(super) fn appended(&self, count: u64) {
         let before = self.deferred.appended.fetch_add(count, Ordering::Relaxed);
+        let (after, due_after) = (before + count, self.deferred.due_after.load(Ordering::Relaxed));
         // Messages that cannot be indexed now stay pending, and a search still finds them.
         if count > MESSAGES_PER_STEP as u64 {
             let _ = self.index_some();
-        } else if before / APPENDS_PER_STEP != (before + count) / APPENDS_PER_STEP {
-            let _ = match (before + count) / APPENDS_PER_STEP >= STEPS_PER_INDEXING {
-                true => self.index_step(),
-                false => self.merge_step(),
-            };
+        } else if after >= due_after {
+            let _ = self.index_step();
+            if due_after < STEPS {
+                let _ = self.merge_step();
+            }
+        } else if before * STEPS / due_after != after * STEPS / due_after {
+            let _ = self.merge_step();
         }
     }
 
     /// Indexes pending messages for [`STEP_TIME`], unless there is too much to merge.
     fn index_step(&self) -> Result<()> {
-        let before = self.deferred.appended.swap(0, Ordering::Relaxed);
+        let appended = self.deferred.appended.swap(0, Ordering::Relaxed);
         let step = |conn: &Connection| {
             let until = Instant::now() + STEP_TIME;
             if Segments::of(conn)?.most_on_a_level() < MAX_ON_A_LEVEL {
@@ -92,25 +132,30 @@ impl Database {
             merge(conn, PAGES_PER_STEP)?;
             Ok(None)
         };
-        let (indexed, is_cut_short) = match self.write_step(step)? {
+        match self.write_step(step)? {
             Some(Some((indexed, words, is_cut_short))) => {
                 self.known_words.remember(words);
-                (indexed, is_cut_short)
+                self.deferred.pages.fetch_add(pages_to_merge(indexed), Ordering::Relaxed);
+                self.adapt(appended, indexed.messages as u64, is_cut_short);
             }
-            Some(None) => {
-                // The next step tries again.
-                self.deferred.appended.fetch_add(before, Ordering::Relaxed);
-                return Ok(());
-            }
-            None => (Indexed::default(), false),
-        };
-        if is_cut_short {
-            // Long messages or a slow machine: the rest is due sooner.
-            let half = APPENDS_PER_STEP * STEPS_PER_INDEXING / 2;
-            self.deferred.appended.fetch_add(half, Ordering::Relaxed);
+            // The next append tries again.
+            Some(None) => _ = self.deferred.appended.fetch_add(appended, Ordering::Relaxed),
+            None => {}
         }
-        self.deferred.pages.fetch_add(pages_to_merge(indexed), Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Decides when the next indexing is due, by what this one could do.
+    fn adapt(&self, appended: u64, indexed: u64, is_cut_short: bool) {
+        let deferred = &self.deferred;
+        if is_cut_short {
+            // A fifth fewer than a step can index, so that a backlog shrinks.
+            deferred.due_after.store((indexed * 4 / 5).clamp(1, MAX_APPENDS), Ordering::Relaxed);
+            deferred.appended.fetch_add(appended.saturating_sub(indexed), Ordering::Relaxed);
+        } else {
+            let due_after = deferred.due_after.load(Ordering::Relaxed);
+            deferred.due_after.store(MAX_APPENDS.min(due_after * 5 / 4 + 1), Ordering::Relaxed);
+        }
     }
 
     fn merge_step(&self) -> Result<()> {
@@ -351,18 +396,45 @@ mod tests {
     #[test]
     fn appends_of_long_messages_never_reach_a_crisis_merge() -> Result<()> {
         let (database, chat) = store()?;
-        let due = APPENDS_PER_STEP * STEPS_PER_INDEXING;
         let mut most = 0;
         for round in 0..3 * CRISIS {
             let words = (0..1_000).map(|word| format!("w{round}x{word}"));
             append(&chat, words.collect::<Vec<_>>().join(" "))?;
-            // As if this were the last of many appends.
-            database.deferred.appended.store(due, Ordering::Relaxed);
             database.index_step()?;
             most = most.max(segments(&database)?.most_on_a_level());
         }
         assert!(most > 8 && most <= CRISIS / 2, "{most}");
         assert_eq!(found(&database, "w0x7")?, 1);
+        Ok(())
+    }
+
+    /// A step was due after 128 appends, or 64 if it was cut short, however few messages it could index.
+    #[test]
+    fn appends_of_long_messages_leave_few_of_them_to_a_search() -> Result<()> {
+        let (database, chat) = store()?;
+        for number in 0..600 {
+            let words = (0..1_000).map(|word| format!("w{word}"));
+            append(&chat, format!("n{number} {}", words.collect::<Vec<_>>().join(" ")))?;
+        }
+        let pending = database.read(|conn| count_pending(conn, 1_000))?;
+        assert!(pending < 160, "{pending}");
+        Ok(())
+    }
+
+    /// A handle did its first step after 32 appends, so with these programs all was left to a search.
+    #[test]
+    fn programs_that_append_a_few_messages_and_end_leave_few_of_them_to_a_search() -> Result<()> {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || Database::open(&folder.path().join("bot.db"), Config::default());
+        for number in 0..300 {
+            let chat = SqliteSession::new(Arc::new(open()?), SessionId::from("s"));
+            for part in 0..4 {
+                append(&chat, format!("common word{number}x{part}"))?;
+            }
+        }
+        let pending = open()?.read(|conn| count_pending(conn, 10_000))?;
+        // It would be more once in 10^16 runs.
+        assert!(pending < 600, "{pending}");
         Ok(())
     }
 

@@ -119,6 +119,7 @@ impl Database {
                 file.remember_log();
                 let mut database = Self::new(config, Some(file));
                 database.first = Mutex::new(Some(first));
+                database.deferred = Deferred::in_file();
                 Ok(database)
             }
             Err(error) => {

@@ -151,9 +151,13 @@ fn poll_interval(waited: Duration) -> Duration {
 
 /// Returns a duration between half of this one and one and a half.
 pub(super) fn jitter(interval: Duration) -> Duration {
+    interval / 2 + interval * random() / 1024
+}
+
+/// Returns a number below 1 024: another one at each call and in each process.
+pub(super) fn random() -> u32 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let random = (now.subsec_nanos() ^ std::process::id()).wrapping_mul(0x9e37_79b9) >> 22;
-    interval / 2 + interval * random / 1024
+    (now.subsec_nanos() ^ std::process::id()).wrapping_mul(0x9e37_79b9) >> 22
 }
 
 #[cfg(test)]

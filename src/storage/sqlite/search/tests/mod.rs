@@ -220,6 +220,7 @@ fn steps_find_what_is_pending() -> Result<()> {
     let folder = tempfile::tempdir().map_err(|source| Error::Io { path: "tmp".into(), source })?;
     let path = folder.path().join("store.db");
     let writer = Arc::new(Database::open(&path, Config::default())?);
+    writer.deferred.suspend();
     climbs(&writer)?;
     let reader = Database::open_read_only(&path, Config::default())?;
     let answer = |database: &Database, query: &str| -> Result<(Vec<String>, Vec<String>)> {
