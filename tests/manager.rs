@@ -87,6 +87,25 @@ fn threads_that_resume_one_key_at_once_get_one_session() -> Result<()> {
     Ok(())
 }
 
+/// The handle did not know its session until it was used: the message that an update had brought was in a session of that id
+/// again, without an owner and without the key, where no erasure of the owner found it.
+#[test]
+fn a_resumed_session_that_is_removed_does_not_come_back_with_a_write() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let bot = manager(&store)?;
+    let remove = |chat: &talktree::Session| bot.remove(chat.id()).map(|_| ());
+    let erase = |_: &talktree::Session| bot.erase_owner("user:42").map(|_| ());
+    let end: [&dyn Fn(&talktree::Session) -> Result<()>; 2] = [&remove, &erase];
+    for end in end {
+        let chat = bot.resume("telegram:1").owner("user:42").open()?;
+        end(&chat)?;
+        let refused = chat.append(Message::user("hello"));
+        assert!(matches!(refused, Err(Error::SessionRemoved { .. })), "{refused:?}");
+        assert!(store.sessions()?.is_empty());
+    }
+    Ok(())
+}
+
 #[test]
 fn a_key_leads_to_a_new_session_where_the_old_one_must_not_be_resumed() -> Result<()> {
     let store = Store::open_in_memory()?;

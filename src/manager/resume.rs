@@ -113,8 +113,16 @@ impl Resume<'_> {
     /// As [`open`](Self::open).
     pub fn run(self) -> Result<ResumedSession> {
         self.request.check()?;
-        let resumed = self.manager.catalog().resume(&self.request)?;
-        let session = self.manager.session(resumed.session)?;
-        Ok(ResumedSession { session, is_new: resumed.is_new, former: resumed.former })
+        loop {
+            let resumed = self.manager.catalog().resume(&self.request)?;
+            let session = self.manager.session(resumed.session)?;
+            // From here on the handle knows the session. Otherwise, if it is removed or erased, the first write would create
+            // it again, without an owner and without the key.
+            if session.info()?.is_some() {
+                let (is_new, former) = (resumed.is_new, resumed.former);
+                return Ok(ResumedSession { session, is_new, former });
+            }
+            // It was removed in between.
+        }
     }
 }
