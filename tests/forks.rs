@@ -4,7 +4,7 @@ mod common;
 
 use common::random::cases;
 use proptest::prelude::*;
-use talktree::{Block, Message, MessageId, Result, Session, SessionDetails, Store};
+use talktree::{Block, Error, Message, MessageId, Result, Session, SessionDetails, Store};
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -218,5 +218,83 @@ fn clearing_and_removing_one_leaves_the_other() -> Result<()> {
     fork.set_details(&details)?;
     store.rename(&"fork".into(), "another name")?;
     assert_eq!(everything(&store, &copy)?, expected);
+    Ok(())
+}
+
+/// The fork ended with a tombstone without children: `verify` called the store damaged, the fork had no leaf, and a copy of
+/// the store did not have the summary.
+#[test]
+fn a_fork_at_a_summary_whose_last_message_is_deleted_ends_at_the_message_above() -> Result<()> {
+    // The ranges that are compacted, what is deleted, and the history of the fork at the last summary.
+    let cases: [(&[(usize, usize)], &[usize], &[&str]); 5] = [
+        (&[(1, 3)], &[3], &["m0", "1..3"]),
+        (&[(1, 3)], &[2, 3], &["m0", "1..3"]),
+        (&[(2, 3), (1, 3)], &[3], &["m0", "1..3"]),
+        (&[(1, 2), (1, 3)], &[3], &["m0", "1..3"]),
+        // This one reaches further back, and is not what the origin shows there.
+        (&[(1, 3), (0, 2)], &[3], &["m0", "1..3"]),
+    ];
+    for (ranges, deleted, history) in cases {
+        let store = Store::open_in_memory()?;
+        let chat = store.session("origin")?;
+        let ids: Vec<MessageId> = (0..5).map(|n| MessageId::from(format!("m{n}"))).collect();
+        chat.append_all(ids.iter().map(|id| Message::user(id.to_string()).with_id(id.clone())))?;
+        let mut at = None;
+        for (first, last) in ranges {
+            let summary = format!("{first}..{last}");
+            let added = chat.add_compaction(&summary, &ids[*first], &ids[*last])?.id;
+            if summary == history[1] {
+                at = Some(added.as_message());
+            }
+        }
+        let at = at.unwrap();
+        chat.delete(deleted.iter().map(|n| &ids[*n]))?;
+        let texts = |view: Vec<Message>| view.iter().map(Message::text).collect::<Vec<_>>();
+        assert_eq!(texts(chat.at(&at).history()?), history, "{ranges:?}");
+
+        let fork = chat.fork_as(&"fork".into(), &at, "fork")?;
+        assert_eq!(texts(fork.history()?), history, "{ranges:?}");
+        assert_eq!(texts(fork.raw_history()?), texts(chat.at(&at).raw_history()?));
+        assert_eq!(fork.leaves()?.len(), 1);
+        assert_eq!(store.verify(|_| {})?.damages, []);
+
+        let mut file = Vec::new();
+        store.export_jsonl(&mut file)?;
+        let copy = Store::open_in_memory()?;
+        copy.import_jsonl("e", std::io::Cursor::new(&file), &Default::default(), |_| {})?;
+        assert_eq!(copy.content_hash()?, store.content_hash()?, "{ranges:?}");
+        fork.append(Message::user("and then?"))?;
+        assert_eq!(texts(fork.history()?).len(), history.len() + 1);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_fork_at_a_summary_of_which_no_message_is_left_is_refused() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let chat = store.session("origin")?;
+    let ids: Vec<MessageId> = (0..4)
+        .map(|n| chat.append(Message::user(format!("m{n}"))).map(|it| it.id))
+        .collect::<Result<_>>()?;
+    let summary = chat.add_compaction("1..2", &ids[1], &ids[2])?.id.as_message();
+    chat.delete(&ids[1..3])?;
+    let refused = chat.fork(&summary, "fork");
+    assert!(matches!(refused, Err(Error::UnknownMessage { .. })), "{refused:?}");
+    assert_eq!(store.sessions()?.len(), 1);
+    Ok(())
+}
+
+/// It led every list, and no rule for idle sessions ever met it.
+#[test]
+fn a_fork_at_a_message_of_the_future_counts_as_written_now() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let chat = store.session("origin")?;
+    let mut message = Message::user("hello");
+    message.created_at += chrono::Duration::days(365_000);
+    let id = chat.append(message)?.id;
+    let fork = chat.fork(&id, "fork")?;
+    let last =
+        |session: &Session| session.info().map(|info| info.unwrap().last_message_at.unwrap());
+    assert!(last(&fork)? - last(&chat)? < chrono::Duration::minutes(1));
     Ok(())
 }

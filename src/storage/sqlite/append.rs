@@ -98,7 +98,7 @@ pub(super) fn append(
             Some(address) => {
                 is_branching |= new_head != parent;
                 count_in(&mut session, message, count);
-                session.note_message_at(message.created_at);
+                session.note_message_at(message.created_at.timestamp_micros());
                 usage::record(conn, address, message)?;
                 new_head = Some(address);
                 parent = new_head;

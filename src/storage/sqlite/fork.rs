@@ -27,8 +27,8 @@ struct Copy {
 /// Copies the path to a message into a new session: messages, compactions, labels, elisions, and the texts of the
 /// session's own blocks.
 ///
-/// Tombstones are copied too. Without them, compactions that end at different tombstones would end at the same
-/// message, and the fork could show another one than its source.
+/// Tombstones are copied too, except those at the end. Without them, compactions that end at different tombstones would
+/// end at the same message, and the fork could show another one than its source.
 pub(super) fn fork(
     conn: &Connection,
     from: &Named<'_>,
@@ -45,7 +45,10 @@ pub(super) fn fork(
     inherit(conn, leaf.session(), &target, from, Some(at))?;
     session_row::set_details(conn, target.key, details)?;
 
-    let copies = plan_copies(conn, leaf)?;
+    let end = End::of(conn, leaf, || {
+        BackendError::Own(Error::UnknownMessage { session: SessionId::clone(from), id: at.clone() })
+    })?;
+    let copies = plan_copies(conn, end.at)?;
     let messages = copy_messages(conn, &target, &copies)?;
     let count = copies.last().map_or(0, |copy| copy.start + copy.width() - 1);
     target.next = u64::from(count) + 1;
@@ -53,12 +56,13 @@ pub(super) fn fork(
     target.invalidate_visible_tokens();
     search_index::make_pending(conn, &mut target, 1)?;
     target.messages = messages;
-    target.last_message_at = conn
+    let last: i64 = conn
         .prepare_cached("SELECT created_at FROM message WHERE address = ?1")?
-        .query_row([leaf], |row| row.get(0))?;
+        .query_row([end.at], |row| row.get(0))?;
+    target.note_message_at(last);
     session_row::store(conn, &target)?;
     session_row::store_listed_at(conn, &mut target)?;
-    copy_compactions(conn, leaf, &target, &copies)?;
+    copy_compactions(conn, leaf, &target, &copies, &end)?;
     copy_labels(conn, leaf.session(), &target, &copies)?;
     copy_elisions(conn, leaf.session(), &target, &copies)?;
     lifecycle::copy(conn, leaf.session(), target.key)?;
@@ -176,14 +180,60 @@ pub(super) const COPY: &str = concat!(
   ORDER BY address"
 );
 
+/// The last message of the copy.
+///
+/// A fork at a summary whose last message is deleted would end with tombstones, which no message keeps. So it ends at the
+/// nearest message above them, and so do the copies of the compactions that end at these tombstones.
+struct End {
+    at: Address,
+    /// The id of that message, and the summary that the source shows last; `None` if there are no such tombstones.
+    moved: Option<(MessageId, Span)>,
+}
+
+impl End {
+    /// # Errors
+    /// `unknown` if all messages of the summary are deleted.
+    fn of(
+        conn: &Connection,
+        leaf: Address,
+        unknown: impl Fn() -> BackendError,
+    ) -> BackendResult<Self> {
+        let (at, id) = message::nearest_living(conn, Some(leaf))?.ok_or_else(&unknown)?;
+        if at == leaf {
+            return Ok(Self { at, moved: None });
+        }
+        match path::plan(conn, leaf.session(), Some(leaf), false)?.first() {
+            Some(Stretch::Summary(shown)) if shown.first <= at => {
+                Ok(Self { at, moved: Some((id, *shown)) })
+            }
+            _ => Err(unknown()),
+        }
+    }
+}
+
 /// Copies the compactions whose last message is on the path; then their first one is, too.
 fn copy_compactions(
     conn: &Connection,
     leaf: Address,
     target: &SessionRow,
     copies: &[Copy],
+    end: &End,
 ) -> BackendResult<()> {
-    for (span, compaction) in compaction::all(conn, leaf.session())? {
+    let mut all = compaction::all(conn, leaf.session())?;
+    if let Some((id, shown)) = &end.moved {
+        let ends = plan_copies(conn, leaf)?;
+        // One that reaches further back would be shown instead, if both end at the same message.
+        all.retain(|(span, _)| span.last < end.at || span.first >= shown.first);
+        // Of two with the same range the later copy is shown.
+        all.sort_by_key(|(span, _)| (span.last, span.key));
+        for (span, compaction) in &mut all {
+            if span.last > end.at && number(&ends, span.last).is_some() {
+                span.last = end.at;
+                compaction.last = id.clone();
+            }
+        }
+    }
+    for (span, compaction) in all {
         let first = number(copies, span.first);
         let last = number(copies, span.last);
         if let (Some(first), Some(last)) = (first, last) {

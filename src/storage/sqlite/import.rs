@@ -91,7 +91,7 @@ pub(super) fn note(
 ) -> BackendResult<()> {
     // Records may come in any order.
     let last = session.last_message_at;
-    session.note_message_at(message.created_at);
+    session.note_message_at(message.created_at.timestamp_micros());
     session.last_message_at = session.last_message_at.max(last);
     if is_copy { Ok(()) } else { usage::record(conn, address, message) }
 }

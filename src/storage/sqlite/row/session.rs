@@ -1,6 +1,6 @@
 //! The row of a session.
 
-use chrono::{DateTime, Utc};
+use chrono::DateTime;
 use rusqlite::{Connection, Row, Statement, params};
 
 use super::super::error::{BackendError, BackendResult, corrupt, damaged};
@@ -115,9 +115,10 @@ impl SessionRow {
         }
     }
 
-    /// Notes the time of a message that was appended. A time in the future, which a wrong clock gives, counts as now.
-    pub(in super::super) fn note_message_at(&mut self, created_at: DateTime<Utc>) {
-        self.last_message_at = Some(created_at.timestamp_micros().min(now()));
+    /// Notes the time of a message that was appended, in microseconds. A time in the future, which a wrong clock gives, counts
+    /// as now.
+    pub(in super::super) fn note_message_at(&mut self, created_at: i64) {
+        self.last_message_at = Some(created_at.min(now()));
     }
 
     /// Sets how many tokens a model sees at the head; `None` if that has to be counted.
