@@ -197,6 +197,36 @@ fn usage_follows_the_owner_and_outlives_the_session() -> Result<()> {
     Ok(())
 }
 
+/// The changed copy had a row of its own beside that of the answer, and the path counted both.
+#[test]
+fn a_changed_copy_of_an_answer_is_not_counted_twice() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let chat = store.session("origin")?;
+    let answer = |text: &str, output: u64| {
+        let usage = json!({"usage": {"input_tokens": 7, "output_tokens": output}});
+        Message::assistant(text).with_id("a").with_metadata(usage)
+    };
+    let id = chat.append(answer("Red.", 20))?.id;
+    let fork = chat.fork(&id, "fork")?;
+    let figures = || -> Result<[u64; 4]> {
+        let (own, path) = (fork.usage()?.output, fork.path().usage()?.output);
+        let all = store.usage().run()?.iter().map(|row| row.total.output).sum();
+        Ok([own, path, chat.path().usage()?.output, all])
+    };
+    assert_eq!(figures()?, [0, 20, 20, 20]);
+    fork.update(answer("Blue.", 20))?;
+    assert_eq!(figures()?, [0, 20, 20, 20]);
+    fork.upsert(answer("Green.", 20))?;
+    assert_eq!(figures()?, [0, 20, 20, 20]);
+    // Another answer in its place was paid for, too.
+    fork.update(answer("Yellow.", 30))?;
+    assert_eq!(figures()?, [30, 30, 20, 50]);
+    let free = Usage { output: 7, ..Usage::default() };
+    fork.add_usage(Some(&id), &free)?;
+    assert_eq!(figures()?, [7, 7, 20, 27]);
+    Ok(())
+}
+
 #[test]
 fn a_message_appended_again_is_not_counted_twice() -> Result<()> {
     let chat = Store::open_in_memory()?.session("s")?;

@@ -44,7 +44,7 @@ pub(super) fn update(
     let is_plain = covered_by.is_empty() && !had_elisions && session.head == Some(address);
     recount(conn, &mut session, address, count, is_plain)?;
     row::execute(conn, REPLACE, &[&content, &count, &address])?;
-    usage::record(conn, address, message)?;
+    usage::record_changed(conn, address, message)?;
     session_row::store(conn, &session)?;
     if is_indexed {
         search_index::add(conn, address)?;

@@ -1,8 +1,8 @@
 //! The ledger of usage: a row for each answer that says what it took.
 //!
 //! A row belongs to the address at which the answer was written first. A fork copies messages and no rows, so a store's
-//! total counts a shared prefix once; the total of a path in a fork finds the rows by the origin of its messages. A row
-//! stays when its message is deleted: the answer was paid for.
+//! total counts a shared prefix once; the total of a path in a fork finds the rows by the origin of its messages. A copy that
+//! was replaced by another answer has a row of its own. A row stays when its message is deleted: the answer was paid for.
 
 pub(super) mod missing;
 
@@ -31,6 +31,39 @@ pub(super) fn record(conn: &Connection, address: Address, message: &Message) -> 
     add(conn, address.session(), Some(address), &usage, at, answer.as_deref())
 }
 
+/// Does the same for a message that was changed. The copy of an answer in a fork adds nothing while its usage is that of the
+/// answer: it is counted where it was written.
+pub(super) fn record_changed(
+    conn: &Connection,
+    address: Address,
+    message: &Message,
+) -> BackendResult<()> {
+    let Some(usage) = Usage::of(message) else { return Ok(()) };
+    let is_same = conn.prepare_cached(SAME_AS_ORIGIN)?.exists(params![
+        address,
+        stored(usage.input),
+        stored(usage.output),
+        stored(usage.cache_read),
+        stored(usage.cache_write),
+        stored(usage.reasoning),
+        usage.cost.as_ref().map(|cost| stored(cost.micros)),
+        usage.cost.as_ref().map(|cost| &cost.currency),
+    ])?;
+    if is_same { Ok(()) } else { record(conn, address, message) }
+}
+
+pub(super) const SAME_AS_ORIGIN: &str = "SELECT 1
+   FROM message
+  CROSS JOIN usage ON usage.address = message.origin
+  WHERE message.address = ?1
+    AND (input, output, cache_read, cache_write, reasoning) = (?2, ?3, ?4, ?5, ?6)
+    AND cost IS ?7
+    AND currency IS ?8";
+
+fn stored(number: u64) -> u64 {
+    number.min(MAX_NUMBER)
+}
+
 /// Adds usage of a session, of one of its messages or of none.
 pub(super) fn add(
     conn: &Connection,
@@ -40,17 +73,16 @@ pub(super) fn add(
     used_at: i64,
     answer: Option<&str>,
 ) -> BackendResult<()> {
-    let number = |tokens: u64| tokens.min(MAX_NUMBER);
     conn.prepare_cached(ADD)?.execute(params![
         session,
         address,
         usage.model,
-        number(usage.input),
-        number(usage.output),
-        number(usage.cache_read),
-        number(usage.cache_write),
-        number(usage.reasoning),
-        usage.cost.as_ref().map(|cost| number(cost.micros)),
+        stored(usage.input),
+        stored(usage.output),
+        stored(usage.cache_read),
+        stored(usage.cache_write),
+        stored(usage.reasoning),
+        usage.cost.as_ref().map(|cost| stored(cost.micros)),
         usage.cost.as_ref().map(|cost| &cost.currency),
         used_at,
         answer,
@@ -154,6 +186,7 @@ pub(super) const COPIED: &str = concat!(
   CROSS JOIN usage ON usage.address = message.origin
   WHERE message.address BETWEEN ?1 AND ?2
     AND message.origin IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM usage AS own WHERE own.address = message.address)
   GROUP BY usage.currency"
 );
 
