@@ -270,3 +270,33 @@ fn a_log_of_another_user_is_named() -> Result<()> {
     }
     Ok(())
 }
+
+/// SQLite opened the file to read, and left a log and a lock file of the wrong user: from then on the owner could not write.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_writer_of_another_user_is_refused_and_leaves_no_files() -> Result<()> {
+    if let Ok(folder) = std::env::var(CHILD) {
+        let path = Path::new(&folder).join("bot.db");
+        let refused = Store::open(&path).map(|_| ());
+        assert!(matches!(refused, Err(Error::ReadOnly)), "{refused:?}");
+        assert_eq!(Store::open_read_only(&path)?.search("one").run()?.hits.len(), 1);
+        return Ok(());
+    }
+    let folder = common::folder()?;
+    let path = folder.path().join("bot.db");
+    say(&Store::open(&path)?, "one")?;
+    if std::fs::metadata(&path).unwrap().uid() != 0 {
+        println!(
+            "SKIPPED a_writer_of_another_user_is_refused_and_leaves_no_files: only root becomes another user"
+        );
+        return Ok(());
+    }
+    set_mode(&path, 0o644);
+    set_mode(folder.path(), 0o777);
+    let test = "a_writer_of_another_user_is_refused_and_leaves_no_files";
+    if let Some((_program, child)) = start_unprivileged(test, folder.path()) {
+        finish(child);
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    say(&Store::open(&path)?, "two")
+}

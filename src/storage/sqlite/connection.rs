@@ -112,6 +112,10 @@ impl Database {
         }
         file::make_private(path)?;
         let file = StoreFile::of(path)?;
+        if file.is_of_other_user() {
+            drop(file);
+            return Err(file::unreadable(path).unwrap_or(Error::ReadOnly));
+        }
         let opened = open_writer(file.path(), &config)
             .and_then(|conn| make_current(&conn, file.path(), &config).map(|()| conn));
         match opened {

@@ -93,24 +93,41 @@ impl StoreFile {
     #[cfg(target_os = "linux")]
     pub(super) fn would_bar_owner(&self) -> bool {
         use std::os::unix::fs::MetadataExt;
-        let (Ok(file), Ok(process)) =
-            (std::fs::metadata(&self.path), std::fs::metadata("/proc/self"))
-        else {
-            return false;
-        };
-        // Files that SQLite creates as root are given to the owner of the database.
-        let is_foreign = process.uid() != 0 && process.uid() != file.uid();
+        let Some((file, process)) = self.of_other_user() else { return false };
         let folder = self.path.parent().and_then(|folder| std::fs::metadata(folder).ok());
         // A folder with this bit gives new files its own group.
         let inherited = folder.filter(|folder| folder.mode() & 0o2000 != 0);
         let group = inherited.map_or(process.gid(), |folder| folder.gid());
         let shares_group = file.mode() & 0o020 != 0 && group == file.gid();
         let is_writable = shares_group || file.mode() & 0o002 != 0;
-        is_foreign && !is_writable && !(self.log.exists() && self.lock_file.exists())
+        !is_writable && !(self.log.exists() && self.lock_file.exists())
+    }
+
+    /// Returns whether only another user can write the database. SQLite would open it to read, and leave a log and a lock
+    /// file that this user cannot write.
+    #[cfg(target_os = "linux")]
+    pub(super) fn is_of_other_user(&self) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        self.of_other_user().is_some_and(|(file, _)| file.mode() & WRITABLE_BY_OTHERS == 0)
+    }
+
+    /// Returns the file and this process, if they belong to different users.
+    #[cfg(target_os = "linux")]
+    fn of_other_user(&self) -> Option<(std::fs::Metadata, std::fs::Metadata)> {
+        use std::os::unix::fs::MetadataExt;
+        let file = std::fs::metadata(&self.path).ok()?;
+        let process = std::fs::metadata("/proc/self").ok()?;
+        // Files that SQLite creates as root are given to the owner of the database.
+        (process.uid() != 0 && process.uid() != file.uid()).then_some((file, process))
     }
 
     #[cfg(not(target_os = "linux"))]
     pub(super) fn would_bar_owner(&self) -> bool {
+        false
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn is_of_other_user(&self) -> bool {
         false
     }
 
