@@ -290,6 +290,29 @@ fn an_erased_session_is_left_out_and_the_others_are_imported() -> Result<()> {
     Ok(())
 }
 
+/// It was an error: the sessions before it in the file were imported, those after it were not.
+#[test]
+fn a_session_in_the_trash_is_left_out_and_the_others_are_imported() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let file = |tree: &str| {
+        let other = Store::open_in_memory()?;
+        for session in ["a", "b", "c"] {
+            import(&other, &export(session, tree));
+        }
+        let mut file = Vec::new();
+        other.export_jsonl(&mut file).map(|_| String::from_utf8(file).expect("UTF-8"))
+    };
+    import(&store, &file("a-")?);
+    store.change_session(&"b".into(), &talktree::SessionChange::Delete)?;
+    let report = import(&store, &file("a- ba")?);
+    // Two messages, the line of the session, and its head.
+    assert_eq!((report.added, report.dropped, report.erased.len()), (2, 4, 0), "{report:#?}");
+    assert!(report.notes[0].why.contains("is in the trash"), "{report:#?}");
+    store.change_session(&"b".into(), &talktree::SessionChange::Restore)?;
+    assert_eq!(import(&store, &file("a- ba")?).added, 1);
+    Ok(())
+}
+
 /// Without its record, a session's messages came under the session before it: under another person.
 #[test]
 fn without_the_record_of_its_session_a_message_is_left_out() -> Result<()> {

@@ -329,18 +329,27 @@ impl<'a> Driver<'a> {
         let place = self.lines.place();
         let version = self.version;
         let start = Start { id, details, line, last_line: line, place, version, boundary };
-        if self.store.is_import_forbidden(&start.id)? {
-            let erased = Error::SessionErased { id: start.id.clone() };
-            self.report.remark(line, erased.to_string());
+        let (id, session) = (start.id.clone(), self.store.session(&start.id)?);
+        let info = session.info()?;
+        let is_erased = self.store.is_import_forbidden(&id)?;
+        let refused = match &info {
+            _ if is_erased => Some(Error::SessionErased { id: id.clone() }),
+            Some(info) if info.deleted_at.is_some() => {
+                Some(Error::SessionInTrash { id: id.clone() })
+            }
+            _ => None,
+        };
+        if let Some(why) = refused {
+            self.report.remark(line, why.to_string());
             // The line of the session is dropped, too.
             self.report.converted -= 1;
             self.report.dropped += 1;
-            self.report.erased.push(start.id.clone());
-            self.session = Some(Incoming::refused(self.store.session(&start.id)?));
+            self.report.erased.extend(is_erased.then_some(id));
+            self.session = Some(Incoming::refused(session));
             return Ok(Ok(()));
         }
         let is_whole = !self.is_dry && self.options.session.is_none();
-        if is_whole && self.store.session(&start.id)?.info()?.is_none() {
+        if is_whole && info.is_none() {
             self.gathered = Some(Gathered::new(start));
             return Ok(Ok(()));
         }

@@ -60,15 +60,15 @@ impl Work<'_> {
         Ok(false)
     }
 
-    /// Counts all nodes of a session that was erased as dropped.
-    pub(crate) fn leave_out_erased(&mut self, line: u64) {
+    /// Counts all nodes of a session that nothing may be imported into as dropped.
+    pub(crate) fn leave_out_all(&mut self, line: u64, why: &Error) {
         let nodes = self.drop_all();
-        let id = self.session.id().clone();
-        if !self.report.erased.contains(&id) {
+        if let Error::SessionErased { id } = why
+            && !self.report.erased.contains(id)
+        {
             self.report.erased.push(id.clone());
         }
-        let erased = Error::SessionErased { id };
-        self.report.remark(line, format!("{erased}: {nodes} messages left out"));
+        self.report.remark(line, format!("{why}: {nodes} messages left out"));
     }
 
     fn drop_all(&mut self) -> usize {

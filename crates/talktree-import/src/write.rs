@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use talktree::import::ImportReport;
-use talktree::{ImportRecord, Result, SessionId, SessionImport, SessionInfo, Store};
+use talktree::{Error, ImportRecord, Result, SessionId, SessionImport, SessionInfo, Store};
 
 use crate::ImportOptions;
 use crate::details::set_missing_details;
@@ -72,7 +72,11 @@ impl Writer<'_> {
         let mut work = Work::new(&session, report, nodes, has_messages);
         work.connect(orphans)?;
         if self.store.is_import_forbidden(&id)? {
-            work.leave_out_erased(line);
+            work.leave_out_all(line, &Error::SessionErased { id });
+            return Ok(());
+        }
+        if info.as_ref().is_some_and(|info| info.deleted_at.is_some()) {
+            work.leave_out_all(line, &Error::SessionInTrash { id });
             return Ok(());
         }
         if has_messages

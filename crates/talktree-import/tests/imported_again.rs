@@ -249,3 +249,16 @@ fn an_erased_session_is_left_out_and_the_others_are_imported() -> Result<()> {
     assert_eq!(import(&store, &pi("t", "a- ba")).added, 2);
     Ok(())
 }
+
+#[test]
+fn a_session_in_the_trash_is_left_out() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    import(&store, &pi("s", "a-"));
+    store.change_session(&"s".into(), &talktree::SessionChange::Delete)?;
+    let report = try_import(&store, &pi("s", "a- ba"), &ImportOptions::default())?;
+    assert_eq!((report.added, report.dropped, faults(&report)), (0, 2, vec![]), "{report:#?}");
+    assert!(report.notes[0].why.contains("is in the trash"), "{report:#?}");
+    store.change_session(&"s".into(), &talktree::SessionChange::Restore)?;
+    assert_eq!(import(&store, &pi("s", "a- ba")).added, 1);
+    Ok(())
+}
