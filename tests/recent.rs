@@ -75,6 +75,24 @@ fn recent_never_starts_between_a_call_and_its_result() -> Result<()> {
     Ok(())
 }
 
+/// Everything before such a result was left out, however large the budget was.
+#[test]
+fn a_result_whose_call_is_deleted_ends_nothing() -> Result<()> {
+    let chat = Store::open_in_memory()?.session("s")?;
+    chat.append(Message::user("q").with_id("q"))?;
+    let call = Message::assistant("").with_part(Part::tool_call("t", "1", json!({})));
+    let call = chat.append(call)?.id;
+    let result = Message::assistant("").with_part(Part::tool_result("t", "1", json!("done")));
+    chat.append(result.with_id("r"))?;
+    chat.append_all(["x", "y", "z"].map(|id| Message::user(id).with_id(id)))?;
+    chat.delete([&call])?;
+    for (max, shown) in [(50, "q r x y z"), (5, "q r x y z"), (4, "r x y z"), (3, "x y z")] {
+        assert_eq!(drawn(&chat.recent(Budget::messages(max))?.messages), shown);
+    }
+    assert_eq!(chat.recent(Budget::tokens(10_000))?.messages.len(), 5);
+    Ok(())
+}
+
 #[test]
 fn the_summary_before_the_messages_is_included() -> Result<()> {
     let chat = chat("a b c d e")?;

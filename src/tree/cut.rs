@@ -2,7 +2,8 @@
 //!
 //! A range given to a model must not begin between a tool call and its result: providers refuse a
 //! result without its call. Messages are offered newest first. The cut says when it needs no more,
-//! and returns the longest range within the budget that holds the call of each of its results.
+//! and returns the longest range within the budget that holds the call of each of its results. A result whose call is not
+//! there at all is no reason to return less.
 //!
 //! Invariant: the newest message is always taken.
 
@@ -13,12 +14,11 @@ pub(crate) struct Cut {
     max: u64,
     spent: u64,
     pairs: NewestFirst,
-    /// Newest first.
-    taken: Vec<Message>,
-    /// Whether `taken` is within the budget.
-    taken_fits: bool,
-    /// How many messages of `taken` the range holds so far: the longest that lacks no call.
-    sound: usize,
+    /// Newest first, each with whether it is a summary.
+    taken: Vec<(Message, bool)>,
+    /// How many of them fit the budget.
+    fitting: usize,
+    is_over: bool,
 }
 
 impl Cut {
@@ -28,54 +28,68 @@ impl Cut {
             spent: 0,
             pairs: NewestFirst::default(),
             taken: Vec::new(),
-            taken_fits: true,
-            sound: 0,
+            fitting: 0,
+            is_over: false,
         }
     }
 
     /// Offers the next older message; `false` when no older one is needed.
     ///
     /// A summary right before the range is taken even beyond the budget: without it, all that it
-    /// replaces would be lost.
+    /// replaces would be lost. Beyond the budget, messages are taken only to find the calls of results among those that fit.
     pub(crate) fn offer(&mut self, message: Message, cost: u64, is_summary: bool) -> bool {
         self.spent = self.spent.saturating_add(cost);
         let fits = self.spent <= self.max || self.taken.is_empty();
-        if !fits && self.sound > 0 {
-            if is_summary && self.taken_fits {
-                self.take_summary(message);
+        if !fits && !self.is_over {
+            self.is_over = true;
+            if is_summary {
+                self.take(message, true);
+                self.fitting = self.taken.len();
+                return false;
             }
+        }
+        if self.is_over && !self.pairs.lacks_call() {
             return false;
         }
-        self.taken_fits = fits;
-        match is_summary {
-            true => self.take_summary(message),
-            false => self.take(message),
+        self.take(message, is_summary);
+        if !self.is_over {
+            self.fitting = self.taken.len();
         }
-        // Beyond the budget, messages are taken only to reach the call of a result among the newest.
-        fits || self.sound == 0
+        !self.is_over || self.pairs.lacks_call()
     }
 
-    /// Calls whose results were taken lie in the range of the summary or before it. The summary says
-    /// what came of them, so the range may begin here.
-    fn take_summary(&mut self, message: Message) {
-        self.pairs.clear();
-        self.take(message);
+    fn take(&mut self, message: Message, is_summary: bool) {
+        take(&mut self.pairs, &message, is_summary);
+        self.taken.push((message, is_summary));
     }
 
-    fn take(&mut self, message: Message) {
-        self.pairs.take(&message);
-        self.taken.push(message);
-        if !self.pairs.lacks_call() {
-            self.sound = self.taken.len();
+    /// Returns the range, oldest first: the longest that fits and lacks no call; otherwise the shortest that lacks none.
+    ///
+    /// A result whose call was not found, because it is deleted or hidden, does not count.
+    pub(crate) fn finish(self) -> Vec<Message> {
+        let strays = self.pairs.into_strays();
+        let mut pairs = NewestFirst::default();
+        let mut length = None;
+        for (count, (message, is_summary)) in (1..).zip(&self.taken) {
+            take(&mut pairs, message, *is_summary);
+            if (count <= self.fitting || length.is_none()) && !pairs.lacks_call_besides(&strays) {
+                length = Some(count);
+            }
         }
+        let mut range: Vec<_> = self.taken.into_iter().map(|(message, _)| message).collect();
+        range.truncate(length.unwrap_or(1));
+        range.reverse();
+        range
     }
+}
 
-    /// Returns the range, oldest first.
-    pub(crate) fn finish(mut self) -> Vec<Message> {
-        self.taken.truncate(self.sound.max(1));
-        self.taken.reverse();
-        self.taken
+/// Calls whose results were taken lie in the range of a summary or before it. The summary says
+/// what came of them, so the range may begin there.
+fn take(pairs: &mut NewestFirst, message: &Message, is_summary: bool) {
+    if is_summary {
+        pairs.clear();
     }
+    pairs.take(message);
 }
 
 #[cfg(test)]
@@ -119,6 +133,15 @@ mod tests {
             ("xsua", 2, "sua"),
             ("sxua", 2, "ua"),
             ("oua", 2, "ua"),
+            ("uoua", 9, "uoua"),
+            ("uouau", 4, "ouau"),
+            ("uouau", 3, "uau"),
+            ("uo", 1, "o"),
+            ("uocrau", 4, "crau"),
+            ("uocrau", 3, "au"),
+            ("ucroau", 3, "oau"),
+            ("ucroau", 4, "oau"),
+            ("ucroau", 5, "croau"),
             ("sra", 9, "sra"),
             ("sra", 2, "sra"),
             ("xsra", 9, "xsra"),
@@ -132,7 +155,9 @@ mod tests {
     #[test]
     fn a_result_without_a_call_is_waited_for_within_reach_only() {
         let drawn = format!("{}o{}", "u".repeat(200), "a".repeat(10));
-        assert_eq!(cut(&drawn, 150).len(), 150);
+        for max in [9, 10, 11, 12, 80, 150] {
+            assert_eq!(cut(&drawn, max as u64).len(), max);
+        }
     }
 
     #[test]

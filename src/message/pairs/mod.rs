@@ -20,7 +20,7 @@
 
 mod side;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 pub(crate) use side::{Side, input_of, is_denied, output_of, tool_of};
 
@@ -179,10 +179,21 @@ pub(crate) fn pairs_across<'a>(
 #[derive(Debug, Default)]
 pub(crate) struct NewestFirst {
     taken: usize,
-    /// The ids of results without a call so far, and how many messages came before the oldest
-    /// result of each.
-    results: HashMap<String, usize>,
+    /// The results without a call so far, by id.
+    results: HashMap<String, Unanswered>,
+    strays: Strays,
 }
+
+/// Results of one id without a call so far: how many messages came before the newest of them, and before the oldest.
+#[derive(Debug)]
+struct Unanswered {
+    newest: usize,
+    oldest: usize,
+}
+
+/// The results whose calls were not found: by id, and by how many messages came before the newest of them.
+#[derive(Debug, Default)]
+pub(crate) struct Strays(HashSet<(String, usize)>);
 
 impl NewestFirst {
     /// How many messages back the call of a result is looked for.
@@ -199,11 +210,16 @@ impl NewestFirst {
             if Side::of(&tool).is_call() {
                 self.results.remove(&tool.call_id);
             } else {
-                self.results.insert(tool.call_id.clone(), self.taken);
+                let (newest, oldest) = (self.taken, self.taken);
+                let results = self.results.entry(tool.call_id.clone());
+                results.or_insert(Unanswered { newest, oldest }).oldest = oldest;
             }
         }
         self.taken += 1;
-        self.results.retain(|_, since| *since + Self::REACH > self.taken);
+        let is_out_of_reach =
+            |_: &String, results: &mut Unanswered| results.oldest + Self::REACH <= self.taken;
+        let given_up = self.results.extract_if(is_out_of_reach);
+        self.strays.0.extend(given_up.map(|(id, results)| (id, results.newest)));
     }
 
     /// Returns whether a result was taken whose call was not.
@@ -211,9 +227,20 @@ impl NewestFirst {
         !self.results.is_empty()
     }
 
+    /// Does the same without results that are known to be stray.
+    pub(crate) fn lacks_call_besides(&self, strays: &Strays) -> bool {
+        self.results.iter().any(|(id, results)| !strays.0.contains(&(id.clone(), results.newest)))
+    }
+
     /// Stops looking for the calls of the results taken so far.
     pub(crate) fn clear(&mut self) {
         self.results.clear();
+    }
+
+    /// Returns the results whose calls were not found, once nothing more is taken.
+    pub(crate) fn into_strays(mut self) -> Strays {
+        self.strays.0.extend(self.results.into_iter().map(|(id, results)| (id, results.newest)));
+        self.strays
     }
 }
 
