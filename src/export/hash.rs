@@ -37,7 +37,7 @@ use crate::store::Store;
 /// ```
 ///
 /// # Errors
-/// Those of every read.
+/// [`Error::Interrupted`](crate::Error::Interrupted), and those of every read.
 pub fn content_hash(store: &Store) -> Result<String> {
     let store = store.snapshot()?;
     let mut sessions: Vec<SessionId> =
@@ -66,7 +66,7 @@ pub fn content_hash(store: &Store) -> Result<String> {
 /// ```
 ///
 /// # Errors
-/// Those of every read.
+/// As [`content_hash`].
 pub fn session_hash(session: &Session) -> Result<String> {
     hash_of(&session.snapshot()?)
 }

@@ -72,8 +72,8 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownSession`] if the session was never written to; [`Error::Io`] if a write to `output` fails; and
-    /// those of every read.
+    /// [`Error::UnknownSession`] if the session was never written to; [`Error::Io`] if a write to `output` fails;
+    /// [`Error::Interrupted`]; and those of every read.
     pub fn export_jsonl(&self, output: &mut impl Write) -> Result<()> {
         let session = self.snapshot()?;
         let info = info_of(&session)?;
@@ -112,10 +112,8 @@ impl Store {
         let store = self.snapshot()?;
         let mut sessions = store.sessions()?;
         sessions.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
-        let watch = self.interrupt_signal().watch();
         let mut lines = Lines::begin(output)?;
         for info in &sessions {
-            watch.check()?;
             lines.session(&store.session(&info.id)?, info)?;
         }
         lines.end()

@@ -31,12 +31,14 @@ impl Path {
     ///
     /// # Errors
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if the leaf is not in this session;
-    /// [`Error::Io`](crate::Error::Io) if a write to `output` fails; and those of every read.
+    /// [`Error::Io`](crate::Error::Io) if a write to `output` fails; [`Error::Interrupted`](crate::Error::Interrupted); and
+    /// those of every read.
     pub fn export_markdown(&self, output: &mut impl Write) -> Result<()> {
-        let name = self.session().info()?.and_then(|info| info.name);
+        let path = self.snapshot()?;
+        let name = path.session().info()?.and_then(|info| info.name);
         let title = one_line(name.as_deref().unwrap_or(self.session().id().as_str()));
         writeln!(output, "# {title}").map_err(output_error)?;
-        for message in self.iter() {
+        for message in path.iter() {
             write_message(&message?, output).map_err(output_error)?;
         }
         output.flush().map_err(output_error)

@@ -30,16 +30,17 @@ impl Path {
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownMessage`] if the leaf is not in this session; [`Error::Io`] if a write to `output` fails; and
-    /// those of every read.
+    /// [`Error::UnknownMessage`] if the leaf is not in this session; [`Error::Io`] if a write to `output` fails;
+    /// [`Error::Interrupted`]; and those of every read.
     pub fn export_openai(&self, output: &mut impl Write) -> Result<()> {
-        let title = self.session().info()?.and_then(|info| info.name);
+        let path = self.snapshot()?;
+        let title = path.session().info()?.and_then(|info| info.name);
         let head = json!({"id": self.session().id(), "title": title}).to_string();
         let head = head.strip_suffix('}').unwrap_or_default();
         let mut list = List { output, is_first: true };
         list.write(&format!("{head},\"messages\":["))?;
         let mut chat = Chat::to_keep();
-        for message in self.iter() {
+        for message in path.iter() {
             list.add(&chat.take(&message?))?;
         }
         list.add(&chat.finish())?;

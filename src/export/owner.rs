@@ -128,7 +128,6 @@ impl Store {
         output: &mut impl Write,
     ) -> Result<OwnerExport> {
         check_name("owner", owner)?;
-        let watch = self.interrupt_signal().watch();
         let store = self.snapshot()?;
         let mut written = OwnerExport::default();
         match format {
@@ -137,7 +136,6 @@ impl Store {
                 let mut lines = Lines::begin_with(header, output)?;
                 lines.line(&Typed { kind: "owner", rest: &serde_json::json!({ "id": owner }) })?;
                 each(&store, owner, &mut |data| {
-                    watch.check()?;
                     written.count(&data);
                     write_line(data, &mut lines)
                 })?;
@@ -146,7 +144,6 @@ impl Store {
             OwnerFormat::Markdown => {
                 heading("#", format_args!("Data of {}", one_line(owner)), clock::now(), output)?;
                 each(&store, owner, &mut |data| {
-                    watch.check()?;
                     written.count(&data);
                     write_section(data, output)
                 })?;

@@ -196,7 +196,8 @@ impl Session {
     /// Returns a new session that starts with a copy of the path to `at`: its stored messages,
     /// compactions and labels.
     ///
-    /// Ids are kept, and the fork point is recorded. One transaction.
+    /// Ids are kept, and the fork point is recorded. One transaction. At a summary whose last message is deleted, the message
+    /// above it takes its place: the copy of the summary ends there.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -213,7 +214,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownMessage`] if `at` is not in this session.
+    /// [`Error::UnknownMessage`] if `at` is not in this session, or is a summary of which no message is left.
     pub fn fork(&self, at: &MessageId, name: &str) -> Result<Self> {
         self.fork_as(&SessionId::new(), at, name)
     }

@@ -120,6 +120,11 @@ impl Path {
         &self.session
     }
 
+    /// Returns the path as it is now.
+    pub(crate) fn snapshot(&self) -> Result<Self> {
+        Ok(Self { session: self.session.snapshot()?, view: self.view.clone() })
+    }
+
     /// Returns the messages of the path, oldest first, as a model should see them; the stored ones
     /// on a [`raw`](Self::raw) path.
     ///

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::storage::sqlite::{InterruptSignal, Watch};
 
 impl Store {
-    /// Returns a handle that interrupts this store's long work from another thread: import, verify,
+    /// Returns a handle that interrupts this store's long work from another thread: import, export, content hashes, verify,
     /// backup, rebuild, statistics and search.
     #[must_use]
     pub fn interrupt_handle(&self) -> InterruptHandle {
