@@ -60,6 +60,29 @@ fn no_control_character_of_stored_text_is_printed() {
     assert!(log.contains(r"clear \u{1b}[2J bell \u{7} turn \u{202e} back"), "{log}");
 }
 
+/// Marks of direction in an argument were printed as they are, and on a terminal escape codes, too.
+#[test]
+fn no_control_character_of_an_argument_is_printed() {
+    let rig = Rig::empty();
+    let hostile = "\u{202e}a\u{1b}[31mb\u{7}\nc";
+    for args in [
+        &["sessions", "--limit", hostile][..],
+        &["sessions", "--state", hostile],
+        &["sessions", hostile],
+        &["import", "x", "--format", hostile],
+        &["search", "x", "--timeout", hostile],
+        &[hostile],
+        &["--color", "always", "sessions", "--limit", hostile],
+    ] {
+        let said = rig.fails(2, args);
+        // Those of the colours are the command's own.
+        let said = said.replace("\u{1b}[", "");
+        assert_eq!(said.chars().find(|c| is_hostile(*c)), None, "{args:?}: {said}");
+        let escaped = r"\u{202e}a\u{1b}[31mb\u{7}\u{a}c";
+        assert!(said.contains(escaped), "{args:?}: {said}");
+    }
+}
+
 #[test]
 fn json_holds_stored_text_unchanged() {
     let rig = Rig::empty();
