@@ -30,7 +30,7 @@ mod text;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 
 fn main() -> ExitCode {
     // A bare `talktree` is a question.
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
             return failure.exit_code();
         }
     };
-    let cli = match cli::Cli::try_parse_from(&arguments) {
+    let cli = match cli::Cli::parse_coloured(arguments.iter().cloned()) {
         Ok(cli) => cli,
         // Help and version are errors to the parser, too.
         Err(error) if error.use_stderr() => {
@@ -79,9 +79,9 @@ fn report_usage(error: &clap::Error, arguments: &[OsString]) {
     use std::io::Write;
     let shown = arguments.iter().map(|argument| {
         let argument = argument.to_string_lossy();
-        text::escape(&text::without_middle(&argument)).into_owned()
+        text::escape(&text::without_middle(&argument)).into_owned().into()
     });
-    match cli::Cli::try_parse_from(shown) {
+    match cli::Cli::parse_coloured(shown) {
         Err(shown) if shown.kind() == error.kind() => {
             let _ = shown.print();
         }

@@ -116,6 +116,25 @@ fn colour_is_only_for_terminals_unless_requested() -> Outcome {
     Ok(())
 }
 
+/// The parser of the arguments did not know `--color`.
+#[test]
+fn help_and_errors_of_usage_have_the_colour_that_is_asked_for() -> Outcome {
+    let rig = Rig::empty();
+    for args in [&["nosuch"][..], &["sessions", "--limit", "x"], &["search", "--nosuch", "x"]] {
+        assert!(!rig.fails(2, args).contains('\u{1b}'), "{args:?}");
+        for colour in [&["--color", "always"][..], &["--color=always"]] {
+            let said = rig.fails(2, [colour, args].concat());
+            assert!(said.contains('\u{1b}'), "{args:?}: {said}");
+        }
+        // As on a terminal.
+        let args = [&["--color", "never"], args].concat();
+        let said = rig.command(&args).env("CLICOLOR_FORCE", "1").output()?;
+        assert!(!String::from_utf8(said.stderr)?.contains('\u{1b}'), "{args:?}");
+    }
+    assert!(rig.ok(["--color", "always", "sessions", "--help"]).contains('\u{1b}'));
+    Ok(())
+}
+
 #[test]
 fn a_closed_pipe_is_not_a_failure() -> Outcome {
     let rig = Rig::empty();
