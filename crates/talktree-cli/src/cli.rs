@@ -71,7 +71,7 @@ const GLOBAL_OPTIONS: &str = "Global options";
 const EXIT_CODES: &str = "\
 Exit codes:
   0    the command succeeded
-  1    nothing was found: no match, or no session, message, label or compaction of that name
+  1    nothing was found: no match, or no session, message, label, compaction, owner or key of that name
   2    wrong usage, or a request that can never succeed
   3    the store is missing, full, busy or read-only, or it failed
   4    the store is damaged
