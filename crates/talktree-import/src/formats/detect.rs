@@ -81,6 +81,16 @@ pub(crate) fn sign_of(record: &Fields) -> Option<Sign> {
         .or_else(|| is_pi(record).then_some(Sign::Of(Format::Pi)))
 }
 
+/// Returns why a record is not read in a format, if it has what only another one has.
+pub(super) fn of_another_format(record: &Fields, own: Format) -> Option<String> {
+    match sign_of(record)? {
+        Sign::Of(format) if format != own => {
+            Some(format!("a record of an unknown kind: it seems to be in the format {format}"))
+        }
+        _ => None,
+    }
+}
+
 fn claude(record: &Fields) -> Option<Sign> {
     let kind = record.text("type");
     let has_place =
