@@ -135,6 +135,23 @@ fn help_and_errors_of_usage_have_the_colour_that_is_asked_for() -> Outcome {
     Ok(())
 }
 
+/// Before the total was known it was a full bar, of `0/0`.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_progress_bar_is_not_full_at_the_start() -> Outcome {
+    let rig = Rig::toured();
+    let line = format!("'{}' verify", env!("CARGO_BIN_EXE_talktree"));
+    let mut command = std::process::Command::new("script");
+    command.args(["--quiet", "--command", &line, "/dev/null"]).stdin(Stdio::null());
+    let Ok(output) = command.env("TALKTREE_STORE", rig.store()).output() else { return Ok(()) };
+    if String::from_utf8_lossy(&output.stderr).contains("script:") {
+        return Ok(()); // No terminals here.
+    }
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(printed.contains("the store is sound") && !printed.contains("0/0"), "{printed}");
+    Ok(())
+}
+
 #[test]
 fn a_closed_pipe_is_not_a_failure() -> Outcome {
     let rig = Rig::empty();
