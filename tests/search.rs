@@ -164,6 +164,9 @@ fn filters_narrow_the_result() -> Outcome {
     finds(&store, "fox nowhere role:system", &["c"]);
     let notices = store.search("fox session:nowhere").run()?.notices;
     assert_eq!(notices, ["no session is called \"nowhere\""]);
+    store.change_session(&"other".into(), &talktree::SessionChange::Delete)?;
+    let notices = store.search("fox session:other").run()?.notices;
+    assert_eq!(notices, ["session \"other\" is in the trash, which is not searched"]);
     Ok(())
 }
 

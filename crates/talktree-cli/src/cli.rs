@@ -1,8 +1,9 @@
 //! The command line: global options and the list of commands.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Parser, ValueEnum};
+use clap::{CommandFactory, FromArgMatches, Parser, ValueEnum};
 
 use crate::commands::Command;
 
@@ -37,12 +38,40 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
+impl Cli {
+    /// Parses the arguments of the process. Help and errors have the colour that `--color` asks for.
+    pub(crate) fn parse_coloured(
+        arguments: impl IntoIterator<Item = OsString>,
+    ) -> Result<Self, clap::Error> {
+        let arguments: Vec<OsString> = arguments.into_iter().collect();
+        let mut command = Self::command().color(colour(&arguments).into());
+        let mut matches = command.try_get_matches_from_mut(arguments)?;
+        Self::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+    }
+}
+
+/// Returns the value of `--color`, also if another argument is wrong.
+fn colour(arguments: &[OsString]) -> Colour {
+    let mut arguments = arguments.iter().take_while(|argument| *argument != "--");
+    while let Some(argument) = arguments.next() {
+        let value = match argument.to_str().and_then(|text| text.strip_prefix("--color")) {
+            Some("") => arguments.next().and_then(|value| value.to_str()),
+            Some(rest) => rest.strip_prefix('='),
+            None => None,
+        };
+        if let Some(colour) = value.and_then(|value| Colour::from_str(value, false).ok()) {
+            return colour;
+        }
+    }
+    Colour::Auto
+}
+
 const GLOBAL_OPTIONS: &str = "Global options";
 
 const EXIT_CODES: &str = "\
 Exit codes:
   0    the command succeeded
-  1    nothing was found: no match, or no session, message, label or compaction of that name
+  1    nothing was found: no match, or no session, message, label, compaction, owner or key of that name
   2    wrong usage, or a request that can never succeed
   3    the store is missing, full, busy or read-only, or it failed
   4    the store is damaged
@@ -57,6 +86,16 @@ pub(crate) enum Colour {
     Auto,
     Always,
     Never,
+}
+
+impl From<Colour> for clap::ColorChoice {
+    fn from(colour: Colour) -> Self {
+        match colour {
+            Colour::Auto => Self::Auto,
+            Colour::Always => Self::Always,
+            Colour::Never => Self::Never,
+        }
+    }
 }
 
 impl From<Colour> for anstream::ColorChoice {

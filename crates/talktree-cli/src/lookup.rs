@@ -66,7 +66,8 @@ pub(crate) fn any(store: &Store, given: &str) -> Result<Session> {
     }
 }
 
-fn trash(store: &Store) -> Result<Vec<SessionInfo>> {
+/// Returns the sessions in the trash.
+pub(crate) fn trash(store: &Store) -> Result<Vec<SessionInfo>> {
     let filter = SessionFilter { state: SessionState::Trash, ..SessionFilter::default() };
     let listed = listed(store, &filter, usize::MAX)?;
     Ok(listed.into_iter().map(|listed| listed.info).collect())

@@ -27,10 +27,10 @@ mod summarizer;
 mod table;
 mod text;
 
-use std::borrow::Cow;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 
 fn main() -> ExitCode {
     // A bare `talktree` is a question.
@@ -44,11 +44,11 @@ fn main() -> ExitCode {
             return failure.exit_code();
         }
     };
-    let cli = match cli::Cli::try_parse_from(arguments) {
+    let cli = match cli::Cli::parse_coloured(arguments.iter().cloned()) {
         Ok(cli) => cli,
         // Help and version are errors to the parser, too.
         Err(error) if error.use_stderr() => {
-            report_usage(&error);
+            report_usage(&error, &arguments);
             return ExitCode::from(2);
         }
         Err(help) => return printed(help.print()),
@@ -71,17 +71,27 @@ fn main() -> ExitCode {
     }
 }
 
-/// Writes an error of the parser to stderr. It quotes arguments, which may be very long.
-fn report_usage(error: &clap::Error) {
+/// Writes an error of the parser to stderr.
+///
+/// It quotes arguments as they are, control characters and any length included. So the parser reads the arguments once more, as
+/// they may be shown.
+fn report_usage(error: &clap::Error, arguments: &[OsString]) {
     use std::io::Write;
-    let text = error.render().to_string();
-    if text.lines().all(|line| matches!(text::without_middle(line), Cow::Borrowed(_))) {
-        let _ = error.print();
-        return;
-    }
-    let mut stderr = std::io::stderr().lock();
-    for line in text.lines() {
-        let _ = writeln!(stderr, "{}", text::escape(&text::without_middle(line)));
+    let shown = arguments.iter().map(|argument| {
+        let argument = argument.to_string_lossy();
+        text::escape(&text::without_middle(&argument)).into_owned().into()
+    });
+    match cli::Cli::parse_coloured(shown) {
+        Err(shown) if shown.kind() == error.kind() => {
+            let _ = shown.print();
+        }
+        // The argument is wrong because of what is not shown: it is not UTF-8.
+        _ => {
+            let mut stderr = std::io::stderr().lock();
+            for line in error.render().to_string().lines() {
+                let _ = writeln!(stderr, "{}", text::escape(&text::without_middle(line)));
+            }
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::text::{cut, escape, is_unsafe};
 
 /// A piece is not cut to fewer columns than this; it goes to another line.
-const MIN_CUT: usize = 12;
+pub(crate) const MIN_CUT: usize = 12;
 
 /// A styled piece of a line.
 pub(crate) type Piece<'a> = (Style, &'a str);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use talktree::Progress;
 
 /// A progress bar or spinner; dropping it clears it.
@@ -22,13 +22,13 @@ impl Bar {
     /// Returns a spinner with the elapsed time, for work of unknown length.
     pub(crate) fn of_waiting(what: &str) -> Self {
         let bar = Self::new(what, "{spinner} {wide_msg} {elapsed}");
+        bar.0.set_draw_target(ProgressDrawTarget::stderr());
         bar.0.enable_steady_tick(Duration::from_millis(100));
         bar
     }
 
     fn new(what: &str, template: &str) -> Self {
-        // indicatif hides it if stderr is not a terminal.
-        let bar = ProgressBar::new(0);
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
@@ -36,8 +36,17 @@ impl Bar {
         Self(bar)
     }
 
+    /// Shows how far the work is, once its total is known: of nothing the bar would be full.
     pub(crate) fn show(&self, progress: Progress) {
+        if progress.total == 0 {
+            return;
+        }
+        let is_first = self.0.length().is_none();
         self.0.set_length(progress.total);
+        if is_first {
+            // indicatif hides it if stderr is not a terminal.
+            self.0.set_draw_target(ProgressDrawTarget::stderr());
+        }
         self.0.set_position(progress.done);
     }
 }

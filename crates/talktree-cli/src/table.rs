@@ -1,6 +1,7 @@
 //! Tables: each column is as wide as its widest cell; the last is cut at the edge of the terminal.
 //!
-//! On a terminal a column without any content is left out, and so are columns that are only shown on a wide one.
+//! On a terminal a column without any content is left out, and so are columns that are only shown on a wide one. A table of
+//! numbers leaves out columns until the others fit, because half a number is a wrong one.
 
 use std::io;
 
@@ -8,12 +9,18 @@ use anstyle::Style;
 use chrono::{DateTime, Utc};
 use unicode_width::UnicodeWidthStr;
 
-use crate::output::{Output, Piece};
+use crate::output::{MIN_CUT, Output, Piece};
 use crate::style;
 use crate::text::{cut, escape};
 
 /// The maximum width of a column other than the last.
 const MAX_WIDTH: usize = 40;
+
+/// The first column of a table of numbers keeps this width while other columns can be left out.
+const MIN_NAME: usize = 24;
+
+/// The blanks between two columns.
+const GAP: usize = 2;
 
 /// Rows of cells under a heading.
 pub(crate) struct Table {
@@ -22,17 +29,26 @@ pub(crate) struct Table {
     rows: Vec<Vec<String>>,
     /// The least width of a terminal that shows a column, by its heading.
     shown_from: Vec<(&'static str, usize)>,
+    /// In a table of numbers, the headings that a narrow terminal leaves out, the first one first.
+    optional: Option<&'static [&'static str]>,
 }
 
 impl Table {
     pub(crate) fn new<const N: usize>(columns: [(&'static str, Style); N]) -> Self {
         let (heading, styles) = columns.into_iter().unzip();
-        Self { heading, styles, rows: Vec::new(), shown_from: Vec::new() }
+        Self { heading, styles, rows: Vec::new(), shown_from: Vec::new(), optional: None }
     }
 
     /// Leaves the column out on a terminal that is narrower than this.
     pub(crate) fn shown_from(mut self, column: &'static str, width: usize) -> Self {
         self.shown_from.push((column, width));
+        self
+    }
+
+    /// Makes it a table of numbers: only the cells of the first column are ever cut. If it is too wide for the terminal, these
+    /// columns are left out, the first one first, until it fits.
+    pub(crate) fn of_numbers(mut self, optional: &'static [&'static str]) -> Self {
+        self.optional = Some(optional);
         self
     }
 
@@ -51,34 +67,61 @@ impl Table {
     }
 
     pub(crate) fn write(&self, out: &mut Output) -> io::Result<()> {
-        let last = self.heading.len().saturating_sub(1);
-        let widest = |column: usize| {
-            let cells = self.rows.iter().map(|row| row[column].width());
-            cells.chain([self.heading[column].width()]).max().unwrap_or(0).min(MAX_WIDTH)
-        };
-        let widths: Vec<usize> = (0..last).map(widest).collect();
+        let columns = self.columns(out.width());
         let heading: Vec<String> = self.heading.iter().map(|cell| (*cell).to_owned()).collect();
         let faint = vec![style::FAINT; self.heading.len()];
         let rows = self.rows.iter().map(|row| (row, &self.styles));
         for (row, styles) in std::iter::once((&heading, &faint)).chain(rows) {
             let mut cells: Vec<(Style, String)> = Vec::new();
-            let shown = |(column, _): &(usize, &String)| self.is_shown(*column, out.width());
-            for (column, cell) in row.iter().enumerate().filter(shown) {
-                match widths.get(column) {
-                    None => cells.push((styles[column], cell.clone())),
-                    Some(width) => {
-                        let cell = cut(cell, *width);
-                        let blanks = " ".repeat(width.saturating_sub(cell.width()) + 2);
-                        cells.push((styles[column], cell.into_owned()));
-                        cells.push((style::PLAIN, blanks));
-                    }
+            for (at, &(column, width)) in columns.iter().enumerate() {
+                let cell = cut(&row[column], width);
+                let blanks = width.saturating_sub(cell.width()) + GAP;
+                cells.push((styles[column], cell.into_owned()));
+                if at + 1 < columns.len() {
+                    cells.push((style::PLAIN, " ".repeat(blanks)));
                 }
             }
             let pieces: Vec<Piece<'_>> =
                 cells.iter().map(|(style, text)| (*style, &**text)).collect();
-            out.line_cut(&pieces)?;
+            match self.optional {
+                // What does not fit even so is on two lines of the terminal.
+                Some(_) => out.line(&pieces)?,
+                None => out.line_cut(&pieces)?,
+            }
         }
         Ok(())
+    }
+
+    /// Returns the columns that are shown, with their widths.
+    fn columns(&self, width: Option<usize>) -> Vec<(usize, usize)> {
+        let last = self.heading.len().saturating_sub(1);
+        let widest = |column: usize| {
+            let cells = self.rows.iter().map(|row| row[column].width());
+            let widest = cells.chain([self.heading[column].width()]).max().unwrap_or(0);
+            let is_cut = if self.optional.is_some() { column == 0 } else { column != last };
+            if is_cut { widest.min(MAX_WIDTH) } else { widest }
+        };
+        let shown = (0..self.heading.len()).filter(|column| self.is_shown(*column, width));
+        let mut columns: Vec<(usize, usize)> =
+            shown.map(|column| (column, widest(column))).collect();
+        let (Some(optional), Some(width)) = (self.optional, width) else { return columns };
+        // What the first column may have.
+        let left = |columns: &[(usize, usize)]| {
+            let others = columns.iter().skip(1).map(|(_, width)| width + GAP);
+            width.saturating_sub(others.sum())
+        };
+        let name = columns.first().map_or(0, |(_, width)| *width);
+        for heading in optional {
+            if left(&columns) >= name.min(MIN_NAME) {
+                break;
+            }
+            columns.retain(|(column, _)| self.heading[*column] != *heading);
+        }
+        let left = left(&columns).max(MIN_CUT);
+        if let Some((_, width)) = columns.first_mut() {
+            *width = left.min(name);
+        }
+        columns
     }
 }
 
@@ -111,6 +154,30 @@ mod tests {
         out.flush()?;
         let expected = "id  from    model  name\n1   a file         one\n";
         assert_eq!(String::from_utf8_lossy(&written.borrow()), expected);
+        Ok(())
+    }
+
+    /// The cost was cut to `…` on 80 columns, and a number to its first digits.
+    #[test]
+    fn a_table_of_numbers_leaves_columns_out_before_it_cuts_a_number() -> io::Result<()> {
+        let mut table =
+            Table::new(["model", "input", "cached", "cost"].map(|name| (name, style::PLAIN)))
+                .of_numbers(&["cached", "input"]);
+        let row = ["a-model-with-a-long-name", "1234567", "7654321", "12.345678 USD"];
+        table.push(row.map(str::to_owned));
+        for (width, expected) in [
+            (60, "a-model-with-a-long-name  1234567  7654321  12.345678 USD\n"),
+            (50, "a-model-with-a-long-name  1234567  12.345678 USD\n"),
+            (40, "a-model-with-a-long-name  12.345678 USD\n"),
+            (34, "a-model-with-a-lon…  12.345678 USD\n"),
+            (20, "a-model-wit…  12.345678 USD\n"),
+        ] {
+            let (mut out, written) = Output::of_width(width);
+            table.write(&mut out)?;
+            out.flush()?;
+            let written = String::from_utf8_lossy(&written.borrow()).into_owned();
+            assert_eq!(written.split_once('\n').map(|(_, rows)| rows), Some(expected), "{width}");
+        }
         Ok(())
     }
 }

@@ -311,3 +311,22 @@ fn usage_of_an_unknown_session_says_so() {
     assert!(rig.fails(1, ["usage", "tour"]).contains("no session has the id or name"));
     assert!(rig.fails(1, ["usage", "nobody", "--by", "model"]).contains("no session has"));
 }
+
+/// The commands said it, and succeeded.
+#[test]
+fn an_owner_or_a_key_without_data_is_not_found() {
+    let rig = Rig::toured();
+    for args in [
+        &["export", "--owner", "nobody"][..],
+        &["export", "--owner", "nobody", "--format", "markdown"],
+        &["erase", "--owner", "nobody", "--yes"],
+        &["erase", "--owner", "nobody", "--dry-run"],
+    ] {
+        for json in [&[][..], &["--json"]] {
+            let said = rig.fails(1, [args, json].concat());
+            assert_eq!(said, "talktree: the store has no data of owner \"nobody\"\n", "{args:?}");
+        }
+    }
+    let said = rig.fails(1, ["erase", "--key", "k", "--yes"]);
+    assert_eq!(said, "talktree: the store has no data under key \"k\"\n");
+}

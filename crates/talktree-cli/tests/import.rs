@@ -433,3 +433,25 @@ fn what_cannot_be_read_in_a_folder_is_named_once() -> Outcome {
     assert_eq!(rig.json(["sessions"]).len(), 1);
     Ok(())
 }
+
+/// The error was followed by the claim that the folder holds no conversations; with another file the import succeeded.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_named_folder_that_cannot_be_read_is_not_imported() -> Outcome {
+    let rig = Rig::empty();
+    let chat = text(&rig.file("chat.json", CHAT));
+    // A superuser may read every folder, but nobody one that is gone.
+    let script = "mkdir gone && cd gone && rmdir ../gone && exec \"$0\" import . \"$@\"";
+    for (others, failed) in [(&[][..], "1 of 1"), (&[&*chat], "1 of 2")] {
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", script, env!("CARGO_BIN_EXE_talktree")]).args(others);
+        command.env("TALKTREE_STORE", rig.store()).current_dir(rig.path(""));
+        let answer = Answer::of(command.output()?);
+        assert_eq!(answer.code, 5, "{answer:?}");
+        assert!(answer.stderr.contains("talktree: .: "), "{answer:?}");
+        assert!(!answer.stderr.contains("holds no"), "{answer:?}");
+        assert!(answer.stderr.contains(&format!("not imported: {failed} files\n")), "{answer:?}");
+    }
+    assert_eq!(rig.json(["sessions"]).len(), 1);
+    Ok(())
+}

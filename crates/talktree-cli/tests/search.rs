@@ -310,3 +310,32 @@ fn the_session_of_a_query_may_be_named_by_a_part_of_its_id() -> Outcome {
     assert_eq!(rig.run(["search", "session:nobody compaction"]).code, 1);
     Ok(())
 }
+
+/// `session:` said that no session is called so, also if several were or if it was in the trash.
+#[test]
+fn a_session_that_cannot_be_searched_is_named_with_the_reason() -> Outcome {
+    let rig = rig()?;
+    let store = Store::open(rig.store())?;
+    for (id, name) in [("answer-01", "one"), ("answer-02", "two"), ("gone", "Old plans")] {
+        store.session(id)?.append(Message::user("One compaction more"))?;
+        store.rename(&id.into(), name)?;
+    }
+    store.change_session(&"gone".into(), &talktree::SessionChange::Delete)?;
+    for args in [&["session:answer"][..], &["--session", "answer"]] {
+        let said = rig.fails(2, [&["search", "compaction"], args].concat());
+        assert!(said.contains("\"answer\" matches more than one session:\n"), "{said}");
+    }
+    for args in [&["session:gone"][..], &["session:gon"], &["--session", "gone"]] {
+        let said = rig.fails(1, [&["search", "compaction"], args].concat());
+        let expected =
+            "session \"gone\" is in the trash, which is not searched: `talktree restore gone`";
+        assert_eq!(said, format!("talktree: {expected}\n"), "{args:?}");
+    }
+    let said = rig.fails(1, ["search", "--session", "Old plans", "compaction"]);
+    assert!(said.contains("talktree restore gone"), "{said}");
+    // The others are searched.
+    let found = rig.run(["search", "session:gone session:first compaction"]);
+    assert!(found.stdout.contains("compaction") && found.code == 0, "{found:?}");
+    assert!(found.stderr.contains("session \"gone\" is in the trash"), "{found:?}");
+    Ok(())
+}

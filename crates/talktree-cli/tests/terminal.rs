@@ -60,6 +60,29 @@ fn no_control_character_of_stored_text_is_printed() {
     assert!(log.contains(r"clear \u{1b}[2J bell \u{7} turn \u{202e} back"), "{log}");
 }
 
+/// Marks of direction in an argument were printed as they are, and on a terminal escape codes, too.
+#[test]
+fn no_control_character_of_an_argument_is_printed() {
+    let rig = Rig::empty();
+    let hostile = "\u{202e}a\u{1b}[31mb\u{7}\nc";
+    for args in [
+        &["sessions", "--limit", hostile][..],
+        &["sessions", "--state", hostile],
+        &["sessions", hostile],
+        &["import", "x", "--format", hostile],
+        &["search", "x", "--timeout", hostile],
+        &[hostile],
+        &["--color", "always", "sessions", "--limit", hostile],
+    ] {
+        let said = rig.fails(2, args);
+        // Those of the colours are the command's own.
+        let said = said.replace("\u{1b}[", "");
+        assert_eq!(said.chars().find(|c| is_hostile(*c)), None, "{args:?}: {said}");
+        let escaped = r"\u{202e}a\u{1b}[31mb\u{7}\u{a}c";
+        assert!(said.contains(escaped), "{args:?}: {said}");
+    }
+}
+
 #[test]
 fn json_holds_stored_text_unchanged() {
     let rig = Rig::empty();
@@ -90,6 +113,42 @@ fn colour_is_only_for_terminals_unless_requested() -> Outcome {
     }
     let found = rig.ok(["search", "friday", "--color", "always"]);
     assert!(!found.contains("**"), "{found}");
+    Ok(())
+}
+
+/// The parser of the arguments did not know `--color`.
+#[test]
+fn help_and_errors_of_usage_have_the_colour_that_is_asked_for() -> Outcome {
+    let rig = Rig::empty();
+    for args in [&["nosuch"][..], &["sessions", "--limit", "x"], &["search", "--nosuch", "x"]] {
+        assert!(!rig.fails(2, args).contains('\u{1b}'), "{args:?}");
+        for colour in [&["--color", "always"][..], &["--color=always"]] {
+            let said = rig.fails(2, [colour, args].concat());
+            assert!(said.contains('\u{1b}'), "{args:?}: {said}");
+        }
+        // As on a terminal.
+        let args = [&["--color", "never"], args].concat();
+        let said = rig.command(&args).env("CLICOLOR_FORCE", "1").output()?;
+        assert!(!String::from_utf8(said.stderr)?.contains('\u{1b}'), "{args:?}");
+    }
+    assert!(rig.ok(["--color", "always", "sessions", "--help"]).contains('\u{1b}'));
+    Ok(())
+}
+
+/// Before the total was known it was a full bar, of `0/0`.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_progress_bar_is_not_full_at_the_start() -> Outcome {
+    let rig = Rig::toured();
+    let line = format!("'{}' verify", env!("CARGO_BIN_EXE_talktree"));
+    let mut command = std::process::Command::new("script");
+    command.args(["--quiet", "--command", &line, "/dev/null"]).stdin(Stdio::null());
+    let Ok(output) = command.env("TALKTREE_STORE", rig.store()).output() else { return Ok(()) };
+    if String::from_utf8_lossy(&output.stderr).contains("script:") {
+        return Ok(()); // No terminals here.
+    }
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(printed.contains("the store is sound") && !printed.contains("0/0"), "{printed}");
     Ok(())
 }
 

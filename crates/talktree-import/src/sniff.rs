@@ -11,7 +11,7 @@ use talktree::{Message, Part};
 
 use crate::draft::{Body, Draft, Reader};
 use crate::fields::Fields;
-use crate::formats::{Format, Sign, sign_of, unsupported_bytes};
+use crate::formats::{Format, HEADLESS, Sign, sign_of, unsupported_bytes};
 use crate::records::Records;
 
 /// How many records vote at most.
@@ -78,6 +78,7 @@ impl Sniffed {
     pub(crate) fn unknown(&self) -> String {
         let formats = Format::ALL.map(Format::as_str).join(", ");
         match self.unsupported {
+            Some(HEADLESS) => format!("it seems to be {HEADLESS}"),
             Some(name) => {
                 format!("in no format that talktree reads ({formats}); it looks like {name}")
             }

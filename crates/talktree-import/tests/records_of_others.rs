@@ -73,3 +73,29 @@ fn a_refusal_is_a_text() -> Result<()> {
     assert_eq!(found.hits.len(), 1);
     Ok(())
 }
+
+/// One of Claude Code at the end became a hidden message and the head, and no note said so.
+#[test]
+fn records_of_other_programs_in_a_session_of_pi_are_reported() -> Result<()> {
+    let pi = |id: &str, parent: &str| {
+        format!(
+            r#"{{"type":"message","id":"{id}","parentId":{parent},"timestamp":"2026-01-02T03:04:05Z","message":{{"role":"user","content":"of Pi"}}}}"#
+        )
+    };
+    let header = r#"{"type":"session","version":3,"id":"P","timestamp":"2026-01-02T03:04:05Z"}"#;
+    let openai = r#"{"type":"message","role":"user","content":"of OpenAI"}"#;
+    let news = r#"{"type":"news","id":"n","parentId":"b","timestamp":"2026-01-02T03:04:05Z"}"#;
+    let (a, b) = (pi("a", "null"), pi("b", "\"a\""));
+    let claude = claude("c", "null", "user", "of Claude Code");
+    let file = [header, &*a, openai, &*b, news, &*claude].join("\n");
+    let store = Store::open_in_memory()?;
+    let report = import(&store, &file);
+    assert_eq!((report.kept, report.converted, report.dropped), (2, 2, 2), "{report:#?}");
+    assert_eq!(faults(&report), [3, 6]);
+    assert!(report.notes[0].why.contains("openai"), "{report:#?}");
+    assert!(report.notes[1].why.contains("claude-code"), "{report:#?}");
+    let chat = store.session("P")?;
+    let ids: Vec<_> = chat.raw_history()?.iter().map(|message| message.id.to_string()).collect();
+    assert_eq!(ids, ["a", "b", "n"]);
+    Ok(())
+}

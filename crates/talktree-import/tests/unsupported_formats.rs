@@ -174,3 +174,21 @@ fn one_entry_of_another_program_does_not_make_a_file_its_own() -> Result<()> {
     assert_eq!((report.format.as_str(), report.kept), ("claude-code", 3));
     Ok(())
 }
+
+/// It was read as a session of Pi, whose messages have nothing to show.
+#[test]
+fn an_export_without_its_first_line_is_refused_as_such() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    store.session("s")?.append(talktree::Message::user("hi"))?;
+    let mut export = Vec::new();
+    store.export_jsonl(&mut export)?;
+    let export = String::from_utf8(export).unwrap();
+    let (header, rest) = export.split_once('\n').unwrap();
+    for file in [rest.to_owned(), format!("{}\n{rest}", &header[..20])] {
+        let why = refusal(&Store::open_in_memory()?, &file, &ImportOptions::default());
+        let expected = "it seems to be a talktree export whose first line is missing or damaged";
+        assert_eq!(why.as_deref(), Some(expected));
+    }
+    assert_eq!(refusal(&Store::open_in_memory()?, &export, &ImportOptions::default()), None);
+    Ok(())
+}

@@ -40,7 +40,11 @@ pub enum NothingToCompact {
     },
     /// Head and tail meet: the rest of the view is within the tokens to keep.
     #[error(
-        "there are no messages between the first {head} and the last {tail}, which have {tail_tokens} tokens"
+        "there are no messages {} the last {tail}, which have {tail_tokens} tokens",
+        match head {
+            0 => "before".to_owned(),
+            head => format!("between the first {head} and"),
+        }
     )]
     NothingBetween {
         /// How many messages at the start are protected.
@@ -357,8 +361,12 @@ mod tests {
             assert_eq!(compacted(view, &options), why, "{view}");
         }
         assert_eq!(
-            compacted("uauauaua", &options.keep_recent_tokens(1_000)),
+            compacted("uauauaua", &options.clone().keep_recent_tokens(1_000)),
             "there are no messages between the first 3 and the last 8, which have 40 tokens"
+        );
+        assert_eq!(
+            compacted("uauauaua", &options.keep_recent_tokens(1_000).protect_head(0)),
+            "there are no messages before the last 8, which have 40 tokens"
         );
     }
 

@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::failure::{Damage, Failure, Result, tell};
 use crate::new_file::NewFile;
 use crate::output::Exact;
-use crate::text::{MAX_NAME, cut, escape, plural};
+use crate::text::{MAX_NAME, cut, escape, plural, quoted};
 use crate::{lookup, style};
 
 /// Write a session as talktree's JSON lines, as Markdown, or as OpenAI chat messages
@@ -114,13 +114,13 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     };
     let Some(path) = &args.output else {
         let mut out = Exact::new(&mut context.out, args.format != Format::Markdown);
-        let skipped = write(&selection, &args, &mut out)?;
+        let written = write(&selection, &args, &mut out)?;
         out.flush()?;
         tell_left_out(&selection, args.format)?;
-        return all_or_damaged(skipped);
+        return written.all_or_failure();
     };
     let mut file = NewFile::create(path)?;
-    let skipped = write(&selection, &args, &mut file).map_err(|failure| match failure {
+    let written = write(&selection, &args, &mut file).map_err(|failure| match failure {
         Failure::Output(error) => file.failure(&error),
         failure => failure,
     })?;
@@ -137,7 +137,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         let bytes = format!("  {bytes} bytes");
         context.out.line(&[(style::PLAIN, &path), (style::FAINT, &bytes)])?;
     }
-    all_or_damaged(skipped)
+    written.all_or_failure()
 }
 
 /// Says which parts have no place in the format. Markdown and talktree's own format have one for every part.
@@ -167,14 +167,31 @@ fn tell_left_out(selection: &Selection, format: Format) -> Result<()> {
     Ok(())
 }
 
-/// Fails if sessions were skipped; each was reported when it was skipped.
-fn all_or_damaged(skipped: u64) -> Result<()> {
-    if skipped == 0 { Ok(()) } else { Err(Failure::Damaged(Damage::Printed)) }
+/// What was not written.
+#[derive(Default)]
+struct Written {
+    /// How many sessions were skipped; each was reported when it was.
+    skipped: u64,
+    /// The owner of whom the store has nothing.
+    unknown_owner: Option<String>,
 }
 
-/// Writes the selection and returns the number of skipped sessions.
-fn write(selection: &Selection, args: &Args, output: &mut impl Write) -> Result<u64> {
-    let mut skipped = 0;
+impl Written {
+    fn all_or_failure(self) -> Result<()> {
+        match self.unknown_owner {
+            Some(owner) => {
+                let owner = quoted(&owner);
+                Err(Failure::NotFound(format!("the store has no data of owner {owner}")))
+            }
+            None if self.skipped > 0 => Err(Failure::Damaged(Damage::Printed)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Writes the selection.
+fn write(selection: &Selection, args: &Args, output: &mut impl Write) -> Result<Written> {
+    let mut outcome = Written::default();
     let written = match (selection, args.format) {
         (Selection::Owner(store, owner), format) => {
             let format = match format {
@@ -183,13 +200,13 @@ fn write(selection: &Selection, args: &Args, output: &mut impl Write) -> Result<
             };
             store.export_owner(owner, format, output).map(|written| {
                 if written.is_empty() {
-                    tell(&format!("the store has no data of owner {}", escape(owner)));
+                    outcome.unknown_owner = Some(owner.clone());
                 }
             })
         }
         (Selection::Store(store), _) if args.skip_damaged => {
             store.export_readable_jsonl(output, |id, error| {
-                skipped += 1;
+                outcome.skipped += 1;
                 // Without the advice to run `verify`, which the error's own text ends with.
                 let why = match error {
                     Error::Corrupt { what } => what.clone(),
@@ -209,5 +226,5 @@ fn write(selection: &Selection, args: &Args, output: &mut impl Write) -> Result<
         Error::Io { source, .. } => Failure::Output(source),
         error => error.into(),
     })?;
-    Ok(skipped)
+    Ok(outcome)
 }

@@ -1,9 +1,10 @@
 //! `talktree usage`: tokens and cost of answers.
 
-use talktree::{Cost, UsageFilter, UsageGroup};
+use talktree::{Cost, Store, UsageFilter, UsageGroup};
 
 use crate::context::Context;
 use crate::failure::{Result, tell};
+use crate::short_ids::ShortIds;
 use crate::table::Table;
 use crate::text::one_line;
 use crate::{date, lookup, style};
@@ -71,6 +72,11 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         Some(Group::Source) => (UsageGroup::Source, "source"),
     };
     let rows = store.usage().filter(filter).by(group).run()?;
+    // A file or a pipe gets whole ids.
+    let short = match args.by {
+        Some(Group::Session) if context.out.width().is_some() => short_ids(&store)?,
+        _ => ShortIds::new([]),
+    };
     let mut table = Table::new([
         (heading, style::STRONG),
         ("answers", style::PLAIN),
@@ -79,7 +85,8 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         ("output", style::PLAIN),
         ("reasoning", style::FAINT),
         ("cost", style::PLAIN),
-    ]);
+    ])
+    .of_numbers(&["reasoning", "cached", "answers", "input", "output"]);
     for row in &rows {
         if context.is_json {
             context.out.json(row)?;
@@ -88,7 +95,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         let total = &row.total;
         table.push([
             match (&row.group, args.by) {
-                (Some(name), _) => one_line(name),
+                (Some(name), _) => one_line(short.of(name)),
                 (None, None) => "all".to_owned(),
                 (None, Some(Group::Session)) => "(removed)".to_owned(),
                 (None, Some(_)) => "(none)".to_owned(),
@@ -107,6 +114,12 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         (false, false) => table.write(&mut context.out)?,
     }
     Ok(())
+}
+
+/// Returns the short ids of all sessions, those in the trash included: their usage counts, too.
+fn short_ids(store: &Store) -> Result<ShortIds> {
+    let (present, trash) = (store.sessions()?, lookup::trash(store)?);
+    Ok(ShortIds::new(present.iter().chain(&trash).map(|info| info.id.as_str())))
 }
 
 /// Returns an amount with its currency: `1.25 USD`.

@@ -11,8 +11,9 @@ use talktree::import::ImportReport;
 use talktree::records::claude_code::{self, Progress, Talk};
 use talktree::{Message, MessageId};
 
+use super::Format;
 use super::blocks::{self, ToolNames};
-use super::{Format, Sign, sign_of};
+use super::detect::of_another_format;
 use crate::draft::Body;
 use crate::draft::{Draft, DraftCompaction, Node, Orphans, Reader, fingerprint, session_id};
 use crate::fields::Fields;
@@ -185,13 +186,10 @@ fn foreign(entry: &Fields) -> Option<String> {
     if ["uuid", "parentUuid", "sessionId"].iter().any(|name| entry.has(name)) {
         return None;
     }
-    match sign_of(entry) {
-        Some(Sign::Of(format)) if format != Format::ClaudeCode => {
-            Some(format!("a record of an unknown kind: it seems to be in the format {format}"))
-        }
-        _ if entry.text("type").is_some() => None,
-        _ => Some("a record of an unknown kind: it has no type".to_owned()),
-    }
+    of_another_format(entry, Format::ClaudeCode).or_else(|| {
+        let has_type = entry.text("type").is_some();
+        (!has_type).then(|| "a record of an unknown kind: it has no type".to_owned())
+    })
 }
 
 /// Makes each entry the child of the one before if no message of the file names its parent, as some tools write

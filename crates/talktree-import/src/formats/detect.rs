@@ -51,10 +51,16 @@ pub(super) const PI_TYPES: &[&str] = &[
     "usage",
 ];
 
+/// What a file is whose records are talktree's own, and whose header is missing: with one it would be no guess.
+pub(crate) const HEADLESS: &str = "a talktree export whose first line is missing or damaged";
+
 /// Returns what a record with these fields says, if anything.
 pub(crate) fn sign_of(record: &Fields) -> Option<Sign> {
     if record.text("format").as_deref() == Some("talktree") {
         return Some(Sign::Of(Format::Own));
+    }
+    if is_own(record) {
+        return Some(Sign::Unsupported(HEADLESS));
     }
     if let Some(name) = unsupported(record) {
         return Some(Sign::Unsupported(name));
@@ -79,6 +85,28 @@ pub(crate) fn sign_of(record: &Fields) -> Option<Sign> {
         .map(Sign::Of)
         .or_else(|| claude(record))
         .or_else(|| is_pi(record).then_some(Sign::Of(Format::Pi)))
+}
+
+/// Returns why a record is not read in a format, if it has what only another one has.
+pub(super) fn of_another_format(record: &Fields, own: Format) -> Option<String> {
+    match sign_of(record)? {
+        Sign::Of(format) if format != own => {
+            Some(format!("a record of an unknown kind: it seems to be in the format {format}"))
+        }
+        _ => None,
+    }
+}
+
+/// Returns whether a record is one of an export of talktree, after its header.
+fn is_own(record: &Fields) -> bool {
+    match record.text("type").as_deref() {
+        Some("session") => record.has("id") && record.has("created_at") && record.has("updated_at"),
+        Some("message") => record.object("message").is_some_and(|message| {
+            message.has("created_at") && message.has("role") && message.list("parts").is_some()
+        }),
+        Some("end") => record.has("checksum") && record.has("sessions"),
+        _ => false,
+    }
 }
 
 fn claude(record: &Fields) -> Option<Sign> {
@@ -155,6 +183,14 @@ mod tests {
         ] {
             let fields = Fields::parse(record).unwrap();
             assert_eq!(sign_of(&fields), format.map(Sign::Of), "{record}");
+        }
+        for record in [
+            r#"{"type":"session","id":"s","created_at":"t","updated_at":"t","session":1}"#,
+            r#"{"type":"message","message":{"id":"m","role":"user","parts":[],"created_at":"t"}}"#,
+            r#"{"type":"end","sessions":1,"checksum":"c"}"#,
+        ] {
+            let fields = Fields::parse(record).unwrap();
+            assert_eq!(sign_of(&fields), Some(Sign::Unsupported(HEADLESS)), "{record}");
         }
         for (record, format) in [
             (r#"{"messages":[]}"#, Format::OpenAi),

@@ -19,7 +19,7 @@ use talktree::{Error, Result};
 
 use crate::draft::Reader;
 
-pub(crate) use detect::{Sign, sign_of};
+pub(crate) use detect::{HEADLESS, Sign, sign_of};
 pub(crate) use unsupported::unsupported_bytes;
 
 /// The format of an imported file.

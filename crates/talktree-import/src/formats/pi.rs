@@ -4,7 +4,8 @@
 //! in version 1 each follows the one before. Every entry has a position in the tree, so every entry becomes a message;
 //! entries that are not messages become hidden ones. A compaction is a hidden message, and a summary that replaces its
 //! path from the root to the entry before the first one it keeps, which version 1 names by its number in the file.
-//! A context edit hides an earlier message, or puts other content in its place.
+//! A context edit hides an earlier message, or puts other content in its place. A record that only another format has is left
+//! out, with a note.
 //!
 //! A file may be joined from several files. It then has several sessions, and an entry does not say which one it is of. A line
 //! that cannot be read may have been the header of the next session. The entry after it is imported only if one of these holds:
@@ -21,8 +22,9 @@ use chrono::{DateTime, Utc};
 use talktree::import::ImportReport;
 use talktree::{CompactionId, Message, MessageId, Part, Role, SessionDetails};
 
+use super::Format;
 use super::blocks::{self, ToolNames};
-use super::detect::PI_TYPES;
+use super::detect::{PI_TYPES, of_another_format};
 use crate::draft::{
     Body, Draft, DraftCompaction, DraftEdit, DraftLabel, Node, Reader, derive, fingerprint,
     message_id, name, session_id,
@@ -140,6 +142,13 @@ impl Reader for Pi {
         if !is_known && fields.has("cwd") && !fields.has("parentId") {
             self.pass_damaged(record.text.as_bytes());
             report.lose(record.line, "an entry of an unknown type that has what headers have");
+            return None;
+        }
+        let is_said = kind != "message" || fields.object("message").is_some();
+        if !(is_known && is_said)
+            && let Some(why) = of_another_format(&fields, Format::Pi)
+        {
+            report.lose(record.line, why);
             return None;
         }
         if !self.follows(&fields) {

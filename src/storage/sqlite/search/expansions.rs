@@ -25,7 +25,7 @@ const MAX_LISTS: usize = 512;
 /// What the prefixes of a query expand to.
 #[derive(Debug, Default)]
 pub(super) struct Expansions {
-    /// Whether some prefixes are searched as words.
+    /// Whether some prefixes are searched as words: there are too many words, or there was no time to count them.
     pub(super) is_capped: bool,
     /// A prefix and its words, both as FTS5 expressions.
     words: Vec<(String, String)>,
@@ -57,7 +57,8 @@ impl Expansions {
     }
 }
 
-/// Expands the prefixes of a query; replaces each prefix beyond the limit by a word, with a notice.
+/// Expands the prefixes of a query; replaces each prefix beyond the limit by a word, with a notice, and each that there is no
+/// time for, without one.
 ///
 /// The longest prefixes are counted first, because they expand to the fewest words. Counting stops at the limit.
 pub(super) fn expand(
@@ -72,7 +73,7 @@ pub(super) fn expand(
     }
     prefixes.sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
     prefixes.dedup();
-    let mut left = MAX_EXPANSIONS;
+    let (mut left, mut is_late) = (MAX_EXPANSIONS, false);
     let mut fits = |prefix: &String| -> BackendResult<bool> {
         let words = stems(conn, prefix, left + 1, watch);
         match words {
@@ -84,8 +85,10 @@ pub(super) fn expand(
                 }
                 Ok(fits)
             }
-            // It took too long to count them.
-            Err(error) if watch.is_end_of_budget(&error) => Ok(false),
+            Err(error) if watch.is_end_of_budget(&error) => {
+                is_late = true;
+                Ok(false)
+            }
             Err(error) => Err(error),
         }
     };
@@ -100,6 +103,10 @@ pub(super) fn expand(
     for term in query.clauses.iter_mut().flatten().filter(|term| is_capped(term)) {
         // As a phrase it is never relaxed, and neither was the prefix.
         (term.is_prefix, term.is_quoted) = (false, true);
+        // There may be few words: a search that is out of time says only that.
+        if is_late {
+            continue;
+        }
         let words = term.tokens.join(" ");
         let notice =
             format!("\"{words}*\" expands to too many words: it is searched as \"{words}\"");

@@ -25,7 +25,7 @@ pub(super) enum Range {
 }
 
 impl Range {
-    /// Returns the range that a request names; adds a notice for each unknown session in the query.
+    /// Returns the range that a request names; adds a notice for each session in the query that is unknown or in the trash.
     pub(super) fn of(
         conn: &Connection,
         (scope, owner): (&Scope, Option<&str>),
@@ -41,9 +41,14 @@ impl Range {
                 Scope::Sessions(ids) => ids.contains(&id),
                 Scope::Path(own, _) => *own == id,
             };
-            match find(conn, &id, owner)?.filter(|_| is_in_scope) {
-                Some(key) => named.push(key),
-                None => notices.push(format!("no session is called {:?}", shortened(id.as_str()))),
+            let name = shortened(id.as_str());
+            match found(conn, &id, owner)?.filter(|_| is_in_scope) {
+                Some((key, false)) => named.push(key),
+                Some((_, true)) => {
+                    notices
+                        .push(format!("session {name:?} is in the trash, which is not searched"));
+                }
+                None => notices.push(format!("no session is called {name:?}")),
             }
         }
         named.sort_unstable();
@@ -150,16 +155,25 @@ impl Range {
 
 /// Returns the key of a session that may be searched: not in the trash, and of this owner.
 fn find(conn: &Connection, id: &SessionId, owner: Option<&str>) -> BackendResult<Option<i64>> {
-    let key = conn
-        .prepare_cached(SEARCHED)?
-        .query_row(params![id.as_str(), owner], |row| row.get(0))
-        .optional()?;
-    Ok(key)
+    Ok(found(conn, id, owner)?.and_then(|(key, is_in_trash)| (!is_in_trash).then_some(key)))
 }
 
-const SEARCHED: &str = "SELECT key
+/// Returns the key of a session of this owner, and whether it is in the trash.
+fn found(
+    conn: &Connection,
+    id: &SessionId,
+    owner: Option<&str>,
+) -> BackendResult<Option<(i64, bool)>> {
+    let found = conn
+        .prepare_cached(NAMED)?
+        .query_row(params![id.as_str(), owner], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    Ok(found)
+}
+
+const NAMED: &str = "SELECT key, deleted_at IS NOT NULL
    FROM session
-  WHERE id = ?1 AND deleted_at IS NULL AND (?2 IS NULL OR owner = ?2)";
+  WHERE id = ?1 AND (?2 IS NULL OR owner = ?2)";
 
 fn keys<const N: usize>(
     conn: &Connection,

@@ -12,7 +12,7 @@ use crate::output::Output;
 use crate::progress::Bar;
 use crate::signals::Signals;
 use crate::suggestion::{command, verb};
-use crate::text::{one_line, plural};
+use crate::text::{one_line, plural, quoted};
 use crate::{lookup, style};
 
 /// What is between the first and the last message of a range.
@@ -129,17 +129,33 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let extent = store.erasure_extent(&erasure)?;
     tell_left(&extent);
     if args.dry_run {
-        return print(false, &extent, false, None, context);
+        print(false, &extent, false, None, context)?;
+        return anything(&extent, &args);
     }
+    let was_unfinished = store.has_unfinished_erasure()?;
     let what = format!("erase {}, so that no copy of it is left in the store", counts(&extent));
     confirm(args.yes, &what, "nothing was erased")?;
     let erased = erase(&store, &erasure)?;
     let proof = if args.prove { Some(erased.prove()?) } else { None };
     print(true, &erased.extent, erased.is_rewritten, proof, context)?;
-    match context.is_json {
-        true => Ok(()),
-        false => suggest(&args, &erased, &store, &mut context.out),
+    if !context.is_json {
+        suggest(&args, &erased, &store, &mut context.out)?;
     }
+    // What an interrupted erasure did before is not counted.
+    if was_unfinished { Ok(()) } else { anything(&erased.extent, &args) }
+}
+
+/// Fails if nothing is stored of an owner or a key. Sessions and messages were looked up before.
+fn anything(extent: &ErasureExtent, args: &Args) -> Result<()> {
+    if !numbers(extent).is_empty() {
+        return Ok(());
+    }
+    let what = match (&args.owner, &args.key) {
+        (Some(owner), _) => format!("of owner {}", quoted(owner)),
+        (_, Some(key)) => format!("under key {}", quoted(key)),
+        _ => return Ok(()),
+    };
+    Err(Failure::NotFound(format!("the store has no data {what}")))
 }
 
 /// Erases; a signal interrupts it. It is an error if another program uses the log, which then still has the texts.
@@ -324,8 +340,14 @@ fn suggest(args: &Args, erased: &Erased, store: &Store, out: &mut Output) -> Res
     Ok(())
 }
 
-/// Returns the numbers that are not zero.
+/// Returns the numbers that are not zero, as one text.
 fn counts(extent: &ErasureExtent) -> String {
+    let counts = numbers(extent);
+    if counts.is_empty() { "nothing".to_owned() } else { counts.join(", ") }
+}
+
+/// Returns the numbers that are not zero, each with its noun.
+fn numbers(extent: &ErasureExtent) -> Vec<String> {
     let counts = [
         (extent.sessions.len() as u64, "session"),
         (extent.messages, "message"),
@@ -338,10 +360,6 @@ fn counts(extent: &ErasureExtent) -> String {
         (extent.transcripts.len() as u64, "transcript"),
         (extent.entries, "transcript entry"),
     ];
-    let counts: Vec<String> = counts
-        .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, noun)| plural(count, noun))
-        .collect();
-    if counts.is_empty() { "nothing".to_owned() } else { counts.join(", ") }
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+    counts.map(|(count, noun)| plural(count, noun)).collect()
 }

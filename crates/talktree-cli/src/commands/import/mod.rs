@@ -71,11 +71,11 @@ struct Source {
 }
 
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
-    let (sources, unreadable) = sources(&args.paths)?;
+    let (sources, total) = sources(&args.paths)?;
     let path = context.store_path()?;
     let is_new = !args.dry_run && !path.exists();
     let store = open(&args, context)?;
-    let done = import_all(&args, &sources, unreadable, &store, context);
+    let done = import_all(&args, &sources, total, &store, context);
     if is_new {
         if done.is_err() && store.sessions().is_ok_and(|sessions| sessions.is_empty()) {
             drop(store);
@@ -100,7 +100,7 @@ fn remove_store(path: &Path) {
 fn import_all(
     args: &Args,
     sources: &[Source],
-    unreadable: usize,
+    mut total: Total,
     store: &Store,
     context: &mut Context,
 ) -> Result<()> {
@@ -112,7 +112,6 @@ fn import_all(
         keeps_source: args.keep_source,
     };
     let mut importer = Importer::new(store, options);
-    let mut total = Total { tried: unreadable, failed: unreadable, ..Total::default() };
     for source in sources {
         let imported = import(&mut importer, source, args, &mut total);
         // What is stored already is reported, also if the store fails now.
@@ -138,10 +137,7 @@ fn import_all(
             tell(&format!("skipped files: {failed}"));
             Ok(())
         }
-        failed => {
-            let tried = total.tried;
-            Err(Failure::Input(format!("not imported: {failed} of {tried} files")))
-        }
+        _ => Err(total.failure()),
     }
 }
 
@@ -201,6 +197,10 @@ impl Total {
         self.failed += 1;
         self.is_refused |= is_named;
     }
+
+    fn failure(&self) -> Failure {
+        Failure::Input(format!("not imported: {} of {} files", self.failed, self.tried))
+    }
 }
 
 /// Opens the store and creates it if it is missing; a dry run creates none.
@@ -211,16 +211,18 @@ fn open(args: &Args, context: &Context) -> Result<Store> {
     }
 }
 
-/// Returns the files to import, and the number of folders and files that cannot be read.
-fn sources(paths: &[PathBuf]) -> Result<(Vec<Source>, usize)> {
-    let (mut sources, mut unreadable) = (Vec::new(), 0);
+/// Returns the files to import, and a total that counts the folders and files that cannot be read.
+fn sources(paths: &[PathBuf]) -> Result<(Vec<Source>, Total)> {
+    let (mut sources, mut total) = (Vec::new(), Total::default());
     for path in paths {
         if path.is_dir() {
-            let found = conversation_files(path, |path, error| {
-                unreadable += 1;
-                tell(&format!("{}: {error}", shown(path)));
+            let failed = total.failed;
+            let found = conversation_files(path, |unreadable, error| {
+                total.tried += 1;
+                total.fail(unreadable == path.as_path());
+                tell(&format!("{}: {error}", shown(unreadable)));
             });
-            if found.is_empty() {
+            if found.is_empty() && total.failed == failed {
                 tell(&format!("{} holds no *.jsonl, *.json or *.zip", shown(path)));
             }
             sources.extend(found.into_iter().map(|path| Source { path, is_found: true }));
@@ -233,11 +235,12 @@ fn sources(paths: &[PathBuf]) -> Result<(Vec<Source>, usize)> {
             return Err(Failure::Input(why.unwrap_or_else(|| format!("{name} does not exist"))));
         }
     }
-    match sources.is_empty() {
-        true => Err(Failure::NotFound(
+    match (sources.is_empty(), total.failed) {
+        (true, 0) => Err(Failure::NotFound(
             "nothing to import: no *.jsonl, *.json or *.zip was found".to_owned(),
         )),
-        false => Ok((sources, unreadable)),
+        (true, _) => Err(total.failure()),
+        (false, _) => Ok((sources, total)),
     }
 }
 

@@ -110,9 +110,13 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let began = Instant::now();
     let text = args.text()?;
     let store = context.searcher()?;
-    let text = with_whole_ids(&text, &store);
-    let session =
-        args.session.as_deref().map(|given| lookup::session(&store, given)).transpose()?;
+    let text = with_whole_ids(&text, &store)?;
+    let session = args.session.as_deref().map(|given| lookup::any(&store, given)).transpose()?;
+    if let Some(session) = &session
+        && is_in_trash(session)?
+    {
+        return Err(not_searched(session));
+    }
     let leaf = match (&session, &args.branch) {
         (Some(session), Some(leaf)) => Some(lookup::message(session, leaf)?),
         _ => None,
@@ -283,16 +287,44 @@ impl Args {
 }
 
 /// Completes the ids of `session:` in a query, so that they can be typed as they are printed.
-fn with_whole_ids(text: &str, store: &Store) -> String {
-    let named = Query::parse(text).filters.sessions;
+///
+/// It is an error if one fits several sessions, or if all sessions that it names are in the trash.
+fn with_whole_ids(text: &str, store: &Store) -> Result<String> {
+    let mut found: HashMap<String, Session> = HashMap::new();
+    let (mut trashed, mut searched) = (None, 0);
+    for given in Query::parse(text).filters.sessions {
+        match lookup::any(store, &given) {
+            Ok(session) => {
+                match is_in_trash(&session)? {
+                    true => trashed = trashed.or(Some(session.clone())),
+                    false => searched += 1,
+                }
+                found.insert(given, session);
+            }
+            // The search says which sessions there are not.
+            Err(Failure::NotFound(_)) => {}
+            Err(failure) => return Err(failure),
+        }
+    }
+    if let Some(session) = trashed.filter(|_| searched == 0) {
+        return Err(not_searched(&session));
+    }
     let whole = |word: &str| {
-        let given = word.strip_prefix("session:").filter(|id| named.iter().any(|one| one == id))?;
-        let id = lookup::session(store, given).ok()?.id().to_string();
+        let id = found.get(word.strip_prefix("session:")?)?.id().to_string();
         (quote(&id) == id).then(|| format!("session:{id}"))
     };
-    // The search says which sessions there are not.
     let words = text.split(' ').map(|word| whole(word).unwrap_or_else(|| word.to_owned()));
-    words.collect::<Vec<_>>().join(" ")
+    Ok(words.collect::<Vec<_>>().join(" "))
+}
+
+fn is_in_trash(session: &Session) -> Result<bool> {
+    Ok(session.info()?.is_some_and(|info| info.deleted_at.is_some()))
+}
+
+fn not_searched(session: &Session) -> Failure {
+    let id = session.id().as_str();
+    let restore = command(&verb("restore", &[id], ""));
+    Failure::NotFound(format!("session {id:?} is in the trash, which is not searched: `{restore}`"))
 }
 
 fn seconds(given: &str) -> std::result::Result<Duration, String> {

@@ -71,10 +71,11 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
     );
     context.out.line(&[(style::PLAIN, &removed)])?;
     if left > 0 {
-        tell(&format!(
-            "left in the trash: {}, which are pinned or have not been there for long enough",
-            plural(left, "session")
-        ));
+        let why = match left {
+            1 => "is pinned or has not been there for long enough",
+            _ => "are pinned or have not been there for long enough",
+        };
+        tell(&format!("left in the trash: {}, which {why}", plural(left, "session")));
     }
     Ok(())
 }

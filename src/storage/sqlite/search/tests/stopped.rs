@@ -33,6 +33,8 @@ fn a_raised_signal_stops_a_search() -> Result<()> {
 }
 
 /// A search that is stopped at any moment says that it is not complete, and finds only true matches.
+///
+/// A search that was stopped while it looked up a prefix said that the prefix has too many words.
 #[test]
 fn a_search_that_is_stopped_is_marked_and_finds_only_true_matches() -> Result<()> {
     let database = Arc::new(Database::open_in_memory(Config::default())?);
@@ -60,6 +62,7 @@ fn a_search_that_is_stopped_is_marked_and_finds_only_true_matches() -> Result<()
                 if found.is_partial {
                     partial += 1;
                     with_hits += u32::from(!found.hits.is_empty());
+                    assert_eq!(found.notices, complete.notices, "{text} {checks}");
                     assert!(found.hits.iter().all(|hit| all.contains(&hit.id)), "{text} {checks}");
                 } else {
                     assert_eq!(found, complete, "{text} {scope:?} {checks}");
