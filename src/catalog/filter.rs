@@ -32,7 +32,7 @@ pub struct SessionFilter {
     pub tag: Option<String>,
     /// The session that it was forked from.
     pub parent_session: Option<SessionId>,
-    /// Its last message is not older. A session without messages counts from its creation, here and in `until`.
+    /// Its last message is not older. A session that never had one counts from its creation, here and in `until`.
     pub since: Option<DateTime<Utc>>,
     /// Its last message is older.
     pub until: Option<DateTime<Utc>>,

@@ -135,7 +135,7 @@ impl RetentionRule {
         self
     }
 
-    /// Sessions whose last message is at least so old; one without messages counts from its creation. An imported message
+    /// Sessions whose last message is at least so old; one that never had one counts from its creation. An imported message
     /// has the time of its source. Other changes, such as a new name, do not count.
     pub fn idle_for(mut self, idle: Duration) -> Self {
         self.idle = Some(idle);

@@ -56,7 +56,7 @@ pub trait SessionCatalog: Send + Sync {
     fn create(&self, id: &SessionId, details: &SessionDetails) -> Result<()>;
 
     /// Returns at most `limit` sessions that the filter shows, the one with the newest message first: the first ones, or
-    /// those after a place. A session without messages counts from its creation.
+    /// those after a place. A session that never had a message counts from its creation.
     ///
     /// A filter with an empty text is [`Error::InvalidValue`]: see [`SessionFilter::check`].
     ///
