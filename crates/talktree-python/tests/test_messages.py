@@ -149,3 +149,9 @@ def test_tool_parts(chat: talktree.Session) -> None:
     chat.append(Message.new("tool", [talktree.tool_result("weather", "c1", {"celsius": 21})]))
     chat.append(Message.new("tool", [talktree.tool_error("weather", "c2", "no such city")]))
     assert [message.parts[0]["state"] for message in chat] == ["input-available", "output-available", "output-error"]
+
+
+def test_a_part_without_a_text_has_none(chat: talktree.Session) -> None:
+    parts = [{"type": "text"}, {"type": "text", "text": 5}, {"type": "text", "text": None}, {"type": "text", "text": "hi"}]
+    chat.append({"role": "user", "parts": parts})
+    assert chat.history()[0].text == "hi"

@@ -123,7 +123,8 @@ class Message(dict[str, Any]):
     @property
     def text(self) -> str:
         """The texts of its parts, one below the other."""
-        return "\n".join(part["text"] for part in self["parts"] if part.get("type") == "text")
+        texts = (part.get("text") for part in self["parts"] if part.get("type") == "text")
+        return "\n".join(text for text in texts if isinstance(text, str))
 
     def sent_by(self, id: str | None = None, name: str | None = None) -> Message:
         """Returns the message with its author in the metadata: an id, a name, or both.
