@@ -9,6 +9,7 @@ import subprocess
 import sys
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any, BinaryIO, cast
 
 import pytest
 import talktree
@@ -126,6 +127,24 @@ store.export_jsonl("/dev/stdout")
         file = path.stat().st_ino
         subprocess.run([sys.executable, "-c", program], stdout=output, check=True, timeout=60)
     assert b"hello" in path.read_bytes() and path.stat().st_ino == file
+
+
+def test_a_file_that_writes_little_at_once_gets_all(full: talktree.Store) -> None:
+    class Raw(io.RawIOBase):
+        def __init__(self, takes: int | None) -> None:
+            self.takes, self.taken = takes, b""
+
+        def write(self, data: Any) -> int | None:
+            self.taken += data[: self.takes or 0]
+            return self.takes and min(self.takes, len(data))
+
+    whole, raw = io.BytesIO(), Raw(10)
+    full.export_jsonl(whole)
+    full.export_jsonl(cast("BinaryIO", raw))
+    assert raw.taken == whole.getvalue()
+    for takes in (0, None):
+        with pytest.raises(BlockingIOError):
+            full.export_jsonl(cast("BinaryIO", Raw(takes)))
 
 
 def test_a_backup_is_a_store(full: talktree.Store, tmp_path: Path) -> None:

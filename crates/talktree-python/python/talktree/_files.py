@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import secrets
 import shutil
@@ -24,13 +25,29 @@ def written_to(target: Target, export: Callable[[Callable[[bytes], Any]], Any]) 
     refused: to write it, even to close it, would destroy the store.
     """
     if hasattr(target, "write"):
-        return export(target.write)
+        return export(_whole(target))
     path = os.fspath(target)
     if _native.is_open_file(path):
         why = "it is the file of an open store"
         raise InvalidValueError(f"path {path!r} cannot be used: {why}", what="path", given=path, why=why)
     with _written_directly(path) if _is_special(path) else _replaced(path) as file:
         return export(file.write)
+
+
+def _whole(file: Any) -> Callable[[bytes], None]:
+    """Returns the `write` of a file as a function that writes all bytes: a raw file may write fewer than it is given."""
+
+    def write(data: bytes) -> None:
+        while data:
+            count = file.write(data)
+            if not count and isinstance(file, io.RawIOBase):
+                raise BlockingIOError(f"the file takes no more; {len(data)} bytes of the export are not written")
+            # Other objects with a `write` may have no count to return.
+            if not count or type(count) is not int:
+                return
+            data = data[count:]
+
+    return write
 
 
 def _is_special(path: str) -> bool:
