@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
+import os
 import sys
 import threading
 from collections import deque
@@ -17,7 +18,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Generic, Protocol, TypeVar
 
-from .errors import ClosedError
+from .errors import ClosedError, ForkedError
 
 T = TypeVar("T")
 
@@ -232,9 +233,23 @@ class Pool:
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="talktree")
+        #: The process of the first call.
+        self._process: int | None = None
+
+    def check_process(self) -> None:
+        """Refuses a call in a child of the process that made the first one: a fork leaves the threads behind.
+
+        Raises:
+            talktree.ForkedError: in such a child.
+        """
+        process = os.getpid()
+        self._process = self._process or process
+        if self._process != process:
+            raise ForkedError("the store was used before this process was forked; open it in the child")
 
     def submit(self, run: Callable[[], None]) -> bool:
         """Runs a function in a thread; returns whether the pool still takes work."""
+        self.check_process()
         try:
             self._threads.submit(run)
         except RuntimeError:
@@ -252,7 +267,9 @@ class Pool:
 
     def close(self) -> None:
         """Takes no more work."""
-        self._threads.shutdown(wait=False)
+        # Another thread may have held a lock of the pool when this process was forked.
+        if self._process in (None, os.getpid()):
+            self._threads.shutdown(wait=False)
 
 
 class Line:
@@ -276,6 +293,8 @@ class Line:
 
     def enqueue(self, job: Job) -> None:
         """Runs a job in a thread, after those that were made before."""
+        # Before the lock, which another thread may have held when this process was forked.
+        self._pool.check_process()
         with self._lock:
             self._waiting.append(job)
             begins = not self._is_running
