@@ -81,6 +81,20 @@ def test_items_come_back_exactly(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_sessions_over_one_store_share_its_threads(tmp_path: Path) -> None:
+    async def main() -> None:
+        with talktree.Store(tmp_path / "agents.db") as store:
+            before = threading.active_count()
+            sessions = [openai.Session(f"s{number}", store) for number in range(40)]
+            for session in sessions:
+                await session.add_items(ITEMS[:1])
+            assert threading.active_count() - before <= 8
+            for session in sessions:
+                await session.close()
+
+    asyncio.run(main())
+
+
 def test_it_does_what_the_session_of_the_sdk_does(tmp_path: Path) -> None:
     async def play(session: Any) -> list[Any]:
         seen: list[Any] = []

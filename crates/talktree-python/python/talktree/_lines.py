@@ -13,6 +13,7 @@ import inspect
 import os
 import sys
 import threading
+import weakref
 from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -233,8 +234,23 @@ class Pool:
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="talktree")
+        self._lines: weakref.WeakValueDictionary[str, Line] = weakref.WeakValueDictionary()
+        self._lock = threading.Lock()
         #: The process of the first call.
         self._process: int | None = None
+
+    @staticmethod
+    def of(store: object, pool: Pool) -> Pool:
+        """Returns the pool of a store that is open, which all its async faces share; the given one if it has none yet."""
+        return _POOLS.setdefault(store, pool)
+
+    def line(self, id: str) -> Line:
+        """Returns the line of a session."""
+        with self._lock:
+            line = self._lines.get(id)
+            if line is None:
+                line = self._lines[id] = Line(self)
+            return line
 
     def check_process(self) -> None:
         """Refuses a call in a child of the process that made the first one: a fork leaves the threads behind.
@@ -270,6 +286,10 @@ class Pool:
         # Another thread may have held a lock of the pool when this process was forked.
         if self._process in (None, os.getpid()):
             self._threads.shutdown(wait=False)
+
+
+#: The pools of open stores.
+_POOLS: weakref.WeakKeyDictionary[object, Pool] = weakref.WeakKeyDictionary()
 
 
 class Line:
