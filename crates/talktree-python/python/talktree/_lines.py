@@ -8,6 +8,7 @@ run, one that runs comes to its end, and the next call of its line runs after it
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import inspect
 import os
@@ -15,7 +16,7 @@ import sys
 import threading
 import weakref
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -30,8 +31,8 @@ THREADS = 8
 #: short call.
 CALLS_IN_A_ROW = 16
 
-#: The lines whose calls the present code runs inside of, as a callback.
-_inside: contextvars.ContextVar[tuple[object, ...]] = contextvars.ContextVar("talktree_inside", default=())
+#: Whether the present code runs inside of a call, as a callback.
+_inside: contextvars.ContextVar[bool] = contextvars.ContextVar("talktree_inside", default=False)
 #: The event loop of the task whose call the present thread runs.
 _loop_of_call: contextvars.ContextVar[Loop | None] = contextvars.ContextVar("talktree_loop", default=None)
 
@@ -49,6 +50,10 @@ class Waker(Protocol):
 class Loop(Protocol):
     """An event loop of asyncio or a run of trio."""
 
+    @property
+    def handle(self) -> object:
+        """The loop itself, or the token of the run."""
+
     def waker(self) -> Waker:
         """Returns a waker of the present task."""
 
@@ -60,15 +65,49 @@ async def _awaited(awaitable: Awaitable[T]) -> T:
     return await awaitable
 
 
+#: The loops that callbacks wait for in threads, each once for every callback.
+_awaited_loops: list[object] = []
+
+
+@contextlib.contextmanager
+def _waiting_for(loop: object) -> Iterator[None]:
+    # Lists need no lock for this, so a fork cannot leave one locked.
+    _awaited_loops.append(loop)
+    try:
+        yield
+    finally:
+        _awaited_loops.remove(loop)
+
+
+def is_callback() -> bool:
+    """Returns whether the present code is a callback, which a call waits for."""
+    return _inside.get()
+
+
+def is_awaited() -> bool:
+    """Returns whether a call waits for the present plain code: it is a callback, or blocks the loop of one."""
+    if is_callback():
+        return True
+    try:
+        return present_loop().handle in _awaited_loops
+    except RuntimeError:
+        return False
+
+
 class _AsyncioLoop:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
+
+    @property
+    def handle(self) -> object:
+        return self._loop
 
     def waker(self) -> Waker:
         return _AsyncioWaker(self._loop)
 
     def run(self, awaitable: Awaitable[Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(_awaited(awaitable), self._loop).result()
+        with _waiting_for(self._loop):
+            return asyncio.run_coroutine_threadsafe(_awaited(awaitable), self._loop).result()
 
 
 class _AsyncioWaker:
@@ -95,11 +134,16 @@ class _TrioLoop:
         self._trio = trio
         self._token = trio.lowlevel.current_trio_token()
 
+    @property
+    def handle(self) -> object:
+        return self._token
+
     def waker(self) -> Waker:
         return _TrioWaker(self._trio, self._token)
 
     def run(self, awaitable: Awaitable[Any]) -> Any:
-        return self._trio.from_thread.run(_awaited, awaitable, trio_token=self._token)
+        with _waiting_for(self._token):
+            return self._trio.from_thread.run(_awaited, awaitable, trio_token=self._token)
 
 
 class _TrioWaker:
@@ -172,9 +216,8 @@ class Dropped(Exception):
 class Call(Generic[T]):
     """One call, from its beginning to the task that waits for it."""
 
-    def __init__(self, work: Callable[[Call[T]], T], line: object | None) -> None:
+    def __init__(self, work: Callable[[Call[T]], T]) -> None:
         self._work = work
-        self._line = line
         self._loop = present_loop()
         self._waker = self._loop.waker()
         self._context = contextvars.copy_context()
@@ -193,8 +236,7 @@ class Call(Generic[T]):
 
     def _call(self) -> T:
         _loop_of_call.set(self._loop)
-        if self._line is not None:
-            _inside.set((*_inside.get(), self._line))
+        _inside.set(True)
         return self._work(self)
 
     def refuse(self) -> None:
@@ -274,7 +316,7 @@ class Pool:
 
     async def run(self, work: Callable[[Call[T]], T]) -> T:
         """Runs a call that has no order."""
-        call = Call(work, None)
+        call = Call(work)
         if _inside.get():
             _in_own_thread(call)
         elif not self.submit(call.run):
@@ -303,7 +345,7 @@ class Line:
 
     async def run(self, work: Callable[[Call[T]], T]) -> T:
         """Runs a call after those that were made before."""
-        call = Call(work, self)
+        call = Call(work)
         if _inside.get():
             # A callback of a call: the call would wait for itself, and its thread for one of the pool.
             _in_own_thread(call)

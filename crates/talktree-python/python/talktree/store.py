@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from . import _json, _native
 from ._files import Target, written_to
+from ._lines import is_awaited
 from .embedding import Embedder, Embedding, embedder_parts
 from .importing import FolderImport, Imported, ImportOptions, ImportParts, SessionImport, session_fields
 from .many import ManySessions, Progress
@@ -129,8 +130,14 @@ class Store(ManySessions):
 
         Long work is interrupted; calls that run in other threads are completed first, and so are compactions that run
         in the background. Those that have not begun are dropped. Closing twice is fine.
+
+        A callback, and code that blocks the event loop of one, may close the store, too. This does not wait for calls, because
+        one of them waits for the callback: the file stays open until they are completed.
         """
-        self._native.close()
+        self._close(is_awaited)
+
+    def _close(self, is_inside: Callable[[], bool]) -> None:
+        self._native.close(is_inside)
 
     def __enter__(self) -> Store:
         return self

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import talktree as _sync
 
 from .._files import Target
-from .._lines import Line, Pool, present_loop, waiting_in
+from .._lines import Line, Pool, is_callback, present_loop, waiting_in
 from ..embedding import Embedder, Embedding
 from ..errors import ClosedError
 from ..importing import FolderImport, Imported, ImportOptions, SessionImport
@@ -107,11 +107,15 @@ class Store(ManySessions):
         return self._opened is not None and self._opened.closed
 
     async def close(self) -> None:
-        """Closes the store and everything that was opened from it, after the calls that run."""
+        """Closes the store and everything that was opened from it, after the calls that run.
+
+        In a callback it does not wait for them, because one of them waits for the callback.
+        """
         opened = self._opened
         if opened is not None:
+            is_inside = is_callback()
             # Not in a thread of the pool: the calls that it waits for may be waiting for one.
-            await Pool().run(lambda call: opened.close())
+            await Pool().run(lambda call: opened._close(lambda: is_inside))
         self._pool.close()
 
     def interrupt(self) -> None:
