@@ -363,6 +363,40 @@ async def main():
     assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr
 
 
+@pytest.mark.parametrize("last", ["loop.close()", "pass"])
+def test_a_program_ends_whose_loop_ended_before_a_callback(last: str) -> None:
+    program = f"""
+import asyncio
+from talktree import Message, aio
+async def summarizer(prompt):
+    print("begun", flush=True)
+    await asyncio.sleep(60)
+async def main():
+    store = await aio.Store.open()
+    chat = await store.session("s", summarizer=summarizer, compact_after=100)
+    task = asyncio.create_task(chat.append_all([Message.user("word " * 50) for _ in range(9)]))
+    await asyncio.sleep(0.5)
+loop = asyncio.new_event_loop()
+loop.run_until_complete(main())
+{last}
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=10)
+    assert (done.stdout, done.returncode) == ("begun\n", 0), done.stderr
+
+
+async def test_a_callback_may_raise_a_timeout() -> None:
+    async with aio.Store() as store:
+
+        async def summarizer(prompt: str) -> str:
+            raise TimeoutError("mine")
+
+        options = CompactionOptions(keep_recent_tokens=0)
+        chat = await store.session("s", summarizer=summarizer, compaction_options=options)
+        await chat.append_all(words(9))
+        with pytest.raises(TimeoutError, match="mine"):
+            await chat.compact()
+
+
 def test_one_store_in_several_loops(tmp_path: Path) -> None:
     store = asyncio.run(aio.Store.open())
 

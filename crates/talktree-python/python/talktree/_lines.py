@@ -8,6 +8,7 @@ run, one that runs comes to its end, and the next call of its line runs after it
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import contextvars
 import inspect
@@ -65,6 +66,14 @@ async def _awaited(awaitable: Awaitable[T]) -> T:
     return await awaitable
 
 
+#: How often a thread that waits for a coroutine looks whether its loop still runs, in seconds.
+_TICK = 0.1
+
+#: For how many seconds a loop may be stopped, as between two `run_until_complete`, before its coroutines count as cancelled.
+_MAX_STOPPED = 2.0
+
+_ENDED = "the event loop of a callback has ended"
+
 #: The loops that callbacks wait for in threads, each once for every callback.
 _awaited_loops: list[object] = []
 
@@ -107,7 +116,18 @@ class _AsyncioLoop:
 
     def run(self, awaitable: Awaitable[Any]) -> Any:
         with _waiting_for(self._loop):
-            return asyncio.run_coroutine_threadsafe(_awaited(awaitable), self._loop).result()
+            future = asyncio.run_coroutine_threadsafe(_awaited(awaitable), self._loop)
+            stopped = 0.0
+            while True:
+                done, _ = concurrent.futures.wait([future], _TICK)
+                if done:
+                    return future.result()
+                stopped = 0.0 if self._loop.is_running() else stopped + _TICK
+                if self._loop.is_closed():
+                    raise asyncio.CancelledError(_ENDED)
+                if stopped >= _MAX_STOPPED:
+                    future.cancel()
+                    raise asyncio.CancelledError(_ENDED)
 
 
 class _AsyncioWaker:
