@@ -397,6 +397,35 @@ async def test_a_callback_may_raise_a_timeout() -> None:
             await chat.compact()
 
 
+def test_a_tool_that_is_cancelled_with_its_loop_has_no_result(tmp_path: Path) -> None:
+    calls = Message.new("assistant", [talktree.tool_call("slow", "c1", {})])
+
+    async def main(seconds: float) -> None:
+        async with aio.Store(tmp_path / "store.db") as store:
+            chat = await store.session("s")
+            await chat.append(calls)
+
+            async def slow() -> str:
+                await asyncio.sleep(seconds)
+                return "done"
+
+            try:
+                await asyncio.wait_for(chat.tools.answer(calls, {"slow": slow}), 10 if seconds == 0 else 0.2)
+            finally:
+                if seconds:
+                    # As `asyncio.run` does with the tasks that are left.
+                    for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                        task.cancel()
+
+    with pytest.raises(asyncio.TimeoutError):
+        asyncio.run(main(60))
+    with talktree.Store(tmp_path / "store.db") as store:
+        assert len(store.session("s").history()) == 1
+    asyncio.run(main(0))
+    with talktree.Store(tmp_path / "store.db") as store:
+        assert store.session("s").history()[1]["parts"][0]["output"] == "done"
+
+
 def test_one_store_in_several_loops(tmp_path: Path) -> None:
     store = asyncio.run(aio.Store.open())
 

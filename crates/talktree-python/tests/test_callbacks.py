@@ -107,6 +107,36 @@ def test_what_ends_a_program_is_raised_by_the_call_and_the_write_stays(
     assert len(chat.history()) == 1
 
 
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_what_ends_a_program_is_no_result_of_a_tool(chat: talktree.Session, kind: type[BaseException]) -> None:
+    def raises() -> str:
+        raise kind
+
+    run: list[str] = []
+
+    def tools(call: talktree.ToolCall) -> str:
+        run.append(call.id)
+        if call.id == "b" and run.count("b") == 1:
+            raise kind
+        return call.id
+
+    single = Message.new("assistant", [talktree.tool_call("raises", "x", {})])
+    chat.append(single)
+    with pytest.raises(kind):
+        chat.tools.answer(single, {"raises": raises})
+    assert [message.id for message in chat.history()] == [single.id]
+
+    several = Message.new("assistant", [talktree.tool_call("tool", id, {}) for id in "abc"])
+    chat.append(several)
+    with pytest.raises(kind):
+        chat.tools.answer(several, tools)
+    assert run == ["a", "b"] and [part["toolCallId"] for part in chat.history()[-1]["parts"]] == ["a"]
+    assert chat.tools.answer(several, tools) is not None
+    assert run == ["a", "b", "b", "c"]
+    stored = [part["output"] for message in chat.history() if message.role == "tool" for part in message["parts"]]
+    assert stored == ["a", "b", "c"]
+
+
 def test_an_exception_of_a_token_counter_reaches_the_handler(store: talktree.Store) -> None:
     mine, heard = Mine("no"), list[BaseException]()
 

@@ -120,6 +120,9 @@ class _AsyncioLoop:
             stopped = 0.0
             while True:
                 done, _ = concurrent.futures.wait([future], _TICK)
+                if future.cancelled():
+                    # Not that of `concurrent.futures`, an Exception, which would count as the answer of the callback.
+                    raise asyncio.CancelledError
                 if done:
                     return future.result()
                 stopped = 0.0 if self._loop.is_running() else stopped + _TICK
@@ -163,7 +166,10 @@ class _TrioLoop:
 
     def run(self, awaitable: Awaitable[Any]) -> Any:
         with _waiting_for(self._token):
-            return self._trio.from_thread.run(_awaited, awaitable, trio_token=self._token)
+            try:
+                return self._trio.from_thread.run(_awaited, awaitable, trio_token=self._token)
+            except self._trio.RunFinishedError:
+                raise asyncio.CancelledError(_ENDED) from None
 
 
 class _TrioWaker:
