@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import talktree
-from talktree import Message
+from talktree import Message, _json
 
 
 @dataclass
@@ -133,6 +133,22 @@ def test_times_are_datetimes(chat: talktree.Session) -> None:
     first, second = chat.history()
     assert first.created_at == second.created_at == time
     assert first.created_at.tzinfo == timezone.utc
+
+
+@pytest.mark.parametrize(
+    ("stored", "shown"),
+    [
+        ("0000-12-31T19:00:00Z", datetime.min),
+        ("-0005-01-01T00:00:00Z", datetime.min),
+        ("+10000-01-01T04:59:59Z", datetime.max),
+        ("0001-01-01T00:00:00Z", datetime.min),
+        ("9999-12-31T23:59:59.999999Z", datetime.max),
+    ],
+)
+def test_a_stored_time_that_no_datetime_can_hold_is_the_nearest(stored: str, shown: datetime) -> None:
+    message = Message({"id": "m1", "role": "user", "parts": [], "created_at": stored})
+    assert message.created_at == shown.replace(tzinfo=timezone.utc)
+    assert _json.time(stored) == message.created_at  # of hits, sessions, compactions
 
 
 def test_a_message_is_plain_json(chat: talktree.Session) -> None:

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
+from . import _time
 from .message import Message
 
 
@@ -120,9 +121,7 @@ def maybe_time_text(time: datetime | None, what: str) -> str | None:
 
 def time(text: str) -> datetime:
     """Returns the time of a text in ISO 8601."""
-    if text.endswith("Z"):
-        text = text[:-1] + "+00:00"
-    return datetime.fromisoformat(text)
+    return _time.parsed(text)
 
 
 def maybe_time(text: str | None) -> datetime | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any
 
-from . import _native
+from . import _native, _time
 
 
 class Message(dict[str, Any]):
@@ -111,9 +111,8 @@ class Message(dict[str, Any]):
 
     @property
     def created_at(self) -> datetime:
-        """When it was created, in UTC."""
-        text: str = self["created_at"]
-        return datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
+        """When it was created, in UTC; the first or the last `datetime`, if the year is none of 1 to 9999."""
+        return _time.parsed(self["created_at"])
 
     @property
     def hidden(self) -> bool:
