@@ -37,7 +37,7 @@ class Message(dict[str, Any]):
         message = cls(id=_native.new_id() if id is None else id, role=role, parts=parts)
         if metadata is not None:
             message["metadata"] = metadata
-        message["created_at"] = time.astimezone(timezone.utc).isoformat()
+        message["created_at"] = _time.text_of(time, "created_at")
         if hidden:
             message["hidden"] = True
         return message

@@ -194,11 +194,11 @@ class Store(ManySessions):
 
     def rename(self, id: str, name: str) -> None:
         """Changes the name of a session."""
-        self._native.rename(id, name)
+        self._native.rename(_json.is_str(id, "id"), _json.is_str(name, "name"))
 
     def remove(self, id: str) -> None:
         """Removes a session and all that belongs to it."""
-        self._native.remove(id)
+        self._native.remove(_json.is_str(id, "id"))
 
     def subscribe(self, listener: Callable[[Event], object]) -> _native.Subscription:
         """Calls a listener after each change, in the thread that made it, outside every lock.
@@ -375,7 +375,7 @@ class Store(ManySessions):
 
     def is_import_forbidden(self, id: str) -> bool:
         """Returns whether a session was erased with `forbid_import`."""
-        return self._native.is_import_forbidden(id)
+        return self._native.is_import_forbidden(_json.is_str(id, "id"))
 
     def rekey(self, key: Key) -> None:
         """Encrypts the store with another key, in one transaction; backups keep their keys.
