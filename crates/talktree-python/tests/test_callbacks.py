@@ -67,6 +67,21 @@ def test_an_exception_of_a_listener_reaches_the_handler(store: talktree.Store) -
     assert heard == [mine] and "listener" in places(mine)
 
 
+def test_a_listener_is_called_inside_of_seven_others_at_most(store: talktree.Store) -> None:
+    heard: list[talktree.Event] = []
+    errors: list[BaseException] = []
+    chat = store.session("s", on_error=errors.append)
+
+    def listener(event: talktree.Event) -> None:
+        heard.append(event)
+        if len(heard) < 20:
+            chat.append(Message.user("again"))
+
+    with store.subscribe(listener):
+        chat.append(Message.user("first"))
+    assert (len(heard), len(chat.history()), errors) == (8, 9, [])  # as the documentation of `subscribe` says
+
+
 def test_without_a_handler_it_goes_to_the_hook_of_the_interpreter(
     store: talktree.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -377,7 +377,7 @@ class Session(_Reads):
     def subscribe(self, listener: Callable[[Event], object]) -> _native.Subscription:
         """Calls a listener after each change to the sessions of this store, in the thread that made it.
 
-        The subscription ends with its `close`, or when it is collected: keep it.
+        The subscription ends with its `close`, or when it is collected: keep it. `Store.subscribe` says more.
         """
         return self._native.subscribe(event_listener(listener))
 

@@ -205,6 +205,9 @@ class Store(ManySessions):
 
         The subscription ends with its `close`, or when it is collected: keep it. An exception of a listener goes to
         `on_error` of the session that wrote, or else to `sys.unraisablehook`.
+
+        A listener may write. A change inside of eight callbacks that run inside each other is committed, but no listener is
+        called for it, and nothing reports that: `on_error` is a callback, too.
         """
         return self._native.subscribe(event_listener(listener))
 
