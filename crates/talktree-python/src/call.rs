@@ -91,6 +91,11 @@ pub(crate) fn python_or_panic<T>(call: impl for<'py> FnOnce(Python<'py>) -> PyRe
     })
 }
 
+/// Returns whether a callback of the present call raised what ends the program or the task.
+pub(crate) fn has_pending() -> bool {
+    LEFT.with_borrow(|left| left.pending.is_some())
+}
+
 /// Keeps the exception of a callback for the error handler. One that no handler takes goes to `sys.unraisablehook`, unless
 /// the handler may know it already.
 pub(crate) fn keep_unheard(error: BoxError, may_be_known: bool) {

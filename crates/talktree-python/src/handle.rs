@@ -137,11 +137,12 @@ impl Life {
     }
 
     /// Closes the store: interrupts long work, takes the content of all handles, and waits for the calls that run, unless a
-    /// callback inside one of them closes the store.
+    /// callback inside one of them closes the store. `is_inside` returns whether this thread, which is not that of a call, runs
+    /// a callback or blocks the event loop of one. It is asked again and again, because a call may begin one meanwhile.
     ///
     /// # Errors
     /// What a signal handler raises while it waits; the store is closed all the same.
-    pub(crate) fn close(&self, py: Python<'_>) -> PyResult<()> {
+    pub(crate) fn close(&self, py: Python<'_>, is_inside: &Bound<'_, PyAny>) -> PyResult<()> {
         // Before any lock: another thread may have held it when the process was forked.
         if !self.is_of_this_process() {
             return Ok(());
@@ -152,24 +153,19 @@ impl Life {
             let slots = mem::take(&mut lock(&self.0.slots).slots);
             slots.iter().filter_map(Weak::upgrade).for_each(|slot| slot.clear());
         });
-        let is_inside = DEPTH.get() > 0;
-        loop {
-            let is_done = py.detach(|| {
-                let calls = lock(&self.0.calls);
-                if calls.running == 0 || is_inside {
-                    return true;
-                }
-                let waited = self.0.ended.wait_timeout(calls, TICK);
-                waited.unwrap_or_else(PoisonError::into_inner).0.running == 0
-            });
-            if is_done {
-                break;
+        while lock(&self.0.calls).running > 0 {
+            if DEPTH.get() > 0 || is_inside.call0()?.is_truthy()? {
+                return Ok(());
             }
+            py.detach(|| {
+                let calls = lock(&self.0.calls);
+                if calls.running > 0 {
+                    drop(self.0.ended.wait_timeout(calls, TICK));
+                }
+            });
             py.check_signals()?;
         }
-        if !is_inside {
-            self.0.forget_file();
-        }
+        self.0.forget_file();
         Ok(())
     }
 

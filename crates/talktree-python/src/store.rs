@@ -134,8 +134,8 @@ impl Store {
         Ok(Self { handle: Handle::new(&life, store) })
     }
 
-    fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.handle.life().close(py)
+    fn close(&self, py: Python<'_>, is_inside: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.handle.life().close(py, is_inside)
     }
 
     #[getter]

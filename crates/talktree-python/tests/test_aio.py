@@ -214,6 +214,24 @@ async def test_async_and_plain_tools() -> None:
         assert [part["output"] for part in results.parts] == ["warm in Jena, 1 messages", "Jena"]
 
 
+async def test_a_tool_may_close_the_store(tmp_path: Path) -> None:
+    with anyio.fail_after(20):
+        store = await aio.Store.open(tmp_path / "store.db")
+        chat = await store.session("s")
+        calls = Message.new("assistant", [talktree.tool_call("stop", "c1", {})])
+        await chat.append(calls)
+
+        async def stop() -> str:
+            await store.close()
+            return "closed"
+
+        results = await chat.tools.answer(calls, {"stop": stop})
+        assert results is not None and results["parts"][0]["output"] == "closed"
+        with pytest.raises(talktree.ClosedError):
+            await chat.history()
+    assert not talktree.Store.is_open_file(tmp_path / "store.db")
+
+
 async def test_many_sessions_whose_callbacks_wait_do_not_block_each_other() -> None:
     async with aio.Store() as store:
 
@@ -315,6 +333,97 @@ print("end")
     assert (done.stdout, done.stderr, done.returncode) == ("end\n", "", 0)
     with talktree.Store(tmp_path / "store.db") as store:
         assert len(store.session("s").history()) == 1
+
+
+@pytest.mark.parametrize("sleep", ["asyncio.sleep", "trio.sleep"])
+def test_a_store_may_be_closed_in_the_loop_that_a_callback_waits_for(sleep: str) -> None:
+    program = f"""
+import asyncio, time, trio
+from talktree import Message, Store, aio
+async def summarizer(prompt):
+    begun.append(prompt)
+    await {sleep}(60)
+begun = []
+async def append(chat):
+    await chat.append_all([Message.user("word " * 50) for _ in range(9)])
+async def main():
+    with Store() as store:
+        chat = await aio.Store.over(store).session("s", summarizer=summarizer, compact_after=100)
+        if trio.lowlevel.in_trio_run():
+            with trio.move_on_after(0.5):
+                await append(chat)
+        else:
+            task = asyncio.create_task(append(chat))
+            await asyncio.sleep(0.5)
+        assert begun
+    print(store.closed)
+{"trio" if "trio" in sleep else "asyncio"}.run(main{"" if "trio" in sleep else "()"})
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30)
+    assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr
+
+
+@pytest.mark.parametrize("last", ["loop.close()", "pass"])
+def test_a_program_ends_whose_loop_ended_before_a_callback(last: str) -> None:
+    program = f"""
+import asyncio
+from talktree import Message, aio
+async def summarizer(prompt):
+    print("begun", flush=True)
+    await asyncio.sleep(60)
+async def main():
+    store = await aio.Store.open()
+    chat = await store.session("s", summarizer=summarizer, compact_after=100)
+    task = asyncio.create_task(chat.append_all([Message.user("word " * 50) for _ in range(9)]))
+    await asyncio.sleep(0.5)
+loop = asyncio.new_event_loop()
+loop.run_until_complete(main())
+{last}
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=10)
+    assert (done.stdout, done.returncode) == ("begun\n", 0), done.stderr
+
+
+async def test_a_callback_may_raise_a_timeout() -> None:
+    async with aio.Store() as store:
+
+        async def summarizer(prompt: str) -> str:
+            raise TimeoutError("mine")
+
+        options = CompactionOptions(keep_recent_tokens=0)
+        chat = await store.session("s", summarizer=summarizer, compaction_options=options)
+        await chat.append_all(words(9))
+        with pytest.raises(TimeoutError, match="mine"):
+            await chat.compact()
+
+
+def test_a_tool_that_is_cancelled_with_its_loop_has_no_result(tmp_path: Path) -> None:
+    calls = Message.new("assistant", [talktree.tool_call("slow", "c1", {})])
+
+    async def main(seconds: float) -> None:
+        async with aio.Store(tmp_path / "store.db") as store:
+            chat = await store.session("s")
+            await chat.append(calls)
+
+            async def slow() -> str:
+                await asyncio.sleep(seconds)
+                return "done"
+
+            try:
+                await asyncio.wait_for(chat.tools.answer(calls, {"slow": slow}), 10 if seconds == 0 else 0.2)
+            finally:
+                if seconds:
+                    # As `asyncio.run` does with the tasks that are left.
+                    for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                        task.cancel()
+
+    with pytest.raises(asyncio.TimeoutError):
+        asyncio.run(main(60))
+    with talktree.Store(tmp_path / "store.db") as store:
+        assert len(store.session("s").history()) == 1
+    asyncio.run(main(0))
+    with talktree.Store(tmp_path / "store.db") as store:
+        assert store.session("s").history()[1]["parts"][0]["output"] == "done"
 
 
 def test_one_store_in_several_loops(tmp_path: Path) -> None:

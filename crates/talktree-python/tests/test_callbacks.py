@@ -67,6 +67,21 @@ def test_an_exception_of_a_listener_reaches_the_handler(store: talktree.Store) -
     assert heard == [mine] and "listener" in places(mine)
 
 
+def test_a_listener_is_called_inside_of_seven_others_at_most(store: talktree.Store) -> None:
+    heard: list[talktree.Event] = []
+    errors: list[BaseException] = []
+    chat = store.session("s", on_error=errors.append)
+
+    def listener(event: talktree.Event) -> None:
+        heard.append(event)
+        if len(heard) < 20:
+            chat.append(Message.user("again"))
+
+    with store.subscribe(listener):
+        chat.append(Message.user("first"))
+    assert (len(heard), len(chat.history()), errors) == (8, 9, [])  # as the documentation of `subscribe` says
+
+
 def test_without_a_handler_it_goes_to_the_hook_of_the_interpreter(
     store: talktree.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,6 +120,36 @@ def test_what_ends_a_program_is_raised_by_the_call_and_the_write_stays(
     with store.subscribe(listener), pytest.raises(kind):
         chat.append(Message.user("x"))
     assert len(chat.history()) == 1
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_what_ends_a_program_is_no_result_of_a_tool(chat: talktree.Session, kind: type[BaseException]) -> None:
+    def raises() -> str:
+        raise kind
+
+    run: list[str] = []
+
+    def tools(call: talktree.ToolCall) -> str:
+        run.append(call.id)
+        if call.id == "b" and run.count("b") == 1:
+            raise kind
+        return call.id
+
+    single = Message.new("assistant", [talktree.tool_call("raises", "x", {})])
+    chat.append(single)
+    with pytest.raises(kind):
+        chat.tools.answer(single, {"raises": raises})
+    assert [message.id for message in chat.history()] == [single.id]
+
+    several = Message.new("assistant", [talktree.tool_call("tool", id, {}) for id in "abc"])
+    chat.append(several)
+    with pytest.raises(kind):
+        chat.tools.answer(several, tools)
+    assert run == ["a", "b"] and [part["toolCallId"] for part in chat.history()[-1]["parts"]] == ["a"]
+    assert chat.tools.answer(several, tools) is not None
+    assert run == ["a", "b", "b", "c"]
+    stored = [part["output"] for message in chat.history() if message.role == "tool" for part in message["parts"]]
+    assert stored == ["a", "b", "c"]
 
 
 def test_an_exception_of_a_token_counter_reaches_the_handler(store: talktree.Store) -> None:

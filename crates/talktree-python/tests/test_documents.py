@@ -44,6 +44,21 @@ def test_the_examples_of_the_pages_run(page: Path, at: int, tmp_path: Path) -> N
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_type_checker_accepts_the_examples_of_the_pages(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    for page in PAGES:
+        for at, program in enumerate(blocks(page)):
+            (tmp_path / f"{page.stem.lower()}_{at}.py").write_text(program)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--config-file=", "."],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout
+
+
 @pytest.mark.parametrize("example", sorted((HERE / "examples").glob("*.py")), ids=lambda path: path.name)
 def test_the_programs_run(example: Path, tmp_path: Path) -> None:
     missing = [name for name in NEEDS.get(example.name, ()) if importlib.util.find_spec(name) is None]

@@ -5,11 +5,16 @@ from __future__ import annotations
 import copy
 import pickle
 import re
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 import talktree
-from talktree import errors
+from talktree import Message, errors
+
+#: A time of the year 0 in UTC.
+TOO_EARLY = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=5)))
 
 
 def test_there_is_a_class_for_each_variant_of_the_library() -> None:
@@ -109,5 +114,33 @@ def test_wrong_choices_are_value_errors(store: talktree.Store) -> None:
         store.session("s", threshold_of="all")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="busy_timeout"):
         talktree.Store(busy_timeout=-1)
-    with pytest.raises(OverflowError):
-        store.session("s").recent(tokens=-1)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "says"),
+    [
+        (lambda store, chat: chat.message(5), TypeError, "id must be a str, not int"),
+        (lambda store, chat: chat.label("start", 5), TypeError, "id must be a str, not int"),
+        (lambda store, chat: chat.page(before=5), TypeError, "before must be a str, not int"),
+        (lambda store, chat: store.rename("s", 5), TypeError, "name must be a str, not int"),
+        (lambda store, chat: chat.set_details("x"), TypeError, "details must be SessionDetails, not str"),
+        (lambda store, chat: store.search("\ud800"), ValueError, "surrogates not allowed in text"),
+        (lambda store, chat: store.search("x", owner="\ud800"), ValueError, "surrogates not allowed in owner"),
+        (lambda store, chat: store.session("\ud800"), ValueError, "surrogates not allowed in id"),
+        (lambda store, chat: store.search("x", limit=-1), ValueError, "limit must be between 0 and"),
+        (lambda store, chat: store.search("x", offset="1"), TypeError, "offset must be an int, not str"),
+        (lambda store, chat: chat.recent(messages=-1), ValueError, "messages must be between 0 and"),
+        (lambda store, chat: chat.recent(tokens=2**64), ValueError, "tokens must be between 0 and"),
+        (lambda store, chat: chat.page(limit=-1), ValueError, "limit must be between 0 and"),
+        (lambda store, chat: chat.branches_page(None, limit=-1), ValueError, "limit must be between 0 and"),
+        (lambda store, chat: talktree.SessionManager(store).list(limit=-1), ValueError, "limit must be between 0 and"),
+        (lambda store, chat: store.search("x", now=TOO_EARLY), ValueError, "now: .* is out of range in UTC"),
+        (lambda store, chat: Message.user("x", created_at=TOO_EARLY), ValueError, "created_at: .* is out of range in UTC"),
+        (lambda store, chat: chat.append({"role": "user", "text": "x", "created_at": TOO_EARLY}), ValueError, "message: "),
+    ],
+)
+def test_a_wrong_argument_is_named(
+    store: talktree.Store, chat: talktree.Session, call: Any, kind: type[Exception], says: str
+) -> None:
+    with pytest.raises(kind, match=says):
+        call(store, chat)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
+import sys
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any, BinaryIO, cast
 
 import pytest
 import talktree
@@ -70,6 +74,77 @@ def test_an_export_never_writes_over_an_open_store(full: talktree.Store, tmp_pat
     with pytest.raises(talktree.InvalidValueError, match="the file of an open store"):
         full.export_jsonl(tmp_path / "store.db")
     assert full.verify().damages == []
+
+
+def test_a_failed_export_leaves_the_file_as_it_was(full: talktree.Store, tmp_path: Path) -> None:
+    folder = tmp_path / "exports"
+    folder.mkdir()
+    kept = folder / "all.jsonl"
+    full.export_jsonl(kept)
+    before = kept.read_bytes()
+    with pytest.raises(talktree.UnknownSessionError):
+        full.session("typo").export_jsonl(kept)
+    full.close()
+    for path in (kept, folder / "new.jsonl"):
+        with pytest.raises(talktree.ClosedError):
+            full.export_owner("ann", path)
+    assert list(folder.iterdir()) == [kept] and kept.read_bytes() == before
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions and links of Unix")
+def test_an_export_keeps_the_permissions_and_the_link_of_a_file(full: talktree.Store, tmp_path: Path) -> None:
+    path, link = tmp_path / "all.jsonl", tmp_path / "link.jsonl"
+    path.write_bytes(b"old")
+    path.chmod(0o640)
+    link.symlink_to(path)
+    full.export_jsonl(link)
+    assert link.is_symlink() and b"cyan" in path.read_bytes()
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with a name")
+def test_an_export_to_a_pipe_writes_to_it(full: talktree.Store, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        full.export_jsonl(pipe)
+        assert b"cyan" in os.read(reader, 1 << 16) and pipe.is_fifo()
+    finally:
+        os.close(reader)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="there is no /dev/stdout")
+def test_an_export_to_the_standard_output_does_not_replace_its_file(tmp_path: Path) -> None:
+    program = """
+import talktree
+store = talktree.Store()
+store.session("s").append({"role": "user", "text": "hello"})
+store.export_jsonl("/dev/stdout")
+"""
+    path = tmp_path / "output"
+    with path.open("wb") as output:
+        file = path.stat().st_ino
+        subprocess.run([sys.executable, "-c", program], stdout=output, check=True, timeout=60)
+    assert b"hello" in path.read_bytes() and path.stat().st_ino == file
+
+
+def test_a_file_that_writes_little_at_once_gets_all(full: talktree.Store) -> None:
+    class Raw(io.RawIOBase):
+        def __init__(self, takes: int | None) -> None:
+            self.takes, self.taken = takes, b""
+
+        def write(self, data: Any) -> int | None:
+            self.taken += data[: self.takes or 0]
+            return self.takes and min(self.takes, len(data))
+
+    whole, raw = io.BytesIO(), Raw(10)
+    full.export_jsonl(whole)
+    full.export_jsonl(cast("BinaryIO", raw))
+    assert raw.taken == whole.getvalue()
+    for takes in (0, None):
+        with pytest.raises(BlockingIOError):
+            full.export_jsonl(cast("BinaryIO", Raw(takes)))
 
 
 def test_a_backup_is_a_store(full: talktree.Store, tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -107,8 +109,6 @@ chat.append({{"role": "user", "text": "two"}})
 assert store.verify().damages == []
 print(len(chat.history()))
 """
-    import subprocess
-
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, timeout=60)
     assert (done.stdout, done.stderr) == ("2\n", "")
 
@@ -151,6 +151,76 @@ def test_the_child_may_open_other_files_and_the_parent_goes_on(tmp_path: Path) -
             stop.set()
             writer.join()
         assert store.verify().damages == []
+
+
+FACES = {
+    "a session": """
+async def begin():
+    store = await aio.Store.open(path)
+    chat = await store.session("s")
+    await chat.append(Message.user("hello"))
+    return chat.history, store.close
+""",
+    "a store": """
+async def begin():
+    store = await aio.Store.open(path)
+    return store.sessions, store.close
+""",
+    "a session of the OpenAI SDK": """
+from talktree import openai
+async def begin():
+    session = openai.Session("s", path)
+    await session.add_items([{"role": "user", "content": "hello"}])
+    return session.get_items, session.close
+""",
+    "a session of the OpenAI SDK over an open store": """
+from talktree import openai
+async def begin():
+    session = openai.Session("s", Store(path))
+    await session.add_items([{"role": "user", "content": "hello"}])
+    return session.get_items, session.close
+""",
+}
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_an_async_call_in_the_child_is_refused_at_once(face: str, tmp_path: Path) -> None:
+    if "openai" in FACES[face]:
+        pytest.importorskip("agents")
+    program = f"""
+import asyncio, os
+from talktree import ForkedError, Message, Store, aio
+path = {os.fspath(tmp_path / "store.db")!r}
+{FACES[face]}
+call, close = asyncio.run(begin())
+if (child := os.fork()) == 0:
+    try:
+        asyncio.run(call())
+    except ForkedError:
+        asyncio.run(close())
+        os._exit(7)
+    os._exit(1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+asyncio.run(call())
+"""
+    said, errors = said_by(program)
+    assert (said, errors) == ("7\n", "")
+
+
+def said_by(program: str) -> tuple[str, str]:
+    """Returns what a program prints. It is ended with its children if it hangs."""
+    with subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as running:
+        try:
+            return running.communicate(timeout=30)
+        except subprocess.TimeoutExpired:
+            os.killpg(running.pid, signal.SIGKILL)
+            raise
 
 
 def _in_pool(path: str) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import talktree
-from talktree import Message
+from talktree import Message, _json
 
 
 @dataclass
@@ -135,6 +135,22 @@ def test_times_are_datetimes(chat: talktree.Session) -> None:
     assert first.created_at.tzinfo == timezone.utc
 
 
+@pytest.mark.parametrize(
+    ("stored", "shown"),
+    [
+        ("0000-12-31T19:00:00Z", datetime.min),
+        ("-0005-01-01T00:00:00Z", datetime.min),
+        ("+10000-01-01T04:59:59Z", datetime.max),
+        ("0001-01-01T00:00:00Z", datetime.min),
+        ("9999-12-31T23:59:59.999999Z", datetime.max),
+    ],
+)
+def test_a_stored_time_that_no_datetime_can_hold_is_the_nearest(stored: str, shown: datetime) -> None:
+    message = Message({"id": "m1", "role": "user", "parts": [], "created_at": stored})
+    assert message.created_at == shown.replace(tzinfo=timezone.utc)
+    assert _json.time(stored) == message.created_at  # of hits, sessions, compactions
+
+
 def test_a_message_is_plain_json(chat: talktree.Session) -> None:
     chat.append(Message.system("Be brief.", hidden=True, metadata=[1]).sent_by("42", "Ada"))
     (stored,) = chat.raw_history()
@@ -149,3 +165,9 @@ def test_tool_parts(chat: talktree.Session) -> None:
     chat.append(Message.new("tool", [talktree.tool_result("weather", "c1", {"celsius": 21})]))
     chat.append(Message.new("tool", [talktree.tool_error("weather", "c2", "no such city")]))
     assert [message.parts[0]["state"] for message in chat] == ["input-available", "output-available", "output-error"]
+
+
+def test_a_part_without_a_text_has_none(chat: talktree.Session) -> None:
+    parts = [{"type": "text"}, {"type": "text", "text": 5}, {"type": "text", "text": None}, {"type": "text", "text": "hi"}]
+    chat.append({"role": "user", "parts": parts})
+    assert chat.history()[0].text == "hi"

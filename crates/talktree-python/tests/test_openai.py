@@ -81,6 +81,37 @@ def test_items_come_back_exactly(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_sessions_over_one_store_share_its_threads(tmp_path: Path) -> None:
+    async def main() -> None:
+        with talktree.Store(tmp_path / "agents.db") as store:
+            before = threading.active_count()
+            sessions = [openai.Session(f"s{number}", store) for number in range(40)]
+            for session in sessions:
+                await session.add_items(ITEMS[:1])
+            assert threading.active_count() - before <= 8
+            for session in sessions:
+                await session.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("store", ["one", "two"])
+def test_each_item_is_popped_once(store: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        first = openai.Session("s", tmp_path / "agents.db")
+        items: list[Any] = [{"role": "user", "content": str(number)} for number in range(100)]
+        await first.add_items(items)
+        second = openai.Session("s", (await first.chat())._store.sync if store == "one" else tmp_path / "agents.db")
+        popped = await asyncio.gather(*[session.pop_item() for _ in range(50) for session in (first, second)])
+        texts = [str(dict(item)["content"]) for item in popped if item is not None]
+        assert sorted(texts, key=int) == [str(number) for number in range(100)]
+        assert await first.get_items() == []
+        await second.close()
+        await first.close()
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
 def test_it_does_what_the_session_of_the_sdk_does(tmp_path: Path) -> None:
     async def play(session: Any) -> list[Any]:
         seen: list[Any] = []

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import operator
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from . import _time
 from .message import Message
 
 
@@ -27,7 +29,7 @@ def dumps(value: Any, what: str) -> str:
 
 def _default(value: Any) -> Any:
     if isinstance(value, datetime):
-        return time_text(value)
+        return _time.text_of(value, "a time")
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)
     if isinstance(value, Mapping):
@@ -104,25 +106,18 @@ def maybe_message(text: str) -> Message | None:
     return None if fields is None else Message(fields)
 
 
-def time_text(time: datetime) -> str:
-    """Returns a time in ISO 8601; one without a time zone is local time."""
-    return time.astimezone(timezone.utc).isoformat()
-
-
 def maybe_time_text(time: datetime | None, what: str) -> str | None:
     """Returns a time in ISO 8601, or None."""
     if time is None:
         return None
     if not isinstance(time, datetime):
         raise TypeError(f"{what} must be a datetime, not {type(time).__name__}")
-    return time_text(time)
+    return _time.text_of(time, what)
 
 
 def time(text: str) -> datetime:
     """Returns the time of a text in ISO 8601."""
-    if text.endswith("Z"):
-        text = text[:-1] + "+00:00"
-    return datetime.fromisoformat(text)
+    return _time.parsed(text)
 
 
 def maybe_time(text: str | None) -> datetime | None:
@@ -140,15 +135,42 @@ def is_str(value: object, what: str) -> str:
 
     Raises:
         TypeError: naming the argument, if it is something else.
+        UnicodeEncodeError: naming it, if it has a lone surrogate, which only the JSON of messages can hold.
     """
     if not isinstance(value, str):
         raise TypeError(f"{what} must be a str, not {type(value).__name__}")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        error.reason = f"{error.reason} in {what}"
+        raise
     return value
 
 
 def maybe_str(value: object, what: str) -> str | None:
     """Returns a str or None."""
     return None if value is None else is_str(value, what)
+
+
+def count(value: object, what: str) -> int:
+    """Returns a count.
+
+    Raises:
+        TypeError: naming the argument, if it is no integer.
+        ValueError: naming the argument, if it is negative or has more than 64 bits.
+    """
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{what} must be an int, not {type(value).__name__}") from None
+    if not 0 <= number < 2**64:
+        raise ValueError(f"{what} must be between 0 and 2**64 - 1, not {number}")
+    return number
+
+
+def maybe_count(value: object, what: str) -> int | None:
+    """Returns a count, or None."""
+    return None if value is None else count(value, what)
 
 
 def strs(values: object, what: str) -> list[str]:

@@ -8,16 +8,20 @@ run, one that runs comes to its end, and the next call of its line runs after it
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
+import contextlib
 import contextvars
 import inspect
+import os
 import sys
 import threading
+import weakref
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Generic, Protocol, TypeVar
 
-from .errors import ClosedError
+from .errors import ClosedError, ForkedError
 
 T = TypeVar("T")
 
@@ -28,8 +32,8 @@ THREADS = 8
 #: short call.
 CALLS_IN_A_ROW = 16
 
-#: The lines whose calls the present code runs inside of, as a callback.
-_inside: contextvars.ContextVar[tuple[object, ...]] = contextvars.ContextVar("talktree_inside", default=())
+#: Whether the present code runs inside of a call, as a callback.
+_inside: contextvars.ContextVar[bool] = contextvars.ContextVar("talktree_inside", default=False)
 #: The event loop of the task whose call the present thread runs.
 _loop_of_call: contextvars.ContextVar[Loop | None] = contextvars.ContextVar("talktree_loop", default=None)
 
@@ -47,6 +51,10 @@ class Waker(Protocol):
 class Loop(Protocol):
     """An event loop of asyncio or a run of trio."""
 
+    @property
+    def handle(self) -> object:
+        """The loop itself, or the token of the run."""
+
     def waker(self) -> Waker:
         """Returns a waker of the present task."""
 
@@ -58,15 +66,71 @@ async def _awaited(awaitable: Awaitable[T]) -> T:
     return await awaitable
 
 
+#: How often a thread that waits for a coroutine looks whether its loop still runs, in seconds.
+_TICK = 0.1
+
+#: For how many seconds a loop may be stopped, as between two `run_until_complete`, before its coroutines count as cancelled.
+_MAX_STOPPED = 2.0
+
+_ENDED = "the event loop of a callback has ended"
+
+#: The loops that callbacks wait for in threads, each once for every callback.
+_awaited_loops: list[object] = []
+
+
+@contextlib.contextmanager
+def _waiting_for(loop: object) -> Iterator[None]:
+    # Lists need no lock for this, so a fork cannot leave one locked.
+    _awaited_loops.append(loop)
+    try:
+        yield
+    finally:
+        _awaited_loops.remove(loop)
+
+
+def is_callback() -> bool:
+    """Returns whether the present code is a callback, which a call waits for."""
+    return _inside.get()
+
+
+def is_awaited() -> bool:
+    """Returns whether a call waits for the present plain code: it is a callback, or blocks the loop of one."""
+    if is_callback():
+        return True
+    try:
+        return present_loop().handle in _awaited_loops
+    except RuntimeError:
+        return False
+
+
 class _AsyncioLoop:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
+
+    @property
+    def handle(self) -> object:
+        return self._loop
 
     def waker(self) -> Waker:
         return _AsyncioWaker(self._loop)
 
     def run(self, awaitable: Awaitable[Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(_awaited(awaitable), self._loop).result()
+        with _waiting_for(self._loop):
+            future = asyncio.run_coroutine_threadsafe(_awaited(awaitable), self._loop)
+            stopped = 0.0
+            while True:
+                done, _ = concurrent.futures.wait([future], _TICK)
+                if future.cancelled():
+                    # Not that of `concurrent.futures`, an Exception, which would count as the answer of the callback.
+                    raise asyncio.CancelledError
+                if done:
+                    return future.result()
+                stopped = 0.0 if self._loop.is_running() else stopped + _TICK
+                if self._loop.is_closed():
+                    raise asyncio.CancelledError(_ENDED)
+                if stopped >= _MAX_STOPPED:
+                    future.cancel()
+                    raise asyncio.CancelledError(_ENDED)
 
 
 class _AsyncioWaker:
@@ -93,11 +157,19 @@ class _TrioLoop:
         self._trio = trio
         self._token = trio.lowlevel.current_trio_token()
 
+    @property
+    def handle(self) -> object:
+        return self._token
+
     def waker(self) -> Waker:
         return _TrioWaker(self._trio, self._token)
 
     def run(self, awaitable: Awaitable[Any]) -> Any:
-        return self._trio.from_thread.run(_awaited, awaitable, trio_token=self._token)
+        with _waiting_for(self._token):
+            try:
+                return self._trio.from_thread.run(_awaited, awaitable, trio_token=self._token)
+            except self._trio.RunFinishedError:
+                raise asyncio.CancelledError(_ENDED) from None
 
 
 class _TrioWaker:
@@ -170,9 +242,8 @@ class Dropped(Exception):
 class Call(Generic[T]):
     """One call, from its beginning to the task that waits for it."""
 
-    def __init__(self, work: Callable[[Call[T]], T], line: object | None) -> None:
+    def __init__(self, work: Callable[[Call[T]], T]) -> None:
         self._work = work
-        self._line = line
         self._loop = present_loop()
         self._waker = self._loop.waker()
         self._context = contextvars.copy_context()
@@ -191,8 +262,7 @@ class Call(Generic[T]):
 
     def _call(self) -> T:
         _loop_of_call.set(self._loop)
-        if self._line is not None:
-            _inside.set((*_inside.get(), self._line))
+        _inside.set(True)
         return self._work(self)
 
     def refuse(self) -> None:
@@ -232,9 +302,38 @@ class Pool:
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="talktree")
+        self._lines: weakref.WeakValueDictionary[str, Line] = weakref.WeakValueDictionary()
+        self._lock = threading.Lock()
+        #: The process of the first call.
+        self._process: int | None = None
+
+    @staticmethod
+    def of(store: object, pool: Pool) -> Pool:
+        """Returns the pool of a store that is open, which all its async faces share; the given one if it has none yet."""
+        return _POOLS.setdefault(store, pool)
+
+    def line(self, id: str) -> Line:
+        """Returns the line of a session."""
+        with self._lock:
+            line = self._lines.get(id)
+            if line is None:
+                line = self._lines[id] = Line(self)
+            return line
+
+    def check_process(self) -> None:
+        """Refuses a call in a child of the process that made the first one: a fork leaves the threads behind.
+
+        Raises:
+            talktree.ForkedError: in such a child.
+        """
+        process = os.getpid()
+        self._process = self._process or process
+        if self._process != process:
+            raise ForkedError("the store was used before this process was forked; open it in the child")
 
     def submit(self, run: Callable[[], None]) -> bool:
         """Runs a function in a thread; returns whether the pool still takes work."""
+        self.check_process()
         try:
             self._threads.submit(run)
         except RuntimeError:
@@ -243,7 +342,7 @@ class Pool:
 
     async def run(self, work: Callable[[Call[T]], T]) -> T:
         """Runs a call that has no order."""
-        call = Call(work, None)
+        call = Call(work)
         if _inside.get():
             _in_own_thread(call)
         elif not self.submit(call.run):
@@ -252,7 +351,13 @@ class Pool:
 
     def close(self) -> None:
         """Takes no more work."""
-        self._threads.shutdown(wait=False)
+        # Another thread may have held a lock of the pool when this process was forked.
+        if self._process in (None, os.getpid()):
+            self._threads.shutdown(wait=False)
+
+
+#: The pools of open stores.
+_POOLS: weakref.WeakKeyDictionary[object, Pool] = weakref.WeakKeyDictionary()
 
 
 class Line:
@@ -266,7 +371,7 @@ class Line:
 
     async def run(self, work: Callable[[Call[T]], T]) -> T:
         """Runs a call after those that were made before."""
-        call = Call(work, self)
+        call = Call(work)
         if _inside.get():
             # A callback of a call: the call would wait for itself, and its thread for one of the pool.
             _in_own_thread(call)
@@ -276,6 +381,8 @@ class Line:
 
     def enqueue(self, job: Job) -> None:
         """Runs a job in a thread, after those that were made before."""
+        # Before the lock, which another thread may have held when this process was forked.
+        self._pool.check_process()
         with self._lock:
             self._waiting.append(job)
             begins = not self._is_running

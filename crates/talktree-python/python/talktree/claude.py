@@ -20,7 +20,7 @@ import talktree as _sync
 
 from . import _json, aio
 from ._lines import present_loop
-from .errors import ClosedError, Error, ForkedError
+from .errors import ClosedError, Error
 from .transcripts import TranscriptKey
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ class SessionStore:
     def _in_order(
         self, key: TranscriptKey, call: Callable[[_sync.Transcripts], T], *, is_write: bool = False
     ) -> Coroutine[Any, Any, T]:
-        self._shared.check_process()
+        self._store._pool.check_process()
         job = _Job(lambda: self._call(call))
         if is_write:
             self._shared.keep(job.future)
@@ -198,7 +198,6 @@ class SessionStore:
         return _outcome(job.future, is_write)
 
     def _unordered(self, call: Callable[[_sync.Transcripts], T]) -> Coroutine[Any, Any, T]:
-        self._shared.check_process()
         job = _Job(lambda: self._call(call))
         if not self._store._pool.submit(job.run):
             job.refuse()
@@ -210,18 +209,10 @@ class _Shared:
 
     def __init__(self) -> None:
         self.writes: set[Future[Any]] = set()
-        self._process: int | None = None
 
     def keep(self, write: Future[Any]) -> None:
         self.writes.add(write)
         write.add_done_callback(self.writes.discard)
-
-    def check_process(self) -> None:
-        """Refuses a call in a child of the process that made the first one: it has no threads to run it."""
-        process = os.getpid()
-        self._process = self._process or process
-        if self._process != process:
-            raise ForkedError("the session store was used before this process was forked; make one in the child")
 
 
 class _Job:

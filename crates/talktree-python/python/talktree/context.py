@@ -78,7 +78,7 @@ class Context:
 
     def search(self, label: str, query: str, limit: int = 10) -> list[Document]:
         """Returns the best documents of a block for a query."""
-        found = self._native.context_search(label, query, limit)
+        found = self._native.context_search(label, query, _json.count(limit, "limit"))
         return [Document(key, content, title, description) for key, title, description, content in found]
 
     def versions(self, label: str, key: str | None = None) -> list[EntryVersion]:

@@ -184,6 +184,7 @@ class SessionManager(ManySessions):
     ) -> SessionPage:
         """Returns a page of sessions (20 by default), pinned ones first, then the latest."""
         filter = _Filter(owner, source, model, tag, parent_session, since, until, name, pinned, state)
+        after, limit = _json.maybe_str(after, "after"), _json.maybe_count(limit, "limit")
         fields = _json.loads(self._native.list(filter, after, limit))
         return SessionPage([session_info(it) for it in fields["sessions"]], fields["after"])
 

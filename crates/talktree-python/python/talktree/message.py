@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any
 
-from . import _native
+from . import _native, _time
 
 
 class Message(dict[str, Any]):
@@ -37,7 +37,7 @@ class Message(dict[str, Any]):
         message = cls(id=_native.new_id() if id is None else id, role=role, parts=parts)
         if metadata is not None:
             message["metadata"] = metadata
-        message["created_at"] = time.astimezone(timezone.utc).isoformat()
+        message["created_at"] = _time.text_of(time, "created_at")
         if hidden:
             message["hidden"] = True
         return message
@@ -111,9 +111,8 @@ class Message(dict[str, Any]):
 
     @property
     def created_at(self) -> datetime:
-        """When it was created, in UTC."""
-        text: str = self["created_at"]
-        return datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
+        """When it was created, in UTC; the first or the last `datetime`, if the year is none of 1 to 9999."""
+        return _time.parsed(self["created_at"])
 
     @property
     def hidden(self) -> bool:
@@ -123,7 +122,8 @@ class Message(dict[str, Any]):
     @property
     def text(self) -> str:
         """The texts of its parts, one below the other."""
-        return "\n".join(part["text"] for part in self["parts"] if part.get("type") == "text")
+        texts = (part.get("text") for part in self["parts"] if part.get("type") == "text")
+        return "\n".join(text for text in texts if isinstance(text, str))
 
     def sent_by(self, id: str | None = None, name: str | None = None) -> Message:
         """Returns the message with its author in the metadata: an id, a name, or both.

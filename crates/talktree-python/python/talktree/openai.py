@@ -24,6 +24,7 @@ except ImportError as error:
 import talktree as _sync
 
 from . import aio, model
+from .errors import UnknownMessageError
 from .message import Message, tool_call, tool_result
 from .results import Found
 
@@ -148,17 +149,29 @@ async def _whole(awaitable: Awaitable[T]) -> T:
 
 def _pop(chat: _sync.Session) -> TResponseInputItem | None:
     while (head := chat.head()) is not None:
-        message = chat.message(head)
-        items = [] if message is None or message.hidden else items_of(message)
-        parent = None if message is None else message.parent
-        if chat.branches(head):
-            # In the middle of another branch, which keeps it.
-            chat.checkout_start() if parent is None else chat.checkout(parent)
-        else:
-            chat.delete(head)
+        try:
+            items = _removed(chat, head)
+        except UnknownMessageError:
+            # Another process or another store of this file removed it meanwhile, and has its item.
+            if chat.head() == head:
+                raise
+            continue
         if items:
             return items[-1]
     return None
+
+
+def _removed(chat: _sync.Session, head: str) -> list[TResponseInputItem]:
+    """Removes the message at the head from the present branch; returns its items."""
+    message = chat.message(head)
+    items = [] if message is None or message.hidden else items_of(message)
+    parent = None if message is None else message.parent
+    if chat.branches(head):
+        # In the middle of another branch, which keeps it.
+        chat.checkout_start() if parent is None else chat.checkout(parent)
+    else:
+        chat.delete(head)
+    return items
 
 
 def items_of(message: Message) -> list[TResponseInputItem]:

@@ -122,6 +122,8 @@ class DetailParts:
     """Details of a session as the native module takes them."""
 
     def __init__(self, details: SessionDetails) -> None:
+        if not isinstance(details, SessionDetails):
+            raise TypeError(f"details must be SessionDetails, not {type(details).__name__}")
         self.name = _json.maybe_str(details.name, "name")
         self.parent_session = _json.maybe_str(details.parent_session, "parent_session")
         self.fork_point = _json.maybe_str(details.fork_point, "fork_point")

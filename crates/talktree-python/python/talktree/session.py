@@ -76,9 +76,9 @@ class _Reads:
         It never separates a tool call from its result, and always returns the newest message.
         """
         given = [
-            (unit, max)
+            (unit, count)
             for unit, max in (("tokens", tokens), ("bytes", bytes), ("messages", messages))
-            if max is not None
+            if (count := _json.maybe_count(max, unit)) is not None
         ]
         if len(given) != 1:
             raise TypeError("recent() takes one of tokens, bytes and messages")
@@ -87,7 +87,10 @@ class _Reads:
 
     def page(self, *, before: str | None = None, after: str | None = None, limit: int | None = None) -> Page:
         """Returns a page of at most `limit` messages (50 by default): the newest, or those next to a message."""
-        text, older, newer = self._native.page(self._leaf, self._is_raw, before, after, limit)
+        before, after = _json.maybe_str(before, "before"), _json.maybe_str(after, "after")
+        text, older, newer = self._native.page(
+            self._leaf, self._is_raw, before, after, _json.maybe_count(limit, "limit")
+        )
         return Page(_json.messages(text), older, newer)
 
     def row_stats(self) -> list[RowStat]:
@@ -273,7 +276,7 @@ class Session(_Reads):
 
     def append_to(self, parent: str, message: object) -> Appended:
         """Appends a message to any message: a branch, if that has one after it already."""
-        return Appended(*self._native.append_to(parent, _json.message_text(message)))
+        return Appended(*self._native.append_to(_json.is_str(parent, "parent"), _json.message_text(message)))
 
     def append_root(self, message: object) -> Appended:
         """Appends a message without a parent: a second tree in the session, if it has one."""
@@ -293,7 +296,8 @@ class Session(_Reads):
 
     def append_all_to(self, parent: str | None, messages: Iterable[object]) -> list[Appended]:
         """Appends a chain of messages to any message, all or none; to None: as a root."""
-        return [Appended(*it) for it in self._native.append_all_to(parent, _json.messages_text(messages))]
+        parent, chain = _json.maybe_str(parent, "parent"), _json.messages_text(messages)
+        return [Appended(*it) for it in self._native.append_all_to(parent, chain)]
 
     def append_all_if_head(self, expected: str | None, messages: Iterable[object]) -> list[Appended]:
         """Appends a chain of messages to the head, if that is where it is expected."""
@@ -309,7 +313,7 @@ class Session(_Reads):
 
     def edit(self, id: str, message: object) -> Appended:
         """Appends another version of a message: a sibling, which the head moves to."""
-        return Appended(*self._native.edit(id, _json.message_text(message)))
+        return Appended(*self._native.edit(_json.is_str(id, "id"), _json.message_text(message)))
 
     def retry(self) -> Retried:
         """Moves the head back to the last question, so that the next answer is a sibling of the last one."""
@@ -332,7 +336,7 @@ class Session(_Reads):
 
         The head moves to it if the head is at the parent, and stays otherwise.
         """
-        return self._native.import_message(parent, _json.message_text(message))
+        return self._native.import_message(_json.maybe_str(parent, "parent"), _json.message_text(message))
 
     def import_messages(self, records: Iterable[ImportRecord]) -> list[Imported]:
         """Stores messages from elsewhere, all or none; a record is imported only once, even if it was deleted later."""
@@ -341,7 +345,7 @@ class Session(_Reads):
 
     def is_imported(self, record: str) -> bool:
         """Returns whether a record of this name was imported, also if its message was deleted since."""
-        return self._native.is_imported(record)
+        return self._native.is_imported(_json.is_str(record, "record"))
 
     def delete(self, *ids: str) -> Deleted:
         """Deletes messages, all or none; one that has messages below it leaves its place in the tree."""
@@ -349,7 +353,7 @@ class Session(_Reads):
 
     def delete_branch(self, id: str) -> Deleted:
         """Deletes a message and everything below it."""
-        return Deleted(**_json.loads(self._native.delete_branch(id)))
+        return Deleted(**_json.loads(self._native.delete_branch(_json.is_str(id, "id"))))
 
     def erase(self, *ids: str) -> Erased:
         """Erases messages: no byte of them is left in the file, in its log or in a later backup.
@@ -367,12 +371,13 @@ class Session(_Reads):
 
     def fork(self, at: str, name: str, *, id: str | None = None) -> Session:
         """Returns a new session that begins with a copy of the path to a message."""
+        id, at, name = _json.maybe_str(id, "id"), _json.is_str(at, "at"), _json.is_str(name, "name")
         return Session(self._native.fork(id, at, name))
 
     def subscribe(self, listener: Callable[[Event], object]) -> _native.Subscription:
         """Calls a listener after each change to the sessions of this store, in the thread that made it.
 
-        The subscription ends with its `close`, or when it is collected: keep it.
+        The subscription ends with its `close`, or when it is collected: keep it. `Store.subscribe` says more.
         """
         return self._native.subscribe(event_listener(listener))
 
@@ -388,7 +393,7 @@ class Session(_Reads):
 
     def message(self, id: str) -> Message | None:
         """Returns a message, or the summary of a compaction; None if there is none of this id."""
-        return _json.maybe_message(self._native.message(id))
+        return _json.maybe_message(self._native.message(_json.is_str(id, "id")))
 
     def all_messages(self) -> Iterator[Message]:
         """Yields the messages of every branch, in order of creation."""
@@ -410,11 +415,11 @@ class Session(_Reads):
 
     def is_on_path(self, id: str) -> bool:
         """Returns whether a message is on the path to the head."""
-        return self._native.is_on_path(id)
+        return self._native.is_on_path(_json.is_str(id, "id"))
 
     def is_ancestor(self, ancestor: str, id: str) -> bool:
         """Returns whether a message is on the path to another one."""
-        return self._native.is_ancestor(ancestor, id)
+        return self._native.is_ancestor(_json.is_str(ancestor, "ancestor"), _json.is_str(id, "id"))
 
     def latest_leaf(self) -> Message | None:
         """Returns the newest message without one after it."""
@@ -426,10 +431,11 @@ class Session(_Reads):
 
     def branches(self, id: str) -> list[Message]:
         """Returns the messages that follow a message."""
-        return _json.messages(self._native.branches(id))
+        return _json.messages(self._native.branches(_json.is_str(id, "id")))
 
     def branches_page(self, id: str | None, *, after: str | None = None, limit: int = 50) -> list[Message]:
         """Returns a page of the messages that follow a message; of None: of the roots."""
+        id, after, limit = _json.maybe_str(id, "id"), _json.maybe_str(after, "after"), _json.count(limit, "limit")
         return _json.messages(self._native.branches_page(id, after, limit))
 
     def roots(self) -> list[Message]:
@@ -438,7 +444,7 @@ class Session(_Reads):
 
     def siblings(self, id: str) -> list[Message]:
         """Returns the versions of a message: what follows the same parent, itself included."""
-        return _json.messages(self._native.siblings(id))
+        return _json.messages(self._native.siblings(_json.is_str(id, "id")))
 
     def tree(
         self,
@@ -480,11 +486,11 @@ class Session(_Reads):
 
     def label(self, name: str, id: str) -> None:
         """Gives a message a name, unique in the session; moves it if it is in use."""
-        self._native.label(name, id)
+        self._native.label(_json.is_str(name, "name"), _json.is_str(id, "id"))
 
     def unlabel(self, name: str) -> None:
         """Removes a label."""
-        self._native.unlabel(name)
+        self._native.unlabel(_json.is_str(name, "name"))
 
     def labels(self) -> list[Label]:
         """Returns the labels."""
@@ -492,19 +498,21 @@ class Session(_Reads):
 
     def labelled(self, name: str) -> str | None:
         """Returns the message of a label."""
-        return self._native.labelled(name)
+        return self._native.labelled(_json.is_str(name, "name"))
 
     # Compaction.
 
     def add_compaction(self, summary: str, first: str, last: str, *, details: Any = None) -> AddedCompaction:
         """Replaces a range of a path with a summary when a history is read. The messages stay."""
         given = None if details is None else _json.dumps(details, "details")
-        id, status, under = self._native.add_compaction(summary, first, last, given)
+        id, status, under = self._native.add_compaction(
+            _json.is_str(summary, "summary"), _json.is_str(first, "first"), _json.is_str(last, "last"), given
+        )
         return AddedCompaction(id, CompactionStatus(status, under))
 
     def remove_compaction(self, id: str) -> None:
         """Removes a compaction, as if it had never been."""
-        self._native.remove_compaction(id)
+        self._native.remove_compaction(_json.is_str(id, "id"))
 
     def compactions(self) -> list[Compaction]:
         """Returns the compactions of all branches."""
@@ -512,7 +520,7 @@ class Session(_Reads):
 
     def compaction(self, id: str) -> Compaction:
         """Returns a compaction."""
-        return compaction(_json.loads(self._native.compaction(id)))
+        return compaction(_json.loads(self._native.compaction(_json.is_str(id, "id"))))
 
     def import_compaction(self, compaction: Compaction) -> None:
         """Adds a compaction from elsewhere with its id and time; a known id is a no-op."""
@@ -521,15 +529,15 @@ class Session(_Reads):
 
     def compaction_status(self, id: str) -> CompactionStatus:
         """Returns whether the history shows a compaction."""
-        return CompactionStatus(*self._native.compaction_status(id))
+        return CompactionStatus(*self._native.compaction_status(_json.is_str(id, "id")))
 
     def expand(self, id: str) -> list[Message]:
         """Returns what a summary covers: messages and summaries."""
-        return _json.messages(self._native.expand(id, False))
+        return _json.messages(self._native.expand(_json.is_str(id, "id"), False))
 
     def expand_raw(self, id: str) -> list[Message]:
         """Returns the messages that a summary covers."""
-        return _json.messages(self._native.expand(id, True))
+        return _json.messages(self._native.expand(_json.is_str(id, "id"), True))
 
     def commit(self, plan: CompactionPlan, summary: SummaryLike) -> Compacted:
         """Stores the summary of a plan.
@@ -567,7 +575,7 @@ class Session(_Reads):
 
     def compact_and_split(self, summary: SummaryLike, *, id: str | None = None) -> Session:
         """Ends the session and continues it in a new one, which begins with the summary."""
-        return Session(self._native.compact_and_split(id, summary_parts(summary)))
+        return Session(self._native.compact_and_split(_json.is_str(id, "id"), summary_parts(summary)))
 
     # What the model should know.
 
@@ -599,7 +607,7 @@ class Session(_Reads):
 
     def block(self, label: str) -> BlockInfo | None:
         """Returns a block with its present content."""
-        fields = _json.loads(self._native.block(label))
+        fields = _json.loads(self._native.block(_json.is_str(label, "label")))
         return None if fields is None else BlockInfo(**fields)
 
     def blocks(self) -> list[BlockInfo]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from . import _json, _native
 from ._files import Target, written_to
+from ._lines import is_awaited
 from .embedding import Embedder, Embedding, embedder_parts
 from .importing import FolderImport, Imported, ImportOptions, ImportParts, SessionImport, session_fields
 from .many import ManySessions, Progress
@@ -129,8 +130,14 @@ class Store(ManySessions):
 
         Long work is interrupted; calls that run in other threads are completed first, and so are compactions that run
         in the background. Those that have not begun are dropped. Closing twice is fine.
+
+        A callback, and code that blocks the event loop of one, may close the store, too. This does not wait for calls, because
+        one of them waits for the callback: the file stays open until they are completed.
         """
-        self._native.close()
+        self._close(is_awaited)
+
+    def _close(self, is_inside: Callable[[], bool]) -> None:
+        self._native.close(is_inside)
 
     def __enter__(self) -> Store:
         return self
@@ -187,17 +194,20 @@ class Store(ManySessions):
 
     def rename(self, id: str, name: str) -> None:
         """Changes the name of a session."""
-        self._native.rename(id, name)
+        self._native.rename(_json.is_str(id, "id"), _json.is_str(name, "name"))
 
     def remove(self, id: str) -> None:
         """Removes a session and all that belongs to it."""
-        self._native.remove(id)
+        self._native.remove(_json.is_str(id, "id"))
 
     def subscribe(self, listener: Callable[[Event], object]) -> _native.Subscription:
         """Calls a listener after each change, in the thread that made it, outside every lock.
 
         The subscription ends with its `close`, or when it is collected: keep it. An exception of a listener goes to
         `on_error` of the session that wrote, or else to `sys.unraisablehook`.
+
+        A listener may write. A change inside of eight callbacks that run inside each other is committed, but no listener is
+        called for it, and nothing reports that: `on_error` is a callback, too.
         """
         return self._native.subscribe(event_listener(listener))
 
@@ -368,7 +378,7 @@ class Store(ManySessions):
 
     def is_import_forbidden(self, id: str) -> bool:
         """Returns whether a session was erased with `forbid_import`."""
-        return self._native.is_import_forbidden(id)
+        return self._native.is_import_forbidden(_json.is_str(id, "id"))
 
     def rekey(self, key: Key) -> None:
         """Encrypts the store with another key, in one transaction; backups keep their keys.

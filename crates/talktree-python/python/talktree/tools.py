@@ -89,7 +89,8 @@ class Tools:
         """Runs the calls of a message, stores their results below it, and returns the message with them.
 
         The tools of talktree run by themselves; `tools` are those of the program, plain or async. An exception of a tool is
-        its result, which the model reads. Calls that have a result are not run again.
+        its result, which the model reads. Calls that have a result are not run again. What is no `Exception`, such as
+        `KeyboardInterrupt` or a cancellation, is raised: its call has no result then, nor have those after it.
 
         Returns:
             None if the message has no calls: the model has answered.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 import os
 import threading
-import weakref
 from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import talktree as _sync
 
 from .._files import Target
-from .._lines import Line, Pool, present_loop, waiting_in
+from .._lines import Line, Pool, is_callback, present_loop, waiting_in
 from ..embedding import Embedder, Embedding
 from ..errors import ClosedError
 from ..importing import FolderImport, Imported, ImportOptions, SessionImport
@@ -40,7 +39,6 @@ class Store(ManySessions):
         self._opened: _sync.Store | None = None
         self._opening = threading.Lock()
         self._pool = Pool()
-        self._lines: weakref.WeakValueDictionary[str, Line] = weakref.WeakValueDictionary()
 
     @classmethod
     async def open(cls, path: str | os.PathLike[str] | None = None, **options: Unpack[StoreOptions]) -> Store:
@@ -52,6 +50,7 @@ class Store(ManySessions):
         """Returns the async face of a store that is open."""
         face = cls()
         face._opened = store
+        face._pool = Pool.of(store, face._pool)
         return face
 
     async def __aenter__(self) -> Store:
@@ -64,7 +63,9 @@ class Store(ManySessions):
         # Several tasks may begin with it at once.
         with self._opening:
             if self._opened is None:
-                self._opened = self._open()
+                opened = self._open()
+                Pool.of(opened, self._pool)
+                self._opened = opened
             return self._opened
 
     async def __aexit__(
@@ -91,10 +92,7 @@ class Store(ManySessions):
         return "<Store, not opened>" if self._opened is None else repr(self._opened)
 
     def _line(self, id: str) -> Line:
-        line = self._lines.get(id)
-        if line is None:
-            line = self._lines[id] = Line(self._pool)
-        return line
+        return self._pool.line(id)
 
     def _transcript_line(self, project: str, session: str) -> Line:
         # A session of talktree with this id would share the line: the two would only wait for each other.
@@ -109,11 +107,15 @@ class Store(ManySessions):
         return self._opened is not None and self._opened.closed
 
     async def close(self) -> None:
-        """Closes the store and everything that was opened from it, after the calls that run."""
+        """Closes the store and everything that was opened from it, after the calls that run.
+
+        In a callback it does not wait for them, because one of them waits for the callback.
+        """
         opened = self._opened
         if opened is not None:
+            is_inside = is_callback()
             # Not in a thread of the pool: the calls that it waits for may be waiting for one.
-            await Pool().run(lambda call: opened.close())
+            await Pool().run(lambda call: opened._close(lambda: is_inside))
         self._pool.close()
 
     def interrupt(self) -> None:
