@@ -546,6 +546,79 @@ fn an_owner_is_erased_with_memory_keys_and_usage_and_no_other_owner_is() -> Resu
     Ok(())
 }
 
+/// The row of a block was deleted although a text had been stored in it since it was emptied: nobody could read the text, and
+/// no erasure found it.
+#[test]
+fn memory_that_is_written_while_its_owner_is_erased_stays_and_is_erased_later() -> Result<()> {
+    let (_folder, path, store) = open()?;
+    let bot = bot(&store)?;
+    let chat = bot.resume("before").owner("mk7qowner").open()?;
+    for version in 0..3 {
+        chat.context().set("memory", &text(&format!("mk7qmemo{version}x"), 20))?;
+    }
+    let mut since = 0;
+    let erased = bot.erase_with_progress(&Erasure::owner("mk7qowner"), |_| {
+        since += 1;
+        let chat = bot.resume("since").owner("mk7qowner").open().unwrap();
+        chat.context().set("memory", &format!("mk7qsince{since}x")).unwrap();
+    })?;
+    assert!(erased.is_complete());
+    assert_gone(&store, &path, "mk7qmemo");
+    assert_sound(&store);
+    let chat = bot.resume("since").owner("mk7qowner").open()?;
+    let memory = chat.block("memory")?.map(|block| block.content);
+    assert_eq!(memory, Some(format!("mk7qsince{since}x")));
+    assert!(!store.has_unfinished_erasure()?);
+    assert_eq!(bot.erase_owner("mk7qowner")?.prove()?.found, 0);
+    assert_gone(&store, &path, "mk7q");
+    assert_sound(&store);
+    Ok(())
+}
+
+#[test]
+fn an_interrupted_erasure_of_an_owner_leaves_memory_that_is_written_since() -> Result<()> {
+    let (_folder, path, store) = open()?;
+    let bot = bot(&store)?;
+    let chat = bot.resume("before").owner("mk7qowner").open()?;
+    chat.context().set("memory", &text("mk7qmemo", 20))?;
+    let handle = store.interrupt_handle();
+    let mut is_written = false;
+    let stopped = bot.erase_with_progress(&Erasure::owner("mk7qowner"), |_| {
+        let chat = bot.resume("since").owner("mk7qowner").open().unwrap();
+        // As soon as the old text is gone.
+        if !is_written && chat.block("memory").unwrap().is_none_or(|block| block.content.is_empty())
+        {
+            chat.context().set("memory", "mk7qsince").unwrap();
+            is_written = true;
+            handle.interrupt();
+        }
+    });
+    assert!(matches!(stopped, Err(Error::Interrupted)), "{stopped:?}");
+    assert!(store.finish_erasure()?);
+    assert!(!store.has_unfinished_erasure()?);
+    assert_gone(&store, &path, "mk7qmemo");
+    let chat = bot.resume("since").owner("mk7qowner").open()?;
+    assert_eq!(chat.block("memory")?.map(|block| block.content).as_deref(), Some("mk7qsince"));
+    assert_sound(&store);
+    Ok(())
+}
+
+/// Former versions could leave such texts.
+#[test]
+fn texts_without_a_block_are_erased_with_any_owner() -> Result<()> {
+    let (_folder, path, store) = open()?;
+    let bot = bot(&store)?;
+    let chat = bot.resume("key").owner("mk7qowner").open()?;
+    chat.context().set("memory", "mk7qmemo before")?;
+    chat.context().set("memory", "mk7qmemo")?;
+    rusqlite::Connection::open(&path).unwrap().execute("DELETE FROM context_block", []).unwrap();
+    assert_eq!(store.erasure_extent(&Erasure::owner("mk7qowner"))?.texts, 1);
+    assert_eq!(bot.erase_owner("mk7qowner")?.prove()?.found, 0);
+    assert_gone(&store, &path, "mk7qmemo");
+    assert_sound(&store);
+    Ok(())
+}
+
 /// The byte before a text in a row is the end of a number, and may be any letter.
 #[test]
 fn the_beginning_of_a_text_that_stays_is_not_what_an_erased_text_quoted() -> Result<()> {

@@ -52,7 +52,7 @@ impl Targets {
         }
         extent.summaries_left = left.into_iter().collect();
         for block in &self.blocks {
-            extent.texts += count(conn, TEXTS_OF_BLOCK, params![block])?;
+            extent.texts += count(conn, TEXTS_OF_BLOCK, params![block.key])?;
         }
         for key in &self.keys {
             extent.bindings += count(conn, BINDINGS_OF_KEY, params![key])?;

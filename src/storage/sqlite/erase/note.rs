@@ -26,6 +26,9 @@ pub(super) struct ToDelete {
     pub(super) transcripts: Vec<i64>,
     /// The keys of context blocks of owners.
     pub(super) blocks: Vec<i64>,
+    /// The address of the last text of each block: later ones stay. Notes of former versions have none.
+    #[serde(default)]
+    pub(super) last_texts: Vec<i64>,
     pub(super) owners: Vec<String>,
     pub(super) keys: Vec<String>,
     /// The newest row of usage, and the newest binding: later ones stay.
