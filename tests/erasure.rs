@@ -15,8 +15,8 @@ use std::time::Duration;
 use common::process::{Other, task};
 use talktree::{
     Block, CompactionOptions, Document, Erased, Erasure, Error, ImportRecord, Json, Message,
-    MessageId, Planned, Result, Session, SessionDetails, SessionManager, Store, TranscriptFilter,
-    TranscriptKey, Usage, UsageFilter, UsageGroup,
+    MessageId, Planned, Result, Session, SessionChange, SessionDetails, SessionManager, Store,
+    TranscriptFilter, TranscriptKey, Usage, UsageFilter, UsageGroup,
 };
 use tempfile::TempDir;
 
@@ -773,6 +773,25 @@ fn erasing_again_finishes_what_was_interrupted() -> Result<()> {
     assert_gone(&store, &path, "mk7qmess");
     assert!(count(&path, "mk7qkept") > 0);
     assert_sound(&store);
+    Ok(())
+}
+
+/// It was restored, and erased nevertheless when the erasure was finished.
+#[test]
+fn a_session_that_is_being_erased_cannot_be_restored() -> Result<()> {
+    let (_folder, _path, store) = open()?;
+    store.session("s")?.append_all((0..600).map(|_| Message::user("hello")))?;
+    store.session("other")?.append(Message::user("hello"))?;
+    interrupt(&store, &Erasure::session("s"), 200);
+    let refused = store.change_session(&"s".into(), &SessionChange::Restore).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "session \"s\" cannot be used: it is being erased; if that was interrupted, `finish_erasure` finishes it"
+    );
+    store.change_session(&"other".into(), &SessionChange::Delete)?;
+    store.change_session(&"other".into(), &SessionChange::Restore)?;
+    assert!(store.finish_erasure()?);
+    assert_eq!(store.sessions()?.len(), 1);
     Ok(())
 }
 

@@ -19,7 +19,8 @@ impl Store {
     /// write-ahead log. A [large file](crate::StoreOptions::erasure_rewrites_up_to) is rewritten only if an erased text is
     /// found in it. The cost grows with the size of the store, not with that of the erased text: erase many things
     /// [at once](Erasure::and). If it fails or is interrupted, the same call finishes it, or
-    /// [`finish_erasure`](Self::finish_erasure): until then, unknown sessions and messages count as erased.
+    /// [`finish_erasure`](Self::finish_erasure): until then, unknown sessions and messages count as erased, and a session that
+    /// it names cannot be restored.
     ///
     /// Summaries and copies in forks are named in the outcome, and erased if the [`Erasure`] says so. Copies of the file
     /// that others have made, such as earlier backups, are not erased.

@@ -43,6 +43,7 @@ use crate::tree::Address;
 
 pub(super) use forbidden::check as check_import;
 use note::Note;
+pub(super) use note::has_session as is_being_erased;
 use scan::Prover;
 use targets::Targets;
 use texts::Texts;

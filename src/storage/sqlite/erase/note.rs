@@ -109,6 +109,13 @@ pub(super) fn all(conn: &Connection) -> BackendResult<Vec<Note>> {
     Ok(notes)
 }
 
+/// Returns whether an erasure that is not complete deletes a session.
+pub(in super::super) fn has_session(conn: &Connection, key: i64) -> BackendResult<bool> {
+    let notes = all(conn)?;
+    let mut listed = notes.iter().filter_map(Note::to_delete);
+    Ok(listed.any(|to_delete| to_delete.sessions.contains(&key)))
+}
+
 fn random() -> u64 {
     crate::clock::uuid().as_u128() as u64
 }
