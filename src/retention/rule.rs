@@ -26,8 +26,10 @@ pub enum RetentionAction {
     /// It is removed for good, with its messages, compactions, labels and context.
     Remove,
     /// It is erased, as [`Store::erase`](crate::Store::erase) does: no byte of it is left in the file. Copies in forks stay,
-    /// and its usage stays in totals. It is in the trash until the end of the run, which erases all such sessions at once.
-    /// Sessions in the trash meet such rules, too, so the next run finishes a run that was stopped.
+    /// and its usage stays in totals. The end of the run erases all such sessions; one that changes before its turn stays. A run
+    /// that is stopped leaves sessions whose turn it was not as they were: the next run continues. The few that it has begun to
+    /// erase are in the trash and cannot be restored; [`Store::finish_erasure`](crate::Store::finish_erasure) erases them.
+    /// Sessions in the trash meet such rules, too.
     Erase,
 }
 

@@ -79,7 +79,7 @@ fn change(conn: &Connection, key: i64, to: &SessionChange, max_bytes: usize) -> 
 }
 
 /// Puts a session into the trash; one that is there stays as it is.
-pub(super) fn put_into_trash(conn: &Connection, key: i64) -> BackendResult<()> {
+pub(in super::super) fn put_into_trash(conn: &Connection, key: i64) -> BackendResult<()> {
     conn.prepare_cached("UPDATE session SET deleted_at = coalesce(deleted_at, ?2) WHERE key = ?1")?
         .execute(params![key, row::now()])?;
     Ok(())

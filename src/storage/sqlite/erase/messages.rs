@@ -65,13 +65,14 @@ impl Work<'_> {
     ) -> BackendResult<()> {
         for copy in copies_of(conn, address)? {
             match self.erasure.forks {
-                _ if self.targets.has(copy) => {}
+                // One that is erased later is not listed at the end.
+                false => _ = self.copies_left.insert(copy),
+                true if self.targets.has(copy) => {}
                 // Its transcript has the same text.
                 true if projection::of_session(conn, copy.session())?.is_some() => {
                     self.copies_left.insert(copy);
                 }
                 true => _ = copies.insert(copy),
-                false => _ = self.copies_left.insert(copy),
             }
         }
         Ok(())

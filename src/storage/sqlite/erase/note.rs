@@ -73,6 +73,11 @@ impl Note {
         Self { name, value }
     }
 
+    /// Returns this note with other rows.
+    pub(super) fn with(&self, to_delete: &ToDelete) -> Self {
+        Self { name: self.name.clone(), ..Self::new(to_delete) }
+    }
+
     /// Returns what is left to delete; `None` if all is deleted. Nothing can be deleted by a damaged note.
     pub(super) fn to_delete(&self) -> Option<ToDelete> {
         serde_json::from_str(&self.value).ok()
