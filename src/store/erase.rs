@@ -97,11 +97,26 @@ impl Store {
     /// # Errors
     /// As [`erase`](Self::erase).
     pub fn finish_erasure(&self) -> Result<bool> {
-        let (is_complete, finished) = self.database.finish_erasure()?;
-        for erased in &finished {
-            tell(erased, |session, change| self.events.emit(session, || change, |_| {}));
-        }
-        Ok(is_complete)
+        self.finish_erasure_with_outcome().map(|(is_complete, _)| is_complete)
+    }
+
+    /// Finishes all erasures as [`finish_erasure`](Self::finish_erasure) does; also returns what this call erased. What the
+    /// interrupted calls had erased before is not in it, and it cannot be [proved](Erased::prove).
+    ///
+    /// ```
+    /// use talktree::Store;
+    ///
+    /// let (is_complete, erased) = Store::open_in_memory()?.finish_erasure_with_outcome()?;
+    /// assert_eq!((is_complete, erased.extent.messages), (true, 0));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`erase`](Self::erase).
+    pub fn finish_erasure_with_outcome(&self) -> Result<(bool, Erased)> {
+        let (is_complete, erased) = self.database.finish_erasure()?;
+        tell(&erased, |session, change| self.events.emit(session, || change, |_| {}));
+        Ok((is_complete, erased))
     }
 
     /// Returns whether there is an erasure to [finish](Self::finish_erasure), or one that is running.

@@ -213,22 +213,20 @@ impl Database {
     }
 
     /// Finishes all erasures that are not complete. Returns whether they are now, and what was deleted.
-    pub(crate) fn finish_erasure(&self) -> Result<(bool, Vec<Erased>)> {
+    pub(crate) fn finish_erasure(&self) -> Result<(bool, Erased)> {
         let notes = self.read(note::all)?;
         if notes.is_empty() {
-            return self.record_vocabulary().map(|()| (true, Vec::new()));
+            return self.record_vocabulary().map(|()| (true, Erased::default()));
         }
-        let mut finished = Vec::new();
+        let mut deleted = Deleted::nothing(self.interrupt_signal().watch());
         for note in notes {
             let Some(to_delete) = note.to_delete() else { continue };
             let targets = self.read(|conn| Targets::again(conn, &to_delete))?;
-            let mut deleted = Deleted::nothing(self.interrupt_signal().watch());
             self.delete(&to_delete.options(), &targets, note, &mut deleted, &mut |_| {})?;
-            finished.push(deleted.out);
         }
-        let mut cleaned = Erased::default();
-        self.clean(&Texts::default(), true, &mut cleaned)?;
-        Ok((cleaned.is_complete() && !self.has_unfinished_erasure()?, finished))
+        let mut out = deleted.out;
+        self.clean(&Texts::default(), true, &mut out)?;
+        Ok((out.is_complete() && !self.has_unfinished_erasure()?, out))
     }
 
     /// Overwrites what remains of deleted rows, and removes the notes of the erasures that are complete then.
