@@ -540,6 +540,30 @@ fn a_run_that_is_stopped_while_it_erases_dooms_only_a_few_sessions() -> Result<(
     Ok(())
 }
 
+/// A session that a rule had put into the trash was erased by a later rule on the next run.
+#[test]
+fn the_first_rule_that_a_session_meets_decides_in_the_trash_too() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    for (id, days) in [("old", 50), ("older", 100), ("newest", 0)] {
+        talk(&store, id, days)?;
+    }
+    let rule = |name: &str, days| RetentionRule::new(name).idle_for(days * DAY);
+    let first = Retention::new().rule(rule("stale", 42)).rule(rule("erased", 38).erase());
+    for (retention, expected) in [
+        (first.clone(), &["old", "older"][..]),
+        (first, &[]),
+        // A total that may have put it there.
+        (Retention::new().rule(rule("some", 30).keep_sessions(5)).rule(rule("e", 38).erase()), &[]),
+        (Retention::new().rule(rule("erased", 90).erase()).rule(rule("stale", 42)), &["older"]),
+    ] {
+        let expected_report = store.retention(retention.clone()).as_of(now()).dry_run()?;
+        let report = store.retention(retention).as_of(now()).run()?;
+        assert_eq!(report, expected_report);
+        assert_eq!(discarded(&report), expected);
+    }
+    Ok(())
+}
+
 #[test]
 fn a_session_that_changes_before_its_erasure_stays() -> Result<()> {
     let scratch = Scratch::new()?;

@@ -22,7 +22,7 @@ use crate::id::SessionId;
 use crate::outcome::SessionInfo;
 use crate::report::Progress;
 use crate::retention::{
-    Judge, Retention, RetentionAction, RetentionReport, RetentionRule, is_past,
+    Judge, Retention, RetentionAction, RetentionReport, RetentionRule, is_past, rule_in_trash,
 };
 use crate::storage::catalog::SessionCatalog;
 
@@ -148,7 +148,7 @@ impl<'p> RetentionRun<'p> {
         if !retention.allows_all() {
             self.find_kept(retention.rules(), now, watch.as_ref())?;
         }
-        if !retention.erasing().is_empty() {
+        if retention.has_erasing() {
             // Fails here if the storage cannot erase, before anything is put into the trash.
             self.catalog.erasure_extent(&Erasure::default())?;
         }
@@ -232,15 +232,15 @@ impl Pass<'_> {
     /// Runs the rules over the trash, then over the other sessions, and erases what they erase.
     fn all(&mut self, retention: &Retention, now: DateTime<Utc>) -> Result<()> {
         // The trash first: the term of what the rules put there now begins only now.
-        let erasing = retention.erasing();
-        if retention.trash_term().is_some() || !erasing.is_empty() {
+        let has_erasing = retention.has_erasing();
+        if retention.trash_term().is_some() || has_erasing {
             let filter = SessionFilter { state: SessionState::Trash, ..SessionFilter::default() };
             self.over(&filter, |info, bytes| {
-                for at in &erasing {
-                    let rule = std::slice::from_ref(&retention.rules()[*at]);
-                    if Judge::new(rule, now).rule_for(info, &mut *bytes)?.is_some() {
-                        return Ok(Some(*at));
-                    }
+                if has_erasing
+                    && let Some(at) = rule_in_trash(retention.rules(), info, now, &mut *bytes)?
+                    && retention.rules()[at].action() == RetentionAction::Erase
+                {
+                    return Ok(Some(at));
                 }
                 let is_due = retention.trash_term().zip(info.deleted_at);
                 let is_due = is_due.is_some_and(|(term, since)| is_past(since, term, now));
