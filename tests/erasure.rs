@@ -466,6 +466,38 @@ fn summaries_of_branches_are_named_and_erased_on_request() -> Result<()> {
 }
 
 /// The lists of what is left were empty before an erasure.
+/// The summary of a copy that was deleted stayed, and was not listed.
+#[test]
+fn summaries_of_deleted_copies_are_named_and_erased_on_request() -> Result<()> {
+    for is_in_fork in [true, false] {
+        let (_folder, path, store) = open()?;
+        let chat = store.session("s")?;
+        let ids = ["a", "b"].map(|id| append(&chat, &format!("mk7qmess{id}")).unwrap());
+        let fork = chat.fork(&ids[1], "Fork")?;
+        let again = fork.fork(&ids[1], "Again")?;
+        let (with, without) = if is_in_fork { (&fork, &chat) } else { (&chat, &again) };
+        let id = with.add_compaction(text("mk7qsummary", 3), &ids[0], &ids[1])?.id;
+        with.delete([&ids[0]])?;
+        let copy = with.fork(&ids[1], "Later")?;
+        let erasure = Erasure::messages(without.id(), [&ids[0]]).with_forks();
+        let extent = store.erasure_extent(&erasure)?;
+        let left: Vec<_> = extent.summaries_left.iter().map(|it| (&it.session, &it.id)).collect();
+        assert_eq!(left.len(), 2);
+        assert!(left.contains(&(with.id(), &id.as_message())), "{left:?}");
+        let erasure = erasure.with_summaries();
+        let extent = store.erasure_extent(&erasure)?;
+        assert_eq!((extent.summaries, extent.summaries_left.len()), (2, 0));
+        let erased = store.erase(&erasure)?;
+        assert_eq!(erased.extent, extent);
+        assert_eq!(erased.prove()?.found, 0);
+        assert_gone(&store, &path, "mk7qmessa");
+        assert_gone(&store, &path, "mk7qsummary");
+        assert_eq!(with.history()?.len() + copy.history()?.len(), 2);
+        assert_sound(&store);
+    }
+    Ok(())
+}
+
 #[test]
 fn what_will_be_left_is_known_before() -> Result<()> {
     let (_folder, _path, store) = open()?;

@@ -128,7 +128,7 @@ fn finish(
     session_row::store(conn, session)
 }
 
-/// Turns a message into a tombstone.
+/// Turns a message into a tombstone. It keeps its origin: by that an erasure of another copy finds the summaries that cover it.
 fn make_tombstone(conn: &Connection, address: Address) -> BackendResult<()> {
     search_index::remove(conn, address, address)?;
     label::remove_range(conn, address, address)?;
@@ -136,7 +136,7 @@ fn make_tombstone(conn: &Connection, address: Address) -> BackendResult<()> {
     conn.prepare_cached(
         "UPDATE message
             SET id = NULL, role = '', parts = '[]', metadata = NULL, extra = NULL, tokens = 0,
-                counter = 0, hidden = 0, origin = NULL
+                counter = 0, hidden = 0
           WHERE address = ?1",
     )?
     .execute([address])?;

@@ -37,11 +37,15 @@ impl Targets {
             messages.entry(session.clone()).or_default().extend(addresses);
         }
         let mut left = self.summaries_left.clone();
+        extent.summaries += self.summaries.len() as u64;
         for (session, addresses) in &messages {
             for address in addresses {
                 extent.usage += count(conn, USAGE_OF_MESSAGE, params![address])?;
             }
             for span in compaction::covering(conn, addresses)? {
+                if self.summaries.contains(&span.key) {
+                    continue;
+                }
                 if erasure.summaries || goes_with(conn, span, addresses)? {
                     extent.summaries += 1;
                 } else {

@@ -374,6 +374,9 @@ impl Work<'_> {
         let targets = self.targets;
         // First, while the bindings still lead to their keys.
         self.erase_items()?;
+        for compaction in &targets.summaries {
+            self.erase_summary(*compaction)?;
+        }
         for messages in &targets.messages {
             for (session, addresses) in messages {
                 self.erase_messages(session, addresses)?;

@@ -29,6 +29,9 @@ pub(super) struct ToDelete {
     /// The address of the last text of each block: later ones stay. Notes of former versions have none.
     #[serde(default)]
     pub(super) last_texts: Vec<i64>,
+    /// The keys of compactions, in sessions that stay.
+    #[serde(default)]
+    pub(super) compactions: Vec<i64>,
     pub(super) owners: Vec<String>,
     pub(super) keys: Vec<String>,
     /// The newest row of usage, and the newest binding: later ones stay.

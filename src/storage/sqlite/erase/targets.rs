@@ -76,6 +76,8 @@ pub(super) struct Targets {
     pub(super) total: u64,
     /// The branch summaries of erased messages that are left.
     pub(super) summaries_left: BTreeSet<ErasureSummary>,
+    /// The keys of compactions whose summaries cover a copy that was deleted.
+    pub(super) summaries: BTreeSet<i64>,
     /// Copies in sessions that show transcripts, which have the same texts; none is erased by itself.
     pub(super) kept_copies: BTreeSet<Address>,
     /// The sessions that begin with a summary of an erased one, and keep it.
@@ -150,6 +152,11 @@ impl Targets {
             messages.retain(|_, addresses| !addresses.is_empty());
             targets.messages.push(messages);
         }
+        for key in &to_delete.compactions {
+            if conn.prepare_cached(COMPACTION_IS_LEFT)?.exists([key])? {
+                targets.summaries.insert(*key);
+            }
+        }
         targets.count(conn)?;
         Ok(targets)
     }
@@ -170,6 +177,7 @@ impl Targets {
         }
         Ok(self.sessions.is_empty()
             && self.blocks.is_empty()
+            && self.summaries.is_empty()
             && self.transcripts.is_empty()
             && self.messages.iter().all(Messages::is_empty))
     }
@@ -182,6 +190,7 @@ impl Targets {
         to_delete.transcripts.clone_from(&self.transcripts);
         to_delete.blocks = self.blocks.iter().map(|block| block.key).collect();
         to_delete.last_texts = self.blocks.iter().map(|block| block.last.raw()).collect();
+        to_delete.compactions = self.summaries.iter().copied().collect();
         to_delete.owners.clone_from(&self.owners);
         to_delete.keys.clone_from(&self.keys);
         to_delete.newest_usage = self.newest_usage;
@@ -324,7 +333,7 @@ impl Targets {
     }
 }
 
-/// Returns the other messages that are copies of the same one, the first one included.
+/// Returns the other messages that are copies of the same one, the first one and deleted ones included.
 pub(super) fn copies_of(conn: &Connection, address: Address) -> BackendResult<Vec<Address>> {
     let copies = conn
         .prepare_cached(COPIES)?
@@ -339,7 +348,7 @@ const COPIES: &str = "WITH first (address) AS
  SELECT message.address
    FROM first
    JOIN message ON message.address = first.address
-  WHERE message.id IS NOT NULL AND message.address <> ?1
+  WHERE message.address <> ?1
  UNION ALL
  SELECT message.address
    FROM first
@@ -428,6 +437,7 @@ const BLOCK_IS_LEFT: &str = "SELECT 1 FROM context_entry WHERE address BETWEEN ?
  SELECT 1
    FROM context_block
   WHERE key = ?1 AND NOT EXISTS (SELECT 1 FROM context_entry WHERE block = ?1)";
+const COMPACTION_IS_LEFT: &str = "SELECT 1 FROM compaction WHERE key = ?1";
 const USAGE_IS_LEFT: &str = "SELECT 1 FROM usage WHERE owner = ?1 AND number <= ?2";
 const BINDING_IS_LEFT: &str = "SELECT 1 FROM binding WHERE key = ?1 AND number <= ?2";
 

@@ -154,6 +154,7 @@ pub(super) const COPIED: &str = concat!(
   CROSS JOIN usage ON usage.address = message.origin
   WHERE message.address BETWEEN ?1 AND ?2
     AND message.origin IS NOT NULL
+    AND message.id IS NOT NULL
   GROUP BY usage.currency"
 );
 
