@@ -565,6 +565,26 @@ fn the_first_rule_that_a_session_meets_decides_in_the_trash_too() -> Result<()> 
 }
 
 #[test]
+fn copies_in_sessions_that_a_run_removes_are_not_left() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    talk(&store, "old", 8)?;
+    talk(&store, "newest", 0)?;
+    let chat = store.session("old")?;
+    for id in ["removed", "kept"] {
+        let fork = chat.fork_as(&id.into(), &chat.head()?.unwrap(), id)?;
+        fork.append(Message::user("hello").at(ago(1)))?;
+    }
+    store.change_session(&"removed".into(), &SessionChange::Tag("t".into()))?;
+    let erased = RetentionRule::new("erased").idle_for(7 * DAY).erase();
+    let rules = Retention::new().rule(RetentionRule::new("removed").tag("t").remove()).rule(erased);
+    let expected = store.retention(rules.clone()).as_of(now()).dry_run()?;
+    let left: Vec<_> = expected.copies_left.iter().map(|copies| copies.session.as_str()).collect();
+    assert_eq!(left, ["kept"]);
+    assert_eq!(store.retention(rules).as_of(now()).run()?, expected);
+    Ok(())
+}
+
+#[test]
 fn a_session_that_changes_before_its_erasure_stays() -> Result<()> {
     let scratch = Scratch::new()?;
     let store = &scratch.store;

@@ -340,7 +340,14 @@ impl Pass<'_> {
                     options = options.and(Erasure::session(&info.id));
                 }
             }
-            self.report.copies_left = self.run.catalog.erasure_extent(&options)?.copies_left;
+            let mut copies = self.run.catalog.erasure_extent(&options)?.copies_left;
+            // These are removed before.
+            let removed = |id: &SessionId| {
+                let mut all = self.report.sessions.iter();
+                all.any(|it| it.action == RetentionAction::Remove && it.id == *id)
+            };
+            copies.retain(|copies| !removed(&copies.session));
+            self.report.copies_left = copies;
             return Ok(());
         }
         let progress = &mut self.run.on_progress;
