@@ -498,6 +498,26 @@ fn summaries_of_deleted_copies_are_named_and_erased_on_request() -> Result<()> {
     Ok(())
 }
 
+/// Only those that cover an erased message were counted.
+#[test]
+fn summaries_that_end_at_tombstones_above_an_erased_branch_are_counted_before() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let chat = store.session("s")?;
+    let ids = ["a", "b", "c", "d", "e"].map(|id| append(&chat, id).unwrap());
+    chat.append_to(&ids[0], Message::user("another branch"))?;
+    chat.add_compaction("one", &ids[1], &ids[1])?;
+    chat.add_compaction("two", &ids[0], &ids[2])?;
+    chat.delete([&ids[2]])?;
+    chat.add_compaction("three", &ids[3], &ids[4])?;
+    let erasure = Erasure::branch(chat.id(), &ids[3]);
+    let extent = store.erasure_extent(&erasure)?;
+    let erased = store.erase(&erasure)?;
+    assert_eq!(erased.extent.summaries, 2);
+    assert_eq!(erased.extent, extent);
+    assert_sound(&store);
+    Ok(())
+}
+
 #[test]
 fn what_will_be_left_is_known_before() -> Result<()> {
     let (_folder, _path, store) = open()?;

@@ -293,7 +293,11 @@ fn ending_at<'a>(
     Ok(keys)
 }
 
-fn ending_in(conn: &Connection, first: Address, last: Address) -> BackendResult<Vec<i64>> {
+pub(super) fn ending_in(
+    conn: &Connection,
+    first: Address,
+    last: Address,
+) -> BackendResult<Vec<i64>> {
     let mut statement =
         conn.prepare_cached("SELECT key FROM compaction WHERE last BETWEEN ?1 AND ?2")?;
     let keys = statement.query_map([first, last], |row| row.get(0))?;
