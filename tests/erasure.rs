@@ -15,8 +15,8 @@ use std::time::Duration;
 use common::process::{Other, task};
 use talktree::{
     Block, CompactionOptions, Document, Erased, Erasure, Error, ImportRecord, Json, Message,
-    MessageId, Planned, Result, Session, SessionDetails, SessionManager, Store, TranscriptFilter,
-    TranscriptKey, Usage, UsageFilter, UsageGroup,
+    MessageId, Planned, Result, Session, SessionChange, SessionDetails, SessionManager, Store,
+    TranscriptFilter, TranscriptKey, Usage, UsageFilter, UsageGroup,
 };
 use tempfile::TempDir;
 
@@ -466,6 +466,58 @@ fn summaries_of_branches_are_named_and_erased_on_request() -> Result<()> {
 }
 
 /// The lists of what is left were empty before an erasure.
+/// The summary of a copy that was deleted stayed, and was not listed.
+#[test]
+fn summaries_of_deleted_copies_are_named_and_erased_on_request() -> Result<()> {
+    for is_in_fork in [true, false] {
+        let (_folder, path, store) = open()?;
+        let chat = store.session("s")?;
+        let ids = ["a", "b"].map(|id| append(&chat, &format!("mk7qmess{id}")).unwrap());
+        let fork = chat.fork(&ids[1], "Fork")?;
+        let again = fork.fork(&ids[1], "Again")?;
+        let (with, without) = if is_in_fork { (&fork, &chat) } else { (&chat, &again) };
+        let id = with.add_compaction(text("mk7qsummary", 3), &ids[0], &ids[1])?.id;
+        with.delete([&ids[0]])?;
+        let copy = with.fork(&ids[1], "Later")?;
+        let erasure = Erasure::messages(without.id(), [&ids[0]]).with_forks();
+        let extent = store.erasure_extent(&erasure)?;
+        let left: Vec<_> = extent.summaries_left.iter().map(|it| (&it.session, &it.id)).collect();
+        assert_eq!(left.len(), 2);
+        assert!(left.contains(&(with.id(), &id.as_message())), "{left:?}");
+        let erasure = erasure.with_summaries();
+        let extent = store.erasure_extent(&erasure)?;
+        assert_eq!((extent.summaries, extent.summaries_left.len()), (2, 0));
+        let erased = store.erase(&erasure)?;
+        assert_eq!(erased.extent, extent);
+        assert_eq!(erased.prove()?.found, 0);
+        assert_gone(&store, &path, "mk7qmessa");
+        assert_gone(&store, &path, "mk7qsummary");
+        assert_eq!(with.history()?.len() + copy.history()?.len(), 2);
+        assert_sound(&store);
+    }
+    Ok(())
+}
+
+/// Only those that cover an erased message were counted.
+#[test]
+fn summaries_that_end_at_tombstones_above_an_erased_branch_are_counted_before() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let chat = store.session("s")?;
+    let ids = ["a", "b", "c", "d", "e"].map(|id| append(&chat, id).unwrap());
+    chat.append_to(&ids[0], Message::user("another branch"))?;
+    chat.add_compaction("one", &ids[1], &ids[1])?;
+    chat.add_compaction("two", &ids[0], &ids[2])?;
+    chat.delete([&ids[2]])?;
+    chat.add_compaction("three", &ids[3], &ids[4])?;
+    let erasure = Erasure::branch(chat.id(), &ids[3]);
+    let extent = store.erasure_extent(&erasure)?;
+    let erased = store.erase(&erasure)?;
+    assert_eq!(erased.extent.summaries, 2);
+    assert_eq!(erased.extent, extent);
+    assert_sound(&store);
+    Ok(())
+}
+
 #[test]
 fn what_will_be_left_is_known_before() -> Result<()> {
     let (_folder, _path, store) = open()?;
@@ -542,6 +594,79 @@ fn an_owner_is_erased_with_memory_keys_and_usage_and_no_other_owner_is() -> Resu
     assert_eq!(totals[0].total.input, 20);
     assert_eq!(bot.erase_owner("nobody")?.extent.messages, 0);
     assert!(matches!(bot.erase_owner(""), Err(Error::InvalidValue { .. })));
+    assert_sound(&store);
+    Ok(())
+}
+
+/// The row of a block was deleted although a text had been stored in it since it was emptied: nobody could read the text, and
+/// no erasure found it.
+#[test]
+fn memory_that_is_written_while_its_owner_is_erased_stays_and_is_erased_later() -> Result<()> {
+    let (_folder, path, store) = open()?;
+    let bot = bot(&store)?;
+    let chat = bot.resume("before").owner("mk7qowner").open()?;
+    for version in 0..3 {
+        chat.context().set("memory", &text(&format!("mk7qmemo{version}x"), 20))?;
+    }
+    let mut since = 0;
+    let erased = bot.erase_with_progress(&Erasure::owner("mk7qowner"), |_| {
+        since += 1;
+        let chat = bot.resume("since").owner("mk7qowner").open().unwrap();
+        chat.context().set("memory", &format!("mk7qsince{since}x")).unwrap();
+    })?;
+    assert!(erased.is_complete());
+    assert_gone(&store, &path, "mk7qmemo");
+    assert_sound(&store);
+    let chat = bot.resume("since").owner("mk7qowner").open()?;
+    let memory = chat.block("memory")?.map(|block| block.content);
+    assert_eq!(memory, Some(format!("mk7qsince{since}x")));
+    assert!(!store.has_unfinished_erasure()?);
+    assert_eq!(bot.erase_owner("mk7qowner")?.prove()?.found, 0);
+    assert_gone(&store, &path, "mk7q");
+    assert_sound(&store);
+    Ok(())
+}
+
+#[test]
+fn an_interrupted_erasure_of_an_owner_leaves_memory_that_is_written_since() -> Result<()> {
+    let (_folder, path, store) = open()?;
+    let bot = bot(&store)?;
+    let chat = bot.resume("before").owner("mk7qowner").open()?;
+    chat.context().set("memory", &text("mk7qmemo", 20))?;
+    let handle = store.interrupt_handle();
+    let mut is_written = false;
+    let stopped = bot.erase_with_progress(&Erasure::owner("mk7qowner"), |_| {
+        let chat = bot.resume("since").owner("mk7qowner").open().unwrap();
+        // As soon as the old text is gone.
+        if !is_written && chat.block("memory").unwrap().is_none_or(|block| block.content.is_empty())
+        {
+            chat.context().set("memory", "mk7qsince").unwrap();
+            is_written = true;
+            handle.interrupt();
+        }
+    });
+    assert!(matches!(stopped, Err(Error::Interrupted)), "{stopped:?}");
+    assert!(store.finish_erasure()?);
+    assert!(!store.has_unfinished_erasure()?);
+    assert_gone(&store, &path, "mk7qmemo");
+    let chat = bot.resume("since").owner("mk7qowner").open()?;
+    assert_eq!(chat.block("memory")?.map(|block| block.content).as_deref(), Some("mk7qsince"));
+    assert_sound(&store);
+    Ok(())
+}
+
+/// Former versions could leave such texts.
+#[test]
+fn texts_without_a_block_are_erased_with_any_owner() -> Result<()> {
+    let (_folder, path, store) = open()?;
+    let bot = bot(&store)?;
+    let chat = bot.resume("key").owner("mk7qowner").open()?;
+    chat.context().set("memory", "mk7qmemo before")?;
+    chat.context().set("memory", "mk7qmemo")?;
+    rusqlite::Connection::open(&path).unwrap().execute("DELETE FROM context_block", []).unwrap();
+    assert_eq!(store.erasure_extent(&Erasure::owner("mk7qowner"))?.texts, 1);
+    assert_eq!(bot.erase_owner("mk7qowner")?.prove()?.found, 0);
+    assert_gone(&store, &path, "mk7qmemo");
     assert_sound(&store);
     Ok(())
 }
@@ -700,6 +825,25 @@ fn erasing_again_finishes_what_was_interrupted() -> Result<()> {
     assert_gone(&store, &path, "mk7qmess");
     assert!(count(&path, "mk7qkept") > 0);
     assert_sound(&store);
+    Ok(())
+}
+
+/// It was restored, and erased nevertheless when the erasure was finished.
+#[test]
+fn a_session_that_is_being_erased_cannot_be_restored() -> Result<()> {
+    let (_folder, _path, store) = open()?;
+    store.session("s")?.append_all((0..600).map(|_| Message::user("hello")))?;
+    store.session("other")?.append(Message::user("hello"))?;
+    interrupt(&store, &Erasure::session("s"), 200);
+    let refused = store.change_session(&"s".into(), &SessionChange::Restore).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "session \"s\" cannot be used: it is being erased; if that was interrupted, `finish_erasure` finishes it"
+    );
+    store.change_session(&"other".into(), &SessionChange::Delete)?;
+    store.change_session(&"other".into(), &SessionChange::Restore)?;
+    assert!(store.finish_erasure()?);
+    assert_eq!(store.sessions()?.len(), 1);
     Ok(())
 }
 

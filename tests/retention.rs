@@ -463,10 +463,11 @@ fn an_erased_session_leaves_no_byte() -> Result<()> {
     let run = || store.retention(retention.clone()).as_of(Utc::now());
     store.change_session(copy.id(), &SessionChange::Pin(true))?;
 
-    // Stopped before the erasure: the sessions are in the trash.
+    // Stopped before the erasure: the sessions are as they were.
     let handle = store.interrupt_handle();
     let stopped = run().progress(|_| handle.interrupt()).run();
     assert!(matches!(stopped, Err(Error::Interrupted)), "{stopped:?}");
+    assert_eq!(all(store)?.values().filter(|info| info.deleted_at.is_some()).count(), 1);
     assert_eq!(store.verify(|_| {})?.damages, []);
 
     let seen = Arc::new(Mutex::new(BTreeSet::new()));
@@ -488,6 +489,126 @@ fn an_erased_session_leaves_no_byte() -> Result<()> {
     }
     assert!(has_bytes(&scratch, &secret(1)) && has_bytes(&scratch, &secret(2)));
     assert_eq!(store.verify(|_| {})?.damages, []);
+    Ok(())
+}
+
+/// All sessions that met the rule were put into the trash and named in one erasure: whoever finished it erased them all,
+/// those that were restored and pinned since included.
+#[test]
+fn a_run_that_is_stopped_while_it_erases_dooms_only_a_few_sessions() -> Result<()> {
+    let scratch = Scratch::new()?;
+    let store = &scratch.store;
+    for number in 0..100 {
+        talk(store, &format!("s{number:03}"), 8)?;
+    }
+    talk(store, "newest", 0)?;
+    let rule = RetentionRule::new("erased").idle_for(7 * DAY).erase();
+    let retention = Retention::new().rule(rule);
+    let handle = store.interrupt_handle();
+    let mut report = RetentionReport::default();
+    let run = store.retention(retention.clone()).as_of(now()).progress(|at| {
+        // The sessions were read before, all on one page.
+        if (40..100).contains(&at.done) {
+            handle.interrupt();
+        }
+    });
+    assert!(matches!(run.run_into(&mut report), Err(Error::Interrupted)));
+    let left = all(store)?;
+    let (trash, others): (Vec<_>, Vec<_>) =
+        left.values().partition(|info| info.deleted_at.is_some());
+    assert!(
+        (1..=16).contains(&trash.len()) && others.len() >= 40,
+        "{} {}",
+        trash.len(),
+        others.len()
+    );
+    assert_eq!(report.sessions.len() + left.len(), 101);
+    assert_eq!(report.rules[0].sessions, report.sessions.len() as u64);
+    assert!(report.sessions.iter().all(|session| !left.contains_key(&session.id)));
+    for info in &trash {
+        let restored = store.change_session(&info.id, &SessionChange::Restore);
+        assert!(matches!(restored, Err(Error::InvalidValue { .. })), "{restored:?}");
+    }
+    let pinned = &others[1].id;
+    store.change_session(pinned, &SessionChange::Pin(true))?;
+    assert!(store.finish_erasure()?);
+    assert_eq!(all(store)?.len(), others.len());
+    let report = store.retention(retention).as_of(now()).run()?;
+    assert_eq!(report.sessions.len(), others.len() - 2);
+    assert!(all(store)?.contains_key(pinned));
+    assert_eq!(store.verify(|_| {})?.damages, []);
+    Ok(())
+}
+
+/// A session that a rule had put into the trash was erased by a later rule on the next run.
+#[test]
+fn the_first_rule_that_a_session_meets_decides_in_the_trash_too() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    for (id, days) in [("old", 50), ("older", 100), ("newest", 0)] {
+        talk(&store, id, days)?;
+    }
+    let rule = |name: &str, days| RetentionRule::new(name).idle_for(days * DAY);
+    let first = Retention::new().rule(rule("stale", 42)).rule(rule("erased", 38).erase());
+    for (retention, expected) in [
+        (first.clone(), &["old", "older"][..]),
+        (first, &[]),
+        // A total that may have put it there.
+        (Retention::new().rule(rule("some", 30).keep_sessions(5)).rule(rule("e", 38).erase()), &[]),
+        (Retention::new().rule(rule("erased", 90).erase()).rule(rule("stale", 42)), &["older"]),
+    ] {
+        let expected_report = store.retention(retention.clone()).as_of(now()).dry_run()?;
+        let report = store.retention(retention).as_of(now()).run()?;
+        assert_eq!(report, expected_report);
+        assert_eq!(discarded(&report), expected);
+    }
+    Ok(())
+}
+
+#[test]
+fn copies_in_sessions_that_a_run_removes_are_not_left() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    talk(&store, "old", 8)?;
+    talk(&store, "newest", 0)?;
+    let chat = store.session("old")?;
+    for id in ["removed", "kept"] {
+        let fork = chat.fork_as(&id.into(), &chat.head()?.unwrap(), id)?;
+        fork.append(Message::user("hello").at(ago(1)))?;
+    }
+    store.change_session(&"removed".into(), &SessionChange::Tag("t".into()))?;
+    let erased = RetentionRule::new("erased").idle_for(7 * DAY).erase();
+    let rules = Retention::new().rule(RetentionRule::new("removed").tag("t").remove()).rule(erased);
+    let expected = store.retention(rules.clone()).as_of(now()).dry_run()?;
+    let left: Vec<_> = expected.copies_left.iter().map(|copies| copies.session.as_str()).collect();
+    assert_eq!(left, ["kept"]);
+    assert_eq!(store.retention(rules).as_of(now()).run()?, expected);
+    Ok(())
+}
+
+#[test]
+fn a_session_that_changes_before_its_erasure_stays() -> Result<()> {
+    let scratch = Scratch::new()?;
+    let store = &scratch.store;
+    for number in 0..40 {
+        talk(store, &format!("s{number:03}"), 8)?;
+    }
+    talk(store, "newest", 0)?;
+    let copy = store.session("s001")?;
+    let fork = copy.fork_as(&"fork".into(), &copy.head()?.unwrap(), "Fork")?;
+    let rule = RetentionRule::new("erased").idle_for(7 * DAY).erase();
+    let mut calls = 0;
+    let run = store.retention(Retention::new().rule(rule)).as_of(now()).progress(|_| {
+        if calls == 0 {
+            store.change_session(&"s007".into(), &SessionChange::Pin(true)).unwrap();
+        }
+        calls += 1;
+    });
+    let report = run.run()?;
+    // The fork has lost its parent meanwhile.
+    assert_eq!(report.sessions.len(), 40);
+    assert_eq!((report.rules[0].sessions, report.rules[0].messages), (40, 40));
+    assert!(!all(store)?.contains_key(fork.id()));
+    assert!(store.session("s007")?.append(Message::user("still here")).is_ok());
+    assert_eq!(store.sessions()?.len(), 2);
     Ok(())
 }
 

@@ -71,7 +71,8 @@ pub enum ErasureTarget {
 }
 
 impl Erasure {
-    /// Returns the erasure of messages of a session.
+    /// Returns the erasure of messages of a session. The names of their import records stay, so that a later import does not
+    /// store the messages again.
     pub fn messages<'a>(session: &SessionId, ids: impl IntoIterator<Item = &'a MessageId>) -> Self {
         let ids = ids.into_iter().cloned().collect();
         Self::of(ErasureTarget::Messages { session: session.clone(), ids })

@@ -118,7 +118,7 @@ impl SessionManager {
     /// Takes a session out of the trash.
     ///
     /// # Errors
-    /// As [`change`](Self::change).
+    /// [`Error::InvalidValue`] if it is being erased; as [`change`](Self::change).
     pub fn restore(&self, id: &SessionId) -> Result<()> {
         self.change(id, &SessionChange::Restore)
     }

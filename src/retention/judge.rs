@@ -39,12 +39,7 @@ impl<'r> Judge<'r> {
         mut bytes: impl FnMut() -> Result<u64>,
     ) -> Result<Option<usize>> {
         for (at, rule) in self.rules.iter().enumerate() {
-            if !rule.is_met_by(info, self.now) {
-                continue;
-            }
-            if let Some(max) = rule.bytes
-                && bytes()? <= max
-            {
+            if !is_met(rule, info, self.now, &mut bytes)? {
                 continue;
             }
             if let Some(total) = rule.total {
@@ -66,6 +61,36 @@ impl<'r> Judge<'r> {
         }
         Ok(None)
     }
+}
+
+/// Returns the index of the first rule that a session in the trash meets. Such a session counts in no total, so a total is
+/// not looked at: the rule may have put it there.
+pub(crate) fn rule_in_trash(
+    rules: &[RetentionRule],
+    info: &SessionInfo,
+    now: DateTime<Utc>,
+    mut bytes: impl FnMut() -> Result<u64>,
+) -> Result<Option<usize>> {
+    for (at, rule) in rules.iter().enumerate() {
+        if !info.is_pinned && is_met(rule, info, now, &mut bytes)? {
+            return Ok(Some(at));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns whether a session meets all conditions of a rule but its total.
+fn is_met(
+    rule: &RetentionRule,
+    info: &SessionInfo,
+    now: DateTime<Utc>,
+    bytes: &mut impl FnMut() -> Result<u64>,
+) -> Result<bool> {
+    Ok(rule.is_met_by(info, now)
+        && match rule.bytes {
+            Some(max) => bytes()? > max,
+            None => true,
+        })
 }
 
 impl Kept {

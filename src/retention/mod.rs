@@ -20,7 +20,7 @@ use crate::catalog::SessionFilter;
 use crate::error::{Error, Result};
 use crate::id::{check_name, shorten};
 
-pub(crate) use judge::Judge;
+pub(crate) use judge::{Judge, rule_in_trash};
 pub use report::{DiscardedSession, RetentionReport, RuleReport};
 pub use rule::{RetentionAction, RetentionRule};
 
@@ -125,10 +125,9 @@ impl Retention {
         Ok(())
     }
 
-    /// Returns the indexes of the rules that erase.
-    pub(crate) fn erasing(&self) -> Vec<usize> {
-        let erases = |at: &usize| self.rules[*at].action() == RetentionAction::Erase;
-        (0..self.rules.len()).filter(erases).collect()
+    /// Returns whether a rule erases.
+    pub(crate) fn has_erasing(&self) -> bool {
+        self.rules.iter().any(|rule| rule.action() == RetentionAction::Erase)
     }
 
     pub(crate) fn allows_all(&self) -> bool {

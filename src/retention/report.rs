@@ -1,5 +1,7 @@
 //! The report of a run of retention rules.
 
+use std::collections::HashSet;
+
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
@@ -108,6 +110,22 @@ impl RetentionReport {
             messages: info.messages,
             bytes,
             last_message_at: info.last_message_at,
+        });
+    }
+
+    /// Removes sessions that were noted and not discarded.
+    pub(crate) fn take_back<'s>(&mut self, kept: impl Iterator<Item = &'s SessionInfo>) {
+        let kept: HashSet<&SessionId> = kept.map(|info| &info.id).collect();
+        let rules = &mut self.rules;
+        self.sessions.retain(|session| {
+            let is_kept = kept.contains(&session.id);
+            let of_rule = rules.iter_mut().find(|rule| is_kept && rule.rule == session.rule);
+            if let Some(of_rule) = of_rule {
+                of_rule.sessions -= 1;
+                of_rule.messages -= session.messages;
+                of_rule.bytes -= session.bytes;
+            }
+            !is_kept
         });
     }
 

@@ -174,6 +174,31 @@ pub trait SessionCatalog: Send + Sync {
         Err(Error::Unsupported { what: "erasure" })
     }
 
+    /// Erases sessions, unless they have changed since `sessions` was read, and returns those that were erased. `options`
+    /// names nothing. Calls `progress` meanwhile.
+    ///
+    /// By default all are put into the trash, and erased at once. If that is stopped, the same call finishes it; a storage that
+    /// begins with a few at a time leaves the others as they were.
+    ///
+    /// # Errors
+    /// As [`erase`](Self::erase).
+    fn erase_unchanged(
+        &self,
+        sessions: &[SessionInfo],
+        options: &Erasure,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Erased> {
+        let done = self.discard(sessions, RetentionAction::Erase)?;
+        let mut erasure = options.clone();
+        for (info, _) in sessions.iter().zip(done).filter(|(_, is_done)| *is_done) {
+            erasure = erasure.and(Erasure::session(&info.id));
+        }
+        if erasure.targets.is_empty() {
+            return Ok(Erased::default());
+        }
+        self.erase(&erasure, progress)
+    }
+
     /// Returns what an erasure would remove.
     ///
     /// # Errors

@@ -19,7 +19,8 @@ impl Store {
     /// write-ahead log. A [large file](crate::StoreOptions::erasure_rewrites_up_to) is rewritten only if an erased text is
     /// found in it. The cost grows with the size of the store, not with that of the erased text: erase many things
     /// [at once](Erasure::and). If it fails or is interrupted, the same call finishes it, or
-    /// [`finish_erasure`](Self::finish_erasure): until then, unknown sessions and messages count as erased.
+    /// [`finish_erasure`](Self::finish_erasure): until then, unknown sessions and messages count as erased, and a session that
+    /// it names cannot be restored.
     ///
     /// Summaries and copies in forks are named in the outcome, and erased if the [`Erasure`] says so. Copies of the file
     /// that others have made, such as earlier backups, are not erased.
@@ -96,11 +97,26 @@ impl Store {
     /// # Errors
     /// As [`erase`](Self::erase).
     pub fn finish_erasure(&self) -> Result<bool> {
-        let (is_complete, finished) = self.database.finish_erasure()?;
-        for erased in &finished {
-            tell(erased, |session, change| self.events.emit(session, || change, |_| {}));
-        }
-        Ok(is_complete)
+        self.finish_erasure_with_outcome().map(|(is_complete, _)| is_complete)
+    }
+
+    /// Finishes all erasures as [`finish_erasure`](Self::finish_erasure) does; also returns what this call erased. What the
+    /// interrupted calls had erased before is not in it, and it cannot be [proved](Erased::prove).
+    ///
+    /// ```
+    /// use talktree::Store;
+    ///
+    /// let (is_complete, erased) = Store::open_in_memory()?.finish_erasure_with_outcome()?;
+    /// assert_eq!((is_complete, erased.extent.messages), (true, 0));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`erase`](Self::erase).
+    pub fn finish_erasure_with_outcome(&self) -> Result<(bool, Erased)> {
+        let (is_complete, erased) = self.database.finish_erasure()?;
+        tell(&erased, |session, change| self.events.emit(session, || change, |_| {}));
+        Ok((is_complete, erased))
     }
 
     /// Returns whether there is an erasure to [finish](Self::finish_erasure), or one that is running.

@@ -1,9 +1,11 @@
 //! Running the rules of a retention.
 //!
 //! A run reads the lists of sessions page by page, asks a judge about each session, and discards those that meet a rule, a
-//! few at a time. A session that changed after it was listed is skipped. A run that is stopped leaves no session half
-//! discarded, and the next run continues. A dry run does the same but discards nothing.
+//! few at a time; at the end it erases those that meet a rule that erases. A session that changed after it was listed is
+//! skipped. A run that is stopped leaves at most a few sessions half erased, and the next run continues. A dry run does the
+//! same but discards nothing.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -20,7 +22,7 @@ use crate::id::SessionId;
 use crate::outcome::SessionInfo;
 use crate::report::Progress;
 use crate::retention::{
-    Judge, Retention, RetentionAction, RetentionReport, RetentionRule, is_past,
+    Judge, Retention, RetentionAction, RetentionReport, RetentionRule, is_past, rule_in_trash,
 };
 use crate::storage::catalog::SessionCatalog;
 
@@ -103,7 +105,30 @@ impl<'p> RetentionRun<'p> {
     /// are not pinned meet one, unless that is [allowed](Retention::allow_all); nothing is discarded then.
     /// [`Error::Interrupted`], and as every write: what was discarded until then stays discarded, and another run goes on.
     pub fn run(self) -> Result<RetentionReport> {
-        self.go(true)
+        let mut report = RetentionReport::default();
+        self.go(true, &mut report).map(|()| report)
+    }
+
+    /// Discards as [`run`](Self::run) does; if it fails or is interrupted, `report` has what was discarded until then.
+    ///
+    /// ```
+    /// use talktree::{Message, Retention, RetentionReport, RetentionRule, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// for id in ["monday", "tuesday"] {
+    ///     store.session(id)?.append(Message::user("hello"))?;
+    /// }
+    /// let newest = Retention::new().rule(RetentionRule::new("newest").keep_sessions(1));
+    /// let mut report = RetentionReport::default();
+    /// store.retention(newest).run_into(&mut report)?;
+    /// assert_eq!(report.sessions[0].id, "monday");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_into(self, report: &mut RetentionReport) -> Result<()> {
+        self.go(true, report)
     }
 
     /// Returns which sessions a run would discard now. Nothing is changed.
@@ -111,10 +136,11 @@ impl<'p> RetentionRun<'p> {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn dry_run(self) -> Result<RetentionReport> {
-        self.go(false)
+        let mut report = RetentionReport::default();
+        self.go(false, &mut report).map(|()| report)
     }
 
-    fn go(mut self, is_real: bool) -> Result<RetentionReport> {
+    fn go(mut self, is_real: bool, report: &mut RetentionReport) -> Result<()> {
         self.retention.check()?;
         let now = self.now.unwrap_or_else(clock::now);
         let watch = self.interrupt.as_ref().map(InterruptHandle::watch);
@@ -122,7 +148,7 @@ impl<'p> RetentionRun<'p> {
         if !retention.allows_all() {
             self.find_kept(retention.rules(), now, watch.as_ref())?;
         }
-        if !retention.erasing().is_empty() {
+        if retention.has_erasing() {
             // Fails here if the storage cannot erase, before anything is put into the trash.
             self.catalog.erasure_extent(&Erasure::default())?;
         }
@@ -135,28 +161,12 @@ impl<'p> RetentionRun<'p> {
             to_erase: Vec::new(),
             looked_at: 0,
         };
-        // The trash first: the term of what the rules put there now begins only now.
-        let erasing = retention.erasing();
-        if retention.trash_term().is_some() || !erasing.is_empty() {
-            let filter = SessionFilter { state: SessionState::Trash, ..SessionFilter::default() };
-            pass.over(&filter, |info, bytes| {
-                for at in &erasing {
-                    let rule = std::slice::from_ref(&retention.rules()[*at]);
-                    if Judge::new(rule, now).rule_for(info, &mut *bytes)?.is_some() {
-                        return Ok(Some(*at));
-                    }
-                }
-                let is_due = retention.trash_term().zip(info.deleted_at);
-                let is_due = is_due.is_some_and(|(term, since)| is_past(since, term, now));
-                Ok((is_due && !info.is_pinned).then_some(retention.rules().len()))
-            })?;
+        let ended = pass.all(&retention, now);
+        if ended.is_err() {
+            pass.keep_what_is_left();
         }
-        if !retention.rules().is_empty() {
-            let mut judge = Judge::new(retention.rules(), now);
-            pass.over(&retention.filter(now), |info, bytes| judge.rule_for(info, bytes))?;
-        }
-        pass.erase()?;
-        Ok(pass.report)
+        *report = pass.report;
+        ended
     }
 
     /// Returns an error if all sessions meet one rule. Usually a few sessions are read to find one that each rule keeps.
@@ -213,12 +223,37 @@ struct Pass<'p> {
     is_real: bool,
     /// What will be discarded next, with the index of its rule and its size.
     due: Vec<(SessionInfo, usize, u64)>,
-    /// What is in the trash now and erased at the end.
-    to_erase: Vec<SessionId>,
+    /// What is erased at the end.
+    to_erase: Vec<SessionInfo>,
     looked_at: u64,
 }
 
 impl Pass<'_> {
+    /// Runs the rules over the trash, then over the other sessions, and erases what they erase.
+    fn all(&mut self, retention: &Retention, now: DateTime<Utc>) -> Result<()> {
+        // The trash first: the term of what the rules put there now begins only now.
+        let has_erasing = retention.has_erasing();
+        if retention.trash_term().is_some() || has_erasing {
+            let filter = SessionFilter { state: SessionState::Trash, ..SessionFilter::default() };
+            self.over(&filter, |info, bytes| {
+                if has_erasing
+                    && let Some(at) = rule_in_trash(retention.rules(), info, now, &mut *bytes)?
+                    && retention.rules()[at].action() == RetentionAction::Erase
+                {
+                    return Ok(Some(at));
+                }
+                let is_due = retention.trash_term().zip(info.deleted_at);
+                let is_due = is_due.is_some_and(|(term, since)| is_past(since, term, now));
+                Ok((is_due && !info.is_pinned).then_some(retention.rules().len()))
+            })?;
+        }
+        if !retention.rules().is_empty() {
+            let mut judge = Judge::new(retention.rules(), now);
+            self.over(&retention.filter(now), |info, bytes| judge.rule_for(info, bytes))?;
+        }
+        self.erase()
+    }
+
     /// Reads the sessions that a filter shows, and discards those for which `judge` returns a rule.
     fn over(
         &mut self,
@@ -270,6 +305,8 @@ impl Pass<'_> {
         let Some((_, first, _)) = due.first() else { return Ok(()) };
         let action = self.report.rules[*first].action;
         let done = match self.is_real {
+            // All of them at the end.
+            true if action == RetentionAction::Erase => vec![true; due.len()],
             true => {
                 let sessions: Vec<SessionInfo> =
                     due.iter().map(|(info, ..)| info.clone()).collect();
@@ -282,7 +319,7 @@ impl Pass<'_> {
             self.report.add(info, *rule, *bytes);
             match action {
                 RetentionAction::Remove if self.is_real => removed.push(&info.id),
-                RetentionAction::Erase => self.to_erase.push(info.id.clone()),
+                RetentionAction::Erase => self.to_erase.push(info.clone()),
                 _ => {}
             }
         }
@@ -292,25 +329,45 @@ impl Pass<'_> {
 
     /// Erases all that is to be erased, at once: an erasure costs the whole search index and a read of the file.
     fn erase(&mut self) -> Result<()> {
-        let mut erasure = Erasure::default().keep_totals().keep_items();
-        for id in &self.to_erase {
-            // Someone else may have removed it.
-            if self.run.catalog.info(id)?.is_some() {
-                erasure = erasure.and(Erasure::session(id));
-            }
-        }
-        if erasure.targets.is_empty() {
+        if self.to_erase.is_empty() {
             return Ok(());
         }
+        let mut options = Erasure::default().keep_totals().keep_items();
         if !self.is_real {
-            self.report.copies_left = self.run.catalog.erasure_extent(&erasure)?.copies_left;
+            for info in &self.to_erase {
+                // Someone else may have removed it.
+                if self.run.catalog.info(&info.id)?.is_some() {
+                    options = options.and(Erasure::session(&info.id));
+                }
+            }
+            let mut copies = self.run.catalog.erasure_extent(&options)?.copies_left;
+            // These are removed before.
+            let removed = |id: &SessionId| {
+                let mut all = self.report.sessions.iter();
+                all.any(|it| it.action == RetentionAction::Remove && it.id == *id)
+            };
+            copies.retain(|copies| !removed(&copies.session));
+            self.report.copies_left = copies;
             return Ok(());
         }
-        let erased = self.run.catalog.erase(&erasure, &mut self.run.on_progress)?;
+        let progress = &mut self.run.on_progress;
+        let erased = self.run.catalog.erase_unchanged(&self.to_erase, &options, progress)?;
+        let ids: HashSet<&SessionId> = erased.extent.sessions.iter().collect();
+        self.report.take_back(self.to_erase.iter().filter(|info| !ids.contains(&info.id)));
         erased.extent.sessions.iter().for_each(&self.run.on_removed);
         self.report.is_log_in_use = erased.is_log_in_use;
         self.report.copies_left = erased.extent.copies_left;
         Ok(())
+    }
+
+    /// After an error: leaves in the report only what was erased.
+    fn keep_what_is_left(&mut self) {
+        let is_left = |info: &&SessionInfo| !matches!(self.run.catalog.info(&info.id), Ok(None));
+        let (left, gone): (Vec<_>, Vec<_>) = self.to_erase.iter().partition(is_left);
+        self.report.take_back(left.into_iter());
+        if self.is_real {
+            gone.into_iter().for_each(|info| (self.run.on_removed)(&info.id));
+        }
     }
 }
 

@@ -128,7 +128,7 @@ fn finish(
     session_row::store(conn, session)
 }
 
-/// Turns a message into a tombstone.
+/// Turns a message into a tombstone. It keeps its origin: by that an erasure of another copy finds the summaries that cover it.
 fn make_tombstone(conn: &Connection, address: Address) -> BackendResult<()> {
     search_index::remove(conn, address, address)?;
     label::remove_range(conn, address, address)?;
@@ -136,7 +136,7 @@ fn make_tombstone(conn: &Connection, address: Address) -> BackendResult<()> {
     conn.prepare_cached(
         "UPDATE message
             SET id = NULL, role = '', parts = '[]', metadata = NULL, extra = NULL, tokens = 0,
-                counter = 0, hidden = 0, origin = NULL
+                counter = 0, hidden = 0
           WHERE address = ?1",
     )?
     .execute([address])?;
@@ -293,7 +293,11 @@ fn ending_at<'a>(
     Ok(keys)
 }
 
-fn ending_in(conn: &Connection, first: Address, last: Address) -> BackendResult<Vec<i64>> {
+pub(super) fn ending_in(
+    conn: &Connection,
+    first: Address,
+    last: Address,
+) -> BackendResult<Vec<i64>> {
     let mut statement =
         conn.prepare_cached("SELECT key FROM compaction WHERE last BETWEEN ?1 AND ?2")?;
     let keys = statement.query_map([first, last], |row| row.get(0))?;

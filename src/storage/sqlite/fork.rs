@@ -170,7 +170,7 @@ pub(super) const COPY: &str = concat!(
     token_columns!(names),
     ")
  SELECT address + ?3, CASE WHEN address + ?3 = ?4 THEN NULL ELSE address + ?3 - 1 END,
-        CASE WHEN id IS NOT NULL THEN coalesce(origin, address) END",
+        coalesce(origin, address)",
     identity_columns!(names),
     content_columns!(names),
     token_columns!(names),

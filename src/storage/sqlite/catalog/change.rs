@@ -4,6 +4,7 @@ use rusqlite::{Connection, params};
 
 use super::super::append;
 use super::super::connection::Database;
+use super::super::erase;
 use super::super::error::{BackendError, BackendResult};
 use super::super::row::session as row;
 use super::super::usage;
@@ -21,6 +22,15 @@ impl Database {
             let session = row::find(conn, id)?.ok_or_else(|| unknown(id))?;
             if session.deleted_at.is_some() && !to.is_allowed_in_trash() {
                 return Err(BackendError::Own(Error::SessionInTrash { id: id.clone() }));
+            }
+            if *to == SessionChange::Restore && erase::is_being_erased(conn, session.key)? {
+                return Err(BackendError::Own(Error::InvalidValue {
+                    what: "session",
+                    given: id.to_string(),
+                    why:
+                        "it is being erased; if that was interrupted, `finish_erasure` finishes it"
+                            .to_owned(),
+                }));
             }
             change(conn, session.key, to, self.config.max_message_bytes)?;
             touch(conn, session.key)
@@ -69,7 +79,7 @@ fn change(conn: &Connection, key: i64, to: &SessionChange, max_bytes: usize) -> 
 }
 
 /// Puts a session into the trash; one that is there stays as it is.
-pub(super) fn put_into_trash(conn: &Connection, key: i64) -> BackendResult<()> {
+pub(in super::super) fn put_into_trash(conn: &Connection, key: i64) -> BackendResult<()> {
     conn.prepare_cached("UPDATE session SET deleted_at = coalesce(deleted_at, ?2) WHERE key = ?1")?
         .execute(params![key, row::now()])?;
     Ok(())

@@ -99,6 +99,15 @@ impl SessionCatalog for SqliteCatalog {
         self.database.erase(erasure, progress)
     }
 
+    fn erase_unchanged(
+        &self,
+        sessions: &[SessionInfo],
+        options: &Erasure,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Erased> {
+        self.database.erase_unchanged(sessions, options, progress)
+    }
+
     fn erasure_extent(&self, erasure: &Erasure) -> Result<ErasureExtent> {
         self.database.erasure_extent(erasure)
     }

@@ -1,7 +1,7 @@
 //! The sessions of a store: creating, listing, naming, removing them.
 
 pub(super) mod binding;
-mod change;
+pub(super) mod change;
 pub(super) mod discard;
 mod doorway;
 pub(super) mod list;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use rusqlite::{Connection, params};
 
 use super::super::error::BackendResult;
-use super::super::{compaction, delete, path, transcript};
+use super::super::{children, compaction, delete, message, path, transcript};
 use super::targets::{Messages, Targets, copies_of, living};
 use super::{copies, inbox};
 use crate::erasure::{Erasure, ErasureExtent, ErasureSummary};
@@ -37,11 +37,23 @@ impl Targets {
             messages.entry(session.clone()).or_default().extend(addresses);
         }
         let mut left = self.summaries_left.clone();
+        extent.summaries += self.summaries.len() as u64;
         for (session, addresses) in &messages {
             for address in addresses {
                 extent.usage += count(conn, USAGE_OF_MESSAGE, params![address])?;
             }
-            for span in compaction::covering(conn, addresses)? {
+            let covering = compaction::covering(conn, addresses)?;
+            let mut counted: BTreeSet<i64> = covering.iter().map(|span| span.key).collect();
+            counted.extend(&self.summaries);
+            for place in pruned(conn, addresses)? {
+                for key in delete::ending_in(conn, place, place)? {
+                    extent.summaries += u64::from(counted.insert(key));
+                }
+            }
+            for span in covering {
+                if self.summaries.contains(&span.key) {
+                    continue;
+                }
                 if erasure.summaries || goes_with(conn, span, addresses)? {
                     extent.summaries += 1;
                 } else {
@@ -52,7 +64,7 @@ impl Targets {
         }
         extent.summaries_left = left.into_iter().collect();
         for block in &self.blocks {
-            extent.texts += count(conn, TEXTS_OF_BLOCK, params![block])?;
+            extent.texts += count(conn, TEXTS_OF_BLOCK, params![block.key])?;
         }
         for key in &self.keys {
             extent.bindings += count(conn, BINDINGS_OF_KEY, params![key])?;
@@ -102,6 +114,32 @@ impl Targets {
         }
         Ok(left)
     }
+}
+
+/// Returns the tombstones that lose their last child when messages of one session are erased.
+fn pruned(conn: &Connection, erased: &BTreeSet<Address>) -> BackendResult<BTreeSet<Address>> {
+    let (mut removed, mut pruned) = (BTreeSet::new(), BTreeSet::new());
+    // Children before parents.
+    for address in erased.iter().rev() {
+        let mut at = Some(*address);
+        while let Some(place) = at {
+            let children = children::direct_children(conn, place.session(), Some(place))?;
+            if children.iter().any(|child| !removed.contains(child)) {
+                break;
+            }
+            if removed.insert(place) && !erased.contains(&place) {
+                pruned.insert(place);
+            }
+            at = message::parent(conn, place)?;
+            // Another message stays, or has its turn.
+            if let Some(parent) = at
+                && message::id_at(conn, parent)?.0.is_some()
+            {
+                break;
+            }
+        }
+    }
+    Ok(pruned)
 }
 
 /// Returns whether a summary goes with erased messages: if its last row does, or if it would cover nothing visible.

@@ -8,7 +8,7 @@ use super::super::catalog::removal::{MAX_BYTES, MAX_MESSAGES};
 use super::super::error::BackendResult;
 use super::super::row::session as session_row;
 use super::super::transcript::projection;
-use super::super::{compaction, delete};
+use super::super::{catalog, compaction, delete};
 use super::Work;
 use super::targets::{Target, copies_of, target};
 use crate::compaction::Compaction;
@@ -65,13 +65,14 @@ impl Work<'_> {
     ) -> BackendResult<()> {
         for copy in copies_of(conn, address)? {
             match self.erasure.forks {
-                _ if self.targets.has(copy) => {}
+                // One that is erased later is not listed at the end.
+                false => _ = self.copies_left.insert(copy),
+                true if self.targets.has(copy) => {}
                 // Its transcript has the same text.
                 true if projection::of_session(conn, copy.session())?.is_some() => {
                     self.copies_left.insert(copy);
                 }
                 true => _ = copies.insert(copy),
-                false => _ = self.copies_left.insert(copy),
             }
         }
         Ok(())
@@ -182,6 +183,19 @@ impl Work<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Erases the summary of a compaction in a session whose messages stay.
+    pub(super) fn erase_summary(&mut self, key: i64) -> Result<()> {
+        self.check()?;
+        self.write(|conn, work| {
+            if compaction::by_key(conn, key)?.is_none() {
+                return Ok(());
+            }
+            let (span, _) = compaction::named_span(conn, key)?;
+            work.delete_summary(conn, span)?;
+            catalog::touch_view(conn, span.last.session())
+        })
     }
 
     /// Deletes a summary that covers erased messages.

@@ -23,10 +23,12 @@ mod transcripts;
 mod widen;
 
 use std::collections::BTreeSet;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension};
 
+use super::catalog::change;
 use super::connection::Database;
 use super::error::BackendResult;
 use super::interrupt::Watch;
@@ -37,12 +39,14 @@ use crate::erasure::{
     Erased, Erasure, ErasureCopies, ErasureExtent, ErasureProver, ErasureSummary, ErasureTarget,
 };
 use crate::error::{Error, Result};
-use crate::id::MessageId;
+use crate::id::{MessageId, SessionId};
+use crate::outcome::SessionInfo;
 use crate::report::Progress;
 use crate::tree::Address;
 
 pub(super) use forbidden::check as check_import;
-use note::Note;
+pub(super) use note::has_session as is_being_erased;
+use note::{Note, ToDelete};
 use scan::Prover;
 use targets::Targets;
 use texts::Texts;
@@ -50,19 +54,54 @@ use texts::Texts;
 /// The setting that exists while the file has pages that were written without `secure_delete`.
 const REWRITE: &str = "erasure_rewrites";
 
+/// How many sessions a retention begins to erase at a time: only these are erased although it is stopped.
+const GROUP: usize = 16;
+
+/// What erasures have deleted, before the file is cleaned.
+struct Deleted {
+    out: Erased,
+    texts: Texts,
+    copies_left: BTreeSet<Address>,
+    summaries_left: BTreeSet<ErasureSummary>,
+    total: u64,
+    watch: Watch,
+}
+
+impl Deleted {
+    fn nothing(watch: Watch) -> Self {
+        Self {
+            out: Erased::default(),
+            texts: Texts::default(),
+            copies_left: BTreeSet::new(),
+            summaries_left: BTreeSet::new(),
+            total: 0,
+            watch,
+        }
+    }
+}
+
 /// An erasure that is running.
 struct Work<'a> {
     database: &'a Database,
     erasure: &'a Erasure,
     targets: &'a Targets,
-    texts: Texts,
-    out: Erased,
-    copies_left: BTreeSet<Address>,
-    summaries_left: BTreeSet<ErasureSummary>,
+    deleted: &'a mut Deleted,
     progress: &'a mut dyn FnMut(Progress),
-    total: u64,
     note: Note,
-    watch: Watch,
+}
+
+impl Deref for Work<'_> {
+    type Target = Deleted;
+
+    fn deref(&self) -> &Deleted {
+        self.deleted
+    }
+}
+
+impl DerefMut for Work<'_> {
+    fn deref_mut(&mut self) -> &mut Deleted {
+        self.deleted
+    }
 }
 
 impl Database {
@@ -77,8 +116,61 @@ impl Database {
         }
         let targets = self.read(|conn| Targets::find(conn, erasure))?;
         let note = Note::new(&targets.to_delete(erasure));
-        let (mut out, texts) = self.delete(erasure, &targets, note, progress)?;
+        let mut deleted = Deleted::nothing(self.interrupt_signal().watch());
+        self.delete(erasure, &targets, note, &mut deleted, progress)?;
         let has_other_texts = erasure.targets.contains(&ErasureTarget::Deleted);
+        self.complete(deleted, has_other_texts)
+    }
+
+    /// Erases sessions that have not changed since they were read, a few at a time: if it is stopped, only those that it has
+    /// begun with are erased when the erasure is finished.
+    pub(crate) fn erase_unchanged(
+        self: &Arc<Self>,
+        sessions: &[SessionInfo],
+        options: &Erasure,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Erased> {
+        if self.is_read_only() {
+            return Err(Error::ReadOnly);
+        }
+        let mut deleted = Deleted::nothing(self.interrupt_signal().watch());
+        deleted.total = sessions.iter().map(|session| session.messages).sum();
+        let first = Note::new(&ToDelete::default());
+        for group in sessions.chunks(GROUP) {
+            deleted.watch.check()?;
+            loop {
+                let erasure = self.read(|conn| unchanged(conn, group, options))?;
+                let targets = self.read(|conn| Targets::find(conn, &erasure))?;
+                let note = first.with(&targets.to_delete(&erasure));
+                // From here on nobody can write to them, or restore them.
+                let is_noted = self.write(|conn| {
+                    let is_same = unchanged(conn, group, options)? == erasure;
+                    if is_same && !targets.sessions.is_empty() {
+                        note.store(conn)?;
+                        for session in &targets.sessions {
+                            change::put_into_trash(conn, session.key)?;
+                        }
+                    }
+                    Ok(is_same)
+                })?;
+                if !is_noted {
+                    continue;
+                }
+                if !targets.sessions.is_empty() {
+                    self.delete(&erasure, &targets, note, &mut deleted, progress)?;
+                }
+                break;
+            }
+        }
+        if deleted.out.extent.sessions.is_empty() {
+            return Ok(deleted.out);
+        }
+        self.complete(deleted, false)
+    }
+
+    /// Overwrites what remains of deleted rows.
+    fn complete(self: &Arc<Self>, deleted: Deleted, has_other_texts: bool) -> Result<Erased> {
+        let Deleted { mut out, texts, .. } = deleted;
         self.clean(&texts, has_other_texts, &mut out)?;
         if self.path().is_some() {
             let prover = Prover { database: Arc::clone(self), texts };
@@ -87,34 +179,27 @@ impl Database {
         Ok(out)
     }
 
-    /// Deletes the rows of an erasure. Returns the outcome so far, and the deleted texts.
+    /// Deletes the rows of an erasure, and adds to what was deleted before.
     fn delete(
         &self,
         erasure: &Erasure,
         targets: &Targets,
         note: Note,
+        deleted: &mut Deleted,
         progress: &mut dyn FnMut(Progress),
-    ) -> Result<(Erased, Texts)> {
-        let mut work = Work {
-            database: self,
-            erasure,
-            targets,
-            texts: Texts::default(),
-            out: Erased::default(),
-            copies_left: BTreeSet::new(),
-            summaries_left: targets.summaries_left.clone(),
-            progress,
-            total: targets.total + targets.entries,
-            note,
-            watch: self.interrupt_signal().watch(),
-        };
+    ) -> Result<()> {
+        deleted.summaries_left.extend(targets.summaries_left.iter().cloned());
+        deleted.total = deleted.total.max(targets.total + targets.entries);
+        let mut work = Work { database: self, erasure, targets, deleted, progress, note };
         work.run()?;
         self.write(|conn| work.note.store_deleted(conn))?;
-        let Work { texts, mut out, copies_left, summaries_left, .. } = work;
-        out.extent.copies_left = self.read(|conn| copies(conn, &copies_left))?;
-        out.extent.summaries_left = summaries_left.into_iter().collect();
-        out.extent.continued_in.clone_from(&targets.continued_in);
-        Ok((out, texts))
+        let Deleted { out, copies_left, summaries_left, .. } = deleted;
+        out.extent.copies_left = self.read(|conn| copies(conn, copies_left))?;
+        out.extent.summaries_left = summaries_left.iter().cloned().collect();
+        out.extent.continued_in.extend(targets.continued_in.iter().cloned());
+        let erased: BTreeSet<SessionId> = out.extent.sessions.iter().cloned().collect();
+        out.extent.continued_in.retain(|session| !erased.contains(session));
+        Ok(())
     }
 
     /// Returns what an erasure would remove.
@@ -128,21 +213,20 @@ impl Database {
     }
 
     /// Finishes all erasures that are not complete. Returns whether they are now, and what was deleted.
-    pub(crate) fn finish_erasure(&self) -> Result<(bool, Vec<Erased>)> {
+    pub(crate) fn finish_erasure(&self) -> Result<(bool, Erased)> {
         let notes = self.read(note::all)?;
         if notes.is_empty() {
-            return self.record_vocabulary().map(|()| (true, Vec::new()));
+            return self.record_vocabulary().map(|()| (true, Erased::default()));
         }
-        let mut finished = Vec::new();
+        let mut deleted = Deleted::nothing(self.interrupt_signal().watch());
         for note in notes {
             let Some(to_delete) = note.to_delete() else { continue };
             let targets = self.read(|conn| Targets::again(conn, &to_delete))?;
-            let (out, _) = self.delete(&to_delete.options(), &targets, note, &mut |_| {})?;
-            finished.push(out);
+            self.delete(&to_delete.options(), &targets, note, &mut deleted, &mut |_| {})?;
         }
-        let mut cleaned = Erased::default();
-        self.clean(&Texts::default(), true, &mut cleaned)?;
-        Ok((cleaned.is_complete() && !self.has_unfinished_erasure()?, finished))
+        let mut out = deleted.out;
+        self.clean(&Texts::default(), true, &mut out)?;
+        Ok((out.is_complete() && !self.has_unfinished_erasure()?, out))
     }
 
     /// Overwrites what remains of deleted rows, and removes the notes of the erasures that are complete then.
@@ -205,6 +289,28 @@ impl Database {
     }
 }
 
+/// Returns the erasure of those of some sessions that have not changed.
+fn unchanged(
+    conn: &Connection,
+    sessions: &[SessionInfo],
+    options: &Erasure,
+) -> BackendResult<Erasure> {
+    let mut erasure = options.clone();
+    for known in sessions {
+        let found = session_row::info(conn, &known.id)?;
+        // A parent that was erased is none any more.
+        let is_same = found.is_some_and(|found| {
+            let (parent_session, fork_point) =
+                (known.parent_session.clone(), known.fork_point.clone());
+            SessionInfo { parent_session, fork_point, ..found } == *known
+        });
+        if is_same {
+            erasure.targets.push(ErasureTarget::Session(known.id.clone()));
+        }
+    }
+    Ok(erasure)
+}
+
 /// Names the copies that were left.
 fn copies(conn: &Connection, left: &BTreeSet<Address>) -> BackendResult<Vec<ErasureCopies>> {
     let mut copies: Vec<ErasureCopies> = Vec::new();
@@ -254,7 +360,8 @@ impl Work<'_> {
             work(conn, self)
         })?;
         let done = self.out.extent.messages + self.out.extent.entries;
-        (self.progress)(Progress::new(done, self.total.max(done)));
+        let total = self.total.max(done);
+        (self.progress)(Progress::new(done, total));
         Ok(answer)
     }
 
@@ -267,6 +374,9 @@ impl Work<'_> {
         let targets = self.targets;
         // First, while the bindings still lead to their keys.
         self.erase_items()?;
+        for compaction in &targets.summaries {
+            self.erase_summary(*compaction)?;
+        }
         for messages in &targets.messages {
             for (session, addresses) in messages {
                 self.erase_messages(session, addresses)?;

@@ -26,6 +26,12 @@ pub(super) struct ToDelete {
     pub(super) transcripts: Vec<i64>,
     /// The keys of context blocks of owners.
     pub(super) blocks: Vec<i64>,
+    /// The address of the last text of each block: later ones stay. Notes of former versions have none.
+    #[serde(default)]
+    pub(super) last_texts: Vec<i64>,
+    /// The keys of compactions, in sessions that stay.
+    #[serde(default)]
+    pub(super) compactions: Vec<i64>,
     pub(super) owners: Vec<String>,
     pub(super) keys: Vec<String>,
     /// The newest row of usage, and the newest binding: later ones stay.
@@ -70,6 +76,11 @@ impl Note {
         Self { name, value }
     }
 
+    /// Returns this note with other rows.
+    pub(super) fn with(&self, to_delete: &ToDelete) -> Self {
+        Self { name: self.name.clone(), ..Self::new(to_delete) }
+    }
+
     /// Returns what is left to delete; `None` if all is deleted. Nothing can be deleted by a damaged note.
     pub(super) fn to_delete(&self) -> Option<ToDelete> {
         serde_json::from_str(&self.value).ok()
@@ -104,6 +115,13 @@ pub(super) fn all(conn: &Connection) -> BackendResult<Vec<Note>> {
         .query_map([], |row| Ok(Note { name: row.get(0)?, value: row.get(1)? }))?
         .collect::<rusqlite::Result<_>>()?;
     Ok(notes)
+}
+
+/// Returns whether an erasure that is not complete deletes a session.
+pub(in super::super) fn has_session(conn: &Connection, key: i64) -> BackendResult<bool> {
+    let notes = all(conn)?;
+    let mut listed = notes.iter().filter_map(Note::to_delete);
+    Ok(listed.any(|to_delete| to_delete.sessions.contains(&key)))
 }
 
 fn random() -> u64 {

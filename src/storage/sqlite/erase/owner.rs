@@ -5,6 +5,7 @@ use rusqlite::{Connection, params};
 use super::super::error::BackendResult;
 use super::Work;
 use super::sessions::MAX_ROWS;
+use super::targets::Block;
 use super::texts::Texts;
 use crate::error::Result;
 
@@ -16,6 +17,8 @@ const QUOTABLE: &str = "SELECT content
  SELECT content
    FROM context_version
   WHERE entry BETWEEN (?1 << 32) AND (?1 << 32 | 4294967295) AND content IS NOT NULL";
+const DELETE_EMPTY: &str = "DELETE FROM context_block
+  WHERE key = ?1 AND NOT EXISTS (SELECT 1 FROM context_entry WHERE block = ?1)";
 const PROMPTS: &str = "SELECT session, sections
    FROM frozen_prompt
   WHERE session > ?1
@@ -31,18 +34,23 @@ const SOME_BINDINGS: &str = "DELETE FROM binding
 
 impl Work<'_> {
     /// Erases the context blocks of owners.
-    pub(super) fn erase_blocks(&mut self, blocks: &[i64]) -> Result<()> {
-        // Before the texts are gone: after a crash they could not be looked for.
-        self.thaw_quotes(blocks)?;
+    pub(super) fn erase_blocks(&mut self, blocks: &[Block]) -> Result<()> {
+        let mut quotable = Texts::default();
         for block in blocks {
-            self.erase_block(*block)?;
+            self.database.read(|conn| note_quotable(conn, block.key, &mut quotable))?;
+        }
+        // Before the texts are gone: after a crash they could not be looked for.
+        self.thaw_quotes(&quotable)?;
+        for block in blocks {
+            self.erase_texts(block.key, block.last)?;
             self.write(|conn, _| {
-                conn.prepare_cached("DELETE FROM context_block WHERE key = ?1")?
-                    .execute([block])?;
+                // A text that was stored since needs its block.
+                conn.prepare_cached(DELETE_EMPTY)?.execute([block.key])?;
                 Ok(())
             })?;
         }
-        Ok(())
+        // A prompt may have been frozen before its texts were gone.
+        self.thaw_quotes(&quotable)
     }
 
     /// Erases the usage of an owner. Its sessions and blocks were erased before.
@@ -54,12 +62,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Deletes the frozen prompts that quote a text of these blocks.
-    fn thaw_quotes(&mut self, blocks: &[i64]) -> Result<()> {
-        let mut quotable = Texts::default();
-        for block in blocks {
-            self.database.read(|conn| note_quotable(conn, *block, &mut quotable))?;
-        }
+    /// Deletes the frozen prompts that quote one of these texts.
+    fn thaw_quotes(&mut self, quotable: &Texts) -> Result<()> {
         if quotable.is_empty() {
             return Ok(());
         }

@@ -70,8 +70,8 @@ impl Work<'_> {
                 break;
             }
         }
-        for block in self.database.read(|conn| keys(conn, BLOCKS, session.key))? {
-            self.erase_block(block)?;
+        for block in self.database.read(|conn| keys(conn, BLOCKS, [session.key]))? {
+            self.erase_texts(block, Address::range_of(block).1)?;
         }
         self.repeat(SOME_IMPORTED, params![session.key, MAX_ROWS])?;
         let usage = if self.erasure.keep_totals { KEEP_SOME_USAGE } else { SOME_USAGE };
@@ -136,9 +136,9 @@ impl Work<'_> {
         Ok(true)
     }
 
-    /// Erases the texts of a block; its row stays.
-    pub(super) fn erase_block(&mut self, block: i64) -> Result<()> {
-        let (start, end) = Address::range_of(block);
+    /// Erases the texts of a block up to an address; its row stays.
+    pub(super) fn erase_texts(&mut self, block: i64, last: Address) -> Result<()> {
+        let (start, _) = Address::range_of(block);
         let mut next = Some(start);
         while let Some(first) = next {
             self.check()?;
@@ -147,7 +147,7 @@ impl Work<'_> {
                     .prepare_cached(
                         "SELECT min(address) FROM context_entry WHERE address BETWEEN ?1 AND ?2",
                     )?
-                    .query_row([first, end], |row| row.get(0))?;
+                    .query_row([first, last], |row| row.get(0))?;
                 let Some(address) = found else { return Ok(None) };
                 for sql in [ENTRY, VERSIONS] {
                     work.note_all(conn, sql, address.raw())?;
@@ -203,11 +203,11 @@ const VERSIONS: &str = "SELECT title, description, content FROM context_version 
 pub(super) fn keys(
     conn: &Connection,
     sql: &str,
-    value: impl rusqlite::ToSql,
+    values: impl rusqlite::Params,
 ) -> BackendResult<Vec<i64>> {
     let keys = conn
         .prepare_cached(sql)?
-        .query_map(params![value], |row| row.get(0))?
+        .query_map(values, |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     Ok(keys)
 }

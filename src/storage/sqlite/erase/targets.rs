@@ -25,6 +25,29 @@ pub(super) struct Target {
     pub(super) id: SessionId,
 }
 
+/// A context block of an owner, up to the last text that an erasure names: later ones stay, with the block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Block {
+    pub(super) key: i64,
+    pub(super) last: Address,
+}
+
+impl Block {
+    /// Returns the block with all texts that it has now.
+    pub(super) fn whole(conn: &Connection, key: i64) -> BackendResult<Self> {
+        let (first, last) = Address::range_of(key);
+        let newest: Option<Address> =
+            conn.prepare_cached(NEWEST_TEXT)?.query_row([first, last], |row| row.get(0))?;
+        Ok(Self { key, last: newest.unwrap_or(first) })
+    }
+
+    /// Returns whether there is something to erase: an old text, or an empty block.
+    fn is_left(self, conn: &Connection) -> BackendResult<bool> {
+        let (first, _) = Address::range_of(self.key);
+        Ok(conn.prepare_cached(BLOCK_IS_LEFT)?.exists(params![self.key, first, self.last])?)
+    }
+}
+
 /// Messages, by session.
 pub(super) type Messages = BTreeMap<Target, BTreeSet<Address>>;
 
@@ -36,7 +59,7 @@ pub(super) struct Targets {
     pub(super) messages: Vec<Messages>,
     pub(super) owners: Vec<String>,
     /// The context blocks of the owners.
-    pub(super) blocks: Vec<i64>,
+    pub(super) blocks: Vec<Block>,
     pub(super) keys: Vec<String>,
     /// The newest row of usage, and the newest binding: later ones stay.
     pub(super) newest_usage: i64,
@@ -53,6 +76,8 @@ pub(super) struct Targets {
     pub(super) total: u64,
     /// The branch summaries of erased messages that are left.
     pub(super) summaries_left: BTreeSet<ErasureSummary>,
+    /// The keys of compactions whose summaries cover a copy that was deleted.
+    pub(super) summaries: BTreeSet<i64>,
     /// Copies in sessions that show transcripts, which have the same texts; none is erased by itself.
     pub(super) kept_copies: BTreeSet<Address>,
     /// The sessions that begin with a summary of an erased one, and keep it.
@@ -110,12 +135,12 @@ impl Targets {
         for key in &to_delete.sessions {
             targets.sessions.extend(target(conn, *key)?);
         }
-        for block in &to_delete.blocks {
-            targets.blocks.extend(keys(
-                conn,
-                "SELECT key FROM context_block WHERE key = ?1",
-                block,
-            )?);
+        for (at, key) in to_delete.blocks.iter().copied().enumerate() {
+            let last = to_delete.last_texts.get(at).map(|last| Address::from_raw(*last));
+            let block = Block { key, last: last.unwrap_or(Address::range_of(key).1) };
+            if block.is_left(conn)? {
+                targets.blocks.push(block);
+            }
         }
         for ranges in &to_delete.messages {
             let mut messages = Messages::new();
@@ -126,6 +151,11 @@ impl Targets {
             }
             messages.retain(|_, addresses| !addresses.is_empty());
             targets.messages.push(messages);
+        }
+        for key in &to_delete.compactions {
+            if conn.prepare_cached(COMPACTION_IS_LEFT)?.exists([key])? {
+                targets.summaries.insert(*key);
+            }
         }
         targets.count(conn)?;
         Ok(targets)
@@ -147,6 +177,7 @@ impl Targets {
         }
         Ok(self.sessions.is_empty()
             && self.blocks.is_empty()
+            && self.summaries.is_empty()
             && self.transcripts.is_empty()
             && self.messages.iter().all(Messages::is_empty))
     }
@@ -157,7 +188,9 @@ impl Targets {
         to_delete.sessions = self.sessions.iter().map(|session| session.key).collect();
         to_delete.messages = self.messages.iter().map(ranges).collect();
         to_delete.transcripts.clone_from(&self.transcripts);
-        to_delete.blocks.clone_from(&self.blocks);
+        to_delete.blocks = self.blocks.iter().map(|block| block.key).collect();
+        to_delete.last_texts = self.blocks.iter().map(|block| block.last.raw()).collect();
+        to_delete.compactions = self.summaries.iter().copied().collect();
         to_delete.owners.clone_from(&self.owners);
         to_delete.keys.clone_from(&self.keys);
         to_delete.newest_usage = self.newest_usage;
@@ -249,7 +282,14 @@ impl Targets {
                 check_name("owner", owner).map_err(BackendError::Own)?;
                 self.add_sessions(conn, OF_OWNER, owner)?;
                 self.transcripts.extend(transcript::delete::of_owner(conn, owner)?);
-                self.blocks.extend(keys(conn, BLOCKS_OF_OWNER, owner)?);
+                let mut blocks = keys(conn, BLOCKS_OF_OWNER, [owner])?;
+                // It is not known any more whose the texts of these are.
+                blocks.extend(keys(conn, BLOCKS_WITHOUT_ROW, [])?);
+                for key in blocks {
+                    if self.blocks.iter().all(|block| block.key != key) {
+                        self.blocks.push(Block::whole(conn, key)?);
+                    }
+                }
                 self.owners.push(owner.clone());
                 Ok(())
             }
@@ -293,7 +333,7 @@ impl Targets {
     }
 }
 
-/// Returns the other messages that are copies of the same one, the first one included.
+/// Returns the other messages that are copies of the same one, the first one and deleted ones included.
 pub(super) fn copies_of(conn: &Connection, address: Address) -> BackendResult<Vec<Address>> {
     let copies = conn
         .prepare_cached(COPIES)?
@@ -308,7 +348,7 @@ const COPIES: &str = "WITH first (address) AS
  SELECT message.address
    FROM first
    JOIN message ON message.address = first.address
-  WHERE message.id IS NOT NULL AND message.address <> ?1
+  WHERE message.address <> ?1
  UNION ALL
  SELECT message.address
    FROM first
@@ -388,6 +428,16 @@ const OF_KEY: &str = "SELECT DISTINCT session.key, session.id
    JOIN session ON session.key = binding.session
   WHERE binding.key = ?1";
 const BLOCKS_OF_OWNER: &str = "SELECT key FROM context_block WHERE session = 0 AND owner = ?1";
+const BLOCKS_WITHOUT_ROW: &str = "SELECT DISTINCT block
+   FROM context_entry
+  WHERE NOT EXISTS (SELECT 1 FROM context_block WHERE context_block.key = context_entry.block)";
+const NEWEST_TEXT: &str = "SELECT max(address) FROM context_entry WHERE address BETWEEN ?1 AND ?2";
+const BLOCK_IS_LEFT: &str = "SELECT 1 FROM context_entry WHERE address BETWEEN ?2 AND ?3
+ UNION ALL
+ SELECT 1
+   FROM context_block
+  WHERE key = ?1 AND NOT EXISTS (SELECT 1 FROM context_entry WHERE block = ?1)";
+const COMPACTION_IS_LEFT: &str = "SELECT 1 FROM compaction WHERE key = ?1";
 const USAGE_IS_LEFT: &str = "SELECT 1 FROM usage WHERE owner = ?1 AND number <= ?2";
 const BINDING_IS_LEFT: &str = "SELECT 1 FROM binding WHERE key = ?1 AND number <= ?2";
 

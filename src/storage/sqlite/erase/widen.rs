@@ -11,7 +11,7 @@ use rusqlite::{Connection, params};
 use super::super::ancestry::Ancestry;
 use super::super::error::BackendResult;
 use super::super::transcript::projection;
-use super::super::{message, path};
+use super::super::{compaction, message, path};
 use super::targets::{Messages, Target, Targets, copies_of, living, target};
 use crate::erasure::{Erasure, ErasureSummary};
 use crate::id::{MessageId, SessionId};
@@ -24,6 +24,8 @@ impl Targets {
         let mut new: BTreeSet<Address> =
             self.messages.iter().flat_map(Messages::values).flatten().copied().collect();
         let mut found = BTreeSet::new();
+        // By session.
+        let mut deleted: BTreeMap<i64, BTreeSet<Address>> = BTreeMap::new();
         for (child, opening) in continuations(conn, &self.sessions)? {
             match erasure.summaries {
                 true => _ = found.insert(opening),
@@ -40,6 +42,10 @@ impl Targets {
             if erasure.forks {
                 for address in &new {
                     for copy in copies_of(conn, *address)? {
+                        if message::id_at(conn, copy)?.0.is_none() {
+                            deleted.entry(copy.session()).or_default().insert(copy);
+                            continue;
+                        }
                         match projection::of_session(conn, copy.session())? {
                             Some(_) => _ = self.kept_copies.insert(copy),
                             None => _ = found.insert(copy),
@@ -62,10 +68,33 @@ impl Targets {
                 }
             }
             if level.is_empty() {
-                return Ok(());
+                return self.add_summaries_of_deleted(conn, &deleted, erasure);
             }
             self.messages.push(level);
         }
+    }
+
+    /// Adds the summaries of compactions that cover a copy that was deleted, or notes them if they are not to be erased.
+    fn add_summaries_of_deleted(
+        &mut self,
+        conn: &Connection,
+        deleted: &BTreeMap<i64, BTreeSet<Address>>,
+        erasure: &Erasure,
+    ) -> BackendResult<()> {
+        for (key, addresses) in deleted {
+            let Some(session) = target(conn, *key)?.filter(|_| !self.has_session(*key)) else {
+                continue;
+            };
+            for span in compaction::covering(conn, addresses)? {
+                if erasure.summaries {
+                    self.summaries.insert(span.key);
+                } else {
+                    let id = compaction::id_of(conn, span.key)?.as_message();
+                    self.summaries_left.insert(ErasureSummary { session: session.id.clone(), id });
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Returns the branch summaries of messages in sessions that stay.

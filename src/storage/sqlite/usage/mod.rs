@@ -186,6 +186,7 @@ pub(super) const COPIED: &str = concat!(
   CROSS JOIN usage ON usage.address = message.origin
   WHERE message.address BETWEEN ?1 AND ?2
     AND message.origin IS NOT NULL
+    AND message.id IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM usage AS own WHERE own.address = message.address)
   GROUP BY usage.currency"
 );

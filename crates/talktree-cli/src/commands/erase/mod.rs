@@ -227,15 +227,19 @@ fn erase_deleted(store: &Store, context: &mut Context) -> Result<()> {
 }
 
 fn finish(store: &Store, context: &mut Context) -> Result<()> {
-    if !store.finish_erasure()? {
+    let (is_complete, erased) = store.finish_erasure_with_outcome()?;
+    if !is_complete {
         return Err(Failure::Store(format!(
             "the erasure is not complete: another program reads from the store, or erases something; run `{}` when it has \
              ended",
             command("erase --finish")
         )));
     }
+    if context.is_json || erased.extent != ErasureExtent::default() {
+        print(true, &erased.extent, erased.is_rewritten, None, context)?;
+    }
     match context.is_json {
-        true => print(true, &ErasureExtent::default(), false, None, context),
+        true => Ok(()),
         false => Ok(context.out.line(&[(style::PLAIN, "nothing of what was erased is left")])?),
     }
 }

@@ -51,23 +51,39 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
     signals.interrupt(&store);
     let bar = Bar::of_steps("looking at sessions");
     let run = store.retention(retention).progress(|at| bar.show(at));
-    let report = if args.dry_run { run.dry_run() } else { run.run() };
+    let mut report = RetentionReport::default();
+    let ended = match args.dry_run {
+        true => run.dry_run().map(|listed| report = listed),
+        false => run.run_into(&mut report),
+    };
     drop(bar);
-    let report = report.map_err(|error| match error {
+    let ended = ended.map_err(|error| match error {
         Error::Interrupted => signals.check().err().unwrap_or_else(|| error.into()),
         Error::RuleMeetsAll { .. } => Failure::Usage(format!("{error} with --all")),
         error => error.into(),
-    })?;
+    });
+    // A run that failed says what it discarded until then.
+    if ended.is_ok() || !report.sessions.is_empty() {
+        print(&report, args.dry_run, context)?;
+    }
+    if ended.is_err() && !args.dry_run && store.has_unfinished_erasure()? {
+        let finish = suggestion::command("erase --finish");
+        tell(&format!("an erasure was interrupted; run `{finish}`"));
+    }
+    ended
+}
+
+fn print(report: &RetentionReport, is_dry_run: bool, context: &mut Context) -> Result<()> {
     if context.is_json {
         for session in &report.sessions {
             context.out.json(session)?;
         }
-        let RetentionReport { rules, copies_left, is_log_in_use, .. } = &report;
-        let (is_dry_run, is_log_in_use) = (args.dry_run, *is_log_in_use);
+        let RetentionReport { rules, copies_left, is_log_in_use, .. } = report;
+        let is_log_in_use = *is_log_in_use;
         let summary = Summary { is_dry_run, rules, copies_left, is_log_in_use };
         return Ok(context.out.json(&summary)?);
     }
-    write(&report, args.dry_run, context)?;
+    write(report, is_dry_run, context)?;
     for copy in &report.copies_left {
         let copies = plural(copy.messages, "erased message");
         tell(&format!("session {} still has copies of {copies}", copy.session));
@@ -80,7 +96,7 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
     }
     if report.sessions.is_empty() {
         tell("no session meets a rule");
-    } else if !args.dry_run
+    } else if !is_dry_run
         && report.sessions.iter().any(|session| session.action == RetentionAction::Trash)
     {
         tell(&format!("`{}` lists the trash", suggestion::command("trash list")));
