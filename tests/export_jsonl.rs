@@ -751,12 +751,13 @@ impl std::io::Write for Interrupting {
 /// An export of a session looked for an interrupt never, and one of a store between two sessions.
 #[test]
 fn an_interrupt_ends_the_export_of_a_long_session() -> Result<()> {
+    type Export<'a> = &'a dyn Fn(&mut Interrupting) -> Result<()>;
     let folder = common::folder()?;
     let store = Store::open(folder.path().join("bot.db"))?;
     let owner = Some("ann".to_owned());
     let chat = store.create_session(SessionDetails { owner, ..SessionDetails::default() })?;
     chat.append_all((0..5_000).map(|n| Message::user(format!("message {n}"))))?;
-    let export: [&dyn Fn(&mut Interrupting) -> Result<()>; 5] = [
+    let export: [Export<'_>; 5] = [
         &|output| store.export_jsonl(output),
         &|output| store.export_owner("ann", talktree::export::OwnerFormat::Jsonl, output).map(drop),
         &|output| chat.export_jsonl(output),

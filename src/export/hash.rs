@@ -37,7 +37,7 @@ use crate::store::Store;
 /// ```
 ///
 /// # Errors
-/// [`Error::Interrupted`](crate::Error::Interrupted), and those of every read.
+/// [`Error::Interrupted`], and those of every read.
 pub fn content_hash(store: &Store) -> Result<String> {
     let store = store.snapshot()?;
     let mut sessions: Vec<SessionId> =

@@ -268,6 +268,20 @@ async def test_an_async_summarizer_in_the_background() -> None:
         assert await chat.visible_tokens() <= 500
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_callback_that_its_own_event_loop_waits_for_is_an_error() -> None:
+    async def summarizer(prompt: str) -> str:
+        return "They said words."
+
+    async with aio.Store() as store:
+        chat = await store.session(
+            "s", summarizer=summarizer, compaction_options=CompactionOptions(keep_recent_tokens=0)
+        )
+        await chat.append_all(words(9))
+        with pytest.raises(RuntimeError, match="await the call"):
+            chat.sync.compact()  # it waited for ever
+
+
 async def test_exceptions_come_as_they_were_raised() -> None:
     mine = ValueError("out of credit")
 

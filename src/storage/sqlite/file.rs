@@ -100,7 +100,7 @@ impl StoreFile {
         let group = inherited.map_or(process.gid(), |folder| folder.gid());
         let shares_group = file.mode() & 0o020 != 0 && group == file.gid();
         let is_writable = shares_group || file.mode() & 0o002 != 0;
-        !is_writable && !(self.log.exists() && self.lock_file.exists())
+        !(is_writable || self.log.exists() && self.lock_file.exists())
     }
 
     /// Returns whether only another user can write the database. SQLite would open it to read, and leave a log and a lock

@@ -17,7 +17,7 @@ import sys
 import threading
 import weakref
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -73,6 +73,7 @@ _TICK = 0.1
 _MAX_STOPPED = 2.0
 
 _ENDED = "the event loop of a callback has ended"
+_HERE = "a coroutine cannot run in an event loop that waits for it; await the call, or make it in another thread"
 
 #: The loops that callbacks wait for in threads, each once for every callback.
 _awaited_loops: list[object] = []
@@ -115,6 +116,11 @@ class _AsyncioLoop:
         return _AsyncioWaker(self._loop)
 
     def run(self, awaitable: Awaitable[Any]) -> Any:
+        if asyncio._get_running_loop() is self._loop:
+            # The loop waits for this call: the awaitable would never run.
+            if isinstance(awaitable, Coroutine):
+                awaitable.close()
+            raise RuntimeError(_HERE)
         with _waiting_for(self._loop):
             future = asyncio.run_coroutine_threadsafe(_awaited(awaitable), self._loop)
             stopped = 0.0
