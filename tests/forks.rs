@@ -225,8 +225,9 @@ fn clearing_and_removing_one_leaves_the_other() -> Result<()> {
 /// the store did not have the summary.
 #[test]
 fn a_fork_at_a_summary_whose_last_message_is_deleted_ends_at_the_message_above() -> Result<()> {
-    // The ranges that are compacted, what is deleted, and the history of the fork at the last summary.
-    let cases: [(&[(usize, usize)], &[usize], &[&str]); 5] = [
+    /// The ranges that are compacted, what is deleted, and the history of the fork at the last summary.
+    type Case<'a> = (&'a [(usize, usize)], &'a [usize], &'a [&'a str]);
+    let cases: [Case<'_>; 5] = [
         (&[(1, 3)], &[3], &["m0", "1..3"]),
         (&[(1, 3)], &[2, 3], &["m0", "1..3"]),
         (&[(2, 3), (1, 3)], &[3], &["m0", "1..3"]),
