@@ -1,4 +1,6 @@
-//! The doorway to one session of a database.
+//! The doorway to one session of a database: each verb is one read or one write, which [`access`] runs.
+
+mod access;
 
 use std::sync::Arc;
 
@@ -6,11 +8,11 @@ use rusqlite::Connection;
 
 use super::catalog;
 use super::connection::Database;
-use super::cursor::{Path, PathCursor, SessionCursor};
-use super::error::{BackendError, BackendResult};
-use super::handle::{Handle, Named};
+use super::cursor::{PathCursor, SessionCursor};
+use super::error::BackendError;
+use super::handle::Handle;
 use super::plan_reader::PlanReader;
-use super::row::session::{self as session_row, SessionRow};
+use super::row::session as session_row;
 use super::tokens::CountedMessages;
 use super::{
     append, children, compaction, delete, fork, head, import, label, message, outline, path,
@@ -25,11 +27,11 @@ use crate::outcome::{
     Appended, CountedAppend, Deleted, HeadEntry, ImportRecord, Imported, Label, RowStat,
     SessionDetails, SessionInfo, Updated, Upserted,
 };
-use crate::search::{Found, Scope, SearchRequest, SessionsFound};
+use crate::search::{Found, SearchRequest, SessionsFound};
 use crate::storage::context::ContextStore;
 use crate::storage::{Cursor, SessionProvider};
 use crate::tokens::{Counter, TokenCounter};
-use crate::tree::{Address, Span, Tree};
+use crate::tree::{Address, Tree};
 use crate::usage::{Usage, UsageTotal};
 use crate::view::{ExpectedHead, Order, Parent, View};
 
@@ -40,19 +42,6 @@ pub(crate) struct SqliteSession {
 }
 
 impl SqliteSession {
-    /// Refuses a scope that reaches beyond this session.
-    fn check_scope(&self, scope: &Scope) -> Result<()> {
-        let is_within = match scope {
-            Scope::Store => false,
-            Scope::Sessions(ids) => ids.iter().all(|id| id == self.id()),
-            Scope::Path(id, _) => id == self.id(),
-        };
-        match is_within {
-            true => Ok(()),
-            false => Err(Error::Unsupported { what: "a search beyond the session" }),
-        }
-    }
-
     pub(crate) fn new(database: Arc<Database>, id: SessionId) -> Self {
         Self { database, handle: Arc::new(Handle::new(id)), counter: Counter::default() }
     }
@@ -68,92 +57,10 @@ impl SqliteSession {
         self.database.context_of(&self.handle)
     }
 
-    /// Reads from the session; a session that does not exist reads as empty.
-    fn read<T: Default>(
-        &self,
-        work: impl FnOnce(&Connection, &SessionRow) -> BackendResult<T>,
-    ) -> Result<T> {
-        self.database.read(|conn| match self.handle.find(conn)? {
-            Some(session) => work(conn, &session),
-            None => Ok(T::default()),
-        })
-    }
-
-    /// Reads the path to a leaf; `None` is the head.
-    fn read_path<T: Default>(
-        &self,
-        leaf: Option<&MessageId>,
-        work: impl FnOnce(&Connection, &SessionRow, Option<Address>) -> BackendResult<T>,
-    ) -> Result<T> {
-        self.database.read(|conn| {
-            let session = self.handle.find(conn)?;
-            let leaf = self.leaf(conn, session.as_ref(), leaf)?;
-            session.map_or_else(|| Ok(T::default()), |session| work(conn, &session, leaf))
-        })
-    }
-
-    fn leaf(
-        &self,
-        conn: &Connection,
-        session: Option<&SessionRow>,
-        leaf: Option<&MessageId>,
-    ) -> BackendResult<Option<Address>> {
-        match leaf {
-            None => Ok(session.and_then(|session| session.head)),
-            Some(id) => {
-                message::place(conn, session.map(|session| session.key), self.id(), id).map(Some)
-            }
-        }
-    }
-
-    fn path_of(&self, conn: &Connection, view: &View) -> BackendResult<Option<Path>> {
-        let session = self.handle.find(conn)?;
-        let leaf = self.leaf(conn, session.as_ref(), view.leaf())?;
-        let is_raw = view.is_raw();
-        Ok(session.map(|session| Path { session: session.key, leaf, is_raw }))
-    }
-
-    fn read_messages(&self, leaf: Option<&MessageId>, is_raw: bool) -> Result<Vec<Message>> {
-        self.read_path(leaf, |conn, session, leaf| {
-            let plan = path::plan(conn, session.key, leaf, is_raw)?;
-            PlanReader::new(plan, Order::OldestFirst, !is_raw).rest(conn)
-        })
-    }
-
-    /// Runs a short write of the session, creating it if it does not exist.
-    fn write_short<T>(
-        &self,
-        work: impl FnOnce(&Connection, &mut SessionRow) -> BackendResult<T>,
-    ) -> Result<T> {
-        self.write_short_as(|conn, name| work(conn, &mut name.find_or_create(conn)?))
-    }
-
-    /// Writes under the session's name, which says whether the session exists.
-    fn write_as<T>(
-        &self,
-        work: impl FnOnce(&Connection, &Named<'_>) -> BackendResult<T>,
-    ) -> Result<T> {
-        self.handle.write(&self.database, work)
-    }
-
-    /// The same for a write that takes well under a millisecond; it may share its commit.
-    fn write_short_as<T>(
-        &self,
-        work: impl FnOnce(&Connection, &Named<'_>) -> BackendResult<T>,
-    ) -> Result<T> {
-        self.handle.write_short(&self.database, work)
-    }
-
-    /// Writes messages under the session's name: a few short ones share their commit with other writes.
-    fn write_messages<T>(
-        &self,
-        messages: &[Message],
-        work: impl FnOnce(&Connection, &Named<'_>) -> BackendResult<T>,
-    ) -> Result<T> {
-        match append::are_short(messages) {
-            true => self.write_short_as(work),
-            false => self.write_as(work),
-        }
+    /// Returns another session of the same database with the same counter.
+    fn sibling(&self, id: &SessionId, key: i64) -> Arc<dyn SessionProvider> {
+        let (database, counter) = (Arc::clone(&self.database), self.counter.clone());
+        Arc::new(Self { database, handle: Arc::new(Handle::bound_to(id.clone(), key)), counter })
     }
 }
 
@@ -588,50 +495,5 @@ impl SessionProvider for SqliteSession {
         })?;
         self.database.appended(1);
         Ok(self.sibling(id, key))
-    }
-}
-
-impl SqliteSession {
-    /// Returns another session of the same database with the same counter.
-    fn sibling(&self, id: &SessionId, key: i64) -> Arc<dyn SessionProvider> {
-        let (database, counter) = (Arc::clone(&self.database), self.counter.clone());
-        Arc::new(Self { database, handle: Arc::new(Handle::bound_to(id.clone(), key)), counter })
-    }
-
-    /// Adds a compaction that is within the size limit.
-    fn write_compaction<T>(
-        &self,
-        compaction: &Compaction,
-        work: impl FnOnce(&Connection, Option<SessionRow>) -> BackendResult<T>,
-    ) -> Result<T> {
-        let max = self.database.config.max_message_bytes;
-        self.write_as(|conn, name| {
-            compaction::check_size(compaction, max)?;
-            let session = name.find(conn)?;
-            let answer = work(conn, session)?;
-            if let Some(session) = session {
-                catalog::touch_view(conn, session.key)?;
-            }
-            Ok(answer)
-        })
-    }
-
-    /// Reads the range of a compaction.
-    fn read_range(
-        &self,
-        id: &CompactionId,
-        work: impl FnOnce(&Connection, Span) -> BackendResult<Vec<Message>>,
-    ) -> Result<Vec<Message>> {
-        self.database.read(|conn| {
-            let session = self.handle.find(conn)?.map(|session| session.key);
-            work(conn, compaction::require(conn, session, self.id(), id)?)
-        })
-    }
-
-    fn step_head(&self, by: i64) -> Result<bool> {
-        self.write_short_as(|conn, name| match name.find(conn)? {
-            Some(mut session) => head::step(conn, &mut session, by),
-            None => Ok(false),
-        })
     }
 }
