@@ -39,20 +39,21 @@ pub(super) fn record_changed(
     message: &Message,
 ) -> BackendResult<()> {
     let Some(usage) = Usage::of(message) else { return Ok(()) };
+    let ([input, output, cache_read, cache_write, reasoning], cost, currency) = numbers(&usage);
     let is_same = conn.prepare_cached(SAME_AS_ORIGIN)?.exists(params![
         address,
-        stored(usage.input),
-        stored(usage.output),
-        stored(usage.cache_read),
-        stored(usage.cache_write),
-        stored(usage.reasoning),
-        usage.cost.as_ref().map(|cost| stored(cost.micros)),
-        usage.cost.as_ref().map(|cost| &cost.currency),
+        input,
+        output,
+        cache_read,
+        cache_write,
+        reasoning,
+        cost,
+        currency
     ])?;
     if is_same { Ok(()) } else { record(conn, address, message) }
 }
 
-pub(super) const SAME_AS_ORIGIN: &str = "SELECT 1
+const SAME_AS_ORIGIN: &str = "SELECT 1
    FROM message
   CROSS JOIN usage ON usage.address = message.origin
   WHERE message.address = ?1
@@ -60,8 +61,15 @@ pub(super) const SAME_AS_ORIGIN: &str = "SELECT 1
     AND cost IS ?7
     AND currency IS ?8";
 
-fn stored(number: u64) -> u64 {
-    number.min(MAX_NUMBER)
+/// Returns the tokens, the cost and its currency as they are stored.
+fn numbers(usage: &Usage) -> ([u64; 5], Option<u64>, Option<&str>) {
+    let tokens = [usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning];
+    let cost = usage.cost.as_ref();
+    (
+        tokens.map(|number| number.min(MAX_NUMBER)),
+        cost.map(|cost| cost.micros.min(MAX_NUMBER)),
+        cost.map(|cost| cost.currency.as_str()),
+    )
 }
 
 /// Adds usage of a session, of one of its messages or of none.
@@ -73,17 +81,18 @@ pub(super) fn add(
     used_at: i64,
     answer: Option<&str>,
 ) -> BackendResult<()> {
+    let ([input, output, cache_read, cache_write, reasoning], cost, currency) = numbers(usage);
     conn.prepare_cached(ADD)?.execute(params![
         session,
         address,
         usage.model,
-        stored(usage.input),
-        stored(usage.output),
-        stored(usage.cache_read),
-        stored(usage.cache_write),
-        stored(usage.reasoning),
-        usage.cost.as_ref().map(|cost| stored(cost.micros)),
-        usage.cost.as_ref().map(|cost| &cost.currency),
+        input,
+        output,
+        cache_read,
+        cache_write,
+        reasoning,
+        cost,
+        currency,
         used_at,
         answer,
     ])?;
