@@ -342,11 +342,10 @@ impl Pass<'_> {
             }
             let mut copies = self.run.catalog.erasure_extent(&options)?.copies_left;
             // These are removed before.
-            let removed = |id: &SessionId| {
-                let mut all = self.report.sessions.iter();
-                all.any(|it| it.action == RetentionAction::Remove && it.id == *id)
-            };
-            copies.retain(|copies| !removed(&copies.session));
+            let removed = self.report.sessions.iter();
+            let removed = removed.filter(|session| session.action == RetentionAction::Remove);
+            let removed: HashSet<&SessionId> = removed.map(|session| &session.id).collect();
+            copies.retain(|copies| !removed.contains(&copies.session));
             self.report.copies_left = copies;
             return Ok(());
         }
