@@ -4,10 +4,13 @@ use std::time::Duration;
 
 use super::SessionManager;
 use crate::catalog::{Binding, BindingEnd, BindingFilter, ResumeRequest};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::outcome::SessionDetails;
 use crate::session::Session;
+
+/// How often a key is resumed anew because its session was removed before it was returned.
+const MAX_TRIES: u32 = 16;
 
 /// A resume of the session that an outside key points to. Made by [`SessionManager::resume`].
 #[derive(Debug, Clone)]
@@ -101,8 +104,9 @@ impl Resume<'_> {
     /// Returns the session.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`](crate::Error::InvalidValue) if a text is empty or too long;
-    /// [`Error::SessionExists`](crate::Error::SessionExists) if the new id is taken; as every write.
+    /// [`Error::InvalidValue`] if a text is empty or too long;
+    /// [`Error::SessionExists`] if the new id is taken; [`Error::SessionRemoved`] if others remove each session before it can be
+    /// returned; as every write.
     pub fn open(self) -> Result<Session> {
         Ok(self.run()?.session)
     }
@@ -113,6 +117,7 @@ impl Resume<'_> {
     /// As [`open`](Self::open).
     pub fn run(self) -> Result<ResumedSession> {
         self.request.check()?;
+        let mut tries = 1;
         loop {
             let resumed = self.manager.catalog().resume(&self.request)?;
             let session = self.manager.session(resumed.session)?;
@@ -123,6 +128,10 @@ impl Resume<'_> {
                 return Ok(ResumedSession { session, is_new, former });
             }
             // It was removed in between.
+            if tries == MAX_TRIES {
+                return Err(Error::SessionRemoved { id: session.id().clone() });
+            }
+            tries += 1;
         }
     }
 }
