@@ -1,4 +1,4 @@
--- The format of a talktree store, version 4.
+-- The format of a talktree store, version 5.
 --
 -- One file holds many sessions; a session is a tree of messages. Times are microseconds since 1970 in
 -- UTC. JSON is text. Everything here can be read with the stock sqlite3 shell; start with
@@ -251,6 +251,13 @@ CREATE TABLE vocabulary (
     word      TEXT    PRIMARY KEY,
     languages INTEGER NOT NULL DEFAULT 0 -- the languages of the messages with the word, a bit each; 0: not known
 ) STRICT, WITHOUT ROWID;
+
+-- Words of the vocabulary that are moved there when they are many: each would change another page of it.
+CREATE TABLE recent_words (
+    number    INTEGER PRIMARY KEY, -- from 1 again when they were moved
+    word      TEXT    NOT NULL,
+    languages INTEGER NOT NULL     -- as above
+) STRICT;
 
 -- A context block: a label with texts, of one session, of all sessions of an owner, or shared by all.
 CREATE TABLE context_block (

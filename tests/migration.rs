@@ -20,7 +20,7 @@ struct Former {
 }
 
 /// From version 1.
-const FORMER: [Former; 3] = [
+const FORMER: [Former; 4] = [
     Former {
         schema: include_str!("fixtures/schema_1.sql"),
         content: include_str!("fixtures/content_1.sql"),
@@ -32,6 +32,10 @@ const FORMER: [Former; 3] = [
     Former {
         schema: include_str!("fixtures/schema_3.sql"),
         content: include_str!("fixtures/content_3.sql"),
+    },
+    Former {
+        schema: include_str!("fixtures/schema_4.sql"),
+        content: include_str!("fixtures/content_4.sql"),
     },
 ];
 

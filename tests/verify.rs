@@ -57,6 +57,7 @@ fn each_kind_of_damage_is_named() -> Result<()> {
         ("DELETE FROM message WHERE address & 4294967295 > 2", "childless-tombstone"),
         ("UPDATE session SET unindexed = next + 1", "wrong-unindexed"),
         ("INSERT INTO vocabulary VALUES ('', 0)", "wrong-word"),
+        ("INSERT INTO recent_words (word, languages) VALUES ('x', 0)", "wrong-word"),
         ("UPDATE label SET session = session + 7", "stray-record"),
         ("UPDATE message SET parts = '[{' WHERE id = 'a'", "broken-message"),
         ("UPDATE message SET metadata = '{' WHERE id = 'a'", "broken-message"),

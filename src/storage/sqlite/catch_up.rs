@@ -26,7 +26,7 @@ use super::interrupt::Watch;
 use super::search_index::{Indexed, index_pending, merge, merge_for_search};
 use super::segments::Segments;
 use super::transaction;
-use super::vocabulary::Recorder;
+use super::vocabulary::{self, Recorder};
 use crate::error::{Error, Result};
 use crate::report::Progress;
 
@@ -163,7 +163,10 @@ impl Database {
         if pages == 0 {
             return Ok(());
         }
-        match self.write_step(|conn| merge(conn, pages))? {
+        let step = |conn: &Connection| {
+            if vocabulary::move_many(conn)? { Ok(None) } else { merge(conn, pages).map(Some) }
+        };
+        match self.write_step(step)?.flatten() {
             Some(true) => _ = self.deferred.pages.fetch_sub(pages, Ordering::Relaxed),
             Some(false) => self.deferred.pages.store(0, Ordering::Relaxed),
             None => {}
@@ -298,6 +301,7 @@ impl Chunk {
 fn index_chunk(conn: &Connection, words: &mut Recorder<'_>, limit: usize) -> BackendResult<usize> {
     let indexed = index_pending(conn, words, limit, None)?;
     merge_for_search(conn, pages_to_merge(indexed))?;
+    vocabulary::move_many(conn)?;
     Ok(indexed.messages)
 }
 

@@ -22,6 +22,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0002_plain_names.sql"),
     include_str!("migrations/0003_unindexed.sql"),
     include_str!("migrations/0004_many_sessions.sql"),
+    include_str!("migrations/0005_recent_words.sql"),
 ];
 
 /// The version that this build writes.

@@ -34,6 +34,7 @@ const TABLES: &[&str] = &[
     "setting",
     "erased_session",
     "vocabulary",
+    "recent_words",
     "search_filter",
 ];
 
@@ -97,7 +98,7 @@ impl Rows {
         // It changes when the index catches up.
         columns.remove("session.unindexed");
         // They are made of the messages, and grow then.
-        let made = ["vocabulary", "search_filter"];
+        let made = ["vocabulary", "recent_words", "search_filter"];
         columns.retain(|column| !made.iter().any(|table| column.starts_with(table)));
         Ok(columns.into_iter().collect())
     }

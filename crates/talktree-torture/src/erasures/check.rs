@@ -170,7 +170,9 @@ fn check_rest(store: &Store, others: u64, wrong: &mut Vec<String>) -> Result<()>
 fn check_vocabulary(store: &Store, path: &Path, wrong: &mut Vec<String>) -> Result<()> {
     let words = || -> Result<Vec<String>> {
         let sqlite = Connection::open(path)?;
-        let mut statement = sqlite.prepare("SELECT word FROM vocabulary ORDER BY word")?;
+        let mut statement = sqlite.prepare(
+            "SELECT word FROM vocabulary UNION SELECT word FROM recent_words ORDER BY word",
+        )?;
         let words = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
         Ok(words)
     };

@@ -237,7 +237,7 @@ SELECT name
  WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'
    AND name NOT IN ('search_data', 'search_idx', 'search_docsize',
                     'context_search_data', 'context_search_idx', 'context_search_docsize',
-                    'vocabulary')";
+                    'vocabulary', 'recent_words')";
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,11 @@
 //!
 //! The index has stems only, and FTS5 takes seconds to list those of a large store. So the words of each message are
 //! recorded when it is indexed. Most of them were recorded before: a handle remembers the last ones, and looks up no
-//! word that it remembers. The others of a transaction are written at its end, in order.
+//! word that it remembers.
+//!
+//! A new word belongs to some page of a large table. A hundred new words would change nearly a hundred pages, and each page
+//! is written to the log. So new words are *recent* at first, in a small table in the order in which they came, and are
+//! moved when there are many. Whatever reads the vocabulary reads the recent words, too.
 //!
 //! With each word are the languages of the texts that have it, as a set of bits: those languages decide which other words
 //! are forms of it. A text whose language cannot be told adds none.
@@ -14,37 +18,25 @@
 //! While an erasure records the words again, a setting holds the address of the next message. If a process was killed, the
 //! next one continues there.
 //!
-//! Invariant: a word of an indexed message is in the vocabulary, unless that setting exists or [`Remembered`] took it for
-//! another one.
+//! Invariant: a word of an indexed message is in the vocabulary, unless that setting exists or [`known`] took it for another
+//! one.
 
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+mod known;
+mod recorder;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
+pub(super) use self::known::KnownWords;
+pub(super) use self::recorder::{Recorder, move_many};
 use super::connection::Database;
 use super::error::BackendResult;
 use super::interrupt::Watch;
 use crate::error::Result;
 use crate::message::{Part, parts_from_text};
-use crate::search::language::Language;
 use crate::search::vocabulary::Words;
-use crate::search::word::WordHasher;
 use crate::search::{indexed_text, vocabulary};
 use crate::tree::Address;
 
-/// How many words a handle remembers: so many sets, each of so many words. Together they take a quarter of a MiB: to look up
-/// words in a table larger than the cache of a core costs more than to hash them.
-const SETS: usize = 1 << 12;
-const WORDS_PER_SET: usize = 8;
-/// A word that is used moves up by one place if its place is this or a later one. A new word takes the last place.
-const FIRST_MOVING_PLACE: usize = WORDS_PER_SET / 2;
-/// How many sets serve for one message.
-const SETS_FOR_ONE: usize = 1 << 6;
-/// After so many new words they are written, so that their number has a limit.
-const MAX_NEW: usize = 1 << 15;
-/// About how long it takes to write a new word.
-const TIME_PER_WORD: Duration = Duration::from_micros(1);
 /// The setting that counts the removals.
 const EPOCH: &str = "vocabulary_epoch";
 /// The setting that exists while an erasure records the words again: the address of the next message.
@@ -55,151 +47,6 @@ const MESSAGES_PER_STEP: u32 = 1_000;
 /// The words of how many pending messages are read for a spelling: about ten milliseconds.
 const MAX_PENDING: u32 = 2_000;
 
-/// Words with the languages in which they are recorded. The first bits of a word's hash tell its set, and its last 32 bits tell
-/// it from others there: about one of 500 million new words is taken for a known one, and is not recorded. A word among the
-/// last places of its set moves up by one whenever it is used, and a full set forgets the last one: so the frequent ones stay.
-#[derive(Default)]
-struct Remembered {
-    /// The hashes and the languages of each set. There is a power of two of them, and none until the first word.
-    sets: Vec<[[u32; WORDS_PER_SET]; 2]>,
-    count: usize,
-}
-
-impl Remembered {
-    fn with_sets(count: usize) -> Self {
-        // Zeros take no memory until they are written.
-        Self { sets: vec![[[0; WORDS_PER_SET]; 2]; count], count: 0 }
-    }
-
-    /// Returns whether a word is remembered with these languages, and remembers it.
-    fn has_or_adds(&mut self, hash: u64, languages: u32) -> bool {
-        if self.sets.is_empty() {
-            *self = Self::with_sets(SETS);
-        }
-        let number = hash >> (u64::BITS - self.sets.len().ilog2());
-        let [words, known] = &mut self.sets[number as usize];
-        // 0 is a free place.
-        let word = (hash as u32).max(1);
-        let Some(place) = place_of(word, words) else {
-            let place = place_of(0, words);
-            self.count += usize::from(place.is_some());
-            let place = place.unwrap_or(WORDS_PER_SET - 1);
-            (words[place], known[place]) = (word, languages);
-            return false;
-        };
-        let is_known = known[place] & languages == languages;
-        known[place] |= languages;
-        if place >= FIRST_MOVING_PLACE {
-            words.swap(place - 1, place);
-            known.swap(place - 1, place);
-        }
-        is_known
-    }
-}
-
-/// Returns the first place of a word in a set. All places are compared, without branches: an early end would mostly be
-/// mispredicted.
-fn place_of(word: u32, words: &[u32; WORDS_PER_SET]) -> Option<usize> {
-    let hits = words.iter().enumerate().map(|(place, it)| u32::from(*it == word) << place);
-    let hits = hits.fold(0, |all, hit| all | hit);
-    (hits != 0).then_some(hits.trailing_zeros() as usize)
-}
-
-/// The words that a handle knows to be recorded.
-#[derive(Default)]
-pub(super) struct KnownWords {
-    hasher: WordHasher,
-    words: Mutex<Recorded>,
-}
-
-impl KnownWords {
-    /// Begins to record words in a transaction.
-    pub(super) fn recorder<'a>(&'a self, conn: &'a Connection) -> BackendResult<Recorder<'a>> {
-        let epoch = epoch(conn)?;
-        let mut known = self.words.lock().unwrap_or_else(PoisonError::into_inner);
-        // Taken: if the transaction fails, all are forgotten, with those that it did not record.
-        let mut known = std::mem::take(&mut *known);
-        if known.epoch != epoch {
-            known = Recorded { epoch, words: Remembered::default() };
-        }
-        Ok(Recorder { conn, hasher: &self.hasher, known, new: Vec::new() })
-    }
-
-    /// Remembers what was recorded, after the commit.
-    pub(super) fn remember(&self, recorded: Recorded) {
-        let mut known = self.words.lock().unwrap_or_else(PoisonError::into_inner);
-        // Another thread may have recorded others meanwhile.
-        if known.epoch != recorded.epoch || known.words.count < recorded.words.count {
-            *known = recorded;
-        }
-    }
-}
-
-/// The words that are recorded once a transaction is committed.
-#[derive(Default)]
-pub(super) struct Recorded {
-    epoch: String,
-    words: Remembered,
-}
-
-/// Records the words of messages, in one transaction.
-pub(super) struct Recorder<'a> {
-    conn: &'a Connection,
-    hasher: &'a WordHasher,
-    known: Recorded,
-    /// The words that were not known, with their languages: written together, in order.
-    new: Vec<(String, u32)>,
-}
-
-impl Recorder<'_> {
-    /// Records the words of the texts of a message, at the latest when this [finishes](Self::finish).
-    pub(super) fn add(&mut self, texts: [&str; 2]) -> BackendResult<()> {
-        for text in texts.into_iter().filter(|text| !text.is_empty()) {
-            let words = Words::of(text);
-            let languages = words.language().map_or(0, Language::bit);
-            words.each_candidate(|word| {
-                if !self.known.words.has_or_adds(self.hasher.hash(word), languages)
-                    && let Some(entry) = vocabulary::entry(word.text)
-                {
-                    self.new.push((entry.into_owned(), languages));
-                }
-            });
-        }
-        if self.new.len() > MAX_NEW { self.write() } else { Ok(()) }
-    }
-
-    /// Returns about how long it will take to write the new words.
-    pub(super) fn time_left(&self) -> Duration {
-        TIME_PER_WORD * self.new.len() as u32
-    }
-
-    /// Writes the new words. In order, those of one page of the table are written together.
-    fn write(&mut self) -> BackendResult<()> {
-        let mut insert = self.conn.prepare_cached(INSERT)?;
-        self.new.sort_unstable();
-        for same in self.new.chunk_by(|a, b| a.0 == b.0) {
-            let languages = same.iter().fold(0, |all, (_, languages)| all | languages);
-            insert.execute(params![same[0].0, languages])?;
-        }
-        self.new.clear();
-        Ok(())
-    }
-
-    fn add_parts(&mut self, parts: Option<Vec<Part>>) -> BackendResult<()> {
-        let parts = parts.unwrap_or_default();
-        self.add([&indexed_text::plain_text(&parts), &indexed_text::plain_tools(&parts)])
-    }
-
-    pub(super) fn finish(mut self) -> BackendResult<Recorded> {
-        self.write()?;
-        Ok(self.known)
-    }
-}
-
-const INSERT: &str = "INSERT INTO vocabulary (word, languages) VALUES (?1, ?2)
-    ON CONFLICT (word) DO UPDATE SET languages = languages | excluded.languages
-                           WHERE languages & excluded.languages <> excluded.languages";
-
 /// Records the words of one message.
 pub(super) fn add(conn: &Connection, address: Address) -> BackendResult<()> {
     let parts: Option<Vec<Part>> = conn
@@ -207,11 +54,10 @@ pub(super) fn add(conn: &Connection, address: Address) -> BackendResult<()> {
         .query_row([address], |row| Ok(parts_of(row, 0)))
         .optional()?
         .flatten();
-    let known = KnownWords::default();
-    let mut recorder = known.recorder(conn)?;
-    recorder.known.words = Remembered::with_sets(SETS_FOR_ONE);
-    recorder.add_parts(parts)?;
-    recorder.finish().map(|_| ())
+    let known = KnownWords::of_one_message();
+    let mut words = known.recorder(conn)?;
+    words.add_parts(parts)?;
+    words.write().map(drop)
 }
 
 /// Records the words of all messages again.
@@ -223,7 +69,7 @@ pub(super) fn rebuild(conn: &Connection) -> BackendResult<()> {
     while let Some(address) = from {
         from = add_some(conn, &mut words, address)?;
     }
-    words.finish().map(|_| ())
+    words.write().map(drop)
 }
 
 /// Records the words of the next messages; returns where to go on.
@@ -256,6 +102,7 @@ fn parts_of(row: &rusqlite::Row<'_>, column: usize) -> Option<Vec<Part>> {
 /// Removes all words, and voids what handles remember.
 pub(super) fn clear(conn: &Connection) -> BackendResult<()> {
     conn.prepare_cached("DELETE FROM vocabulary")?.execute([])?;
+    conn.prepare_cached("DELETE FROM recent_words")?.execute([])?;
     store_left(conn, None)?;
     conn.prepare_cached(
         "INSERT INTO setting (name, value) VALUES (?1, '1')
@@ -295,8 +142,12 @@ fn store_left(conn: &Connection, from: Option<Address>) -> BackendResult<()> {
 /// Returns whether a word was ever indexed.
 pub(super) fn has(conn: &Connection, word: &str) -> BackendResult<bool> {
     let Some(entry) = vocabulary::entry(word) else { return Ok(false) };
-    Ok(conn.prepare_cached("SELECT 1 FROM vocabulary WHERE word = ?1")?.exists([entry])?)
+    Ok(conn.prepare_cached(LANGUAGES)?.exists([entry])?)
 }
+
+const LANGUAGES: &str = "SELECT languages FROM vocabulary WHERE word = ?1
+ UNION ALL
+SELECT languages FROM recent_words WHERE word = ?1";
 
 /// Returns whether a word that begins so was ever indexed; `true` also if only the index can tell.
 ///
@@ -315,16 +166,24 @@ pub(super) fn has_beginning(conn: &Connection, start: &str) -> BackendResult<boo
 /// A beginning of this many letters is looked up in the index.
 const LONG_BEGINNING: usize = 10;
 
-const BEGINNING: &str = "SELECT 1 FROM vocabulary WHERE word >= ?1 AND word < ?2";
+const BEGINNING: &str = "SELECT 1 FROM vocabulary WHERE word >= ?1 AND word < ?2
+ UNION ALL
+SELECT 1 FROM recent_words WHERE word >= ?1 AND word < ?2";
 
 /// Returns the languages of a word; `None` if it was never indexed.
 #[cfg(feature = "stemmers")]
 pub(super) fn languages(conn: &Connection, word: &str) -> BackendResult<Option<u32>> {
-    let sql = "SELECT languages FROM vocabulary WHERE word = ?1";
-    Ok(conn.prepare_cached(sql)?.query_row([word], |row| row.get(0)).optional()?)
+    let mut statement = conn.prepare_cached(LANGUAGES)?;
+    let mut rows = statement.query([word])?;
+    let mut all = None;
+    while let Some(row) = rows.next()? {
+        all = Some(all.unwrap_or(0) | row.get::<_, u32>(0)?);
+    }
+    Ok(all)
 }
 
-/// Calls `look` with every word that begins with `start` and has one of the languages, and with its languages.
+/// Calls `look` with every word that begins with `start` and has one of the languages, and with its languages; with a recent
+/// word once more.
 #[cfg(feature = "stemmers")]
 pub(super) fn each_in_languages(
     conn: &Connection,
@@ -345,11 +204,13 @@ pub(super) fn each_in_languages(
 #[cfg(feature = "stemmers")]
 const IN_LANGUAGES: &str = "SELECT word, languages
    FROM vocabulary
-  WHERE word >= ?1
-    AND word < ?2
-    AND languages & ?3 <> 0";
+  WHERE word >= ?1 AND word < ?2 AND languages & ?3 <> 0
+  UNION ALL
+ SELECT word, languages
+   FROM recent_words
+  WHERE word >= ?1 AND word < ?2 AND languages & ?3 <> 0";
 
-/// Calls `look` with every word that begins with a letter.
+/// Calls `look` with every word that begins with a letter; with a recent word once more.
 pub(super) fn each_with_first(
     conn: &Connection,
     first: char,
@@ -365,7 +226,9 @@ pub(super) fn each_with_first(
     Ok(())
 }
 
-const WITH_FIRST: &str = "SELECT word FROM vocabulary WHERE word >= ?1 AND word < ?2";
+const WITH_FIRST: &str = "SELECT word FROM vocabulary WHERE word >= ?1 AND word < ?2
+ UNION ALL
+SELECT word FROM recent_words WHERE word >= ?1 AND word < ?2";
 
 /// Calls `look` with the words of the newest messages that only the temporary index has.
 pub(super) fn each_pending(conn: &Connection, look: &mut impl FnMut(&str)) -> BackendResult<()> {
@@ -412,7 +275,7 @@ impl Database {
                 let mut words = self.known_words.recorder(conn)?;
                 let next = add_some(conn, &mut words, from)?;
                 store_left(conn, next)?;
-                words.finish().map(Some)
+                words.write().map(Some)
             })?;
             if let Some(recorded) = recorded {
                 self.known_words.remember(recorded);
@@ -431,7 +294,7 @@ mod tests {
     use super::*;
     use crate::id::SessionId;
     use crate::message::Message;
-    use crate::search::word::Word;
+    use crate::search::language::Language;
     use crate::storage::SessionProvider;
     use crate::view::{ExpectedHead, Parent};
 
@@ -449,7 +312,8 @@ mod tests {
     fn words(database: &Database) -> Result<String> {
         database.catch_up_for_search(&database.interrupt_signal().watch())?;
         database.read(|conn| {
-            let sql = "SELECT coalesce(group_concat(word, ' ' ORDER BY word), '') FROM vocabulary";
+            let sql = "SELECT coalesce(group_concat(word, ' ' ORDER BY word), '')
+                FROM (SELECT word FROM vocabulary UNION SELECT word FROM recent_words)";
             Ok(conn.query_row(sql, [], |row| row.get(0))?)
         })
     }
@@ -469,10 +333,7 @@ mod tests {
         let (database, chat) = store()?;
         let languages = |word: &str| {
             words(&database)?;
-            database.read(|conn| {
-                let sql = "SELECT languages FROM vocabulary WHERE word = ?1";
-                Ok(conn.query_row(sql, [word], |row| row.get::<_, u32>(0))?)
-            })
+            database.read(|conn| Ok(super::languages(conn, word)?.expect("a word")))
         };
         append(&chat, Message::user("Server Hamburg"))?;
         assert_eq!(languages("server")?, 0);
@@ -564,35 +425,5 @@ mod tests {
         database.write(rebuild)?;
         assert!(!database.has_unfinished_erasure()?);
         Ok(())
-    }
-
-    #[test]
-    fn the_words_that_are_remembered_are_limited() {
-        let hasher = WordHasher::default();
-        let mut remembered = Remembered::default();
-        let mut is_known =
-            |n: usize| remembered.has_or_adds(hasher.hash(Word::new(&format!("w{n}"))), 0);
-        let max = SETS * WORDS_PER_SET;
-        assert!((0..3 * max).all(|n| !is_known(n)));
-        assert!(is_known(3 * max - 1));
-        let known = (0..3 * max).filter(|n| is_known(*n)).count();
-        assert!((max / 2..=max).contains(&known), "{known}");
-        assert_eq!(remembered.sets.len(), SETS);
-        assert!((max - SETS / 8..=max).contains(&remembered.count), "{}", remembered.count);
-        assert_eq!(size_of_val(&remembered.sets[..]), 1 << 18);
-    }
-
-    #[test]
-    fn frequent_words_are_not_forgotten() {
-        let mut remembered = Remembered::default();
-        for word in 1..=WORDS_PER_SET as u64 {
-            assert!(!remembered.has_or_adds(word, 1));
-        }
-        assert!(remembered.has_or_adds(5, 0) && !remembered.has_or_adds(5, 2));
-        for rare in 100..200 {
-            assert!(!remembered.has_or_adds(rare, 0));
-            assert!(remembered.has_or_adds(5, 3) && remembered.has_or_adds(1, 1));
-        }
-        assert!(!remembered.has_or_adds(100, 0));
     }
 }
