@@ -847,6 +847,27 @@ fn a_session_that_is_being_erased_cannot_be_restored() -> Result<()> {
     Ok(())
 }
 
+/// An append to its transcript took it out of the trash, and it was erased nevertheless when the erasure was finished.
+#[test]
+fn a_session_that_is_being_erased_is_not_restored_by_its_transcript() -> Result<()> {
+    let (_folder, path, store) = open()?;
+    let transcripts = store.transcripts().projecting();
+    let [first, second] = ["first", "second"].map(|id| TranscriptKey::new("project", id));
+    transcripts.owned_by("mk7qowner").append(&first, &entries("mk7qfirst", 600)?)?;
+    transcripts.owned_by("mk7qowner").append(&second, &entries("mk7qsecond", 3)?)?;
+    store.change_session(&"second".into(), &SessionChange::Delete)?;
+    interrupt(&store, &Erasure::owner("mk7qowner"), 200);
+    transcripts.append(&second, &entries("mk7qlater", 1)?)?;
+    let second = store.session("second")?;
+    let refused = second.append(Message::user("hi"));
+    assert!(matches!(refused, Err(Error::SessionInTrash { .. })), "{refused:?}");
+    assert_eq!(second.raw_history()?.len(), 3);
+    assert!(store.finish_erasure()?);
+    assert_gone(&store, &path, "mk7q");
+    assert_sound(&store);
+    Ok(())
+}
+
 #[test]
 fn a_plan_over_an_erased_message_is_stale() -> Result<()> {
     let (_folder, path, store) = open()?;
