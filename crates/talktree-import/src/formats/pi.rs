@@ -152,9 +152,9 @@ impl Reader for Pi {
             return None;
         }
         let is_said = kind != "message" || fields.object("message").is_some();
-        if !(is_known && is_said)
-            && let Some(why) = of_another_format(&fields, Format::Pi)
-        {
+        // An entry of an unknown type that names a parent is one of a newer version.
+        let is_own = if is_known { is_said } else { fields.has("parentId") };
+        if !is_own && let Some(why) = of_another_format(&fields, Format::Pi) {
             report.lose(record.line, why);
             return None;
         }
