@@ -16,6 +16,8 @@ const MAX_DEPTH: usize = 8;
 thread_local! {
     /// How many callbacks run inside each other in this thread.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
+    /// Whether an error handler was called at the limit since the outermost of them began.
+    static IS_TOLD: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Why a callback returned nothing.
@@ -46,6 +48,9 @@ struct Entered;
 impl Drop for Entered {
     fn drop(&mut self) {
         DEPTH.set(DEPTH.get() - 1);
+        if DEPTH.get() == 0 {
+            IS_TOLD.set(false);
+        }
     }
 }
 
@@ -54,6 +59,19 @@ pub(crate) fn call<T>(callback: impl FnOnce() -> T) -> Result<T, Failed> {
     if DEPTH.get() >= MAX_DEPTH {
         return Err(Failed::TooDeep);
     }
+    entered(callback)
+}
+
+/// Calls an error handler. At the limit it is called once until the outermost callback ends: otherwise nobody would hear that
+/// callbacks were not called, and if it were called each time, it could call itself without end.
+pub(crate) fn call_error_handler(handler: impl FnOnce()) -> Result<(), Failed> {
+    if DEPTH.get() >= MAX_DEPTH && IS_TOLD.replace(true) {
+        return Err(Failed::TooDeep);
+    }
+    entered(handler)
+}
+
+fn entered<T>(callback: impl FnOnce() -> T) -> Result<T, Failed> {
     DEPTH.set(DEPTH.get() + 1);
     let _entered = Entered;
     caught(callback)
@@ -108,6 +126,27 @@ mod tests {
         assert_eq!(nested(MAX_DEPTH), Ok(MAX_DEPTH));
         assert_eq!(nested(MAX_DEPTH + 1), Err(Failed::TooDeep));
         assert_eq!(DEPTH.get(), 0);
+    }
+
+    #[test]
+    fn an_error_handler_is_called_once_at_the_limit() {
+        fn at_the_limit(depth: usize) -> (usize, usize) {
+            if depth > 0 {
+                return call(|| at_the_limit(depth - 1)).unwrap();
+            }
+            let (called, nested) = (Cell::new(0), Cell::new(0));
+            for _ in 0..3 {
+                let _ = call_error_handler(|| {
+                    called.set(called.get() + 1);
+                    let _ = call_error_handler(|| nested.set(nested.get() + 1));
+                });
+            }
+            (called.get(), nested.get())
+        }
+        for _ in 0..2 {
+            assert_eq!(at_the_limit(MAX_DEPTH), (1, 0));
+            assert_eq!(at_the_limit(MAX_DEPTH - 1), (3, 1));
+        }
     }
 
     #[test]

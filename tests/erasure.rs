@@ -847,6 +847,55 @@ fn a_session_that_is_being_erased_cannot_be_restored() -> Result<()> {
     Ok(())
 }
 
+/// A session that an interrupted erasure had not begun with could be written to, and that was erased when it was finished.
+#[test]
+fn all_sessions_of_an_interrupted_erasure_are_in_the_trash() -> Result<()> {
+    let (_folder, path, store) = open()?;
+    let bot = bot(&store)?;
+    let [first, second] = ["a", "b"].map(|key| bot.resume(key).owner("mk7qowner").open());
+    let (first, second) = (first?, second?);
+    first.append_all((0..600).map(|n| Message::user(format!("mk7qmess{n}x"))))?;
+    append(&second, "mk7qsecond")?;
+    interrupt(&store, &Erasure::owner("mk7qowner"), 200);
+    assert_eq!(second.raw_history()?.len(), 1);
+    for session in [&first, &second] {
+        let refused = session.append(Message::user("hi"));
+        assert!(matches!(refused, Err(Error::SessionInTrash { .. })), "{refused:?}");
+        let refused = bot.restore(session.id()).unwrap_err().to_string();
+        assert!(refused.contains("it is being erased"), "{refused}");
+    }
+    // Its key leads to a new session, which stays.
+    let new = bot.resume("b").owner("mk7qowner").open()?;
+    new.append(Message::user("mk7rnew"))?;
+    assert!(store.finish_erasure()?);
+    assert_gone(&store, &path, "mk7qmess");
+    assert_gone(&store, &path, "mk7qsecond");
+    assert_eq!(new.history()?.len(), 1);
+    assert_sound(&store);
+    Ok(())
+}
+
+/// An append to its transcript took it out of the trash, and it was erased nevertheless when the erasure was finished.
+#[test]
+fn a_session_that_is_being_erased_is_not_restored_by_its_transcript() -> Result<()> {
+    let (_folder, path, store) = open()?;
+    let transcripts = store.transcripts().projecting();
+    let [first, second] = ["first", "second"].map(|id| TranscriptKey::new("project", id));
+    transcripts.owned_by("mk7qowner").append(&first, &entries("mk7qfirst", 600)?)?;
+    transcripts.owned_by("mk7qowner").append(&second, &entries("mk7qsecond", 3)?)?;
+    store.change_session(&"second".into(), &SessionChange::Delete)?;
+    interrupt(&store, &Erasure::owner("mk7qowner"), 200);
+    transcripts.append(&second, &entries("mk7qlater", 1)?)?;
+    let second = store.session("second")?;
+    let refused = second.append(Message::user("hi"));
+    assert!(matches!(refused, Err(Error::SessionInTrash { .. })), "{refused:?}");
+    assert_eq!(second.raw_history()?.len(), 3);
+    assert!(store.finish_erasure()?);
+    assert_gone(&store, &path, "mk7q");
+    assert_sound(&store);
+    Ok(())
+}
+
 #[test]
 fn a_plan_over_an_erased_message_is_stale() -> Result<()> {
     let (_folder, path, store) = open()?;

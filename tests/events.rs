@@ -164,6 +164,29 @@ fn a_listener_that_panics_is_no_failure_of_the_change() -> Result<()> {
     Ok(())
 }
 
+/// Nobody heard that events were left out, because the error handler was not called either.
+#[test]
+fn the_error_handler_hears_once_that_listeners_call_each_other_without_end() -> Result<()> {
+    let errors = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&errors);
+    let store = Store::open_in_memory()?;
+    let chat = store.session_builder("s");
+    let chat = chat.on_error(move |error| heard.lock().unwrap().push(error.to_string())).open()?;
+    let again = chat.clone();
+    let _subscription = chat.subscribe(move |_| {
+        for _ in 0..2 {
+            again.append(Message::user("again")).unwrap();
+        }
+    });
+    for _ in 0..2 {
+        chat.append(Message::user("hello"))?;
+        let errors = std::mem::take(&mut *errors.lock().unwrap());
+        assert_eq!(errors.len(), 1, "{errors:?}");
+        assert!(errors[0].contains("8 callbacks call each other already"), "{errors:?}");
+    }
+    Ok(())
+}
+
 /// A listener was dropped under the lock of the subscriptions. If it owned one, that was a deadlock.
 #[test]
 fn a_listener_may_own_a_subscription() -> Result<()> {

@@ -3,14 +3,15 @@
 
 mod common;
 
-use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
 use common::Scratch;
 use talktree::{
     BindingEnd, Block, Error, ImportRecord, Message, Result, SessionChange, SessionDetails,
-    SessionFilter, SessionManager, SessionState, Store,
+    SessionFilter, SessionManager, SessionState, Store, TokenCounter,
 };
 
 fn manager(store: &Store) -> Result<SessionManager> {
@@ -103,6 +104,36 @@ fn a_resumed_session_that_is_removed_does_not_come_back_with_a_write() -> Result
         assert!(matches!(refused, Err(Error::SessionRemoved { .. })), "{refused:?}");
         assert!(store.sessions()?.is_empty());
     }
+    Ok(())
+}
+
+/// Removes all sessions when one is opened, because its name is read then. Holds how many it removed.
+struct RemovesAll(Store, Arc<AtomicUsize>);
+
+impl TokenCounter for RemovesAll {
+    fn name(&self) -> &str {
+        for session in self.0.sessions().unwrap() {
+            self.0.remove(&session.id).unwrap();
+            self.1.fetch_add(1, Ordering::Relaxed);
+        }
+        "removes all"
+    }
+
+    fn count_text(&self, _text: &str) -> f64 {
+        0.0
+    }
+}
+
+#[test]
+fn a_resume_ends_if_its_sessions_are_removed_again_and_again() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let removed = Arc::new(AtomicUsize::new(0));
+    let counter = RemovesAll(store.clone(), Arc::clone(&removed));
+    let bot = SessionManager::builder(&store).token_counter(counter).build()?;
+    let refused = bot.resume("telegram:1").open();
+    assert!(matches!(refused, Err(Error::SessionRemoved { .. })), "{refused:?}");
+    assert_eq!(removed.load(Ordering::Relaxed), 16);
+    assert!(store.sessions()?.is_empty());
     Ok(())
 }
 

@@ -257,7 +257,7 @@ impl Session {
     /// change is committed all the same, the other listeners are called, and the
     /// [`on_error`](SessionBuilder::on_error) of the session that changed receives
     /// [`Error::Callback`]. A listener whose changes call listeners without end is
-    /// not called when eight callbacks run inside each other.
+    /// not called when eight callbacks run inside each other; the error handler hears of the first time.
     ///
     /// ```
     /// use std::sync::mpsc;

@@ -11,7 +11,8 @@ use talktree_bot::error::{Error, Result};
 use talktree_bot::{Bot, Config, models, telegram, terminal};
 use tracing_subscriber::EnvFilter;
 
-/// The exit status if another program held the lock of the store: a later run may succeed (`EX_TEMPFAIL`).
+/// The exit status after an error of the store that a later run may not have, as a full disk or a lock that another program holds
+/// (`EX_TEMPFAIL`).
 const TRY_AGAIN: u8 = 75;
 
 /// How many reading connections of the store are kept, each with up to 2 MiB.

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use talktree::{Error, Store};
 
 use crate::cli::Cli;
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, tell};
 use crate::input::dangling;
 use crate::output::Output;
 use crate::progress::Bar;
 use crate::suggestion::command;
+use crate::table::Table;
 use crate::text::shown;
 
 /// The environment variable that names the store.
@@ -37,6 +38,21 @@ impl Context {
             is_json: cli.json,
             is_tour: false,
         }
+    }
+
+    /// Writes a list for people, or says why it is empty, unless `limit` asked for nothing. The lines of JSON were written before.
+    pub(crate) fn write_list(
+        &mut self,
+        table: &Table,
+        limit: Option<usize>,
+        why_empty: impl FnOnce() -> Result<String>,
+    ) -> Result<()> {
+        match table.is_empty() {
+            _ if self.is_json || limit == Some(0) => {}
+            true => tell(&why_empty()?),
+            false => table.write(&mut self.out)?,
+        }
+        Ok(())
     }
 
     /// Returns the path of the store: the value of `--store`, or the default in the user's data folder.

@@ -66,6 +66,10 @@ impl Table {
         );
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     pub(crate) fn write(&self, out: &mut Output) -> io::Result<()> {
         let columns = self.columns(out.width());
         let heading: Vec<String> = self.heading.iter().map(|cell| (*cell).to_owned()).collect();

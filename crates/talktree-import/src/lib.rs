@@ -55,6 +55,7 @@ mod records;
 mod session_import;
 mod sniff;
 mod unnamed;
+mod unread_times;
 mod work;
 mod write;
 

@@ -99,3 +99,30 @@ fn records_of_other_programs_in_a_session_of_pi_are_reported() -> Result<()> {
     assert_eq!(ids, ["a", "b", "n"]);
     Ok(())
 }
+
+/// They became hidden messages, and no note said so.
+#[test]
+fn records_of_an_unsupported_format_are_reported() -> Result<()> {
+    let codex = r#"{"timestamp":"2026-01-02T03:04:05Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"of Codex"}]}}"#;
+    let copilot = r#"{"type":"user.message","id":"x","data":{"content":"of Copilot"}}"#;
+    // An entry with a parent is one of a newer version.
+    let new = r#"{"type":"news","id":"n","parentId":"a","timestamp":"2026-01-02T03:04:05Z","payload":{}}"#;
+    let (pi, claude) = (common::pi("P", "a-"), claude("a", "null", "user", "hi"));
+    for (file, session, converted) in
+        [([&*pi, codex, copilot, new], "P", 2), ([&*claude, codex, copilot, ""], "S", 0)]
+    {
+        let store = Store::open_in_memory()?;
+        let report = import(&store, file.join("\n").trim_end());
+        assert_eq!(
+            (report.kept, report.converted, report.dropped),
+            (1, converted, 2),
+            "{report:#?}"
+        );
+        assert_eq!(faults(&report).len(), 2);
+        let why = "a record of an unknown kind: it seems to be from a log of Codex";
+        assert_eq!(report.notes[0].why, why);
+        assert!(store.search("Codex").run()?.hits.is_empty());
+        assert!(store.session(session)?.message(&"a".into())?.is_some());
+    }
+    Ok(())
+}

@@ -113,7 +113,7 @@ impl CompactionSettingsBuilder {
 
 /// Calls an error handler. What went before is committed: a panic of the handler must not make it look failed.
 fn tell(handler: &Handler, error: &Error) {
-    let _ = callback::call(|| handler(error));
+    let _ = callback::call_error_handler(|| handler(error));
 }
 
 impl CompactionSettings {

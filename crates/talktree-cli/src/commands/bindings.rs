@@ -3,7 +3,7 @@
 use talktree::{Binding, BindingFilter};
 
 use crate::context::Context;
-use crate::failure::{Result, tell};
+use crate::failure::Result;
 use crate::table::{Table, minute};
 use crate::text::one_line;
 use crate::{lookup, style};
@@ -68,11 +68,5 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
             binding.session.to_string(),
         ]);
     }
-    match (context.is_json, bindings.is_empty()) {
-        (true, _) => {}
-        (false, true) if args.limit == Some(0) => {}
-        (false, true) => tell("no binding is listed"),
-        (false, false) => table.write(&mut context.out)?,
-    }
-    Ok(())
+    context.write_list(&table, args.limit, || Ok("no binding is listed".to_owned()))
 }

@@ -3,7 +3,7 @@
 use talktree::OwnerInfo;
 
 use crate::context::Context;
-use crate::failure::{Result, tell};
+use crate::failure::Result;
 use crate::style;
 use crate::table::{Table, minute};
 use crate::text::one_line;
@@ -54,11 +54,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
             if owner.transcripts == 0 { String::new() } else { owner.transcripts.to_string() },
         ]);
     }
-    match (context.is_json, owners.is_empty()) {
-        (true, _) => {}
-        (false, true) if args.limit == Some(0) => {}
-        (false, true) => tell("no session and no transcript has an owner"),
-        (false, false) => table.write(&mut context.out)?,
-    }
-    Ok(())
+    context.write_list(&table, args.limit, || {
+        Ok("no session and no transcript has an owner".to_owned())
+    })
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use talktree::{ListedSession, SessionFilter, SessionState};
 
 use crate::context::Context;
-use crate::failure::{Result, tell};
+use crate::failure::Result;
 use crate::short_ids::ShortIds;
 use crate::suggestion::command;
 use crate::table::{Table, minute};
@@ -122,21 +122,17 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
             title,
         ]);
     }
-    match (context.is_json, sessions.is_empty()) {
-        (true, _) => {}
-        (false, true) if args.limit == Some(0) => {}
-        (false, true) if filter != SessionFilter::default() => tell("no session is like that"),
-        (false, true) => {
-            let in_trash = SessionFilter { state: SessionState::Trash, ..SessionFilter::default() };
-            match lookup::listed(&store, &in_trash, 1)?.is_empty() {
-                true => tell("the store holds no sessions"),
-                false => {
-                    let trash = command("trash list");
-                    tell(&format!("all sessions are in the trash; `{trash}` lists them"));
-                }
-            }
+    context.write_list(&table, args.limit, || {
+        if filter != SessionFilter::default() {
+            return Ok("no session is like that".to_owned());
         }
-        (false, false) => table.write(&mut context.out)?,
-    }
-    Ok(())
+        let in_trash = SessionFilter { state: SessionState::Trash, ..SessionFilter::default() };
+        Ok(match lookup::listed(&store, &in_trash, 1)?.is_empty() {
+            true => "the store holds no sessions".to_owned(),
+            false => {
+                let trash = command("trash list");
+                format!("all sessions are in the trash; `{trash}` lists them")
+            }
+        })
+    })
 }

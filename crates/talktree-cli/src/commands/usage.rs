@@ -3,7 +3,7 @@
 use talktree::{Cost, Store, UsageFilter, UsageGroup};
 
 use crate::context::Context;
-use crate::failure::{Result, tell};
+use crate::failure::Result;
 use crate::short_ids::ShortIds;
 use crate::table::Table;
 use crate::text::one_line;
@@ -108,12 +108,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
             total.costs.iter().map(amount).collect::<Vec<_>>().join(" + "),
         ]);
     }
-    match (context.is_json, rows.is_empty()) {
-        (true, _) => {}
-        (false, true) => tell("no usage is stored"),
-        (false, false) => table.write(&mut context.out)?,
-    }
-    Ok(())
+    context.write_list(&table, None, || Ok("no usage is stored".to_owned()))
 }
 
 /// Returns the short ids of all sessions, those in the trash included: their usage counts, too.

@@ -15,11 +15,16 @@ use crate::draft::{
 };
 use crate::fields::{self, Fields, data_part, text_part};
 use crate::records::Record;
+use crate::unread_times::UnreadTimes;
+
+/// The field with the time of a message or a conversation.
+const TIME: &str = "create_time";
 
 /// Reads ChatGPT exports.
 pub(crate) struct ChatGpt {
     keeps_source: bool,
     now: DateTime<Utc>,
+    unread: UnreadTimes,
 }
 
 /// A node of the mapping.
@@ -33,7 +38,7 @@ struct MappedNode {
 
 impl ChatGpt {
     pub(crate) fn new(keeps_source: bool, now: DateTime<Utc>) -> Self {
-        Self { keeps_source, now }
+        Self { keeps_source, now, unread: UnreadTimes::default() }
     }
 
     fn node(
@@ -48,7 +53,7 @@ impl ChatGpt {
         let said = fields.get("content").map(|content| content.canonical());
         // A message without a time comes right after the one it follows.
         let inherited = parent.map_or(start, |parent| parent.time + TimeDelta::milliseconds(1));
-        let time = fields.time("create_time").unwrap_or(inherited);
+        let time = fields.time(TIME).unwrap_or(inherited);
         let id = message_id(place.id.as_str());
         let message = message(fields).with_id(id.clone()).at(time);
         let message = if self.keeps_source { with_source(message, &place.json) } else { message };
@@ -108,12 +113,13 @@ impl Reader for ChatGpt {
         };
         let given = given.unwrap_or_else(|| derive(&["chatgpt", &first.id]).to_string());
         let mut draft = Draft::new(session_id(given), line);
-        let start = fields.time("create_time").unwrap_or(self.now);
+        self.unread.check(line, &[(&fields, TIME)]);
+        let start = fields.time(TIME).unwrap_or(self.now);
         draft.details = SessionDetails {
             name: fields.text("title").as_deref().and_then(name),
             model: fields.text("default_model_slug"),
             source: Some("chatgpt".to_owned()),
-            created_at: fields.time("create_time"),
+            created_at: fields.time(TIME),
             ..SessionDetails::default()
         };
         let mut heads = HashMap::new();
@@ -127,11 +133,12 @@ impl Reader for ChatGpt {
                     Some(Living { id, time: start })
                 }
             };
-            if place.message.is_none() {
+            let Some(message) = &place.message else {
                 report.leave_out(line, format!("node {:?} holds no message", place.id));
                 heads.insert(at, living);
                 continue;
-            }
+            };
+            self.unread.check(line, &[(message, TIME)]);
             let node = self.node(place, living.as_ref(), line, start);
             let time = match &node.body {
                 Body::Here(message) => message.created_at,
@@ -163,7 +170,8 @@ impl Reader for ChatGpt {
         (!draft.nodes.is_empty()).then_some(draft)
     }
 
-    fn finish(&mut self, _: &mut ImportReport) -> Vec<Draft> {
+    fn finish(&mut self, report: &mut ImportReport) -> Vec<Draft> {
+        self.unread.report("the time of the message before", report);
         Vec::new()
     }
 

@@ -18,6 +18,7 @@ use crate::draft::Body;
 use crate::draft::{Draft, DraftCompaction, Node, Orphans, Reader, fingerprint, session_id};
 use crate::fields::Fields;
 use crate::records::{Place, Record};
+use crate::unread_times::UnreadTimes;
 
 /// Reads Claude Code transcripts.
 pub(crate) struct ClaudeCode {
@@ -35,6 +36,7 @@ pub(crate) struct ClaudeCode {
     plain_summaries: HashSet<MessageId>,
     /// The times of entries that have none of their own.
     times: HashMap<MessageId, DateTime<Utc>>,
+    unread: UnreadTimes,
 }
 
 /// What is kept of an entry besides its place in the tree.
@@ -57,6 +59,7 @@ impl ClaudeCode {
             links_line: None,
             plain_summaries: HashSet::new(),
             times: HashMap::new(),
+            unread: UnreadTimes::default(),
         }
     }
 
@@ -111,6 +114,7 @@ impl Reader for ClaudeCode {
                     let id = node.id.clone();
                     self.times.insert(id, time);
                 }
+                self.unread.check(record.line, &[(&entry, "timestamp")]);
             }
         }
         None
@@ -121,6 +125,7 @@ impl Reader for ClaudeCode {
             let count = self.links.count();
             report.remark(line, format!("{count} progress entries hold nothing to keep"));
         }
+        self.unread.report("the time of the entry before", report);
         for node in self.talks.iter_mut().flat_map(|talk| &mut talk.nodes) {
             node.parent = self.links.pass(node.parent.take());
         }

@@ -89,12 +89,12 @@ pub(crate) fn sign_of(record: &Fields) -> Option<Sign> {
 
 /// Returns why a record is not read in a format, if it has what only another one has.
 pub(super) fn of_another_format(record: &Fields, own: Format) -> Option<String> {
-    match sign_of(record)? {
-        Sign::Of(format) if format != own => {
-            Some(format!("a record of an unknown kind: it seems to be in the format {format}"))
-        }
-        _ => None,
-    }
+    let seems = match sign_of(record)? {
+        Sign::Of(format) if format != own => format!("in the format {format}"),
+        Sign::Unsupported(name) => format!("from {name}"),
+        _ => return None,
+    };
+    Some(format!("a record of an unknown kind: it seems to be {seems}"))
 }
 
 /// Returns whether a record is one of an export of talktree, after its header.

@@ -20,6 +20,13 @@ use crate::draft::{
 };
 use crate::fields::{self, Fields};
 use crate::records::Record;
+use crate::unread_times::UnreadTimes;
+
+/// The fields that a message may have its time in.
+const TIMES: [&str; 4] = ["created_at", "createdAt", "create_time", "timestamp"];
+
+/// The fields that a conversation may have its time in.
+const CONVERSATION_TIMES: [&str; 2] = ["created_at", "createdAt"];
 
 /// How one format represents a message.
 pub(crate) trait Dialect {
@@ -46,6 +53,7 @@ pub(crate) struct Linear<D> {
     loose: List,
     /// How many conversations with the same opening there were.
     openings: HashMap<Vec<u64>, u64>,
+    unread: UnreadTimes,
 }
 
 /// A list while it is read.
@@ -61,7 +69,8 @@ struct List {
 impl<D: Dialect> Linear<D> {
     pub(crate) fn new(dialect: D, file: String, keeps_source: bool, now: DateTime<Utc>) -> Self {
         let (names, loose, openings) = (ToolNames::new(), List::default(), HashMap::new());
-        Self { dialect, file, keeps_source, now, names, loose, openings }
+        let unread = UnreadTimes::default();
+        Self { dialect, file, keeps_source, now, names, loose, openings, unread }
     }
 
     fn node(&self, list: &mut List, line: u64, json: &str, fields: &Fields, body: Body) -> Node {
@@ -82,8 +91,7 @@ impl<D: Dialect> Linear<D> {
     }
 
     fn message_of(&self, fields: Fields, id: MessageId) -> Message {
-        let time = ["created_at", "createdAt", "create_time", "timestamp"];
-        let time = time.iter().find_map(|name| fields.time(name)).unwrap_or(self.now);
+        let time = TIMES.iter().find_map(|name| fields.time(name)).unwrap_or(self.now);
         self.dialect.message(fields, &self.names).with_id(id).at(time)
     }
 
@@ -120,6 +128,7 @@ impl<D: Dialect> Linear<D> {
                 report.lose(record.line, format!("message {}: no object with a role", at + 1));
                 continue;
             };
+            self.unread.check(record.line, &TIMES.map(|name| (&message, name)));
             self.dialect.collect_names(&message, &mut self.names);
             let body = Body::Here(Box::new(Message::new("", Vec::new())));
             let mut node = self.node(&mut list, record.line, json.as_str(), &message, body);
@@ -137,7 +146,8 @@ impl<D: Dialect> Linear<D> {
         };
         draft.details.name = fields.text("title").as_deref().and_then(name);
         draft.details.model = fields.text("model");
-        draft.details.created_at = ["created_at", "createdAt"].iter().find_map(|n| fields.time(n));
+        self.unread.check(record.line, &CONVERSATION_TIMES.map(|name| (&fields, name)));
+        draft.details.created_at = CONVERSATION_TIMES.iter().find_map(|name| fields.time(name));
         let known = ["id", "title", "messages", "model", "created_at", "createdAt"];
         draft.add_metadata(fields.without(&known).into_pairs());
         Some(draft)
@@ -171,6 +181,7 @@ impl<D: Dialect> Reader for Linear<D> {
             report.lose(record.line, "neither a message with a role nor a list of messages");
             return None;
         }
+        self.unread.check(record.line, &TIMES.map(|name| (&fields, name)));
         self.dialect.collect_names(&fields, &mut self.names);
         let mut list = std::mem::take(&mut self.loose);
         if list.nodes.is_empty() {
@@ -183,7 +194,8 @@ impl<D: Dialect> Reader for Linear<D> {
         None
     }
 
-    fn finish(&mut self, _: &mut ImportReport) -> Vec<Draft> {
+    fn finish(&mut self, report: &mut ImportReport) -> Vec<Draft> {
+        self.unread.report("the time of the import", report);
         let list = std::mem::take(&mut self.loose);
         if list.nodes.is_empty() {
             return Vec::new();

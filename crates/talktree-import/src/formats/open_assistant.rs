@@ -16,12 +16,17 @@ use crate::draft::{
 use crate::fields::{Fields, text_part};
 use crate::order::{Shape, arrange};
 use crate::records::Record;
+use crate::unread_times::UnreadTimes;
+
+/// The field with the time of a message.
+const TIME: &str = "created_date";
 
 /// Reads OpenAssistant trees.
 pub(crate) struct OpenAssistant {
     keeps_source: bool,
     now: DateTime<Utc>,
     flat: Vec<Flat>,
+    unread: UnreadTimes,
 }
 
 /// A message that is one record.
@@ -33,12 +38,12 @@ struct Flat {
 
 impl OpenAssistant {
     pub(crate) fn new(keeps_source: bool, now: DateTime<Utc>) -> Self {
-        Self { keeps_source, now, flat: Vec::new() }
+        Self { keeps_source, now, flat: Vec::new(), unread: UnreadTimes::default() }
     }
 
     /// Takes a nested tree apart: its messages, parents first, and their ranks.
     fn take_apart(
-        &self,
+        &mut self,
         line: u64,
         tree: &str,
         report: &mut ImportReport,
@@ -56,6 +61,7 @@ impl OpenAssistant {
                 continue;
             };
             let id = message_id(id);
+            self.unread.check(line, &[(&fields, TIME)]);
             ranks.push(fields.number("rank"));
             // Only a root names a message outside of its tree.
             let outside = outer_parent(&fields).filter(|_| parent.is_none()).map(message_id);
@@ -80,7 +86,7 @@ impl OpenAssistant {
     }
 
     fn tree(
-        &self,
+        &mut self,
         line: u64,
         record: Fields,
         prompt: &Json,
@@ -103,7 +109,7 @@ impl OpenAssistant {
             "" => "unknown".to_owned(),
             role => role.to_owned(),
         };
-        let time = fields.time("created_date").unwrap_or(self.now);
+        let time = fields.time(TIME).unwrap_or(self.now);
         let text = fields.get("text").map(text_part);
         let mut message = Message::new(role, text.into_iter().collect()).at(time);
         let known = [
@@ -115,7 +121,7 @@ impl OpenAssistant {
             "text",
             "role",
             "replies",
-            "created_date",
+            TIME,
         ];
         message.metadata = fields.without(&known).into_json();
         message
@@ -146,6 +152,7 @@ impl Reader for OpenAssistant {
             report.lose(record.line, "a message without an id");
             return None;
         };
+        self.unread.check(record.line, &[(&fields, TIME)]);
         self.flat.push(Flat {
             node: Node {
                 id: message_id(id),
@@ -162,7 +169,8 @@ impl Reader for OpenAssistant {
         None
     }
 
-    fn finish(&mut self, _: &mut ImportReport) -> Vec<Draft> {
+    fn finish(&mut self, report: &mut ImportReport) -> Vec<Draft> {
+        self.unread.report("the time of the import", report);
         let flat = std::mem::take(&mut self.flat);
         let mut trees: Vec<(String, Vec<Flat>)> = Vec::new();
         let mut by_name: HashMap<String, usize> = HashMap::new();

@@ -31,9 +31,13 @@ use crate::draft::{
 };
 use crate::fields::{Fields, data_part, text_part};
 use crate::records::Record;
+use crate::unread_times::UnreadTimes;
 
 /// The newest version of the format that is known.
 const NEWEST: f64 = 3.0;
+
+/// The field with the time of an entry or a message.
+const TIME: &str = "timestamp";
 
 /// Reads Pi sessions.
 pub(crate) struct Pi {
@@ -48,6 +52,7 @@ pub(crate) struct Pi {
     may_lack_header: bool,
     /// Whether the header of the entries that follow was lost.
     is_headless: bool,
+    unread: UnreadTimes,
 }
 
 /// One session while it is read.
@@ -67,7 +72,8 @@ impl Pi {
         let file = file.rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
         let (names, drafts) = (ToolNames::new(), Vec::new());
         let (may_lack_header, is_headless) = (false, false);
-        Self { file, now, names, drafts, lost: 0, may_lack_header, is_headless }
+        let unread = UnreadTimes::default();
+        Self { file, now, names, drafts, lost: 0, may_lack_header, is_headless, unread }
     }
 
     fn begin(&mut self, record: &Record, header: &Fields, report: &mut ImportReport) {
@@ -83,7 +89,7 @@ impl Pi {
             model: header.text("modelId"),
             source: Some("pi".to_owned()),
             parent_session: ancestor.as_deref().and_then(session_of_path).map(session_id),
-            created_at: header.time("timestamp"),
+            created_at: header.time(TIME),
             ..SessionDetails::default()
         };
         let rest = header.clone().without(&["type", "id", "timestamp", "modelId"]);
@@ -135,6 +141,7 @@ impl Reader for Pi {
         };
         if kind == "session" {
             report.converted += 1;
+            self.unread.check(record.line, &[(&fields, TIME)]);
             self.begin(record, &fields, report);
             return None;
         }
@@ -145,9 +152,9 @@ impl Reader for Pi {
             return None;
         }
         let is_said = kind != "message" || fields.object("message").is_some();
-        if !(is_known && is_said)
-            && let Some(why) = of_another_format(&fields, Format::Pi)
-        {
+        // An entry of an unknown type that names a parent is one of a newer version.
+        let is_own = if is_known { is_said } else { fields.has("parentId") };
+        if !is_own && let Some(why) = of_another_format(&fields, Format::Pi) {
             report.lose(record.line, why);
             return None;
         }
@@ -156,6 +163,8 @@ impl Reader for Pi {
             return None;
         }
         let message = fields.object("message");
+        let inner = message.as_ref().unwrap_or(&fields);
+        self.unread.check(record.line, &[(&fields, TIME), (inner, TIME)]);
         if let Some(message) = &message {
             blocks::collect_names(message.get("content"), &mut self.names);
         }
@@ -213,6 +222,7 @@ impl Reader for Pi {
     }
 
     fn finish(&mut self, report: &mut ImportReport) -> Vec<Draft> {
+        self.unread.report("the time of the import", report);
         let mut drafts = Vec::new();
         for mut talk in self.drafts.drain(..) {
             for (at, number) in talk.by_number {
@@ -233,8 +243,8 @@ impl Reader for Pi {
     fn message(&self, _: &Record, fields: Fields, node: &Node) -> Message {
         let kind = fields.text("type").unwrap_or_default();
         let inner = fields.object("message");
-        let time = fields.time("timestamp");
-        let time = time.or_else(|| inner.as_ref()?.time("timestamp")).unwrap_or(self.now);
+        let time = fields.time(TIME);
+        let time = time.or_else(|| inner.as_ref()?.time(TIME)).unwrap_or(self.now);
         let message = match (kind.as_str(), inner) {
             ("message", Some(inner)) => self.said(&fields, inner),
             ("branch_summary", _) => {
@@ -344,7 +354,7 @@ impl Talk {
             marker: id.clone(),
             summary: fields.text("summary").unwrap_or_default(),
             details: details.into_json(),
-            created_at: fields.time("timestamp").unwrap_or(now),
+            created_at: fields.time(TIME).unwrap_or(now),
         });
     }
 

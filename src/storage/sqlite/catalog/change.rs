@@ -80,7 +80,9 @@ fn change(conn: &Connection, key: i64, to: &SessionChange, max_bytes: usize) -> 
 
 /// Puts a session into the trash; one that is there stays as it is.
 pub(in super::super) fn put_into_trash(conn: &Connection, key: i64) -> BackendResult<()> {
-    conn.prepare_cached("UPDATE session SET deleted_at = coalesce(deleted_at, ?2) WHERE key = ?1")?
-        .execute(params![key, row::now()])?;
+    conn.prepare_cached(
+        "UPDATE session SET deleted_at = ?2 WHERE key = ?1 AND deleted_at IS NULL",
+    )?
+    .execute(params![key, row::now()])?;
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Erases what an [`Erasure`] names.
 //!
-//! An erasure deletes in transactions of about ten milliseconds, so that others can write meanwhile. A session is put
-//! into the trash first, and its messages are deleted from the newest to the oldest: so after a crash the store is
+//! An erasure deletes in transactions of about ten milliseconds, so that others can write meanwhile. All sessions are put
+//! into the trash first, and the messages of each are deleted from the newest to the oldest: so after a crash the store is
 //! sound, and the same erasure, called again, finishes it; so does `finish_erasure`. Then `clean` overwrites what remains of the deleted rows. A
 //! small file is rewritten; in a large file `scan` looks for the erased texts, and the file is rewritten if it finds one.
 //!
@@ -56,6 +56,9 @@ const REWRITE: &str = "erasure_rewrites";
 
 /// How many sessions a retention begins to erase at a time: only these are erased although it is stopped.
 const GROUP: usize = 16;
+
+/// How many sessions one transaction puts into the trash: about ten milliseconds.
+const MAX_TRASHED: usize = 500;
 
 /// What erasures have deleted, before the file is cleaned.
 struct Deleted {
@@ -370,10 +373,23 @@ impl Work<'_> {
         self.watch.check()
     }
 
+    /// Puts all sessions into the trash: nobody can write to one that is not begun with, nor restore it.
+    fn put_into_trash(&mut self) -> Result<()> {
+        let keys: Vec<i64> = self.targets.sessions.iter().map(|session| session.key).collect();
+        for group in keys.chunks(MAX_TRASHED) {
+            self.check()?;
+            self.write(|conn, _| {
+                group.iter().try_for_each(|key| change::put_into_trash(conn, *key))
+            })?;
+        }
+        Ok(())
+    }
+
     fn run(&mut self) -> Result<()> {
         let targets = self.targets;
         // First, while the bindings still lead to their keys.
         self.erase_items()?;
+        self.put_into_trash()?;
         for compaction in &targets.summaries {
             self.erase_summary(*compaction)?;
         }

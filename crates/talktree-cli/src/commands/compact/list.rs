@@ -4,7 +4,7 @@ use serde::Serialize;
 use talktree::{Compaction, CompactionId, CompactionStatus, Session};
 
 use crate::context::Context;
-use crate::failure::{Result, tell};
+use crate::failure::Result;
 use crate::short_ids::ShortIds;
 use crate::style;
 use crate::table::{Table, minute};
@@ -60,10 +60,5 @@ pub(super) fn run(session: &Session, context: &mut Context) -> Result<()> {
             one_line(&compaction.summary),
         ]);
     }
-    match (context.is_json, compactions.is_empty()) {
-        (true, _) => {}
-        (false, true) => tell("the session has no compactions"),
-        (false, false) => table.write(&mut context.out)?,
-    }
-    Ok(())
+    context.write_list(&table, None, || Ok("the session has no compactions".to_owned()))
 }

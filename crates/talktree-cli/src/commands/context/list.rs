@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::scope::{Kind, Scope, ScopeArgs, StoredLabel};
 use crate::context::Context;
-use crate::failure::{Result, tell};
+use crate::failure::Result;
 use crate::style;
 use crate::table::{Table, minute};
 
@@ -90,10 +90,5 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
             },
         ]);
     }
-    match (context.is_json, seen.is_empty()) {
-        (true, _) => {}
-        (false, true) => tell("nothing is stored here"),
-        (false, false) => table.write(&mut context.out)?,
-    }
-    Ok(())
+    context.write_list(&table, None, || Ok("nothing is stored here".to_owned()))
 }

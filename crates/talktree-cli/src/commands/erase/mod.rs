@@ -127,12 +127,14 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         erasure => erasure?,
     };
     let extent = store.erasure_extent(&erasure)?;
+    // What an interrupted erasure did before is not counted.
+    if args.dry_run || !store.has_unfinished_erasure()? {
+        anything(&extent, &args)?;
+    }
     tell_left(&extent);
     if args.dry_run {
-        print(false, &extent, false, None, context)?;
-        return anything(&extent, &args);
+        return print(false, &extent, false, None, context);
     }
-    let was_unfinished = store.has_unfinished_erasure()?;
     let what = format!("erase {}, so that no copy of it is left in the store", counts(&extent));
     confirm(args.yes, &what, "nothing was erased")?;
     let erased = erase(&store, &erasure)?;
@@ -141,8 +143,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     if !context.is_json {
         suggest(&args, &erased, &store, &mut context.out)?;
     }
-    // What an interrupted erasure did before is not counted.
-    if was_unfinished { Ok(()) } else { anything(&erased.extent, &args) }
+    Ok(())
 }
 
 /// Fails if nothing is stored of an owner or a key. Sessions and messages were looked up before.

@@ -3,7 +3,7 @@
 use talktree::{ListedSession, SessionFilter, SessionState};
 
 use crate::context::Context;
-use crate::failure::{Result, tell};
+use crate::failure::Result;
 use crate::short_ids::ShortIds;
 use crate::table::{Table, minute};
 use crate::text::one_line;
@@ -57,14 +57,11 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
             title(listed),
         ]);
     }
-    match (context.is_json, sessions.is_empty()) {
-        (true, _) => {}
-        (false, true) if args.limit == Some(0) => {}
-        (false, true) if args.owner.is_none() => tell("the trash is empty"),
-        (false, true) => tell("no session of this owner is in the trash"),
-        (false, false) => table.write(&mut context.out)?,
-    }
-    Ok(())
+    let why_empty = match args.owner {
+        None => "the trash is empty",
+        Some(_) => "no session of this owner is in the trash",
+    };
+    context.write_list(&table, args.limit, || Ok(why_empty.to_owned()))
 }
 
 fn title(listed: &ListedSession) -> String {

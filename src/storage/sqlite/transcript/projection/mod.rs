@@ -192,6 +192,9 @@ impl Whole<'_> {
             return Ok(None);
         };
         if session.deleted_at.is_some() {
+            if erase::is_being_erased(conn, session.key)? {
+                return Ok(None);
+            }
             // It goes on, so it is wanted.
             row::restore(conn, session.key)?;
         }
