@@ -152,25 +152,43 @@ def maybe_str(value: object, what: str) -> str | None:
     return None if value is None else is_str(value, what)
 
 
-def count(value: object, what: str) -> int:
-    """Returns a count.
+#: What the library takes as a count, and the fewer integers that some arguments have.
+COUNTS = range(2**64)
+COUNTS_OF_32_BITS = range(2**32)
+MILLISECONDS = range(-(2**63), 2**63)
+
+
+def count(value: object, what: str, limits: range = COUNTS) -> int:
+    """Returns an integer that is within its limits.
 
     Raises:
         TypeError: naming the argument, if it is no integer.
-        ValueError: naming the argument, if it is negative or has more than 64 bits.
+        ValueError: naming the argument and the limits, if it is outside of them.
     """
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         raise TypeError(f"{what} must be an int, not {type(value).__name__}") from None
-    if not 0 <= number < 2**64:
-        raise ValueError(f"{what} must be between 0 and 2**64 - 1, not {number}")
+    if number not in limits:
+        # Python does not write integers of any length.
+        given = f"one of {number.bit_length()} bits" if number.bit_length() > 128 else number
+        raise ValueError(f"{what} must be between {limits[0]} and {limits[-1]}, not {given}")
     return number
 
 
-def maybe_count(value: object, what: str) -> int | None:
-    """Returns a count, or None."""
-    return None if value is None else count(value, what)
+def maybe_count(value: object, what: str, limits: range = COUNTS) -> int | None:
+    """Returns an integer that is within its limits, or None."""
+    return None if value is None else count(value, what, limits)
+
+
+def check_counts(of: object, what: str, *names: str) -> None:
+    """Refuses an object with attributes that are neither counts nor None.
+
+    Raises:
+        TypeError: and ValueError, as `count`; they name the first one.
+    """
+    for name in names:
+        maybe_count(getattr(of, name), f"{what}.{name}")
 
 
 def strs(values: object, what: str) -> list[str]:

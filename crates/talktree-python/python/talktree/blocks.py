@@ -180,7 +180,7 @@ class Block:
 
     def max(self, tokens: int) -> Block:
         """Returns the block with a limit of its text."""
-        return replace(self, max_tokens=tokens)
+        return replace(self, max_tokens=_json.count(tokens, "tokens"))
 
     def remind(self) -> Block:
         """Returns the block so that its changes are shown with each request, even if the prompt is frozen."""
@@ -212,6 +212,7 @@ def block_of(block: Block | str, what: str) -> Block:
         return Block.text(block)
     if not isinstance(block, Block):
         raise TypeError(f"{what} must be a Block or a str, not {type(block).__name__}")
+    _json.check_counts(block, what, "max_tokens")
     return block
 
 

@@ -81,12 +81,22 @@ class CompactionOptions:
     min_summary_tokens: int | None = None
 
 
-def options_of(options: CompactionOptions | None) -> CompactionOptions:
-    """Returns the options, or the defaults."""
+def options_of(options: CompactionOptions | None, what: str = "options") -> CompactionOptions:
+    """Returns the options, or the defaults; `what` names the argument in errors."""
     if options is None:
         return CompactionOptions()
     if not isinstance(options, CompactionOptions):
-        raise TypeError(f"options must be CompactionOptions, not {type(options).__name__}")
+        raise TypeError(f"{what} must be CompactionOptions, not {type(options).__name__}")
+    _json.check_counts(
+        options,
+        what,
+        "protect_head",
+        "keep_recent_tokens",
+        "min_tail",
+        "max_step_tokens",
+        "max_tool_chars",
+        "min_summary_tokens",
+    )
     return options
 
 

@@ -87,11 +87,12 @@ class Context:
 
     def version(self, label: str, version: int, key: str | None = None) -> EntryVersion:
         """Returns one version of a text, or of a document."""
-        return entry_version(_json.loads(self._native.context_version(label, key, version)))
+        number = _json.count(version, "version")
+        return entry_version(_json.loads(self._native.context_version(label, key, number)))
 
     def restore(self, label: str, version: int, key: str | None = None) -> None:
         """Writes an old version of a text again."""
-        self._native.context_restore(label, key, version)
+        self._native.context_restore(label, key, _json.count(version, "version"))
 
     def to_markdown(self) -> str:
         """Returns the texts of the blocks as Markdown."""

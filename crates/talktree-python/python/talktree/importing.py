@@ -93,6 +93,7 @@ def compaction_fields(compaction: Compaction, what: str) -> dict[str, Any]:
     """Returns a compaction as the native module takes it."""
     if not isinstance(compaction, Compaction):
         raise TypeError(f"{what} must be a Compaction, not {type(compaction).__name__}")
+    _json.check_counts(compaction, what, "count", "tokens_before", "tokens_after")
     return dict(vars(compaction))
 
 

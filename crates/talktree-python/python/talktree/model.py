@@ -34,6 +34,14 @@ class TruncateOptions:
     step: int | None = None
 
 
+def truncate_options_of(options: TruncateOptions, what: str) -> TruncateOptions:
+    """Returns the options; `what` names the argument in errors."""
+    if not isinstance(options, TruncateOptions):
+        raise TypeError(f"{what} must be TruncateOptions, not {type(options).__name__}")
+    _json.check_counts(options, what, "keep_whole", "max_text_chars", "max_output_chars", "step")
+    return options
+
+
 class RequestParts:
     """What a request has besides the conversation, as the native module takes it."""
 
@@ -50,7 +58,7 @@ class RequestParts:
         if authors not in (None, "name", "name_and_time"):
             raise ValueError(f"authors must be 'name' or 'name_and_time', not {authors!r}")
         self.tools = _json.dumps(list(tools), "tools") if tools else None
-        self.truncated = truncated
+        self.truncated = None if truncated is None else truncate_options_of(truncated, "truncated")
         self.authors = authors
         self.cached_history = cached_history
         self.prefill = prefill
@@ -112,7 +120,7 @@ def sanitize(messages: Iterable[object]) -> list[Message]:
 
 def truncate(messages: Iterable[object], options: TruncateOptions | None = None) -> list[Message]:
     """Returns messages with the old ones shortened."""
-    given = TruncateOptions() if options is None else options
+    given = TruncateOptions() if options is None else truncate_options_of(options, "options")
     return _json.messages(_native.truncate(_json.messages_text(messages), given))
 
 

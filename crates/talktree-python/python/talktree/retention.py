@@ -127,6 +127,9 @@ class RetentionParts:
         self.dry_run = bool(settings.get("dry_run", False))
 
 
+_TOTALS = ("keep_sessions", "keep_messages", "keep_bytes")
+
+
 class _RuleParts:
     """A rule as the native module takes it."""
 
@@ -135,7 +138,8 @@ class _RuleParts:
             raise TypeError(f"{what} must be a RetentionRule, not {type(rule).__name__}")
         if rule.action not in ("trash", "remove", "erase"):
             raise ValueError(f"{what}.action must be trash, remove or erase, not {rule.action!r}")
-        totals = [name for name in ("keep_sessions", "keep_messages", "keep_bytes") if getattr(rule, name) is not None]
+        _json.check_counts(rule, what, "more_messages_than", "more_bytes_than", *_TOTALS)
+        totals = [name for name in _TOTALS if getattr(rule, name) is not None]
         if len(totals) > 1:
             raise ValueError(f"{what} has {' and '.join(totals)}; a rule has one total")
         self.name = _json.is_str(rule.name, f"{what}.name")

@@ -456,7 +456,13 @@ class Session(_Reads):
         whole: bool = False,
     ) -> str:
         """Returns a drawing of the tree."""
-        return self._native.tree(max_children, max_main_segments, max_indent, ascii, whole)
+        return self._native.tree(
+            _json.maybe_count(max_children, "max_children"),
+            _json.maybe_count(max_main_segments, "max_main_segments"),
+            _json.maybe_count(max_indent, "max_indent"),
+            ascii,
+            whole,
+        )
 
     # The head and labels.
 

@@ -74,10 +74,11 @@ class _OpenParts:
         if path is not None and not isinstance(path, (str, os.PathLike)):
             raise TypeError(f"path must be a str or a path, not {type(path).__name__}")
         self.busy_timeout = _json.maybe_seconds(options.get("busy_timeout"))
-        self.cache_kib = options.get("cache_kib")
-        self.max_message_bytes = options.get("max_message_bytes")
-        self.idle_readers = options.get("idle_readers")
-        self.erasure_rewrites_up_to = options.get("erasure_rewrites_up_to")
+        self.cache_kib = _json.maybe_count(options.get("cache_kib"), "cache_kib", _json.COUNTS_OF_32_BITS)
+        self.max_message_bytes = _json.maybe_count(options.get("max_message_bytes"), "max_message_bytes")
+        self.idle_readers = _json.maybe_count(options.get("idle_readers"), "idle_readers")
+        rewrites_up_to = options.get("erasure_rewrites_up_to")
+        self.erasure_rewrites_up_to = _json.maybe_count(rewrites_up_to, "erasure_rewrites_up_to")
         key = options.get("key")
         self.key = None if key is None else _key_bytes(key)
 

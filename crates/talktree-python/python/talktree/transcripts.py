@@ -187,8 +187,9 @@ class _Filter:
     def __init__(self, project: str | None, owner: str | None, written_before: datetime | int | None) -> None:
         self.project = _json.maybe_str(project, "project")
         self.owner = _json.maybe_str(owner, "owner")
-        is_time = isinstance(written_before, datetime)
-        self.written_before = int(written_before.timestamp() * 1_000) if is_time else written_before  # type: ignore[union-attr]
+        if isinstance(written_before, datetime):
+            written_before = int(written_before.timestamp() * 1_000)
+        self.written_before = _json.maybe_count(written_before, "written_before", _json.MILLISECONDS)
 
 
 class Transcripts:
@@ -320,7 +321,8 @@ class Transcripts:
             after: The number of the last one of the list before.
             limit: How many at most.
         """
-        rows = self._native.list(_Filter(project, owner, written_before), after, limit)
+        filter = _Filter(project, owner, written_before)
+        rows = self._native.list(filter, _json.maybe_count(after, "after"), _json.count(limit, "limit"))
         return [StoredTranscript(number, TranscriptKey(*key), *rest) for number, key, *rest in rows]  # type: ignore[arg-type]
 
     def delete_of_owner(self, owner: str) -> int:
