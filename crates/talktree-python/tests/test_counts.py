@@ -1,9 +1,10 @@
-"""A count that is out of range, or no integer, is refused by name wherever one is taken."""
+"""A count or a duration that is out of range, or of another type, is refused by name wherever one is taken."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -110,3 +111,26 @@ def test_a_count_that_is_smaller_in_the_library_has_its_own_limits(store: talktr
         store.transcripts.list(written_before=2**63)
     assert store.transcripts.list(written_before=-1) == []
     talktree.Store(cache_kib=2**32 - 1).session("s").append(Message.user("x"))
+
+
+DURATIONS: dict[str, Take] = {
+    "busy_timeout": option("busy_timeout"),
+    "timeout": lambda store, chat, value: store.search("x", timeout=value),
+    "expire_after": lambda store, chat, value: talktree.SessionManager(store).resume("k", expire_after=value),
+    "empty_trash_after": lambda store, chat, value: store.retention([], empty_trash_after=value, dry_run=True),
+    **{f"rules[0].{name}": rule(name) for name in ("older_than", "idle_for")},
+}
+
+
+@pytest.mark.parametrize("what", DURATIONS)
+def test_a_duration_out_of_range_is_refused_by_name(store: talktree.Store, chat: talktree.Session, what: str) -> None:
+    for value in (-1, -0.001, timedelta(days=-1), float("nan"), float("inf"), 2**64, 10**400):
+        with pytest.raises(ValueError) as caught:
+            DURATIONS[what](store, chat, value)
+        assert str(caught.value).startswith(f"{what} must be between 0 and {2**64 - 1} seconds, not ")
+    for wrong in ("5", b"5", [5]):
+        with pytest.raises(TypeError) as other:
+            DURATIONS[what](store, chat, wrong)
+        assert str(other.value).startswith(f"{what} must be seconds or a timedelta, not ")
+    for right in (1, 1.5, timedelta.max, Decimal("0.5"), True):
+        DURATIONS[what](store, chat, right)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import operator
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
@@ -125,9 +126,26 @@ def maybe_time(text: str | None) -> datetime | None:
     return None if text is None else time(text)
 
 
-def maybe_seconds(duration: timedelta | float | None) -> float | None:
-    """Returns a duration in seconds, or None."""
-    return duration.total_seconds() if isinstance(duration, timedelta) else duration
+def maybe_seconds(duration: timedelta | float | None, what: str) -> float | None:
+    """Returns a duration in seconds, or None.
+
+    Raises:
+        TypeError: naming the argument, if it is neither a number nor a timedelta.
+        ValueError: naming the argument, if it is negative, NaN or more than the library takes.
+    """
+    if duration is None:
+        return None
+    if isinstance(duration, timedelta):
+        duration = duration.total_seconds()
+    elif not hasattr(duration, "__float__") and not hasattr(duration, "__index__"):
+        raise TypeError(f"{what} must be seconds or a timedelta, not {type(duration).__name__}")
+    try:
+        seconds = float(duration)
+    except OverflowError:
+        seconds = math.inf
+    if not 0 <= seconds < 2**64:
+        raise ValueError(f"{what} must be between 0 and {2**64 - 1} seconds, not {seconds}")
+    return seconds
 
 
 def is_str(value: object, what: str) -> str:

@@ -76,7 +76,7 @@ class _Resume:
     ) -> None:
         self.key = _json.is_str(key, "key")
         self.owner = _json.maybe_str(owner, "owner")
-        self.expire_after = _json.maybe_seconds(expire_after)
+        self.expire_after = _json.maybe_seconds(expire_after, "expire_after")
         self.details = None if details is None else details_of(details)
         self.new_id = _json.maybe_str(new_id, "new_id")
 

@@ -121,7 +121,7 @@ class RetentionParts:
         if isinstance(rules, RetentionRule) or not isinstance(rules, Iterable):
             raise TypeError(f"rules must be an iterable of RetentionRule, not {type(rules).__name__}")
         self.rules = [_RuleParts(rule, f"rules[{at}]") for at, rule in enumerate(rules)]
-        self.empty_trash_after = _json.maybe_seconds(settings.get("empty_trash_after"))
+        self.empty_trash_after = _json.maybe_seconds(settings.get("empty_trash_after"), "empty_trash_after")
         self.allow_all = bool(settings.get("allow_all", False))
         self.as_of = _json.maybe_time_text(settings.get("as_of"), "as_of")
         self.dry_run = bool(settings.get("dry_run", False))
@@ -148,8 +148,8 @@ class _RuleParts:
         self.model = _json.maybe_str(rule.model, f"{what}.model")
         self.tag = _json.maybe_str(rule.tag, f"{what}.tag")
         self.is_ended = bool(rule.is_ended)
-        self.older_than = _json.maybe_seconds(rule.older_than)
-        self.idle_for = _json.maybe_seconds(rule.idle_for)
+        self.older_than = _json.maybe_seconds(rule.older_than, f"{what}.older_than")
+        self.idle_for = _json.maybe_seconds(rule.idle_for, f"{what}.idle_for")
         self.more_messages_than = rule.more_messages_than
         self.more_bytes_than = rule.more_bytes_than
         self.keep_sessions = rule.keep_sessions

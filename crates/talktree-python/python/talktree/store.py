@@ -73,7 +73,7 @@ class _OpenParts:
             raise ValueError("a store in memory cannot be read_only")
         if path is not None and not isinstance(path, (str, os.PathLike)):
             raise TypeError(f"path must be a str or a path, not {type(path).__name__}")
-        self.busy_timeout = _json.maybe_seconds(options.get("busy_timeout"))
+        self.busy_timeout = _json.maybe_seconds(options.get("busy_timeout"), "busy_timeout")
         self.cache_kib = _json.maybe_count(options.get("cache_kib"), "cache_kib", _json.COUNTS_OF_32_BITS)
         self.max_message_bytes = _json.maybe_count(options.get("max_message_bytes"), "max_message_bytes")
         self.idle_readers = _json.maybe_count(options.get("idle_readers"), "idle_readers")
