@@ -581,7 +581,7 @@ class Session(_Reads):
 
     def compact_and_split(self, summary: SummaryLike, *, id: str | None = None) -> Session:
         """Ends the session and continues it in a new one, which begins with the summary."""
-        return Session(self._native.compact_and_split(_json.is_str(id, "id"), summary_parts(summary)))
+        return Session(self._native.compact_and_split(_json.maybe_str(id, "id"), summary_parts(summary)))
 
     # What the model should know.
 
