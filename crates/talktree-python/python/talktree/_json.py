@@ -109,11 +109,7 @@ def maybe_message(text: str) -> Message | None:
 
 def maybe_time_text(time: datetime | None, what: str) -> str | None:
     """Returns a time in ISO 8601, or None."""
-    if time is None:
-        return None
-    if not isinstance(time, datetime):
-        raise TypeError(f"{what} must be a datetime, not {type(time).__name__}")
-    return _time.text_of(time, what)
+    return None if time is None else _time.text_of(time, what)
 
 
 def time(text: str) -> datetime:
@@ -207,6 +203,17 @@ def check_counts(of: object, what: str, *names: str) -> None:
     """
     for name in names:
         maybe_count(getattr(of, name), f"{what}.{name}")
+
+
+def maybe_bool(value: object, what: str) -> bool | None:
+    """Returns a bool or None.
+
+    Raises:
+        TypeError: naming the argument, if it is something else.
+    """
+    if value is not None and not isinstance(value, bool):
+        raise TypeError(f"{what} must be a bool, not {type(value).__name__}")
+    return value
 
 
 def strs(values: object, what: str) -> list[str]:

@@ -96,7 +96,12 @@ def document_parts(document: Document) -> tuple[str, str | None, str | None, str
     """Returns a document as the native module takes it."""
     if not isinstance(document, Document):
         raise TypeError(f"document must be a Document, not {type(document).__name__}")
-    return document.key, document.title, document.description, document.content
+    return (
+        _json.is_str(document.key, "document.key"),
+        _json.maybe_str(document.title, "document.title"),
+        _json.maybe_str(document.description, "document.description"),
+        _json.is_str(document.content, "document.content"),
+    )
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from . import _json, _native
 from .message import Message
@@ -32,6 +32,13 @@ class TruncateOptions:
     max_output_chars: int | None = None
     #: The boundary moves this many messages at once, so that a provider's cache stays valid in between.
     step: int | None = None
+
+
+def author_line_of(line: AuthorLine, what: str) -> AuthorLine:
+    """Returns the line; `what` names the argument in errors."""
+    if line not in get_args(AuthorLine):
+        raise ValueError(f"{what} must be 'name' or 'name_and_time', not {line!r}")
+    return line
 
 
 def truncate_options_of(options: TruncateOptions, what: str) -> TruncateOptions:
@@ -55,11 +62,9 @@ class RequestParts:
     ) -> None:
         if isinstance(tools, (str, Mapping)):
             raise TypeError(f"tools must be a list of dicts, not {type(tools).__name__}")
-        if authors not in (None, "name", "name_and_time"):
-            raise ValueError(f"authors must be 'name' or 'name_and_time', not {authors!r}")
         self.tools = _json.dumps(list(tools), "tools") if tools else None
         self.truncated = None if truncated is None else truncate_options_of(truncated, "truncated")
-        self.authors = authors
+        self.authors = None if authors is None else author_line_of(authors, "authors")
         self.cached_history = cached_history
         self.prefill = prefill
 
@@ -126,7 +131,7 @@ def truncate(messages: Iterable[object], options: TruncateOptions | None = None)
 
 def name_authors(messages: Iterable[object], line: AuthorLine = "name") -> list[Message]:
     """Returns messages with a line before each that names who wrote it."""
-    return _json.messages(_native.name_authors(_json.messages_text(messages), line))
+    return _json.messages(_native.name_authors(_json.messages_text(messages), author_line_of(line, "line")))
 
 
 @dataclass(frozen=True)
@@ -144,4 +149,6 @@ def validate_for(provider: Provider, request: object) -> list[Problem]:
     >>> model.validate_for("anthropic", {"messages": []})[0].place
     'messages'
     """
+    if provider not in get_args(Provider):
+        raise ValueError(f"provider must be one of {', '.join(get_args(Provider))}, not {provider!r}")
     return [Problem(**it) for it in _json.loads(_native.validate_for(provider, _json.dumps(request, "request")))]

@@ -91,10 +91,13 @@ def _checked(name: str, value: Any, wait: Callable[[Any], Any]) -> Any:
         raise TypeError(f"{name} must be of type {wanted.__name__}, not {type(value).__name__}")
     if wanted is int:
         return _json.count(value, name)
+    if wanted is str:
+        return _json.is_str(value, name)
     if name == "blocks":
         if not isinstance(value, Mapping):
             raise TypeError(f"blocks must be a dict of blocks by label, not {type(value).__name__}")
-        return [(label, block_of(block, f"blocks[{label!r}]")) for label, block in value.items()]
+        labelled = [(_json.is_str(label, "a label of blocks"), block) for label, block in value.items()]
+        return [(label, block_of(block, f"blocks[{label!r}]")) for label, block in labelled]
     if name == "summarizer":
         return summarizer_of(value, wait)
     if name == "compaction_policy":

@@ -184,7 +184,7 @@ class Store(ManySessions):
         Raises:
             talktree.SessionExistsError: if there is one of this id.
         """
-        return Session(self._native.create_session(id, details_of(details)))
+        return Session(self._native.create_session(_json.maybe_str(id, "id"), details_of(details)))
 
     def sessions(self) -> list[SessionInfo]:
         """Returns all sessions, the latest first; `SessionManager.list` returns them in pages."""
@@ -289,7 +289,7 @@ class Store(ManySessions):
         """Imports conversations from memory, as `import_file` does; `name` is used in the report and in errors."""
         if not isinstance(data, (bytes, bytearray, memoryview)):
             raise TypeError(f"data must be bytes, not {type(data).__name__}")
-        parts = ImportParts(options, session)
+        name, parts = _json.is_str(name, "name"), ImportParts(options, session)
         return import_report(_json.loads(self._native.import_bytes(name, bytes(data), parts, progress)))
 
     def import_folder(
@@ -441,4 +441,4 @@ def estimate_tokens(text: str) -> int:
     >>> estimate_tokens("Can we deploy on Friday?")
     7
     """
-    return _native.estimate_tokens(text)
+    return _native.estimate_tokens(_json.is_str(text, "text"))

@@ -59,6 +59,8 @@ def usage_text(usage: Usage) -> str:
     _json.check_counts(usage, "usage", "input", "output", "cache_read", "cache_write", "reasoning")
     fields = {name: value for name, value in vars(usage).items() if value is not None}
     if usage.cost is not None:
+        if not isinstance(usage.cost, Cost):
+            raise TypeError(f"usage.cost must be a Cost, not {type(usage.cost).__name__}")
         _json.check_counts(usage.cost, "usage.cost", "micros")
         fields["cost"] = vars(usage.cost)
     return _json.dumps(fields, "usage")

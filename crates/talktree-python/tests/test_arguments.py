@@ -1,15 +1,29 @@
-"""A count or a duration that is out of range, or of another type, is refused by name wherever one is taken."""
+"""An argument that is of a wrong type or out of range is refused by name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import talktree
-from talktree import Block, CompactionOptions, Cost, Message, RetentionRule, Usage, model
+from talktree import (
+    Block,
+    CompactionOptions,
+    Cost,
+    Document,
+    Message,
+    RetentionRule,
+    SessionDetails,
+    SessionImport,
+    SessionManager,
+    Summary,
+    TokenCounter,
+    Usage,
+    model,
+)
 
 Take = Callable[[talktree.Store, talktree.Session, Any], object]
 
@@ -83,7 +97,7 @@ TAKES: dict[str, Take] = {
     "offset": lambda store, chat, value: store.search("x", offset=value),
     "limit of a page": lambda store, chat, value: chat.page(limit=value),
     "limit of branches": lambda store, chat, value: chat.branches_page(None, limit=value),
-    "limit of a list": lambda store, chat, value: talktree.SessionManager(store).list(limit=value),
+    "limit of a list": lambda store, chat, value: SessionManager(store).list(limit=value),
     "messages": lambda store, chat, value: chat.recent(messages=value),
     "limit of transcripts": lambda store, chat, value: store.transcripts.list(limit=value),
     "after": lambda store, chat, value: store.transcripts.list(after=value),
@@ -116,7 +130,7 @@ def test_a_count_that_is_smaller_in_the_library_has_its_own_limits(store: talktr
 DURATIONS: dict[str, Take] = {
     "busy_timeout": option("busy_timeout"),
     "timeout": lambda store, chat, value: store.search("x", timeout=value),
-    "expire_after": lambda store, chat, value: talktree.SessionManager(store).resume("k", expire_after=value),
+    "expire_after": lambda store, chat, value: SessionManager(store).resume("k", expire_after=value),
     "empty_trash_after": lambda store, chat, value: store.retention([], empty_trash_after=value, dry_run=True),
     **{f"rules[0].{name}": rule(name) for name in ("older_than", "idle_for")},
 }
@@ -134,3 +148,88 @@ def test_a_duration_out_of_range_is_refused_by_name(store: talktree.Store, chat:
         assert str(other.value).startswith(f"{what} must be seconds or a timedelta, not ")
     for right in (1, 1.5, timedelta.max, Decimal("0.5"), True):
         DURATIONS[what](store, chat, right)
+
+
+TEXTS: dict[str, Take] = {
+    "label": lambda store, chat, value: chat.context.set(value, "x"),
+    "content": lambda store, chat, value: chat.context.set("memory", value),
+    "text": lambda store, chat, value: chat.context.append("memory", value),
+    "label of a text": lambda store, chat, value: chat.context.remove_text(value),
+    "label of a new block": lambda store, chat, value: chat.context.add(value, "x"),
+    "label of a block": lambda store, chat, value: chat.context.remove(value),
+    "key": lambda store, chat, value: chat.context.load("memory", value),
+    "key of a removed document": lambda store, chat, value: chat.context.remove_document("memory", value),
+    "query": lambda store, chat, value: chat.context.search("memory", value),
+    "text to import": lambda store, chat, value: chat.context.import_text(value),
+    "document.key": lambda store, chat, value: chat.context.set_document("memory", Document(value, "x")),
+    "document.content": lambda store, chat, value: chat.context.set_document("memory", Document("x", value)),
+    "name of a tool": lambda store, chat, value: chat.tools.call(value, {}),
+    "expected": lambda store, chat, value: chat.append_if_head(value, Message.user("x")),
+    "expected by a chain": lambda store, chat, value: chat.append_all_if_head(value, [Message.user("x")]),
+    "to": lambda store, chat, value: chat.plan_branch_summary(value),
+    "to another branch": lambda store, chat, value: chat.checkout_summarized(value),
+    "message": lambda store, chat, value: chat.add_usage(Usage(input=1), value),
+    "summary.text": lambda store, chat, value: chat.compact_and_split(Summary(value)),
+    "summary.model": lambda store, chat, value: chat.compact_and_split(Summary("x", model=value)),
+    "id": lambda store, chat, value: store.create_session("x", id=value),
+    "id of a created session": lambda store, chat, value: SessionManager(store).create("x", id=value),
+    "id of a session": lambda store, chat, value: SessionManager(store).get(value),
+    "id of a removed session": lambda store, chat, value: SessionManager(store).remove(value),
+    "id of a split session": lambda store, chat, value: SessionManager(store).compact_and_split(value, "x"),
+    "at": lambda store, chat, value: SessionManager(store).fork("s", value, "x"),
+    "key to unbind": lambda store, chat, value: SessionManager(store).unbind(value),
+    "key of bindings": lambda store, chat, value: SessionManager(store).bindings(value),
+    "name": lambda store, chat, value: store.import_bytes(b"[]", name=value),
+    "text to estimate": lambda store, chat, value: talktree.estimate_tokens(value),
+    "searchable_history": setting("searchable_history"),
+    "a label of blocks": lambda store, chat, value: store.session("other", blocks={value: "x"}),
+    "project": lambda store, chat, value: store.transcripts.list_sessions(value),
+    "project of infos": lambda store, chat, value: store.transcripts.infos(value),
+    "session": lambda store, chat, value: store.transcripts.messages("p", value),
+    "title": lambda store, chat, value: store.transcripts.rename("p", "s", value),
+    "tag": lambda store, chat, value: store.transcripts.tag("p", "s", value),
+    "owner": lambda store, chat, value: store.transcripts.delete_of_owner(value),
+}
+
+
+@pytest.mark.parametrize("what", TEXTS)
+def test_what_is_no_text_is_refused_by_name(store: talktree.Store, chat: talktree.Session, what: str) -> None:
+    name = what if what.startswith("a ") else what.split(" ")[0]
+    for wrong in (5, b"x", 1.5, ("x",)):
+        with pytest.raises(TypeError) as caught:
+            TEXTS[what](store, chat, wrong)
+        assert str(caught.value).startswith(f"{name} must be ")
+    with pytest.raises(UnicodeEncodeError) as other:
+        TEXTS[what](store, chat, "\ud800")
+    assert str(other.value).endswith(f"surrogates not allowed in {name}")
+    assert chat.info() is None
+
+
+OTHERS: dict[str, Take] = {
+    "pinned": lambda store, chat, value: SessionManager(store).list(pinned=value),
+    "is_pinned": lambda store, chat, value: chat.set_details(SessionDetails(is_pinned=value)),
+    "options.target_share": compaction_options("target_share"),
+    "token_counter.count": lambda store, chat, value: store.session("other", token_counter=TokenCounter("n", value)),
+    "created_at": lambda store, chat, value: Message.user("x", created_at=value),
+    "usage.cost": lambda store, chat, value: chat.add_usage(Usage(cost=value)),
+    "truncated": lambda store, chat, value: chat.openai_chat_request(truncated=value),
+    "options": lambda store, chat, value: model.truncate([], value),
+    "sessions[0].details": lambda store, chat, value: store.import_sessions([SessionImport("x", details=value)]),
+    "sessions[0].labels": lambda store, chat, value: store.import_sessions([SessionImport("x", labels=value)]),
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_what_is_of_a_wrong_type_is_refused_by_name(store: talktree.Store, chat: talktree.Session, what: str) -> None:
+    for wrong in ("x", b"x", ["x"]):
+        with pytest.raises(TypeError) as caught:
+            OTHERS[what](store, chat, wrong)
+        assert str(caught.value).startswith(f"{what} must be ")
+
+
+def test_what_is_none_of_the_choices_is_refused_by_name() -> None:
+    nope = cast("Any", "nope")
+    with pytest.raises(ValueError, match="provider must be one of anthropic, openai_chat, .*, not 'nope'"):
+        model.validate_for(nope, {})
+    with pytest.raises(ValueError, match="line must be 'name' or 'name_and_time', not 'nope'"):
+        model.name_authors([], nope)
