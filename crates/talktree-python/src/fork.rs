@@ -3,7 +3,7 @@
 //! A child has only the thread that forked. A lock that another thread held at the fork stays locked in the child forever:
 //! that of SQLite's allocator, for example, which all stores of a process share. So a fork waits for the threads that are
 //! inside, and no other one enters before it is done. Callbacks are outside: they run Python code, which may take long and
-//! may fork. If a thread stays inside for too long, the process is forked all the same, and its child cannot open stores.
+//! may fork. If a wait takes too long, it ends. If a thread was inside at the fork then, the child cannot open stores.
 //!
 //! Invariant: the state is atomic, because a child could inherit a locked mutex.
 
@@ -18,7 +18,7 @@ use serde_json::json;
 
 use crate::error::of_class;
 
-/// How long a fork waits for threads that are inside. Most calls take milliseconds.
+/// How long a fork waits for threads that are inside, and a thread for a fork. Most calls take milliseconds.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How often a waiting thread looks again.
@@ -29,6 +29,9 @@ const FORK: u32 = 1 << 24;
 
 /// How many threads are inside the library, and how many are about to fork.
 static STATE: AtomicU32 = AtomicU32::new(0);
+
+/// Whether the present fork takes too long. Then no other call waits for it.
+static IS_LATE: AtomicBool = AtomicBool::new(false);
 
 /// Whether a thread was inside when this process was forked.
 static IS_LOCKED: AtomicBool = AtomicBool::new(false);
@@ -45,13 +48,17 @@ fn has_threads_inside(state: u32) -> bool {
 struct Inside;
 
 impl Inside {
-    /// Waits for the forks that have begun.
+    /// Waits for the forks that have begun, unless one takes too long: it may wait for a lock that this thread has.
     fn enter() -> Self {
+        let mut since = None;
         loop {
             let state = STATE.load(Ordering::SeqCst);
-            if state >= FORK {
-                thread::sleep(TICK);
-                continue;
+            if state >= FORK && !IS_LATE.load(Ordering::SeqCst) {
+                if since.get_or_insert_with(Instant::now).elapsed() < PATIENCE {
+                    thread::sleep(TICK);
+                    continue;
+                }
+                IS_LATE.store(true, Ordering::SeqCst);
             }
             let entered = state + 1;
             let exchanged =
@@ -107,7 +114,9 @@ pub(crate) fn check(py: Python<'_>) -> PyResult<()> {
 
 #[pyfunction]
 fn before(py: Python<'_>) {
-    STATE.fetch_add(FORK, Ordering::SeqCst);
+    if STATE.fetch_add(FORK, Ordering::SeqCst) < FORK {
+        IS_LATE.store(false, Ordering::SeqCst);
+    }
     py.detach(|| {
         let since = Instant::now();
         while has_threads_inside(STATE.load(Ordering::SeqCst)) && since.elapsed() < PATIENCE {

@@ -218,6 +218,32 @@ sys.stdin.read()
         assert in_child(opens) == f"<Store {os.fspath(tmp_path / 'child.db')!r}>"
 
 
+def test_a_fork_that_waits_for_a_lock_of_the_program_does_not_hang(tmp_path: Path) -> None:
+    """A thread held the lock, and its call waited for the fork, which waited for the lock."""
+    program = f"""
+import os, threading
+lock, stop = threading.Lock(), threading.Event()
+os.register_at_fork(before=lock.acquire, after_in_parent=lock.release)
+from talktree import Message, Store
+chat = Store({os.fspath(tmp_path / "store.db")!r}).session("s")
+
+def work():
+    while not stop.is_set():
+        with lock:
+            for _ in range(50):
+                chat.append(Message.user("hello"))
+
+thread = threading.Thread(target=work)
+thread.start()
+if (child := os.fork()) == 0:
+    os._exit(7)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+stop.set()
+thread.join()
+"""
+    assert said_by(program) == ("7\n", "")
+
+
 def test_a_callback_may_fork(tmp_path: Path) -> None:
     """The thread that forks is inside of a call, and the fork does not wait for it."""
     said: list[str] = []
