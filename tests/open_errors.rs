@@ -58,9 +58,9 @@ fn a_wrong_version_says_that_the_file_cannot_be_migrated() -> Result<()> {
     foreign.execute_batch("PRAGMA user_version = 3").unwrap();
     let text = Store::open(&path).map(drop).unwrap_err().to_string();
     let why =
-        "its header says schema version 3, and it cannot be migrated to 4: duplicate column name";
+        "its header says schema version 3, and it cannot be migrated to 5: duplicate column name";
     assert!(text.contains(why), "{text}");
-    foreign.execute_batch("PRAGMA user_version = 4").unwrap();
+    foreign.execute_batch("PRAGMA user_version = 5").unwrap();
     assert_eq!(Store::open(&path)?.session("s")?.path_length()?, 1);
     Ok(())
 }

@@ -127,6 +127,30 @@ fn errors_and_panics_are_results() -> Result<()> {
 }
 
 #[test]
+fn an_interrupted_call_has_no_result_and_ends_the_round() -> Result<()> {
+    let chat = Store::open_in_memory()?.session("s")?;
+    chat.append(calls("a b c"))?;
+    let (sender, changes) = mpsc::channel();
+    let _subscription = chat.subscribe(move |event| drop(sender.send(event.change.clone())));
+    let stop = |_: &ToolCall| -> Result<Value, BoxError> { Err(Error::Interrupted.into()) };
+    let stopped = chat.tools().answer(&calls("a b c"), stop);
+    assert!(matches!(stopped, Err(Error::Interrupted)), "{stopped:?}");
+    assert_eq!(changes.try_iter().count(), 0);
+
+    // The results of the calls before it are stored, at once.
+    let run = |call: &ToolCall| if call.id == "b" { stop(call) } else { echo(call) };
+    let stopped = chat.tools().answer(&calls("a b c"), run);
+    assert!(matches!(stopped, Err(Error::Interrupted)), "{stopped:?}");
+    let head = chat.head()?.unwrap();
+    let appended = [Change::Append { ids: vec![head.clone()] }];
+    assert_eq!(changes.try_iter().collect::<Vec<_>>(), appended);
+    assert_eq!(drawn(&chat.message(&head)?.unwrap()), r#"a="add \"a\"""#);
+    let rest = chat.tools().answer(&calls("a b c"), echo)?.unwrap();
+    assert_eq!(drawn(&rest), r#"b="add \"b\"" c="add \"c\"""#);
+    Ok(())
+}
+
+#[test]
 fn a_call_with_a_result_is_not_run_again() -> Result<()> {
     let chat = Store::open_in_memory()?.session("s")?;
     chat.append(calls("a b"))?;

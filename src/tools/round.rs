@@ -56,7 +56,8 @@ impl Tools {
     ///
     /// The tools of the context run by themselves; all other calls are given to `run`, in order, one after another. What
     /// `run` returns is the result. An error or a panic of `run` is an error result, whose text the model reads, so an
-    /// unknown tool needs only an error. No lock is held while a tool runs.
+    /// unknown tool needs only an error. Only [`Error::Interrupted`] is no result: it ends the round. No lock is held
+    /// while a tool runs.
     ///
     /// The message is of the role `tool`, with a part for each result ([`Part::tool_result`], [`Part::tool_error`]):
     /// every conversion to a provider's format takes them from there. If all results are stored already, the newest
@@ -90,7 +91,8 @@ impl Tools {
     /// [`Error::UnknownMessage`] if the message has calls and is not stored: append it first, because results without
     /// their calls would be lost. [`Error::HeadMoved`] if it is not on the path to the head, or no longer: results are
     /// not stored then. [`Error::Unsupported`] for tools of a context without a session. If a tool of the context fails
-    /// because the store does, the results until then are stored, and the next call runs the rest. As every write.
+    /// because the store does, or `run` returns [`Error::Interrupted`], the results until then are stored, and the next
+    /// call runs the rest. As every write.
     pub fn answer(
         &self,
         message: &Message,
@@ -144,7 +146,10 @@ impl Tools {
         }
         Ok(match callback::call(|| run(call)) {
             Ok(Ok(output)) => Part::tool_result(name, id, output),
-            Ok(Err(error)) => Part::tool_error(name, id, error.to_string()),
+            Ok(Err(error)) => match error.downcast_ref() {
+                Some(Error::Interrupted) => return Err(Error::Interrupted),
+                _ => Part::tool_error(name, id, error.to_string()),
+            },
             Err(failed) => Part::tool_error(name, id, format!("the tool failed: {failed}")),
         })
     }

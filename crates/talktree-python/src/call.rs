@@ -16,6 +16,7 @@ use pyo3::prelude::*;
 use talktree::{BoxError, Error, Result};
 
 use crate::error::exception;
+use crate::fork;
 use crate::handle::{Inside, Life};
 
 /// How often a long call of the main thread looks for signals.
@@ -56,6 +57,16 @@ pub(crate) fn abandon(error: PyErr) -> ! {
     resume_unwind(Box::new(Raised(error)))
 }
 
+/// Runs a function of the library without the interpreter's lock.
+pub(crate) fn detached<T: Send>(py: Python<'_>, call: impl FnOnce() -> T + Send) -> T {
+    py.detach(|| fork::inside(call))
+}
+
+/// Runs Python code from a callback; `None` if the interpreter is shutting down.
+pub(crate) fn attached<T>(code: impl for<'py> FnOnce(Python<'py>) -> T) -> Option<T> {
+    fork::outside(|| Python::try_attach(code))
+}
+
 /// Calls Python code from a callback.
 ///
 /// # Errors
@@ -63,7 +74,7 @@ pub(crate) fn abandon(error: PyErr) -> ! {
 pub(crate) fn python<T>(
     call: impl for<'py> FnOnce(Python<'py>) -> PyResult<T>,
 ) -> std::result::Result<T, BoxError> {
-    let called = Python::try_attach(|py| {
+    let called = attached(|py| {
         call(py).inspect_err(|error| {
             if !error.is_instance_of::<PyException>(py) {
                 let pending = error.clone_ref(py);
@@ -118,7 +129,7 @@ pub(crate) fn run<T: Send>(
     life: &Life,
     call: impl FnOnce() -> Result<T> + Send,
 ) -> PyResult<T> {
-    let outcome = py.detach(|| catch_unwind(AssertUnwindSafe(call)));
+    let outcome = detached(py, || catch_unwind(AssertUnwindSafe(call)));
     finish(py, life, outcome, Left::take())
 }
 
@@ -137,7 +148,7 @@ pub(crate) fn run_long<T: Send>(
             let worker = thread::Builder::new().spawn_scoped(scope, move || {
                 let _done = done;
                 let _inside = Inside::new();
-                (catch_unwind(AssertUnwindSafe(call)), Left::take())
+                (fork::inside(|| catch_unwind(AssertUnwindSafe(call))), Left::take())
             });
             let mut raised = None;
             while ended.recv_timeout(TICK) == Err(mpsc::RecvTimeoutError::Timeout) {

@@ -12,7 +12,7 @@ use talktree::{
     TokenCounter, WriteProvider,
 };
 
-use crate::call::{keep_unheard, python, python_or_panic, run, take_unheard};
+use crate::call::{detached, keep_unheard, python, python_or_panic, run, take_unheard};
 use crate::error::exception;
 use crate::handle::{Life, Slot};
 use crate::json;
@@ -137,7 +137,7 @@ impl Job {
         let job = job.into_inner().unwrap_or_else(PoisonError::into_inner);
         let Ok(running) = self.0.life().enter(py) else {
             // The store was closed between; the job is dropped without the interpreter's lock.
-            py.detach(|| drop(job));
+            detached(py, || drop(job));
             return Ok(());
         };
         let done = run(py, self.0.life(), move || {

@@ -8,7 +8,7 @@ use pyo3::types::PyBytes;
 use talktree::export::OwnerFormat;
 use talktree_import::{ImportOptions, import, import_folder, import_reader};
 
-use crate::call::abandon;
+use crate::call::{abandon, attached};
 use crate::callback::Function;
 use crate::json;
 use crate::read::path;
@@ -33,7 +33,7 @@ impl Output {
         if self.buffer.is_empty() {
             return;
         }
-        let written = Python::try_attach(|py| {
+        let written = attached(|py| {
             self.function.bind(py).call1((PyBytes::new(py, &self.buffer),)).map(drop)
         });
         self.buffer.clear();

@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use serde_json::json;
 use talktree::{InterruptHandle, Result};
 
-use crate::call::{run, run_long};
+use crate::call::{detached, run, run_long};
 use crate::error::of_class;
 
 /// How often `close` looks for signals while it waits.
@@ -149,7 +149,7 @@ impl Life {
         }
         lock(&self.0.calls).is_closed = true;
         self.interrupt();
-        py.detach(|| {
+        detached(py, || {
             let slots = mem::take(&mut lock(&self.0.slots).slots);
             slots.iter().filter_map(Weak::upgrade).for_each(|slot| slot.clear());
         });

@@ -1,8 +1,8 @@
 //! The native half of the Python package `talktree`.
 //!
 //! The Python half has the types, the keyword arguments and the documents; it calls this module with strings, numbers and
-//! JSON as text, and gets the same back. `handle` says how stores, forks and `close` fit together, `call` what happens
-//! around each call of the library, `error` how an error becomes an exception.
+//! JSON as text, and gets the same back. `handle` says how stores, forks and `close` fit together, `fork` what a fork
+//! waits for, `call` what happens around each call of the library, `error` how an error becomes an exception.
 
 mod call;
 mod callback;
@@ -12,6 +12,7 @@ mod embedding;
 mod erase;
 mod error;
 mod exchange;
+mod fork;
 mod handle;
 mod importing;
 mod interpreter;
@@ -61,9 +62,10 @@ mod native {
     #[pymodule_export]
     use crate::usage::{usage_of, with_usage};
 
-    /// Lets one interpreter of the process import the module: its types and caches belong to that one.
+    /// Lets one interpreter of the process import the module: its types and caches belong to that one. Watches its forks.
     #[pymodule_init]
     fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
-        crate::interpreter::claim(module)
+        crate::interpreter::claim(module)?;
+        crate::fork::register(module)
     }
 }

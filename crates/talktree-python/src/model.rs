@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use talktree::model::{self, AuthorLine, Conversation, Provider, Request, TruncateOptions};
 use talktree::{MessageId, Result};
 
+use crate::call::detached;
 use crate::error::exception;
 use crate::json;
 use crate::read::path;
@@ -93,7 +94,7 @@ impl Session {
 
 /// Runs a pure function without the interpreter's lock.
 fn pure<T: Send>(py: Python<'_>, call: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
-    py.detach(call).map_err(|error| exception(py, &error))
+    detached(py, call).map_err(|error| exception(py, &error))
 }
 
 /// Returns messages in the format of a provider.

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use talktree::{Block, CompactionOptions, SessionBuilder, SkillFolder, ThresholdOf};
 
+use crate::call::detached;
 use crate::callback::{Counter, Function, Policy, Provider, handle_error, submit};
 use crate::error::exception;
 use crate::handle::Life;
@@ -158,7 +159,7 @@ pub(crate) fn block(py: Python<'_>, parts: BlockParts) -> PyResult<Block> {
 
 fn skill_folder(py: Python<'_>, source: &Py<PyAny>) -> PyResult<SkillFolder> {
     let (path, allowed): (PathBuf, Option<Vec<String>>) = source.extract(py)?;
-    let folder = py.detach(|| SkillFolder::open(path)).map_err(|error| exception(py, &error))?;
+    let folder = detached(py, || SkillFolder::open(path)).map_err(|error| exception(py, &error))?;
     Ok(match allowed {
         Some(keys) => folder.allow(keys),
         None => folder,

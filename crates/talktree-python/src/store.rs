@@ -8,9 +8,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use talktree::{Durability, Error, Progress, Result, SessionDetails, SessionId, StoreOptions};
 
-use crate::call::abandon;
+use crate::call::{abandon, attached, detached};
 use crate::callback::Function;
 use crate::error::exception;
+use crate::fork;
 use crate::handle::{Handle, Life};
 use crate::json;
 use crate::manager::{DetailParts, details};
@@ -26,8 +27,9 @@ pub(crate) fn estimate_tokens(text: &str) -> u64 {
 
 /// Returns whether a path leads to a file that a store of this process has open.
 #[pyfunction]
-pub(crate) fn is_open_file(py: Python<'_>, path: PathBuf) -> bool {
-    py.detach(|| talktree::Store::is_open_file(path))
+pub(crate) fn is_open_file(py: Python<'_>, path: PathBuf) -> PyResult<bool> {
+    fork::check(py)?;
+    Ok(detached(py, || talktree::Store::is_open_file(path)))
 }
 
 /// Returns the progress callback of a Python callable; its exception ends the call.
@@ -35,9 +37,8 @@ pub(crate) fn progress(function: Option<Py<PyAny>>) -> impl FnMut(Progress) + Se
     let function = function.map(Function::new);
     move |progress: Progress| {
         if let Some(function) = &function {
-            let called = Python::try_attach(|py| {
-                function.bind(py).call1((progress.done, progress.total)).map(drop)
-            });
+            let called =
+                attached(|py| function.bind(py).call1((progress.done, progress.total)).map(drop));
             if let Some(Err(error)) = called {
                 abandon(error);
             }
@@ -117,12 +118,13 @@ pub(crate) struct Store {
 impl Store {
     #[new]
     fn open(py: Python<'_>, path: Option<PathBuf>, given: OpenParts) -> PyResult<Self> {
+        fork::check(py)?;
         if let Some(path) = &path {
             Life::file_to_open(py, path)?;
         }
         let is_read_only = given.read_only;
         let options = given.options(py)?;
-        let opened = py.detach(|| match &path {
+        let opened = detached(py, || match &path {
             None => options.open_in_memory(),
             Some(path) if is_read_only => options.open_read_only(path),
             Some(path) => options.open(path),

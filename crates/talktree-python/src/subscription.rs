@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use talktree::Event;
 
-use crate::call::python_or_panic;
+use crate::call::{detached, python_or_panic};
 use crate::callback::Function;
 use crate::handle::{Life, Slot};
 use crate::json;
@@ -33,7 +33,7 @@ impl Subscription {
 impl Subscription {
     fn close(&self, py: Python<'_>) {
         let subscription = self.0.take();
-        py.detach(|| drop(subscription));
+        detached(py, || drop(subscription));
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {

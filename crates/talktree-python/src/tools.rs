@@ -1,30 +1,12 @@
 //! The tools of a session for a model.
 
 use pyo3::prelude::*;
-use serde_json::Value;
-use talktree::{BoxError, Message, Part, ToolCall};
+use talktree::{BoxError, Error, ToolCall};
 
 use crate::call::{has_pending, python};
 use crate::callback::Function;
 use crate::json;
 use crate::session::Session;
-
-/// Removes the results of calls that have not been run, which the library stores as errors.
-fn remove_results(
-    chat: &talktree::Session,
-    mut results: Message,
-    not_run: &[String],
-) -> talktree::Result<()> {
-    results.parts.retain(|part| match part {
-        Part::Tool(tool) => !not_run.contains(&tool.call_id),
-        _ => true,
-    });
-    if results.parts.is_empty() {
-        chat.delete(&[results.id]).map(drop)
-    } else {
-        chat.update(results).map(drop)
-    }
-}
 
 #[pymethods]
 impl Session {
@@ -58,25 +40,21 @@ impl Session {
     fn answer(&self, py: Python<'_>, message: &str, run: Py<PyAny>) -> PyResult<String> {
         let run = Function::new(run);
         self.handle.call(py, |chat| {
-            let mut not_run = Vec::new();
             let results = chat.tools().answer(&json::message(message)?, |call: &ToolCall| {
-                if !not_run.is_empty() {
-                    not_run.push(call.id.clone());
-                    return Err("an earlier call was interrupted".into());
-                }
                 let output: Result<String, BoxError> = python(|py| {
                     let input = call.input.to_string();
                     run.bind(py).call1((&call.id, &call.name, input))?.extract()
                 });
-                if output.is_err() && has_pending() {
-                    not_run.push(call.id.clone());
+                match output {
+                    // As a value: the library stores it in the message.
+                    Ok(output) => Ok(json::value(&output)?),
+                    // Without an exception the interpreter is shutting down.
+                    Err(error) if has_pending() || !error.is::<PyErr>() => {
+                        Err(Error::Interrupted.into())
+                    }
+                    Err(error) => Err(error),
                 }
-                // As a value: the library stores it in the message.
-                Ok::<Value, BoxError>(json::value(&output?)?)
             })?;
-            if let Some(results) = results.as_ref().filter(|_| !not_run.is_empty()) {
-                remove_results(chat, results.clone(), &not_run)?;
-            }
             json::text(&results)
         })
     }

@@ -12,6 +12,7 @@ use talktree::{
     TranscriptKey, TranscriptMessage, Transcripts as Inner,
 };
 
+use crate::call::detached;
 use crate::handle::Handle;
 use crate::json;
 use crate::store::Store;
@@ -127,7 +128,7 @@ pub(crate) fn fold_transcript_summary(
     data: Option<&str>,
     entries: &str,
 ) -> PyResult<String> {
-    let folded = py.detach(|| {
+    let folded = detached(py, || {
         let data = data.map(Json::parse).transpose()?;
         let entries: Vec<Json> = json::parse("a list of entries", entries)?;
         talktree::fold_transcript_summary(data.as_ref(), &entries)

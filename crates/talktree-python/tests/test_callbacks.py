@@ -128,6 +128,7 @@ def test_what_ends_a_program_is_no_result_of_a_tool(chat: talktree.Session, kind
         raise kind
 
     run: list[str] = []
+    changes: list[talktree.Event] = []
 
     def tools(call: talktree.ToolCall) -> str:
         run.append(call.id)
@@ -137,14 +138,17 @@ def test_what_ends_a_program_is_no_result_of_a_tool(chat: talktree.Session, kind
 
     single = Message.new("assistant", [talktree.tool_call("raises", "x", {})])
     chat.append(single)
-    with pytest.raises(kind):
+    with chat.subscribe(changes.append), pytest.raises(kind):
         chat.tools.answer(single, {"raises": raises})
+    assert changes == []
     assert [message.id for message in chat.history()] == [single.id]
 
     several = Message.new("assistant", [talktree.tool_call("tool", id, {}) for id in "abc"])
     chat.append(several)
-    with pytest.raises(kind):
+    with chat.subscribe(changes.append), pytest.raises(kind):
         chat.tools.answer(several, tools)
+    # At no time is there a result of a call that has none.
+    assert [event.change for event in changes] == ["append"]
     assert run == ["a", "b"] and [part["toolCallId"] for part in chat.history()[-1]["parts"]] == ["a"]
     assert chat.tools.answer(several, tools) is not None
     assert run == ["a", "b", "b", "c"]

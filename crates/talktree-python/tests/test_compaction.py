@@ -175,6 +175,8 @@ def test_branch_summaries_and_splits(store: talktree.Store) -> None:
     assert summary is not None and chat.head() == summary
     next = chat.compact_and_split("All of it.", id="next")
     assert next.id == "next" and next.history()[0].text == "All of it."
+    unnamed = next.compact_and_split("All of that.")
+    assert unnamed.id not in ("s", "next") and unnamed.history()[0].text == "All of that."
 
 
 def test_a_program_may_end_with_jobs_that_wait_and_one_that_runs(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -151,6 +152,115 @@ def test_the_child_may_open_other_files_and_the_parent_goes_on(tmp_path: Path) -
             stop.set()
             writer.join()
         assert store.verify().damages == []
+
+
+def test_a_child_never_hangs_whatever_other_threads_did_at_the_fork(tmp_path: Path) -> None:
+    """Each child inherited the lock of SQLite's allocator, locked, with a probability of about a tenth."""
+    program = f"""
+import os, threading
+from talktree import Message, Store
+folder = {os.fspath(tmp_path)!r}
+store, stop = Store(folder + "/parent.db"), threading.Event()
+
+def work(at):
+    chat = store.session(str(at))
+    while not stop.is_set():
+        chat.append(Message.user("hello there " * 20))
+        store.search("hello")
+        with Store(f"{{folder}}/{{at}}.db") as other:
+            other.session("s").append(Message.user("hello"))
+
+threads = [threading.Thread(target=work, args=(at,)) for at in range(4)]
+for thread in threads:
+    thread.start()
+for at in range(60):
+    if (child := os.fork()) == 0:
+        with Store(f"{{folder}}/child {{at}}.db") as mine:
+            mine.session("s").append(Message.user("mine"))
+            os._exit(len(mine.search("mine").hits))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+stop.set()
+for thread in threads:
+    thread.join()
+print(len(store.verify().damages))
+"""
+    assert said_by(program) == ("0\n", "")
+
+
+def test_a_child_of_a_fork_during_a_long_call_gets_a_clear_error(tmp_path: Path) -> None:
+    """A fork does not wait for a call that waits for another process, and what the call had locked is not known."""
+    path = tmp_path / "parent.db"
+    holder = f"""
+import sqlite3, sys
+connection = sqlite3.connect({os.fspath(path)!r})
+connection.execute("BEGIN IMMEDIATE")
+print("locked", flush=True)
+sys.stdin.read()
+"""
+
+    def opens() -> str:
+        return repr(talktree.Store(tmp_path / "child.db"))
+
+    with talktree.Store(path, busy_timeout=60) as store:
+        chat = store.session("s")
+        chat.append(Message.user("before"))
+        with subprocess.Popen([sys.executable, "-c", holder], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+            assert other.stdout is not None and other.stdin is not None and other.stdout.readline() == b"locked\n"
+            writer = threading.Thread(target=chat.append, args=(Message.user("after"),))
+            writer.start()
+            time.sleep(0.5)
+            said = in_child(opens)
+            assert said.startswith("ForkedError: another thread was in a long call of talktree when this process was forked")
+            assert in_child(lambda: str(talktree.Store.is_open_file(path))).startswith("ForkedError: another thread")
+            other.stdin.close()
+        writer.join()
+        assert len(chat.history()) == 2
+        assert in_child(opens) == f"<Store {os.fspath(tmp_path / 'child.db')!r}>"
+
+
+def test_a_fork_that_waits_for_a_lock_of_the_program_does_not_hang(tmp_path: Path) -> None:
+    """A thread held the lock, and its call waited for the fork, which waited for the lock."""
+    program = f"""
+import os, threading
+lock, stop = threading.Lock(), threading.Event()
+os.register_at_fork(before=lock.acquire, after_in_parent=lock.release)
+from talktree import Message, Store
+chat = Store({os.fspath(tmp_path / "store.db")!r}).session("s")
+
+def work():
+    while not stop.is_set():
+        with lock:
+            for _ in range(50):
+                chat.append(Message.user("hello"))
+
+thread = threading.Thread(target=work)
+thread.start()
+if (child := os.fork()) == 0:
+    os._exit(7)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+stop.set()
+thread.join()
+"""
+    assert said_by(program) == ("7\n", "")
+
+
+def test_a_callback_may_fork(tmp_path: Path) -> None:
+    """The thread that forks is inside of a call, and the fork does not wait for it."""
+    said: list[str] = []
+
+    def opens() -> str:
+        with talktree.Store(tmp_path / "child.db") as mine:
+            return mine.session("s").append(Message.user("mine")).id
+
+    with talktree.Store(tmp_path / "parent.db") as store:
+        chat = store.session("s")
+        with chat.subscribe(lambda event: said.append(in_child(opens))):
+            chat.append(Message.user("hello"))
+        assert "Error" not in said[0]
+        # The call after the callback has entered the library again, and a fork waits for no other.
+        chat.append(Message.user("hello"))
+        (tmp_path / "child.db").unlink()
+        assert "Error" not in in_child(opens)
 
 
 FACES = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import operator
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
@@ -108,11 +109,7 @@ def maybe_message(text: str) -> Message | None:
 
 def maybe_time_text(time: datetime | None, what: str) -> str | None:
     """Returns a time in ISO 8601, or None."""
-    if time is None:
-        return None
-    if not isinstance(time, datetime):
-        raise TypeError(f"{what} must be a datetime, not {type(time).__name__}")
-    return _time.text_of(time, what)
+    return None if time is None else _time.text_of(time, what)
 
 
 def time(text: str) -> datetime:
@@ -125,9 +122,26 @@ def maybe_time(text: str | None) -> datetime | None:
     return None if text is None else time(text)
 
 
-def maybe_seconds(duration: timedelta | float | None) -> float | None:
-    """Returns a duration in seconds, or None."""
-    return duration.total_seconds() if isinstance(duration, timedelta) else duration
+def maybe_seconds(duration: timedelta | float | None, what: str) -> float | None:
+    """Returns a duration in seconds, or None.
+
+    Raises:
+        TypeError: naming the argument, if it is neither a number nor a timedelta.
+        ValueError: naming the argument, if it is negative, NaN or more than the library takes.
+    """
+    if duration is None:
+        return None
+    if isinstance(duration, timedelta):
+        duration = duration.total_seconds()
+    elif not hasattr(duration, "__float__") and not hasattr(duration, "__index__"):
+        raise TypeError(f"{what} must be seconds or a timedelta, not {type(duration).__name__}")
+    try:
+        seconds = float(duration)
+    except OverflowError:
+        seconds = math.inf
+    if not 0 <= seconds < 2**64:
+        raise ValueError(f"{what} must be between 0 and {2**64 - 1} seconds, not {seconds}")
+    return seconds
 
 
 def is_str(value: object, what: str) -> str:
@@ -152,25 +166,54 @@ def maybe_str(value: object, what: str) -> str | None:
     return None if value is None else is_str(value, what)
 
 
-def count(value: object, what: str) -> int:
-    """Returns a count.
+#: What the library takes as a count, and the fewer integers that some arguments have.
+COUNTS = range(2**64)
+COUNTS_OF_32_BITS = range(2**32)
+MILLISECONDS = range(-(2**63), 2**63)
+
+
+def count(value: object, what: str, limits: range = COUNTS) -> int:
+    """Returns an integer that is within its limits.
 
     Raises:
         TypeError: naming the argument, if it is no integer.
-        ValueError: naming the argument, if it is negative or has more than 64 bits.
+        ValueError: naming the argument and the limits, if it is outside of them.
     """
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         raise TypeError(f"{what} must be an int, not {type(value).__name__}") from None
-    if not 0 <= number < 2**64:
-        raise ValueError(f"{what} must be between 0 and 2**64 - 1, not {number}")
+    if number not in limits:
+        # Python does not write integers of any length.
+        given = f"one of {number.bit_length()} bits" if number.bit_length() > 128 else number
+        raise ValueError(f"{what} must be between {limits[0]} and {limits[-1]}, not {given}")
     return number
 
 
-def maybe_count(value: object, what: str) -> int | None:
-    """Returns a count, or None."""
-    return None if value is None else count(value, what)
+def maybe_count(value: object, what: str, limits: range = COUNTS) -> int | None:
+    """Returns an integer that is within its limits, or None."""
+    return None if value is None else count(value, what, limits)
+
+
+def check_counts(of: object, what: str, *names: str) -> None:
+    """Refuses an object with attributes that are neither counts nor None.
+
+    Raises:
+        TypeError: and ValueError, as `count`; they name the first one.
+    """
+    for name in names:
+        maybe_count(getattr(of, name), f"{what}.{name}")
+
+
+def maybe_bool(value: object, what: str) -> bool | None:
+    """Returns a bool or None.
+
+    Raises:
+        TypeError: naming the argument, if it is something else.
+    """
+    if value is not None and not isinstance(value, bool):
+        raise TypeError(f"{what} must be a bool, not {type(value).__name__}")
+    return value
 
 
 def strs(values: object, what: str) -> list[str]:

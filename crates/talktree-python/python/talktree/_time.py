@@ -7,6 +7,8 @@ from datetime import datetime, timezone
 
 def text_of(time: datetime, what: str) -> str:
     """Returns the text of a time; one without a time zone is local time. `what` names it in errors."""
+    if not isinstance(time, datetime):
+        raise TypeError(f"{what} must be a datetime, not {type(time).__name__}")
     try:
         return time.astimezone(timezone.utc).isoformat()
     except (OverflowError, ValueError) as error:

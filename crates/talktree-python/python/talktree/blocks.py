@@ -96,7 +96,12 @@ def document_parts(document: Document) -> tuple[str, str | None, str | None, str
     """Returns a document as the native module takes it."""
     if not isinstance(document, Document):
         raise TypeError(f"document must be a Document, not {type(document).__name__}")
-    return document.key, document.title, document.description, document.content
+    return (
+        _json.is_str(document.key, "document.key"),
+        _json.maybe_str(document.title, "document.title"),
+        _json.maybe_str(document.description, "document.description"),
+        _json.is_str(document.content, "document.content"),
+    )
 
 
 @dataclass(frozen=True)
@@ -180,7 +185,7 @@ class Block:
 
     def max(self, tokens: int) -> Block:
         """Returns the block with a limit of its text."""
-        return replace(self, max_tokens=tokens)
+        return replace(self, max_tokens=_json.count(tokens, "tokens"))
 
     def remind(self) -> Block:
         """Returns the block so that its changes are shown with each request, even if the prompt is frozen."""
@@ -212,6 +217,7 @@ def block_of(block: Block | str, what: str) -> Block:
         return Block.text(block)
     if not isinstance(block, Block):
         raise TypeError(f"{what} must be a Block or a str, not {type(block).__name__}")
+    _json.check_counts(block, what, "max_tokens")
     return block
 
 

@@ -34,11 +34,11 @@ Summarizer = Callable[[str], "SummaryLike | None | Awaitable[SummaryLike | None]
 def summary_parts(summary: SummaryLike, what: str = "summary") -> tuple[str, str | None, str | None]:
     """Returns a summary as the native module takes it."""
     if isinstance(summary, str):
-        return summary, None, None
+        return _json.is_str(summary, what), None, None
     if not isinstance(summary, Summary):
         raise TypeError(f"{what} must be a str or a Summary, not {type(summary).__name__}")
     details = None if summary.details is None else _json.dumps(summary.details, f"{what}.details")
-    return summary.text, summary.model, details
+    return _json.is_str(summary.text, f"{what}.text"), _json.maybe_str(summary.model, f"{what}.model"), details
 
 
 async def _awaited(awaitable: Awaitable[Any]) -> Any:
@@ -81,12 +81,24 @@ class CompactionOptions:
     min_summary_tokens: int | None = None
 
 
-def options_of(options: CompactionOptions | None) -> CompactionOptions:
-    """Returns the options, or the defaults."""
+def options_of(options: CompactionOptions | None, what: str = "options") -> CompactionOptions:
+    """Returns the options, or the defaults; `what` names the argument in errors."""
     if options is None:
         return CompactionOptions()
     if not isinstance(options, CompactionOptions):
-        raise TypeError(f"options must be CompactionOptions, not {type(options).__name__}")
+        raise TypeError(f"{what} must be CompactionOptions, not {type(options).__name__}")
+    _json.check_counts(
+        options,
+        what,
+        "protect_head",
+        "keep_recent_tokens",
+        "min_tail",
+        "max_step_tokens",
+        "max_tool_chars",
+        "min_summary_tokens",
+    )
+    if options.target_share is not None and not hasattr(options.target_share, "__float__"):
+        raise TypeError(f"{what}.target_share must be a float, not {type(options.target_share).__name__}")
     return options
 
 
@@ -170,7 +182,8 @@ def policy_of(policy: CompactionPolicy) -> Callable[..., Any]:
             return None
         if not isinstance(chosen, RangeSummary):
             raise TypeError(f"a compaction policy returns a RangeSummary or None, not {type(chosen).__name__}")
-        return chosen.first, chosen.last, summary_parts(chosen.summary)
+        first, last = _json.is_str(chosen.first, "first"), _json.is_str(chosen.last, "last")
+        return first, last, summary_parts(chosen.summary)
 
     return call
 
@@ -207,6 +220,8 @@ def counter_of(counter: TokenCounter) -> tuple[str, Callable[[str], float]]:
     """Returns a counter as the native module takes it."""
     if not isinstance(counter, TokenCounter):
         raise TypeError(f"token_counter must be a TokenCounter, not {type(counter).__name__}")
+    if not callable(counter.count):
+        raise TypeError(f"token_counter.count must be callable, not {type(counter.count).__name__}")
     return _json.is_str(counter.name, "token_counter.name"), counter.count
 
 

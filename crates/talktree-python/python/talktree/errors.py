@@ -54,7 +54,7 @@ class ClosedError(Error, ValueError):
 
 
 class ForkedError(Error, RuntimeError):
-    """The store, or the file, was opened before this process was forked."""
+    """The store, or the file, was opened before this process was forked; or another thread was in a long call then."""
 
 
 class UnknownMessageError(Error, KeyError):

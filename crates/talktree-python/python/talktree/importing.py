@@ -93,6 +93,7 @@ def compaction_fields(compaction: Compaction, what: str) -> dict[str, Any]:
     """Returns a compaction as the native module takes it."""
     if not isinstance(compaction, Compaction):
         raise TypeError(f"{what} must be a Compaction, not {type(compaction).__name__}")
+    _json.check_counts(compaction, what, "count", "tokens_before", "tokens_after")
     return dict(vars(compaction))
 
 
@@ -100,6 +101,10 @@ def session_fields(session: SessionImport, what: str) -> dict[str, Any]:
     """Returns a whole session as the native module takes it."""
     if not isinstance(session, SessionImport):
         raise TypeError(f"{what} must be a SessionImport, not {type(session).__name__}")
+    if not isinstance(session.details, SessionDetails):
+        raise TypeError(f"{what}.details must be SessionDetails, not {type(session.details).__name__}")
+    if not isinstance(session.labels, Mapping):
+        raise TypeError(f"{what}.labels must be a dict of messages by label, not {type(session.labels).__name__}")
     return {
         "id": _json.is_str(session.id, f"{what}.id"),
         "details": vars(session.details) | {"tags": _json.strs(session.details.tags, f"{what}.details.tags")},

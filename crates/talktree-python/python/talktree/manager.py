@@ -59,7 +59,7 @@ class _Filter:
         self.since = _json.maybe_time_text(since, "since")
         self.until = _json.maybe_time_text(until, "until")
         self.name = _json.maybe_str(name, "name")
-        self.is_pinned = pinned
+        self.is_pinned = _json.maybe_bool(pinned, "pinned")
         self.state = state
 
 
@@ -76,7 +76,7 @@ class _Resume:
     ) -> None:
         self.key = _json.is_str(key, "key")
         self.owner = _json.maybe_str(owner, "owner")
-        self.expire_after = _json.maybe_seconds(expire_after)
+        self.expire_after = _json.maybe_seconds(expire_after, "expire_after")
         self.details = None if details is None else details_of(details)
         self.new_id = _json.maybe_str(new_id, "new_id")
 
@@ -118,7 +118,7 @@ class SessionManager(ManySessions):
 
     def create(self, details: SessionDetails | str, *, id: str | None = None) -> Session:
         """Creates a session with these details; a str is its name."""
-        return Session(self._native.create(id, details_of(details)))
+        return Session(self._native.create(_json.maybe_str(id, "id"), details_of(details)))
 
     def resume(
         self,
@@ -155,15 +155,15 @@ class SessionManager(ManySessions):
 
     def unbind(self, key: str) -> str | None:
         """Ends the binding of a key; returns the session that it led to."""
-        return self._native.unbind(key)
+        return self._native.unbind(_json.is_str(key, "key"))
 
     def bindings(self, key: str) -> builtins.list[Binding]:
         """Returns the sessions that a key leads to and led to, the latest first."""
-        return [binding(it) for it in _json.loads(self._native.bindings(key))]
+        return [binding(it) for it in _json.loads(self._native.bindings(_json.is_str(key, "key")))]
 
     def get(self, id: str) -> SessionInfo | None:
         """Returns a session's details, also in the trash; None if there is none."""
-        fields = _json.loads(self._native.get(id))
+        fields = _json.loads(self._native.get(_json.is_str(id, "id")))
         return None if fields is None else session_info(fields)
 
     def list(
@@ -237,7 +237,7 @@ class SessionManager(ManySessions):
 
     def remove(self, id: str) -> None:
         """Removes a session and all that belongs to it."""
-        self._native.remove(id)
+        self._native.remove(_json.is_str(id, "id"))
 
     def erase_session(self, id: str) -> Erased:
         """Erases a session with all that belongs to it, as `erase` does."""
@@ -249,8 +249,8 @@ class SessionManager(ManySessions):
 
     def fork(self, id: str, at: str, name: str) -> Session:
         """Returns a new session that begins with a copy of the path to a message."""
-        return Session(self._native.fork(id, at, name))
+        return Session(self._native.fork(_json.is_str(id, "id"), _json.is_str(at, "at"), _json.is_str(name, "name")))
 
     def compact_and_split(self, id: str, summary: SummaryLike) -> Session:
         """Ends a session and continues it in a new one, which begins with the summary."""
-        return Session(self._native.compact_and_split(id, summary_parts(summary)))
+        return Session(self._native.compact_and_split(_json.is_str(id, "id"), summary_parts(summary)))

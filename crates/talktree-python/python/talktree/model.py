@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from . import _json, _native
 from .message import Message
@@ -34,6 +34,21 @@ class TruncateOptions:
     step: int | None = None
 
 
+def author_line_of(line: AuthorLine, what: str) -> AuthorLine:
+    """Returns the line; `what` names the argument in errors."""
+    if line not in get_args(AuthorLine):
+        raise ValueError(f"{what} must be 'name' or 'name_and_time', not {line!r}")
+    return line
+
+
+def truncate_options_of(options: TruncateOptions, what: str) -> TruncateOptions:
+    """Returns the options; `what` names the argument in errors."""
+    if not isinstance(options, TruncateOptions):
+        raise TypeError(f"{what} must be TruncateOptions, not {type(options).__name__}")
+    _json.check_counts(options, what, "keep_whole", "max_text_chars", "max_output_chars", "step")
+    return options
+
+
 class RequestParts:
     """What a request has besides the conversation, as the native module takes it."""
 
@@ -47,11 +62,9 @@ class RequestParts:
     ) -> None:
         if isinstance(tools, (str, Mapping)):
             raise TypeError(f"tools must be a list of dicts, not {type(tools).__name__}")
-        if authors not in (None, "name", "name_and_time"):
-            raise ValueError(f"authors must be 'name' or 'name_and_time', not {authors!r}")
         self.tools = _json.dumps(list(tools), "tools") if tools else None
-        self.truncated = truncated
-        self.authors = authors
+        self.truncated = None if truncated is None else truncate_options_of(truncated, "truncated")
+        self.authors = None if authors is None else author_line_of(authors, "authors")
         self.cached_history = cached_history
         self.prefill = prefill
 
@@ -112,13 +125,13 @@ def sanitize(messages: Iterable[object]) -> list[Message]:
 
 def truncate(messages: Iterable[object], options: TruncateOptions | None = None) -> list[Message]:
     """Returns messages with the old ones shortened."""
-    given = TruncateOptions() if options is None else options
+    given = TruncateOptions() if options is None else truncate_options_of(options, "options")
     return _json.messages(_native.truncate(_json.messages_text(messages), given))
 
 
 def name_authors(messages: Iterable[object], line: AuthorLine = "name") -> list[Message]:
     """Returns messages with a line before each that names who wrote it."""
-    return _json.messages(_native.name_authors(_json.messages_text(messages), line))
+    return _json.messages(_native.name_authors(_json.messages_text(messages), author_line_of(line, "line")))
 
 
 @dataclass(frozen=True)
@@ -136,4 +149,6 @@ def validate_for(provider: Provider, request: object) -> list[Problem]:
     >>> model.validate_for("anthropic", {"messages": []})[0].place
     'messages'
     """
+    if provider not in get_args(Provider):
+        raise ValueError(f"provider must be one of {', '.join(get_args(Provider))}, not {provider!r}")
     return [Problem(**it) for it in _json.loads(_native.validate_for(provider, _json.dumps(request, "request")))]

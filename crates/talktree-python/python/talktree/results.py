@@ -133,7 +133,7 @@ class DetailParts:
         self.end_reason = _json.maybe_str(details.end_reason, "end_reason")
         self.owner = _json.maybe_str(details.owner, "owner")
         self.tags = _json.strs(details.tags, "tags")
-        self.is_pinned = details.is_pinned
+        self.is_pinned = _json.maybe_bool(details.is_pinned, "is_pinned")
         self.ended_at = _json.maybe_time_text(details.ended_at, "ended_at")
         self.created_at = _json.maybe_time_text(details.created_at, "created_at")
         self.updated_at = _json.maybe_time_text(details.updated_at, "updated_at")

@@ -121,10 +121,13 @@ class RetentionParts:
         if isinstance(rules, RetentionRule) or not isinstance(rules, Iterable):
             raise TypeError(f"rules must be an iterable of RetentionRule, not {type(rules).__name__}")
         self.rules = [_RuleParts(rule, f"rules[{at}]") for at, rule in enumerate(rules)]
-        self.empty_trash_after = _json.maybe_seconds(settings.get("empty_trash_after"))
+        self.empty_trash_after = _json.maybe_seconds(settings.get("empty_trash_after"), "empty_trash_after")
         self.allow_all = bool(settings.get("allow_all", False))
         self.as_of = _json.maybe_time_text(settings.get("as_of"), "as_of")
         self.dry_run = bool(settings.get("dry_run", False))
+
+
+_TOTALS = ("keep_sessions", "keep_messages", "keep_bytes")
 
 
 class _RuleParts:
@@ -135,7 +138,8 @@ class _RuleParts:
             raise TypeError(f"{what} must be a RetentionRule, not {type(rule).__name__}")
         if rule.action not in ("trash", "remove", "erase"):
             raise ValueError(f"{what}.action must be trash, remove or erase, not {rule.action!r}")
-        totals = [name for name in ("keep_sessions", "keep_messages", "keep_bytes") if getattr(rule, name) is not None]
+        _json.check_counts(rule, what, "more_messages_than", "more_bytes_than", *_TOTALS)
+        totals = [name for name in _TOTALS if getattr(rule, name) is not None]
         if len(totals) > 1:
             raise ValueError(f"{what} has {' and '.join(totals)}; a rule has one total")
         self.name = _json.is_str(rule.name, f"{what}.name")
@@ -144,8 +148,8 @@ class _RuleParts:
         self.model = _json.maybe_str(rule.model, f"{what}.model")
         self.tag = _json.maybe_str(rule.tag, f"{what}.tag")
         self.is_ended = bool(rule.is_ended)
-        self.older_than = _json.maybe_seconds(rule.older_than)
-        self.idle_for = _json.maybe_seconds(rule.idle_for)
+        self.older_than = _json.maybe_seconds(rule.older_than, f"{what}.older_than")
+        self.idle_for = _json.maybe_seconds(rule.idle_for, f"{what}.idle_for")
         self.more_messages_than = rule.more_messages_than
         self.more_bytes_than = rule.more_bytes_than
         self.keep_sessions = rule.keep_sessions

@@ -47,7 +47,7 @@ class SearchParts:
         self.owner = _json.maybe_str(settings.get("owner"), "owner")
         self.on_path = bool(settings.get("on_path", False))
         self.plain = bool(settings.get("plain", False))
-        self.timeout = _json.maybe_seconds(settings.get("timeout"))
+        self.timeout = _json.maybe_seconds(settings.get("timeout"), "timeout")
         self.limit = _json.maybe_count(settings.get("limit"), "limit")
         self.offset = _json.maybe_count(settings.get("offset"), "offset")
         embedder = settings.get("by_meaning")

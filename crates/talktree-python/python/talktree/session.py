@@ -288,6 +288,7 @@ class Session(_Reads):
         Raises:
             talktree.HeadMovedError: if it is somewhere else.
         """
+        expected = _json.maybe_str(expected, "expected")
         return Appended(*self._native.append_if_head(expected, _json.message_text(message)))
 
     def append_all(self, messages: Iterable[object]) -> list[Appended]:
@@ -301,7 +302,8 @@ class Session(_Reads):
 
     def append_all_if_head(self, expected: str | None, messages: Iterable[object]) -> list[Appended]:
         """Appends a chain of messages to the head, if that is where it is expected."""
-        return [Appended(*it) for it in self._native.append_all_if_head(expected, _json.messages_text(messages))]
+        expected, chain = _json.maybe_str(expected, "expected"), _json.messages_text(messages)
+        return [Appended(*it) for it in self._native.append_all_if_head(expected, chain)]
 
     def append_answer(self, response: Mapping[str, Any]) -> Message:
         """Appends the answer of any provider, with its usage; returns the message.
@@ -456,7 +458,13 @@ class Session(_Reads):
         whole: bool = False,
     ) -> str:
         """Returns a drawing of the tree."""
-        return self._native.tree(max_children, max_main_segments, max_indent, ascii, whole)
+        return self._native.tree(
+            _json.maybe_count(max_children, "max_children"),
+            _json.maybe_count(max_main_segments, "max_main_segments"),
+            _json.maybe_count(max_indent, "max_indent"),
+            ascii,
+            whole,
+        )
 
     # The head and labels.
 
@@ -560,7 +568,7 @@ class Session(_Reads):
 
     def plan_branch_summary(self, to: str, options: CompactionOptions | None = None) -> BranchSummaryPlan | None:
         """Returns a checkout and the prompt for a summary of the branch it leaves; None if it leaves nothing."""
-        plan = self._native.plan_branch_summary(to, options_of(options))
+        plan = self._native.plan_branch_summary(_json.is_str(to, "to"), options_of(options))
         return None if plan is None else BranchSummaryPlan(plan)
 
     def checkout_with_summary(self, plan: BranchSummaryPlan, summary: SummaryLike) -> str:
@@ -571,11 +579,11 @@ class Session(_Reads):
 
     def checkout_summarized(self, to: str) -> str | None:
         """Moves the head, with a summary by the session's summarizer; returns the id of that message."""
-        return self._native.checkout_summarized(to)
+        return self._native.checkout_summarized(_json.is_str(to, "to"))
 
     def compact_and_split(self, summary: SummaryLike, *, id: str | None = None) -> Session:
         """Ends the session and continues it in a new one, which begins with the summary."""
-        return Session(self._native.compact_and_split(_json.is_str(id, "id"), summary_parts(summary)))
+        return Session(self._native.compact_and_split(_json.maybe_str(id, "id"), summary_parts(summary)))
 
     # What the model should know.
 
@@ -618,7 +626,7 @@ class Session(_Reads):
 
     def add_usage(self, usage: Usage, message: str | None = None) -> None:
         """Adds to the usage of the session, for a message or besides the messages."""
-        self._native.add_usage(message, usage_text(usage))
+        self._native.add_usage(_json.maybe_str(message, "message"), usage_text(usage))
 
     def usage(self) -> UsageTotal:
         """Returns the usage of all answers of the session."""

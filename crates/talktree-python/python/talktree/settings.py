@@ -89,10 +89,15 @@ def _checked(name: str, value: Any, wait: Callable[[Any], Any]) -> Any:
     wanted = _TYPES.get(name)
     if wanted is not None and (not isinstance(value, wanted) or (wanted is int and isinstance(value, bool))):
         raise TypeError(f"{name} must be of type {wanted.__name__}, not {type(value).__name__}")
+    if wanted is int:
+        return _json.count(value, name)
+    if wanted is str:
+        return _json.is_str(value, name)
     if name == "blocks":
         if not isinstance(value, Mapping):
             raise TypeError(f"blocks must be a dict of blocks by label, not {type(value).__name__}")
-        return [(label, block_of(block, f"blocks[{label!r}]")) for label, block in value.items()]
+        labelled = [(_json.is_str(label, "a label of blocks"), block) for label, block in value.items()]
+        return [(label, block_of(block, f"blocks[{label!r}]")) for label, block in labelled]
     if name == "summarizer":
         return summarizer_of(value, wait)
     if name == "compaction_policy":
@@ -100,7 +105,7 @@ def _checked(name: str, value: Any, wait: Callable[[Any], Any]) -> Any:
     if name == "compact_on":
         return executor_of(value)
     if name == "compaction_options":
-        return options_of(value)
+        return options_of(value, name)
     if name == "token_counter":
         return counter_of(value)
     if name == "on_error" and not callable(value):

@@ -73,11 +73,12 @@ class _OpenParts:
             raise ValueError("a store in memory cannot be read_only")
         if path is not None and not isinstance(path, (str, os.PathLike)):
             raise TypeError(f"path must be a str or a path, not {type(path).__name__}")
-        self.busy_timeout = _json.maybe_seconds(options.get("busy_timeout"))
-        self.cache_kib = options.get("cache_kib")
-        self.max_message_bytes = options.get("max_message_bytes")
-        self.idle_readers = options.get("idle_readers")
-        self.erasure_rewrites_up_to = options.get("erasure_rewrites_up_to")
+        self.busy_timeout = _json.maybe_seconds(options.get("busy_timeout"), "busy_timeout")
+        self.cache_kib = _json.maybe_count(options.get("cache_kib"), "cache_kib", _json.COUNTS_OF_32_BITS)
+        self.max_message_bytes = _json.maybe_count(options.get("max_message_bytes"), "max_message_bytes")
+        self.idle_readers = _json.maybe_count(options.get("idle_readers"), "idle_readers")
+        rewrites_up_to = options.get("erasure_rewrites_up_to")
+        self.erasure_rewrites_up_to = _json.maybe_count(rewrites_up_to, "erasure_rewrites_up_to")
         key = options.get("key")
         self.key = None if key is None else _key_bytes(key)
 
@@ -183,7 +184,7 @@ class Store(ManySessions):
         Raises:
             talktree.SessionExistsError: if there is one of this id.
         """
-        return Session(self._native.create_session(id, details_of(details)))
+        return Session(self._native.create_session(_json.maybe_str(id, "id"), details_of(details)))
 
     def sessions(self) -> list[SessionInfo]:
         """Returns all sessions, the latest first; `SessionManager.list` returns them in pages."""
@@ -288,7 +289,7 @@ class Store(ManySessions):
         """Imports conversations from memory, as `import_file` does; `name` is used in the report and in errors."""
         if not isinstance(data, (bytes, bytearray, memoryview)):
             raise TypeError(f"data must be bytes, not {type(data).__name__}")
-        parts = ImportParts(options, session)
+        name, parts = _json.is_str(name, "name"), ImportParts(options, session)
         return import_report(_json.loads(self._native.import_bytes(name, bytes(data), parts, progress)))
 
     def import_folder(
@@ -440,4 +441,4 @@ def estimate_tokens(text: str) -> int:
     >>> estimate_tokens("Can we deploy on Friday?")
     7
     """
-    return _native.estimate_tokens(text)
+    return _native.estimate_tokens(_json.is_str(text, "text"))

@@ -83,7 +83,7 @@ class Tools:
 
     def call(self, name: str, input: Mapping[str, Any]) -> str:
         """Runs a tool and returns its answer for the model; a wrong input is an answer, too."""
-        return self._native.call_tool(name, _json.dumps(input, "input"))
+        return self._native.call_tool(_json.is_str(name, "name"), _json.dumps(input, "input"))
 
     def answer(self, message: object, tools: ProgramTools | None = None) -> Message | None:
         """Runs the calls of a message, stores their results below it, and returns the message with them.

@@ -187,8 +187,9 @@ class _Filter:
     def __init__(self, project: str | None, owner: str | None, written_before: datetime | int | None) -> None:
         self.project = _json.maybe_str(project, "project")
         self.owner = _json.maybe_str(owner, "owner")
-        is_time = isinstance(written_before, datetime)
-        self.written_before = int(written_before.timestamp() * 1_000) if is_time else written_before  # type: ignore[union-attr]
+        if isinstance(written_before, datetime):
+            written_before = int(written_before.timestamp() * 1_000)
+        self.written_before = _json.maybe_count(written_before, "written_before", _json.MILLISECONDS)
 
 
 class Transcripts:
@@ -283,14 +284,14 @@ class Transcripts:
 
     def list_sessions(self, project: str) -> builtins.list[ListedTranscript]:
         """Returns the sessions of a project that have a main transcript, in any order."""
-        return [ListedTranscript(*it) for it in self._native.list_sessions(project)]
+        return [ListedTranscript(*it) for it in self._native.list_sessions(_json.is_str(project, "project"))]
 
     def list_session_summaries(self, project: str) -> builtins.list[TranscriptSummary]:
         """Returns the summaries of a project's sessions, in any order."""
         return [TranscriptSummary(*it) for it in self._summaries(project)]
 
     def _summaries(self, project: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
-        return _joined(self._native.list_session_summaries(project))
+        return _joined(self._native.list_session_summaries(_json.is_str(project, "project")))
 
     def delete(self, key: TranscriptKey) -> int:
         """Deletes a transcript, the main one with all others of its session; returns how many were deleted."""
@@ -298,7 +299,7 @@ class Transcripts:
 
     def list_subkeys(self, project: str, session: str) -> builtins.list[str]:
         """Returns the subpaths of a session, in any order, without the main transcript."""
-        return self._native.list_subkeys(project, session)
+        return self._native.list_subkeys(*_pair(project, session))
 
     # Many of them.
 
@@ -320,12 +321,13 @@ class Transcripts:
             after: The number of the last one of the list before.
             limit: How many at most.
         """
-        rows = self._native.list(_Filter(project, owner, written_before), after, limit)
+        filter = _Filter(project, owner, written_before)
+        rows = self._native.list(filter, _json.maybe_count(after, "after"), _json.count(limit, "limit"))
         return [StoredTranscript(number, TranscriptKey(*key), *rest) for number, key, *rest in rows]  # type: ignore[arg-type]
 
     def delete_of_owner(self, owner: str) -> int:
         """Deletes all transcripts of an owner, and the others of a session whose main one is the owner's."""
-        return self._native.delete_of_owner(owner)
+        return self._native.delete_of_owner(_json.is_str(owner, "owner"))
 
     # What the SDK reads and changes.
 
@@ -334,32 +336,32 @@ class Transcripts:
 
         Sessions of subagents, and those that say nothing, are left out. No transcript is read.
         """
-        return [TranscriptInfo(**it) for it in _json.loads(self._native.infos(project))]
+        return [TranscriptInfo(**it) for it in _json.loads(self._native.infos(_json.is_str(project, "project")))]
 
     def info(self, project: str, session: str) -> TranscriptInfo | None:
         """Returns what a list shows of a session; None if it is unknown or hidden."""
-        fields = _json.loads(self._native.info(project, session))
+        fields = _json.loads(self._native.info(*_pair(project, session)))
         return None if fields is None else TranscriptInfo(**fields)
 
     def messages(self, project: str, session: str) -> builtins.list[TranscriptMessage]:
         """Returns the conversation to the message that was written last; after a compaction it begins with the summary."""
-        return _messages(self._native.messages(project, session))
+        return _messages(self._native.messages(*_pair(project, session)))
 
     def subagents(self, project: str, session: str) -> builtins.list[str]:
         """Returns the ids of a session's subagents, in any order."""
-        return self._native.subagents(project, session)
+        return self._native.subagents(*_pair(project, session))
 
     def subagent_messages(self, project: str, session: str, agent: str) -> builtins.list[TranscriptMessage]:
         """Returns the messages of a subagent, with the call that started it; none if it is unknown."""
-        return _messages(self._native.subagent_messages(project, session, agent))
+        return _messages(self._native.subagent_messages(*_pair(project, session), _json.is_str(agent, "agent")))
 
     def rename(self, project: str, session: str, title: str) -> None:
         """Gives a session a title; one that is unknown is created with it."""
-        self._native.rename(project, session, title)
+        self._native.rename(*_pair(project, session), _json.is_str(title, "title"))
 
     def tag(self, project: str, session: str, tag: str | None) -> None:
         """Gives a session a tag, which replaces the former one; None removes it."""
-        self._native.tag(project, session, tag)
+        self._native.tag(*_pair(project, session), _json.maybe_str(tag, "tag"))
 
     def fork(self, project: str, session: str, *, last: str | None = None, title: str | None = None) -> str:
         """Copies the conversation of a session to a new one, with new uuids; returns the id of the copy.
@@ -374,7 +376,8 @@ class Transcripts:
             talktree.UnknownSessionError: if the session has no entries.
             talktree.UnknownMessageError: if `last` is not among them.
         """
-        return self._native.fork(project, session, last, title)
+        last, title = _json.maybe_str(last, "last"), _json.maybe_str(title, "title")
+        return self._native.fork(*_pair(project, session), last, title)
 
     # Files.
 
@@ -384,11 +387,11 @@ class Transcripts:
         Lines that are no entries are skipped and reported. A second import adds no entry that has a `uuid`, and those
         without one again.
         """
-        return _files(self._native.import_session(os.fspath(project_folder), session))
+        return _files(self._native.import_session(os.fspath(project_folder), _json.is_str(session, "session")))
 
     def export_session(self, project: str, session: str, projects: str | os.PathLike[str]) -> TranscriptFiles:
         """Writes a session to a folder of projects, as the agent's command keeps it; only new files, with mode 0600."""
-        return _files(self._native.export_session(project, session, os.fspath(projects)))
+        return _files(self._native.export_session(*_pair(project, session), os.fspath(projects)))
 
 
 def fold_transcript_summary(data: Mapping[str, Any] | None, entries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -406,11 +409,11 @@ def key_parts(key: TranscriptKey) -> tuple[str, str, str]:
     """Returns a key as the native module takes it."""
     if not isinstance(key, TranscriptKey):
         raise TypeError(f"key must be a TranscriptKey, not {type(key).__name__}")
-    return (
-        _json.is_str(key.project, "project"),
-        _json.is_str(key.session, "session"),
-        _json.is_str(key.subpath, "subpath"),
-    )
+    return *_pair(key.project, key.session), _json.is_str(key.subpath, "subpath")
+
+
+def _pair(project: str, session: str) -> tuple[str, str]:
+    return _json.is_str(project, "project"), _json.is_str(session, "session")
 
 
 def _text(entries: Iterable[Mapping[str, Any]]) -> str:

@@ -56,8 +56,12 @@ def usage_text(usage: Usage) -> str:
     """Returns the JSON of a usage."""
     if not isinstance(usage, Usage):
         raise TypeError(f"usage must be a Usage, not {type(usage).__name__}")
+    _json.check_counts(usage, "usage", "input", "output", "cache_read", "cache_write", "reasoning")
     fields = {name: value for name, value in vars(usage).items() if value is not None}
     if usage.cost is not None:
+        if not isinstance(usage.cost, Cost):
+            raise TypeError(f"usage.cost must be a Cost, not {type(usage.cost).__name__}")
+        _json.check_counts(usage.cost, "usage.cost", "micros")
         fields["cost"] = vars(usage.cost)
     return _json.dumps(fields, "usage")
 
