@@ -632,6 +632,21 @@ fn a_query_does_not_say_whether_a_session_outside_the_scope_exists() -> Outcome 
     Ok(())
 }
 
+/// The dot of `.NET` is part of the word, but its letters tell whether it may match.
+#[test]
+fn dot_net_is_ranked_and_marked_in_every_text() -> Outcome {
+    for text in ["use .NET core", "usé .NET core", "故 (.NET) core", "– .net core"] {
+        let store = Store::open_in_memory()?;
+        store.session("s")?.append(user("a", text))?;
+        for query in [".NET", "core .net"] {
+            let hit = only(store.search(query).run()?)?;
+            assert!(hit.score > 0.0, "{text} {query}");
+            assert!(hit.snippet.to_string().to_lowercase().contains("**.net"), "{}", hit.snippet);
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn dates_are_written_as_people_write_them() -> Outcome {
     let store = Store::open_in_memory()?;
