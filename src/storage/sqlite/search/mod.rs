@@ -329,7 +329,8 @@ impl<'c> Search<'c> {
         let maker = |rung: &Rung| {
             let matched = (rung.ranked.matched, self.meaning.is_some());
             let readings = (self.reading, &rung.reading);
-            HitMaker::new(self.conn, readings, matched, self.bounds.has_copies, self.watch)
+            let copies = (&self.range, self.bounds.has_copies);
+            HitMaker::new(self.conn, readings, matched, copies, self.watch)
         };
         reached.rungs().iter().map(maker).collect()
     }
