@@ -197,7 +197,7 @@ fn answer_on<T>(
     #[cfg(feature = "stemmers")]
     forms::add(conn, &mut query, watch)?;
     let expansions = expansions::expand(conn, &mut query, watch)?;
-    let bounds = Bounds::of(conn, &query.filters, &range)?;
+    let bounds = Bounds::of(conn, (&query.filters, request.omits_hidden), &range)?;
     let meaning = Meaning::of(conn, request.meaning.as_ref(), &mut notices)?;
     let asked = Analysis::of(query, &request.text);
     let search = Search {
