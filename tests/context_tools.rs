@@ -465,6 +465,90 @@ fn history_branches_lists_places_and_the_current_branch() -> Result<()> {
     Ok(())
 }
 
+/// The tools searched and expanded all stored messages, so a model read those that its history leaves out.
+#[test]
+fn no_tool_shows_a_hidden_message() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let chat = all(&store, "s").open()?;
+    let hidden = |text: &str, id: &str| Message::system(text).hidden().with_id(id);
+    chat.append(Message::user("The zebra is late.").with_id("a"))?;
+    chat.append(hidden("A platypus and a zebra.", "b"))?;
+    chat.append(Message::user("Where is it?").with_id("c"))?;
+    let elsewhere = store.session("elsewhere")?;
+    elsewhere.append(hidden("Another platypus.", "d"))?;
+    elsewhere.append(Message::user("A zebra elsewhere.").with_id("e"))?;
+    let summary = chat.add_compaction("Animals.", &"a".into(), &"c".into())?.id;
+
+    let call = |name: &str, input: Value| chat.tools().call(name, input);
+    // `platypuss` is not corrected by a word that only hidden messages have.
+    for query in ["platypus", "platypuss", "platy*", "system platypus"] {
+        let none = format!("Nothing found for \"{query}\".");
+        assert_eq!(call("history_search", json!({"query": query}))?, none);
+        assert_eq!(call("history_search", json!({"query": query, "branches": "current"}))?, none);
+        assert_eq!(call("session_search", json!({"query": query}))?, none);
+        assert_eq!(call("search_context", json!({"label": "log", "query": query}))?, none);
+    }
+    for query in ["zebra", "zebra platypus", "role:system", "after:1999", "what zebra was it?"] {
+        for (name, input) in [
+            ("history_search", json!({"query": query})),
+            ("session_search", json!({"query": query})),
+            ("search_context", json!({"label": "log", "query": query})),
+        ] {
+            let answer = call(name, input)?.replace("\"zebra platypus\"", "");
+            assert!(!answer.contains("platypus"), "{name} {query}: {answer}");
+            assert_eq!(answer.contains("**zebra**"), query.contains("zebra"), "{name}: {answer}");
+        }
+    }
+    let expanded = call("history_expand", json!({"id": summary}))?;
+    assert!(expanded.contains("late") && expanded.contains("Where"), "{expanded}");
+    assert!(!expanded.contains("platypus"), "{expanded}");
+    let after = call("history_expand", json!({"id": summary, "after": "b"}))?;
+    assert!(after.starts_with("Error: ") && after.contains("no message \"b\""), "{after}");
+
+    // The program finds them.
+    assert_eq!(store.search("platypus").run()?.hits.len(), 2);
+    assert_eq!(chat.search("platypus").run()?.hits[0].id.as_str(), "b");
+    assert_eq!(chat.expand_raw(&summary)?.len(), 3);
+    Ok(())
+}
+
+#[test]
+fn a_model_reads_full_pages_of_what_is_not_hidden() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let chat = all(&store, "s").open()?;
+    chat.append_all((0..40).map(|n| {
+        let message = Message::user(format!("zebra {n}")).with_id(format!("m{n}"));
+        if n < 10 { message } else { message.hidden() }
+    }))?;
+    for query in ["zebra", "role:user zebra", "role:user", "zebra OR lion"] {
+        let answer = chat.tools().call("history_search", json!({"query": query}))?;
+        assert_eq!(answer.matches("[m").count(), 10, "{query}: {answer}");
+        for n in 0..10 {
+            assert!(answer.contains(&format!("[m{n}, user, ")), "{query}: {answer}");
+        }
+    }
+    Ok(())
+}
+
+/// A hidden message is no branch; what follows it is.
+#[test]
+fn history_branches_steps_over_hidden_messages() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let chat = all(&store, "s").open()?;
+    let branches = |input: Value| chat.tools().call("history_branches", input);
+    chat.append(Message::user("Name an animal").with_id("q"))?;
+    chat.append(Message::assistant("A lion").with_id("first"))?;
+    chat.append_to(&"q".into(), Message::system("platypus").hidden().with_id("h"))?;
+    assert_eq!(branches(json!({}))?, "This conversation has no branches.");
+    assert_eq!(branches(json!({"id": "q"}))?, "After [q]:\n- [first, assistant] A lion");
+    chat.append(Message::assistant("A zebra").with_id("second"))?;
+    let list = "After [q]:\n- [first, assistant] A lion\n\
+                - [second, assistant, leads here] A zebra";
+    assert_eq!(branches(json!({}))?, list);
+    assert_eq!(branches(json!({"id": "q"}))?, list);
+    Ok(())
+}
+
 #[test]
 fn answers_are_cut_to_the_budget_and_say_so() -> Result<()> {
     const MAX: u64 = 80;

@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use serde_json::json;
-use talktree::{Found, Hit, Matched, Message, Part, Role, Store};
+use talktree::{Found, Hit, Matched, Message, Part, Role, SessionChange, SessionDetails, Store};
 
 type Outcome = Result<(), Box<dyn Error>>;
 
@@ -292,7 +292,7 @@ fn copies_in_forks_are_one_hit_with_all_its_sessions() -> Outcome {
 
     // Only the newest copy is in scope.
     let hit = only(store.search("fox session:t session:u").run()?)?;
-    assert_eq!((hit.session.as_str(), hit.sessions.len()), ("u", 3));
+    assert_eq!((hit.session.as_str(), hit.sessions), ("u", vec!["t".into(), "u".into()]));
     assert_eq!(only(fork.search("fox").run()?)?.session, "t");
 
     // An updated copy is another message. If the original is deleted, a copy takes its place.
@@ -629,6 +629,61 @@ fn a_query_does_not_say_whether_a_session_outside_the_scope_exists() -> Outcome 
         assert!(found.hits.is_empty());
     }
     assert_eq!(store.search("fox session:secret").run()?.notices, Vec::<String>::new());
+    Ok(())
+}
+
+/// The sessions of the copies told whoever may search one owner's sessions which ones others have.
+#[test]
+fn a_hit_names_no_session_outside_the_scope() -> Outcome {
+    let store = Store::open_in_memory()?;
+    let owned = |id: &str, owner: &str| {
+        let details = SessionDetails { owner: Some(owner.to_owned()), ..SessionDetails::default() };
+        store.create_session_as(id, details)
+    };
+    let chat = owned("s", "alice")?;
+    chat.append(user("a", "zebra"))?;
+    chat.fork_as(&"t".into(), &"a".into(), "fork")?;
+    chat.fork_as(&"u".into(), &"a".into(), "fork")?;
+    chat.fork_as(&"v".into(), &"a".into(), "fork")?;
+    store.change_session(&"t".into(), &SessionChange::Owner(Some("bob".to_owned())))?;
+    store.change_session(&"v".into(), &SessionChange::Delete)?;
+
+    let zebra = || store.search("zebra");
+    for (search, expected) in [
+        (zebra(), "s t u"),
+        (zebra().owner("alice"), "s u"),
+        (zebra().owner("bob"), "t"),
+        (zebra().sessions(["t", "u"]), "t u"),
+        (zebra().sessions(["s", "v"]), "s"),
+        (zebra().sessions(["s", "t"]).owner("alice"), "s"),
+        (store.search("zebra session:u"), "u"),
+        (store.search("zebra session:s session:t").owner("alice"), "s"),
+        (chat.search("zebra"), "s"),
+        (chat.path().search("zebra"), "s"),
+        (chat.at(&"a".into()).search("zebra"), "s"),
+    ] {
+        let shown = format!("{search:?}");
+        let sessions = |hit: &Hit| hit.sessions.iter().map(|id| id.to_string()).collect::<Vec<_>>();
+        let hit = only(search.clone().run()?)?;
+        assert_eq!(sessions(&hit).join(" "), expected, "{shown}");
+        let by_session = search.by_session().run()?.sessions;
+        assert_eq!(sessions(&by_session[0].hits[0]).join(" "), expected, "{shown}");
+    }
+    Ok(())
+}
+
+/// The dot of `.NET` is part of the word, but its letters tell whether it may match.
+#[test]
+fn dot_net_is_ranked_and_marked_in_every_text() -> Outcome {
+    for text in ["use .NET core", "usé .NET core", "故 (.NET) core", "– .net core"] {
+        let store = Store::open_in_memory()?;
+        store.session("s")?.append(user("a", text))?;
+        for query in [".NET", "core .net"] {
+            let hit = only(store.search(query).run()?)?;
+            assert!(hit.score > 0.0, "{text} {query}");
+            assert!(hit.snippet.to_string().to_lowercase().contains("**.net"), "{}", hit.snippet);
+        }
+    }
     Ok(())
 }
 

@@ -216,6 +216,7 @@ impl World {
             let sessions = self
                 .sessions
                 .iter()
+                .filter(|other| scope.contains(other))
                 .filter(|other| {
                     everywhere[*other].iter().any(|(id, text)| is_copy(other, id, text))
                 })

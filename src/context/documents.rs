@@ -105,7 +105,8 @@ impl Context {
         self.require(label)?.load(self.backing(), key)
     }
 
-    /// Returns at most `limit` documents of a block that match, best first. A block of the history returns messages.
+    /// Returns at most `limit` documents of a block that match, best first. A block of the history returns messages,
+    /// but no hidden ones: it is what a model may search.
     ///
     /// The query is in the language of [`Store::search`](crate::Store::search). If no document has all words, those with
     /// any of them are returned.

@@ -367,6 +367,7 @@ impl LabelledBlock {
             }
             Source::History => {
                 let mut request = SearchRequest::new(query, Scope::Store);
+                request.omits_hidden = true;
                 request.limit = limit;
                 let found = backing.search_sessions(self.block.scope, request)?;
                 Ok((found.hits.into_iter().map(said).collect(), found.matched))

@@ -78,7 +78,7 @@ impl Dictionary {
             return position;
         }
         for token in tokens(text) {
-            if self.first_letters.may_contain(token.text().as_bytes())
+            if self.first_letters.may_contain(token.letters().as_bytes())
                 && compare(position, token).is_break()
             {
                 break;
@@ -192,6 +192,9 @@ mod tests {
         matches_in(&["run"], "Runs ran rün running runner", &["Runs", "rün", "running"]);
         matches_in(&["ei", "c"], "eyed eye C cc", &["eyed", "C"]);
         matches_in(&["ru*", "e*"], "run rye Étage", &["run", "Étage"]);
+        let net = normalize(".NET");
+        matches_in(&[&net], "a .NET net", &[".NET"]);
+        matches_in(&[&net], "é .NET net", &[".NET"]);
     }
 
     #[test]

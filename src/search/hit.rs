@@ -73,7 +73,9 @@ pub struct Hit {
     /// The compaction on that path that covers the message.
     #[serde(rename = "under_compaction")]
     pub under: Option<CompactionId>,
-    /// Every session that holds a copy of the message.
+    /// Every session in the scope of the search that holds a copy of the message.
+    ///
+    /// Copies outside it, in sessions of another owner for example, are not named, and neither are copies in the trash.
     pub sessions: Vec<SessionId>,
 }
 

@@ -88,6 +88,8 @@ pub struct SearchRequest {
     pub scope: Scope,
     /// The owner whose sessions are searched, within the scope; `None` for all.
     pub owner: Option<String>,
+    /// Whether hidden messages are left out, as if they were not in scope. The tools of a model ask for this.
+    pub omits_hidden: bool,
     /// The maximum number of hits.
     pub limit: usize,
     /// How many of the best hits to skip, for the pages after the first.
@@ -117,6 +119,7 @@ impl SearchRequest {
             exact: Vec::new(),
             scope,
             owner: None,
+            omits_hidden: false,
             limit: DEFAULT_LIMIT,
             offset: 0,
             now: None,

@@ -28,6 +28,11 @@ impl<'a> Token<'a> {
         self.text
     }
 
+    /// Returns the word from its letters on: without the dot of `.NET`.
+    pub(crate) fn letters(&self) -> &'a str {
+        self.text.strip_prefix('.').unwrap_or(self.text)
+    }
+
     /// Returns the byte range of the word in the text.
     pub(crate) fn range(&self) -> Range<usize> {
         self.start..self.start + self.text.len()

@@ -246,7 +246,6 @@ impl Session {
     /// # Errors
     /// As every read.
     pub fn labelled(&self, name: &str) -> Result<Option<MessageId>> {
-        let labels = self.provider.labels()?;
-        Ok(labels.into_iter().find(|label| label.name == name).map(|label| label.id))
+        self.provider.labelled(name)
     }
 }

@@ -312,6 +312,12 @@ pub trait SessionProvider: Send + Sync {
         Err(Error::Unsupported { what: "labels" })
     }
 
+    /// Returns the message that a label names.
+    fn labelled(&self, name: &str) -> Result<Option<MessageId>> {
+        let labels = self.labels()?;
+        Ok(labels.into_iter().find(|label| label.name == name).map(|label| label.id))
+    }
+
     /// Returns the messages without children, in order of creation.
     fn leaves(&self) -> Result<Vec<MessageId>> {
         Err(Error::Unsupported { what: "leaves" })

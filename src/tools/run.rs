@@ -110,7 +110,7 @@ fn done(context: &Context, call: Call, max_tokens: u64) -> Result<String> {
         Call::HistoryExpand { id, after } => expand(context, &id, after.as_ref(), max_tokens),
         Call::HistoryBranches { id: Some(id) } => {
             let conversation = context.backing().conversation()?;
-            let branches = conversation.branches(Some(&id))?;
+            let branches = shown_after(conversation, Some(&id))?;
             match branches.len() {
                 0 => Ok(format!("Nothing follows {}.", name(id.as_str()))),
                 _ => {
@@ -148,6 +148,7 @@ fn written(context: &Context, label: &str, key: &str) -> Result<String> {
 fn messages(context: &Context, query: &str, scope: Scope, of: BlockScope) -> Result<String> {
     let is_everywhere = scope == Scope::Store;
     let mut request = SearchRequest::new(query, scope);
+    request.omits_hidden = true;
     request.limit = answer::MAX_HITS;
     request.timeout = Some(SEARCH_TIMEOUT);
     let found = match is_everywhere {
@@ -183,7 +184,7 @@ fn role(role: &Role) -> String {
     name(&shorten(role.as_str())).into_owned()
 }
 
-/// Shows the messages behind a summary, as many as there is room for.
+/// Shows the messages behind a summary, as many as there is room for; none that is hidden.
 fn expand(
     context: &Context,
     id: &CompactionId,
@@ -191,7 +192,8 @@ fn expand(
     max_tokens: u64,
 ) -> Result<String> {
     let conversation = context.backing().conversation()?;
-    let messages = conversation.expand_raw(id)?;
+    let mut messages = conversation.expand_raw(id)?;
+    messages.retain(|message| !message.is_hidden);
     let start = match after {
         None => 0,
         Some(after) => {
@@ -248,21 +250,45 @@ fn all_branches(context: &Context) -> Result<String> {
     if tree.roots.len() > 1 {
         places.insert(0, None);
     }
-    if places.is_empty() {
-        return Ok("This conversation has no branches.".to_owned());
-    }
     let left_out = places.len().saturating_sub(MAX_PLACES);
     let mut texts = Vec::new();
     if left_out > 0 {
         texts.push(format!("[{left_out} earlier places are left out]"));
     }
     for place in places.split_off(left_out) {
-        let branches = conversation.branches(place)?;
+        let branches = shown_after(conversation, place)?;
+        // All others are hidden.
+        if branches.len() < 2 {
+            continue;
+        }
         let after = place
             .map_or("At the beginning".to_owned(), |id| format!("After [{}]", name(id.as_str())));
         texts.push(format!("{after}:\n{}", listed(conversation, &branches)?));
     }
+    if texts.is_empty() {
+        return Ok("This conversation has no branches.".to_owned());
+    }
     Ok(texts.join("\n\n"))
+}
+
+/// Returns the branches after a message; instead of a hidden one, what follows it.
+fn shown_after(
+    conversation: &dyn SessionProvider,
+    place: Option<&MessageId>,
+) -> Result<Vec<Message>> {
+    let newest_first = |place: Option<&MessageId>| -> Result<Vec<Message>> {
+        let mut branches = conversation.branches(place)?;
+        branches.reverse();
+        Ok(branches)
+    };
+    let (mut left, mut shown) = (newest_first(place)?, Vec::new());
+    while let Some(branch) = left.pop() {
+        match branch.is_hidden {
+            true => left.extend(newest_first(Some(&branch.id))?),
+            false => shown.push(branch),
+        }
+    }
+    Ok(shown)
 }
 
 fn listed(conversation: &dyn SessionProvider, branches: &[Message]) -> Result<String> {

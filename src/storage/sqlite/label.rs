@@ -1,6 +1,6 @@
 //! Labels: named pointers to messages.
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::error::{BackendError, BackendResult};
 use super::message;
@@ -53,6 +53,22 @@ pub(super) fn remove_range(conn: &Connection, first: Address, last: Address) -> 
         .execute([first, last])?;
     Ok(())
 }
+
+/// Returns the message that a label names.
+pub(super) fn find(
+    conn: &Connection,
+    session: i64,
+    name: &str,
+) -> BackendResult<Option<MessageId>> {
+    let mut statement = conn.prepare_cached(NAMED)?;
+    let id = statement.query_row(params![session, name], |row| row.get::<_, String>(0));
+    Ok(id.optional()?.map(MessageId::from))
+}
+
+pub(super) const NAMED: &str = "SELECT message.id
+   FROM label
+   JOIN message ON message.address = label.address
+  WHERE label.session = ?1 AND label.name = ?2 AND message.id IS NOT NULL";
 
 /// Returns the labels of a session, sorted by name.
 pub(super) fn all(conn: &Connection, session: i64) -> BackendResult<Vec<(Label, Address)>> {

@@ -10,8 +10,8 @@ use super::context::{self, block, elision, entry, frozen_prompt, lifecycle, sear
 use super::error::BackendResult;
 use super::session::SqliteSession;
 use super::{
-    ancestry, children, compaction, delete, erase, fork, inbox, message, outline, owner_data, path,
-    plan_reader, row, search_index, tokens, transcript, tree_source, usage,
+    ancestry, children, compaction, delete, erase, fork, inbox, label, message, outline,
+    owner_data, path, plan_reader, row, search_index, tokens, transcript, tree_source, usage,
 };
 use crate::catalog::{ResumeRequest, SessionChange};
 use crate::compaction::Compaction;
@@ -101,6 +101,11 @@ const HOT: &[(&str, &str, &[&str])] = &[
         "a message leaving the index",
         search_index::DELETE_ENTRIES,
         &["SEARCH message USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
+    ),
+    (
+        "the message of a label",
+        label::NAMED,
+        &["PRIMARY KEY (session=? AND name=?)", "INTEGER PRIMARY KEY (rowid=?)"],
     ),
     (
         "the labels of a range",

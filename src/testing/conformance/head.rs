@@ -81,8 +81,10 @@ pub(super) fn labels(probe: &Probe) -> Result<()> {
         Ok(names.join(" "))
     };
     assert_eq!(all()?, "x=b y=c");
+    assert_eq!((provider.labelled("x")?, provider.labelled("z")?), (Some(id("b")), None));
     probe.delete("b")?;
     assert_eq!(all()?, "y=c");
+    assert_eq!(provider.labelled("x")?, None);
     provider.label("y", None)?;
     provider.label("y", None)?;
     assert_eq!(all()?, "");

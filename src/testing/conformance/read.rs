@@ -52,6 +52,15 @@ pub(super) fn searches(probe: &Probe) -> Result<()> {
     );
     probe.delete("b")?;
     assert_eq!(probe.found("blue", all())?, "");
+    let hidden = Message::user("A hidden window.").hidden().with_id("d");
+    provider.append(&Parent::Root, &ExpectedHead::Any, &[hidden])?;
+    assert_eq!(probe.found("window", all())?, "c d");
+    let mut shown =
+        SearchRequest { limit: 1, omits_hidden: true, ..SearchRequest::new("window", all()) };
+    let hits = provider.search(&shown)?.hits;
+    assert_eq!(hits.iter().map(|hit| hit.id.as_str()).collect::<Vec<_>>(), ["c"]);
+    shown.scope = path(Some("d"));
+    assert_eq!(provider.search(&shown)?.hits, []);
     provider.clear()?;
     assert_eq!(probe.found("window", all())?, "");
     Ok(())

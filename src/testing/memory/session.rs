@@ -560,6 +560,9 @@ impl SessionProvider for MemorySession {
         let words = words_of(request.query());
         let matches = scope.into_iter().filter_map(|at| {
             let message = tree.read(at)?;
+            if request.omits_hidden && message.is_hidden {
+                return None;
+            }
             let text = message.text();
             let lower = text.to_lowercase();
             let is_match = !words.is_empty() && words.iter().all(|word| lower.contains(word));

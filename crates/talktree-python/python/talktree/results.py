@@ -368,7 +368,7 @@ class Hit:
     on_path: bool
     #: The compaction whose summary covers it.
     under: str | None
-    #: The sessions that have it; forks share messages.
+    #: The sessions in scope that have it; forks share messages.
     sessions: list[str]
     #: The matching words of the snippet that the query does not have in this form: other forms and spellings.
     words: list[str]

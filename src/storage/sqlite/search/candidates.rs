@@ -9,7 +9,7 @@
 //! Copies that forks made of a message count as one match if their content is the same: the statements return the
 //! original or, if that was deleted, its newest copy.
 
-use rusqlite::{Connection, params};
+use rusqlite::{CachedStatement, Connection, params};
 
 use super::super::error::BackendResult;
 use super::super::interrupt::Watch;
@@ -33,6 +33,8 @@ pub(super) struct Bounds {
     /// What the texts of these columns must contain.
     exact: Vec<String>,
     columns: Columns,
+    /// Whether hidden messages are left out, and the range has any.
+    omits_hidden: bool,
     /// Whether the store has any copy.
     pub(super) has_copies: bool,
     /// Whether every match is a hit, so that no message row has to be read.
@@ -40,7 +42,11 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    pub(super) fn of(conn: &Connection, filters: &Filters, range: &Range) -> BackendResult<Self> {
+    pub(super) fn of(
+        conn: &Connection,
+        (filters, omits_hidden): (&Filters, bool),
+        range: &Range,
+    ) -> BackendResult<Self> {
         let sessions = match range {
             Range::Store { .. } => None,
             // No session contains a message twice.
@@ -59,6 +65,7 @@ impl Bounds {
             exact: filters.exact.clone(),
             columns: filters.columns,
             sessions: sessions.map(|keys| serde_json::Value::from(keys).to_string()),
+            omits_hidden: omits_hidden && has_hidden(conn, range)?,
             has_copies,
             is_open: has_one_of_each && wanted.is_none() && filters.exact.is_empty(),
             wanted,
@@ -69,6 +76,12 @@ impl Bounds {
     /// SQL.
     pub(super) fn holds_role(&self, role: &str) -> bool {
         self.roles.is_empty() || self.roles.iter().any(|wanted| wanted == role)
+    }
+
+    /// Returns what tells hidden messages from those that the search may find.
+    pub(super) fn shown<'c>(&self, conn: &'c Connection) -> BackendResult<Shown<'c>> {
+        let is_hidden = if self.omits_hidden { Some(conn.prepare_cached(HIDDEN)?) } else { None };
+        Ok(Shown { is_hidden })
     }
 
     /// Returns whether the text of a message has the exact runs of characters.
@@ -88,6 +101,40 @@ impl Bounds {
         self.exact.is_empty() || exact::holds(&hits::text(parts, self.columns), &self.exact)
     }
 }
+
+/// Which messages a search may find: all, or those that are not hidden.
+///
+/// A hidden message counts as out of scope, even where filters do not apply: a search must not learn a word from it.
+pub(super) struct Shown<'c> {
+    /// `None` if all are shown.
+    is_hidden: Option<CachedStatement<'c>>,
+}
+
+impl Shown<'_> {
+    pub(super) fn holds(&mut self, address: Address) -> BackendResult<bool> {
+        match &mut self.is_hidden {
+            Some(is_hidden) => Ok(!is_hidden.exists([address])?),
+            None => Ok(true),
+        }
+    }
+}
+
+fn has_hidden(conn: &Connection, range: &Range) -> BackendResult<bool> {
+    let mut statement = conn.prepare_cached(HAS_HIDDEN)?;
+    for (low, high) in range.ranges() {
+        if statement.exists([low, high])? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// In the index alone: in the row the flag lies behind the content.
+pub(super) const HIDDEN: &str =
+    "SELECT 1 FROM message INDEXED BY hidden WHERE hidden = 1 AND address = ?1";
+
+pub(super) const HAS_HIDDEN: &str =
+    "SELECT 1 FROM message INDEXED BY hidden WHERE hidden = 1 AND address BETWEEN ?1 AND ?2";
 
 pub(super) const PARTS: &str = "SELECT parts FROM message WHERE address = ?1";
 
@@ -219,8 +266,9 @@ impl Lookup<'_> {
         }
         let has_roles = is_filtered && !roles.is_empty();
         let has_exact = is_filtered && !self.bounds.exact.is_empty();
-        // The role and the text are compared outside the statement, so the statement cannot count by them.
-        let is_counted = !has_roles && !has_exact && self.range.is_whole();
+        // These are compared outside the statement, so the statement cannot count by them.
+        let is_compared = has_roles || has_exact || self.bounds.omits_hidden;
+        let is_counted = !is_compared && self.range.is_whole();
         let max = if is_counted { i64::try_from(limit).unwrap_or(-1) } else { -1 };
         let sql = if is_filtered { PASSING } else { MATCHING }[self.index as usize];
         let mut statement = self.conn.prepare_cached(sql)?;
@@ -231,6 +279,7 @@ impl Lookup<'_> {
             }
             false => statement.query(params![self.expression, max, low, high])?,
         };
+        let mut shown = self.bounds.shown(self.conn)?;
         let until = found.len().saturating_add(limit);
         while found.len() < until
             && let Some(row) = rows.next()?
@@ -240,6 +289,7 @@ impl Lookup<'_> {
             let has_role = !has_roles || self.bounds.holds_role(row.get_ref(1)?.as_str()?);
             if has_role
                 && self.range.holds(address)
+                && shown.holds(address)?
                 && (!has_exact || self.bounds.holds_exact(self.conn, address)?)
             {
                 found.push(address);
@@ -348,11 +398,15 @@ pub(super) fn passing(
     let Bounds { after, before, sessions, .. } = bounds;
     let mut statement = conn.prepare_cached(WHICH)?;
     let mut rows = statement.query(params![addresses, None::<i64>, after, before, sessions])?;
+    let mut shown = bounds.shown(conn)?;
     let mut passed = Vec::new();
     while let Some(row) = rows.next()? {
         watch.check()?;
         let address = row.get(0)?;
-        if bounds.holds_role(row.get_ref(1)?.as_str()?) && bounds.holds_exact(conn, address)? {
+        if bounds.holds_role(row.get_ref(1)?.as_str()?)
+            && shown.holds(address)?
+            && bounds.holds_exact(conn, address)?
+        {
             passed.push(address);
         }
     }
@@ -380,12 +434,14 @@ pub(super) fn each(
     let Bounds { after, before, sessions, .. } = bounds;
     let mut statement = conn.prepare_cached(EACH)?;
     let mut rows = statement.query(params![addresses, None::<i64>, after, before, sessions])?;
+    let mut shown = bounds.shown(conn)?;
     while let Some(row) = rows.next()? {
         watch.check()?;
+        let address = row.get(0)?;
         let role = row.get_ref(1)?.as_str()?;
         let parts = row.get_ref(2)?.as_str().unwrap_or_default();
-        if bounds.holds_role(role) && bounds.holds_runs(parts) {
-            take(Matching { address: row.get(0)?, role, parts, created_at: row.get(3)? })?;
+        if bounds.holds_role(role) && shown.holds(address)? && bounds.holds_runs(parts) {
+            take(Matching { address, role, parts, created_at: row.get(3)? })?;
         }
     }
     Ok(())

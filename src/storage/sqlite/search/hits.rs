@@ -12,7 +12,7 @@ use super::super::interrupt::Watch;
 use super::super::row::session::read_id;
 use super::super::row::time;
 use super::super::tree_source::SessionTree;
-use super::range::{self, SessionNames};
+use super::range::{self, Range, SessionNames};
 use crate::id::{MessageId, SessionId};
 use crate::message::{Part, Role, parts_from_text, single_text};
 use crate::search::analysis::Analysis;
@@ -106,10 +106,11 @@ fn other_words(snippet: &Snippet, written: &HashSet<String>) -> Vec<String> {
 pub(super) struct HitMaker<'c> {
     conn: &'c Connection,
     watch: &'c Watch,
+    range: &'c Range,
     matched: Matched,
     /// Whether there may be hits without any word of the query.
     has_meaning: bool,
-    /// Whether the store has any copy.
+    /// Whether there may be a copy in another session in scope.
     has_copies: bool,
     columns: Columns,
     has_terms: bool,
@@ -127,15 +128,16 @@ impl<'c> HitMaker<'c> {
         conn: &'c Connection,
         (asked, reading): (&Analysis, &Analysis),
         (matched, has_meaning): (Matched, bool),
-        has_copies: bool,
+        (range, has_copies): (&'c Range, bool),
         watch: &'c Watch,
     ) -> Self {
         Self {
             conn,
             watch,
+            range,
             matched,
             has_meaning,
-            has_copies,
+            has_copies: has_copies && !range.is_one_session(),
             columns: reading.query.filters.columns,
             has_terms: reading.query.has_terms(),
             written: words_of(&asked.query),
@@ -225,13 +227,16 @@ impl<'c> HitMaker<'c> {
         }
     }
 
-    /// Returns the sessions that contain a message with the same origin and content, oldest first.
+    /// Returns the sessions in scope that contain a message with the same origin and content, oldest first.
     fn copies(&self, row: &Row) -> BackendResult<Vec<SessionId>> {
         let mut statement = self.conn.prepare_cached(COPIES)?;
         let mut rows = statement.query((row.origin, &row.role, &row.parts))?;
         let mut ids = Vec::new();
         while let Some(found) = rows.next()? {
-            ids.push(read_id(found, 0, found.get(1)?)?);
+            let key = found.get(1)?;
+            if self.range.holds_session(key) {
+                ids.push(read_id(found, 0, key)?);
+            }
         }
         Ok(ids)
     }

@@ -121,11 +121,13 @@ impl Listing<'_> {
             let (low, high, limit) = (stream.low, stream.high, stream.batch_size);
             let mut statement = self.conn.prepare_cached(NEWEST)?;
             let mut rows = statement.query(params![low, high, after, before, sessions, limit])?;
+            let mut shown = self.bounds.shown(self.conn)?;
             let (mut count, mut last) = (0, low);
             while let Some(row) = rows.next()? {
                 (count, last) = (count + 1, row.get(0)?);
                 self.watch.check()?;
-                let is_held = self.range.holds(last) && !left_out.contains(&last);
+                let is_held =
+                    self.range.holds(last) && !left_out.contains(&last) && shown.holds(last)?;
                 if is_held
                     && self.bounds.holds_role(row.get_ref(2)?.as_str()?)
                     && self.bounds.holds_exact(self.conn, last)?

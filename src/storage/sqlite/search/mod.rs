@@ -197,7 +197,7 @@ fn answer_on<T>(
     #[cfg(feature = "stemmers")]
     forms::add(conn, &mut query, watch)?;
     let expansions = expansions::expand(conn, &mut query, watch)?;
-    let bounds = Bounds::of(conn, &query.filters, &range)?;
+    let bounds = Bounds::of(conn, (&query.filters, request.omits_hidden), &range)?;
     let meaning = Meaning::of(conn, request.meaning.as_ref(), &mut notices)?;
     let asked = Analysis::of(query, &request.text);
     let search = Search {
@@ -329,7 +329,8 @@ impl<'c> Search<'c> {
         let maker = |rung: &Rung| {
             let matched = (rung.ranked.matched, self.meaning.is_some());
             let readings = (self.reading, &rung.reading);
-            HitMaker::new(self.conn, readings, matched, self.bounds.has_copies, self.watch)
+            let copies = (&self.range, self.bounds.has_copies);
+            HitMaker::new(self.conn, readings, matched, copies, self.watch)
         };
         reached.rungs().iter().map(maker).collect()
     }

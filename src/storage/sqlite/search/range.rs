@@ -124,6 +124,15 @@ impl Range {
         }
     }
 
+    /// Returns whether a session outside the trash is in scope; a path has messages of its own session alone.
+    pub(super) fn holds_session(&self, key: i64) -> bool {
+        match self {
+            Self::Store { .. } => true,
+            Self::Sessions(keys) => keys.binary_search(&key).is_ok(),
+            Self::Path(stretches) => stretches.iter().any(|stretch| stretch.0.session() == key),
+        }
+    }
+
     /// Returns whether each address of its ranges belongs to it, so that a statement may count them.
     pub(super) fn is_whole(&self) -> bool {
         match self {

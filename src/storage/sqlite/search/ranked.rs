@@ -71,7 +71,8 @@ pub(in super::super) trait Texts {
     /// Returns the newest matches of an expression, newest first: at most `limit`, and only those that pass the filters.
     fn newest(&self, expression: &str, limit: usize) -> BackendResult<Vec<Address>>;
 
-    /// Returns the newest matches of an expression, newest first: at most `limit`, whether they pass the filters or not.
+    /// Returns the newest matches of an expression, newest first: at most `limit`, whether they pass the filters or not, but
+    /// none out of scope.
     fn listed(&self, expression: &str, limit: usize) -> BackendResult<Vec<Address>>;
 
     /// Returns which matches are ranked if there are more than [`most_ranked`]; `listed` has the newest of them.

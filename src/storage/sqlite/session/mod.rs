@@ -388,6 +388,10 @@ impl SessionProvider for SqliteSession {
         })
     }
 
+    fn labelled(&self, name: &str) -> Result<Option<MessageId>> {
+        self.read(|conn, session| label::find(conn, session.key, name))
+    }
+
     fn leaves(&self) -> Result<Vec<MessageId>> {
         self.read(|conn, session| children::leaves(conn, session.key))
     }

@@ -10,7 +10,7 @@ use super::super::connection::{Config, Database};
 use super::super::search_filter;
 use super::super::session::SqliteSession;
 use super::super::time_budget::TimeBudget;
-use super::candidates::{ALL, EACH, HAS_COPIES, MATCHING, PASSING, WHICH};
+use super::candidates::{ALL, EACH, HAS_COPIES, HAS_HIDDEN, HIDDEN, MATCHING, PASSING, WHICH};
 use super::{extent, hits, leaves, listing, pending, range};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
@@ -65,6 +65,8 @@ fn no_statement_scans_the_messages() -> Result<()> {
         pending::NTH_PENDING,
         range::NAMES,
         HAS_COPIES,
+        HAS_HIDDEN,
+        HIDDEN,
         extent::NEWEST_SESSIONS,
         EACH,
         WHICH,
