@@ -254,9 +254,7 @@ impl<F: Fn(&Search<'_>) -> BackendResult<Ranked>> Climb<'_, '_, F> {
 fn repair(search: &Search<'_>) -> BackendResult<Option<Repaired>> {
     let query = &search.reading.query;
     // Stop words are no units, and are not replaced.
-    let is_unit = |word: &str| {
-        search.reading.units.iter().any(|unit| unit.term.tokens.iter().eq([word].iter()))
-    };
+    let is_unit = |word: &str| search.reading.units.iter().any(|unit| unit.term.words().eq([word]));
     let words: Vec<Option<&str>> =
         query.clauses.iter().map(|clause| word_of(clause).filter(|word| is_unit(word))).collect();
     let mut absent = vec![false; words.len()];
