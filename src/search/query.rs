@@ -284,6 +284,9 @@ impl Query {
 
     /// Returns the FTS5 expression that matches every clause and no excluded term; `None` without a required term.
     ///
+    /// FTS5 compares letters only: a text that matches may have other vowel signs than a word of Thai, and an excluded word
+    /// whose signs count is left out here.
+    ///
     /// ```
     /// use talktree::Query;
     ///
@@ -320,17 +323,24 @@ impl Query {
     /// ```
     #[must_use]
     pub fn to_fts_excluded(&self) -> Option<String> {
-        Some(format!("{}({})", self.column_filter(), any_of(&self.excluded)?))
+        Some(format!("{}({})", self.column_filter(), self.excluded_by_letters()?))
     }
 
     /// Returns the expression for `required`, without the excluded terms, in the columns of the query.
     fn expression(&self, required: &str) -> Option<String> {
         let columns = self.column_filter();
-        match any_of(&self.excluded) {
+        match self.excluded_by_letters() {
             _ if required.is_empty() => None,
             None => Some(format!("{columns}({required})")),
             Some(excluded) => Some(format!("{columns}(({required}) NOT {excluded})")),
         }
+    }
+
+    /// Returns the expression for the excluded terms whose vowel signs do not count: the index has letters only.
+    fn excluded_by_letters(&self) -> Option<String> {
+        let by_letters: Vec<Term> =
+            self.excluded.iter().filter(|term| !term.needs_signs()).cloned().collect();
+        any_of(&by_letters)
     }
 
     fn column_filter(&self) -> &'static str {
