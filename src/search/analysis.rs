@@ -50,7 +50,7 @@ pub(crate) struct Analysis {
     /// Whether the asker asks about themself: it has `my`, but not `you`.
     pub(crate) is_about_me: bool,
     /// The clauses with an operator: they must match even if the query is relaxed.
-    strict: Vec<Clause>,
+    pub(crate) strict: Vec<Clause>,
     /// The other terms, which need not match if the query is relaxed.
     pub(crate) words: Vec<Unit>,
     /// Whether the relaxed query can match more messages.
@@ -234,14 +234,14 @@ fn add_units(term: &Term, units: &mut Vec<Unit>) {
 }
 
 /// Returns the term as one unit; `None` if it has no word.
-fn whole(term: &Term) -> Option<Unit> {
+pub(crate) fn whole(term: &Term) -> Option<Unit> {
     let words = words_of(term);
     (!words.is_empty()).then(|| unit(&words, term.is_prefix, term))
 }
 
 /// Returns the words of a term. Its fields are public and may hold anything, so they are tokenized again.
 fn words_of(term: &Term) -> Vec<&str> {
-    let tokens = term.tokens.iter().flat_map(|token| tokens(token)).map(|token| token.text());
+    let tokens = term.tokens.iter().flat_map(|token| tokens(token)).map(|token| token.with_signs());
     tokens.take(MAX_TERM_TOKENS).collect()
 }
 
@@ -279,7 +279,8 @@ fn deduplicated(all: Vec<Unit>) -> (Vec<Unit>, Vec<Option<usize>>) {
     let mut sequence = Vec::new();
     for unit in all {
         let is_word = unit.stems.len() == 1;
-        let key = (unit.stems.clone(), unit.term.is_prefix, unit.forms.clone());
+        let signs: Vec<String> = unit.term.signs().into_iter().map(str::to_owned).collect();
+        let key = (unit.stems.clone(), unit.term.is_prefix, unit.forms.clone(), signs);
         let number = *numbers.entry(key).or_insert_with(|| {
             units.push(unit);
             units.len() - 1

@@ -20,6 +20,8 @@ pub(crate) struct Dictionary {
     /// The id of each stem; `prefixes` holds those of the prefixes.
     stems: HashMap<String, usize>,
     prefixes: Vec<(String, usize)>,
+    /// The ids of stems that match only with their vowel signs, by [`spelled`].
+    spelled: HashMap<String, usize>,
     first_letters: FirstLetters,
     /// The ids of words of texts, as written: the words of one text are in others, too, and need not be stemmed again.
     seen: RefCell<HashMap<Box<str>, Vec<usize>>>,
@@ -41,9 +43,17 @@ impl Dictionary {
         })
     }
 
+    /// Adds a stem that matches only words with the same vowel signs, if it is new; returns its id.
+    pub(crate) fn add_spelled(&mut self, stem: &str, signs: &str) -> usize {
+        self.first_letters.add(stem);
+        self.seen.get_mut().clear();
+        let next = self.len();
+        *self.spelled.entry(spelled(stem, signs)).or_insert(next)
+    }
+
     /// Returns the number of ids.
     pub(crate) fn len(&self) -> usize {
-        self.stems.len() + self.prefixes.len()
+        self.stems.len() + self.prefixes.len() + self.spelled.len()
     }
 
     /// Calls `found` with the position, token and id of each word of `text` that matches a stem or prefix. Returns the
@@ -58,13 +68,16 @@ impl Dictionary {
         let mut position = 0;
         let mut seen = self.seen.borrow_mut();
         let mut compare = |position: usize, token: Token<'t>| {
-            if let Some(ids) = seen.get(token.text()) {
+            // Only if they matter: most texts have none.
+            let signs = if self.spelled.is_empty() { "" } else { token.signs() };
+            let written = if signs.is_empty() { token.text() } else { token.with_signs() };
+            if let Some(ids) = seen.get(written) {
                 return ids.iter().try_for_each(|id| found(position, token, *id));
             }
-            let ids: Vec<usize> = self.ids(&token.normalized()).collect();
+            let ids: Vec<usize> = self.ids(&token.normalized(), signs).collect();
             ids.iter().try_for_each(|id| found(position, token, *id))?;
             if seen.len() < MAX_SEEN {
-                seen.insert(token.text().into(), ids);
+                seen.insert(written.into(), ids);
             }
             ControlFlow::Continue(())
         };
@@ -88,11 +101,18 @@ impl Dictionary {
         position
     }
 
-    /// Returns the ids of the stem of a normalized word and of the prefixes that it begins with.
-    fn ids(&self, normalized: &str) -> impl Iterator<Item = usize> {
-        let stem = self.stems.get(stem(normalized).as_ref()).copied();
+    /// Returns the ids of the stem of a normalized word, with its signs and without, and of the prefixes that it begins with.
+    fn ids(&self, normalized: &str, signs: &str) -> impl Iterator<Item = usize> {
+        let stem = stem(normalized);
+        let spelled = match self.spelled.is_empty() {
+            true => None,
+            false => self.spelled.get(&spelled(&stem, signs)).copied(),
+        };
+        let stem = self.stems.get(stem.as_ref()).copied();
         let is_start = |(prefix, _): &&(String, usize)| normalized.starts_with(prefix);
-        stem.into_iter().chain(self.prefixes.iter().filter(is_start).map(|(_, id)| *id))
+        stem.into_iter()
+            .chain(spelled)
+            .chain(self.prefixes.iter().filter(is_start).map(|(_, id)| *id))
     }
 
     /// Calls `found` with each part of an identifier of `text` that matches, in the order of the index.
@@ -106,13 +126,21 @@ impl Dictionary {
                 if !self.first_letters.may_contain(part.as_bytes()) {
                     continue;
                 }
-                for word in self.ids(&normalize(part)) {
+                // Signs are no part of identifiers.
+                for word in self.ids(&normalize(part), "") {
                     found(PartMatch { place: (run, number), range: range.clone(), word });
                 }
             }
             run += 1;
         });
     }
+}
+
+/// Returns a stem with its vowel signs, in any order: `กี่` may be typed with its tone mark first.
+fn spelled(stem: &str, signs: &str) -> String {
+    let mut signs: Vec<char> = signs.chars().collect();
+    signs.sort_unstable();
+    stem.chars().chain(signs).collect()
 }
 
 /// A part of an identifier that matches.
@@ -195,6 +223,20 @@ mod tests {
         let net = normalize(".NET");
         matches_in(&[&net], "a .NET net", &[".NET"]);
         matches_in(&[&net], "é .NET net", &[".NET"]);
+    }
+
+    #[test]
+    fn some_stems_match_only_with_their_signs() {
+        let mut dictionary = Dictionary::default();
+        let (any, bare) = (dictionary.add("ก", false), dictionary.add_spelled("ก", ""));
+        let kii = dictionary.add_spelled("ก", "ี่");
+        let mut found = Vec::new();
+        dictionary.for_each_match("กี่ ก่ี กี ก", |position, _, word| {
+            found.push((position, word));
+            ControlFlow::Continue(())
+        });
+        let expected = [(0, any), (0, kii), (1, any), (1, kii), (2, any), (3, any), (3, bare)];
+        assert_eq!(found, expected);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::SearchRequest;
 use super::lexer::{Filter, LexemeKind, lex};
 use super::query::{Clause, Query, Term};
 use super::script::is_unigram;
-use super::tokenizer::normalize;
+use super::tokenizer::{is_sign, normalize};
 
 /// A word of a query that has at least so many letters is also searched as the beginning of a word.
 pub(crate) const MIN_BEGINNING: usize = 3;
@@ -168,7 +168,8 @@ pub(crate) fn word_of(clause: &Clause) -> Option<&str> {
     let [term] = clause.as_slice() else { return None };
     let [token] = term.tokens.as_slice() else { return None };
     let is_word = !term.is_quoted && !term.is_prefix && !token.chars().any(is_unigram);
-    is_word.then_some(token)
+    // No vocabulary has signs.
+    is_word.then(|| token.trim_end_matches(is_sign))
 }
 
 /// Returns the term of one word.

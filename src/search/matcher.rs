@@ -3,9 +3,8 @@
 //! A *target* is a sequence of words to find: each term of the query, and its forms. A text that does not contain the term
 //! may contain its pieces, or a word that the index matches with a prefix by its stem: `run` for `runn*`.
 //!
-//! Invariant: a text that FTS5 finds has a match. The work is linear in the text.
+//! Invariant: a text that is found has a match. The work is linear in the text.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::{ControlFlow, Range};
 
@@ -167,11 +166,27 @@ impl Matcher {
 
     /// Adds a target; returns its number, or `None` if it has no word.
     fn add(&mut self, term: &Term, whole: Option<usize>) -> Option<usize> {
+        let has_signs = !term.signs().is_empty();
+        let number = self.add_words(term, has_signs, whole);
+        if term.has_other_signs() {
+            self.add_words(term, false, whole.or(number));
+        }
+        number
+    }
+
+    /// Adds the words of a term, which match only with their vowel signs or with any.
+    fn add_words(&mut self, term: &Term, with_signs: bool, whole: Option<usize>) -> Option<usize> {
         // The fields of a term are public and may hold anything, so they are tokenized again.
         let found: Vec<Token<'_>> = term.tokens.iter().flat_map(|token| tokens(token)).collect();
-        let (last, others) = found.split_last()?;
-        let mut words: Vec<usize> = others.iter().map(|token| self.word(token, false)).collect();
-        words.push(self.word(last, term.is_prefix));
+        let last = found.len().checked_sub(1)?;
+        let word = |(at, token): (usize, &Token<'_>)| match term.is_prefix && at == last {
+            true => self.dictionary.add(&token.normalized(), true),
+            false if with_signs => {
+                self.dictionary.add_spelled(&stem(&token.normalized()), token.signs())
+            }
+            false => self.dictionary.add(&stem(&token.normalized()), false),
+        };
+        let words: Vec<usize> = found.iter().enumerate().map(word).collect();
         let value_of = |token: &Token<'_>| {
             if token.is_unigram() {
                 UNIGRAM_VALUE
@@ -189,13 +204,6 @@ impl Matcher {
         self.by_first.entry(words[0]).or_default().push(number);
         self.list.push(Target { words, whole, value: found.iter().map(value_of).sum() });
         Some(number)
-    }
-
-    /// Returns the id of a word.
-    fn word(&mut self, token: &Token<'_>, is_prefix: bool) -> usize {
-        let normalized = token.normalized();
-        let word = if is_prefix { Cow::Borrowed(&*normalized) } else { stem(&normalized) };
-        self.dictionary.add(&word, is_prefix)
     }
 
     /// Matches the targets in a run of adjacent words, and clears it. Returns the number of comparisons.
@@ -297,6 +305,16 @@ mod tests {
         drawn("v0.14.2", "[v0.14.2], [0.14.2], 0.14");
         drawn("0.14.2", "v[0.14.2]");
         drawn("C++", "C, [C++], C#");
+    }
+
+    #[test]
+    fn vowel_signs_distinguish_words() {
+        // A match ends before the last signs; a snippet marks them, too.
+        drawn("ดี", "[ด]ีมาก ดู ด");
+        drawn("กิน", "กัน [กิน]ข้าว กินี");
+        drawn("\"के\"", "[क]े का");
+        drawn("के", "[क]े का");
+        drawn("के", "[क]ा");
     }
 
     #[test]

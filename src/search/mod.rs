@@ -5,7 +5,8 @@
 //! supplies everything else, in the order of use: `indexed_text` and `script` produce the text that is indexed, with the
 //! spellings of `folding` and the parts of `identifiers`; `lexer`
 //! and `parser` make the query; `analysis` decides what must match and what counts; `pruning` selects the words to look
-//! up; `scanner` counts them in a candidate and `rank` scores it; `matcher` and `snippet` show why it was found. If nothing was
+//! up; `spelling` compares the vowel signs that the index does not have; `scanner` counts them in a candidate and `rank` scores
+//! it; `matcher` and `snippet` show why it was found. If nothing was
 //! found, `alternative` looks for a query that finds something.
 //!
 //! Invariant: a text and a query pass through the same tokenizer, so every substring of whole words is found.
@@ -38,6 +39,7 @@ mod request;
 pub(crate) mod scanner;
 pub(crate) mod script;
 pub(crate) mod snippet;
+pub(crate) mod spelling;
 pub(crate) mod stemmer;
 pub(crate) mod tokenizer;
 mod unicode_tables;

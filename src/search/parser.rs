@@ -188,7 +188,7 @@ impl<'a> Parser<'a> {
         let mut is_prefix = touches && (has_star || body.len() < text.len());
         let is_long = words.len() > MAX_TERM_TOKENS;
         words.truncate(MAX_TERM_TOKENS);
-        let tokens: Vec<String> = words.iter().map(|word| word.text().to_owned()).collect();
+        let tokens: Vec<String> = words.iter().map(|word| word.with_signs().to_owned()).collect();
         let is_plain = !is_quoted && !is_prefix && !is_excluded;
         if is_plain && self.is_known(&tokens) {
             return;

@@ -16,7 +16,7 @@ use crate::search::parser::{self, add_value};
 use crate::search::prefix::{completions, spelling};
 use crate::search::script::is_unigram;
 use crate::search::stemmer::stem;
-use crate::search::tokenizer::{normalize, tokens};
+use crate::search::tokenizer::{is_sign, normalize, tokens};
 
 /// The maximum number of terms of a query, required and excluded together. The rest is ignored, with a notice.
 ///
@@ -79,7 +79,8 @@ pub const MAX_EXPANSIONS: usize = 10_000;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Term {
-    /// The tokens in order, in the original spelling. In scripts written without spaces, each character is a token.
+    /// The tokens in order, in the original spelling. In scripts written without spaces, each character is a token, with
+    /// the vowel signs that follow it.
     pub tokens: Vec<String>,
     /// Whether the last token is a prefix: `comp*` matches `compaction`.
     pub is_prefix: bool,
@@ -283,6 +284,9 @@ impl Query {
 
     /// Returns the FTS5 expression that matches every clause and no excluded term; `None` without a required term.
     ///
+    /// FTS5 compares letters only: a text that matches may have other vowel signs than a word of Thai, and an excluded word
+    /// whose signs count is left out here.
+    ///
     /// ```
     /// use talktree::Query;
     ///
@@ -319,17 +323,24 @@ impl Query {
     /// ```
     #[must_use]
     pub fn to_fts_excluded(&self) -> Option<String> {
-        Some(format!("{}({})", self.column_filter(), any_of(&self.excluded)?))
+        Some(format!("{}({})", self.column_filter(), self.excluded_by_letters()?))
     }
 
     /// Returns the expression for `required`, without the excluded terms, in the columns of the query.
     fn expression(&self, required: &str) -> Option<String> {
         let columns = self.column_filter();
-        match any_of(&self.excluded) {
+        match self.excluded_by_letters() {
             _ if required.is_empty() => None,
             None => Some(format!("{columns}({required})")),
             Some(excluded) => Some(format!("{columns}(({required}) NOT {excluded})")),
         }
+    }
+
+    /// Returns the expression for the excluded terms whose vowel signs do not count: the index has letters only.
+    fn excluded_by_letters(&self) -> Option<String> {
+        let by_letters: Vec<Term> =
+            self.excluded.iter().filter(|term| !term.needs_signs()).cloned().collect();
+        any_of(&by_letters)
     }
 
     fn column_filter(&self) -> &'static str {
@@ -353,7 +364,8 @@ impl Term {
         let is_run = |token: &String| token.chars().all(is_unigram);
         let mut pieces = Vec::new();
         for run in self.tokens.chunk_by(|a, b| is_run(a) && is_run(b)) {
-            let is_single_letter = !is_run(&run[0]) && run[0].chars().nth(1).is_none();
+            let is_single_letter =
+                !is_run(&run[0]) && run[0].trim_end_matches(is_sign).chars().nth(1).is_none();
             if !is_single_letter {
                 let part = |tokens: &[String]| Term { tokens: tokens.to_vec(), ..Term::default() };
                 pieces.extend(run.windows(run.len().min(2)).map(part));
@@ -400,6 +412,33 @@ impl Term {
     pub(crate) fn words(&self) -> impl Iterator<Item = &str> {
         let words = self.tokens.iter().flat_map(|token| tokens(token)).map(|token| token.text());
         words.take(MAX_TERM_TOKENS)
+    }
+
+    /// Returns the vowel signs after each word; nothing if no word has any. The index does not have them.
+    pub(crate) fn signs(&self) -> Vec<&str> {
+        if self.tokens.iter().all(|token| token.is_ascii()) {
+            return Vec::new();
+        }
+        let words = self.tokens.iter().flat_map(|token| tokens(token)).take(MAX_TERM_TOKENS);
+        let signs: Vec<&str> = words.map(|word| word.signs()).collect();
+        if signs.iter().all(|signs| signs.is_empty()) { Vec::new() } else { signs }
+    }
+
+    /// Returns whether a text with the same letters and other signs does not match.
+    ///
+    /// In quotes none does. Without quotes it depends on the script: a unigram with another vowel is another word, but a
+    /// word of Hindi may have another last sign in another form.
+    pub(crate) fn needs_signs(&self) -> bool {
+        let signs = self.signs();
+        let is_unigram = |word: &str| word.chars().next().is_some_and(is_unigram);
+        !signs.is_empty()
+            && (self.is_quoted
+                || self.words().zip(signs).any(|(word, of)| !of.is_empty() && is_unigram(word)))
+    }
+
+    /// Returns whether a text with the same letters and other signs matches, as another spelling.
+    pub(crate) fn has_other_signs(&self) -> bool {
+        !self.signs().is_empty() && !self.needs_signs()
     }
 
     /// Returns whether the term has no token.

@@ -22,6 +22,9 @@ const RARITY_POWER: f64 = 1.25;
 const NEAR_SHARE: f64 = 0.5;
 /// What the occurrences of a unit in parts of identifiers and in other spellings count together, however many there are.
 const PART_COUNT: f64 = 0.5;
+/// The same for its occurrences with other vowel signs, where that may be another form of the word: a short message with one
+/// ranks below a long message with the word.
+const OTHER_SIGNS_COUNT: f64 = 0.1;
 /// The factor for a message by a person, if the query is about the asker.
 const OWN_WORDS: f64 = 2.0;
 /// The factor for a message by a person, if the query is any other question.
@@ -75,7 +78,7 @@ pub(crate) fn rank(
     corpus: Corpus,
     candidates: &[Candidate],
 ) -> Ranking {
-    let weights = Weights::of(frequencies, corpus);
+    let weights = Weights::of(analysis, frequencies, corpus);
     let user_factor = match (analysis.is_question, analysis.is_about_me) {
         (_, true) => OWN_WORDS,
         (true, false) => USER_WORDS,
@@ -86,7 +89,7 @@ pub(crate) fn rank(
         let (counts, is_in_time) = session_counts
             .entry(candidate.session)
             .or_insert_with(|| (vec![0.0; weights.messages.len()], false));
-        for (sum, count) in counts.iter_mut().zip(occurrences(&candidate.scan)) {
+        for (sum, count) in counts.iter_mut().zip(weights.occurrences(&candidate.scan)) {
             *sum += count;
         }
         *is_in_time |= candidate.is_in_time;
@@ -130,11 +133,13 @@ pub(crate) fn rank(
 struct Weights {
     messages: Vec<f64>,
     sessions: Vec<f64>,
+    /// What its occurrences in other spellings count together.
+    others: Vec<f64>,
     mean_length: f64,
 }
 
 impl Weights {
-    fn of(frequencies: &[f64], corpus: Corpus) -> Self {
+    fn of(analysis: &Analysis, frequencies: &[f64], corpus: Corpus) -> Self {
         let plain: Vec<f64> =
             frequencies.iter().map(|found| inverse_frequency(*found, corpus.messages)).collect();
         let mut messages: Vec<f64> = plain.iter().map(|score| score.powf(RARITY_POWER)).collect();
@@ -147,13 +152,19 @@ impl Weights {
             .iter()
             .map(|found| inverse_frequency(count * (1.0 - (-found / count).exp()), count))
             .collect();
-        Self { messages, sessions, mean_length: corpus.mean_length.max(1.0) }
+        let others = analysis.units.iter().map(|unit| match unit.term.has_other_signs() {
+            true => OTHER_SIGNS_COUNT,
+            false => PART_COUNT,
+        });
+        let (others, mean_length) = (others.collect(), corpus.mean_length.max(1.0));
+        Self { messages, sessions, others, mean_length }
     }
 
     fn of_message(&self, scan: &Scan, pairs: &[(usize, usize)]) -> f64 {
         let length = scan.length as f64 / self.mean_length;
         let length_norm = SATURATION * (1.0 - LENGTH_SHARE + LENGTH_SHARE * length);
-        let words: f64 = occurrences(scan)
+        let words: f64 = self
+            .occurrences(scan)
             .zip(&self.messages)
             .map(|(count, weight)| weight * saturated(count, length_norm))
             .sum();
@@ -165,14 +176,14 @@ impl Weights {
             .sum();
         words + near
     }
-}
 
-/// Returns how much the occurrences of each unit count.
-fn occurrences(scan: &Scan) -> impl Iterator<Item = f64> {
-    scan.counts
-        .iter()
-        .zip(&scan.whole)
-        .map(|(count, whole)| f64::from(*whole) + if count > whole { PART_COUNT } else { 0.0 })
+    /// Returns how much the occurrences of each unit count.
+    fn occurrences(&self, scan: &Scan) -> impl Iterator<Item = f64> {
+        let counts = scan.counts.iter().zip(&scan.whole);
+        counts.zip(&self.others).map(|((count, whole), others)| {
+            f64::from(*whole) + if count > whole { *others } else { 0.0 }
+        })
+    }
 }
 
 /// Returns the saturated value of `count` occurrences; 1 for one occurrence in a message of mean length.
@@ -241,6 +252,12 @@ mod tests {
     }
 
     #[test]
+    fn a_word_with_its_signs_ranks_before_other_signs() {
+        assert_eq!(order("के", &["1 a का", "2 a x y z one two three four के"]), [1, 0]);
+        assert_eq!(order("मेल", &["1 a मैल मैल", "2 a x y z one two three four मेल"]), [1, 0]);
+    }
+
+    #[test]
     fn short_messages_and_near_words_rank_first() {
         assert_eq!(order("cat", &["1 a one two three four cat", "2 a cat"]), [1, 0]);
         assert_eq!(order("cat dog", &["1 a cat x y z dog", "2 a x y dog cat z"]), [1, 0]);
@@ -276,6 +293,12 @@ mod tests {
             assert!(ranking.messages.iter().all(|score| score.is_finite()));
         }
         let corpus = Corpus { messages: 0.0, mean_length: 0.0, sessions: 0.0 };
-        assert!(Weights::of(&[0.0, 9.0], corpus).messages.iter().all(|score| score.is_finite()));
+        let analysis = Analysis::of(Query::parse("cat dog"), "");
+        assert!(
+            Weights::of(&analysis, &[0.0, 9.0], corpus)
+                .messages
+                .iter()
+                .all(|score| score.is_finite())
+        );
     }
 }

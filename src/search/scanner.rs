@@ -31,6 +31,8 @@ struct Target {
     whole: Vec<Vec<usize>>,
     /// Other spellings of it as several words.
     spelled: Vec<Vec<usize>>,
+    /// The words with any vowel signs, if these need not be the same.
+    other_signs: Option<Vec<usize>>,
 }
 
 /// Scans texts for the units of one query.
@@ -45,16 +47,24 @@ impl Scanner {
         let mut dictionary = Dictionary::default();
         let mut ids_of = |unit: &Unit| {
             let last = unit.stems.len() - 1;
-            let id = |(at, stem): (usize, &String)| {
-                dictionary.add(stem, unit.term.is_prefix && at == last)
+            let signs = unit.term.signs();
+            let mut ids = |signs: &[&str]| -> Vec<usize> {
+                let id = |(at, stem): (usize, &String)| match signs.get(at) {
+                    Some(signs) if !(unit.term.is_prefix && at == last) => {
+                        dictionary.add_spelled(stem, signs)
+                    }
+                    _ => dictionary.add(stem, unit.term.is_prefix && at == last),
+                };
+                unit.stems.iter().enumerate().map(id).collect()
             };
-            let words: Vec<usize> = unit.stems.iter().enumerate().map(id).collect();
+            let words = ids(&signs);
+            let other_signs = unit.term.has_other_signs().then(|| ids(&[]));
             let forms = unit.forms.iter().map(|form| -> Vec<usize> {
                 form.iter().map(|stem| dictionary.add(stem, false)).collect()
             });
             let (mut whole, spelled): (Vec<_>, Vec<_>) = forms.partition(|form| form.len() == 1);
             whole.push(words);
-            Target { whole, spelled }
+            Target { whole, spelled, other_signs }
         };
         let units = units.iter().map(&mut ids_of).collect();
         Self { units, pairs: pairs.to_vec(), dictionary }
@@ -89,8 +99,13 @@ impl Scanner {
         for unit in &self.units {
             let whole = written.positions(&unit.whole);
             let spelled = written.positions(&unit.spelled);
+            let with_any_signs = match &unit.other_signs {
+                Some(words) => written.positions(std::slice::from_ref(words)).len(),
+                None => 0,
+            };
             let inside = in_parts.positions(&unit.whole);
-            scan.counts.push((whole.len() + spelled.len() + inside.len()) as u32);
+            let as_words = whole.len().max(with_any_signs);
+            scan.counts.push((as_words + spelled.len() + inside.len()) as u32);
             scan.whole.push(whole.len() as u32);
             places.push([[whole, spelled].concat(), inside]);
         }
@@ -181,6 +196,17 @@ mod tests {
         found("eyed", "eyed eyes", &[1], &[]);
         found("runn*", "run runner running", &[2], &[]);
         found("éta*", "Étage etat", &[2], &[]);
+    }
+
+    #[test]
+    fn words_with_other_vowel_signs_are_other_words_or_other_spellings() {
+        found("ดี", "ดี ดู ด อากาศดีมาก", &[2], &[]);
+        found("\"กิน\"", "กิน กัน กน กินี", &[1], &[]);
+        found("กน", "กิน กัน กน", &[3], &[]);
+        found("\"के\"", "के का क", &[1], &[]);
+        let analysis = Analysis::of(Query::parse("के"), "के");
+        let scan = Scanner::new(&analysis.units, &[]).scan("के का", usize::MAX);
+        assert_eq!((scan.counts, scan.whole), (vec![2], vec![1]));
     }
 
     #[test]

@@ -10,8 +10,8 @@
 //! noun. Conjoining jamo (Korean in NFD) are unigrams.
 //!
 //! Vowel signs and tone marks (Mn and Mc: Thai, Khmer, Myanmar) are separators for `unicode61`, as are the variation
-//! selector and the joiner of emoji. They are in neither the index nor the query, so a query finds the same texts with or
-//! without them. A voicing mark of kana is joined to its kana, as in `が`.
+//! selector and the joiner of emoji. They are not in the index: the texts that it finds for a word with signs are compared with
+//! the word by [`spelling`](super::spelling). A voicing mark of kana is joined to its kana, as in `が`.
 //!
 //! In the same pass the text is [folded](super::folding), and the [parts of its identifiers](super::identifiers) are added.
 //!

@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 
 use crate::search::matcher::{Match, Matcher};
 use crate::search::script::is_unigram;
-use crate::search::tokenizer::{is_space_or_control, is_token};
+use crate::search::tokenizer::{is_sign, is_space_or_control, is_token};
 
 /// The target length of a snippet, in characters.
 pub const SNIPPET_CHARS: usize = 200;
@@ -207,11 +207,12 @@ fn is_boundary(text: &str, at: usize) -> bool {
     !is_combining(after) && before != ZERO_WIDTH_JOINER && (divides(before) || divides(after))
 }
 
-/// Returns whether `c` combines with the character before it. An approximation that needs no table of marks.
+/// Returns whether `c` combines with the character before it. An approximation for most scripts.
 fn is_combining(c: char) -> bool {
-    // Vowel signs of Thai, Khmer or Devanagari are alphabetic but not tokens; the tone marks of Thai are neither.
-    matches!(c, '\u{300}'..='\u{36F}' | '\u{E47}'..='\u{E4E}' | '\u{3099}' | '\u{309A}' | '\u{FE00}'..='\u{FE0F}')
+    // In scripts without a table of signs a vowel sign is alphabetic but not a token.
+    matches!(c, '\u{300}'..='\u{36F}' | '\u{3099}' | '\u{309A}' | '\u{FE00}'..='\u{FE0F}')
         || matches!(c, ZERO_WIDTH_JOINER | '\u{1F3FB}'..='\u{1F3FF}')
+        || is_sign(c)
         || (!c.is_ascii() && c.is_alphanumeric() && !is_token(c))
 }
 
@@ -344,6 +345,8 @@ mod tests {
         shows("が", "か\u{3099}x", "**か\u{3099}**x");
         shows("👍", "👍🏽 ok", "**👍🏽** ok");
         shows("ก", "กี่ ok", "**กี่** ok");
+        shows("နေ့", "နေ့ ok", "**နေ့** ok");
+        shows("नमस्", "नमस् ok", "**नमस्** ok");
     }
 
     #[test]

@@ -13,13 +13,15 @@ use std::ops::Range;
 use crate::search::folding::{folded, is_left_out, voiced_pair};
 use crate::search::identifiers::marked_at;
 use crate::search::script::is_unigram;
-use crate::search::unicode_tables::{DIACRITICS, MARKS, SEPARATORS, base_letter, contains};
+use crate::search::unicode_tables::{DIACRITICS, MARKS, SEPARATORS, SIGNS, base_letter, contains};
 
 /// A word of a text, or a unigram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Token<'a> {
     start: usize,
     text: &'a str,
+    /// The word and everything after it.
+    rest: &'a str,
 }
 
 impl<'a> Token<'a> {
@@ -36,6 +38,17 @@ impl<'a> Token<'a> {
     /// Returns the byte range of the word in the text.
     pub(crate) fn range(&self) -> Range<usize> {
         self.start..self.start + self.text.len()
+    }
+
+    /// Returns the vowel signs and other marks that follow the word. The index does not have them.
+    pub(crate) fn signs(&self) -> &'a str {
+        let after = &self.rest[self.text.len()..];
+        &after[..after.find(|c| !is_sign(c)).unwrap_or(after.len())]
+    }
+
+    /// Returns the word as written, with its signs.
+    pub(crate) fn with_signs(&self) -> &'a str {
+        &self.rest[..self.text.len() + self.signs().len()]
     }
 
     /// Returns the word in the spelling of the index.
@@ -65,9 +78,11 @@ pub(crate) fn token_at(text: &str, start: usize) -> Token<'_> {
     if matches!(len, 1 | 3)
         && let Some(range) = marked_at(text, start)
     {
-        return Token { start: range.start, text: &text[range] };
+        let rest = &text[range.start..];
+        return Token { start: range.start, text: &text[range], rest };
     }
-    Token { start, text: &text[start..start + len] }
+    let rest = &text[start..];
+    Token { start, text: &rest[..len], rest }
 }
 
 /// Calls `take` with the start of each word of an ASCII text until it returns true.
@@ -187,6 +202,12 @@ pub(crate) fn is_token(c: char) -> bool {
     }
 }
 
+/// Returns whether `c` is a vowel sign or another mark of a letter: of Thai, Lao, Khmer, Myanmar, Tibetan and the scripts of
+/// India. To the index it is a separator.
+pub(crate) fn is_sign(c: char) -> bool {
+    matches!(c, '\u{900}'..='\u{17DD}') && contains(SIGNS, c)
+}
+
 /// Returns whether `c` is white space or a control character.
 ///
 /// No control character is part of a word, and none may reach FTS5 or a terminal.
@@ -200,7 +221,7 @@ fn is_plain_letter(c: char) -> bool {
     matches!(c, '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{A48C}' | '\u{AC00}'..='\u{D7A3}')
 }
 
-/// Returns `word` in the spelling of the index: folded, in lower case, without diacritics.
+/// Returns `word` in the spelling of the index: folded, in lower case, without diacritics and signs.
 pub(crate) fn normalize(word: &str) -> Cow<'_, str> {
     let folded = folded(word);
     if folded.is_ascii() {
@@ -212,7 +233,7 @@ pub(crate) fn normalize(word: &str) -> Cow<'_, str> {
     if folded.chars().all(is_plain_letter) {
         return folded;
     }
-    let is_kept = |c: &char| c.is_ascii() || !contains(MARKS, *c);
+    let is_kept = |c: &char| c.is_ascii() || !contains(MARKS, *c) && !is_sign(*c);
     Cow::Owned(folded.chars().filter(is_kept).map(normalize_char).collect())
 }
 
@@ -318,6 +339,22 @@ mod tests {
         drawn("Rust语言book", "rust 语 言 book");
         drawn("か\u{3099}👍🏽 20°C", "が 👍 🏽 20 ° c");
         drawn("กี่ มี", "ก ม");
+    }
+
+    #[test]
+    fn signs_follow_a_word() {
+        let signs: Vec<_> = tokens("กี่ ดีx मेल e\u{301}").map(|token| token.signs()).collect();
+        assert_eq!(signs, ["ี่", "ี", "", "े", "", ""]);
+        let words: Vec<_> = tokens("กี่ नमस्ते").map(|token| token.with_signs()).collect();
+        assert_eq!(words, ["กี่", "नमस्", "ते"]);
+    }
+
+    /// So a word with its signs is of one kind: all of its characters are unigrams, or none is.
+    #[test]
+    fn signs_are_no_tokens_and_those_of_unigrams_are_in_their_table() {
+        for c in '\u{900}'..'\u{1800}' {
+            assert!(!is_sign(c) || !is_token(c) && is_unigram(c) == (c >= '\u{E00}'), "{c:?}");
+        }
     }
 
     #[test]

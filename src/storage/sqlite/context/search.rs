@@ -16,6 +16,7 @@ use super::entry;
 use crate::search::analysis::Analysis;
 use crate::search::rank::Candidate;
 use crate::search::scanner::Scanner;
+use crate::search::spelling::Spelling;
 use crate::search::{Columns, Filters, Matched, Query};
 use crate::storage::context::Entry;
 use crate::tree::Address;
@@ -31,7 +32,8 @@ pub(super) fn search(
     let Some(all) = reading.all().filter(|_| limit > 0) else {
         return Ok((Vec::new(), Matched::All));
     };
-    let search = Search { conn, reading: &reading, range: Address::range_of(block), watch };
+    let (range, spelling) = (Address::range_of(block), Spelling::of(&reading));
+    let search = Search { conn, reading: &reading, range, spelling, watch };
     let ranked = Ranked::find(&search, &all, limit)?;
     // Only the returned texts are read again: up to a thousand are ranked, and each may be as large as the store
     // allows.
@@ -58,7 +60,46 @@ struct Search<'c> {
     conn: &'c Connection,
     reading: &'c Analysis,
     range: (Address, Address),
+    /// The signs that the words must have.
+    spelling: Option<Spelling>,
     watch: &'c Watch,
+}
+
+impl Search<'_> {
+    /// Returns the newest matches of an expression, whether they have the vowel signs of the words or not.
+    fn matching(&self, expression: &str, limit: usize) -> BackendResult<Vec<Address>> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let mut statement = self.conn.prepare_cached(NEWEST)?;
+        let mut rows = statement.query(params![expression, self.range.0, self.range.1, limit])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            self.watch.check()?;
+            found.push(row.get(0)?);
+        }
+        Ok(found)
+    }
+
+    /// Returns the first `limit` of the texts that have the signs.
+    fn spelled(
+        &self,
+        found: impl Iterator<Item = Address>,
+        matched: Matched,
+        limit: usize,
+    ) -> BackendResult<Vec<Address>> {
+        let Some(spelling) = &self.spelling else { return Ok(found.take(limit).collect()) };
+        let mut spelled = Vec::new();
+        for address in found {
+            self.watch.check()?;
+            if spelled.len() == limit {
+                break;
+            }
+            let entry = entry::at(self.conn, address)?;
+            if entry.is_some_and(|entry| spelling.holds(&ranked_text(&entry), matched)) {
+                spelled.push(address);
+            }
+        }
+        Ok(spelled)
+    }
 }
 
 impl Texts for Search<'_> {
@@ -75,26 +116,24 @@ impl Texts for Search<'_> {
         true
     }
 
-    fn newest(&self, expression: &str, limit: usize) -> BackendResult<Vec<Address>> {
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let mut statement = self.conn.prepare_cached(NEWEST)?;
-        let mut rows = statement.query(params![expression, self.range.0, self.range.1, limit])?;
-        let mut found = Vec::new();
-        while let Some(row) = rows.next()? {
-            self.watch.check()?;
-            found.push(row.get(0)?);
-        }
-        Ok(found)
+    fn newest(
+        &self,
+        (expression, matched): (&str, Matched),
+        limit: usize,
+    ) -> BackendResult<Vec<Address>> {
+        let listed = if self.spelling.is_some() { usize::MAX } else { limit };
+        self.spelled(self.matching(expression, listed)?.into_iter(), matched, limit)
     }
 
     /// There is no filter.
     fn listed(&self, expression: &str, limit: usize) -> BackendResult<Vec<Address>> {
-        self.newest(expression, limit)
+        self.matching(expression, limit)
     }
 
     /// Those with the words in their key, title or description, and the newest.
     fn chosen(&self, expression: &str, newest: &[Address]) -> BackendResult<Vec<Address>> {
-        let mut chosen = self.newest(&format!("name : {expression}"), RANKED / 2)?;
+        let named = format!("name : {expression}");
+        let mut chosen = self.newest((&named, Matched::All), RANKED / 2)?;
         let known: HashSet<Address> = chosen.iter().copied().collect();
         chosen.extend(newest.iter().filter(|address| !known.contains(address)));
         chosen.truncate(RANKED);
@@ -106,7 +145,7 @@ impl Texts for Search<'_> {
         found: impl Iterator<Item = Address>,
         limit: usize,
     ) -> BackendResult<Vec<Address>> {
-        Ok(found.take(limit).collect())
+        self.spelled(found, Matched::Relaxed, limit)
     }
 
     fn size(&self) -> BackendResult<Size> {

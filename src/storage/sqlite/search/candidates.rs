@@ -9,6 +9,8 @@
 //! Copies that forks made of a message count as one match if their content is the same: the statements return the
 //! original or, if that was deleted, its newest copy.
 
+use std::rc::Rc;
+
 use rusqlite::{CachedStatement, Connection, params};
 
 use super::super::error::BackendResult;
@@ -16,7 +18,9 @@ use super::super::interrupt::Watch;
 use super::super::search_filter::{Reader, Said, Wanted};
 use super::hits;
 use super::range::Range;
-use crate::search::{Columns, Filters, exact};
+use crate::search::analysis::Analysis;
+use crate::search::spelling::Spelling;
+use crate::search::{Columns, Filters, Matched, exact};
 use crate::tree::Address;
 
 /// The filters as parameters of the statements.
@@ -35,6 +39,8 @@ pub(super) struct Bounds {
     columns: Columns,
     /// Whether hidden messages are left out, and the range has any.
     omits_hidden: bool,
+    /// The signs that the words must have.
+    spelling: Option<Rc<Spelling>>,
     /// Whether the store has any copy.
     pub(super) has_copies: bool,
     /// Whether every match is a hit, so that no message row has to be read.
@@ -64,12 +70,24 @@ impl Bounds {
             roles: filters.roles.clone(),
             exact: filters.exact.clone(),
             columns: filters.columns,
+            spelling: None,
             sessions: sessions.map(|keys| serde_json::Value::from(keys).to_string()),
             omits_hidden: omits_hidden && has_hidden(conn, range)?,
             has_copies,
             is_open: has_one_of_each && wanted.is_none() && filters.exact.is_empty(),
             wanted,
         })
+    }
+
+    /// Returns the same, with the signs that the words of a query must have.
+    pub(super) fn with_signs(&self, reading: &Analysis) -> Self {
+        let spelling = Spelling::of(reading).map(Rc::new);
+        Self { is_open: self.is_open && spelling.is_none(), spelling, ..self.clone() }
+    }
+
+    /// Returns whether the texts of matches are read.
+    fn reads_texts(&self) -> bool {
+        !self.exact.is_empty() || self.spelling.is_some()
     }
 
     /// Returns whether this role passes the filter. Filters name few roles, and comparing them here is faster than in
@@ -84,21 +102,32 @@ impl Bounds {
         Ok(Shown { is_hidden })
     }
 
-    /// Returns whether the text of a message has the exact runs of characters.
-    pub(super) fn holds_exact(&self, conn: &Connection, address: Address) -> BackendResult<bool> {
-        if self.exact.is_empty() {
+    /// Returns whether the text of a message that has all words, or any, has the exact runs of characters and the signs.
+    pub(super) fn holds_text(
+        &self,
+        conn: &Connection,
+        address: Address,
+        matched: Matched,
+    ) -> BackendResult<bool> {
+        if !self.reads_texts() {
             return Ok(true);
         }
         let mut statement = conn.prepare_cached(PARTS)?;
         let held = |row: &rusqlite::Row<'_>| -> rusqlite::Result<bool> {
             let parts = row.get_ref(0)?.as_str().unwrap_or_default();
-            Ok(self.holds_runs(parts))
+            Ok(self.holds_runs(parts) && self.holds_signs(parts, matched))
         };
         Ok(statement.query_row([address], held)?)
     }
 
     fn holds_runs(&self, parts: &str) -> bool {
         self.exact.is_empty() || exact::holds(&hits::text(parts, self.columns), &self.exact)
+    }
+
+    fn holds_signs(&self, parts: &str, matched: Matched) -> bool {
+        let holds =
+            |spelling: &Rc<Spelling>| spelling.holds(&hits::text(parts, spelling.columns), matched);
+        self.spelling.as_ref().is_none_or(holds)
     }
 }
 
@@ -227,8 +256,8 @@ pub(super) const MATCHING: [&str; 2] = [matching!("search"), matching!("pending_
 /// What a lookup lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum List {
-    /// The matches that pass the filters.
-    Passing,
+    /// The matches of all words, or of any, that pass the filters.
+    Passing(Matched),
     All,
 }
 
@@ -259,15 +288,19 @@ impl Lookup<'_> {
         found: &mut Vec<Address>,
     ) -> BackendResult<()> {
         let Bounds { after, before, roles, wanted, sessions, is_open, .. } = self.bounds;
-        let is_filtered = list == List::Passing && !is_open;
+        let passing = match list {
+            List::Passing(matched) if !is_open => Some(matched),
+            _ => None,
+        };
+        let is_filtered = passing.is_some();
         // The temporary index is small.
-        if let (true, Index::Stored, Some(wanted)) = (is_filtered, self.index, wanted) {
-            return self.newest_wanted(wanted, (low, high), limit, found);
+        if let (Some(matched), Index::Stored, Some(wanted)) = (passing, self.index, wanted) {
+            return self.newest_wanted((wanted, matched), (low, high), limit, found);
         }
         let has_roles = is_filtered && !roles.is_empty();
-        let has_exact = is_filtered && !self.bounds.exact.is_empty();
+        let of_texts = passing.filter(|_| self.bounds.reads_texts());
         // These are compared outside the statement, so the statement cannot count by them.
-        let is_compared = has_roles || has_exact || self.bounds.omits_hidden;
+        let is_compared = has_roles || of_texts.is_some() || self.bounds.omits_hidden;
         let is_counted = !is_compared && self.range.is_whole();
         let max = if is_counted { i64::try_from(limit).unwrap_or(-1) } else { -1 };
         let sql = if is_filtered { PASSING } else { MATCHING }[self.index as usize];
@@ -287,11 +320,14 @@ impl Lookup<'_> {
             self.watch.check()?;
             let address: Address = row.get(0)?;
             let has_role = !has_roles || self.bounds.holds_role(row.get_ref(1)?.as_str()?);
-            if has_role
-                && self.range.holds(address)
-                && shown.holds(address)?
-                && (!has_exact || self.bounds.holds_exact(self.conn, address)?)
-            {
+            if !has_role || !self.range.holds(address) || !shown.holds(address)? {
+                continue;
+            }
+            let holds_text = match of_texts {
+                Some(matched) => self.bounds.holds_text(self.conn, address, matched)?,
+                None => true,
+            };
+            if holds_text {
                 found.push(address);
             }
         }
@@ -304,7 +340,7 @@ impl Lookup<'_> {
     /// pass.
     fn newest_wanted(
         &self,
-        wanted: &Wanted,
+        (wanted, matched): (&Wanted, Matched),
         (low, mut high): (Address, Address),
         limit: usize,
         found: &mut Vec<Address>,
@@ -326,7 +362,7 @@ impl Lookup<'_> {
                     _ => {}
                 }
                 if may_pass.len() >= batch.min(until - found.len()) {
-                    self.check_rows(&mut may_pass, found)?;
+                    self.check_rows(&mut may_pass, matched, found)?;
                     batch = MAX_BATCH.min(batch * 2);
                     if found.len() >= until {
                         return Ok(());
@@ -344,16 +380,17 @@ impl Lookup<'_> {
             let Some(reached) = reached else { break };
             high = reached.before();
         }
-        self.check_rows(&mut may_pass, found)
+        self.check_rows(&mut may_pass, matched, found)
     }
 
     /// Moves the messages that pass the filters.
     fn check_rows(
         &self,
         may_pass: &mut Vec<Address>,
+        matched: Matched,
         found: &mut Vec<Address>,
     ) -> BackendResult<()> {
-        found.extend(passing(self.conn, may_pass, self.bounds, self.watch)?);
+        found.extend(passing(self.conn, (may_pass, matched), self.bounds, self.watch)?);
         may_pass.clear();
         Ok(())
     }
@@ -383,10 +420,10 @@ pub(super) fn which_may_pass(
     }
 }
 
-/// Returns which of the messages pass the filters, in their order.
+/// Returns which of the messages, found for all words or for any, pass the filters, in their order.
 pub(super) fn passing(
     conn: &Connection,
-    found: &[Address],
+    (found, matched): (&[Address], Matched),
     bounds: &Bounds,
     watch: &Watch,
 ) -> BackendResult<Vec<Address>> {
@@ -405,7 +442,7 @@ pub(super) fn passing(
         let address = row.get(0)?;
         if bounds.holds_role(row.get_ref(1)?.as_str()?)
             && shown.holds(address)?
-            && bounds.holds_exact(conn, address)?
+            && bounds.holds_text(conn, address, matched)?
         {
             passed.push(address);
         }

@@ -21,11 +21,14 @@ use crate::tree::Address;
 type Occurrence = u64;
 const COLUMN: u64 = 1 << 31;
 
-/// Returns whether the index has what the ranking needs: plain words, and no times.
+/// Returns whether the index has what the ranking needs: plain words, no times, and no vowel signs.
 pub(super) fn is_possible(reading: &Analysis) -> bool {
     let is_plain =
         |unit: &Unit| unit.stems.len() == 1 && unit.forms.is_empty() && !unit.term.is_prefix;
-    !reading.is_question && reading.units.iter().all(is_plain)
+    let has_signs = |unit: &Unit| !unit.term.signs().is_empty();
+    !reading.is_question
+        && reading.units.iter().all(is_plain)
+        && !reading.units.iter().any(has_signs)
 }
 
 /// Returns estimates of matches, in their order; `found` is the newest first.

@@ -216,14 +216,15 @@ impl<F: Fn(&Search<'_>) -> BackendResult<Ranked>> Climb<'_, '_, F> {
             return Ok(());
         }
         let reading = self.search.reading.in_all_columns();
-        let expression = match reading.is_question && !reading.is_fixed() {
-            true => reading.any(0..reading.units.len()),
-            false => reading.all(),
+        let (expression, matched) = match reading.is_question && !reading.is_fixed() {
+            true => (reading.any(0..reading.units.len()), Matched::Relaxed),
+            false => (reading.all(), Matched::All),
         };
         let Some(expression) = expression else { return Ok(()) };
         let known = self.reached.known();
-        let found = self
-            .on_index(&reading, |other| Texts::newest(other, &expression, RANKED + known.len()))?;
+        let found = self.on_index(&reading, |other| {
+            Texts::newest(other, (&expression, matched), RANKED + known.len())
+        })?;
         let hits = found.iter().filter(|found| !known.contains(found)).count();
         if hits > 0 {
             let hits = hits.min(RANKED) as u64;
@@ -254,9 +255,7 @@ impl<F: Fn(&Search<'_>) -> BackendResult<Ranked>> Climb<'_, '_, F> {
 fn repair(search: &Search<'_>) -> BackendResult<Option<Repaired>> {
     let query = &search.reading.query;
     // Stop words are no units, and are not replaced.
-    let is_unit = |word: &str| {
-        search.reading.units.iter().any(|unit| unit.term.tokens.iter().eq([word].iter()))
-    };
+    let is_unit = |word: &str| search.reading.units.iter().any(|unit| unit.term.words().eq([word]));
     let words: Vec<Option<&str>> =
         query.clauses.iter().map(|clause| word_of(clause).filter(|word| is_unit(word))).collect();
     let mut absent = vec![false; words.len()];

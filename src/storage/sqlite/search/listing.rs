@@ -11,6 +11,7 @@ use super::super::error::BackendResult;
 use super::super::interrupt::Watch;
 use super::candidates::{self, Bounds, Index, passes};
 use super::range::Range;
+use crate::search::Matched;
 use crate::tree::Address;
 
 /// How many messages of one session are read ahead at most.
@@ -130,7 +131,7 @@ impl Listing<'_> {
                     self.range.holds(last) && !left_out.contains(&last) && shown.holds(last)?;
                 if is_held
                     && self.bounds.holds_role(row.get_ref(2)?.as_str()?)
-                    && self.bounds.holds_exact(self.conn, last)?
+                    && self.bounds.holds_text(self.conn, last, Matched::All)?
                 {
                     stream.batch.push_back((last, row.get(1)?));
                 }

@@ -265,7 +265,7 @@ impl<'c> Search<'c> {
             reading,
             range: self.range.clone(),
             date: self.date.clone(),
-            bounds: self.bounds.clone(),
+            bounds: self.bounds.with_signs(reading),
             indexes: self.indexes.clone(),
             expansions: Rc::clone(&self.expansions),
             is_stopped: Cell::new(false),
@@ -315,7 +315,7 @@ impl<'c> Search<'c> {
         let mut ranked = Ranked::none(matched);
         let mut found = Vec::new();
         if let Some(expression) = &expression {
-            match self.collect(List::Passing, expression, wanted, &mut found) {
+            match self.collect(List::Passing(matched), expression, wanted, &mut found) {
                 Err(error) if self.watch.is_end_of_budget(&error) => {}
                 done => done?,
             }
@@ -466,9 +466,13 @@ impl Texts for Search<'_> {
         !self.range.is_store()
     }
 
-    fn newest(&self, expression: &str, limit: usize) -> BackendResult<Vec<Address>> {
+    fn newest(
+        &self,
+        (expression, matched): (&str, Matched),
+        limit: usize,
+    ) -> BackendResult<Vec<Address>> {
         let mut found = Vec::new();
-        self.collect(List::Passing, expression, limit, &mut found)?;
+        self.collect(List::Passing(matched), expression, limit, &mut found)?;
         Ok(found)
     }
 
@@ -496,8 +500,8 @@ impl Texts for Search<'_> {
                 match listed.get(at..at + OF_A_SESSION) {
                     Some(next) if next[OF_A_SESSION - 1] >= low => chosen.extend(next),
                     _ => {
-                        let found = &mut chosen;
-                        self.collect_in(List::Passing, expression, (low, high), limit, found)?;
+                        let (found, list) = (&mut chosen, List::Passing(Matched::All));
+                        self.collect_in(list, expression, (low, high), limit, found)?;
                     }
                 }
                 let Some(oldest) = chosen.last().filter(|_| chosen.len() == limit) else { break };
@@ -528,7 +532,12 @@ impl Texts for Search<'_> {
             if passed.len() >= limit {
                 break;
             }
-            passed.extend(candidates::passing(self.conn, chunk, &self.bounds, self.watch)?);
+            passed.extend(candidates::passing(
+                self.conn,
+                (chunk, Matched::Relaxed),
+                &self.bounds,
+                self.watch,
+            )?);
         }
         passed.truncate(limit);
         Ok(passed)

@@ -68,17 +68,18 @@ pub(in super::super) trait Texts {
     /// Returns whether these texts are ranked as if there were no others.
     fn is_alone(&self) -> bool;
 
-    /// Returns the newest matches of an expression, newest first: at most `limit`, and only those that pass the filters.
-    fn newest(&self, expression: &str, limit: usize) -> BackendResult<Vec<Address>>;
+    /// Returns the newest matches of an expression for all words or for any, newest first: at most `limit`, and only those
+    /// that pass the filters and have the vowel signs of the words.
+    fn newest(&self, expression: (&str, Matched), limit: usize) -> BackendResult<Vec<Address>>;
 
     /// Returns the newest matches of an expression, newest first: at most `limit`, whether they pass the filters or not, but
     /// none out of scope.
     fn listed(&self, expression: &str, limit: usize) -> BackendResult<Vec<Address>>;
 
-    /// Returns which matches are ranked if there are more than [`most_ranked`]; `listed` has the newest of them.
+    /// Returns which matches of all words are ranked if there are more than [`most_ranked`]; `listed` has the newest of them.
     fn chosen(&self, expression: &str, listed: &[Address]) -> BackendResult<Vec<Address>>;
 
-    /// Returns the first `limit` of the texts that pass the filters.
+    /// Returns the first `limit` of the texts, found for any word, that pass the filters and have the vowel signs of a word.
     fn passing(
         &self,
         found: impl Iterator<Item = Address>,
@@ -153,7 +154,7 @@ impl Ranked {
         // With filters the rows of what is listed are read.
         let listed = if texts.has_filters() { 0 } else { CHOSEN_FROM };
         let mut limit = wanted.max(ranked + 1).max(listed);
-        let mut found = texts.newest(expression, limit)?;
+        let mut found = texts.newest((expression, Matched::All), limit)?;
         if found.is_empty() {
             return Ok(Self::none(Matched::All));
         }
@@ -172,7 +173,7 @@ impl Ranked {
             let fewest = frequencies.iter().copied().fold(f64::MAX, f64::min);
             if found.len() >= limit && fewest <= ESTIMATED as f64 {
                 limit = ESTIMATED + 1;
-                found = texts.newest(expression, limit)?;
+                found = texts.newest((expression, Matched::All), limit)?;
                 frequencies = frequencies_of(&found, limit)?;
             }
             if found.len() < limit {
@@ -194,7 +195,7 @@ impl Ranked {
         if texts.is_alone()
             && let Some(any) = reading.any(0..reading.units.len())
         {
-            let found = texts.newest(&any, RANKED + 1)?;
+            let found = texts.newest((&any, Matched::Relaxed), RANKED + 1)?;
             if found.len() <= RANKED {
                 return Self::of_all(texts, &found, Matched::Relaxed);
             }
@@ -226,7 +227,7 @@ impl Ranked {
             && let Some(any) = reading.any((0..lists.len()).filter(|unit| frequencies[*unit] > 0.0))
         {
             let known: HashSet<Address> = found.iter().copied().collect();
-            let newest = texts.newest(&any, wanted.max(RANKED))?;
+            let newest = texts.newest((&any, Matched::Relaxed), wanted.max(RANKED))?;
             found.extend(newest.into_iter().filter(|address| !known.contains(address)));
             found.truncate(wanted.max(RANKED));
         }
