@@ -310,3 +310,34 @@ fn removing_a_session_takes_its_tags_and_bindings_with_it() -> Result<()> {
     ));
     Ok(())
 }
+
+#[test]
+fn the_prompt_of_a_session_has_nothing_of_its_former_owner() -> Result<()> {
+    let scratch = Scratch::new()?;
+    let open = |store: &Store| {
+        let memory = Block::stored().per_owner();
+        store.session_builder("s").block("memory", memory).cached_prompt().open()
+    };
+    let chat = open(&scratch.store)?;
+    let own = |owner: Option<&str>| {
+        let owner = owner.map(str::to_owned);
+        scratch.store.change_session(&"s".into(), &SessionChange::Owner(owner))
+    };
+    chat.append(Message::user("hello"))?;
+    for next in [Some("bob"), None] {
+        own(Some("alice"))?;
+        if next.is_some() {
+            chat.context().set("memory", "A secret of Alice.")?;
+        }
+        // Open before the change, beside the handle that changes it.
+        let other = open(&common::open(&scratch.folder)?)?;
+        assert!(chat.prompt()?.contains("secret") && other.prompt()?.contains("secret"));
+        own(Some("alice"))?;
+        assert!(chat.context().frozen_prompt()?.is_some(), "the owner is the same");
+        own(next)?;
+        for chat in [&chat, &other] {
+            assert!(!chat.prompt()?.contains("secret"), "{next:?}");
+        }
+    }
+    Ok(())
+}
