@@ -310,3 +310,64 @@ fn removing_a_session_takes_its_tags_and_bindings_with_it() -> Result<()> {
     ));
     Ok(())
 }
+
+#[test]
+fn threads_that_split_one_session_at_once_get_one_continuation() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let bot = manager(&store)?;
+    let chat = bot.resume("telegram:4711").open()?;
+    chat.append(Message::user("Until tomorrow!"))?;
+    let barrier = Barrier::new(4);
+    let split = || {
+        barrier.wait();
+        bot.compact_and_split(chat.id(), "They said goodbye.")
+    };
+    let answers: Vec<_> = thread::scope(|scope| {
+        let threads = [(); 4].map(|()| scope.spawn(split));
+        threads.map(|thread| thread.join().unwrap()).into()
+    });
+    let (split, refused): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
+    assert!(
+        refused.iter().all(|answer| matches!(answer, Err(Error::InvalidValue { .. }))),
+        "{refused:?}"
+    );
+    assert_eq!((split.len(), bot.list().run()?.sessions.len()), (1, 2));
+    let next = bot.resume("telegram:4711").open()?;
+    assert_eq!(split[0].as_ref().ok().map(talktree::Session::id), Some(next.id()));
+
+    bot.change(chat.id(), &SessionChange::Reopen)?;
+    bot.compact_and_split(chat.id(), "They said goodbye again.")?;
+    assert_eq!(bot.list().run()?.sessions.len(), 3);
+    Ok(())
+}
+
+#[test]
+fn the_prompt_of_a_session_has_nothing_of_its_former_owner() -> Result<()> {
+    let scratch = Scratch::new()?;
+    let open = |store: &Store| {
+        let memory = Block::stored().per_owner();
+        store.session_builder("s").block("memory", memory).cached_prompt().open()
+    };
+    let chat = open(&scratch.store)?;
+    let own = |owner: Option<&str>| {
+        let owner = owner.map(str::to_owned);
+        scratch.store.change_session(&"s".into(), &SessionChange::Owner(owner))
+    };
+    chat.append(Message::user("hello"))?;
+    for next in [Some("bob"), None] {
+        own(Some("alice"))?;
+        if next.is_some() {
+            chat.context().set("memory", "A secret of Alice.")?;
+        }
+        // Open before the change, beside the handle that changes it.
+        let other = open(&common::open(&scratch.folder)?)?;
+        assert!(chat.prompt()?.contains("secret") && other.prompt()?.contains("secret"));
+        own(Some("alice"))?;
+        assert!(chat.context().frozen_prompt()?.is_some(), "the owner is the same");
+        own(next)?;
+        for chat in [&chat, &other] {
+            assert!(!chat.prompt()?.contains("secret"), "{next:?}");
+        }
+    }
+    Ok(())
+}

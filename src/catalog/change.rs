@@ -22,7 +22,7 @@ use crate::message::Json;
 pub enum SessionChange {
     /// Sets the name; `None` removes it.
     Name(Option<String>),
-    /// Sets the owner; `None` removes it.
+    /// Sets the owner; `None` removes it. Another owner removes the frozen prompt, which may hold texts of the former one.
     Owner(Option<String>),
     /// Sets the metadata; `None` removes it.
     Metadata(Option<Json>),

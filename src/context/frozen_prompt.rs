@@ -15,7 +15,7 @@ impl Context {
     ///
     /// With [`cached_prompt`](super::ContextBuilder::cached_prompt) the first call freezes it: every later call returns
     /// the same bytes, also in other processes and after a restart, until [`refresh_prompt`](Self::refresh_prompt), a
-    /// compaction or a clear. Empty read-only blocks are left out.
+    /// compaction, a clear or a change of the session's owner. Empty read-only blocks are left out.
     ///
     /// ```
     /// use talktree::{Block, Store};

@@ -185,6 +185,20 @@ impl SessionInfo {
         Ok(())
     }
 
+    /// Returns an error if the session was ended by a split, which ends it with this reason.
+    pub(crate) fn check_split(&self, end_reason: &str) -> Result<()> {
+        match self.ended_at.is_some() && self.end_reason.as_deref() == Some(end_reason) {
+            false => Ok(()),
+            true => Err(Error::InvalidValue {
+                what: "session",
+                given: self.id.to_string(),
+                why: "it was split and continues in another session; it can be split again after \
+                      `SessionChange::Reopen`"
+                    .to_owned(),
+            }),
+        }
+    }
+
     /// Returns the details: everything but the id.
     pub(crate) fn details(&self) -> SessionDetails {
         SessionDetails {

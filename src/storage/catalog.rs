@@ -69,7 +69,8 @@ pub trait SessionCatalog: Send + Sync {
         limit: usize,
     ) -> Result<SessionPage>;
 
-    /// Changes a session. A session has a hundred tags at most.
+    /// Changes a session. A session has a hundred tags at most. Another owner removes its frozen prompt, in one step with the
+    /// change; so it does in [`resume`](Self::resume) and in [`SessionProvider::set_details`].
     fn change(&self, id: &SessionId, change: &SessionChange) -> Result<()>;
 
     /// Removes a session and all that belongs to it: messages, texts of its own, bindings. Texts of its owner stay. A long

@@ -481,6 +481,9 @@ pub trait SessionProvider: Send + Sync {
     }
 
     /// Ends this session with a reason and creates the one that continues it, starting with one message.
+    ///
+    /// In this order: [`Error::SessionExists`] if the id of the new one is taken; [`Error::InvalidValue`] if this session is
+    /// ended with this reason, so that it has one continuation, whoever splits it at the same time.
     fn split(
         &self,
         id: &SessionId,

@@ -17,7 +17,9 @@ impl Session {
     /// summary as one `assistant` message. One transaction.
     ///
     /// The child has the name, model and source of this session, records it as its parent, and gets
-    /// copies of its own context blocks. This session can still be read, searched and appended to.
+    /// copies of its own context blocks. This session can still be read, searched and appended to,
+    /// but not split again: of several threads or processes that split it at once, one succeeds.
+    /// After [`SessionChange::Reopen`](crate::SessionChange::Reopen) it can be split again.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -36,7 +38,7 @@ impl Session {
     ///
     /// # Errors
     /// [`Error::SummaryRefused`] if the summary is blank; [`Error::UnknownSession`] if this
-    /// session was never written to; as every write.
+    /// session was never written to; [`Error::InvalidValue`] if it was split before; as every write.
     pub fn compact_and_split(&self, summary: impl Into<Summary>) -> Result<Self> {
         self.compact_and_split_as(&SessionId::new(), summary)
     }

@@ -85,14 +85,15 @@ pub(super) fn split(
     if session_row::find(conn, id)?.is_some() {
         return Err(BackendError::Own(Error::SessionExists { id: id.clone() }));
     }
+    let info = session_row::info(conn, from)?.ok_or_else(unknown)?;
+    info.check_split(end_reason)?;
     let target = catalog::create(conn, id)?;
     let head = message::id_of_place(conn, source.head)?;
     inherit(conn, source.key, &target, from, head.as_ref())?;
-    let name = session_row::info(conn, from)?.and_then(|info| info.name);
     session_row::set_details(
         conn,
         target.key,
-        &SessionDetails { name, ..SessionDetails::default() },
+        &SessionDetails { name: info.name, ..SessionDetails::default() },
     )?;
     let opening = std::slice::from_ref(opening);
     let to = Named::unbound(id);

@@ -228,6 +228,30 @@ const HOT: &[(&str, &str, &[&str])] = &[
         erase::inbox::OF_KEY,
         &["INDEX inbox_pending (source=? AND key=? AND rowid<?)"],
     ),
+    (
+        "the children of an erased session",
+        erase::children::CHILDREN,
+        &["INDEX session_parent (parent_session=?)", "INTEGER PRIMARY KEY (rowid>?)"],
+    ),
+    (
+        "the children in the trash",
+        erase::children::IN_TRASH,
+        &["SCAN session USING INDEX session_deleted"],
+    ),
+    (
+        "the opening message of a session that continues another one",
+        erase::widen::OPENING,
+        &[
+            "SEARCH session USING INTEGER PRIMARY KEY (rowid=?)",
+            "SEARCH message USING INTEGER PRIMARY KEY (rowid=?)",
+        ],
+    ),
+    ("the first message of copies", erase::copies::FIRST, &["INTEGER PRIMARY KEY (rowid=?)"]),
+    (
+        "the copies of a message",
+        erase::copies::ALL,
+        &["INTEGER PRIMARY KEY (rowid=?)", "COVERING INDEX copy (origin=?)"],
+    ),
     ("a transcript", transcript::append::FIND, &["(project=? AND session=? AND subpath=?)"]),
     (
         "a transcript as lists show it",

@@ -156,6 +156,21 @@ impl Database {
         Ok((steps.load(Ordering::Relaxed), answer))
     }
 
+    /// Counts the steps that SQLite's virtual machine takes for later writes.
+    #[cfg(test)]
+    pub(super) fn count_steps(&self) -> Result<Arc<std::sync::atomic::AtomicU64>> {
+        let steps = Arc::new(std::sync::atomic::AtomicU64::new(0));
+        let counter = Arc::clone(&steps);
+        let count = move || {
+            counter.fetch_add(1, Ordering::Relaxed);
+            false
+        };
+        lock(self.writer()?)
+            .progress_handler(1, Some(count))
+            .map_err(|error| BackendError::from(error).into_error(0))?;
+        Ok(steps)
+    }
+
     fn writer(&self) -> Result<&Mutex<Connection>> {
         let writer = self.writing_connection().map_err(|error| self.public_error(error, 0))?;
         writer.ok_or(Error::ReadOnly)

@@ -97,5 +97,8 @@ pub(super) fn splits(probe: &Probe) -> Result<()> {
     assert_eq!((reason.as_deref(), probe.head()?.as_str()), (Some("compaction"), "a b"));
     let again = provider.split(&child, &opening, "compaction");
     assert!(matches!(again.err(), Some(Error::SessionExists { .. })));
+    let other = SessionId::from(format!("{}, other child", provider.id()));
+    let again = provider.split(&other, &opening, "compaction");
+    assert!(matches!(again.err(), Some(Error::InvalidValue { .. })), "it has one continuation");
     Ok(())
 }

@@ -95,7 +95,7 @@ impl SessionCatalog for MemoryCatalog {
         change.check()?;
         let mut state = lock(&self.shared);
         let kept = state.find_mut(id).ok_or_else(|| unknown(id))?;
-        kept.info.change(change, now())
+        kept.change(|info| info.change(change, now()))
     }
 
     fn remove(&self, id: &SessionId) -> Result<()> {
@@ -128,7 +128,8 @@ impl SessionCatalog for MemoryCatalog {
             match kept_from(&kept.info, bound_at, request) {
                 None => {
                     if kept.info.owner.is_none() {
-                        kept.info.owner.clone_from(&request.owner);
+                        let owner = SessionChange::Owner(request.owner.clone());
+                        kept.change(|info| info.change(&owner, now()))?;
                     }
                     return Ok(Resumed::new(session, false, None));
                 }

@@ -82,7 +82,7 @@ impl SessionProvider for CatalogSession {
     fn set_details(&self, details: &SessionDetails) -> Result<()> {
         details.check()?;
         let mut state = lock(&self.0.shared);
-        self.0.find_or_create(&mut state)?.info.set(details, now())
+        self.0.find_or_create(&mut state)?.change(|info| info.set(details, now()))
     }
 
     fn message(&self, id: &MessageId) -> Result<Option<Message>> {
@@ -235,6 +235,10 @@ impl SessionProvider for CatalogSession {
         let unknown = || Error::UnknownSession { id: self.0.id.clone() };
         let source = self.0.find_mut(&mut state)?.ok_or_else(unknown)?;
         let (from, info, head) = (source.key, source.info.clone(), source.session.head()?);
+        if state.find(id).is_some() {
+            return Err(Error::SessionExists { id: id.clone() });
+        }
+        info.check_split(end_reason)?;
         let session = MemorySession::new(id.clone());
         session.append(&Parent::Root, &ExpectedHead::Any, std::slice::from_ref(opening))?;
         let details = SessionDetails {

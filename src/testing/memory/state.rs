@@ -25,6 +25,21 @@ pub(super) struct Kept {
     pub(super) usage: Vec<Used>,
 }
 
+impl Kept {
+    /// Changes the details, and thaws the prompt if the owner is another one then.
+    pub(super) fn change(
+        &mut self,
+        change: impl FnOnce(&mut SessionInfo) -> Result<()>,
+    ) -> Result<()> {
+        let owner = self.info.owner.clone();
+        change(&mut self.info)?;
+        if self.info.owner != owner {
+            self.frozen = None;
+        }
+        Ok(())
+    }
+}
+
 /// A text of a block.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Text {

@@ -72,10 +72,10 @@ impl Choices {
             705..720 => self
                 .pick(&model.compactions)
                 .map(|compaction| Operation::RemoveCompaction { id: compaction.id.clone() }),
-            // Splitting needs a session that exists, so one with messages.
+            // Splitting needs a session that exists, so one with messages. It is split once.
             720..725 => {
-                let has_begun = !model.ids().is_empty();
-                has_begun.then(|| Operation::Split { session: self.name('p') })
+                let can_split = !model.ids().is_empty() && model.splits.is_empty();
+                can_split.then(|| Operation::Split { session: self.name('p') })
             }
             725..745 => self.branch_summary(model),
             745..770 => Some(Operation::VisibleTokens { are_words: self.rng.u32(..4) == 0 }),

@@ -41,6 +41,21 @@ pub(super) fn set(conn: &Connection, session: i64, sections: &str) -> BackendRes
     Ok(())
 }
 
+/// Thaws the prompt if this owner is another one than the session's, whose texts it holds. Called before the change.
+pub(in super::super) fn thaw_for_owner(
+    conn: &Connection,
+    session: i64,
+    owner: Option<&str>,
+) -> BackendResult<()> {
+    conn.prepare_cached(
+        "DELETE FROM frozen_prompt
+          WHERE session = ?1
+            AND EXISTS (SELECT 1 FROM session WHERE key = ?1 AND owner IS NOT ?2)",
+    )?
+    .execute(params![session, owner])?;
+    Ok(())
+}
+
 pub(in super::super) fn thaw(conn: &Connection, session: i64) -> BackendResult<()> {
     conn.prepare_cached("DELETE FROM frozen_prompt WHERE session = ?1")?.execute([session])?;
     Ok(())

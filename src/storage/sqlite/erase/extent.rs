@@ -6,8 +6,9 @@ use rusqlite::{Connection, params};
 
 use super::super::error::BackendResult;
 use super::super::{children, compaction, delete, message, path, transcript};
-use super::targets::{Messages, Targets, copies_of, living};
-use super::{copies, inbox};
+use super::copies::Copies;
+use super::targets::{Messages, Targets, living};
+use super::{inbox, named};
 use crate::erasure::{Erasure, ErasureExtent, ErasureSummary};
 use crate::tree::{Address, Span, Stretch};
 
@@ -80,7 +81,7 @@ impl Targets {
             true => self.kept_copies.iter().copied().filter(|copy| !self.has(*copy)).collect(),
             false => self.copies_left(conn)?,
         };
-        extent.copies_left = copies(conn, &left)?;
+        extent.copies_left = named(conn, &left)?;
         Ok(extent)
     }
 
@@ -108,9 +109,9 @@ impl Targets {
             let (first, last) = Address::range_of(session.key);
             living(conn, first, last, &mut all)?;
         }
-        let mut left = BTreeSet::new();
+        let (mut left, mut copies) = (BTreeSet::new(), Copies::default());
         for address in all {
-            left.extend(copies_of(conn, address)?.into_iter().filter(|copy| !self.has(*copy)));
+            left.extend(copies.of(conn, address)?.into_iter().filter(|copy| !self.has(*copy)));
         }
         Ok(left)
     }

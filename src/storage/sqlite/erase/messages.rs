@@ -10,7 +10,8 @@ use super::super::row::session as session_row;
 use super::super::transcript::projection;
 use super::super::{catalog, compaction, delete};
 use super::Work;
-use super::targets::{Target, copies_of, target};
+use super::copies;
+use super::targets::{Target, target};
 use crate::compaction::Compaction;
 use crate::erasure::ErasureSummary;
 use crate::error::Result;
@@ -22,6 +23,9 @@ const CONTENT: &str =
     "SELECT id, parts, metadata, extra FROM message WHERE address = ?1 AND id IS NOT NULL";
 const MARKERS: &str = "SELECT marker FROM elision WHERE address = ?1";
 const LABELS: &str = "SELECT name FROM label WHERE address = ?1";
+const FORK_POINT: &str = "SELECT fork_point
+   FROM session
+  WHERE key = ?1 AND parent_session = ?2 AND fork_point IS NOT NULL";
 const DELETE_USAGE: &str = "DELETE FROM usage WHERE address BETWEEN ?1 AND ?2";
 const KEEP_USAGE: &str = "UPDATE usage
     SET session = NULL, address = NULL, owner = NULL, answer = NULL
@@ -63,7 +67,17 @@ impl Work<'_> {
         address: Address,
         copies: &mut BTreeSet<Address>,
     ) -> BackendResult<()> {
-        for copy in copies_of(conn, address)? {
+        let found = self.copies.of(conn, address)?;
+        self.sort_copies(conn, found, copies)
+    }
+
+    fn sort_copies(
+        &mut self,
+        conn: &Connection,
+        found: Vec<Address>,
+        copies: &mut BTreeSet<Address>,
+    ) -> BackendResult<()> {
+        for copy in found {
             match self.erasure.forks {
                 // One that is erased later is not listed at the end.
                 false => _ = self.copies_left.insert(copy),
@@ -74,6 +88,22 @@ impl Work<'_> {
                 }
                 true => _ = copies.insert(copy),
             }
+        }
+        Ok(())
+    }
+
+    /// Erases the copies that were made after those of the same message were looked for, or notes them if they are left.
+    pub(super) fn erase_new_copies(&mut self) -> Result<()> {
+        for group in self.copies.take().chunks(MAX_MESSAGES) {
+            self.check()?;
+            self.write(|conn, work| {
+                let mut copies = BTreeSet::new();
+                for first in group {
+                    let found = copies::all(conn, *first)?;
+                    work.sort_copies(conn, found, &mut copies)?;
+                }
+                work.delete_copies(conn, &copies)
+            })?;
         }
         Ok(())
     }
@@ -118,7 +148,7 @@ impl Work<'_> {
         if living.is_empty() {
             return Ok(());
         }
-        forget_fork_points(conn, &session.id, &erased)?;
+        self.forget_fork_points(conn, &session.id, &erased)?;
         let mut covering: BTreeMap<CompactionId, Compaction> = BTreeMap::new();
         for span in compaction::covering(conn, &living)? {
             if self.erasure.summaries {
@@ -215,6 +245,26 @@ impl Work<'_> {
         }
     }
 
+    /// Removes the ids of erased messages from the forks that were made at them.
+    fn forget_fork_points(
+        &self,
+        conn: &Connection,
+        session: &SessionId,
+        erased: &HashSet<MessageId>,
+    ) -> BackendResult<()> {
+        for key in self.targets.children.of(conn, session)? {
+            let point: Option<String> = conn
+                .prepare_cached(FORK_POINT)?
+                .query_row(params![key, session.as_str()], |row| row.get(0))
+                .optional()?;
+            if point.is_some_and(|point| erased.contains(point.as_str())) {
+                conn.prepare_cached("UPDATE session SET fork_point = NULL WHERE key = ?1")?
+                    .execute([key])?;
+            }
+        }
+        Ok(())
+    }
+
     /// Deletes the usage of a range of messages, or keeps it for totals.
     pub(super) fn drop_usage(
         &mut self,
@@ -236,36 +286,3 @@ fn bytes_of(conn: &Connection, address: Address) -> BackendResult<usize> {
         .optional()?;
     Ok(bytes.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or_default())
 }
-
-/// Removes the ids of erased messages from the forks that were made at them.
-fn forget_fork_points(
-    conn: &Connection,
-    session: &SessionId,
-    erased: &HashSet<MessageId>,
-) -> BackendResult<()> {
-    if erased.is_empty() {
-        return Ok(());
-    }
-    let mut forks = Vec::new();
-    let mut statement = conn.prepare_cached(FORKS)?;
-    let mut rows = statement.query([session.as_str()])?;
-    while let Some(row) = rows.next()? {
-        if erased.contains(row.get_ref(1)?.as_str()?) {
-            forks.push(row.get::<_, i64>(0)?);
-        }
-    }
-    for fork in forks {
-        conn.prepare_cached("UPDATE session SET fork_point = NULL WHERE key = ?1")?
-            .execute(params![fork])?;
-    }
-    Ok(())
-}
-
-/// Sessions in the trash have an index of their own.
-const FORKS: &str = "SELECT key, fork_point
-   FROM session
-  WHERE parent_session = ?1 AND deleted_at IS NULL AND fork_point IS NOT NULL
- UNION ALL
- SELECT key, fork_point
-   FROM session
-  WHERE parent_session = ?1 AND deleted_at IS NOT NULL AND fork_point IS NOT NULL";

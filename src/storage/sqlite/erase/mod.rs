@@ -8,7 +8,9 @@
 //! Invariant: an erasure has a note in the settings from its first delete until it is complete. The note lists what is left
 //! to delete, until all is deleted; then only `clean` is left to do.
 
+pub(super) mod children;
 mod clean;
+pub(super) mod copies;
 mod extent;
 mod forbidden;
 pub(super) mod inbox;
@@ -18,9 +20,11 @@ mod owner;
 mod scan;
 mod sessions;
 mod targets;
+#[cfg(test)]
+mod tests;
 mod texts;
 mod transcripts;
-mod widen;
+pub(super) mod widen;
 
 use std::collections::BTreeSet;
 use std::ops::{Deref, DerefMut};
@@ -44,6 +48,7 @@ use crate::outcome::SessionInfo;
 use crate::report::Progress;
 use crate::tree::Address;
 
+use copies::Copies;
 pub(super) use forbidden::check as check_import;
 pub(super) use note::has_session as is_being_erased;
 use note::{Note, ToDelete};
@@ -91,6 +96,7 @@ struct Work<'a> {
     deleted: &'a mut Deleted,
     progress: &'a mut dyn FnMut(Progress),
     note: Note,
+    copies: Copies,
 }
 
 impl Deref for Work<'_> {
@@ -193,11 +199,19 @@ impl Database {
     ) -> Result<()> {
         deleted.summaries_left.extend(targets.summaries_left.iter().cloned());
         deleted.total = deleted.total.max(targets.total + targets.entries);
-        let mut work = Work { database: self, erasure, targets, deleted, progress, note };
+        let mut work = Work {
+            database: self,
+            erasure,
+            targets,
+            deleted,
+            progress,
+            note,
+            copies: Copies::default(),
+        };
         work.run()?;
         self.write(|conn| work.note.store_deleted(conn))?;
         let Deleted { out, copies_left, summaries_left, .. } = deleted;
-        out.extent.copies_left = self.read(|conn| copies(conn, copies_left))?;
+        out.extent.copies_left = self.read(|conn| named(conn, copies_left))?;
         out.extent.summaries_left = summaries_left.iter().cloned().collect();
         out.extent.continued_in.extend(targets.continued_in.iter().cloned());
         let erased: BTreeSet<SessionId> = out.extent.sessions.iter().cloned().collect();
@@ -315,7 +329,7 @@ fn unchanged(
 }
 
 /// Names the copies that were left.
-fn copies(conn: &Connection, left: &BTreeSet<Address>) -> BackendResult<Vec<ErasureCopies>> {
+fn named(conn: &Connection, left: &BTreeSet<Address>) -> BackendResult<Vec<ErasureCopies>> {
     let mut copies: Vec<ErasureCopies> = Vec::new();
     let mut last = None;
     for address in left {
@@ -359,7 +373,7 @@ impl Work<'_> {
     ) -> Result<T> {
         let database = self.database;
         let answer = database.write(|conn| {
-            self.note.store(conn)?;
+            self.note.keep(conn)?;
             work(conn, self)
         })?;
         let done = self.out.extent.messages + self.out.extent.entries;
@@ -409,6 +423,7 @@ impl Work<'_> {
         for session in &targets.sessions {
             self.erase_session(session)?;
         }
+        self.erase_new_copies()?;
         if !targets.owners.is_empty() {
             self.erase_blocks(&targets.blocks)?;
         }

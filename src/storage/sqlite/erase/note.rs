@@ -4,7 +4,7 @@
 //! the erasure deletes nothing that was stored since. When all of them are deleted, the note is replaced by one without
 //! names, before the bytes are overwritten.
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
 use super::super::error::BackendResult;
@@ -86,7 +86,19 @@ impl Note {
         serde_json::from_str(&self.value).ok()
     }
 
-    /// Stores the note. Whoever finished the erasure meanwhile may have removed or replaced it.
+    /// Stores the note unless it is stored. Whoever finished the erasure meanwhile may have removed or replaced it.
+    ///
+    /// A note of many sessions is long, and every transaction of an erasure calls this: one of the same length is not read.
+    /// Nobody but this erasure writes another one that lists rows.
+    pub(super) fn keep(&self, conn: &Connection) -> BackendResult<()> {
+        let bytes: Option<usize> = conn
+            .prepare_cached("SELECT octet_length(value) FROM setting WHERE name = ?1")?
+            .query_row([&self.name], |row| row.get(0))
+            .optional()?;
+        if bytes == Some(self.value.len()) { Ok(()) } else { self.store(conn) }
+    }
+
+    /// Stores the note.
     pub(super) fn store(&self, conn: &Connection) -> BackendResult<()> {
         conn.prepare_cached(STORE)?.execute(params![self.name, self.value])?;
         Ok(())

@@ -47,6 +47,8 @@ const DELETE_LAST: &[&str] = &[
     "DELETE FROM session WHERE key = ?1",
 ];
 
+const FORGET_PARENT: &str = "UPDATE session SET parent_session = NULL, fork_point = NULL
+  WHERE key = ?1 AND parent_session = ?2";
 const BLOCKS: &str = "SELECT key FROM context_block WHERE session = ?1 AND owner = ''";
 const SOME_IMPORTED: &str = "DELETE FROM imported
   WHERE session = ?1
@@ -177,10 +179,9 @@ impl Work<'_> {
     }
 
     fn end_session(&mut self, conn: &Connection, session: &Target) -> BackendResult<()> {
-        conn.prepare_cached(
-            "UPDATE session SET parent_session = NULL, fork_point = NULL WHERE parent_session = ?1",
-        )?
-        .execute([session.id.as_str()])?;
+        for key in self.targets.children.of(conn, &session.id)? {
+            conn.prepare_cached(FORGET_PARENT)?.execute(params![key, session.id.as_str()])?;
+        }
         let bindings = conn
             .prepare_cached("DELETE FROM binding WHERE session = ?1")?
             .execute([session.key])?;

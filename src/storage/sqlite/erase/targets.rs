@@ -10,6 +10,7 @@ use super::super::error::{BackendError, BackendResult};
 use super::super::row::session::{self as session_row, SessionRow};
 use super::super::transcript::projection;
 use super::super::{message, transcript};
+use super::children::Children;
 use super::inbox;
 use super::note::{self, ToDelete};
 use super::sessions::keys;
@@ -80,6 +81,8 @@ pub(super) struct Targets {
     pub(super) summaries: BTreeSet<i64>,
     /// Copies in sessions that show transcripts, which have the same texts; none is erased by itself.
     pub(super) kept_copies: BTreeSet<Address>,
+    /// The sessions that name those of the targets as their parents.
+    pub(super) children: Children,
     /// The sessions that begin with a summary of an erased one, and keep it.
     pub(super) continued_in: Vec<SessionId>,
 }
@@ -102,6 +105,7 @@ impl Targets {
             !addresses.is_empty() && !targets.sessions.contains(session)
         });
         targets.messages.push(named);
+        targets.children = Children::in_trash(conn)?;
         targets.widen(conn, erasure)?;
         targets.messages.reverse();
         if !targets.owners.is_empty() {
@@ -123,6 +127,7 @@ impl Targets {
     /// Finds what is left of the rows that a note lists.
     pub(super) fn again(conn: &Connection, to_delete: &ToDelete) -> BackendResult<Self> {
         let mut targets = Self {
+            children: Children::in_trash(conn)?,
             owners: to_delete.owners.clone(),
             keys: to_delete.keys.clone(),
             transcripts: to_delete.transcripts.clone(),
@@ -200,8 +205,11 @@ impl Targets {
         to_delete
     }
 
-    /// Counts the messages and entries, and puts main transcripts last.
+    /// Counts the messages and entries, puts main transcripts last, and notes the children of all sessions.
     fn count(&mut self, conn: &Connection) -> BackendResult<()> {
+        for session in self.sessions.iter().chain(self.messages.iter().flat_map(Messages::keys)) {
+            self.children.note(conn, &session.id)?;
+        }
         let messages = self.messages.iter().flat_map(Messages::values);
         self.total = messages.map(|addresses| addresses.len() as u64).sum();
         for session in &self.sessions {
@@ -333,28 +341,6 @@ impl Targets {
     }
 }
 
-/// Returns the other messages that are copies of the same one, the first one and deleted ones included.
-pub(super) fn copies_of(conn: &Connection, address: Address) -> BackendResult<Vec<Address>> {
-    let copies = conn
-        .prepare_cached(COPIES)?
-        .query_map([address], |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
-    Ok(copies)
-}
-
-/// The first one may have been removed, and its session too.
-const COPIES: &str = "WITH first (address) AS
-        (SELECT coalesce(origin, address) FROM message WHERE address = ?1)
- SELECT message.address
-   FROM first
-   JOIN message ON message.address = first.address
-  WHERE message.address <> ?1
- UNION ALL
- SELECT message.address
-   FROM first
-  CROSS JOIN message ON message.origin = first.address
-  WHERE message.address <> ?1";
-
 fn known(conn: &Connection, id: &SessionId) -> BackendResult<(Target, SessionRow)> {
     let row = session_row::find(conn, id)?
         .ok_or_else(|| BackendError::Own(Error::UnknownSession { id: id.clone() }))?;
@@ -402,7 +388,7 @@ pub(super) fn target(conn: &Connection, key: i64) -> BackendResult<Option<Target
     Ok(session_row::info_by_key(conn, key)?.map(|info| Target { key, id: info.id }))
 }
 
-fn newest(conn: &Connection, sql: &str) -> BackendResult<i64> {
+pub(super) fn newest(conn: &Connection, sql: &str) -> BackendResult<i64> {
     let newest: Option<i64> = conn.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
     Ok(newest.unwrap_or_default())
 }

@@ -12,7 +12,8 @@ use super::super::ancestry::Ancestry;
 use super::super::error::BackendResult;
 use super::super::transcript::projection;
 use super::super::{compaction, message, path};
-use super::targets::{Messages, Target, Targets, copies_of, living, target};
+use super::copies::Copies;
+use super::targets::{Messages, Target, Targets, living, target};
 use crate::erasure::{Erasure, ErasureSummary};
 use crate::id::{MessageId, SessionId};
 use crate::tree::Address;
@@ -23,10 +24,10 @@ impl Targets {
     pub(super) fn widen(&mut self, conn: &Connection, erasure: &Erasure) -> BackendResult<()> {
         let mut new: BTreeSet<Address> =
             self.messages.iter().flat_map(Messages::values).flatten().copied().collect();
-        let mut found = BTreeSet::new();
+        let (mut found, mut copies) = (BTreeSet::new(), Copies::default());
         // By session.
         let mut deleted: BTreeMap<i64, BTreeSet<Address>> = BTreeMap::new();
-        for (child, opening) in continuations(conn, &self.sessions)? {
+        for (child, opening) in self.continuations(conn)? {
             match erasure.summaries {
                 true => _ = found.insert(opening),
                 false => self.continued_in.push(child.id),
@@ -41,7 +42,7 @@ impl Targets {
         loop {
             if erasure.forks {
                 for address in &new {
-                    for copy in copies_of(conn, *address)? {
+                    for copy in copies.of(conn, *address)? {
                         if message::id_at(conn, copy)?.0.is_none() {
                             deleted.entry(copy.session()).or_default().insert(copy);
                             continue;
@@ -95,6 +96,26 @@ impl Targets {
             }
         }
         Ok(())
+    }
+
+    /// Returns the sessions that open with a summary of one that is erased, and those that continue these.
+    fn continuations(&self, conn: &Connection) -> BackendResult<Vec<(Target, Address)>> {
+        let mut parents: Vec<Target> = self.sessions.iter().rev().cloned().collect();
+        let mut known: BTreeSet<i64> = self.sessions.iter().map(|session| session.key).collect();
+        let mut found = Vec::new();
+        let mut statement = conn.prepare_cached(OPENING)?;
+        while let Some(parent) = parents.pop() {
+            for key in self.children.of(conn, &parent.id)? {
+                let mut rows = statement.query(params![key, parent.id.as_str()])?;
+                let Some(row) = rows.next()? else { continue };
+                if known.insert(key) {
+                    let child = Target { key, id: SessionId::from(row.get_ref(0)?.as_str()?) };
+                    parents.push(child.clone());
+                    found.push((child, row.get(1)?));
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// Returns the branch summaries of messages in sessions that stay.
@@ -189,33 +210,12 @@ const BRANCH_SUMMARIES: &str = "SELECT address, id, parent, metadata ->> '$.bran
     AND instr(metadata, '\"branch_summary\"') > 0
     AND iif(json_valid(metadata), json_type(metadata, '$.branch_summary.from'), NULL) = 'text'";
 
-/// Returns the sessions that open with a summary of one of some sessions, and those that continue these.
-fn continuations(
-    conn: &Connection,
-    sessions: &BTreeSet<Target>,
-) -> BackendResult<Vec<(Target, Address)>> {
-    let mut parents: Vec<Target> = sessions.iter().rev().cloned().collect();
-    let mut known: BTreeSet<i64> = sessions.iter().map(|session| session.key).collect();
-    let mut found = Vec::new();
-    while let Some(parent) = parents.pop() {
-        let mut statement = conn.prepare_cached(CHILDREN)?;
-        let mut rows = statement.query(params![parent.id.as_str()])?;
-        while let Some(row) = rows.next()? {
-            let child = Target { key: row.get(0)?, id: SessionId::from(row.get_ref(1)?.as_str()?) };
-            if known.insert(child.key) {
-                parents.push(child.clone());
-                found.push((child, row.get(2)?));
-            }
-        }
-    }
-    Ok(found)
-}
-
-/// The sessions that name one as the one that they continue, and their opening messages.
-const CHILDREN: &str = "SELECT session.key, session.id, message.address
+/// The opening message of a session that continues another one.
+pub(in super::super) const OPENING: &str = "SELECT session.id, message.address
    FROM session
    JOIN message ON message.address = (session.key << 32) + 1
-  WHERE parent_session = ?1
+  WHERE session.key = ?1
+    AND parent_session = ?2
     AND message.id IS NOT NULL
     AND message.origin IS NULL
-    AND iif(json_valid(message.metadata), message.metadata ->> '$.split.session', NULL) = ?1";
+    AND iif(json_valid(message.metadata), message.metadata ->> '$.split.session', NULL) = ?2";

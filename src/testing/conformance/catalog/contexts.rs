@@ -1,7 +1,7 @@
 //! What becomes of the context of a session when something becomes of the session.
 
 use super::{Probe, at, owned_by};
-use crate::catalog::SessionChange;
+use crate::catalog::{ResumeRequest, SessionChange};
 use crate::compaction::Compaction;
 use crate::error::{Error, Result};
 use crate::message::Message;
@@ -112,6 +112,36 @@ pub(super) fn thawed(probe: &Probe) -> Result<()> {
     storage.session.clear()?;
     assert_eq!(context.frozen()?, None);
     assert!(has(&*context, BlockScope::Session)?, "its texts stay");
+    Ok(())
+}
+
+pub(super) fn thawed_for_owner(probe: &Probe) -> Result<()> {
+    let request = ResumeRequest::new("key");
+    let id = probe.catalog.resume(&request)?.session;
+    let storage = probe.open(id.as_str());
+    let Some(context) = storage.context else { return Ok(()) };
+    let change = |owner: Option<&str>| {
+        probe.catalog.change(&id, &SessionChange::Owner(owner.map(str::to_owned)))
+    };
+    context.freeze(&section())?;
+    change(None)?;
+    probe.catalog.resume(&request)?;
+    assert_eq!(context.frozen()?, Some(section()), "it has no owner, as before");
+    probe.catalog.resume(&ResumeRequest { owner: Some("ann".to_owned()), ..request })?;
+    assert_eq!(context.frozen()?, None, "resumed with an owner");
+    context.freeze(&section())?;
+    change(Some("ann"))?;
+    storage.session.set_details(&owned_by("ann"))?;
+    storage.session.set_details(&SessionDetails::named("a name"))?;
+    assert_eq!(context.frozen()?, Some(section()), "the owner is the same");
+    change(Some("bob"))?;
+    assert_eq!(context.frozen()?, None, "another owner");
+    context.freeze(&section())?;
+    storage.session.set_details(&owned_by("ann"))?;
+    assert_eq!(context.frozen()?, None, "another owner in the details");
+    context.freeze(&section())?;
+    change(None)?;
+    assert_eq!(context.frozen()?, None, "no owner");
     Ok(())
 }
 

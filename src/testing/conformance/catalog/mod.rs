@@ -140,6 +140,7 @@ const RULES: &[(&str, Check)] = &[
     ("the context of a session goes with it", contexts::removed),
     ("the context of a session in the trash refuses writes", contexts::in_trash),
     ("clearing and compacting a session remove its frozen prompt", contexts::thawed),
+    ("another owner removes the frozen prompt", contexts::thawed_for_owner),
     ("what is made from a session has its owner and copies of its texts", contexts::copied),
     ("usage is added up by group", usage::groups),
     ("an answer counts once", usage::once),

@@ -103,13 +103,16 @@ fn whose(scope: BlockScope, who: usize) -> usize {
     }
 }
 
-/// Gives the session the owner of both before the owner's texts are used.
-fn own(database: &Arc<Database>, name: &str, scope: BlockScope) -> Result<()> {
+/// Gives the session the owner of both before the owner's texts are used; returns whether it had none.
+fn own(database: &Arc<Database>, name: &str, scope: BlockScope) -> Result<bool> {
     if scope != BlockScope::Owner {
-        return Ok(());
+        return Ok(false);
     }
+    let session = session(database, name);
+    let had_none = session.info()?.is_none_or(|info| info.owner.is_none());
     let owner = Some("ann".to_owned());
-    session(database, name).set_details(&SessionDetails { owner, ..SessionDetails::default() })
+    session.set_details(&SessionDetails { owner, ..SessionDetails::default() })?;
+    Ok(had_none)
 }
 
 fn play(acts: &[(usize, Act)]) -> Result<()> {
@@ -122,8 +125,11 @@ fn play(acts: &[(usize, Act)]) -> Result<()> {
     let names = ["s", "t"];
     for (who, act) in acts {
         let context = database.context(&names[*who].into());
-        let whose = |scope: usize| {
-            own(&database, names[*who], BlockScope::ALL[scope])?;
+        let frozen = &mut model.frozen[*who];
+        let mut whose = |scope: usize| {
+            if own(&database, names[*who], BlockScope::ALL[scope])? {
+                *frozen = None;
+            }
             Ok::<_, Error>(whose(BlockScope::ALL[scope], *who))
         };
         match act {
