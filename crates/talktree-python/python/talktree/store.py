@@ -208,7 +208,7 @@ class Store(ManySessions):
         `on_error` of the session that wrote, or else to `sys.unraisablehook`.
 
         A listener may write. A change inside of eight callbacks that run inside each other is committed, but no listener is
-        called for it, and nothing reports that: `on_error` is a callback, too.
+        called for it; `on_error` hears of the first one.
         """
         return self._native.subscribe(event_listener(listener))
 
