@@ -26,13 +26,17 @@ impl Progress {
         self.parents.len()
     }
 
-    /// Returns the first entry from this parent upwards that is more than a link.
+    /// Returns the first entry from this parent upwards that is more than a link. If the links are a cycle, that is the least
+    /// of them, wherever the cycle is entered: a session must not depend on the order in which its entries came.
     pub fn pass(&mut self, mut parent: Option<MessageId>) -> Option<MessageId> {
         let mut way = Vec::new();
         while let Some(link) = parent.take_if(|id| self.parents.contains_key(id)) {
             // Removed while it is followed, so a cycle of links ends.
             parent = self.parents.remove(&link).flatten();
             way.push(link);
+        }
+        if let Some(entry) = way.iter().position(|link| parent.as_ref() == Some(link)) {
+            parent = way[entry..].iter().min().cloned();
         }
         // Path compression: the next entry below the same links finds their end at once.
         for link in way {
@@ -107,5 +111,37 @@ impl Chain {
             Some(parent) if !is_placed && !self.placed.contains(&parent) => Some(parent),
             _ => before,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn links(drawn: &[[&str; 2]]) -> Progress {
+        let parents = drawn.iter().map(|[id, parent]| (message_id(*id), Some(message_id(*parent))));
+        Progress { parents: parents.collect() }
+    }
+
+    /// The end of a cycle was the link that was asked for first: a session depended on the order in which its entries came.
+    #[test]
+    fn a_cycle_of_links_ends_at_the_same_link_wherever_it_is_entered() {
+        let drawn = [["a", "c"], ["c", "d"], ["d", "b"], ["b", "c"]];
+        for first in ["a", "b", "c", "d"] {
+            let mut links = links(&drawn);
+            for next in [first, "a", "b", "c", "d"] {
+                assert_eq!(links.pass(Some(message_id(next))), Some(message_id("b")), "{first}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_chain_of_links_ends_at_the_entry_above_it() {
+        let mut links = links(&[["a", "b"], ["b", "x"]]);
+        for _ in 0..2 {
+            assert_eq!(links.pass(Some(message_id("a"))), Some(message_id("x")));
+        }
+        assert_eq!(links.pass(Some(message_id("y"))), Some(message_id("y")));
+        assert_eq!(links.pass(None), None);
     }
 }
