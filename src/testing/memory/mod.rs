@@ -11,6 +11,7 @@ mod session;
 mod state;
 mod stored;
 mod transcript;
+mod tree;
 mod usage;
 
 pub use catalog::MemoryCatalog;
