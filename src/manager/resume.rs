@@ -9,7 +9,7 @@ use crate::id::SessionId;
 use crate::outcome::SessionDetails;
 use crate::session::Session;
 
-/// How often a key is resumed anew because its session was removed before it was returned.
+/// How often a key is resumed again because its session was removed before it was returned.
 const MAX_TRIES: u32 = 16;
 
 /// A resume of the session that an outside key points to. Made by [`SessionManager::resume`].

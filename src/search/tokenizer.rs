@@ -221,7 +221,7 @@ fn is_plain_letter(c: char) -> bool {
     matches!(c, '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{A48C}' | '\u{AC00}'..='\u{D7A3}')
 }
 
-/// Returns `word` in the spelling of the index: folded, in lower case, without diacritics and signs.
+/// Returns `word` as the index spells it: in lower case, without diacritics, vowel signs and tone marks.
 pub(crate) fn normalize(word: &str) -> Cow<'_, str> {
     let folded = folded(word);
     if folded.is_ascii() {

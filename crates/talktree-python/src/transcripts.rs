@@ -128,12 +128,14 @@ pub(crate) fn fold_transcript_summary(
     data: Option<&str>,
     entries: &str,
 ) -> PyResult<String> {
-    let folded = detached(py, || {
+    let summary = detached(py, || {
         let data = data.map(Json::parse).transpose()?;
         let entries: Vec<Json> = json::parse("a list of entries", entries)?;
         talktree::fold_transcript_summary(data.as_ref(), &entries)
     });
-    folded.map(|data| data.as_str().to_owned()).map_err(|error| crate::error::exception(py, &error))
+    summary
+        .map(|data| data.as_str().to_owned())
+        .map_err(|error| crate::error::exception(py, &error))
 }
 
 /// The transcripts of a store.
