@@ -276,6 +276,31 @@ fn a_session_is_what_all_entries_say_however_they_come() {
     .unwrap();
 }
 
+/// The parent that was said to be missing was the link at which the cycle was entered first.
+#[test]
+fn entries_below_a_cycle_of_links_are_shown_alike_however_they_come() -> Result<()> {
+    let message = |uuid: &str, parent: &str| {
+        json!({"type": "user", "uuid": uuid, "parentUuid": parent, "cwd": "/work",
+               "timestamp": "2026-01-01T00:00:00Z", "message": {"content": "hi"}})
+    };
+    let link =
+        |uuid: &str, parent: &str| json!({"type": "progress", "uuid": uuid, "parentUuid": parent});
+    let root = json!({"type": "user", "uuid": "r", "parentUuid": null, "cwd": "/work",
+                      "timestamp": "2026-01-01T00:00:00Z", "message": {"content": "hi"}});
+    let chained = message("c", "r");
+    let entries =
+        [root, chained, message("a", "l"), link("l", "m"), link("m", "l"), message("b", "m")];
+    let entries = entries.map(Json::from);
+    let key = TranscriptKey::new("p", "s");
+    let (whole, parts) = (Store::open_in_memory()?, Store::open_in_memory()?);
+    whole.transcripts().projecting().append(&key, &entries)?;
+    for two in entries.chunks(2) {
+        parts.transcripts().projecting().append(&key, two)?;
+    }
+    assert_eq!(projected(&parts, &key)?, projected(&whole, &key)?);
+    Ok(())
+}
+
 #[test]
 fn a_storage_without_sessions_projects_nothing() -> Result<()> {
     let transcripts = Transcripts::over(std::sync::Arc::new(MemoryTranscripts::new()));
