@@ -158,6 +158,7 @@ impl Database {
         }
     }
 
+    /// Moves the recent words if there are many, or merges pages of the index.
     fn merge_step(&self) -> Result<()> {
         let pages = self.deferred.pages.load(Ordering::Relaxed).min(PAGES_PER_STEP);
         if pages == 0 {
