@@ -60,6 +60,12 @@ impl Plan {
         self.0.target_tokens()
     }
 
+    /// The tokens of the window before the compaction, as JSON.
+    #[getter]
+    fn usage(&self) -> String {
+        serde_json::json!(self.0.usage()).to_string()
+    }
+
     #[getter]
     fn expected_total(&self) -> u64 {
         self.0.expected_total()
@@ -190,11 +196,7 @@ impl Session {
         leaf: Option<&str>,
     ) -> PyResult<(Option<String>, Option<String>)> {
         self.handle.call(py, |chat| {
-            let outcome = match leaf {
-                None => chat.compact()?,
-                Some(_) => path(chat, leaf, false).compact()?,
-            };
-            Ok(match outcome {
+            Ok(match path(chat, leaf, false).compact()? {
                 CompactionOutcome::Compacted(done) => (Some(json::text(&done)?), None),
                 CompactionOutcome::Nothing(why) => (None, Some(why.to_string())),
             })
@@ -202,12 +204,7 @@ impl Session {
     }
 
     fn window_usage(&self, py: Python<'_>, leaf: Option<&str>) -> PyResult<String> {
-        self.handle.call(py, |chat| {
-            json::text(&match leaf {
-                None => chat.window_usage()?,
-                Some(_) => path(chat, leaf, false).window_usage()?,
-            })
-        })
+        self.handle.call(py, |chat| json::text(&path(chat, leaf, false).window_usage()?))
     }
 
     fn request_tokens(&self, py: Python<'_>) -> PyResult<String> {

@@ -147,6 +147,22 @@ impl Session {
         })
     }
 
+    fn context_loaded(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
+        self.handle.call(py, |chat| chat.context().loaded())
+    }
+
+    fn context_unload(&self, py: Python<'_>, label: &str, key: &str) -> PyResult<Option<usize>> {
+        self.handle.call(py, |chat| chat.context().unload(label, key))
+    }
+
+    fn frozen_prompt(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.handle.call(py, |chat| chat.context().frozen_prompt())
+    }
+
+    fn thaw_prompt(&self, py: Python<'_>) -> PyResult<()> {
+        self.handle.call(py, |chat| chat.context().thaw_prompt())
+    }
+
     fn context_versions(&self, py: Python<'_>, label: &str, key: Option<&str>) -> PyResult<String> {
         self.handle.call(py, |chat| Ok(list(&chat.context().versions(label, key)?, version_json)))
     }

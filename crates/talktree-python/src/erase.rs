@@ -26,6 +26,7 @@ pub(crate) struct ErasureParts {
     with_forks: bool,
     with_summaries: bool,
     keep_totals: bool,
+    keep_items: bool,
     forbid_import: bool,
 }
 
@@ -57,6 +58,9 @@ fn erasure(parts: ErasureParts) -> Erasure {
     }
     if parts.keep_totals {
         erasure = erasure.keep_totals();
+    }
+    if parts.keep_items {
+        erasure = erasure.keep_items();
     }
     match parts.forbid_import {
         true => erasure.forbid_import(),

@@ -79,16 +79,12 @@ impl Session {
         &self,
         py: Python<'_>,
         leaf: Option<&str>,
+        is_raw: bool,
         format: &str,
         parts: RequestParts,
     ) -> PyResult<String> {
-        self.handle.call(py, |chat| {
-            let request = match leaf {
-                None => request(chat, format, &parts)?,
-                Some(_) => request(&path(chat, leaf, false), format, &parts)?,
-            };
-            Ok(request.to_string())
-        })
+        self.handle
+            .call(py, |chat| Ok(request(&path(chat, leaf, is_raw), format, &parts)?.to_string()))
     }
 }
 

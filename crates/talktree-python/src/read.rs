@@ -22,13 +22,7 @@ pub(crate) fn path(chat: &talktree::Session, leaf: Option<&str>, is_raw: bool) -
 #[pymethods]
 impl Session {
     fn history(&self, py: Python<'_>, leaf: Option<&str>, is_raw: bool) -> PyResult<String> {
-        self.handle.call(py, |chat| {
-            json::text(&match leaf {
-                None if is_raw => chat.raw_history()?,
-                None => chat.history()?,
-                Some(_) => path(chat, leaf, is_raw).history()?,
-            })
-        })
+        self.handle.call(py, |chat| json::text(&path(chat, leaf, is_raw).history()?))
     }
 
     fn recent(

@@ -2,11 +2,12 @@
 
 use pyo3::prelude::*;
 use serde_json::{Value, json};
-use talktree::{Hit, MessageId, Result, Search, Snippet};
+use talktree::{Hit, Result, Search, Snippet};
 
 use crate::embedding::EmbedderParts;
 use crate::json;
 use crate::manager::Manager;
+use crate::read::path;
 use crate::session::Session;
 use crate::store::{Store, seconds_of};
 
@@ -18,6 +19,7 @@ pub(crate) struct SearchParts {
     owner: Option<String>,
     on_path: bool,
     plain: bool,
+    exact: Vec<String>,
     timeout: Option<f64>,
     limit: Option<usize>,
     offset: Option<usize>,
@@ -39,6 +41,7 @@ impl SearchParts {
         if self.plain {
             search = search.plain();
         }
+        search = self.exact.into_iter().fold(search, Search::exact);
         if let Some(seconds) = self.timeout {
             search = search.timeout(seconds_of("timeout", seconds)?);
         }
@@ -148,19 +151,20 @@ impl Manager {
 
 #[pymethods]
 impl Session {
-    /// Searches the session, or the path to a leaf.
+    /// Searches the session, or a path of it.
     fn search(
         &self,
         py: Python<'_>,
         given: SearchParts,
+        is_of_path: bool,
         leaf: Option<&str>,
         answer: &str,
     ) -> PyResult<String> {
         let answer = answer_of(answer);
         let search = self.handle.call(py, |chat| {
-            Ok(match leaf {
-                Some(leaf) => chat.at(&MessageId::from(leaf)).search(&*given.text),
-                None => chat.search(&*given.text),
+            Ok(match is_of_path {
+                true => path(chat, leaf, false).search(&*given.text),
+                false => chat.search(&*given.text),
             })
         })?;
         let search = given.apply(search)?;

@@ -133,6 +133,10 @@ impl Session {
         })
     }
 
+    fn question(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.handle.call(py, |chat| Ok(chat.question()?.map(|id| id.to_string())))
+    }
+
     fn update(&self, py: Python<'_>, message: &str) -> PyResult<UpdatedParts> {
         self.handle.call(py, |chat| Ok(updated(&chat.update(json::message(message)?)?)))
     }

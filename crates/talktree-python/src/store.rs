@@ -176,6 +176,10 @@ impl Store {
         self.handle.call(py, |store| json::text(&store.sessions()?))
     }
 
+    fn owners(&self, py: Python<'_>, after: Option<&str>, limit: usize) -> PyResult<String> {
+        self.handle.call(py, |store| json::text(&store.owners(after, limit)?))
+    }
+
     fn rename(&self, py: Python<'_>, id: &str, name: &str) -> PyResult<()> {
         self.handle.call(py, |store| store.rename(&SessionId::from(id), name))
     }
@@ -235,6 +239,10 @@ impl Store {
 
     fn recount_tokens(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.call_long(py, talktree::Store::recount_tokens)
+    }
+
+    fn recount_usage(&self, py: Python<'_>) -> PyResult<()> {
+        self.handle.call_long(py, talktree::Store::recount_usage)
     }
 
     fn content_hash(&self, py: Python<'_>) -> PyResult<String> {

@@ -56,6 +56,7 @@ def test_with_a_plan(chat: talktree.Session) -> None:
     plan = chat.plan_compaction(ALL)
     assert isinstance(plan, talktree.CompactionPlan)
     assert (plan.messages, plan.summaries) == (4, []) and "word" in plan.prompt
+    assert plan.usage.total == chat.window_usage().total
     assert plan.expected_total < chat.window_usage().total
     done = chat.commit(plan, Summary("They said words.", model="small", details=[1]))
     assert done.is_shown and done.tokens_after < done.tokens_before

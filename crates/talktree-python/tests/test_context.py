@@ -27,7 +27,10 @@ def test_blocks_and_a_frozen_prompt(store: talktree.Store) -> None:
     assert (info.label, info.description, info.max_tokens, info.is_writable) == ("memory", "Facts", 10, True)
     assert chat.prompt() == prompt
     assert [(it.label, it.kind, it.current) for it in chat.drift()] == [("memory", "changed", "Likes coffee.")]
+    assert chat.context.frozen_prompt() == prompt
     assert "Likes coffee." in chat.refresh_prompt() and chat.drift() == []
+    chat.context.thaw_prompt()
+    assert chat.context.frozen_prompt() is None
     chat.context.append("memory", "Likes tea.")
     block = chat.block("memory")
     assert block is not None and block.content == "Likes coffee.\nLikes tea."
@@ -67,6 +70,12 @@ def test_documents(store: talktree.Store) -> None:
     assert "Monday" in (chat.context.load("docs", "deploy") or "")
     assert chat.context.remove_document("docs", "deploy")
     assert chat.context.load("docs", "deploy") is None
+    assert chat.context.unload("skills", "a") is None
+    call = chat.append_answer(
+        {"content": [{"type": "tool_use", "id": "c", "name": "load_context", "input": {"label": "skills", "key": "a"}}]}
+    )
+    assert chat.tools.answer(call) is not None and chat.context.loaded() == [("skills", "a")]
+    assert (chat.context.unload("skills", "a"), chat.context.loaded()) == (1, [])
 
 
 class Notes:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
+import json
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
+import talktree
+from talktree import Message, Usage, retention, search, settings, store
 
 HERE = Path(__file__).parents[1]
 
@@ -93,3 +101,220 @@ subs.run_string(sub, code)
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, timeout=60)
     said = "ImportError: talktree is in use by another interpreter of this process, and cannot be imported in two\n"
     assert done.stdout == said, done.stderr
+
+
+def rust_verbs() -> dict[str, list[str]]:
+    """Returns the public methods of the library's types."""
+    verbs: dict[str, list[str]] = {}
+    for path in sorted((HERE.parents[1] / "src").rglob("*.rs")):
+        of = None
+        for line in path.read_text().splitlines():
+            if begins := re.match(r"impl(?:<[^>]*>)? (\w+)(?:<.*>)? \{", line):
+                of = begins[1]
+            elif of is not None and (verb := re.match(r"    pub (?:const )?fn (\w+)", line)):
+                verbs.setdefault(of, []).append(verb[1])
+            elif line.startswith("}"):
+                of = None
+    return verbs
+
+
+def arguments(call: Any) -> set[str]:
+    return set(inspect.signature(call).parameters)
+
+
+ITER = {"iter": "__iter__", "iter_rev": "__reversed__"}
+#: What the methods of a type in Rust are here, and those that have another name; None: there is none, for the reason beside it.
+FACES: dict[str, tuple[set[str], dict[str, str | None]]] = {
+    "Store": (
+        set(dir(talktree.Store)),
+        {
+            **dict.fromkeys(("open", "open_in_memory", "open_read_only", "options"), "__init__"),
+            "session_builder": "session",
+            "create_session_as": "create_session",
+            "export_readable_jsonl": "export_jsonl",
+            "import_jsonl": "import_file",
+            "erase_with_progress": "erase",
+            "finish_erasure_with_outcome": "finish_erasure",
+            "interrupt_handle": "interrupt",
+            # Verbs of a manager.
+            **dict.fromkeys(("list_sessions", "change_session", "bindings")),
+            # For storages, contexts and bots that are written in Rust.
+            **dict.fromkeys(("catalog", "context", "inbox")),
+        },
+    ),
+    "StoreOptions": (
+        set(store.StoreOptions.__annotations__),
+        {"open": None, "open_in_memory": None, "open_read_only": "read_only"},
+    ),
+    "Session": (
+        set(dir(talktree.Session)),
+        {
+            **ITER,
+            "fork_as": "fork",
+            "add_compaction_with": "add_compaction",
+            "compact_and_split_as": "compact_and_split",
+            **dict.fromkeys(("over", "builder", "provider")),  # for storages that are written in Rust
+        },
+    ),
+    "SessionBuilder": (
+        set(settings.SessionSettings.__annotations__),
+        {"block": "blocks", "session_search_of_owner": "session_search", "context_store": None, "open": None},
+    ),
+    "Path": (set(dir(talktree.Path)), {**ITER, "session": None}),
+    "PageBuilder": (arguments(talktree.Session.page), {"run": None}),
+    "Search": (
+        set(search.SearchSettings.__annotations__),
+        {"session": "sessions", **dict.fromkeys(("by_session", "alternatives", "run"))},  # verbs
+    ),
+    "SessionManager": (
+        set(dir(talktree.SessionManager)),
+        {
+            "builder": "__init__",
+            "over": None,
+            "create_as": "create",
+            "change": "_change",
+            "sessions_of": "list",
+            "erase_with_progress": "erase",
+            # Verbs of the session of that id.
+            **dict.fromkeys(
+                ("append", "append_all", "upsert", "history", "count", "clear", "delete_messages", "branches")
+            ),
+        },
+    ),
+    "SessionList": (arguments(talktree.SessionManager.list), {"filter": None, "run": None}),
+    "Resume": (arguments(talktree.SessionManager.resumed), {"open": None, "run": None}),
+    "Context": (
+        set(dir(talktree.Context)),
+        # Verbs of the session.
+        {
+            "import": "import_text",
+            **dict.fromkeys(("block", "blocks", "prompt", "refresh_prompt", "drift", "reminder", "tools")),
+        },
+    ),
+    "Block": (
+        set(dir(talktree.Block)),
+        {"from_fn": "read", "file": "read", "shared": "across_sessions", "max_tokens": "max"},
+    ),
+    "Tools": (set(dir(talktree.Tools)), {"definitions": "names"}),
+    "Transcripts": (set(dir(talktree.Transcripts)), {"over": None, "storage": None}),
+    "UsageReport": (
+        arguments(talktree.Store.usage),
+        {
+            **dict.fromkeys(("by_model", "by_day", "by_owner", "by_session", "by_source"), "by"),
+            **dict.fromkeys(("filter", "run", "total")),
+        },
+    ),
+    "Erasure": (
+        set(talktree.Erasure.__annotations__),
+        {
+            "branch": "branches",
+            "session": "sessions",
+            "owner": "owners",
+            "key": "keys",
+            "transcript": "transcripts",
+            "and": None,
+        },
+    ),
+    "Erased": (set(dir(talktree.Erased)), {}),
+    "RetentionRule": (
+        arguments(talktree.RetentionRule),
+        {
+            "new": "name",
+            "ended": "is_ended",
+            "per_owner": "is_per_owner",
+            "remove": "action",
+            "erase": "action",
+        },
+    ),
+    "RetentionRun": (
+        {*retention.RetentionSettings.__annotations__, "progress"},
+        {"run": None, "run_into": None},
+    ),
+    "CompactionOptions": (set(vars(talktree.CompactionOptions())), {"target_tokens": None}),
+    "CompactionPlan": (set(dir(talktree.CompactionPlan)), {}),
+}
+
+
+@pytest.mark.parametrize("of", FACES)
+def test_every_verb_of_the_library_has_one_here(of: str) -> None:
+    have, others = FACES[of]
+    verbs = rust_verbs()[of]
+    assert verbs and [verb for verb in others if verb not in verbs] == []
+    assert [verb for verb in verbs if others.get(verb, verb) not in {*have, None}] == []
+
+
+Answer = Callable[[talktree.Store, talktree.Session], Any]
+
+
+def hits(found: talktree.Found) -> list[Any]:
+    return [{**asdict(it), "under_compaction": it.under, "snippet": str(it.snippet)} for it in found.hits]
+
+
+def sessions(found: talktree.SessionsFound) -> list[Any]:
+    return [{"session": it.session, "name": it.name, "score": it.score} for it in found.sessions]
+
+
+#: Commands, and the verbs that say the same.
+SAME: dict[str, Answer] = {
+    "search red cyan more": lambda store, chat: hits(store.search("red cyan more")),
+    "search red cyan more --session s": lambda store, chat: hits(chat.search("red cyan more")),
+    "search red cyan more --session s --branch head": lambda store, chat: hits(chat.path().search("red cyan more")),
+    "search red cyan more --session s --branch red": lambda store, chat: hits(chat.at("red").search("red cyan more")),
+    "search red --sessions": lambda store, chat: sessions(store.search_by_session("red")),
+    "search red --sessions --session s": lambda store, chat: sessions(chat.search_by_session("red")),
+    "log s": lambda store, chat: chat.history(),
+    "log s --raw": lambda store, chat: chat.raw_history(),
+    "log s --at red": lambda store, chat: chat.at("red").history(),
+    "log s --at more --raw": lambda store, chat: chat.at("more").raw().history(),
+    "log s --limit 2": lambda store, chat: chat.recent(messages=2).messages,
+    "sessions": lambda store, chat: [asdict(it) for it in talktree.SessionManager(store).list()],
+    "sessions --owner ann": lambda store, chat: [asdict(it) for it in talktree.SessionManager(store).list(owner="ann")],
+    "trash list": lambda store, chat: [asdict(it) for it in talktree.SessionManager(store).list(state="trash")],
+    "owners": lambda store, chat: [asdict(it) for it in store.owners()],
+    "usage --by session": lambda store, chat: [asdict(it.total) for it in store.usage(by="session")],
+    "usage s": lambda store, chat: [asdict(store.usage(session="s"))],
+    "compact s --list": lambda store, chat: [asdict(it) for it in chat.compactions()],
+    "label s --list": lambda store, chat: [asdict(it) for it in chat.labels()],
+    "bindings": lambda store, chat: [asdict(it) for it in talktree.SessionManager(store).bindings("telegram:1")],
+    "context search s notes coffee": lambda store, chat: [asdict(it) for it in chat.context.search("notes", "coffee")],
+    "context history s notes coffee": lambda store, chat: [asdict(it) for it in chat.context.versions("notes", "coffee")],
+}
+
+
+def as_json(value: Any) -> Any:
+    return value.isoformat(timespec="microseconds").replace("+00:00", "Z") if isinstance(value, datetime) else value
+
+
+@pytest.mark.parametrize("line", SAME)
+def test_the_command_says_the_same(line: str, tmp_path: Path) -> None:
+    command = os.environ.get("TALKTREE_COMMAND")
+    if command is None:
+        pytest.skip("TALKTREE_COMMAND is not set")
+    with talktree.Store(tmp_path / "store.db") as opened:
+        bot = talktree.SessionManager(opened)
+        for id in ("gone", "s"):
+            chat = bot.resume("telegram:1", owner="ann", new_id=id)
+            question = chat.append(Message.user("colour?", id=f"{id}-question")).id
+            chat.append(Usage(output=5).put_in(Message.assistant("red", id="red")))
+            bot.unbind("telegram:1")
+        bot.delete("gone")
+        chat.append_to(question, Usage(output=7).put_in(Message.assistant("cyan", id="cyan")))
+        chat.append(Message.user("more", id="more", hidden=True))
+        chat.add_compaction("They spoke of cyan.", question, "cyan")
+        chat.append(Message.user("more and more"))
+        chat.label("start", question)
+        opened.session("other").append(Message.user("red, too"))
+        chat = opened.session("s", blocks={"notes": talktree.Block.knowledge()})
+        for text in ("hot coffee", "cold coffee"):
+            chat.context.set_document("notes", talktree.Document("coffee", text))
+        expected = json.loads(json.dumps(list(SAME[line](opened, chat)), default=as_json))
+        arguments = [command, "--store", os.fspath(tmp_path / "store.db"), "--json", *line.split()]
+        done = subprocess.run(arguments, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    said = [json.loads(it) for it in done.stdout.splitlines()]
+    # The command adds a line about the search, and fields of its own.
+    said = [it for it in said if "is_partial" not in it]
+    assert len(said) == len(expected) > 0
+    for ours, theirs in zip(expected, said, strict=True):
+        fields = ours.keys() & theirs.keys()
+        assert fields and {name: ours[name] for name in fields} == {name: theirs[name] for name in fields}

@@ -91,6 +91,24 @@ def test_a_failed_export_leaves_the_file_as_it_was(full: talktree.Store, tmp_pat
     assert list(folder.iterdir()) == [kept] and kept.read_bytes() == before
 
 
+@pytest.mark.parametrize(("last", "left"), [("fsync", []), ("replace", ["all.jsonl"])])
+def test_a_signal_at_the_end_of_an_export_is_raised_as_it_is(
+    last: str, left: list[str], full: talktree.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "exports"
+    folder.mkdir()
+    done = getattr(os, last)
+
+    def interrupted(*arguments: Any) -> None:
+        done(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, last, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        full.export_jsonl(folder / "all.jsonl")
+    assert [path.name for path in folder.iterdir()] == left
+
+
 @pytest.mark.skipif(os.name != "posix", reason="permissions and links of Unix")
 def test_an_export_keeps_the_permissions_and_the_link_of_a_file(full: talktree.Store, tmp_path: Path) -> None:
     path, link = tmp_path / "all.jsonl", tmp_path / "link.jsonl"
@@ -156,6 +174,7 @@ def test_a_backup_is_a_store(full: talktree.Store, tmp_path: Path) -> None:
         full.backup(tmp_path / "copy.db")
     full.rebuild_search()
     full.recount_tokens()
+    full.recount_usage()
     assert full.stats().messages == 3 and full.stats().branching_messages == 1
 
 

@@ -46,6 +46,7 @@ def test_settings_narrow_a_search(full: talktree.Store) -> None:
     assert [hit.session for hit in full.search("red after:2019-01-01 before:2021-01-01")] == ["b"]
     assert full.search("deploy", timeout=timedelta(seconds=30)).is_partial is False
     assert full.search('"deploy" -friday role:user', plain=True).hits is not None
+    assert [hit.session for hit in full.search("deploy", exact=["on Fri", "?"])] == ["a"]
 
 
 def test_paths_and_sessions_have_their_own_search(full: talktree.Store) -> None:
@@ -53,6 +54,10 @@ def test_paths_and_sessions_have_their_own_search(full: talktree.Store) -> None:
     question = chat.history()[0].id
     chat.append_to(question, Message.assistant("Rather on Monday."))
     assert len(chat.search("backup straße 备份")) == 1
+    for path in (chat.path(), chat.at(chat.head() or "")):
+        assert (path.search("备份").hits, path.search_by_session("备份").sessions) == ([], [])
+        assert [hit.on_path for hit in path.search("monday friday")] == [True, True]
+        assert path.search_alternatives("备份 role:user") == []
     assert len(chat.search("备份", on_path=True)) == 0
     assert len(chat.at(question).search("friday")) == 1
     with pytest.raises(talktree.UnsupportedError):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import itertools
+from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 import talktree
@@ -47,6 +50,64 @@ def test_branches(chat: talktree.Session) -> None:
     assert "o user" in chat.tree(ascii=True, whole=True)
 
 
+#: The reads of a path.
+READS: dict[str, Callable[[talktree.Path], object]] = {
+    "history": lambda path: path.history(),
+    "raw_history": lambda path: path.raw_history(),
+    "recent": lambda path: path.recent(messages=2),
+    "page": lambda path: path.page(limit=2),
+    "row_stats": lambda path: path.row_stats(),
+    "path_length": lambda path: path.path_length(),
+    "iter": lambda path: list(path),
+    "reversed": lambda path: list(reversed(path)),
+    "window_usage": lambda path: path.window_usage(),
+    "plan_compaction": lambda path: repr(path.plan_compaction()),
+    "search": lambda path: path.search("colour red cyan secret").hits,
+    "search_by_session": lambda path: path.search_by_session("colour red cyan secret").sessions,
+    "search_alternatives": lambda path: path.search_alternatives("red role:user"),
+    "usage": lambda path: path.usage(),
+    "anthropic_request": lambda path: path.anthropic_request(),
+    "openai_chat_request": lambda path: path.openai_chat_request(),
+    "openai_responses_request": lambda path: path.openai_responses_request(),
+    "export_markdown": lambda path: exported(path.export_markdown),
+    "export_openai": lambda path: exported(path.export_openai),
+}
+#: Those that read the same of stored messages as of what a model sees.
+OF_BOTH = {
+    "raw_history",
+    "row_stats",
+    "path_length",
+    "window_usage",
+    "plan_compaction",
+    "search",
+    "search_by_session",
+    "search_alternatives",
+    "usage",
+}
+
+
+def exported(export: Callable[[BinaryIO], None]) -> bytes:
+    file = io.BytesIO()
+    export(file)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("name", READS)
+def test_a_path_is_read_as_its_leaf_says_and_raw_or_not(name: str, chat: talktree.Session) -> None:
+    read = READS[name]
+    question = say(chat, "colour?")
+    red = chat.append(talktree.Usage(output=5).put_in(Message.assistant("red"))).id
+    chat.append_to(question, talktree.Usage(output=7).put_in(Message.assistant("cyan")))
+    chat.add_compaction("They spoke.", question, say(chat, "more"))
+    chat.append(Message.user("secret", hidden=True))
+    head = chat.append(Message.user("go on")).id
+    assert read(chat.path()) == read(chat.at(head)) != read(chat.at(red))
+    assert read(chat.path().raw()) == read(chat.at(head).raw())
+    assert (read(chat.path()) == read(chat.path().raw())) == (name in OF_BOTH)
+    chat.checkout(red)
+    assert read(chat.path()) == read(chat.at(red))
+
+
 def test_the_head_moves_and_comes_back(chat: talktree.Session) -> None:
     question = say(chat, "colour?")
     red = say(chat, "red")
@@ -79,7 +140,7 @@ def test_chains(chat: talktree.Session) -> None:
 def test_retry_and_edit(chat: talktree.Session) -> None:
     question = say(chat, "colour?")
     chat.append(Message.assistant("red"))
-    assert chat.retry() == talktree.Retried(question, True)
+    assert (chat.question(), chat.retry()) == (question, talktree.Retried(question, True))
     chat.append(Message.assistant("cyan"))
     assert texts(chat.branches(question)) == "red cyan"
     chat.edit(question, Message.user("animal?"))

@@ -139,6 +139,7 @@ from .results import ImportReport as ImportReport
 from .results import Label as Label
 from .results import Note as Note
 from .results import OwnerExport as OwnerExport
+from .results import OwnerInfo as OwnerInfo
 from .results import Page as Page
 from .results import Recent as Recent
 from .results import Retried as Retried

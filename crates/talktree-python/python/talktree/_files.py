@@ -74,11 +74,11 @@ def _replaced(path: str) -> Iterator[BinaryIO]:
         # A file without permission to write is not replaced, either.
         os.close(os.open(place, os.O_WRONLY))
     try:
-        file = open(temporary, "xb")
-    except OSError as error:
-        error.filename = path
-        raise
-    try:
+        try:
+            file = open(temporary, "xb")
+        except OSError as error:
+            error.filename = path
+            raise
         with file:
             if exists:
                 shutil.copymode(place, temporary)
@@ -88,5 +88,7 @@ def _replaced(path: str) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         os.replace(temporary, place)
     except BaseException:
-        os.unlink(temporary)
+        # A signal handler may raise after the rename, too.
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
         raise

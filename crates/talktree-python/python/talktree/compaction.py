@@ -344,6 +344,11 @@ class CompactionPlan:
         return self._native.target_tokens
 
     @property
+    def usage(self) -> WindowUsage:
+        """The tokens of the window before the compaction, by part."""
+        return WindowUsage(**_json.loads(self._native.usage))
+
+    @property
     def expected_total(self) -> int:
         """How many tokens the window will have."""
         return self._native.expected_total

@@ -85,6 +85,23 @@ class Context:
         found = self._native.context_search(label, query, _json.count(limit, "limit"))
         return [Document(key, content, title, description) for key, title, description, content in found]
 
+    def loaded(self) -> list[tuple[str, str]]:
+        """Returns label and key of each document that the model has loaded and not unloaded."""
+        return self._native.context_loaded()
+
+    def unload(self, label: str, key: str) -> int | None:
+        """Replaces each copy of a loaded document in the history with a short marker; returns how many, None if it is not
+        loaded. The stored messages stay as they are."""
+        return self._native.context_unload(_json.is_str(label, "label"), _json.is_str(key, "key"))
+
+    def frozen_prompt(self) -> str | None:
+        """Returns the frozen prompt; None if none is frozen."""
+        return self._native.frozen_prompt()
+
+    def thaw_prompt(self) -> None:
+        """Removes the frozen prompt, so that the next call of `Session.prompt` makes it again."""
+        self._native.thaw_prompt()
+
     def versions(self, label: str, key: str | None = None) -> list[EntryVersion]:
         """Returns the versions of a text, or of a document, oldest first."""
         versions = self._native.context_versions(_json.is_str(label, "label"), _json.maybe_str(key, "key"))

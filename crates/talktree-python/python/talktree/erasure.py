@@ -43,6 +43,8 @@ class Erasure(TypedDict, total=False):
     with_summaries: bool
     #: Keeps the usage of what is erased in totals, without its session, owner and message.
     keep_totals: bool
+    #: Keeps the pending items of inboxes: what was received, and is not handled yet.
+    keep_items: bool
     #: Makes later imports of the erased sessions fail with a `SessionErasedError`.
     forbid_import: bool
 
@@ -213,6 +215,7 @@ class ErasureParts:
         self.with_forks = bool(what.get("with_forks", False))
         self.with_summaries = bool(what.get("with_summaries", False))
         self.keep_totals = bool(what.get("keep_totals", False))
+        self.keep_items = bool(what.get("keep_items", False))
         self.forbid_import = bool(what.get("forbid_import", False))
 
 

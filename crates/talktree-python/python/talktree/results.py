@@ -172,6 +172,24 @@ def session_info(fields: dict[str, Any]) -> SessionInfo:
 
 
 @dataclass(frozen=True)
+class OwnerInfo:
+    """An owner, and what is stored of them."""
+
+    owner: str
+    #: How many sessions, those in the trash left out.
+    sessions: int
+    messages: int
+    last_message_at: datetime | None
+    transcripts: int
+
+
+def owner_info(fields: dict[str, Any]) -> OwnerInfo:
+    """Returns the owner of its JSON."""
+    fields["last_message_at"] = _json.maybe_time(fields["last_message_at"])
+    return OwnerInfo(**fields)
+
+
+@dataclass(frozen=True)
 class SessionPage:
     """A page of a list of sessions."""
 

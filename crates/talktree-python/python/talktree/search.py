@@ -24,10 +24,12 @@ class SearchSettings(TypedDict, total=False):
     sessions: Iterable[str]
     #: Only the sessions of this owner.
     owner: str
-    #: Only the path to the head, of a session or of one that `sessions` names.
+    #: Only the path to the head, of a session or of one that `sessions` names. The searches of a `Path` are of that path.
     on_path: bool
     #: Takes the text as words, without operators.
     plain: bool
+    #: Runs of characters that a message has exactly as written, all of them.
+    exact: Iterable[str]
     #: How long it may take; what was found until then is returned. In seconds, or as a timedelta.
     timeout: timedelta | float
     #: What words such as `yesterday` are relative to.
@@ -47,6 +49,7 @@ class SearchParts:
         self.owner = _json.maybe_str(settings.get("owner"), "owner")
         self.on_path = bool(settings.get("on_path", False))
         self.plain = bool(settings.get("plain", False))
+        self.exact = _json.strs(settings.get("exact", ()), "exact")
         self.timeout = _json.maybe_seconds(settings.get("timeout"), "timeout")
         self.limit = _json.maybe_count(settings.get("limit"), "limit")
         self.offset = _json.maybe_count(settings.get("offset"), "offset")

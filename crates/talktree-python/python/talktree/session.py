@@ -67,6 +67,8 @@ class _Reads:
     """The reads of a path: of a session to its head, of a `Path` to its leaf."""
 
     _native: _native.Session
+    #: Whether searches are of the path only.
+    _is_path: bool
     _leaf: str | None
     _is_raw: bool
 
@@ -167,7 +169,7 @@ class _Reads:
         return self._request("openai_responses", RequestParts(tools, truncated, authors, False, False))
 
     def _request(self, format: str, parts: RequestParts) -> dict[str, Any]:
-        request: dict[str, Any] = _json.loads(self._native.request(self._leaf, format, parts))
+        request: dict[str, Any] = _json.loads(self._native.request(self._leaf, self._is_raw, format, parts))
         return request
 
     def search(self, text: str, **settings: Unpack[SearchSettings]) -> Found:
@@ -176,12 +178,18 @@ class _Reads:
         The text may be a question or keywords, and have phrases, `-word`, `role:user`, `after:2026-01-31`,
         `exact:"a ?? b"`; it is never a syntax error.
         """
-        return found(self._native.search(SearchParts(text, dict(settings)), self._leaf, "hits"))
+        return found(self._search(text, settings, "hits"))
+
+    def search_by_session(self, text: str, **settings: Unpack[SearchSettings]) -> SessionsFound:
+        """Returns the session with its best hits, or nothing; `Store.search_by_session` finds whole sessions."""
+        return sessions_found(self._search(text, settings, "sessions"))
 
     def search_alternatives(self, text: str, **settings: Unpack[SearchSettings]) -> list[Alternative]:
         """Returns queries that find something where this one finds nothing."""
-        answer = self._native.search(SearchParts(text, dict(settings)), self._leaf, "alternatives")
-        return [Alternative(**it) for it in _json.loads(answer)]
+        return [Alternative(**it) for it in _json.loads(self._search(text, settings, "alternatives"))]
+
+    def _search(self, text: str, settings: Mapping[str, Any], answer: str) -> str:
+        return self._native.search(SearchParts(text, dict(settings)), self._is_path, self._leaf, answer)
 
     def export_markdown(self, target: Target) -> None:
         """Writes the path as a page for people, to a path or a binary file."""
@@ -194,6 +202,8 @@ class _Reads:
 
 class Path(_Reads):
     """The path to one message, as `Session.at` returns it: the reads of a session without moving its head."""
+
+    _is_path = True
 
     def __init__(self, native: _native.Session, leaf: str | None, is_raw: bool) -> None:
         self._native = native
@@ -239,6 +249,8 @@ class Session(_Reads):
     >>> [message.text for message in chat]
     ['Name a colour', 'red']
     """
+
+    _is_path = False
 
     def __init__(self, native: _native.Session) -> None:
         self._native = native
@@ -320,6 +332,10 @@ class Session(_Reads):
     def retry(self) -> Retried:
         """Moves the head back to the last question, so that the next answer is a sibling of the last one."""
         return Retried(*self._native.retry())
+
+    def question(self) -> str | None:
+        """Returns the last question on the path to the head, which `retry` goes back to; None if there is none."""
+        return self._native.question()
 
     def update(self, message: object) -> Updated:
         """Replaces the content of a stored message of the same id. The tree does not change."""
@@ -408,10 +424,6 @@ class Session(_Reads):
     def path(self) -> Path:
         """Returns the path to the head."""
         return Path(self._native, None, False)
-
-    def search_by_session(self, text: str, **settings: Unpack[SearchSettings]) -> SessionsFound:
-        """Returns this session with its best hits, or nothing; `Store.search_by_session` finds whole sessions."""
-        return sessions_found(self._native.search(SearchParts(text, dict(settings)), None, "sessions"))
 
     # Branches.
 

@@ -20,12 +20,14 @@ from .results import (
     Event,
     ImportReport,
     OwnerExport,
+    OwnerInfo,
     SessionDetails,
     SessionInfo,
     StoreStats,
     Verified,
     event_listener,
     import_report,
+    owner_info,
     session_info,
 )
 from .session import Session
@@ -192,6 +194,11 @@ class Store(ManySessions):
 
     def __iter__(self) -> Iterator[SessionInfo]:
         return iter(self.sessions())
+
+    def owners(self, *, after: str | None = None, limit: int = 100) -> list[OwnerInfo]:
+        """Returns at most `limit` owners of sessions or transcripts, by name: those after `after`."""
+        text = self._native.owners(_json.maybe_str(after, "after"), _json.count(limit, "limit"))
+        return [owner_info(it) for it in _json.loads(text)]
 
     def rename(self, id: str, name: str) -> None:
         """Changes the name of a session."""
@@ -420,6 +427,10 @@ class Store(ManySessions):
     def recount_tokens(self) -> None:
         """Counts the tokens of all messages again."""
         self._native.recount_tokens()
+
+    def recount_usage(self) -> None:
+        """Adds the usage of answers that an older talktree stored without counting it. Called again, it adds nothing."""
+        self._native.recount_usage()
 
     def content_hash(self) -> str:
         """Returns a hash of the content, the same for the same content in any store."""

@@ -68,6 +68,23 @@ class Context:
         """Returns the best documents of a block for a query."""
         return await self._run(lambda call: self.sync.search(label, query, limit))
 
+    async def loaded(self) -> list[tuple[str, str]]:
+        """Returns label and key of each document that the model has loaded and not unloaded."""
+        return await self._run(lambda call: self.sync.loaded())
+
+    async def unload(self, label: str, key: str) -> int | None:
+        """Replaces each copy of a loaded document in the history with a short marker; returns how many, None if it is not
+        loaded. The stored messages stay as they are."""
+        return await self._run(lambda call: self.sync.unload(label, key))
+
+    async def frozen_prompt(self) -> str | None:
+        """Returns the frozen prompt; None if none is frozen."""
+        return await self._run(lambda call: self.sync.frozen_prompt())
+
+    async def thaw_prompt(self) -> None:
+        """Removes the frozen prompt, so that the next call of `Session.prompt` makes it again."""
+        await self._run(lambda call: self.sync.thaw_prompt())
+
     async def versions(self, label: str, key: str | None = None) -> list[EntryVersion]:
         """Returns the versions of a text, or of a document, oldest first."""
         return await self._run(lambda call: self.sync.versions(label, key))

@@ -13,7 +13,7 @@ from .._lines import Call, Line
 from ..compaction import Compacted, CompactionOptions, CompactionPlan, Nothing, WindowUsage
 from ..message import Message
 from ..model import AuthorLine, TruncateOptions
-from ..results import Alternative, Found, Page, Recent, RowStat
+from ..results import Alternative, Found, Page, Recent, RowStat, SessionsFound
 from ..search import SearchSettings
 from ..usage import UsageTotal
 
@@ -136,6 +136,10 @@ class Reads:
         `exact:"a ?? b"`; it is never a syntax error.
         """
         return await self._run(lambda call: self.sync.search(text, **settings))
+
+    async def search_by_session(self, text: str, **settings: Unpack[SearchSettings]) -> SessionsFound:
+        """Returns the session with its best hits, or nothing; `Store.search_by_session` finds whole sessions."""
+        return await self._run(lambda call: self.sync.search_by_session(text, **settings))
 
     async def search_alternatives(self, text: str, **settings: Unpack[SearchSettings]) -> list[Alternative]:
         """Returns queries that find something where this one finds nothing."""

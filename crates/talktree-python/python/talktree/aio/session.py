@@ -31,18 +31,15 @@ from ..results import (
     Retried,
     SessionDetails,
     SessionInfo,
-    SessionsFound,
     ToolStats,
     Updated,
 )
-from ..search import SearchSettings
 from ..usage import Usage, UsageTotal
 from .context import Context, Tools
 from .many import Erased
 from .path import Path, Reads, streamed
 
 if TYPE_CHECKING:
-    from ..search import Unpack
     from .store import Store
 
 
@@ -159,6 +156,10 @@ class Session(Reads):
         """Moves the head back to the last question, so that the next answer is a sibling of the last one."""
         return await self._run(lambda call: self.sync.retry())
 
+    async def question(self) -> str | None:
+        """Returns the last question on the path to the head, which `retry` goes back to; None if there is none."""
+        return await self._run(lambda call: self.sync.question())
+
     async def update(self, message: object) -> Updated:
         """Replaces the content of a stored message of the same id. The tree does not change."""
         return await self._run(lambda call: self.sync.update(message))
@@ -214,10 +215,6 @@ class Session(Reads):
     async def message(self, id: str) -> Message | None:
         """Returns a message, or the summary of a compaction; None if there is none of this id."""
         return await self._run(lambda call: self.sync.message(id))
-
-    async def search_by_session(self, text: str, **settings: Unpack[SearchSettings]) -> SessionsFound:
-        """Returns this session with its best hits, or nothing; `Store.search_by_session` finds whole sessions."""
-        return await self._run(lambda call: self.sync.search_by_session(text, **settings))
 
     async def is_on_path(self, id: str) -> bool:
         """Returns whether a message is on the path to the head."""

@@ -17,7 +17,7 @@ from ..embedding import Embedder, Embedding
 from ..errors import ClosedError
 from ..importing import FolderImport, Imported, ImportOptions, SessionImport
 from ..many import Progress
-from ..results import Event, ImportReport, OwnerExport, SessionDetails, SessionInfo, StoreStats, Verified
+from ..results import Event, ImportReport, OwnerExport, OwnerInfo, SessionDetails, SessionInfo, StoreStats, Verified
 from ..settings import SessionSettings, settings_of
 from ..store import Key, StoreOptions
 from .many import ManySessions
@@ -151,6 +151,10 @@ class Store(ManySessions):
         """Returns all sessions, the latest first; `SessionManager.list` returns them in pages."""
         return await self._run(lambda call: self.sync.sessions())
 
+    async def owners(self, *, after: str | None = None, limit: int = 100) -> builtins.list[OwnerInfo]:
+        """Returns at most `limit` owners of sessions or transcripts, by name: those after `after`."""
+        return await self._run(lambda call: self.sync.owners(after=after, limit=limit))
+
     async def rename(self, id: str, name: str) -> None:
         """Changes the name of a session."""
         await self._run(lambda call: self.sync.rename(id, name))
@@ -279,6 +283,10 @@ class Store(ManySessions):
     async def recount_tokens(self) -> None:
         """Counts the tokens of all messages again."""
         await self._run(lambda call: self.sync.recount_tokens())
+
+    async def recount_usage(self) -> None:
+        """Adds the usage of answers that an older talktree stored without counting it. Called again, it adds nothing."""
+        await self._run(lambda call: self.sync.recount_usage())
 
     async def content_hash(self) -> str:
         """Returns a hash of the content, the same for the same content in any store."""
