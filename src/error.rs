@@ -415,6 +415,17 @@ pub enum Error {
         /// The other name, if it is in the same folder.
         other: Option<PathBuf>,
     },
+    /// The file is mounted by itself, as by `docker run -v /srv/bot.db:/data/bot.db`. Where it comes from it would have another
+    /// log, and acknowledged writes would be lost. Mount the folder that it is in.
+    #[error(
+        "{} is a file that is mounted by itself; where it comes from it would have another log, and messages would be lost: \
+         mount the folder that it is in",
+        foreign::path(path)
+    )]
+    MountedFile {
+        /// The file, without symbolic links.
+        path: PathBuf,
+    },
     /// The store has a log or is written by others, and its log cannot be read: SQLite needs lock files
     /// beside it, and cannot create them. What could be read would be an old state.
     #[error(

@@ -8,9 +8,11 @@
 
 mod common;
 
+use std::io::Write;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rusqlite::Connection;
 use talktree::{Durability, Error, Message, Result, Store};
@@ -25,6 +27,12 @@ fn open(path: impl AsRef<Path>) -> Result<Store> {
 
 fn count(path: &Path) -> Result<u64> {
     Store::open_read_only(path)?.session("s")?.path_length()
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
 }
 
 fn say(store: &Store, text: &str) -> Result<()> {
@@ -251,6 +259,120 @@ fn a_file_with_two_names_is_refused_by_both() -> Result<()> {
     std::fs::hard_link(&one, elsewhere.join("bot.db")).unwrap();
     let text = open(&one).unwrap_err().to_string();
     assert!(text.contains("in another folder"), "{text}");
+    Ok(())
+}
+
+/// Set in the child process of a test in which a file or a folder is mounted at a second place.
+const MOUNTED: &str = "TALKTREE_TEST_MOUNTED";
+
+/// Runs a test again, in a process that has `from` mounted at `to`, and that alone.
+fn again_with_mount(test: &str, from: &Path, to: &Path) {
+    let output = Command::new("unshare")
+        .args(["--map-root-user", "--mount", "sh", "-c"])
+        .arg("mount --bind \"$1\" \"$2\" || exit 77; shift 2; exec \"$@\"")
+        .arg("sh")
+        .args([from, to, &std::env::current_exe().unwrap()])
+        .args(["--exact", test, "--nocapture"])
+        .env(MOUNTED, to)
+        .output();
+    let Ok(output) = output else { return skip(test, "there is no `unshare`") };
+    let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    match output.status.code() {
+        Some(0) => assert!(text.contains("1 passed"), "{text}"),
+        Some(101) => panic!("{text}"),
+        _ => skip(test, &text),
+    }
+}
+
+fn skip(test: &str, why: &str) {
+    // Not by `eprintln`, which a test that passes does not show.
+    let mut out = std::io::stderr();
+    writeln!(out, "{test} is skipped: nothing can be mounted here: {}", why.trim_end()).unwrap();
+}
+
+/// A file that was mounted into a container had a log on either side: messages were lost, and the file was damaged.
+#[test]
+fn a_file_that_is_mounted_by_itself_is_refused() -> Result<()> {
+    const TEST: &str = "a_file_that_is_mounted_by_itself_is_refused";
+    if let Some(mounted) = std::env::var_os(MOUNTED) {
+        let mounted = Path::new(&mounted);
+        let link = mounted.with_file_name("link.db");
+        symlink(mounted, &link).unwrap();
+        for name in [mounted, &link] {
+            for refused in [open(name).map(drop), Store::open_read_only(name).map(drop)] {
+                let text = refused.as_ref().unwrap_err().to_string();
+                assert!(matches!(refused, Err(Error::MountedFile { .. })), "{text}");
+                assert!(text.contains("mount the folder"), "{text}");
+            }
+        }
+        std::fs::remove_file(link).unwrap();
+        assert!(!beside(mounted, "-wal").exists());
+        // Its neighbours are files of their own.
+        return say(&open(mounted.with_file_name("other.db"))?, "kept");
+    }
+    let folder = common::folder()?;
+    let root = folder.path().canonicalize().unwrap();
+    for name in ["bot.db", "a b\\040\tc\n.db", "好.db"] {
+        let [inside, outside] = ["inside", "outside"].map(|side| root.join(side).join(name));
+        for path in [&inside, &outside] {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        }
+        std::fs::write(&inside, "").unwrap();
+        let store = open(&outside)?;
+        say(&store, "first")?;
+        again_with_mount(TEST, &outside, &inside);
+        say(&store, "second")?;
+        assert_eq!(store.session("s")?.path_length()?, 2);
+        store.verify(|_| {})?;
+    }
+    Ok(())
+}
+
+/// What containers should do instead: the log is beside the file by every path.
+#[test]
+fn a_folder_that_is_mounted_twice_has_one_log() -> Result<()> {
+    const TEST: &str = "a_folder_that_is_mounted_twice_has_one_log";
+    const EACH: u64 = 30;
+    if let Some(mounted) = std::env::var_os(MOUNTED) {
+        let inside = Path::new(&mounted).join("bot.db");
+        let outside = Path::new(&mounted).with_file_name("outside").join("bot.db");
+        let stores = [open(&inside)?, open(&outside)?];
+        for name in [&inside, &outside] {
+            for suffix in ["", "-wal", "-shm", "-journal"] {
+                assert!(Store::is_open_file(beside(name, suffix)), "{name:?} {suffix}");
+            }
+        }
+        for _ in 0..EACH {
+            stores.iter().try_for_each(|store| say(store, "inside"))?;
+        }
+        return Ok(());
+    }
+    let folder = common::folder()?;
+    let root = folder.path().canonicalize().unwrap();
+    let [inside, outside] = ["inside", "outside"].map(|side| root.join(side));
+    std::fs::create_dir(&inside).unwrap();
+    std::fs::create_dir(&outside).unwrap();
+    let path = outside.join("bot.db");
+    let store = open(&path)?;
+    let is_over = AtomicBool::new(false);
+    let own = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut own = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                say(&store, "outside").unwrap();
+                own += 1;
+            }
+            own
+        });
+        again_with_mount(TEST, &outside, &inside);
+        is_over.store(true, Ordering::Relaxed);
+        writer.join().unwrap()
+    });
+    let others = store.session("s")?.path_length()? - own;
+    assert!(others == 2 * EACH || others == 0, "{others}");
+    store.verify(|_| {})?;
+    drop(store);
+    assert_eq!(count(&path)?, own + others);
     Ok(())
 }
 

@@ -70,7 +70,7 @@ impl Store {
     /// # Errors
     /// [`Error::NotAStore`] if the file is not a talktree store, [`Error::NewerStore`] if a newer
     /// talktree wrote it, [`Error::Io`] if it cannot be created or opened, [`Error::InvalidValue`] if its absolute path
-    /// is too long, [`Error::HardLinked`] if the file has another name.
+    /// is too long, [`Error::HardLinked`] if the file has another name, [`Error::MountedFile`] if it is mounted by itself.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::options().open(path)
     }

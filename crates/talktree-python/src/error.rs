@@ -103,6 +103,7 @@ fn class_of(error: &Error) -> (&'static str, Value) {
         Error::HardLinked { path, other } => {
             ("HardLinkedError", json!({"path": path, "other": other}))
         }
+        Error::MountedFile { path } => ("MountedFileError", json!({"path": path})),
         Error::UnreadableLog { path } => ("UnreadableLogError", json!({"path": path})),
         Error::OlderStore { found, current } => {
             ("OlderStoreError", json!({"found": found, "current": current}))

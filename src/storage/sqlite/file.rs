@@ -276,7 +276,13 @@ pub(crate) fn is_open(path: &Path) -> bool {
 /// Does what [`is_open`] does for a name without a file, and where the system has no ids of files.
 fn is_named(path: &Path) -> bool {
     let Ok(path) = path.canonicalize().or_else(|_| in_real_folder(path)) else { return false };
-    registry().iter().any(|open| SUFFIXES.iter().any(|suffix| beside(&open.path, suffix) == path))
+    let folder = path.parent().and_then(FileId::of);
+    let is_same = |other: PathBuf| {
+        // A folder may be mounted at two places.
+        let is_in_folder = || folder.is_some() && other.parent().and_then(FileId::of) == folder;
+        other == path || other.file_name() == path.file_name() && is_in_folder()
+    };
+    registry().iter().any(|open| SUFFIXES.iter().any(|suffix| is_same(beside(&open.path, suffix))))
 }
 
 /// Returns the path with a suffix, as SQLite names the files beside a database.

@@ -77,6 +77,7 @@ from .errors import InvalidValueError as InvalidValueError
 from .errors import IoError as IoError
 from .errors import JsonError as JsonError
 from .errors import MessageTooLargeError as MessageTooLargeError
+from .errors import MountedFileError as MountedFileError
 from .errors import NewerStoreError as NewerStoreError
 from .errors import NoAnswerError as NoAnswerError
 from .errors import NoOwnerError as NoOwnerError

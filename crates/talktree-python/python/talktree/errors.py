@@ -399,6 +399,12 @@ class HardLinkedError(Error):
     other: str | None
 
 
+class MountedFileError(Error):
+    """The file is mounted by itself, so where it comes from it would have another log: mount its folder."""
+
+    path: str
+
+
 class UnreadableLogError(Error, PermissionError):
     """The log of the store cannot be read without permission to write in its folder."""
 

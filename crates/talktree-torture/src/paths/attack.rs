@@ -18,6 +18,8 @@ pub(super) enum Attack {
     PointElsewhere,
     /// The files get further names.
     AddNames,
+    /// Other processes have the file, and then its folder, mounted at a second place, and open the store there.
+    Mount,
     /// The process imports the files of its own store, by every name, and another process opens and closes the store.
     ImportItself,
     /// Another process opens the store, writes and closes it.
@@ -36,10 +38,11 @@ pub(super) enum Attack {
 }
 
 /// Those that leave the file where it is come up more often: each ends a round.
-const ATTACKS: [Attack; 18] = [
+const ATTACKS: [Attack; 19] = [
     Attack::ChangeFolder,
     Attack::PointElsewhere,
     Attack::AddNames,
+    Attack::Mount,
     Attack::ImportItself,
     Attack::Visit,
     Attack::BackUp,
@@ -92,6 +95,26 @@ impl Attack {
                     }
                 }
                 round.further.push(spare);
+            }
+            Self::Mount => {
+                round.remove_further()?;
+                if !round.can_mount {
+                    return Ok(());
+                }
+                let id = format!("m{}", round.acknowledged.len());
+                std::fs::create_dir(&spare)?;
+                let folder = path.parent().ok_or("a store has a folder")?;
+                let name = path.file_name().unwrap_or_default();
+                round.visit_with_mount(folder, &spare, &spare.join(name), &id)?.wait()?;
+                round.acknowledged.push(id);
+
+                let file = spare.join("bot.db");
+                std::fs::write(&file, "")?;
+                let refused = round.visit_with_mount(&path, &file, &file, "by a mounted file")?;
+                match refused.wait() {
+                    Err(error) if error.to_string().contains("MountedFile") => {}
+                    answer => return Err(format!("a mounted file was opened: {answer:?}").into()),
+                }
             }
             Self::ImportItself => {
                 std::fs::hard_link(&path, &spare)?;

@@ -1,5 +1,5 @@
 //! What happens to the path of a store while it is open: a change of the current folder, links pointed elsewhere, a
-//! rename, a rotation, a removal, further names, odd names, imports of its own files.
+//! rename, a rotation, a removal, further names, mounts, odd names, imports of its own files.
 //!
 //! After each attack the handle writes and reads. What it acknowledges must be in the file that the path leads to, at
 //! once and for another connection. Once the file is elsewhere, every verb must say so and write nothing. In the end the
@@ -13,6 +13,7 @@ use fastrand::Rng;
 use rusqlite::{Connection, OpenFlags};
 use talktree::{Durability, Error, Message, Store};
 
+use crate::process::Worker;
 use crate::{Report, Result};
 use attack::Attack;
 
@@ -56,11 +57,12 @@ const NAMES: &[&str] = &[
 pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     let home = std::env::current_dir()?;
     let mut figures = Figures::default();
+    let can_mount = start_with_mount(&home, &home, ["true"]).and_then(Worker::wait).is_ok();
     let rounds = args.round.map_or(0..args.rounds, |round| round..round + 1);
     for number in rounds {
         let mut dice = Rng::with_seed(report.seed() ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let played =
-            Round::begin(args, &mut dice).and_then(|round| round.play(&mut dice, &mut figures));
+        let played = Round::begin(args, can_mount, &mut dice)
+            .and_then(|round| round.play(&mut dice, &mut figures));
         // The folder of the round is removed now.
         std::env::set_current_dir(&home)?;
         if let Err(what) = played {
@@ -71,6 +73,7 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
         }
     }
     report.fact("attacks", figures.attacks);
+    report.fact("files and folders can be mounted", if can_mount { "yes" } else { "no" });
     report.fact("stores that were moved", figures.moved);
     report.fact("writes acknowledged", figures.acknowledged);
     report.fact("calls refused after a move", figures.refused);
@@ -89,6 +92,7 @@ struct Figures {
 struct Round {
     folder: tempfile::TempDir,
     program: Option<PathBuf>,
+    can_mount: bool,
     store: Store,
     /// The file that the store was opened as.
     path: PathBuf,
@@ -102,7 +106,7 @@ struct Round {
 }
 
 impl Round {
-    fn begin(args: &Args, dice: &mut Rng) -> Result<Self> {
+    fn begin(args: &Args, can_mount: bool, dice: &mut Rng) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let root = folder.path().canonicalize()?;
         for name in ["home", "elsewhere", "target"] {
@@ -126,7 +130,15 @@ impl Round {
         let store = options.open(&given)?;
         let program = args.program.clone();
         let (acknowledged, further) = (Vec::new(), Vec::new());
-        Ok(Self { folder, program, store, path, given, acknowledged, moved: None, further })
+        let moved = None;
+        Ok(Self { folder, program, can_mount, store, path, given, acknowledged, moved, further })
+    }
+
+    /// Starts a process that has `from` mounted at `to`, and that alone, and appends a message to a store.
+    fn visit_with_mount(&self, from: &Path, to: &Path, store: &Path, id: &str) -> Result<Worker> {
+        let program = self.program.clone().map_or_else(std::env::current_exe, Ok)?;
+        let [program, store] = [&*program, store].map(|path| path.to_str().unwrap_or_default());
+        start_with_mount(from, to, [program, "visit", store, "--append", id])
     }
 
     /// Removes all names but the one that the store was opened by.
@@ -226,6 +238,18 @@ impl Round {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Starts a program in a mount namespace of its own, in which `from` is mounted at `to`.
+fn start_with_mount<'a>(
+    from: &'a Path,
+    to: &'a Path,
+    command: impl IntoIterator<Item = &'a str>,
+) -> Result<Worker> {
+    let mount = "mount --bind \"$1\" \"$2\" && shift 2 && exec \"$@\"";
+    let [from, to] = [from, to].map(|path| path.to_str().unwrap_or_default());
+    let args = ["--map-root-user", "--mount", "sh", "-c", mount, "sh", from, to];
+    Worker::start(Some(Path::new("unshare")), args.into_iter().chain(command))
 }
 
 fn beside(path: &Path, suffix: &str) -> PathBuf {
