@@ -17,7 +17,7 @@ use crate::message::{Json, Message};
 use crate::outcome::SessionDetails;
 use crate::records::Title;
 use crate::records::blocks::{self, ToolNames};
-use crate::records::claude_code::{self, Cut, Node, Progress, Talk};
+use crate::records::claude_code::{self, Cut, Node, Progress, Rounds, Talk};
 use crate::records::fields::{self, Fields};
 use crate::records::ids::message_id;
 use crate::records::order::arrange;
@@ -32,6 +32,7 @@ pub(crate) type At = u32;
 pub(crate) struct Projector {
     talk: Talk<()>,
     progress: Progress,
+    rounds: Rounds,
     names: ToolNames,
     /// Calls whose results came before their names.
     nameless: HashSet<String>,
@@ -75,6 +76,7 @@ impl Default for Projector {
         Self {
             talk: Talk::new(1),
             progress: Progress::default(),
+            rounds: Rounds::default(),
             names: ToolNames::new(),
             nameless: HashSet::new(),
             title: Title::default(),
@@ -188,8 +190,10 @@ impl Projector {
         self.is_outdated |= is_chained != self.is_chained;
         self.is_chained = is_chained;
         for at in from as At..self.talk.nodes.len() as At {
-            let parent = self.parent_of(at);
-            self.is_outdated |= parent.is_some_and(|parent| parent >= at);
+            let (named, before) = self.named_by(at);
+            self.is_outdated |= self.rounds.take(&self.talk.nodes[at as usize], named.as_ref());
+            self.is_outdated |= self.place_of(named.as_ref()).is_some_and(|parent| parent >= at);
+            let parent = self.parent_of(at, named, before);
             self.parents.push(parent);
         }
         self.note_ends(from);
@@ -200,12 +204,7 @@ impl Projector {
         let parents = std::mem::take(&mut self.parents);
         let missing = std::mem::take(&mut self.missing);
         let order = std::mem::take(&mut self.order);
-        (self.before, self.chain_before) = ([None; 2], None);
-        self.parents = Vec::with_capacity(parents.len());
-        for at in 0..self.talk.nodes.len() as At {
-            let parent = self.parent_of(at);
-            self.parents.push(parent);
-        }
+        self.connect_all();
         (self.order, _) = arrange(&mut self.parents);
         self.is_outdated = false;
         let is_before = |(at, _): &&(At, MessageId)| (*at as usize) < from;
@@ -216,15 +215,39 @@ impl Projector {
         if is_grown || from == 0 { Connected::Grown } else { Connected::Rearranged }
     }
 
-    fn parent_of(&mut self, at: At) -> Option<At> {
+    /// Finds the parents of all messages, as if they had come at once.
+    fn connect_all(&mut self) {
+        (self.before, self.chain_before) = ([None; 2], None);
+        self.rounds = Rounds::default();
+        let all = 0..self.talk.nodes.len() as At;
+        let named: Vec<_> = all.clone().map(|at| self.named_by(at)).collect();
+        let mut places: Vec<_> = named.iter().map(|(id, _)| self.place_of(id.as_ref())).collect();
+        for at in arrange(&mut places).0 {
+            self.rounds.take(&self.talk.nodes[at as usize], named[at as usize].0.as_ref());
+        }
+        for (at, (named, before)) in all.zip(named) {
+            let parent = self.parent_of(at, named, before);
+            self.parents.push(parent);
+        }
+    }
+
+    /// Returns the parent that the entry of a message names, and the message before it in its chain.
+    fn named_by(&mut self, at: At) -> (Option<MessageId>, Option<At>) {
         let Node { id, parent, is_side, .. } = &self.talk.nodes[at as usize];
         let mut parent = self.progress.pass(parent.clone());
         if self.is_chained {
             parent = self.talk.chain.follow(id, parent, &mut self.chain_before);
         }
-        let before = self.before[usize::from(*is_side)].replace(at);
-        let parent = parent?;
-        let found = self.index.get(&parent).copied();
+        (parent, self.before[usize::from(*is_side)].replace(at))
+    }
+
+    fn place_of(&self, id: Option<&MessageId>) -> Option<At> {
+        self.index.get(id?).copied()
+    }
+
+    fn parent_of(&mut self, at: At, named: Option<MessageId>, before: Option<At>) -> Option<At> {
+        let parent = self.rounds.parent_of(&self.talk.nodes[at as usize], named)?;
+        let found = self.place_of(Some(&parent));
         if found.is_none() {
             self.awaited.insert(parent.clone());
             self.missing.push((at, parent));

@@ -135,7 +135,8 @@ fn entry(at: usize, drawn: Drawn, links: bool) -> Value {
             let usage = json!({"input_tokens": at, "output_tokens": 1});
             set(
                 "message",
-                json!({"role": "assistant", "content": call, "model": "m", "usage": usage}),
+                json!({"id": format!("m{}", at / 6), "role": "assistant", "content": call, "model": "m",
+                       "usage": usage}),
             );
         }
         Drawn::Answers { back, call } => {

@@ -12,7 +12,7 @@ use talktree::model::{
     Provider, TruncateOptions, sanitize, to_ai_sdk, to_anthropic, to_openai_chat,
     to_openai_responses, truncate, validate_for,
 };
-use talktree::{Message, Result, Store};
+use talktree::{Json, Message, MessageId, Result, Store, TranscriptKey};
 use talktree_import::{ImportOptions, import_reader};
 
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -73,6 +73,84 @@ fn a_tool_of_the_provider_stays_one() -> Result<()> {
     assert_eq!(sent["messages"][1]["content"][1]["type"], "web_search_tool_result", "{sent:#}");
     assert_eq!(sent["messages"].as_array().map(Vec::len), Some(2), "{sent:#}");
     check(&view, "a search of the provider");
+    Ok(())
+}
+
+/// Entries from a drawing: `Ax1` is a part `A` under `x`, with the call `1`, of the first answer; `rx1` is the result `r` of the
+/// call `1` under `x`; `ux` a question, `Zx` the next answer, `sx` a notice, `px` a link.
+fn answers(drawing: &str) -> Vec<Value> {
+    let entry = |(at, word): (usize, &str)| {
+        let (id, rest) = word.split_at(1);
+        let (parent, call) = rest.split_at(1);
+        let parent = Some(parent).filter(|parent| *parent != "-");
+        let kind = match id {
+            "p" => "progress",
+            "s" => "system",
+            _ if id == id.to_uppercase() => "assistant",
+            _ => "user",
+        };
+        let answer = if id == "Z" { "next" } else { "first" };
+        let content = match (kind, call) {
+            (_, "") => json!([{"type": "text", "text": format!("said {id}")}]),
+            ("assistant", call) => {
+                json!([{"type": "tool_use", "id": call, "name": "t", "input": {}}])
+            }
+            (_, call) => {
+                json!([{"type": "tool_result", "tool_use_id": call, "content": format!("out {call}")}])
+            }
+        };
+        json!({"type": kind, "uuid": id, "parentUuid": parent, "sessionId": "s", "content": "noted",
+               "timestamp": format!("2026-01-02T03:04:{at:02}Z"),
+               "message": {"role": kind, "id": answer, "content": content}})
+    };
+    drawing.split(' ').enumerate().map(entry).collect()
+}
+
+/// Each result of parallel calls is a child of the entry of its call, so the path to the last message had one of them, and a
+/// request said of the others that they were not here.
+#[test]
+fn results_of_parallel_calls_are_on_the_path() -> Result<()> {
+    for (drawing, path, calls) in [
+        ("u- Au1 BA2 rA1 qB2 Zq", "u A B r q Z", 2),
+        ("u- Au1 BA2 qB2 rA1 Zq", "u A B q r Z", 2),
+        ("u- Au1 BA2 CB3 tC3 rA1 qB2 Zr vZ", "u A B C t r q Z v", 3),
+        // Calls that run while the model still writes.
+        ("u- Au1 rA1 BA2 qB2 Zq", "u A r B q Z", 2),
+        ("u- Au1 rA1 Br2 qB2 Zq", "u A r B q Z", 2),
+        // Parts beside each other, a notice and a link among them.
+        ("u- Au1 Bu2 rA1 qB2 Zr", "u A B r q Z", 2),
+        ("u- Au1 BA2 sB qs2 rA1 Zq", "u A B s q r Z", 2),
+        ("u- Au1 pA rA1 Zp", "u A r Z", 1),
+        // A result elsewhere, and one that comes when the conversation has gone on.
+        ("u- Au1 BA2 qB2 rq1 Zr", "u A B q r Z", 2),
+        ("u- Au1 BA2 qB2 Zq rA1 vZ", "u A B q r Z v", 2),
+        // Children before their parents.
+        ("Zq qB2 rA1 BA2 Au1 u-", "u A B q r Z", 2),
+        // A second result is a branch, before the first.
+        ("u- Au1 BA2 rA1 qB2 Zq dB2 vd", "u A B r d v", 2),
+    ] {
+        let entries = answers(drawing);
+        let log: String = entries.iter().map(|entry| format!("{entry}\n")).collect();
+        let (imported, projected) = (Store::open_in_memory()?, Store::open_in_memory()?);
+        import_reader(&imported, "log", Cursor::new(log), &ImportOptions::default(), |_| {})?;
+        let transcripts = projected.transcripts().projecting();
+        for entry in entries {
+            transcripts.append(&TranscriptKey::new("p", "s"), &[Json::from(entry)])?;
+        }
+        for store in [imported, projected] {
+            let session = store.session("s")?;
+            let last = path.rsplit(' ').next().unwrap_or_default();
+            let raw = session.at(&MessageId::from(last)).raw_history()?;
+            let ids: Vec<&str> = raw.iter().map(|message| message.id.as_str()).collect();
+            assert_eq!(ids.join(" "), path, "{drawing}");
+            check(&raw, drawing);
+            let request = to_anthropic(&raw).to_string();
+            for call in 1..=calls {
+                assert!(request.contains(&format!("out {call}")), "{drawing}: {request}");
+            }
+            assert_eq!(store.verify(|_| {})?.damages, []);
+        }
+    }
     Ok(())
 }
 

@@ -9,6 +9,7 @@ use super::super::fields::{self, Fields};
 use super::super::ids::{derive, message_id, name, session_id};
 use super::entry::{is_link, kind_of, uuid_of};
 use super::links::Chain;
+use super::rounds::Share;
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::{Json, Message, Role};
 use crate::outcome::SessionDetails;
@@ -24,6 +25,8 @@ pub struct Node<T> {
     pub line: u64,
     /// Whether it belongs to a side chain, apart from the conversation.
     pub is_side: bool,
+    /// What it is to the answer of a model.
+    pub share: Share,
     /// Its time; without one that of the entries before it.
     pub time: Option<DateTime<Utc>>,
     /// What the caller keeps of the entry.
@@ -243,7 +246,11 @@ impl<T> Talk<T> {
             }
         }
         self.row = None;
-        self.push(id, parent, line, is_side, about);
+        let share = match is_boundary || entry.is_true("isCompactSummary") {
+            true => Share::Next,
+            false => Share::of(kind, entry),
+        };
+        self.push(id, parent, line, is_side, share, about);
     }
 
     /// Adds an entry without a `uuid`, as a hidden message after the previous entry.
@@ -259,7 +266,7 @@ impl<T> Talk<T> {
         self.behind.insert(begin.clone(), id.clone());
         self.row = Some((begin, id.clone()));
         self.chain.place(id.clone());
-        self.push(id, before, line, false, about);
+        self.push(id, before, line, false, Share::Notice, about);
     }
 
     fn push(
@@ -268,6 +275,7 @@ impl<T> Talk<T> {
         mut parent: Option<MessageId>,
         line: u64,
         is_side: bool,
+        share: Share,
         about: T,
     ) {
         // Ids are shared: the parent is usually the entry before.
@@ -276,7 +284,7 @@ impl<T> Talk<T> {
         {
             parent = Some(before.id.clone());
         }
-        self.nodes.push(Node { id, parent, line, is_side, time: self.time, about });
+        self.nodes.push(Node { id, parent, line, is_side, share, time: self.time, about });
     }
 
     fn last_id(&self) -> Option<MessageId> {

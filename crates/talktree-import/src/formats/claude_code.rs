@@ -8,7 +8,8 @@ use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 use talktree::import::ImportReport;
-use talktree::records::claude_code::{self, Progress, Talk};
+use talktree::records::claude_code::{self, Progress, Rounds, Talk};
+use talktree::records::order::arrange;
 use talktree::{Message, MessageId};
 
 use super::Format;
@@ -150,6 +151,7 @@ impl ClaudeCode {
     /// Resolves what depends on the whole file.
     fn close(&mut self, mut talk: Talk<About>, report: &mut ImportReport) -> Draft {
         chain_if_unlinked(&mut talk, report);
+        join_answers(&mut talk);
         let ids: HashSet<&MessageId> = talk.nodes.iter().map(|node| &node.id).collect();
         let mut draft = Draft::new(talk.session.clone(), talk.line);
         draft.orphans = Orphans::FollowTheNodeBefore;
@@ -209,6 +211,28 @@ fn chain_if_unlinked(talk: &mut Talk<About>, report: &mut ImportReport) {
     let mut before: Option<MessageId> = None;
     for node in &mut talk.nodes {
         node.parent = talk.chain.follow(&node.id, node.parent.take(), &mut before);
+    }
+}
+
+/// Puts each answer of the model in one piece, so that every result of its calls is on the path.
+fn join_answers(talk: &mut Talk<About>) {
+    let mut index: HashMap<&MessageId, u32> = HashMap::with_capacity(talk.nodes.len());
+    for (at, node) in talk.nodes.iter().enumerate() {
+        // A repeated entry is left out later.
+        index.entry(&node.id).or_insert(at as u32);
+    }
+    let place = |id: &MessageId| index.get(id).copied();
+    let named = |node: &claude_code::Node<About>| node.parent.as_ref().and_then(place);
+    let mut parents: Vec<Option<u32>> = talk.nodes.iter().map(named).collect();
+    let mut rounds = Rounds::default();
+    for at in arrange(&mut parents).0 {
+        let node = &talk.nodes[at as usize];
+        if place(&node.id) == Some(at) {
+            rounds.take(node, node.parent.as_ref());
+        }
+    }
+    for node in &mut talk.nodes {
+        node.parent = rounds.parent_of(node, node.parent.clone());
     }
 }
 
