@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::error::{Error, Result, check_size};
-use crate::id::check_name_length;
+use crate::id::shorten;
 use crate::message::Json;
 
 /// The maximum size of the entries of one append: 1 GiB of JSON.
@@ -11,9 +11,12 @@ use crate::message::Json;
 /// An append is one transaction, and all of it is in the write-ahead log at once.
 pub const MAX_TRANSCRIPT_BATCH_BYTES: usize = 1 << 30;
 
+/// The maximum size of a part of a key, in bytes. A project is the path of a folder, and the SDK's stores take long ones.
+const MAX_PART_BYTES: usize = 64 << 10;
+
 /// The key under which a transcript is stored: a project, a session and a subpath.
 ///
-/// Each part is any text of up to [`MAX_ID_BYTES`](crate::MAX_ID_BYTES). Two keys are the same if all three parts are equal,
+/// Each part is any text of up to 64 KiB. Two keys are the same if all three parts are equal,
 /// byte for byte, whatever separators they contain.
 ///
 /// ```
@@ -60,9 +63,18 @@ impl TranscriptKey {
     /// # Errors
     /// [`Error::InvalidValue`].
     pub fn check(&self) -> Result<()> {
-        check_name_length("project", &self.project)?;
-        check_name_length("transcript's session", &self.session)?;
-        check_name_length("subpath", &self.subpath)
+        for (what, part) in [
+            ("project", &self.project),
+            ("transcript's session", &self.session),
+            ("subpath", &self.subpath),
+        ] {
+            let bytes = part.len();
+            if bytes > MAX_PART_BYTES {
+                let why = format!("it has {bytes} bytes, over the limit of {MAX_PART_BYTES}");
+                return Err(Error::InvalidValue { what, given: shorten(part).into_owned(), why });
+            }
+        }
+        Ok(())
     }
 
     /// Checks the size of entries that are to be appended, for storages of your own; `max_bytes` is the limit of one.
@@ -119,8 +131,8 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_key_is_no_longer_than_an_id() {
-        let long = "x".repeat(crate::id::MAX_ID_BYTES);
+    fn a_part_of_a_key_has_a_limit() {
+        let long = "x".repeat(MAX_PART_BYTES);
         assert!(TranscriptKey::new(&long, &long).subpath(&long).check().is_ok());
         for key in [
             TranscriptKey::new(format!("{long}x"), ""),

@@ -94,7 +94,7 @@ fn subagents_and_ids_in_use_get_sessions_of_their_own() -> Result<()> {
     assert_eq!(session(&key("s").subpath("subagents/agent-1"))?, "s/subagents/agent-1");
     assert_eq!(session(&key("taken"))?, "project/taken");
     assert_eq!(session(&TranscriptKey::new("other", "s"))?, "other/s");
-    let long = session(&key(&"x".repeat(1_000)))?;
+    let long = session(&key(&"x".repeat(5_000)))?;
     assert!(long.parse::<talktree::SessionId>().is_ok());
     let info = store.session("s/subagents/agent-1")?.info()?.expect("it is there");
     assert_eq!(info.parent_session.as_ref().map(|id| id.as_str()), Some("s"));
