@@ -1,9 +1,9 @@
 //! Lookup of sessions, messages and compactions by what the user typed: an id, a part of one, a name
-//! or a label.
+//! or a label. What destroys them looks them up in [`whole`](crate::whole).
 //!
 //! A complete id is tried first, then names and prefixes. Suffixes are accepted because ids created
 //! at the same time share a prefix. An ambiguous argument is an error, also if it is the name of one
-//! session and a part of another's id.
+//! session and a part of another's id. Sessions that are not in the trash come before those in it.
 
 use std::collections::BTreeSet;
 
@@ -25,15 +25,17 @@ const PAGE: usize = 1_000;
 /// The argument that means the head.
 pub(crate) const HEAD: &str = "head";
 
-/// Returns the session with this id, part of an id, or name.
+/// Returns the session with this id, part of an id, or name; one in the trash if there is no other.
 pub(crate) fn session(store: &Store, given: &str) -> Result<Session> {
     // A complete id needs no list of all sessions.
-    if let Ok(session) = store.session(given)
-        && session.info()?.is_some()
-    {
+    if let Some(session) = by_id(store, given)? {
         return Ok(session);
     }
-    match find(&store.sessions()?, given)? {
+    let found = match find(&store.sessions()?, given)? {
+        None => find(&trash(store)?, given)?,
+        found => found,
+    };
+    match found {
         Some(id) => Ok(store.session(id)?),
         None => Err(Failure::NotFound(format!(
             "no session has the id or name {} or an id that starts or ends with it; `{}` lists all",
@@ -45,24 +47,28 @@ pub(crate) fn session(store: &Store, given: &str) -> Result<Session> {
 
 /// Returns the session in the trash with this id, part of an id, or name.
 pub(crate) fn in_trash(store: &Store, given: &str) -> Result<Session> {
+    let list = command("trash list");
+    if let Some(session) = by_id(store, given)? {
+        let is_there = session.info()?.is_some_and(|info| info.deleted_at.is_some());
+        let why =
+            || format!("session {:?} is not in the trash; `{list}` lists what is", session.id());
+        return if is_there { Ok(session) } else { Err(Failure::NotFound(why())) };
+    }
     match find(&trash(store)?, given)? {
         Some(id) => Ok(store.session(id)?),
         None => Err(Failure::NotFound(format!(
-            "no session in the trash has the id or name {} or an id that starts or ends with it; `{}` lists all",
+            "no session in the trash has the id or name {} or an id that starts or ends with it; `{list}` lists all",
             quoted(given),
-            command("trash list")
         ))),
     }
 }
 
-/// Returns the session with this id, part of an id, or name; one in the trash if there is no other.
-pub(crate) fn any(store: &Store, given: &str) -> Result<Session> {
-    match session(store, given) {
-        Err(Failure::NotFound(why)) => match find(&trash(store)?, given)? {
-            Some(id) => Ok(store.session(id)?),
-            None => Err(Failure::NotFound(why)),
-        },
-        found => found,
+/// Returns the session with this id, also one in the trash.
+pub(crate) fn by_id(store: &Store, id: &str) -> Result<Option<Session>> {
+    match store.session(id) {
+        Ok(session) if session.info()?.is_some() => Ok(Some(session)),
+        // What cannot be an id may be a name.
+        _ => Ok(None),
     }
 }
 
@@ -109,6 +115,17 @@ fn find(sessions: &[SessionInfo], given: &str) -> Result<Option<SessionId>> {
         [] => Ok(None),
         _ => Err(ambiguous("session", given, found.iter().map(|info| id_and_name(info)))),
     }
+}
+
+/// Returns whether a session has this name or this part of an id.
+pub(crate) fn is_near(info: &SessionInfo, given: &str) -> bool {
+    info.name.as_deref() == Some(given) || is_part(info.id.as_str(), given)
+}
+
+/// Returns whether an id starts or ends with a text.
+pub(crate) fn is_part(id: &str, given: &str) -> bool {
+    let part = without_dots(given);
+    !part.is_empty() && (id.starts_with(part) || id.ends_with(part))
 }
 
 /// Returns the session's id, with its name if it has one.
@@ -226,23 +243,29 @@ pub(crate) fn compaction(session: &Session, given: &str) -> Result<CompactionId>
 }
 
 /// Returns whether a session has a compaction with this id, readable or not.
-fn is_compaction(session: &Session, id: &str) -> bool {
+pub(crate) fn is_compaction(session: &Session, id: &str) -> bool {
     !matches!(session.compaction(&id.into()), Err(Error::UnknownCompaction { .. }))
 }
 
-fn ambiguous<T: ToString>(what: &str, given: &str, found: impl IntoIterator<Item = T>) -> Failure {
+/// Returns the error for an argument that fits several things.
+pub(crate) fn ambiguous<T: ToString>(
+    what: &str,
+    given: &str,
+    found: impl IntoIterator<Item = T>,
+) -> Failure {
+    Failure::Usage(format!("{} matches more than one {what}:{}", quoted(given), some(found)))
+}
+
+/// Returns a line for each of the first candidates, and how many more there are.
+pub(crate) fn some<T: ToString>(found: impl IntoIterator<Item = T>) -> String {
     let mut found = found.into_iter();
-    let shown: Vec<String> =
-        found.by_ref().take(MAX_CANDIDATES).map(|one| one.to_string()).collect();
-    let more = match found.count() {
-        0 => String::new(),
-        more => format!("\n  and {more} more"),
-    };
-    Failure::Usage(format!(
-        "{} matches more than one {what}:\n  {}{more}",
-        quoted(given),
-        shown.join("\n  ")
-    ))
+    let mut lines: String =
+        found.by_ref().take(MAX_CANDIDATES).map(|one| format!("\n  {}", one.to_string())).collect();
+    match found.count() {
+        0 => {}
+        more => lines += &format!("\n  and {more} more"),
+    }
+    lines
 }
 
 /// Removes the `…` that `tree` and other output prints in place of the rest of an id.

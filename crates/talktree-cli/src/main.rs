@@ -26,6 +26,7 @@ mod suggestion;
 mod summarizer;
 mod table;
 mod text;
+mod whole;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

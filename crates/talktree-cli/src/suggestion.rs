@@ -35,6 +35,12 @@ pub(crate) fn option(name: &str, value: &str) -> String {
     format!("--{name}{between}{}", quote(value))
 }
 
+/// Returns the flags that were given.
+pub(crate) fn given(flags: &[(bool, &str)]) -> String {
+    let given = flags.iter().filter(|(is_given, _)| *is_given).map(|(_, flag)| *flag);
+    given.collect::<Vec<_>>().join(" ")
+}
+
 /// Returns a whole command line: `sessions` becomes `talktree sessions`, or `talktree --store FILE sessions`.
 pub(crate) fn command(rest: &str) -> String {
     format!("talktree {}{rest}", STORE.get().map_or("", String::as_str))

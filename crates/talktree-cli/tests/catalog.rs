@@ -68,13 +68,49 @@ fn a_session_goes_to_the_trash_and_comes_back() {
     assert!(rig.fails(1, ["restore", "tour"]).contains("talktree trash list"));
 }
 
+/// `trash list` shows the start of an id; `tag`, `rename` and others said that no session has it.
+#[test]
+fn a_session_in_the_trash_is_found_by_the_start_of_its_id() {
+    let rig = Rig::empty();
+    let id = "7f3a0c12-1111-4222-8333-444455556666";
+    rig.ok(["new", "A talk", "--id", id]);
+    rig.ok(["rm", id]);
+    let listed = rig.ok(["trash", "list"]);
+    assert!(listed.contains("7f3a0c12  "), "{listed}");
+    for arguments in [
+        &["tag", "7f3a0c12", "x"][..],
+        &["rename", "7f3a0c12", "x"],
+        &["pin", "7f3a0c12"],
+        &["end", "A talk"],
+        &["context", "set", "7f3a0c12", "memory", "x"],
+    ] {
+        let told = rig.fails(2, arguments);
+        assert!(told.contains(&format!("talktree restore {id}")), "{arguments:?} {told}");
+    }
+    assert_eq!(rig.json(["tag", "7f3a0c12"])[0]["session"], id);
+    assert_eq!(rig.ok(["log", "7f3a0c12"]), "");
+}
+
+/// Both were said to fit, also the id of one that was restored already.
+#[test]
+fn restore_takes_a_whole_id_before_the_start_of_another() {
+    let rig = Rig::empty();
+    for id in ["x1", "x10"] {
+        rig.ok(["new", "--id", id]);
+        rig.ok(["rm", id]);
+    }
+    rig.ok(["restore", "x1"]);
+    let told = rig.fails(1, ["restore", "x1"]);
+    assert!(told.contains("session \"x1\" is not in the trash"), "{told}");
+    assert_eq!(ids(&rig, &["trash", "list"]), ["x10"]);
+}
+
 #[test]
 fn a_name_means_the_session_that_is_not_in_the_trash() {
     let rig = Rig::empty();
-    for id in ["11111111-old", "22222222-new"] {
-        rig.ok(["new", "Deployment", "--id", id]);
-        rig.ok(["rm", "11111111-old"]);
-    }
+    rig.ok(["new", "Deployment", "--id", "11111111-old"]);
+    rig.ok(["rm", "11111111-old"]);
+    rig.ok(["new", "Deployment", "--id", "22222222-new"]);
     assert_eq!(rig.json(["tag", "Deployment"])[0]["session"], "22222222-new");
     assert_eq!(rig.json(["restore", "Deployment"])[0]["session"], "11111111-old");
     rig.fails(2, ["tag", "Deployment"]);
@@ -89,7 +125,7 @@ fn a_session_is_removed_for_good_on_demand() {
     rig.fails(2, ["rm", "tour", "ask", "--forever"]);
     // A session in the trash is found, too, by its name.
     rig.ok(["rm", "tour"]);
-    let removed = rig.ok(["rm", "A trip to Jena", "--forever", "--yes"]);
+    let removed = rig.ok(["rm", "--name", "A trip to Jena", "--forever", "--yes"]);
     assert_eq!(removed, "session tour (A trip to Jena) removed for good\n");
     assert_eq!(ids(&rig, &["trash", "list"]), [""; 0]);
     rig.fails(1, ["log", "tour"]);

@@ -112,6 +112,10 @@ fn the_texts_of_an_owner_are_reached_through_any_of_its_sessions() -> Outcome {
     let found = rig.ok(of_owner("search", &["facts", "30"]));
     assert!(found.contains("age"), "{found}");
     assert_eq!(rig.json(of_owner("list", &[])).len(), 3);
+    assert_eq!(rig.json(["context", "list", "--owner", "user:42"]).len(), 3);
+    assert_eq!(rig.json(["context", "export", "--owner", "user:42"]).len(), 2);
+    assert_eq!(rig.json(["context", "list", "--shared"]).len(), 1);
+    rig.fails(2, ["context", "list"]);
     let page = rig.ok(of_owner("export", &[]));
     assert_eq!(page, "# house rules\n\nBe loud.\n\n# person\n\nLikes tea.\n");
     rig.ok(of_owner("rm", &["house rules"]));
@@ -377,7 +381,8 @@ fn every_verb_of_context_has_a_help_text() {
     ];
     for verb in verbs {
         assert!(help.contains(&format!("\n  {verb} ")), "{help}");
-        let usage = format!("Usage: talktree context {verb} [OPTIONS] <SESSION>");
+        let session = if ["list", "export"].contains(&verb) { "[SESSION]" } else { "<SESSION>" };
+        let usage = format!("Usage: talktree context {verb} [OPTIONS] {session}");
         assert!(rig.ok(["context", verb, "--help"]).contains(&usage), "{verb}");
         assert!(rig.fails(2, ["context", verb]).contains(&usage), "{verb}");
     }

@@ -280,16 +280,16 @@ fn printed() -> BTreeMap<&'static str, Vec<Value>> {
     add("new", rig.json(["rename", "f", "g"]));
     rig.ok(["fork", "tour", "answer-1", "h"]);
     rig.ok(["compact", "h", "--summary", "s", "--from", "ask", "--to", "answer-1"]);
-    add("erase", rig.json(["erase", "h", "ask", "--dry-run"]));
+    add("erase", rig.json(["erase", "--name", "h", "ask", "--dry-run"]));
     {
         let transcripts = Store::open(rig.store()).unwrap().transcripts().owned_by("zoe");
         let entry = talktree::Json::parse("{}").unwrap();
         transcripts.append(&talktree::TranscriptKey::new("p", "s"), &[entry]).unwrap();
     }
     add("erase", rig.json(["erase", "--owner", "zoe", "--dry-run"]));
-    add("erase", rig.json(["erase", "h", "ask", "--yes", "--prove"]));
+    add("erase", rig.json(["erase", "--name", "h", "ask", "--yes", "--prove"]));
     add("lineage", rig.json(["lineage", "g"]));
-    add("rm", rig.json(["rm", "g"]));
+    add("rm", rig.json(["rm", "--name", "g"]));
     add("trash list", rig.json(["trash", "list"]));
     add("new", rig.json(["restore", "g"]));
     add("tag", rig.json(["tag", "g", "old"]));

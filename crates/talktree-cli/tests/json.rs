@@ -176,7 +176,7 @@ fn writing_commands_print_what_they_changed() {
     );
     assert_eq!(fields(&rig.json(["rename", "f", "g"])[0]), ["name", "session"]);
     assert_eq!(
-        fields(&rig.json(["rm", "g", "--forever", "--yes"])[0]),
+        fields(&rig.json(["rm", "--name", "g", "--forever", "--yes"])[0]),
         [
             "compactions_back",
             "compactions_gone",

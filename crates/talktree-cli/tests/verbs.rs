@@ -1,4 +1,5 @@
 //! What each command does and prints.
+#![expect(clippy::disallowed_methods, reason = "only the command takes whole ids from people")]
 
 mod common;
 
@@ -94,7 +95,8 @@ fn labels_are_set_moved_listed_and_removed() {
     let rig = Rig::toured();
     let set = "tour (A trip to Jena): label best points at museum\n";
     assert_eq!(rig.ok(["label", "tour", "best", "museum"]), set);
-    rig.ok(["label", "tour", "best", "museum-answer"]);
+    let moved = rig.run(["label", "tour", "best", "museum-answer"]);
+    assert_eq!(moved.stderr, "talktree: `talktree label tour best museum` sets it as before\n");
     assert_eq!(rig.ok(["label", "tour", "--list"]), "best  museum-answer\nplan  thanks\n");
     let bare = "{\"format\":\"talktree\",\"version\":1}\n{\"type\":\"session\",\"id\":\"bare\"}\n";
     rig.ok(["import", &text(&rig.file("bare.jsonl", bare))]);
@@ -104,7 +106,9 @@ fn labels_are_set_moved_listed_and_removed() {
         (0, "", "talktree: the session has no labels\n")
     );
     let removed = "tour (A trip to Jena): label plan removed\n";
-    assert_eq!(rig.ok(["label", "tour", "--remove", "plan"]), removed);
+    let answer = rig.run(["label", "tour", "--remove", "plan"]);
+    let undo = "talktree: `talktree label tour plan thanks` sets it as before\n";
+    assert_eq!((&*answer.stdout, &*answer.stderr), (removed, undo));
     assert_eq!(rig.ok(["label", "tour", "--list"]), "best  museum-answer\n");
     rig.fails(1, ["label", "tour", "--remove", "plan"]);
 }
@@ -136,7 +140,7 @@ fn head_means_the_head_even_if_a_message_has_that_id() {
 fn a_name_that_is_part_of_another_id_is_ambiguous() {
     let rig = Rig::toured();
     rig.ok(["fork", "tour", "look-up", "to"]);
-    let printed = rig.fails(2, ["rm", "to", "--yes"]);
+    let printed = rig.fails(2, ["pin", "to"]);
     assert!(printed.contains("tour (A trip to Jena)") && printed.contains("(to)"), "{printed}");
     rig.ok(["rename", "tour", "x"]);
     rig.fails(2, ["log", "to"]);
@@ -168,7 +172,9 @@ fn a_compaction_is_added_listed_shown_and_removed() -> Outcome {
     let listed = rig.json(["compact", "tour", "--list"]);
     let id = listed[0]["id"].as_str().ok_or("no id")?;
     assert!(rig.ok(["show", "tour", &format!("compaction_{id}")]).contains("They greeted."));
-    rig.ok(["compact", "tour", "--remove", &id[id.len() - 8..]]);
+    let why = rig.fails(1, ["compact", "tour", "--remove", &id[id.len() - 8..]]);
+    assert!(why.ends_with(&format!("  talktree compact tour --remove {id}\n")), "{why}");
+    rig.ok(["compact", "tour", "--remove", id]);
     assert_eq!(rig.ok(["log", "tour"]), before);
     assert_eq!(rig.json(["compact", "tour", "--list"]), Vec::<serde_json::Value>::new());
     Ok(())
@@ -192,7 +198,8 @@ fn a_fork_is_a_new_session() {
     rig.ok(["fork", "tour", "look-up", "What if"]);
     let log = rig.ok(["log", "What if"]);
     assert!(log.contains("book them online") && !log.contains("Wonderful"), "{log}");
-    rig.ok(["rename", "What if", "Another day"]);
+    let renamed = rig.run(["rename", "What if", "Another day"]);
+    assert!(renamed.stderr.ends_with(" 'What if'` names it as before\n"), "{renamed:?}");
     assert!(rig.ok(["sessions"]).contains("Another day"));
     rig.fails(1, ["log", "What if"]);
 }
@@ -477,7 +484,7 @@ fn erase_lists_what_goes_and_what_is_left_and_asks_first() {
     let printed = rig.ok(["erase", "tour", "--yes", "--forks"]);
     assert!(printed.contains("session tour\n"), "{printed}");
     rig.fails(1, ["log", "tour"]);
-    rig.ok(["rm", "copy", "--forever", "--yes"]);
+    rig.ok(["rm", "--name", "copy", "--forever", "--yes"]);
     assert_eq!(rig.ok(["erase", "--deleted"]), "nothing of what was deleted is left\n");
     assert!(rig.fails(2, ["erase", "--deleted", "--finish"]).contains("cannot be used with"));
     assert_eq!(rig.ok(["erase", "--finish"]), "nothing of what was erased is left\n");
@@ -568,14 +575,158 @@ fn the_same_erase_finishes_one_that_was_interrupted() -> Outcome {
     assert!(stopped.is_err() && store.has_unfinished_erasure()?);
     drop((long, store));
     // The name was erased first.
-    let again = rig.run(["erase", "A long talk", "--yes"]);
+    let again = rig.run(["erase", "--name", "A long talk", "--yes"]);
     assert_eq!(again.code, 0);
     let (erased, rest) = again.stdout.split_once('\n').unwrap_or_default();
     assert!(erased.starts_with("erased: 1 session, ") && erased.contains(" messages"), "{erased}");
     assert_eq!(rest, "session long\nnothing of what was erased is left\n");
-    assert!(again.stderr.contains("an erasure was interrupted, and is finished now"), "{again:?}");
-    rig.fails(1, ["erase", "A long talk", "--yes"]);
+    assert!(
+        again.stderr.contains("an erasure was interrupted, and is finished first"),
+        "{again:?}"
+    );
+    rig.fails(1, ["erase", "--name", "A long talk", "--yes"]);
     rig.fails(1, ["erase", "long", "--yes"]);
     assert!(!Store::open(rig.store())?.has_unfinished_erasure()?);
+    Ok(())
+}
+
+/// Returns all that a store holds.
+fn everything(rig: &Rig) -> [String; 3] {
+    let rows = "SELECT block, key, content FROM context_entry ORDER BY address";
+    let texts = rusqlite::Connection::open(rig.store()).unwrap();
+    let mut texts = texts.prepare(rows).unwrap();
+    let row = |row: &rusqlite::Row<'_>| Ok(format!("{:?}", row.get_ref(2)));
+    let texts: Vec<String> = texts.query_map([], row).unwrap().map(Result::unwrap).collect();
+    [rig.ok(["export", "--all"]), rig.ok(["trash", "list", "--json"]), texts.join("\n")]
+}
+
+/// Fills a store with session `x1` and another one, each with the messages a, m10, am1, m1, a compaction and a memory.
+fn neighbours(rig: &Rig, other: &str, name: &str) -> Outcome {
+    let store = Store::open(rig.store())?;
+    for id in ["x1", other] {
+        let chat = store.session_builder(id).block("memory", talktree::Block::stored()).open()?;
+        let ids = ["a", "m10", "am1", "m1"];
+        chat.append_all(ids.map(|id| talktree::Message::user("Hello").with_id(id)))?;
+        chat.context().set("memory", "Likes coffee.")?;
+        chat.add_compaction("short", &"m10".into(), &"am1".into())?;
+    }
+    store.rename(&other.into(), name)?;
+    Ok(())
+}
+
+/// The same command, given again after its session or message was gone, went on with another one: whose id begins or ends so,
+/// or whose name it is.
+#[test]
+fn a_command_that_destroys_finds_nothing_when_it_is_given_again() -> Outcome {
+    for (other, name) in [("x10", "another"), ("0x1", "another"), ("other", "x1")] {
+        for arguments in [
+            "erase x1 --yes",
+            "erase x1 m1 --yes",
+            "erase x1 m1 --branch --yes",
+            "erase x1 a..m1 --yes",
+            "rm x1",
+            "rm x1 --forever --yes",
+            "rm x1 m1",
+            "rm x1 m1 --branch --yes",
+            "compact x1 --remove COMPACTION",
+            "context rm x1 memory",
+        ] {
+            let rig = Rig::empty();
+            neighbours(&rig, other, name)?;
+            let id = Store::open(rig.store())?.session("x1")?.compactions()?[0].id.to_string();
+            let arguments = arguments.replace("COMPACTION", &id);
+            let arguments: Vec<&str> = arguments.split(' ').collect();
+            rig.ok(&arguments);
+            let left = everything(&rig);
+            for _ in 0..2 {
+                let why = rig.fails(1, &arguments);
+                assert_eq!(everything(&rig), left, "{arguments:?} beside {other} ({name}): {why}");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_command_that_destroys_answers_what_comes_near_with_what_to_type() -> Outcome {
+    let rig = Rig::empty();
+    neighbours(&rig, "telegram:4711", "A talk")?;
+    Store::open(rig.store())?.session("x1")?.label("label", &"m10".into())?;
+    let before = everything(&rig);
+    for (arguments, typed) in [
+        ("erase telegram:471 --forks --yes", "erase telegram:4711 --forks"),
+        ("erase talk --yes", ""),
+        ("erase x1 m --yes", "erase x1 m10"),
+        ("erase x1 a..m --branch --yes", "erase x1 a..m10 --branch"),
+        ("erase x1 a..head --yes", "erase x1 a..m1"),
+        ("erase x1 a m1 head --yes", "erase x1 a m1 m1"),
+        ("rm telegram:471", "rm telegram:4711"),
+        ("rm …4711 m1", "rm telegram:4711 m1"),
+        ("rm telegram:471 --forever --yes", "rm telegram:4711 --forever"),
+        ("rm x1 label", "rm x1 m10"),
+        ("rm x1 head", "rm x1 m1"),
+        ("context rm x memory", "context rm x1 memory"),
+        ("rm --name x1", ""),
+        ("erase --name telegram:4711 --yes", ""),
+    ] {
+        let why = rig.fails(1, arguments.split(' '));
+        let line = format!("\ntalktree:   talktree {typed}\n");
+        assert!(
+            if typed.is_empty() { !why.contains("type:") } else { why.contains(&line) },
+            "{why}"
+        );
+    }
+    assert_eq!(everything(&rig), before);
+    // A name is not unique.
+    rig.ok(["rename", "x1", "A talk"]);
+    let why = rig.fails(2, ["rm", "--name", "A talk", "--forever", "--yes"]);
+    for id in ["x1", "telegram:4711"] {
+        assert!(why.contains(&format!("  talktree rm {id} --forever\n")), "{why}");
+    }
+    rig.ok(["rm", "x1", "--forever", "--yes"]);
+    rig.ok(["rm", "--name", "A talk"]);
+    assert_eq!(rig.json(["trash", "list"])[0]["id"], "telegram:4711");
+    Ok(())
+}
+
+/// Once one is erased, the argument would mean the other.
+#[test]
+fn an_argument_that_is_a_message_and_a_range_is_refused() -> Outcome {
+    let rig = Rig::empty();
+    let chat = Store::open(rig.store())?.session("s")?;
+    chat.append_all(["a", "b", "a..b"].map(|id| talktree::Message::user("x").with_id(id)))?;
+    drop(chat);
+    let why = rig.fails(2, ["erase", "s", "a..b", "--yes"]);
+    assert!(why.contains("\"a..b\" is the id of a message, and also a range"), "{why}");
+    rig.ok(["erase", "s", "a", "--yes"]);
+    rig.ok(["erase", "s", "a..b", "--yes"]);
+    assert_eq!(rig.json(["log", "s"])[0]["id"], "b");
+    rig.fails(1, ["erase", "s", "a..b", "--yes"]);
+    Ok(())
+}
+
+/// What is given finds nothing any more, or only a neighbour.
+#[test]
+fn an_erasure_that_was_interrupted_is_finished_before_anything_is_looked_up() -> Outcome {
+    let rig = Rig::empty();
+    neighbours(&rig, "x10", "x1")?;
+    let store = Store::open(rig.store())?;
+    store.session("z")?.append(talktree::Message::user("Hello"))?;
+    let handle = store.interrupt_handle();
+    let both = talktree::Erasure::session("x1").and(talktree::Erasure::session("z"));
+    let stopped = store.erase_with_progress(&both, |_| {
+        if store.session("x1").unwrap().info().unwrap().is_none() {
+            handle.interrupt();
+        }
+    });
+    assert!(stopped.is_err() && store.has_unfinished_erasure()?);
+    drop(store);
+    let left = everything(&rig)[0].clone();
+    let answer = rig.run(["erase", "x1", "--yes"]);
+    let rest = "erased: 1 session, 1 message\nsession z\nnothing of what was erased is left\n";
+    assert_eq!((answer.code, &*answer.stdout), (0, rest), "{answer:?}");
+    assert!(!Store::open(rig.store())?.has_unfinished_erasure()?);
+    rig.fails(1, ["erase", "x1", "--yes"]);
+    assert_eq!(everything(&rig)[0], left);
     Ok(())
 }

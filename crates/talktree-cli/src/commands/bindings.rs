@@ -32,7 +32,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let store = context.reader()?;
-    let session = args.session.as_ref().map(|given| lookup::any(&store, given)).transpose()?;
+    let session = args.session.as_ref().map(|given| lookup::session(&store, given)).transpose()?;
     let filter = BindingFilter {
         key: args.key,
         session: session.map(|session| session.id().clone()),

@@ -1,6 +1,6 @@
 //! `talktree label`: sets, removes and lists the labels of a session.
 
-use talktree::Label;
+use talktree::{Label, MessageId, Session};
 
 use crate::context::Context;
 use crate::failure::{Failure, Result, tell};
@@ -63,15 +63,18 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
             return Ok(context.out.json(label)?);
         }
         let title = lookup::title(&session)?;
-        return Ok(context.out.line(&[
+        context.out.line(&[
             (style::PLAIN, &title),
             (style::PLAIN, ": label "),
             (style::LABEL, &label.name),
             (style::PLAIN, " removed"),
-        ])?);
+        ])?;
+        tell_undo(&session, name, &label.id);
+        return Ok(());
     }
     if let (Some(name), Some(message)) = (&args.name, &args.message) {
         let id = lookup::message(&session, message)?;
+        let before = session.labelled(name)?;
         session.label(name, &id)?;
         // The id of a summary names the last message that it covers.
         let labels = session.labels()?;
@@ -88,8 +91,17 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
             (style::PLAIN, " points at "),
             (style::ID, id.as_str()),
         ])?;
+        if let Some(before) = before.filter(|before| before != id) {
+            tell_undo(&session, name, &before);
+        }
     }
     Ok(())
+}
+
+/// Says how to set a label as it was before.
+fn tell_undo(session: &Session, name: &str, before: &MessageId) {
+    let undo = command(&verb("label", &[session.id().as_str(), name, before.as_str()], ""));
+    tell(&format!("`{undo}` sets it as before"));
 }
 
 fn write(out: &mut Output, label: &Label, is_json: bool) -> Result<()> {

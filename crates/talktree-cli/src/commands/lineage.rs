@@ -67,7 +67,7 @@ impl Row {
 
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let store = context.reader()?;
-    let session = lookup::any(&store, &args.session)?;
+    let session = lookup::session(&store, &args.session)?;
     let Some(info) = session.info()? else { return Ok(()) };
     let mut rows = ancestors(&store, &info)?;
     for (depth, row) in rows.iter_mut().enumerate() {

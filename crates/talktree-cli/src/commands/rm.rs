@@ -1,27 +1,33 @@
 //! `talktree rm`: deletes messages and branches, puts sessions into the trash or removes them.
 
 use serde::Serialize;
-use talktree::{CompactionId, Deleted, MessageId, SessionChange, SessionId};
+use talktree::{CompactionId, Deleted, MessageId, SessionId};
 
 use crate::confirm::confirm;
 use crate::context::Context;
-use crate::failure::{Result, tell};
-use crate::suggestion::{command, verb};
+use crate::failure::{Failure, Result, tell};
+use crate::suggestion::{command, given, verb};
 use crate::text::plural;
+use crate::whole::{self, Line};
 use crate::{lookup, style};
 
 /// Delete messages or a branch, or put a whole session into the trash
 ///
 /// A deleted message that others follow leaves a tombstone, so that their paths stay intact. Before it deletes a branch,
-/// or a session for good, the command asks for confirmation; without a terminal it requires --yes.
+/// or a session for good, the command asks for confirmation; without a terminal it requires --yes. Ids are whole here,
+/// so that the same command, given again, deletes nothing else.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree rm [OPTIONS] <SESSION> [MESSAGES]...")]
 pub(crate) struct Args {
-    /// The session: its id, the start or the end of its id, or its name.
+    /// The session: its whole id, or with --name its name.
     session: String,
 
-    /// The messages to delete; without any, the session is put into the trash.
+    /// The whole ids of the messages to delete; without any, the session is put into the trash.
     messages: Vec<String>,
+
+    /// SESSION is the name of a session.
+    #[arg(long)]
+    name: bool,
 
     /// Delete the messages and all messages below them.
     #[arg(long, requires = "messages")]
@@ -51,33 +57,38 @@ struct Answer<'a> {
 
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let store = context.writer()?;
-    let session = match args.forever {
-        true => lookup::any(&store, &args.session)?,
-        false => lookup::session(&store, &args.session)?,
+    let mut line = Line {
+        verb: "rm",
+        arguments: [&args.session].into_iter().chain(&args.messages).map(String::as_str).collect(),
+        options: given(&[(args.branch, "--branch"), (args.forever, "--forever")]),
     };
-    let ids: Vec<MessageId> = args
-        .messages
-        .iter()
-        .map(|given| lookup::message(&session, given))
-        .collect::<Result<_>>()?;
+    let session = whole::session(&store, &line, args.name)?;
+    line.arguments[0] = session.id().as_str();
+    let mut ids = Vec::new();
+    for (at, given) in args.messages.iter().enumerate() {
+        ids.push(whole::message(&session, given, |id| line.with(at + 1, id))?);
+    }
     let title = lookup::title(&session)?;
     let mut deleted = Deleted::default();
     let ask = |what: String| confirm(args.yes, &format!("delete {what}"), "nothing was deleted");
     if args.forever {
         ask(format!("session {title} for good, with all its messages"))?;
-        store.remove(session.id())?;
+        whole::remove(&store, &session)?;
     } else if ids.is_empty() {
-        store.change_session(session.id(), &SessionChange::Delete)?;
+        if session.info()?.is_some_and(|info| info.deleted_at.is_some()) {
+            return Err(Failure::NotFound(format!("session {title} is in the trash already")));
+        }
+        whole::put_into_trash(&store, &session)?;
     } else if args.branch {
         ask(format!("{} and all messages below, in session {title}", args.messages.join(", ")))?;
         for id in &ids {
             // It may have been deleted with another of the branches.
             if session.message(id)?.is_some() {
-                extend(&mut deleted, session.delete_branch(id)?);
+                extend(&mut deleted, whole::delete_branch(&session, id)?);
             }
         }
     } else {
-        deleted = session.delete(&ids)?;
+        deleted = whole::delete(&session, &ids)?;
     }
     if context.is_json {
         return Ok(context.out.json(&Answer {

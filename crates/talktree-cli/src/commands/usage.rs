@@ -54,7 +54,7 @@ enum Group {
 
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let store = context.reader()?;
-    let session = args.session.as_ref().map(|given| lookup::any(&store, given)).transpose()?;
+    let session = args.session.as_ref().map(|given| lookup::session(&store, given)).transpose()?;
     let filter = UsageFilter {
         session: session.map(|session| session.id().clone()),
         owner: args.owner,

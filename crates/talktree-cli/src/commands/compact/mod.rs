@@ -8,11 +8,13 @@ mod summary;
 use std::path::PathBuf;
 
 use clap::ArgGroup;
-use talktree::{Compaction, CompactionOptions, Error, MessageId, Planned, Session};
+use talktree::{Compaction, CompactionOptions, Error, MessageId, Planned, Session, Store};
 
 use crate::context::Context;
 use crate::failure::Result;
+use crate::suggestion::option;
 use crate::text::plural;
+use crate::whole::{self, Line};
 use crate::{lookup, style};
 
 /// Replace old messages with a summary when a history is read
@@ -35,7 +37,7 @@ use crate::{lookup, style};
 )]
 #[command(group(ArgGroup::new("what").required(true)))]
 pub(crate) struct Args {
-    /// The session: its id, the start or the end of its id, or its name.
+    /// The session: its id, the start or the end of its id, or its name; with --remove its whole id.
     session: String,
 
     /// Run this shell command for each summary.
@@ -96,9 +98,13 @@ pub(crate) struct Args {
     #[arg(long, group = "what", conflicts_with = "Policy")]
     list: bool,
 
-    /// Remove this compaction; the messages it replaced are visible again.
+    /// Remove the compaction of this whole id; the messages it replaced are visible again.
     #[arg(long, value_name = "ID", group = "what", conflicts_with = "Policy")]
     remove: Option<String>,
+
+    /// With --remove: SESSION is the name of a session.
+    #[arg(long, requires = "remove")]
+    name: bool,
 }
 
 /// The options that choose the messages to compact.
@@ -124,12 +130,12 @@ struct Policy {
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let is_reading = args.list || args.plan;
     let store = if is_reading { context.reader()? } else { context.writer()? };
+    if let Some(given) = &args.remove {
+        return remove(given, &args, &store, context);
+    }
     let session = lookup::session(&store, &args.session)?;
     if args.list {
         return list::run(&session, context);
-    }
-    if let Some(given) = &args.remove {
-        return remove(given, &session, context);
     }
     if let (Some(from), Some(to)) = (&args.from, &args.to) {
         return summary::add_range(from, to, &args, &session, context);
@@ -184,21 +190,24 @@ impl Policy {
     }
 }
 
-fn remove(given: &str, session: &Session, context: &mut Context) -> Result<()> {
-    let id = lookup::compaction(session, given)?;
+fn remove(given: &str, args: &Args, store: &Store, context: &mut Context) -> Result<()> {
+    let line =
+        Line { verb: "compact", arguments: vec![&args.session], options: option("remove", given) };
+    let session = whole::session(store, &line, args.name)?;
+    let id = whole::compaction(&session, given)?;
     let compaction = match session.compaction(&id) {
         // One that cannot be read can be removed.
         Err(Error::Corrupt { .. }) => None,
         read => Some(read?),
     };
-    session.remove_compaction(&id)?;
+    whole::remove_compaction(&session, &id)?;
     if context.is_json {
         return match compaction {
             Some(compaction) => Ok(context.out.json(&compaction)?),
-            None => Ok(context.out.json(&serde_json::json!({ "id": id }))?),
+            None => Ok(context.out.json(&serde_json::json!({ "id": &*id }))?),
         };
     }
-    let title = lookup::title(session)?;
+    let title = lookup::title(&session)?;
     Ok(context.out.line(&[
         (style::PLAIN, &title),
         (style::PLAIN, ": compaction "),

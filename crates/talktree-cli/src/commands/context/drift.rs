@@ -7,7 +7,7 @@ use super::scope::Scope;
 use super::{diff, prompt};
 use crate::context::Context;
 use crate::failure::{Result, tell};
-use crate::style;
+use crate::{lookup, style};
 
 /// Show the stored texts that differ from the frozen prompt
 ///
@@ -30,7 +30,7 @@ struct Row<'a> {
 
 pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
     let store = context.reader()?;
-    let scope = Scope::session(&store, &args.session)?;
+    let scope = Scope::session(&store, &lookup::session(&store, &args.session)?)?;
     let own: Vec<String> = scope.stored()?.into_iter().map(|(label, _)| label).collect();
     let stored = scope.context([])?.stored()?;
     let blocks = scope.context(stored)?;

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::scope::{Kind, Scope, ScopeArgs, StoredLabel};
+use super::scope::{Kind, OnlyScopeArgs, Scope, StoredLabel};
 use crate::context::Context;
 use crate::failure::Result;
 use crate::style;
@@ -13,10 +13,10 @@ use crate::table::{Table, minute};
 ///
 /// `tokens` is the size in a prompt, `versions` counts the versions of the texts.
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree context list [OPTIONS] <SESSION>")]
+#[command(override_usage = "talktree context list [OPTIONS] [SESSION]")]
 pub(super) struct Args {
     #[command(flatten)]
-    scope: ScopeArgs,
+    scope: OnlyScopeArgs,
 }
 
 #[derive(Serialize)]
@@ -60,7 +60,7 @@ impl<'a> Row<'a> {
 
 pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
     let store = context.reader()?;
-    let seen = Scope::of(&store, &args.scope)?.seen()?;
+    let seen = Scope::of_only(&store, &args.scope)?.seen()?;
     let mut table = Table::new([
         ("label", style::LABEL),
         ("kind", style::PLAIN),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use talktree::{Block, Error, Store};
 
-use super::scope::{Kind, Scope, ScopeArgs, tell_written};
+use super::scope::{Kind, OnlyScopeArgs, Scope, ScopeArgs, tell_written};
 use crate::context::Context;
 use crate::failure::{Failure, Result, tell};
 use crate::input::read_text;
@@ -17,10 +17,10 @@ use crate::text::{escape, plural, shown};
 ///
 /// `talktree context import` reads it. Documents of skills and knowledge are left out.
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree context export [OPTIONS] <SESSION>")]
+#[command(override_usage = "talktree context export [OPTIONS] [SESSION]")]
 pub(super) struct ExportArgs {
     #[command(flatten)]
-    scope: ScopeArgs,
+    scope: OnlyScopeArgs,
 }
 
 /// Store the texts of a page or a prompt, each under its label
@@ -47,7 +47,7 @@ struct Passage<'a> {
 
 pub(super) fn export(args: &ExportArgs, context: &mut Context) -> Result<()> {
     let store = context.reader()?;
-    let scope = Scope::of(&store, &args.scope)?;
+    let scope = Scope::of_only(&store, &args.scope)?;
     let (texts, keyed): (Vec<_>, Vec<_>) =
         scope.held()?.into_iter().partition(|held| held.kind == Kind::Text);
     for held in &keyed {

@@ -6,8 +6,8 @@ use talktree::SessionId;
 use super::scope::Scope;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
-use crate::style;
 use crate::text::escape;
+use crate::{lookup, style};
 
 /// Read the frozen prompt
 ///
@@ -28,7 +28,7 @@ struct Answer<'a> {
 
 pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
     let store = context.reader()?;
-    let scope = Scope::session(&store, &args.session)?;
+    let scope = Scope::session(&store, &lookup::session(&store, &args.session)?)?;
     let frozen = scope.context([])?.frozen_prompt()?;
     let prompt = &*frozen.ok_or_else(|| not_frozen(&scope))?;
     if context.is_json {

@@ -1,8 +1,9 @@
 //! `talktree context rm`: removes a text or a document.
 
-use super::scope::{self, Kind, Scope, ScopeArgs, tell_written};
+use super::scope::{self, Kind, WiderArgs, tell_written};
 use crate::context::Context;
 use crate::failure::{Failure, Result};
+use crate::whole::{self, Line};
 
 /// Remove a text, or a document of a label
 ///
@@ -10,8 +11,8 @@ use crate::failure::{Failure, Result};
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree context rm [OPTIONS] <SESSION> <LABEL> [KEY]")]
 pub(super) struct Args {
-    #[command(flatten)]
-    scope: ScopeArgs,
+    /// The session: its whole id, or with --name its name.
+    session: String,
 
     /// The label of the text.
     label: String,
@@ -19,11 +20,25 @@ pub(super) struct Args {
     /// The key of the document; needed if the label holds documents.
     #[arg(value_parser = scope::key())]
     key: Option<String>,
+
+    /// SESSION is the name of a session.
+    #[arg(long, conflicts_with_all = ["shared", "owner"])]
+    name: bool,
+
+    #[command(flatten)]
+    wider: WiderArgs,
 }
 
 pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
     let store = context.writer()?;
-    let scope = Scope::of(&store, &args.scope)?;
+    let label_and_key = [&args.label].into_iter().chain(&args.key);
+    let line = Line {
+        verb: "context rm",
+        arguments: [&args.session].into_iter().chain(label_and_key).map(String::as_str).collect(),
+        options: String::new(),
+    };
+    let scope =
+        args.wider.scope(&store, || Ok(whole::session(&store, &line, args.name)?.clone()))?;
     let held = scope.write(&args.label)?.ok_or_else(|| scope.unknown(&args.label))?;
     match &args.key {
         Some(_) => held.check_keyed()?,

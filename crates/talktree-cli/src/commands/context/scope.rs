@@ -7,7 +7,8 @@ use clap::ValueEnum;
 use clap::builder::{NonEmptyStringValueParser, TypedValueParser};
 use serde::Serialize;
 use talktree::{
-    Block, BlockScope, EntryInfo, EntryVersion, SessionFilter, SessionId, SessionState, Store,
+    Block, BlockScope, EntryInfo, EntryVersion, Session, SessionFilter, SessionId, SessionState,
+    Store,
 };
 
 use crate::context::Context;
@@ -20,6 +21,23 @@ pub(super) struct ScopeArgs {
     /// The session: its id, the start or the end of its id, or its name.
     session: String,
 
+    #[command(flatten)]
+    wider: WiderArgs,
+}
+
+/// The scope of a command without other arguments.
+#[derive(Debug, clap::Args)]
+pub(super) struct OnlyScopeArgs {
+    /// The session: its id, the start or the end of its id, or its name.
+    #[arg(required_unless_present_any = ["shared", "owner"])]
+    session: Option<String>,
+
+    #[command(flatten)]
+    wider: WiderArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct WiderArgs {
     /// Use the texts that all sessions share; SESSION need not exist then.
     #[arg(long, conflicts_with = "owner")]
     shared: bool,
@@ -27,6 +45,21 @@ pub(super) struct ScopeArgs {
     /// Use the texts of all sessions of this owner; SESSION need not exist then, but one of the owner must.
     #[arg(long)]
     owner: Option<String>,
+}
+
+impl WiderArgs {
+    /// Returns the scope that is named, or that of a session.
+    pub(super) fn scope<'a>(
+        &self,
+        store: &'a Store,
+        session: impl FnOnce() -> Result<Session>,
+    ) -> Result<Scope<'a>> {
+        match (&self.owner, self.shared) {
+            (Some(owner), _) => Scope::of_owner(store, owner),
+            (None, true) => Ok(Scope::shared(store)),
+            (None, false) => Scope::session(store, &session()?),
+        }
+    }
 }
 
 /// What is stored under a label.
@@ -88,16 +121,17 @@ pub(super) struct Scope<'a> {
 impl<'a> Scope<'a> {
     /// Returns the scope of the arguments.
     pub(super) fn of(store: &'a Store, args: &ScopeArgs) -> Result<Self> {
-        match (&args.owner, args.shared) {
-            (Some(owner), _) => Self::of_owner(store, owner),
-            (None, true) => Ok(Self::shared(store)),
-            (None, false) => Self::session(store, &args.session),
-        }
+        args.wider.scope(store, || lookup::session(store, &args.session))
     }
 
-    pub(super) fn session(store: &'a Store, given: &str) -> Result<Self> {
-        let session = lookup::session(store, given)?;
-        let name = lookup::title(&session)?;
+    /// Returns the scope of the arguments of a command that has no others.
+    pub(super) fn of_only(store: &'a Store, args: &OnlyScopeArgs) -> Result<Self> {
+        let session = args.session.as_deref().unwrap_or_default();
+        args.wider.scope(store, || lookup::session(store, session))
+    }
+
+    pub(super) fn session(store: &'a Store, session: &Session) -> Result<Self> {
+        let name = lookup::title(session)?;
         Ok(Self { store, id: session.id().clone(), name, of: BlockScope::Session, owner: None })
     }
 

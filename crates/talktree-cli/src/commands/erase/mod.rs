@@ -11,9 +11,10 @@ use crate::failure::{Failure, Result, tell};
 use crate::output::Output;
 use crate::progress::Bar;
 use crate::signals::Signals;
-use crate::suggestion::{command, verb};
+use crate::style;
+use crate::suggestion::{command, given, verb};
 use crate::text::{one_line, plural, quoted};
-use crate::{lookup, style};
+use crate::whole::{self, Line, Whole};
 
 /// What is between the first and the last message of a range.
 const RANGE: &str = "..";
@@ -22,7 +23,8 @@ const RANGE: &str = "..";
 ///
 /// What `rm` deletes can still be in the search index, in the write-ahead log and in backups that are made later. What
 /// is erased is not. Backups that were made before keep it. The command asks for confirmation; without a terminal it
-/// requires --yes.
+/// requires --yes. Ids are whole here, so that the same command, given again, erases nothing else. An erasure that was
+/// interrupted is finished first.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree erase [OPTIONS] <SESSION> [MESSAGES]...
        talktree erase [OPTIONS] --owner <OWNER>
@@ -30,15 +32,20 @@ const RANGE: &str = "..";
        talktree erase --deleted
        talktree erase --finish")]
 pub(crate) struct Args {
-    /// The session: its id, the start or the end of its id, or its name.
+    /// The session: its whole id, or with --name its name.
     #[arg(
         required_unless_present_any = ["owner", "key", "deleted", "finish"],
         conflicts_with_all = ["owner", "key", "deleted", "finish"]
     )]
     session: Option<String>,
 
-    /// The messages to erase; without any, the whole session is erased. FIRST..LAST is all from FIRST to LAST on a path.
+    /// The whole ids of the messages to erase; without any, the whole session is erased. FIRST..LAST is all from FIRST to
+    /// LAST on a path.
     messages: Vec<String>,
+
+    /// SESSION is the name of a session.
+    #[arg(long, requires = "session")]
+    name: bool,
 
     /// Erase all sessions, context blocks, usage and transcripts of this owner.
     #[arg(long, conflicts_with_all = ["key", "deleted", "finish"])]
@@ -99,6 +106,21 @@ pub(crate) struct Args {
     finish: bool,
 }
 
+impl Args {
+    /// Returns the flags that were given, without `--yes`.
+    fn options(&self) -> String {
+        given(&[
+            (self.branch, "--branch"),
+            (self.forks, "--forks"),
+            (self.summaries, "--summaries"),
+            (self.keep_totals, "--keep-totals"),
+            (self.forbid_import, "--forbid-import"),
+            (self.dry_run, "--dry-run"),
+            (self.prove, "--prove"),
+        ])
+    }
+}
+
 #[derive(Serialize)]
 struct Answer<'a> {
     /// Whether something was erased.
@@ -113,24 +135,24 @@ struct Answer<'a> {
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let store = if args.dry_run { context.reader()? } else { context.writer()? };
     if args.finish {
-        return finish(&store, context);
+        return if finish(&store, context)? { Ok(()) } else { Err(unfinished()) };
     }
     if args.deleted {
         return erase_deleted(&store, context);
     }
-    let erasure = match erasure(&args, &store) {
-        // The rest of what was named may be in the note of the erasure.
-        Err(Failure::NotFound(why)) if !args.dry_run && store.has_unfinished_erasure()? => {
-            tell(&format!("{why}\nan erasure was interrupted, and is finished now"));
-            return finish(&store, context);
-        }
-        erasure => erasure?,
-    };
-    let extent = store.erasure_extent(&erasure)?;
-    // What an interrupted erasure did before is not counted.
-    if args.dry_run || !store.has_unfinished_erasure()? {
-        anything(&extent, &args)?;
+    let mut is_complete = None;
+    if !args.dry_run && store.has_unfinished_erasure()? {
+        // By what it noted: what the arguments name may be gone already.
+        tell("an erasure was interrupted, and is finished first");
+        is_complete = Some(finish(&store, context)?);
     }
+    let (erasure, extent) = match (named(&args, &store), is_complete) {
+        (Err(Failure::NotFound(why)), Some(is_complete)) => {
+            tell(&why);
+            return if is_complete { Ok(()) } else { Err(unfinished()) };
+        }
+        (named, _) => named?,
+    };
     tell_left(&extent);
     if args.dry_run {
         return print(false, &extent, false, None, context);
@@ -146,17 +168,20 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     Ok(())
 }
 
-/// Fails if nothing is stored of an owner or a key. Sessions and messages were looked up before.
-fn anything(extent: &ErasureExtent, args: &Args) -> Result<()> {
-    if !numbers(extent).is_empty() {
-        return Ok(());
-    }
+/// Returns what the arguments name, and what there is of it. It is an error if nothing is stored of an owner or a key.
+fn named(args: &Args, store: &Store) -> Result<(Erasure, ErasureExtent)> {
+    let erasure = erasure(args, store)?;
+    let extent = store.erasure_extent(&erasure)?;
     let what = match (&args.owner, &args.key) {
         (Some(owner), _) => format!("of owner {}", quoted(owner)),
         (_, Some(key)) => format!("under key {}", quoted(key)),
-        _ => return Ok(()),
+        // Sessions and messages were looked up.
+        _ => return Ok((erasure, extent)),
     };
-    Err(Failure::NotFound(format!("the store has no data {what}")))
+    match numbers(&extent).is_empty() {
+        true => Err(Failure::NotFound(format!("the store has no data {what}"))),
+        false => Ok((erasure, extent)),
+    }
 }
 
 /// Erases; a signal interrupts it. It is an error if another program uses the log, which then still has the texts.
@@ -176,21 +201,23 @@ fn erase(store: &Store, erasure: &Erasure) -> Result<Erased> {
 /// Returns what the arguments name.
 fn erasure(args: &Args, store: &Store) -> Result<Erasure> {
     let mut erasure = match (&args.session, &args.owner, &args.key) {
-        (Some(given), _, _) => {
-            // An erasure that was interrupted has left the session in the trash.
-            let session = lookup::any(store, given)?;
+        (Some(session), _, _) => {
+            let mut line = Line {
+                verb: "erase",
+                arguments: [session]
+                    .into_iter()
+                    .chain(&args.messages)
+                    .map(String::as_str)
+                    .collect(),
+                options: args.options(),
+            };
+            let session = whole::session(store, &line, args.name)?;
+            line.arguments[0] = session.id().as_str();
             let mut ids = Vec::new();
-            for given in &args.messages {
-                ids.extend(messages(&session, given)?);
+            for (at, given) in args.messages.iter().enumerate() {
+                ids.extend(messages(&session, given, |given| line.with(at + 1, given))?);
             }
-            match (ids.is_empty(), args.branch) {
-                (true, _) => Erasure::session(session.id()),
-                (_, false) => Erasure::messages(session.id(), &ids),
-                (_, true) => ids
-                    .iter()
-                    .map(|id| Erasure::branch(session.id(), id))
-                    .fold(Erasure::default(), Erasure::and),
-            }
+            whole::erasure(&session, &ids, args.branch)
         }
         (_, Some(owner), _) => Erasure::owner(owner),
         (_, _, Some(key)) => Erasure::key(key),
@@ -204,18 +231,26 @@ fn erasure(args: &Args, store: &Store) -> Result<Erasure> {
 }
 
 /// Returns the message that an argument names, or the messages of a range.
-fn messages(session: &Session, given: &str) -> Result<Vec<MessageId>> {
-    let (first, last) = match (lookup::message(session, given), given.split_once(RANGE)) {
-        (Ok(id), _) => return Ok(vec![id]),
-        (Err(Failure::NotFound(_)), Some(ends)) => ends,
-        (Err(failure), _) => return Err(failure),
-    };
-    let (first, last) = (lookup::message(session, first)?, lookup::message(session, last)?);
-    let mut ids: Vec<MessageId> =
-        session.at(&last).raw().row_stats()?.into_iter().map(|row| row.id).collect();
-    match ids.iter().position(|id| *id == first) {
-        Some(start) => Ok(ids.split_off(start)),
-        None => Err(Error::NotAncestor { first, last }.into()),
+fn messages(
+    session: &Session,
+    given: &str,
+    typed: impl Fn(&str) -> String,
+) -> Result<Vec<Whole<MessageId>>> {
+    let one = whole::message(session, given, &typed);
+    let Some((first, last)) = given.split_once(RANGE) else { return Ok(vec![one?]) };
+    let range = (
+        whole::message(session, first, |id| typed(&format!("{id}{RANGE}{last}"))),
+        whole::message(session, last, |id| typed(&format!("{first}{RANGE}{id}"))),
+    );
+    match (one, range) {
+        // If it were one of them now, it would be the other when it is given again.
+        (Ok(_), (Ok(_), Ok(_))) => Err(Failure::Usage(format!(
+            "{} is the id of a message, and also a range; erase the range in parts",
+            quoted(given)
+        ))),
+        (Ok(id), _) => Ok(vec![id]),
+        (Err(Failure::NotFound(_)), (first, last)) => whole::range(session, &first?, &last?),
+        (Err(failure), _) => Err(failure),
     }
 }
 
@@ -227,22 +262,24 @@ fn erase_deleted(store: &Store, context: &mut Context) -> Result<()> {
     }
 }
 
-fn finish(store: &Store, context: &mut Context) -> Result<()> {
+/// Finishes the erasures that are not complete; returns whether they are now.
+fn finish(store: &Store, context: &mut Context) -> Result<bool> {
     let (is_complete, erased) = store.finish_erasure_with_outcome()?;
-    if !is_complete {
-        return Err(Failure::Store(format!(
-            "the erasure is not complete: another program reads from the store, or erases something; run `{}` when it has \
-             ended",
-            command("erase --finish")
-        )));
-    }
     if context.is_json || erased.extent != ErasureExtent::default() {
         print(true, &erased.extent, erased.is_rewritten, None, context)?;
     }
-    match context.is_json {
-        true => Ok(()),
-        false => Ok(context.out.line(&[(style::PLAIN, "nothing of what was erased is left")])?),
+    if is_complete && !context.is_json {
+        context.out.line(&[(style::PLAIN, "nothing of what was erased is left")])?;
     }
+    Ok(is_complete)
+}
+
+fn unfinished() -> Failure {
+    Failure::Store(format!(
+        "the erasure is not complete: another program reads from the store, or erases something; run `{}` when it has \
+         ended",
+        command("erase --finish")
+    ))
 }
 
 fn in_use() -> Failure {
@@ -329,10 +366,8 @@ fn suggest(args: &Args, erased: &Erased, store: &Store, out: &mut Output) -> Res
         let messages = copies::arguments(&session, &copies.ids)?;
         let mut arguments = vec![copies.session.as_str()];
         arguments.extend(messages.iter().map(String::as_str));
-        let given = [(args.summaries, "--summaries"), (args.keep_totals, "--keep-totals")];
-        let options: Vec<&str> =
-            given.iter().filter(|(is_given, _)| *is_given).map(|(_, option)| *option).collect();
-        let rest = verb("erase", &arguments, &options.join(" "));
+        let flags = [(args.summaries, "--summaries"), (args.keep_totals, "--keep-totals")];
+        let rest = verb("erase", &arguments, &given(&flags));
         let copies = plural(copies.messages, "copy");
         let session = session.id().as_str();
         out.line(&[

@@ -111,7 +111,8 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let text = args.text()?;
     let store = context.searcher()?;
     let text = with_whole_ids(&text, &store)?;
-    let session = args.session.as_deref().map(|given| lookup::any(&store, given)).transpose()?;
+    let session =
+        args.session.as_deref().map(|given| lookup::session(&store, given)).transpose()?;
     if let Some(session) = &session
         && is_in_trash(session)?
     {
@@ -293,7 +294,7 @@ fn with_whole_ids(text: &str, store: &Store) -> Result<String> {
     let mut found: HashMap<String, Session> = HashMap::new();
     let (mut trashed, mut searched) = (None, 0);
     for given in Query::parse(text).filters.sessions {
-        match lookup::any(store, &given) {
+        match lookup::session(store, &given) {
             Ok(session) => {
                 match is_in_trash(&session)? {
                     true => trashed = trashed.or(Some(session.clone())),
