@@ -217,7 +217,7 @@ pub enum Error {
     },
     /// A summary is needed, and the session has no summarizer.
     #[error(
-        "session {session:?} has no summarizer; give its builder one, or plan and commit by hand"
+        "session {session:?} has no `summarizer` and no `compaction_policy`; open it with one, or plan and commit by hand"
     )]
     NoSummarizer {
         /// The session.

@@ -348,7 +348,7 @@ fn inconsistent_records_of_an_export_are_reported() -> Result<()> {
         "\n",
         r#"{"type":"message","message":{"id":"b","parts":[]}}"#,
         "\n",
-        r#"{"type":"message","message":{"id":"compaction_1","role":"user"}}"#,
+        r#"{"type":"message","message":{"id":"compaction_1","role":"user","parts":[]}}"#,
         "\n",
         r#"{"type":"compaction","id":"c","first":"a","last":"nobody","summary":"x","created_at":"2026-01-01T00:00:00Z"}"#,
         "\n",

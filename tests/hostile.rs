@@ -476,7 +476,7 @@ fn a_read_only_store_refuses_writes() -> Result<()> {
 fn unusual_times_are_kept() -> Result<()> {
     let chat = Store::open_in_memory()?.session("s")?;
     for time in ["0001-01-01T00:00:00Z", "1969-12-31T23:59:59.999999Z", "9999-12-31T23:59:59Z"] {
-        let json = json!({"id": time, "role": "user", "created_at": time});
+        let json = json!({"id": time, "role": "user", "parts": [], "created_at": time});
         let message: Message = serde_json::from_value(json)
             .map_err(|source| Error::Json { what: "the test's message", source })?;
         chat.append(message.clone())?;

@@ -350,7 +350,7 @@ fn any_accepted_message_is_read_back_equal() -> std::result::Result<(), String> 
 #[test]
 fn a_time_is_a_text_or_a_number_since_1970() {
     let read = |time: &str| -> std::result::Result<String, String> {
-        let text = format!(r#"{{"role":"user","createdAt":{time}}}"#);
+        let text = format!(r#"{{"role":"user","parts":[],"createdAt":{time}}}"#);
         let message = serde_json::from_str::<Message>(&text).map_err(|error| error.to_string())?;
         Ok(message.created_at.to_rfc3339())
     };
@@ -376,9 +376,72 @@ fn a_time_is_a_text_or_a_number_since_1970() {
 #[test]
 fn an_empty_id_is_an_error_that_names_it() {
     for field in ["id", "parent"] {
-        let text = format!(r#"{{"role":"user","{field}":""}}"#);
+        let text = format!(r#"{{"role":"user","parts":[],"{field}":""}}"#);
         let why = serde_json::from_str::<Message>(&text).unwrap_err().to_string();
         assert!(why.contains(&format!("the field `{field}` is an empty text")), "{why}");
     }
-    assert!(serde_json::from_str::<Message>(r#"{"role":"user","id":null,"parent":null}"#).is_ok());
+    assert!(
+        serde_json::from_str::<Message>(r#"{"role":"user","parts":[],"id":null,"parent":null}"#)
+            .is_ok()
+    );
+}
+
+/// `{"role": "user", "content": "hello"}` was stored without a word: nothing was found, and no model saw it.
+#[test]
+fn a_message_of_a_chat_api_is_read_with_its_content() -> serde_json::Result<()> {
+    let read = |given: Value| serde_json::from_value::<Message>(given);
+    let call = json!({"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{\"city\":\"Jena\"}"}});
+    for (given, parts) in [
+        (json!({"content": "hello"}), vec![Part::text("hello")]),
+        (json!({"content": ""}), vec![]),
+        (
+            json!({"content": ["a", {"type": "text", "text": "b"}]}),
+            vec![Part::text("a"), Part::text("b")],
+        ),
+        (
+            json!({"content": [{"type": "image_url", "image_url": {"url": "https://x.example/a.png"}}]}),
+            vec![Part::file("image/*", "https://x.example/a.png")],
+        ),
+        (
+            json!({"content": [{"type": "tool_use", "id": "c1", "name": "weather", "input": {"city": "Jena"}}]}),
+            vec![Part::tool_call("weather", "c1", json!({"city": "Jena"}))],
+        ),
+        (
+            json!({"content": null, "tool_calls": [call]}),
+            vec![Part::tool_call("weather", "c1", json!({"city": "Jena"}))],
+        ),
+        (
+            json!({"role": "tool", "tool_call_id": "c1", "name": "weather", "content": "warm"}),
+            vec![Part::tool_result("weather", "c1", json!("warm"))],
+        ),
+    ] {
+        let mut given = given;
+        given["mood"] = json!("calm");
+        if given.get("role").is_none() {
+            given["role"] = json!("assistant");
+        }
+        let message = read(given.clone())?;
+        assert_eq!(message.parts, parts, "{given}");
+        assert_eq!(message.extra.keys().collect::<Vec<_>>(), ["mood"], "{given}");
+        // As JSON it has parts, so what it has besides is not read as content.
+        assert_eq!(read(serde_json::to_value(&message)?)?, message);
+    }
+    let kept = read(json!({"role": "user", "parts": [], "content": "beside the parts"}))?;
+    assert_eq!((kept.parts.len(), kept.extra["content"].value()), (0, json!("beside the parts")));
+    Ok(())
+}
+
+#[test]
+fn a_message_without_parts_and_content_is_refused() {
+    for given in [json!({}), json!({"content": null}), json!({"tool_calls": null, "mood": "calm"})]
+    {
+        let mut given = given;
+        given["role"] = json!("user");
+        let why = serde_json::from_value::<Message>(given).unwrap_err().to_string();
+        assert_eq!(why, "a message needs `parts` or `content`");
+    }
+    for given in [json!({"role": "user", "content": 5}), json!({"role": "user", "content": {}})] {
+        let why = serde_json::from_value::<Message>(given).unwrap_err().to_string();
+        assert_eq!(why, "`content` is a text or a list of parts");
+    }
 }

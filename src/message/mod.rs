@@ -63,6 +63,9 @@ pub type Extra = BTreeMap<String, Json>;
 ///     r#"{"id": "m2", "role": "assistant", "parts": [{"type": "text", "text": "Yes."}]}"#,
 /// )?;
 /// assert!(matches!(&from_json.parts[0], Part::Text(text) if text.text == "Yes."));
+///
+/// let of_a_chat_api: Message = serde_json::from_str(r#"{"role": "assistant", "content": "Yes."}"#)?;
+/// assert_eq!(of_a_chat_api.parts, from_json.parts);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]

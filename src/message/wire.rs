@@ -16,6 +16,9 @@ use serde_json::value::RawValue;
 use super::{Extra, File, Json, Message, Part, Reasoning, Role, Text, Tool, now};
 use crate::error::{Error, Result};
 use crate::id::{MessageId, shorten};
+use crate::records::blocks::ToolNames;
+use crate::records::chat;
+use crate::records::fields::Fields;
 
 /// Writes the parts for a row.
 pub(crate) fn parts_to_text(parts: &[Part]) -> Result<String> {
@@ -346,9 +349,12 @@ impl Serialize for Message {
     }
 }
 
-/// Reads `{id?, parent?, role, parts?, metadata?, created_at? | createdAt?, hidden?, ..}`. A missing
+/// Reads `{id?, parent?, role, parts | content, metadata?, created_at? | createdAt?, hidden?, ..}`. A missing
 /// id is generated, and an empty one is an error. A missing time is the current time; a time is a text as in RFC 3339 or
 /// a number since 1970, as of `Date.now()`.
+///
+/// Without `parts` it is a message of a chat API: `content` is a text or a list of typed blocks, as those of Anthropic and
+/// OpenAI, and `tool_calls` and `tool_call_id` become parts, too. A message with neither is an error.
 impl<'de> Deserialize<'de> for Message {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         deserializer.deserialize_map(MessageVisitor)
@@ -399,6 +405,22 @@ impl Visitor<'_> for TimeVisitor {
     }
 }
 
+/// Returns the role, the parts and the other fields of a message that has no `parts`.
+fn of_chat_api(
+    role: Role,
+    fields: Extra,
+) -> std::result::Result<(Role, Vec<Part>, Extra), &'static str> {
+    let fields: Fields = fields.into_iter().collect();
+    if !chat::FIELDS.iter().any(|field| fields.get(field).is_some()) {
+        return Err("a message needs `parts` or `content`");
+    }
+    if fields.get("content").is_some_and(|content| !content.as_str().starts_with(['"', '['])) {
+        return Err("`content` is a text or a list of parts");
+    }
+    let (role, parts, others) = chat::message(role, fields, &ToolNames::new());
+    Ok((role, parts, others.into_pairs().into_iter().collect()))
+}
+
 struct MessageVisitor;
 
 impl<'de> Visitor<'de> for MessageVisitor {
@@ -436,11 +458,16 @@ impl<'de> Visitor<'de> for MessageVisitor {
                 )));
             }
         }
+        let role = role.ok_or_else(|| de::Error::missing_field("role"))?;
+        let (role, parts, extra) = match parts {
+            Some(parts) => (role, parts, extra),
+            None => of_chat_api(role, extra).map_err(de::Error::custom)?,
+        };
         Ok(Message {
             id: id.unwrap_or_default(),
             parent,
-            role: role.ok_or_else(|| de::Error::missing_field("role"))?,
-            parts: parts.unwrap_or_default(),
+            role,
+            parts,
             metadata,
             created_at: created_at.flatten().map_or_else(now, |Time(time)| time.trunc_subsecs(6)),
             is_hidden: is_hidden.unwrap_or(false),

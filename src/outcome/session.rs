@@ -193,7 +193,7 @@ impl SessionInfo {
                 what: "session",
                 given: self.id.to_string(),
                 why: "it was split and continues in another session; it can be split again after \
-                      `SessionChange::Reopen`"
+                      it was reopened"
                     .to_owned(),
             }),
         }

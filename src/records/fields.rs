@@ -92,6 +92,12 @@ impl Fields {
     }
 }
 
+impl FromIterator<(String, Json)> for Fields {
+    fn from_iter<T: IntoIterator<Item = (String, Json)>>(fields: T) -> Self {
+        Self(fields.into_iter().collect())
+    }
+}
+
 impl<'de> Deserialize<'de> for Fields {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Collect;

@@ -349,7 +349,7 @@ impl Search {
             Scope::Sessions(ids) if ids.is_empty() => {}
             Scope::Path(..) => {}
             Scope::Store | Scope::Sessions(_) => {
-                let what = "a path without one session; name it with `Search::session`";
+                let what = "a search of a path without one session; name the session";
                 return Err(Error::Unsupported { what });
             }
         }

@@ -27,6 +27,25 @@ def words(count: int) -> list[Message]:
     return [Message.user("word " * 50) for _ in range(count)]
 
 
+def test_what_is_missing_is_named_as_an_argument_here(store: talktree.Store, chat: talktree.Session) -> None:
+    with pytest.raises(talktree.NoSummarizerError) as caught:
+        store.session("s", compact_after=1_000)
+    assert "`summarizer`" in str(caught.value) and "`compaction_policy`" in str(caught.value)
+    chat.append_all(words(2))
+    chat.compact_and_split("They said words.")
+    errors: list[talktree.Error] = [caught.value]
+    for call in (
+        lambda: talktree.SessionManager(store, compact_after=1_000),
+        lambda: chat.compact_and_split("Again."),
+        lambda: talktree.Store(":memory:"),
+        lambda: store.search("words", on_path=True),
+    ):
+        with pytest.raises(talktree.Error) as refused:
+            call()
+        errors.append(refused.value)
+    assert [str(error) for error in errors if "::" in str(error) or "builder" in str(error)] == []
+
+
 def test_by_hand(chat: talktree.Session) -> None:
     first, _, last = (it.id for it in chat.append_all(words(3)))
     chat.append(Message.user("now"))

@@ -67,6 +67,50 @@ def test_a_type_checker_accepts_the_examples_of_the_pages(tmp_path: Path) -> Non
     assert done.returncode == 0, done.stdout
 
 
+MESSAGES = """
+from dataclasses import dataclass
+import talktree
+
+@dataclass
+class Note:
+    role: str
+    text: str
+
+@dataclass
+class Other:
+    text: str
+
+chat = talktree.Store().session("s")
+chat.append({"role": "user", "content": "hello"})
+chat.append({"role": "user", "content": [{"type": "text", "text": "hello"}]})
+chat.append(Note("user", "hello"))
+chat.append_all([{"role": "user", "text": "hello"}, talktree.Message.user("hello"), Note("user", "hello")])
+chat.append("hello")  # wrong
+chat.append(None)  # wrong
+chat.append({"text": "hello"})  # wrong
+chat.append({"role": "user", "contents": "hello"})  # wrong
+chat.append({"role": "user", "text": 5})  # wrong
+chat.append(Other("hello"))  # wrong
+chat.append_all("hello")  # wrong
+chat.upsert("hello")  # wrong
+chat.edit("id", "hello")  # wrong
+"""
+
+
+def test_a_type_checker_finds_what_is_no_message(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    (tmp_path / "messages.py").write_text(MESSAGES)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--config-file=", "messages.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    found = {int(line) for line in re.findall(r"^messages\.py:(\d+): error", done.stdout, re.M)}
+    assert found == {at for at, line in enumerate(MESSAGES.split("\n"), 1) if line.endswith("# wrong")}, done.stdout
+
+
 @pytest.mark.parametrize("example", sorted((HERE / "examples").glob("*.py")), ids=lambda path: path.name)
 def test_the_programs_run(example: Path, tmp_path: Path) -> None:
     missing = [name for name in NEEDS.get(example.name, ()) if importlib.util.find_spec(name) is None]

@@ -204,4 +204,4 @@ def test_whole_sessions_and_records(store: talktree.Store) -> None:
     with pytest.raises(TypeError, match=r"sessions\[0\] must be a SessionImport, not dict"):
         store.import_sessions([{"id": "x"}])  # type: ignore[list-item]
     with pytest.raises(TypeError, match=r"records\[1\]\.message must be a dict"):
-        chat.import_messages([more, ImportRecord("line 5", None, "text")])
+        chat.import_messages([more, ImportRecord("line 5", None, "text")])  # type: ignore[arg-type]

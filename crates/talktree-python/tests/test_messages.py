@@ -33,13 +33,62 @@ def test_a_dict_a_message_and_a_dataclass_can_be_appended(chat: talktree.Session
     assert chat.history()[2].metadata == {"mood": "calm"}
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        "hello",
+        [{"type": "text", "text": "hello"}],
+        [{"type": "input_text", "text": "hello"}],
+        [{"type": "image_url", "image_url": {"url": "https://x.example/a.png"}}, {"type": "text", "text": "hello"}],
+    ],
+)
+def test_the_content_of_chat_apis_is_taken_everywhere(content: Any, store: talktree.Store) -> None:
+    chat, other = store.session("s"), store.session("other")
+    given: talktree.MessageFields = {"role": "user", "content": content}
+    first = chat.append(given).id
+    chat.append_to(first, given)
+    chat.append_root(given)
+    chat.append_if_head(chat.head(), given)
+    chat.append_all([given])
+    chat.append_all_to(first, [given])
+    chat.append_all_if_head(chat.head(), [given])
+    chat.edit(first, given)
+    chat.upsert(given)
+    chat.upsert({"id": first, **given})
+    chat.update({"id": first, **given})
+    chat.import_message(None, given)
+    chat.import_messages([talktree.ImportRecord("r", None, given)])
+    store.import_sessions([talktree.SessionImport("whole", [talktree.ImportRecord("r", None, given)])])
+    other.append(talktree.Usage(output=1).put_in(given))
+    every = [*chat.all_messages(), *store.session("whole").history(), *other.history()]
+    assert len(every) == 13 and all(message.text == "hello" and "content" not in message for message in every)
+    assert len(store.search("hello", limit=50)) == 13
+    assert talktree.model.to_openai_chat([given])[0]["role"] == "user"
+    assert "hello" in str(talktree.model.to_anthropic([given]))
+
+
+def test_a_conversation_of_a_chat_api_is_stored_with_its_calls(chat: talktree.Session) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Jena"}'}}
+    chat.append_all(
+        [
+            {"role": "user", "content": "Is it warm?"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c1", "name": "weather", "content": "21 degrees"},
+        ]
+    )
+    assert chat.tool_stats()["weather"] == talktree.ToolStats(1, 0, 0)
+    request = chat.anthropic_request() | {"model": "m", "max_tokens": 9}
+    assert talktree.model.validate_for("anthropic", request) == []
+    assert [it["role"] for it in request["messages"]] == ["user", "assistant", "user"]
+
+
 def test_appending_a_message_again_is_a_no_op(chat: talktree.Session) -> None:
     message = Message.user("hello")
     assert chat.append(message).is_new
     again = chat.append(message)
     assert (again.is_new, again.differs, again.id) == (False, False, message.id)
     assert chat.append({"id": message.id, "role": "user", "text": "other"}).differs
-    hello = {"role": "user", "text": "hello"}
+    hello: talktree.MessageFields = {"role": "user", "text": "hello"}
     assert chat.append(hello).id != chat.append(hello).id
 
 
@@ -50,7 +99,7 @@ def test_unknown_parts_and_fields_are_kept(chat: talktree.Session) -> None:
         "parts": [{"type": "data-chart", "data": [1, {"x": None}]}, {"type": "text", "text": "", "state": "done"}],
         "mood": {"of": "the day"},
     }
-    chat.append(message)
+    chat.append(Message(message))
     stored = chat.history()[0]
     assert {name: stored[name] for name in message} == message
 
@@ -100,17 +149,16 @@ def test_what_is_no_json_is_refused_by_name(chat: talktree.Session) -> None:
         (None, "message must be a dict or a dataclass, not NoneType"),
         ({"text": "hello"}, r"message\['role'\] must be a str, not NoneType"),
         ({"role": "user", "text": 5}, r"message\['text'\] must be a str, not int"),
-        ({"role": "user", "content": "hi"}, "'content' but no 'text'"),
     ],
 )
-def test_a_wrong_message_is_a_type_error_that_names_it(chat: talktree.Session, message: object, says: str) -> None:
+def test_a_wrong_message_is_a_type_error_that_names_it(chat: talktree.Session, message: Any, says: str) -> None:
     with pytest.raises(TypeError, match=says):
         chat.append(message)
 
 
 def test_a_wrong_batch_is_a_type_error_that_names_the_place(chat: talktree.Session) -> None:
     with pytest.raises(TypeError, match=r"messages\[1\] must be"):
-        chat.append_all([{"role": "user", "text": "ok"}, "no"])
+        chat.append_all([{"role": "user", "text": "ok"}, "no"])  # type: ignore[list-item]
     for wrong in ({"role": "user", "text": "x"}, "text", 5):
         with pytest.raises(TypeError, match="messages must be an iterable"):
             chat.append_all(wrong)  # type: ignore[arg-type]
@@ -118,9 +166,16 @@ def test_a_wrong_batch_is_a_type_error_that_names_the_place(chat: talktree.Sessi
 
 
 def test_a_wrong_shape_is_a_json_error(chat: talktree.Session) -> None:
-    with pytest.raises(talktree.JsonError) as caught:
-        chat.append({"role": "user", "parts": "text"})
-    assert caught.value.what == "a message"
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"parts": "text"}, "expected a sequence"),
+        ({}, "a message needs `parts` or `content`"),
+        ({"content": None}, "a message needs `parts` or `content`"),
+        ({"content": 5}, "`content` is a text or a list of parts"),
+    ]
+    for wrong, why in cases:
+        with pytest.raises(talktree.JsonError, match=why) as caught:
+            chat.append(Message({"role": "user", **wrong}))
+        assert caught.value.what == "a message"
     with pytest.raises(UnicodeEncodeError):
         chat.append_to("\ud800", {"role": "user", "text": "x"})
 
@@ -168,6 +223,6 @@ def test_tool_parts(chat: talktree.Session) -> None:
 
 
 def test_a_part_without_a_text_has_none(chat: talktree.Session) -> None:
-    parts = [{"type": "text"}, {"type": "text", "text": 5}, {"type": "text", "text": None}, {"type": "text", "text": "hi"}]
+    parts: list[dict[str, Any]] = [{"type": "text"}, {"type": "text", "text": 5}, {"type": "text", "text": None}, {"type": "text", "text": "hi"}]
     chat.append({"role": "user", "parts": parts})
     assert chat.history()[0].text == "hi"

@@ -107,7 +107,8 @@ impl Database {
     pub(crate) fn open(path: &Path, config: Config) -> Result<Self> {
         let (busy_ms, is_encrypted) = (busy_ms(&config), config.encryption.is_some());
         if path.as_os_str() == ":memory:" {
-            let why = "SQLite gives this name to a database in memory; use `Store::open_in_memory`";
+            let why =
+                "SQLite gives this name to a database in memory; a store in memory has no path";
             return Err(Error::NotAStore { path: path.to_owned(), why: why.to_owned() });
         }
         file::make_private(path)?;

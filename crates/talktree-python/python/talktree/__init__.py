@@ -122,6 +122,9 @@ from .importing import SessionImport as SessionImport
 from .manager import Resumed as Resumed
 from .manager import SessionManager as SessionManager
 from .message import Message as Message
+from .message import MessageFields as MessageFields
+from .message import MessageLike as MessageLike
+from .message import MessageObject as MessageObject
 from .message import text_part as text_part
 from .message import tool_call as tool_call
 from .message import tool_error as tool_error

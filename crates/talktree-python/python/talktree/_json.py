@@ -61,7 +61,7 @@ def _integer(digits: str) -> int | Decimal:
 
 
 def message_text(message: object, what: str = "message") -> str:
-    """Returns the JSON of a message: a dict or a dataclass with a role, and `parts` or `text`."""
+    """Returns the JSON of a message."""
     return dumps(message_fields(message, what), what)
 
 
@@ -73,7 +73,7 @@ def messages_text(messages: object, what: str = "messages") -> str:
 
 
 def message_fields(message: object, what: str) -> dict[str, Any]:
-    """Returns the fields of a message as the library takes them."""
+    """Returns the fields of a message as the library takes them, which reads `content` itself."""
     if isinstance(message, Mapping):
         fields = dict(message)
     elif dataclasses.is_dataclass(message) and not isinstance(message, type):
@@ -86,11 +86,6 @@ def message_fields(message: object, what: str) -> dict[str, Any]:
         if not isinstance(text, str):
             raise TypeError(f"{what}['text'] must be a str, not {type(text).__name__}")
         fields["parts"] = [{"type": "text", "text": text}]
-    elif "content" in fields and "parts" not in fields:
-        raise TypeError(
-            f"{what} has 'content' but no 'text' and no 'parts'; talktree.model.from_openai_chat and its "
-            "siblings convert the messages of providers"
-        )
     if not isinstance(fields.get("role"), str):
         raise TypeError(f"{what}['role'] must be a str, not {type(fields.get('role')).__name__}")
     return fields

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from . import _json
 from .compaction import Compaction
+from .message import MessageLike
 from .results import ImportReport, SessionDetails
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class ImportRecord:
     #: The parent of the message; None for a root.
     parent: str | None
     #: A dict or a dataclass, as for `Session.append`.
-    message: object
+    message: MessageLike
 
 
 @dataclass(frozen=True)

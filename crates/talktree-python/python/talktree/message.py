@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, ClassVar, Protocol, TypedDict
 
 from . import _native, _time
 
@@ -12,9 +12,8 @@ from . import _native, _time
 class Message(dict[str, Any]):
     """A message: a dict with `id`, `parent`, `role`, `parts`, `metadata`, `created_at`, `hidden` and any other fields.
 
-    Parts have the shape of the Vercel AI SDK's `UIMessage`. All verbs take any dict or dataclass with a `role` and `parts`,
-    or `text` for a single part of text; what they return are messages of this class. `Message.user` and its siblings make
-    one with an id and a time, so that appending it again is a no-op.
+    Parts have the shape of the Vercel AI SDK's `UIMessage`. All verbs take a `MessageLike`; what they return are messages of
+    this class. `Message.user` and its siblings make one with an id and a time, so that appending it again is a no-op.
 
     >>> message = Message.user("Can we deploy on Friday?", id="m1")
     >>> message.text, message["parts"]
@@ -136,6 +135,47 @@ class Message(dict[str, Any]):
         fields = dict(metadata) if isinstance(metadata, Mapping) else {} if metadata is None else {"value": metadata}
         fields["author"] = {field: text for field, text in given.items() if text is not None}
         return Message(self, metadata=fields)
+
+
+class _WithRole(TypedDict):
+    #: Who speaks: `user`, `assistant`, `system`, `tool`, or any other.
+    role: str
+
+
+class MessageFields(_WithRole, total=False):
+    """A message as a dict: a `role`, and what it says as `parts`, `text` or `content`.
+
+    `Message(fields)` makes a message of a dict that a type checker does not know, or that has fields of its own.
+    """
+
+    id: str | None
+    #: In the shape of the Vercel AI SDK's `UIMessage`.
+    parts: Sequence[Mapping[str, Any]]
+    #: A single part of text.
+    text: str
+    #: As chat APIs have it: a text, or a list of typed blocks as those of Anthropic and OpenAI, which become parts.
+    content: str | Sequence[str | Mapping[str, Any]] | None
+    #: Calls of tools beside the content, and what the result of one belongs to, as OpenAI's chat API has them.
+    tool_calls: Sequence[Mapping[str, Any]] | None
+    tool_call_id: str
+    name: str
+    metadata: Any
+    created_at: datetime | str | float | None
+    hidden: bool
+
+
+class MessageObject(Protocol):
+    """A message as a dataclass, with the fields of `MessageFields`."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def role(self) -> str:
+        """Who speaks."""
+
+
+#: What the verbs take as a message.
+MessageLike = Message | MessageFields | MessageObject
 
 
 def text_part(text: str) -> dict[str, Any]:

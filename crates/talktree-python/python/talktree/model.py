@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from . import _json, _native
-from .message import Message
+from .message import Message, MessageLike
 
 #: The formats of requests that can be checked.
 Provider = Literal["anthropic", "openai_chat", "openai_responses", "ai_sdk"]
@@ -69,23 +69,23 @@ class RequestParts:
         self.prefill = prefill
 
 
-def to_anthropic(messages: Iterable[object]) -> dict[str, Any]:
+def to_anthropic(messages: Iterable[MessageLike]) -> dict[str, Any]:
     """Returns messages as Anthropic's messages API takes them: `system` and `messages`."""
     request: dict[str, Any] = _json.loads(_native.to_model(_json.messages_text(messages), "anthropic"))
     return request
 
 
-def to_openai_chat(messages: Iterable[object]) -> Any:
+def to_openai_chat(messages: Iterable[MessageLike]) -> Any:
     """Returns messages as OpenAI's chat completions API takes them."""
     return _json.loads(_native.to_model(_json.messages_text(messages), "openai_chat"))
 
 
-def to_openai_responses(messages: Iterable[object]) -> Any:
+def to_openai_responses(messages: Iterable[MessageLike]) -> Any:
     """Returns messages as OpenAI's responses API takes them."""
     return _json.loads(_native.to_model(_json.messages_text(messages), "openai_responses"))
 
 
-def to_ai_sdk(messages: Iterable[object]) -> Any:
+def to_ai_sdk(messages: Iterable[MessageLike]) -> Any:
     """Returns messages as the Vercel AI SDK takes them."""
     return _json.loads(_native.to_model(_json.messages_text(messages), "ai_sdk"))
 
@@ -118,18 +118,18 @@ def _from(response: Mapping[str, Any], format: str | None) -> Message:
     return Message(_json.loads(_native.from_response(_json.dumps(response, "response"), format)))
 
 
-def sanitize(messages: Iterable[object]) -> list[Message]:
+def sanitize(messages: Iterable[MessageLike]) -> list[Message]:
     """Returns messages whose calls and results are complete: what has no partner is completed or left out."""
     return _json.messages(_native.sanitize(_json.messages_text(messages)))
 
 
-def truncate(messages: Iterable[object], options: TruncateOptions | None = None) -> list[Message]:
+def truncate(messages: Iterable[MessageLike], options: TruncateOptions | None = None) -> list[Message]:
     """Returns messages with the old ones shortened."""
     given = TruncateOptions() if options is None else truncate_options_of(options, "options")
     return _json.messages(_native.truncate(_json.messages_text(messages), given))
 
 
-def name_authors(messages: Iterable[object], line: AuthorLine = "name") -> list[Message]:
+def name_authors(messages: Iterable[MessageLike], line: AuthorLine = "name") -> list[Message]:
     """Returns messages with a line before each that names who wrote it."""
     return _json.messages(_native.name_authors(_json.messages_text(messages), author_line_of(line, "line")))
 

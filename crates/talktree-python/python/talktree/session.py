@@ -27,7 +27,7 @@ from .compaction import (
 from .context import Context
 from .erasure import Erased, erased_fields
 from .importing import Imported, ImportRecord, compaction_fields, record_fields
-from .message import Message
+from .message import Message, MessageLike
 from .model import AuthorLine, RequestParts, TruncateOptions
 from .results import (
     Alternative,
@@ -276,25 +276,25 @@ class Session(_Reads):
 
     # Write.
 
-    def append(self, message: object) -> Appended:
+    def append(self, message: MessageLike) -> Appended:
         """Appends a message to the head, which moves.
 
         A message that is known by its id is a no-op. A dict without an id gets one, so appending it twice stores two.
 
         Args:
-            message: A dict or a dataclass with a `role`, and `parts` or `text`; a `Message`, for example.
+            message: A `Message`, or a dict or a dataclass with a `role`, and `parts`, `text` or `content`.
         """
         return Appended(*self._native.append(_json.message_text(message)))
 
-    def append_to(self, parent: str, message: object) -> Appended:
+    def append_to(self, parent: str, message: MessageLike) -> Appended:
         """Appends a message to any message: a branch, if that has one after it already."""
         return Appended(*self._native.append_to(_json.is_str(parent, "parent"), _json.message_text(message)))
 
-    def append_root(self, message: object) -> Appended:
+    def append_root(self, message: MessageLike) -> Appended:
         """Appends a message without a parent: a second tree in the session, if it has one."""
         return Appended(*self._native.append_root(_json.message_text(message)))
 
-    def append_if_head(self, expected: str | None, message: object) -> Appended:
+    def append_if_head(self, expected: str | None, message: MessageLike) -> Appended:
         """Appends a message to the head, if that is where it is expected; None is before the first message.
 
         Raises:
@@ -303,19 +303,30 @@ class Session(_Reads):
         expected = _json.maybe_str(expected, "expected")
         return Appended(*self._native.append_if_head(expected, _json.message_text(message)))
 
-    def append_all(self, messages: Iterable[object]) -> list[Appended]:
+    def append_all(self, messages: Iterable[MessageLike]) -> list[Appended]:
         """Appends a chain of messages to the head, all or none."""
         return [Appended(*it) for it in self._native.append_all(_json.messages_text(messages))]
 
-    def append_all_to(self, parent: str | None, messages: Iterable[object]) -> list[Appended]:
+    def append_all_to(self, parent: str | None, messages: Iterable[MessageLike]) -> list[Appended]:
         """Appends a chain of messages to any message, all or none; to None: as a root."""
         parent, chain = _json.maybe_str(parent, "parent"), _json.messages_text(messages)
         return [Appended(*it) for it in self._native.append_all_to(parent, chain)]
 
-    def append_all_if_head(self, expected: str | None, messages: Iterable[object]) -> list[Appended]:
+    def append_all_if_head(self, expected: str | None, messages: Iterable[MessageLike]) -> list[Appended]:
         """Appends a chain of messages to the head, if that is where it is expected."""
         expected, chain = _json.maybe_str(expected, "expected"), _json.messages_text(messages)
         return [Appended(*it) for it in self._native.append_all_if_head(expected, chain)]
+
+    def append_all_to_if_head(
+        self, parent: str | None, expected: str | None, messages: Iterable[MessageLike]
+    ) -> list[Appended]:
+        """Appends a chain of messages to any message, if the head is where it is expected; to None: as a root.
+
+        So the end of a conversation is replaced: what was there stays, as a branch.
+        """
+        parent, expected = _json.maybe_str(parent, "parent"), _json.maybe_str(expected, "expected")
+        chain = _json.messages_text(messages)
+        return [Appended(*it) for it in self._native.append_all_to_if_head(parent, expected, chain)]
 
     def append_answer(self, response: Mapping[str, Any]) -> Message:
         """Appends the answer of any provider, with its usage; returns the message.
@@ -325,7 +336,7 @@ class Session(_Reads):
         """
         return Message(_json.loads(self._native.append_answer(_json.dumps(response, "response"))))
 
-    def edit(self, id: str, message: object) -> Appended:
+    def edit(self, id: str, message: MessageLike) -> Appended:
         """Appends another version of a message: a sibling, which the head moves to."""
         return Appended(*self._native.edit(_json.is_str(id, "id"), _json.message_text(message)))
 
@@ -337,11 +348,11 @@ class Session(_Reads):
         """Returns the last question on the path to the head, which `retry` goes back to; None if there is none."""
         return self._native.question()
 
-    def update(self, message: object) -> Updated:
+    def update(self, message: MessageLike) -> Updated:
         """Replaces the content of a stored message of the same id. The tree does not change."""
         return Updated(*self._native.update(_json.message_text(message)))
 
-    def upsert(self, message: object) -> Appended | Updated:
+    def upsert(self, message: MessageLike) -> Appended | Updated:
         """Appends a message, or replaces the content of the one with its id, as for an answer that streams in."""
         appended, updated = self._native.upsert(_json.message_text(message))
         if appended is not None:
@@ -349,7 +360,7 @@ class Session(_Reads):
         assert updated is not None
         return Updated(*updated)
 
-    def import_message(self, parent: str | None, message: object) -> Imported:
+    def import_message(self, parent: str | None, message: MessageLike) -> Imported:
         """Stores a message from elsewhere with its own parent, id and time.
 
         The head moves to it if the head is at the parent, and stays otherwise.

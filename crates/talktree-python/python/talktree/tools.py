@@ -8,7 +8,7 @@ from typing import Any
 
 from . import _json, _native
 from .compaction import wait_for
-from .message import Message
+from .message import Message, MessageLike
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Tools:
         """Runs a tool and returns its answer for the model; a wrong input is an answer, too."""
         return self._native.call_tool(_json.is_str(name, "name"), _json.dumps(input, "input"))
 
-    def answer(self, message: object, tools: ProgramTools | None = None) -> Message | None:
+    def answer(self, message: MessageLike, tools: ProgramTools | None = None) -> Message | None:
         """Runs the calls of a message, stores their results below it, and returns the message with them.
 
         The tools of talktree run by themselves; `tools` are those of the program, plain or async. An exception of a tool is
@@ -97,5 +97,5 @@ class Tools:
         """
         return self._answer(message, tools, wait_for)
 
-    def _answer(self, message: object, tools: ProgramTools | None, wait: Callable[[Any], Any]) -> Message | None:
+    def _answer(self, message: MessageLike, tools: ProgramTools | None, wait: Callable[[Any], Any]) -> Message | None:
         return _json.maybe_message(self._native.answer(_json.message_text(message), runner_of(tools, wait)))

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from . import _json, _native
-from .message import Message
+from .message import Message, MessageLike
 
 #: What usage can be grouped by.
 UsageGroup = Literal["model", "day", "owner", "session", "source"]
@@ -39,7 +39,7 @@ class Usage:
     cost: Cost | None = None
 
     @classmethod
-    def of(cls, message: object) -> Usage | None:
+    def of(cls, message: MessageLike) -> Usage | None:
         """Returns the usage that a message has in its metadata, in the form of any provider."""
         fields = _json.loads(_native.usage_of(_json.message_text(message)))
         if fields is None:
@@ -47,7 +47,7 @@ class Usage:
         cost = fields.pop("cost", None)
         return cls(**fields, cost=None if cost is None else Cost(**cost))
 
-    def put_in(self, message: object) -> Message:
+    def put_in(self, message: MessageLike) -> Message:
         """Returns the message with this usage in its metadata."""
         return Message(_json.loads(_native.with_usage(_json.message_text(message), usage_text(self))))
 

@@ -9,7 +9,7 @@ import talktree as _sync
 
 from .._lines import Line, present_loop, waiting_in
 from ..blocks import Block, BlockInfo, Document, EntryInfo, EntryVersion
-from ..message import Message
+from ..message import Message, MessageLike
 from ..tools import ProgramTools
 
 
@@ -117,7 +117,7 @@ class Tools:
         self.sync = sync
         self._run = line.run
 
-    async def answer(self, message: object, tools: ProgramTools | None = None) -> Message | None:
+    async def answer(self, message: MessageLike, tools: ProgramTools | None = None) -> Message | None:
         """Runs the calls of a message, stores their results below it, and returns the message with them.
 
         Async tools run in the event loop, plain ones in a thread. While they run, other calls of the session wait, except

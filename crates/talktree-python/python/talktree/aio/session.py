@@ -21,7 +21,7 @@ from ..compaction import (
     SummaryLike,
 )
 from ..importing import Imported, ImportRecord
-from ..message import Message
+from ..message import Message, MessageLike
 from ..results import (
     Appended,
     Deleted,
@@ -102,25 +102,25 @@ class Session(Reads):
         """Sets the details that are not None; tags are added."""
         await self._run(lambda call: self.sync.set_details(details))
 
-    async def append(self, message: object) -> Appended:
+    async def append(self, message: MessageLike) -> Appended:
         """Appends a message to the head, which moves.
 
         A message that is known by its id is a no-op. A dict without an id gets one, so appending it twice stores two.
 
         Args:
-            message: A dict or a dataclass with a `role`, and `parts` or `text`; a `Message`, for example.
+            message: A `Message`, or a dict or a dataclass with a `role`, and `parts`, `text` or `content`.
         """
         return await self._run(lambda call: self.sync.append(message))
 
-    async def append_to(self, parent: str, message: object) -> Appended:
+    async def append_to(self, parent: str, message: MessageLike) -> Appended:
         """Appends a message to any message: a branch, if that has one after it already."""
         return await self._run(lambda call: self.sync.append_to(parent, message))
 
-    async def append_root(self, message: object) -> Appended:
+    async def append_root(self, message: MessageLike) -> Appended:
         """Appends a message without a parent: a second tree in the session, if it has one."""
         return await self._run(lambda call: self.sync.append_root(message))
 
-    async def append_if_head(self, expected: str | None, message: object) -> Appended:
+    async def append_if_head(self, expected: str | None, message: MessageLike) -> Appended:
         """Appends a message to the head, if that is where it is expected; None is before the first message.
 
         Raises:
@@ -128,17 +128,26 @@ class Session(Reads):
         """
         return await self._run(lambda call: self.sync.append_if_head(expected, message))
 
-    async def append_all(self, messages: Iterable[object]) -> list[Appended]:
+    async def append_all(self, messages: Iterable[MessageLike]) -> list[Appended]:
         """Appends a chain of messages to the head, all or none."""
         return await self._run(lambda call: self.sync.append_all(messages))
 
-    async def append_all_to(self, parent: str | None, messages: Iterable[object]) -> list[Appended]:
+    async def append_all_to(self, parent: str | None, messages: Iterable[MessageLike]) -> list[Appended]:
         """Appends a chain of messages to any message, all or none; to None: as a root."""
         return await self._run(lambda call: self.sync.append_all_to(parent, messages))
 
-    async def append_all_if_head(self, expected: str | None, messages: Iterable[object]) -> list[Appended]:
+    async def append_all_if_head(self, expected: str | None, messages: Iterable[MessageLike]) -> list[Appended]:
         """Appends a chain of messages to the head, if that is where it is expected."""
         return await self._run(lambda call: self.sync.append_all_if_head(expected, messages))
+
+    async def append_all_to_if_head(
+        self, parent: str | None, expected: str | None, messages: Iterable[MessageLike]
+    ) -> list[Appended]:
+        """Appends a chain of messages to any message, if the head is where it is expected; to None: as a root.
+
+        So the end of a conversation is replaced: what was there stays, as a branch.
+        """
+        return await self._run(lambda call: self.sync.append_all_to_if_head(parent, expected, messages))
 
     async def append_answer(self, response: Mapping[str, Any]) -> Message:
         """Appends the answer of any provider, with its usage; returns the message.
@@ -148,7 +157,7 @@ class Session(Reads):
         """
         return await self._run(lambda call: self.sync.append_answer(response))
 
-    async def edit(self, id: str, message: object) -> Appended:
+    async def edit(self, id: str, message: MessageLike) -> Appended:
         """Appends another version of a message: a sibling, which the head moves to."""
         return await self._run(lambda call: self.sync.edit(id, message))
 
@@ -160,15 +169,15 @@ class Session(Reads):
         """Returns the last question on the path to the head, which `retry` goes back to; None if there is none."""
         return await self._run(lambda call: self.sync.question())
 
-    async def update(self, message: object) -> Updated:
+    async def update(self, message: MessageLike) -> Updated:
         """Replaces the content of a stored message of the same id. The tree does not change."""
         return await self._run(lambda call: self.sync.update(message))
 
-    async def upsert(self, message: object) -> Appended | Updated:
+    async def upsert(self, message: MessageLike) -> Appended | Updated:
         """Appends a message, or replaces the content of the one with its id, as for an answer that streams in."""
         return await self._run(lambda call: self.sync.upsert(message))
 
-    async def import_message(self, parent: str | None, message: object) -> Imported:
+    async def import_message(self, parent: str | None, message: MessageLike) -> Imported:
         """Stores a message from elsewhere with its own parent, id and time. The head moves to it if the head is at the parent."""
         return await self._run(lambda call: self.sync.import_message(parent, message))
 
