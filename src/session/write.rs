@@ -205,8 +205,37 @@ impl Session {
         expected: Option<&MessageId>,
         messages: impl IntoIterator<Item = Message>,
     ) -> Result<Vec<Appended>> {
+        self.append_all_to_if_head(&Parent::Head, expected, messages)
+    }
+
+    /// Appends messages as a chain below a parent, in one transaction, if the head is at `expected`; `None`: before the first
+    /// message. So the end of a conversation is replaced: what was there stays, as a branch.
+    ///
+    /// ```
+    /// use talktree::{Error, Message, Parent, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let question = chat.append(Message::user("Name a colour"))?.id;
+    /// let red = chat.append(Message::assistant("red"))?.id;
+    /// let cyan = || [Message::assistant("cyan")];
+    /// chat.append_all_to_if_head(&Parent::Message(question.clone()), Some(&red), cyan())?;
+    ///
+    /// assert_eq!(chat.history()?[1].text(), "cyan");
+    /// let late = chat.append_all_to_if_head(&Parent::Message(question), Some(&red), cyan());
+    /// assert!(matches!(late, Err(Error::HeadMoved { .. })));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`append_all_to`](Self::append_all_to) and [`append_all_if_head`](Self::append_all_if_head).
+    pub fn append_all_to_if_head(
+        &self,
+        parent: &Parent,
+        expected: Option<&MessageId>,
+        messages: impl IntoIterator<Item = Message>,
+    ) -> Result<Vec<Appended>> {
         let messages: Vec<Message> = messages.into_iter().collect();
-        self.append_chain(&Parent::Head, &ExpectedHead::At(expected.cloned()), &messages, None)
+        self.append_chain(parent, &ExpectedHead::At(expected.cloned()), &messages, None)
     }
 
     /// Appends messages; `also` is sent to subscribers after the append.

@@ -116,6 +116,22 @@ impl Session {
         })
     }
 
+    /// Appends to a message; to none: as a root.
+    fn append_all_to_if_head(
+        &self,
+        py: Python<'_>,
+        parent: Option<String>,
+        expected: Option<String>,
+        messages: &str,
+    ) -> PyResult<Vec<AppendedParts>> {
+        let parent = parent.map_or(Parent::Root, |id| Parent::Message(id.into()));
+        let expected = expected.map(MessageId::from);
+        self.handle.call(py, |chat| {
+            let messages = json::messages(messages)?;
+            Ok(all_appended(chat.append_all_to_if_head(&parent, expected.as_ref(), messages)?))
+        })
+    }
+
     fn append_answer(&self, py: Python<'_>, response: &str) -> PyResult<String> {
         self.handle.call(py, |chat| json::text(&chat.append_answer(json::value(response)?)?))
     }

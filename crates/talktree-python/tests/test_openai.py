@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,8 +15,8 @@ import talktree
 pytest.importorskip("agents")
 
 from agents import Agent, RunConfig, Runner, SQLiteSession, function_tool, set_tracing_disabled
+from agents.memory import OpenAIResponsesCompactionSession, SessionSettings
 from agents.memory import Session as Protocol
-from agents.memory import SessionSettings
 from agents.testing import ScriptedModel, assistant_message, function_call
 from talktree import aio, openai
 
@@ -260,5 +261,198 @@ def test_a_change_that_is_cancelled_is_waited_for() -> None:
                 with pytest.raises(asyncio.CancelledError):
                     await task
             assert await session.get_items() == [{"role": "user", "content": "hello"}]
+
+    asyncio.run(main())
+
+
+class Compactor:
+    """A client whose compaction endpoint returns these items."""
+
+    def __init__(self, *output: Any) -> None:
+        self.responses, self.output = self, output
+
+    async def compact(self, **request: Any) -> Any:
+        return SimpleNamespace(output=self.output, usage=None)
+
+
+def compacting(session: Any, client: Any, **settings: Any) -> OpenAIResponsesCompactionSession:
+    return OpenAIResponsesCompactionSession("s", session, client=client, compaction_mode="input", **settings)
+
+
+COMPACTED: list[Any] = [
+    {"role": "user", "content": "question 0"},
+    {"type": "compaction", "id": "cmp_1", "encrypted_content": "sealed"},
+]
+
+
+@pytest.mark.parametrize("is_automatic", [False, True])
+def test_a_compaction_of_the_sdk_keeps_all_branches(is_automatic: bool, tmp_path: Path) -> None:
+    async def main() -> None:
+        with talktree.Store(tmp_path / "agents.db") as store:
+            session = openai.Session("s", store)
+            chat = store.session("s")
+            chat.append({"role": "user", "text": "another ocelot"})
+            chat.checkout_start()
+            seen: list[int] = []
+
+            def decides(context: dict[str, Any]) -> bool:
+                seen.append(len(context["session_items"]))
+                return is_automatic and len(seen) == 3
+
+            wrapper = compacting(session, Compactor(*COMPACTED), should_trigger_compaction=decides)
+            agent, model = agent_of(*[[assistant_message(f"answer {n}")] for n in range(4)])
+            for n in range(3):
+                await Runner.run(agent, f"question {n}", session=wrapper)
+            if not is_automatic:
+                await wrapper.run_compaction({"force": True})
+            assert await session.get_items() == await wrapper.get_items() == COMPACTED
+            await Runner.run(agent, "question 3", session=wrapper)
+            call = model.last_call
+            assert call is not None and [it.get("type", it.get("role")) for it in call.input] == [
+                "user",
+                "compaction",
+                "user",
+            ]
+            # What the model does not see any more is there: on its branch, and found.
+            assert len(chat.leaves()) == 3
+            for text in ("ocelot", '"question 1"', '"answer 1"'):
+                assert [hit.on_path for hit in await session.search(text)] == [False]
+            before = [chat.at(leaf).history() for leaf in chat.leaves() if len(chat.at(leaf).history()) == 6]
+            assert [message.text for message in before[0]][-2:] == ["question 2", "answer 2"]
+            assert store.verify().damages == []
+            assert await wrapper.pop_item() is not None and len(await wrapper.get_items()) == 3
+
+    asyncio.run(main())
+
+
+def test_a_compaction_replaces_what_it_has_read_or_nothing(tmp_path: Path) -> None:
+    items: list[Any] = [{"role": "user", "content": text} for text in "abcd"]
+
+    async def main() -> None:
+        for settings, session_type in (({}, SQLiteSession), ({"store": tmp_path / "agents.db"}, openai.Session)):
+
+            async def filled(name: str, settings: Any = settings, session_type: Any = session_type) -> Any:
+                session = session_type(name, **settings)
+                await session.add_items(items)
+                return session
+
+            session = await filled("suffix")
+            snapshot = await session._get_compaction_snapshot(3)
+            assert (snapshot.items, snapshot.complete) == (items[1:], False)
+            assert await snapshot.replace_suffix(3, COMPACTED) is False
+            assert await snapshot.replace_suffix(1, COMPACTED) is True
+            assert await session.get_items() == [*items[:2], *COMPACTED]
+            assert await snapshot.replace_suffix(1, COMPACTED) is False
+
+            session = await filled("grown")
+            snapshot = await session._get_compaction_snapshot(9)
+            assert (snapshot.items, snapshot.complete) == (items, True)
+            await session.add_items(items[:1])
+            assert await snapshot.replace_suffix(0, COMPACTED) is False
+            assert await session.get_items() == [*items, *items[:1]]
+
+            session = await filled("emptied")
+            snapshot = await session._get_compaction_snapshot(9)
+            assert await snapshot.replace_suffix(0, []) is True
+            assert await session.get_items() == []
+
+            session = await filled("expired")
+            snapshot = await session._get_compaction_snapshot(2, prune_prefix=lambda item: item["content"] == "a")
+            assert await snapshot.replace_suffix(1, COMPACTED[:1]) is True
+            assert await session.get_items() == [items[1], items[2], COMPACTED[0]]
+
+        class Changing(openai.Session):
+            async def get_items(self, limit: int | None = None) -> Any:
+                return (await super().get_items(limit))[:1]
+
+        changing = Changing("changing")
+        assert await changing._get_compaction_snapshot(9) is None
+        assert await changing._atomic_replace_items(COMPACTED) is False
+
+    asyncio.run(main())
+
+
+def test_a_replacement_of_another_process_is_seen(tmp_path: Path) -> None:
+    async def main() -> None:
+        path = tmp_path / "agents.db"
+        session, other = openai.Session("s", path), openai.Session("s", path)
+        await session.add_items([{"role": "user", "content": "a"}, {"role": "user", "content": "b"}])
+        snapshot = await session._get_compaction_snapshot(1)
+        assert snapshot is not None
+        with talktree.Store(path) as theirs:
+            chat = theirs.session("s")
+            last = chat.history()[-1]
+            chat.update(talktree.Message(last | {"parts": [{"type": "text", "text": "changed"}]}))
+        assert await snapshot.replace_suffix(0, COMPACTED) is False
+        assert await other.get_items() == [{"role": "user", "content": "a"}, {"role": "user", "content": "changed"}]
+        await session.close()
+        await other.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {},
+        {"type": None},
+        {"role": 5, "content": "x"},
+        {"role": "", "content": "x"},
+        {"role": "user", "content": 5},
+        {"role": "user", "content": {"text": "x"}},
+        {"type": "message", "role": "assistant", "content": ["x", None, {"text": 5}]},
+        {"type": "function_call"},
+        {"type": "function_call", "name": "weather", "call_id": ["c"], "arguments": "{}"},
+        {"type": "function_call", "name": "weather", "call_id": "c"},
+        {"type": "function_call", "name": "weather", "call_id": "c", "arguments": {"city": "Jena"}},
+        {"type": "function_call_output", "output": "x"},
+        {"type": "reasoning", "summary": "x"},
+        {"type": "reasoning", "summary": [5]},
+        {"type": ["list"]},
+    ],
+    ids=str,
+)
+def test_a_malformed_item_comes_back_as_it_is(item: Any) -> None:
+    async def main() -> None:
+        for session in (SQLiteSession("s"), openai.Session("s")):
+            await session.add_items([item, {"role": "user", "content": "next"}])
+            assert await session.get_items() == [item, {"role": "user", "content": "next"}]
+
+    asyncio.run(main())
+
+
+def test_what_is_no_item_and_no_limit_is_refused_by_name() -> None:
+    async def main() -> None:
+        session: Any = openai.Session("s")
+        good = {"role": "user", "content": "x"}
+        for item in (5, None, "text", ["role", "user"]):
+            with pytest.raises(TypeError, match=r"items\[1\] must be a dict, not "):
+                await session.add_items([good, item])
+        for items in ("text", good, 5, None):
+            with pytest.raises(TypeError, match="items must be a list of dicts, not "):
+                await session.add_items(items)
+        for limit in ("5", 1.5, [1]):
+            with pytest.raises(TypeError, match="limit must be an int, not "):
+                await session.get_items(limit)
+        assert await session.get_items() == []
+
+    asyncio.run(main())
+
+
+def test_limits_and_settings_are_those_of_the_sdk(tmp_path: Path) -> None:
+    async def main() -> None:
+        given: list[Any] = [{"limit": 2}, SessionSettings(limit=-1), {"limit": 0}, {}, {"limit": None}, None]
+        for settings in given:
+            seen = []
+            for session in (
+                SQLiteSession("s", session_settings=settings),
+                openai.Session("s", session_settings=settings),
+            ):
+                await session.add_items(ITEMS)
+                by_limit = [await session.get_items(limit) for limit in (None, -5, -1, 0, 1, 3, 2**40)]
+                # Programs set it later, too, and as a dict.
+                session.session_settings = settings
+                seen.append([json.dumps(it) for it in (*by_limit, await session.get_items())])
+            assert seen[0] == seen[1]
 
     asyncio.run(main())

@@ -11,20 +11,23 @@ sees as items, too.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 try:
     from agents.memory import SessionABC, SessionSettings
+    from agents.memory.session_settings import coerce_session_settings, resolve_session_limit
 except ImportError as error:
     raise ImportError("talktree.openai needs the OpenAI Agents SDK: pip install 'talktree[openai]'") from error
 
 import talktree as _sync
 
-from . import aio, model
-from .errors import UnknownMessageError
+from . import _json, aio, model
+from .errors import HeadMovedError, UnknownMessageError
 from .message import Message, tool_call, tool_result
 from .results import Found
 
@@ -38,6 +41,20 @@ T = TypeVar("T")
 
 #: Where the metadata of a message has the item that it was made of.
 _FIELD = "openai_item"
+
+#: What may be the limit of items; a negative one is none.
+_LIMITS = range(-(2**63), 2**63)
+
+
+@dataclass(frozen=True)
+class _Snapshot:
+    """The newest items of a session, for a compaction of the SDK."""
+
+    items: list[TResponseInputItem]
+    #: Whether these are all items.
+    complete: bool
+    #: Replaces the items from a position on; returns False, and does nothing, if they have changed since.
+    replace_suffix: Callable[[int, list[TResponseInputItem]], Awaitable[bool]]
 
 
 class Session(SessionABC):
@@ -60,7 +77,8 @@ class Session(SessionABC):
         **settings: Unpack[ChatSettings],
     ) -> None:
         self.session_id = session_id
-        self.session_settings = SessionSettings().resolve(session_settings)
+        given = SessionSettings() if session_settings is None else coerce_session_settings(session_settings)
+        self.session_settings: SessionSettings | None = given
         self._owns_store = not isinstance(store, (_sync.Store, aio.Store))
         if isinstance(store, aio.Store):
             self._store = store
@@ -81,14 +99,13 @@ class Session(SessionABC):
         return self._chat
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """Returns the items of the present branch, or its newest ones, oldest first."""
-        if limit is None and self.session_settings is not None:
-            limit = self.session_settings.limit
+        """Returns the items of the present branch, or its newest ones, oldest first; all of them, if the limit is negative."""
+        limit = _json.maybe_count(resolve_session_limit(limit, self.session_settings), "limit", _LIMITS)
         chat = await self.chat()
-        if limit is None:
-            messages = await chat.history()
-        elif limit <= 0:
+        if limit == 0:
             return []
+        if limit is None or limit < 0:
+            limit, messages = None, await chat.history()
         else:
             # A message is at least one item, unless a model sees nothing of it.
             messages = (await chat.recent(messages=limit)).messages
@@ -98,10 +115,15 @@ class Session(SessionABC):
         return items if limit is None else items[-limit:]
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Appends items to the present branch, all or none."""
+        """Appends items to the present branch, all or none.
+
+        Raises:
+            TypeError: naming the first item that is no dict. A dict of any form is an item, and comes back as it is.
+        """
+        messages = messages_of(_checked(items))
         chat = await self.chat()
-        if items:
-            await _whole(chat.append_all(messages_of(cast("list[dict[str, Any]]", items))))
+        if messages:
+            await _whole(chat.append_all(messages))
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Removes the newest item of the present branch and returns it; other branches that have it keep it."""
@@ -112,6 +134,44 @@ class Session(SessionABC):
         """Deletes all items of all branches."""
         chat = await self.chat()
         await _whole(chat.clear())
+
+    # What the compaction of the SDK calls. It is not a part of its protocol, but without it a compaction clears the session.
+
+    async def _get_compaction_snapshot(
+        self, limit: int, *, prune_prefix: Callable[[TResponseInputItem], bool] | None = None
+    ) -> _Snapshot | None:
+        """Returns the newest items, and a function that replaces the last ones of them. What it replaces stays in the store,
+        as a branch. Items before them are deleted as long as `prune_prefix` says that they have expired."""
+        if self._is_transforming():
+            return None
+        chat = await self.chat()
+        messages = await chat.history()
+        every = [(at, item) for at, message in enumerate(messages) for item in items_of(message)]
+        skipped = max(len(every) - limit, 0)
+
+        async def replace_suffix(start: int, output: list[TResponseInputItem]) -> bool:
+            at = skipped + start
+            if at >= len(every):
+                return False
+            first, _ = every[at]
+            if at and every[at - 1][0] == first:
+                return False  # in the middle of a message
+            suffix, replacement = messages[first:], messages_of(_checked(output))
+            return await _whole(chat._run(lambda call: _replaced(chat.sync, suffix, replacement, prune_prefix)))
+
+        return _Snapshot([item for _, item in every[skipped:]], not skipped, replace_suffix)
+
+    async def _atomic_replace_items(self, items: list[TResponseInputItem]) -> bool:
+        """Replaces all items that the agent sees. What was there stays in the store, as a branch."""
+        if self._is_transforming():
+            return False
+        chat, messages = await self.chat(), messages_of(_checked(items))
+        await _whole(chat.append_all_to(None, messages) if messages else chat.checkout_start())
+        return True
+
+    def _is_transforming(self) -> bool:
+        """Returns whether a subclass changes items on their way, which a replacement would go round."""
+        return type(self).get_items is not Session.get_items or type(self).add_items is not Session.add_items
 
     async def search(self, text: str, **settings: Unpack[SearchSettings]) -> Found:
         """Returns the items of this session that match, best first, of all branches or with `on_path` of this one."""
@@ -145,6 +205,34 @@ async def _whole(awaitable: Awaitable[T]) -> T:
             task.exception()  # so that it is not reported as never retrieved
         raise cancelled
     return task.result()
+
+
+def _replaced(
+    chat: _sync.Session,
+    suffix: list[Message],
+    replacement: list[Message],
+    prune_prefix: Callable[[TResponseInputItem], bool] | None,
+) -> bool:
+    """Replaces the last messages of the present branch, if they are still those."""
+    head, view = chat.head(), chat.history()
+    at = len(view) - len(suffix)
+    if at < 0 or view[at:] != suffix:
+        return False
+    parent = view[at - 1].id if at else None
+    try:
+        if replacement:
+            chat.append_all_to_if_head(parent, head, replacement)
+        elif parent is None:
+            chat.checkout_start()
+        else:
+            chat.checkout(parent)
+    except (HeadMovedError, UnknownMessageError):
+        # Another process appended to it, or deleted from it.
+        return False
+    if prune_prefix is not None:
+        expired = itertools.takewhile(lambda message: all(map(prune_prefix, items_of(message))), view[:at])
+        chat.delete(*(message.id for message in expired))
+    return True
 
 
 def _pop(chat: _sync.Session) -> TResponseInputItem | None:
@@ -186,37 +274,56 @@ def items_of(message: Message) -> list[TResponseInputItem]:
     return cast("list[TResponseInputItem]", view["input"] if isinstance(view, dict) else view)
 
 
+def _checked(items: object) -> list[dict[str, Any]]:
+    """Returns items that are dicts."""
+    if not isinstance(items, (list, tuple)):
+        raise TypeError(f"items must be a list of dicts, not {type(items).__name__}")
+    for at, item in enumerate(items):
+        if not isinstance(item, dict):
+            raise TypeError(f"items[{at}] must be a dict, not {type(item).__name__}")
+    return list(items)
+
+
 def messages_of(items: list[dict[str, Any]]) -> list[Message]:
     """Returns messages of items, with parts that search and other models can read."""
-    names = {item["call_id"]: item["name"] for item in items if item.get("type") == "function_call"}
+    calls = [item for item in items if item.get("type") == "function_call"]
+    names = {call["call_id"]: call["name"] for call in calls if _has_strs(call, "call_id", "name")}
     return [_message_of(item, names) for item in items]
 
 
+def _has_strs(item: dict[str, Any], *fields: str) -> bool:
+    return all(isinstance(item.get(field), str) for field in fields)
+
+
 def _message_of(item: dict[str, Any], names: dict[str, str]) -> Message:
-    role, content = item.get("role"), item.get("content")
+    role, content, kind = item.get("role"), item.get("content"), item.get("type", "message")
     if item.keys() == {"role", "content"} and isinstance(role, str) and isinstance(content, str):
         return Message.new(role, [{"type": "text", "text": content}])
     kept = {_FIELD: item}
-    kind = item.get("type", "message")
-    if kind == "function_call":
+    if kind == "function_call" and _has_strs(item, "call_id", "name"):
         return Message.new("assistant", [tool_call(item["name"], item["call_id"], _input(item))], metadata=kept)
-    if kind == "function_call_output":
+    if kind == "function_call_output" and _has_strs(item, "call_id"):
         name = names.get(item["call_id"], "function")
         return Message.new("tool", [tool_result(name, item["call_id"], item.get("output"))], metadata=kept)
     if kind == "message" and isinstance(role, str):
-        texts = [content] if isinstance(content, str) else [part.get("text") for part in content or []]
-        parts = [{"type": "text", "text": text} for text in texts if isinstance(text, str)]
-        return Message.new(role, parts, metadata=kept)
+        texts = [content] if isinstance(content, str) else _texts(content)
+        return Message.new(role, [{"type": "text", "text": text} for text in texts], metadata=kept)
     if kind == "reasoning":
-        texts = [part.get("text") for part in item.get("summary") or []]
-        parts = [{"type": "reasoning", "text": text} for text in texts if isinstance(text, str)]
+        parts = [{"type": "reasoning", "text": text} for text in _texts(item.get("summary"))]
         return Message.new("assistant", parts, metadata=kept)
-    # Kinds without a text, and those of later releases of the SDK.
+    # Kinds without a text, those of later releases of the SDK, and what lacks a field.
     return Message.new("assistant", [], metadata=kept)
 
 
+def _texts(parts: object) -> list[str]:
+    """Returns the texts of typed parts."""
+    given = parts if isinstance(parts, list) else []
+    return [part["text"] for part in given if isinstance(part, dict) and _has_strs(part, "text")]
+
+
 def _input(item: dict[str, Any]) -> Any:
+    arguments = item.get("arguments")
     try:
-        return json.loads(item["arguments"])
+        return json.loads(arguments) if isinstance(arguments, str) else arguments
     except ValueError:
-        return item["arguments"]
+        return arguments
