@@ -293,6 +293,7 @@ def test_a_compaction_of_the_sdk_keeps_all_branches(is_automatic: bool, tmp_path
             chat = store.session("s")
             chat.append({"role": "user", "text": "another ocelot"})
             chat.checkout_start()
+            chat.append(talktree.Message.system("unseen", hidden=True))
             seen: list[int] = []
 
             def decides(context: dict[str, Any]) -> bool:
@@ -319,6 +320,7 @@ def test_a_compaction_of_the_sdk_keeps_all_branches(is_automatic: bool, tmp_path
                 assert [hit.on_path for hit in await session.search(text)] == [False]
             before = [chat.at(leaf).history() for leaf in chat.leaves() if len(chat.at(leaf).history()) == 6]
             assert [message.text for message in before[0]][-2:] == ["question 2", "answer 2"]
+            assert [message.text for message in chat.raw_history()][0] == "unseen"
             assert store.verify().damages == []
             assert await wrapper.pop_item() is not None and len(await wrapper.get_items()) == 3
 

@@ -166,7 +166,7 @@ class Session(SessionABC):
         if self._is_transforming():
             return False
         chat, messages = await self.chat(), messages_of(_checked(items))
-        await _whole(chat.append_all_to(None, messages) if messages else chat.checkout_start())
+        await _whole(chat._run(lambda call: _all_replaced(chat.sync, messages)))
         return True
 
     def _is_transforming(self) -> bool:
@@ -218,14 +218,13 @@ def _replaced(
     at = len(view) - len(suffix)
     if at < 0 or view[at:] != suffix:
         return False
-    parent = view[at - 1].id if at else None
+    # The message that is stored before the first one, also if a model does not see it.
+    parent = suffix[0].parent
     try:
         if replacement:
             chat.append_all_to_if_head(parent, head, replacement)
-        elif parent is None:
-            chat.checkout_start()
         else:
-            chat.checkout(parent)
+            _checkout(chat, parent)
     except (HeadMovedError, UnknownMessageError):
         # Another process appended to it, or deleted from it.
         return False
@@ -233,6 +232,20 @@ def _replaced(
         expired = itertools.takewhile(lambda message: all(map(prune_prefix, items_of(message))), view[:at])
         chat.delete(*(message.id for message in expired))
     return True
+
+
+def _all_replaced(chat: _sync.Session, replacement: list[Message]) -> None:
+    """Replaces all messages of the present branch that a model sees."""
+    first = next(iter(chat), None)
+    parent = chat.head() if first is None else first.parent
+    if replacement:
+        chat.append_all_to(parent, replacement)
+    else:
+        _checkout(chat, parent)
+
+
+def _checkout(chat: _sync.Session, id: str | None) -> None:
+    chat.checkout_start() if id is None else chat.checkout(id)
 
 
 def _pop(chat: _sync.Session) -> TResponseInputItem | None:
@@ -256,7 +269,7 @@ def _removed(chat: _sync.Session, head: str) -> list[TResponseInputItem]:
     parent = None if message is None else message.parent
     if chat.branches(head):
         # In the middle of another branch, which keeps it.
-        chat.checkout_start() if parent is None else chat.checkout(parent)
+        _checkout(chat, parent)
     else:
         chat.delete(head)
     return items
