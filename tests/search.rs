@@ -767,3 +767,26 @@ fn the_best_of_many_matches_is_first_however_old_it_is() -> Outcome {
     assert_eq!(ids(&page), ids(&all)[3_090..3_100]);
     Ok(())
 }
+
+/// With a filter, the newest 1 001 matches were of 26 sessions, and the others were left out of every page.
+#[test]
+fn a_search_by_session_finds_every_session_in_pages_without_gaps() -> Outcome {
+    let store = Store::open_in_memory()?;
+    for number in 0..40 {
+        let turn = |n| [user(&format!("q{n}"), "a fox"), assistant(&format!("a{n}"), "a fox")];
+        store.session(format!("s{number}"))?.append_all((0..40).flat_map(turn))?;
+    }
+    for query in ["fox", "fox role:user", "role:user", "what is a fox or a den?"] {
+        let mut sessions = std::collections::BTreeSet::new();
+        let mut sizes = Vec::new();
+        for offset in (0..42).step_by(7) {
+            let page = store.search(query).limit(7).offset(offset).by_session().run()?;
+            let has_all = page.sessions.iter().all(|found| found.hits.len() == 3);
+            assert!(!page.is_partial && has_all, "{query} {offset}");
+            sizes.push(page.sessions.len());
+            sessions.extend(page.into_iter().map(|found| found.session));
+        }
+        assert_eq!((sizes.as_slice(), sessions.len()), (&[7, 7, 7, 7, 7, 5][..], 40), "{query}");
+    }
+    Ok(())
+}

@@ -3,6 +3,8 @@
 //! The oracle reads every message with public methods and checks whether it contains the words. Hits, their flags, the
 //! sessions of copies and the scopes must be equal, for a handle that indexes and for one that is read-only.
 
+#[path = "search_model/chats.rs"]
+mod chats;
 mod common;
 
 use std::collections::{BTreeMap, HashMap};

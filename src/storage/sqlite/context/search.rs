@@ -34,7 +34,8 @@ pub(super) fn search(
     };
     let (range, spelling) = (Address::range_of(block), Spelling::of(&reading));
     let search = Search { conn, reading: &reading, range, spelling, watch };
-    let ranked = Ranked::find(&search, &all, limit)?;
+    let mut ranked = Ranked::find(&search, &all)?;
+    ranked.fill(&search, limit)?;
     // Only the returned texts are read again: up to a thousand are ranked, and each may be as large as the store
     // allows.
     let best = ranked.messages.iter().take(limit);

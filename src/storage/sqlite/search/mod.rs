@@ -64,7 +64,7 @@ use crate::tree::Address;
 const OF_A_SESSION: usize = 64;
 /// If the newest matches are of this many sessions, they are ranked, however many are of one session.
 const MANY_SESSIONS: usize = RANKED / OF_A_SESSION;
-/// How many messages are searched for per requested session.
+/// How many messages are listed per requested session if there is no time to rank them.
 const MESSAGES_PER_SESSION: usize = 20;
 
 impl Database {
@@ -275,17 +275,61 @@ impl<'c> Search<'c> {
 
     fn messages(&self, wanted: usize) -> BackendResult<Ranked> {
         self.until_spent(wanted, || match self.reading.all() {
-            Some(all) => self.with_meaning(Ranked::find(self, &all, wanted)?),
-            None => self.listed(wanted, usize::MAX),
+            Some(all) => self.filled(&all, |ranked| ranked.fill(self, wanted)),
+            None => self.listed(|listing, found| listing.newest(wanted, found)),
         })
     }
 
     fn sessions(&self, wanted: usize) -> BackendResult<Ranked> {
         let messages = wanted.saturating_mul(MESSAGES_PER_SESSION);
         self.until_spent(messages, || match self.reading.all() {
-            Some(all) => self.with_meaning(Ranked::find(self, &all, messages)?),
-            None => self.listed(wanted.saturating_mul(HITS_PER_SESSION), HITS_PER_SESSION),
+            Some(all) => self.filled(&all, |ranked| self.fill_sessions(ranked, wanted)),
+            None => self.listed(|listing, found| listing.newest_of_sessions(wanted, found)),
         })
+    }
+
+    /// Returns the best matches and what `fill` adds to them. A spent budget leaves what was found until then.
+    fn filled(
+        &self,
+        all: &str,
+        fill: impl FnOnce(&mut Ranked) -> BackendResult<()>,
+    ) -> BackendResult<Ranked> {
+        let mut ranked = self.with_meaning(Ranked::find(self, all)?)?;
+        self.watch.enter(Phase::Listing);
+        match fill(&mut ranked) {
+            Err(error) if self.watch.is_end_of_budget(&error) => self.is_stopped.set(true),
+            done => done?,
+        }
+        Ok(ranked)
+    }
+
+    /// Adds the sessions whose matches were not ranked, the newest first, until there are as many as wanted, and to each of
+    /// them its newest matches, until it has [`HITS_PER_SESSION`].
+    fn fill_sessions(&self, ranked: &mut Ranked, wanted: usize) -> BackendResult<()> {
+        let Some(expression) = ranked.more.clone() else { return Ok(()) };
+        let list = List::Passing(ranked.matched);
+        let mut known: HashSet<i64> = ranked.sessions.iter().map(|session| session.0).collect();
+        let mut found = Vec::new();
+        for (low, mut high) in self.range.ranges().into_iter().rev() {
+            while known.len() < wanted {
+                let mut newest = Vec::new();
+                self.collect_in(list, &expression, (low, high), OF_A_SESSION, &mut newest)?;
+                found.extend(newest.iter().filter(|address| known.insert(address.session())));
+                let Some(last) = newest.get(OF_A_SESSION - 1) else { break };
+                high = Address::range_of(last.session()).0.before();
+            }
+        }
+        ranked.follow_unknown(found);
+        let mut found = Vec::new();
+        for (session, _) in ranked.sessions.iter().take(wanted) {
+            let of_session = ranked.messages.iter().filter(|found| found.0.session() == *session);
+            if of_session.take(HITS_PER_SESSION).count() < HITS_PER_SESSION {
+                let (range, limit) = (Address::range_of(*session), found.len() + HITS_PER_SESSION);
+                self.collect_in(list, &expression, range, limit, &mut found)?;
+            }
+        }
+        ranked.follow_unknown(found);
+        Ok(())
     }
 
     /// Finds messages, or only lists the newest of them if the time for ranking is over.
@@ -336,7 +380,10 @@ impl<'c> Search<'c> {
     }
 
     /// Returns the messages that pass the filters, newest first.
-    fn listed(&self, wanted: usize, per_session: usize) -> BackendResult<Ranked> {
+    fn listed(
+        &self,
+        list: impl FnOnce(&Listing<'_>, &mut Vec<Address>) -> BackendResult<()>,
+    ) -> BackendResult<Ranked> {
         let excluded = self.reading.query.to_fts_excluded();
         let listing = Listing {
             conn: self.conn,
@@ -348,7 +395,7 @@ impl<'c> Search<'c> {
         };
         let mut found = Vec::new();
         self.watch.enter(Phase::Listing);
-        match listing.newest(wanted, per_session, &mut found) {
+        match list(&listing, &mut found) {
             Err(error) if self.watch.is_end_of_budget(&error) => self.is_stopped.set(true),
             done => done?,
         }

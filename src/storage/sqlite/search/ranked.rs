@@ -2,6 +2,9 @@
 //!
 //! A text must have all words. If no text has them all, any of them is enough. Up to [`most_ranked`] matches are
 //! all ranked here. Of more matches of all words the newest are; of more matches of any word those with the rarest words are.
+//! The other matches follow, the newest first.
+//!
+//! Invariant: which texts are ranked, and so the order of all, does not depend on how many are wanted. So pages have no gaps.
 //!
 //! FTS5 only lists the matches, newest first, because it can stop early then. Its own ranking counts each word, phrase and
 //! prefix in the whole index before it returns the first match.
@@ -18,8 +21,6 @@ use crate::search::scanner::Scan;
 use crate::tree::Address;
 
 /// How many matches are ranked at most. To read and scan a message takes about 10 µs.
-///
-/// Does not depend on the limit of the search: all pages must have one order.
 pub(in super::super) const RANKED: usize = 1_000;
 /// The same for a single word without filters, for which a match costs least.
 ///
@@ -124,36 +125,56 @@ pub(in super::super) struct Ranked {
     pub(in super::super) messages: Vec<(Address, f64)>,
     pub(in super::super) sessions: Vec<(i64, f64)>,
     pub(in super::super) matched: Matched,
+    /// The expression of all matches, if there may be more than these.
+    pub(in super::super) more: Option<String>,
 }
 
 impl Ranked {
     pub(in super::super) fn none(matched: Matched) -> Self {
-        Self { messages: Vec::new(), sessions: Vec::new(), matched }
+        Self { messages: Vec::new(), sessions: Vec::new(), matched, more: None }
     }
 
-    /// Returns the matches, best first; `all` is the expression for all words.
-    pub(in super::super) fn find(
-        texts: &impl Texts,
-        all: &str,
-        wanted: usize,
-    ) -> BackendResult<Self> {
+    /// Returns the best matches, best first; `all` is the expression for all words.
+    pub(in super::super) fn find(texts: &impl Texts, all: &str) -> BackendResult<Self> {
         let reading = texts.reading();
         if reading.is_fixed() || !texts.is_relaxed_at_once() {
-            let found = Self::strictly(texts, all, wanted)?;
+            let found = Self::strictly(texts, all)?;
             if !found.messages.is_empty() || reading.is_fixed() {
                 return Ok(found);
             }
         }
-        Self::relaxed(texts, wanted)
+        Self::relaxed(texts)
+    }
+
+    /// Adds other matches, the newest first, until there are as many as wanted.
+    pub(in super::super) fn fill(
+        &mut self,
+        texts: &impl Texts,
+        wanted: usize,
+    ) -> BackendResult<()> {
+        let Some(expression) = self.more.as_ref().filter(|_| self.messages.len() < wanted) else {
+            return Ok(());
+        };
+        let newest = texts.newest((expression, self.matched), wanted)?;
+        self.follow_unknown(newest);
+        Ok(())
+    }
+
+    /// Adds those of the matches at the end that are not among these.
+    pub(in super::super) fn follow_unknown(&mut self, mut found: Vec<Address>) {
+        let known: HashSet<Address> = self.messages.iter().map(|known| known.0).collect();
+        found.retain(|address| !known.contains(address));
+        let floor = self.messages.last().map_or(1.0, |last| last.1);
+        self.follow(&found, floor);
     }
 
     /// Returns the matches of all words.
-    fn strictly(texts: &impl Texts, expression: &str, wanted: usize) -> BackendResult<Self> {
+    fn strictly(texts: &impl Texts, expression: &str) -> BackendResult<Self> {
         let reading = texts.reading();
         let ranked = most_ranked(texts);
         // With filters the rows of what is listed are read.
         let listed = if texts.has_filters() { 0 } else { CHOSEN_FROM };
-        let mut limit = wanted.max(ranked + 1).max(listed);
+        let mut limit = listed.max(ranked + 1);
         let mut found = texts.newest((expression, Matched::All), limit)?;
         if found.is_empty() {
             return Ok(Self::none(Matched::All));
@@ -182,15 +203,17 @@ impl Ranked {
         }
         let best = texts.chosen(expression, &found)?;
         let chosen: HashSet<Address> = best.iter().copied().collect();
+        let is_all = found.len() < limit;
         let rest: Vec<Address> =
             found.into_iter().filter(|address| !chosen.contains(address)).collect();
-        Self::of_best(texts, &best, &rest, Matched::All, &frequencies)
+        let found = Self::of_best(texts, &best, &rest, Matched::All, &frequencies)?;
+        Ok(Self { more: (!is_all).then(|| expression.to_owned()), ..found })
     }
 
     /// Returns the matches of any word.
     ///
     /// Of too many the best are chosen by which of the words they have, a rare word weighing more.
-    fn relaxed(texts: &impl Texts, wanted: usize) -> BackendResult<Self> {
+    fn relaxed(texts: &impl Texts) -> BackendResult<Self> {
         let reading = texts.reading();
         if texts.is_alone()
             && let Some(any) = reading.any(0..reading.units.len())
@@ -218,21 +241,19 @@ impl Ranked {
         }
         let mut heap = heaviest(weights);
         let order = std::iter::from_fn(|| heap.pop().map(|(_, address)| address));
-        let mut found = texts.passing(order, wanted.max(RANKED))?;
+        let mut found = texts.passing(order, RANKED)?;
+        let is_cut = found.len() == RANKED || lists.iter().any(|list| list.len() >= limit);
+        let any = reading.any((0..lists.len()).filter(|unit| frequencies[*unit] > 0.0));
+        let more = any.filter(|_| is_cut);
         // The newest with each word may all be of another time or role.
-        let is_cut = lists.iter().any(|list| list.len() >= limit);
-        if found.len() < RANKED
-            && is_cut
-            && texts.has_filters()
-            && let Some(any) = reading.any((0..lists.len()).filter(|unit| frequencies[*unit] > 0.0))
-        {
+        if let (true, Some(any)) = (found.len() < RANKED, &more) {
             let known: HashSet<Address> = found.iter().copied().collect();
-            let newest = texts.newest((&any, Matched::Relaxed), wanted.max(RANKED))?;
+            let newest = texts.newest((any, Matched::Relaxed), RANKED)?;
             found.extend(newest.into_iter().filter(|address| !known.contains(address)));
-            found.truncate(wanted.max(RANKED));
+            found.truncate(RANKED);
         }
-        let (best, rest) = found.split_at(found.len().min(RANKED));
-        Self::of_best(texts, best, rest, Matched::Relaxed, &frequencies)
+        let ranked = Self::of_best(texts, &found, &[], Matched::Relaxed, &frequencies)?;
+        Ok(Self { more, ..ranked })
     }
 
     /// Ranks all matches; how common each unit is among them needs no index.
@@ -295,7 +316,7 @@ impl Ranked {
         messages.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         let mut sessions: Vec<_> = ranking.sessions.into_iter().collect();
         sessions.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        Self { messages, sessions, matched }
+        Self { messages, sessions, matched, more: None }
     }
 
     /// Adds messages in the given order, with scores that fall from `floor` on, and their sessions if those are new.
