@@ -354,7 +354,7 @@ impl Serialize for Message {
 /// a number since 1970, as of `Date.now()`.
 ///
 /// Without `parts` it is a message of a chat API: `content` is a text or a list of typed blocks, as those of Anthropic and
-/// OpenAI, and `tool_calls` and `tool_call_id` become parts, too. A message with neither is an error.
+/// OpenAI, and `tool_calls` and `tool_call_id` become parts, too. A message that says nothing is an error then.
 impl<'de> Deserialize<'de> for Message {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         deserializer.deserialize_map(MessageVisitor)
@@ -411,13 +411,14 @@ fn of_chat_api(
     fields: Extra,
 ) -> std::result::Result<(Role, Vec<Part>, Extra), &'static str> {
     let fields: Fields = fields.into_iter().collect();
-    if !chat::FIELDS.iter().any(|field| fields.get(field).is_some()) {
-        return Err("a message needs `parts` or `content`");
-    }
+    let is_given = chat::FIELDS.iter().any(|field| fields.get(field).is_some());
     if fields.get("content").is_some_and(|content| !content.as_str().starts_with(['"', '['])) {
         return Err("`content` is a text or a list of parts");
     }
     let (role, parts, others) = chat::message(role, fields, &ToolNames::new());
+    if !is_given || parts.is_empty() {
+        return Err("the message says nothing; give it `parts` or `content`");
+    }
     Ok((role, parts, others.into_pairs().into_iter().collect()))
 }
 

@@ -85,7 +85,7 @@ def test_what_is_no_key(store: talktree.Store, key: Any, kind: type[Exception], 
 
 
 def test_a_key_that_is_too_long_is_refused_and_names_nothing(store: talktree.Store) -> None:
-    long: Any = {"project_key": "p", "session_id": "s" * 2_000}
+    long: Any = {"project_key": "p", "session_id": "s" * 70_000}
 
     async def main() -> None:
         sessions = SessionStore(store)

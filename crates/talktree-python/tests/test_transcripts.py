@@ -44,7 +44,7 @@ def test_what_is_known_is_not_added_again(transcripts: talktree.Transcripts) -> 
         (KEY, QUESTION, TypeError, "entries must be an iterable of dicts, not dict"),
         (KEY, [3], talktree.InvalidValueError, "object"),
         (("p", "s"), [QUESTION], TypeError, "key must be a TranscriptKey, not tuple"),
-        (TranscriptKey("p" * 2_000, "s"), [QUESTION], talktree.InvalidValueError, "project"),
+        (TranscriptKey("p" * 70_000, "s"), [QUESTION], talktree.InvalidValueError, "project"),
     ],
 )
 def test_what_is_refused(
