@@ -486,7 +486,7 @@ fn an_empty_file_name_is_not_sent() {
     assert_eq!(responses(&view)[0]["content"][0]["filename"], "file.pdf");
     let file = json!({"type": "file", "mediaType": "audio/wav", "filename": "", "url": "data:audio/wav;base64,AAAA"});
     let view = [message("user", json!([file]))];
-    assert_eq!(chat(&view)[0]["content"], "[file audio/wav: attached]");
+    assert_eq!(chat(&view)[0]["content"], "[file audio/wav: cannot be shown]");
 }
 
 // All providers.
@@ -528,7 +528,10 @@ fn text_files_are_sent_as_text() {
     }
     // What is no text is named.
     let file = json!({"type": "file", "mediaType": "text/plain", "filename": "a.txt", "url": "data:text/plain;base64,/w=="});
-    assert_eq!(chat(&[message("user", json!([file]))])[0]["content"], "[file a.txt: attached]");
+    assert_eq!(
+        chat(&[message("user", json!([file]))])[0]["content"],
+        "[file a.txt: cannot be shown]"
+    );
 }
 
 #[test]
@@ -704,4 +707,100 @@ proptest! {
             prop_assert_eq!(&long[..short.len()], &short[..]);
         }
     }
+}
+
+/// A provider cuts its answer where it cites. The pieces were lines: `The capital is \nParis\n, since 987.`
+#[test]
+fn texts_side_by_side_are_one_text() {
+    let cited = json!([{"type": "char_location", "cited_text": "Paris", "document_index": 0,
+        "document_title": null, "start_char_index": 0, "end_char_index": 5}]);
+    let content = json!([
+        {"type": "text", "text": "The capital is "},
+        {"type": "text", "text": "Paris", "citations": cited},
+        {"type": "text", "text": ", since 987."},
+    ]);
+    let said = "The capital is Paris, since 987.";
+    let answer = from_anthropic(&json!({"role": "assistant", "content": content}));
+    assert_eq!(answer.text(), said);
+    let view = [Message::user("u"), answer, Message::user("v")];
+    assert_eq!(anthropic(&view)["messages"][1]["content"], content);
+    assert_eq!(chat(&view)[1]["content"], said);
+    assert_eq!(responses(&view)[1]["content"], said);
+
+    // White space between two of them, which no provider accepts alone.
+    let texts = |texts: &[&str]| texts.iter().map(|it| text(it)).collect::<Value>();
+    let view = [Message::user("u"), message("assistant", texts(&["One.", "\n\n", "Two.", " "]))];
+    assert_eq!(view[1].text(), "One.\n\nTwo. ");
+    assert_eq!(chat(&view)[1]["content"], "One.\n\nTwo. ");
+    let blocks = &anthropic(&view)["messages"][1]["content"];
+    assert_eq!(blocks, &json!([text("One.\n\n"), text("Two.")]));
+
+    // Other messages, other items, a refusal, and what people say in several parts are texts of their own.
+    let view = [message("assistant", texts(&["a", "b"])), message("assistant", texts(&["c"]))];
+    let item = |id: &str, said: &str| {
+        json!({"type": "message", "id": id, "role": "assistant",
+               "content": [{"type": "output_text", "text": said, "annotations": []}]})
+    };
+    assert_eq!(chat(&view)[0]["content"], "ab");
+    assert_eq!(responses(&view)[0]["content"], "ab");
+    let two = from_openai_responses(&json!({"output": [item("msg_1", "a"), item("msg_2", "b")]}));
+    assert_eq!(two.text(), "a\nb");
+    assert_eq!(chat(&[two])[0]["content"], "a\nb");
+    let refused = json!({"choices": [{"message": {"content": "No.", "refusal": "I must not."}}]});
+    assert_eq!(from_openai_chat(&refused).text(), "No.\nI must not.");
+    assert_eq!(message("user", texts(&["a", "b"])).text(), "a\nb");
+}
+
+/// The text said `attached`, and nothing was.
+#[test]
+fn a_file_that_no_provider_takes_is_not_announced() {
+    let file = json!({"type": "file", "mediaType": "application/zip", "filename": "all.zip",
+        "url": "data:application/zip;base64,AAAA"});
+    let view = [message("user", json!([file]))];
+    for request in [anthropic(&view), chat(&view), responses(&view)] {
+        assert!(request.to_string().contains("[file all.zip: cannot be shown]"), "{request:#}");
+    }
+}
+
+/// They were dropped, and with them the reasoning.
+#[test]
+fn signatures_of_pydantic_ai_are_sent_to_their_provider() {
+    let of = |kind: &str, fields: Value| {
+        let mut part = fields["part"].clone();
+        part[kind] = json!({"pydantic_ai": fields["of"]});
+        part
+    };
+    let thinks = |text: &str, about: Value| {
+        let part = json!({"type": "reasoning", "text": text, "state": "done"});
+        of("providerMetadata", json!({"part": part, "of": about}))
+    };
+    let view = |parts: Value| [Message::user("u"), message("assistant", parts), Message::user("v")];
+
+    let signed = thinks("hm", json!({"signature": "s", "provider_name": "anthropic"}));
+    let sent = view(json!([signed, text("a")]));
+    let block = json!({"type": "thinking", "thinking": "hm", "signature": "s"});
+    assert_eq!(anthropic(&sent)["messages"][1]["content"][0], block);
+    assert_eq!(items(&responses(&sent)), ["user", "assistant", "user"]);
+
+    let redacted =
+        json!({"id": "redacted_thinking", "signature": "d", "provider_name": "anthropic"});
+    let sent = view(json!([thinks("", redacted), text("a")]));
+    let block = json!({"type": "redacted_thinking", "data": "d"});
+    assert_eq!(anthropic(&sent)["messages"][1]["content"][0], block);
+
+    let encrypted =
+        thinks("hm", json!({"id": "rs_1", "signature": "e", "provider_name": "openai"}));
+    let said = json!({"part": text("a"), "of": {"id": "msg_1", "provider_name": "openai"}});
+    let sent = view(json!([encrypted, of("providerMetadata", said)]));
+    let input = responses(&sent);
+    assert_eq!((&input[1]["encrypted_content"], &input[1]["id"]), (&json!("e"), &json!("rs_1")));
+    assert_eq!(input[2]["id"], "msg_1");
+    assert_eq!(blocks(&anthropic(&sent))[1], "assistant: text");
+
+    let details = json!({"thought_signature": "t"});
+    let called = json!({"part": done("1"),
+        "of": {"provider_name": "google-gla", "provider_details": details}});
+    let sent = view(json!([of("callProviderMetadata", called)]));
+    let extra = &chat(&sent)[1]["tool_calls"][0]["extra_content"];
+    assert_eq!(extra, &json!({"google": {"thought_signature": "t"}}));
 }

@@ -139,6 +139,31 @@ fn a_paused_turn_is_sent_back_as_it_is() -> Result<()> {
     Ok(())
 }
 
+/// The answer was cut off while the provider's own tool ran. `[Go on.]` came right after the open call, which is refused.
+#[test]
+fn an_open_call_of_the_provider_is_not_sent_before_words_of_a_user() -> Result<()> {
+    let chat = Store::open_in_memory()?.session("s")?;
+    chat.append(Message::user("What is new?"))?;
+    let search = json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search",
+        "input": {"query": "news"}});
+    let response = json!({"type": "message", "role": "assistant", "stop_reason": "max_tokens",
+        "content": [{"type": "text", "text": "Let me look."}, search]});
+    chat.append_answer(response)?;
+    let [anthropic, ..] = requests(&Request::of(&chat).cached_history())?;
+    let messages = anthropic["messages"].as_array().unwrap();
+    assert_eq!(messages.len(), 3);
+    assert_eq!(messages[1]["content"].as_array().unwrap().len(), 1, "{anthropic:#}");
+    assert_eq!(messages[2]["content"][0]["text"], "[Go on.]");
+    assert!(messages[1]["content"][0]["cache_control"].is_object());
+    // The same with nothing but the call.
+    chat.retry()?;
+    let response = json!({"type": "message", "role": "assistant", "stop_reason": "max_tokens",
+        "content": [search]});
+    chat.append_answer(response)?;
+    requests(&Request::of(&chat).cached_history())?;
+    Ok(())
+}
+
 #[test]
 fn the_options_change_the_messages() -> Result<()> {
     let chat = chat()?;

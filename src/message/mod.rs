@@ -232,7 +232,8 @@ impl Message {
         self
     }
 
-    /// Returns the text parts, joined by line breaks.
+    /// Returns the text parts, joined by line breaks. Text parts of a model side by side are one text: a provider cuts an answer
+    /// where it cites.
     ///
     /// ```
     /// use talktree::{Message, Part};
@@ -244,17 +245,29 @@ impl Message {
     /// ```
     #[must_use]
     pub fn text(&self) -> String {
-        let mut texts = String::new();
+        let (mut texts, mut before) = (String::new(), None);
         for part in &self.parts {
             let typed = part.typed();
-            if let Part::Text(text) = typed.as_ref() {
-                if !texts.is_empty() {
-                    texts.push('\n');
+            before = match typed.as_ref() {
+                Part::Text(text) => {
+                    let goes_on = before.as_ref().is_some_and(|it| self.goes_on(it, text));
+                    if !texts.is_empty() && !goes_on {
+                        texts.push('\n');
+                    }
+                    texts.push_str(&text.text);
+                    Some(text.extra.clone())
                 }
-                texts.push_str(&text.text);
-            }
+                _ => None,
+            };
         }
         texts
+    }
+
+    /// Returns whether a text goes on with the text part right before it, which has these extra fields: both are of one answer,
+    /// and of one item of it.
+    pub(crate) fn goes_on(&self, before: &Extra, text: &Text) -> bool {
+        let is_same = |field: &&str| before.get(*field) == text.extra.get(*field);
+        self.role == Role::Assistant && ["id", "refusal", "audio"].iter().all(is_same)
     }
 
     /// Returns the estimated number of tokens the message takes in a model's window. It includes the line that names the

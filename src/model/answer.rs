@@ -27,6 +27,16 @@ pub(super) fn text_with(text: &Value, extra: Extra) -> Option<Part> {
     Some(Part::Text(Text { text: text.to_owned(), extra }))
 }
 
+/// Returns a field that is true.
+pub(super) fn mark(field: &str) -> Extra {
+    Extra::from([(field.to_owned(), Value::from(true).into())])
+}
+
+/// Returns the words with which the model refused.
+pub(super) fn refusal(words: &Value) -> Option<Part> {
+    text_with(words, mark("refusal"))
+}
+
 /// Returns a call with these extra fields.
 pub(super) fn call(name: &str, id: &str, input: impl Into<Json>, extra: Extra) -> Part {
     let mut part = Part::tool_call(name, id, input);
@@ -38,7 +48,7 @@ pub(super) fn call(name: &str, id: &str, input: impl Into<Json>, extra: Extra) -
 
 /// Marks a call of a custom tool, whose input is a text that only the tool can read.
 pub(super) fn mark_custom(extra: &mut Extra) {
-    extra.insert("custom".to_owned(), Value::from(true).into());
+    extra.extend(mark("custom"));
 }
 
 /// Returns a reasoning part with these fields of `of`, if they are set.

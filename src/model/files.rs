@@ -14,7 +14,7 @@ const TEXTS: [&str; 8] =
 /// Returns the text that is sent instead of a file that the provider does not accept.
 pub(super) fn mention(file: &File) -> String {
     let name = name_of(file).unwrap_or(&file.media_type);
-    let url = if file.url.starts_with("data:") { "attached" } else { &file.url };
+    let url = if file.url.starts_with("data:") { "cannot be shown" } else { &file.url };
     format!("[file {name}: {url}]")
 }
 

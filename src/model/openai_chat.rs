@@ -245,13 +245,13 @@ pub fn from_openai_chat(response: &Value) -> Message {
         Value::Array(pieces) => {
             parts.extend(pieces.iter().filter_map(|piece| match piece["type"].as_str() {
                 Some("text") => answer::text(&piece["text"]),
-                Some("refusal") => answer::text(&piece["refusal"]),
+                Some("refusal") => answer::refusal(&piece["refusal"]),
                 _ => answer::other(piece),
             }));
         }
         content => parts.extend(answer::text(content)),
     }
-    parts.extend(answer::text(&said["refusal"]));
+    parts.extend(answer::refusal(&said["refusal"]));
     let audio = Extra::from([("audio".to_owned(), json!({"id": said["audio"]["id"]}).into())]);
     parts.extend(answer::text_with(&said["audio"]["transcript"], audio));
     let calls = said["tool_calls"].as_array().into_iter().flatten();

@@ -1,7 +1,7 @@
 //! The origin of a part: signatures, ids of items and other fields by which its provider accepts it again.
 //!
 //! A provider's own response holds it in fields of the part. The AI SDK puts it under the provider's name into
-//! `providerMetadata` (of a call, `callProviderMetadata`), and Pi into `thinkingSignature`.
+//! `providerMetadata` (of a call, `callProviderMetadata`), Pydantic AI under its own name there, and Pi into `thinkingSignature`.
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
@@ -80,9 +80,28 @@ pub(super) fn value(extra: &Extra, own: &str, (provider, name): (&str, &str)) ->
     }
     let metadata = ["providerMetadata", "callProviderMetadata"].iter();
     let found = metadata.filter_map(|field| extra.get(*field)).find_map(|metadata| {
-        Some(metadata.value()[provider][name].clone()).filter(|value| !value.is_null())
+        let metadata = metadata.value();
+        let given = [&metadata[provider][name], of_pydantic(&metadata, provider, name)];
+        given.into_iter().find(|value| !value.is_null()).cloned()
     });
     found.unwrap_or_default()
+}
+
+/// Returns the field of Pydantic AI's metadata for a field of a provider; null if it has none, or is of another provider.
+fn of_pydantic<'v>(metadata: &'v Value, provider: &str, name: &str) -> &'v Value {
+    let of = &metadata["pydantic_ai"];
+    let details = &of["provider_details"];
+    let is_of_provider = of["provider_name"].as_str().is_some_and(|it| it.starts_with(provider));
+    let is_redacted = of["id"] == "redacted_thinking";
+    match name {
+        _ if !is_of_provider => &Value::Null,
+        "signature" if !is_redacted => &of["signature"],
+        "redactedData" if is_redacted => &of["signature"],
+        "reasoningEncryptedContent" => &of["signature"],
+        "itemId" => &of["id"],
+        "thoughtSignature" => &details["thought_signature"],
+        _ => &Value::Null,
+    }
 }
 
 /// Returns the signature without which Anthropic does not accept its own reasoning.

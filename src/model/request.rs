@@ -219,8 +219,8 @@ impl<'a> Request<'a> {
     /// As reads of the prompt and of the history.
     pub fn anthropic(&self) -> Result<Value> {
         let history = self.conversation.history()?;
-        let view = self.view(&history);
-        let mut request = to_anthropic(&view);
+        let is_paused = history.last().is_some_and(is_paused);
+        let (mut request, goes_on) = self.ended(&history, is_paused, to_anthropic);
         let mut system = Vec::new();
         if let Some(prompt) = said(self.conversation.prompt()?) {
             let mut block = json!({"type": "text", "text": prompt});
@@ -237,19 +237,14 @@ impl<'a> Request<'a> {
             Some(fields) if system.is_empty() => drop(fields.remove("system")),
             _ => request["system"] = system.into(),
         }
+        // The next request does not have the words with which this one ends.
         if self.has_cached_history
-            && let Some(last) = last_of(&mut request["messages"])
+            && let Some(messages) = request["messages"].as_array_mut()
+            && let Some(last) = messages.iter_mut().rev().nth(usize::from(goes_on))
             && let Some(block) = last_of(&mut last["content"])
             && matches!(block["type"].as_str(), Some(kind) if CACHEABLE.contains(&kind))
         {
             mark(block);
-        }
-        let is_paused = history.last().is_some_and(is_paused);
-        if !is_paused {
-            self.end(
-                &mut request["messages"],
-                || json!({"role": "user", "content": [{"type": "text", "text": GO_ON}]}),
-            );
         }
         let mut tools = self.all_tools(Provider::Anthropic)?;
         if let Some(last) = tools.last_mut().filter(|tool| tool.is_object()) {
@@ -267,8 +262,7 @@ impl<'a> Request<'a> {
     /// As reads of the prompt and of the history.
     pub fn openai_chat(&self) -> Result<Value> {
         let history = self.conversation.history()?;
-        let mut messages = to_openai_chat(&self.view(&history));
-        self.end(&mut messages, || json!({"role": "user", "content": GO_ON}));
+        let (mut messages, _) = self.ended(&history, false, to_openai_chat);
         if let (Some(prompt), Value::Array(messages)) = (self.instructions()?, &mut messages) {
             messages.insert(0, json!({"role": "system", "content": prompt}));
         }
@@ -285,8 +279,7 @@ impl<'a> Request<'a> {
     /// As reads of the prompt and of the history.
     pub fn openai_responses(&self) -> Result<Value> {
         let history = self.conversation.history()?;
-        let mut input = to_openai_responses(&self.view(&history));
-        self.end(&mut input, || json!({"type": "message", "role": "user", "content": GO_ON}));
+        let (input, _) = self.ended(&history, false, to_openai_responses);
         let mut request = json!({"input": input});
         if let Some(prompt) = self.instructions()? {
             request["instructions"] = prompt.into();
@@ -325,14 +318,30 @@ impl<'a> Request<'a> {
         Ok(tools)
     }
 
-    /// Adds a user message if the last one is the model's own.
-    fn end(&self, messages: &mut Value, go_on: impl FnOnce() -> Value) {
-        if let Value::Array(messages) = messages
-            && !self.is_prefilled
-            && messages.last().is_some_and(is_of_model)
-        {
-            messages.push(go_on());
+    /// Returns the request of a history, and whether a user message was added because the last one is the model's own. It is
+    /// added to the view: what may end a request and what may come before a user's words are not the same.
+    fn ended(
+        &self,
+        history: &[Message],
+        is_paused: bool,
+        to_provider: fn(&[Message]) -> Value,
+    ) -> (Value, bool) {
+        let view = self.view(history);
+        let request = to_provider(&view);
+        let is_open = !self.is_prefilled
+            && !is_paused
+            && request
+                .get("messages")
+                .unwrap_or(&request)
+                .as_array()
+                .and_then(|all| all.last())
+                .is_some_and(is_of_model);
+        if !is_open {
+            return (request, false);
         }
+        let mut view = view.into_owned();
+        view.push(Message::user(GO_ON));
+        (to_provider(&view), true)
     }
 }
 

@@ -160,7 +160,7 @@ fn images_in_results_are_images_where_the_provider_accepts_them() {
     let content = &request["messages"][2]["content"][0]["content"];
     assert_eq!(content[1], json!({"type": "image", "source": image}));
     let request = to_openai_chat(&view);
-    assert_eq!(request[2]["content"], "a\n[file image/png: attached]");
+    assert_eq!(request[2]["content"], "a\n[file image/png: cannot be shown]");
     let request = to_openai_responses(&view);
     assert_eq!(request[2]["output"][1]["image_url"], "data:image/png;base64,AAAA");
     check(&view);

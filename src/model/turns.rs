@@ -43,7 +43,8 @@ pub(super) struct Model {
 
 #[derive(Debug)]
 pub(super) enum Piece {
-    Text(Text),
+    /// One text, in the parts in which the provider wrote it.
+    Text(Vec<Text>),
     Reasoning(Reasoning),
     /// Encrypted reasoning, which only its provider can read.
     Redacted(String),
@@ -63,10 +64,10 @@ impl Model {
     /// Returns the texts, joined by line breaks.
     pub(super) fn text(&self) -> String {
         let texts = self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Text(text) => Some(text.text.as_str()),
+            Piece::Text(parts) => Some(parts.iter().map(|text| text.text.as_str()).collect()),
             _ => None,
         });
-        texts.collect::<Vec<_>>().join("\n")
+        texts.collect::<Vec<String>>().join("\n")
     }
 
     fn has_calls(&self) -> bool {
@@ -142,13 +143,20 @@ impl Turns {
         if self.model.has_calls() && !self.awaits() {
             self.is_answered = true;
         }
+        // The extra fields of the text right before, and whether it was said.
+        let mut before: Option<(Extra, bool)> = None;
         for part in &message.parts {
+            let former = before.take();
             match read(part).as_ref() {
-                Part::Text(text) if is_white_space(&text.text) => {}
-                Part::Text(text) => self.say(Piece::Text(text.clone())),
+                Part::Text(text) => {
+                    let goes_on =
+                        former.is_some_and(|(extra, said)| said && message.goes_on(&extra, text));
+                    let is_said = self.say_text(text, goes_on);
+                    before = Some((text.extra.clone(), is_said));
+                }
                 // No provider accepts a file from the model's side.
                 Part::File(file) => {
-                    self.say(Piece::Text(Text { text: as_text(file), extra: Extra::new() }));
+                    self.say(Piece::Text(vec![Text { text: as_text(file), extra: Extra::new() }]));
                 }
                 Part::Reasoning(reasoning) => {
                     self.say(match origin.redacted(reasoning) {
@@ -205,6 +213,21 @@ impl Turns {
             self.end();
         }
         self.model.pieces.push(piece);
+    }
+
+    /// Says a text, which may go on with the one before; returns whether there is a text to go on with.
+    fn say_text(&mut self, text: &Text, goes_on: bool) -> bool {
+        // No provider accepts a text that is blank.
+        let is_blank = is_white_space(&text.text);
+        match self.model.pieces.last_mut() {
+            Some(Piece::Text(parts)) if goes_on => match parts.last_mut().filter(|_| is_blank) {
+                Some(last) => last.text.push_str(&text.text),
+                None => parts.push(text.clone()),
+            },
+            _ if is_blank => return false,
+            _ => self.say(Piece::Text(vec![text.clone()])),
+        }
+        true
     }
 
     fn others_say(&mut self, turn: Turn) {

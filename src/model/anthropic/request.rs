@@ -55,7 +55,7 @@ impl Request {
         let (mut blocks, mut results) = (Vec::new(), Vec::new());
         for piece in &model.pieces {
             match piece {
-                Piece::Text(text) => blocks.push(cited(text)),
+                Piece::Text(parts) => blocks.extend(parts.iter().map(cited)),
                 Piece::Reasoning(reasoning) => blocks.extend(signature(reasoning).map(|signature| {
                     json!({"type": "thinking", "thinking": reasoning.text, "signature": signature})
                 })),

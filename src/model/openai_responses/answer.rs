@@ -28,9 +28,7 @@ fn texts(item: &Value) -> Vec<Part> {
     let texts = pieces.filter_map(|piece| {
         let (text, of_piece) = match piece["type"].as_str() {
             Some("output_text") => (&piece["text"], annotations(piece)),
-            Some("refusal") => {
-                (&piece["refusal"], Extra::from([("refusal".to_owned(), Value::from(true).into())]))
-            }
+            Some("refusal") => (&piece["refusal"], answer::mark("refusal")),
             _ => return answer::other(piece),
         };
         answer::text_with(text, of_item.clone().into_iter().chain(of_piece).collect())

@@ -74,7 +74,11 @@ impl Items {
         let (mut items, mut outputs) = (Vec::new(), Vec::new());
         for piece in &model.pieces {
             match piece {
-                Piece::Text(text) => self.add_text(text, &mut items),
+                Piece::Text(parts) => {
+                    for (at, text) in parts.iter().enumerate() {
+                        self.add_text(text, at > 0, &mut items);
+                    }
+                }
                 Piece::Reasoning(reasoning) => self.add_reasoning(reasoning, &mut items),
                 Piece::Redacted(_) => {}
                 Piece::Native(json) => items.push(self.built_in(json.value())),
@@ -121,16 +125,20 @@ impl Items {
         }
     }
 
-    /// Adds a text to the message before it, if both are of one item.
-    fn add_text(&mut self, text: &Text, items: &mut Vec<Item>) {
+    /// Adds a text to the message before it, if both are of one item. Without an id it begins a line, unless it goes on with the
+    /// text before it.
+    fn add_text(&mut self, text: &Text, goes_on: bool, items: &mut Vec<Item>) {
         let of_ui = |name| ("openai", name);
         let id = field(&text.extra, "id", of_ui("itemId")).filter(|id| fits(id, "msg"));
+        let begins_line =
+            id.is_none() && !goes_on && matches!(items.last(), Some(Item::Message(..)));
+        let said = format!("{}{}", if begins_line { "\n" } else { "" }, text.text);
         let piece = if text.extra.contains_key("refusal") {
-            json!({"type": "refusal", "refusal": text.text})
+            json!({"type": "refusal", "refusal": said})
         } else {
             let given = value(&text.extra, "annotations", of_ui("annotations"));
             let annotations = if given.is_array() { given } else { json!([]) };
-            json!({"type": "output_text", "text": text.text, "annotations": annotations})
+            json!({"type": "output_text", "text": said, "annotations": annotations})
         };
         if let Some(Item::Message(item, texts)) = items.last_mut()
             && item["id"].as_str() == id.as_deref()
@@ -264,7 +272,7 @@ fn message(mut item: Value, texts: Vec<Value>) -> Value {
         let text = piece["text"].as_str().or(piece["refusal"].as_str());
         text.unwrap_or_default().to_owned()
     };
-    item["content"] = texts.iter().map(text).collect::<Vec<_>>().join("\n").into();
+    item["content"] = texts.iter().map(text).collect::<String>().into();
     if let Some(fields) = item.as_object_mut() {
         fields.remove("status");
     }

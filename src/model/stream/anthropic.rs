@@ -36,13 +36,14 @@ impl Assembly for Answer {
             "content_block_start" => {
                 if let Value::Object(value) = event["content_block"].take() {
                     if value.get("type").is_some_and(|kind| kind == "text") {
-                        pieces.add((index, 0), value.get("text").map_or("", text));
+                        pieces.add(self.part(index), value.get("text").map_or("", text));
                     }
                     self.blocks.insert(index, Block { value, input: String::new() });
                 }
             }
             "content_block_delta" => {
-                self.blocks.entry(index).or_default().grow(index, &event["delta"], pieces);
+                let part = self.part(index);
+                self.blocks.entry(index).or_default().grow(part, &event["delta"], pieces);
             }
             "message_delta" => self.end_with(event),
             "message_stop" => self.is_complete = true,
@@ -68,6 +69,13 @@ impl Assembly for Answer {
 }
 
 impl Answer {
+    /// Returns the part of a text block: the first of the text blocks side by side.
+    fn part(&self, index: u64) -> (u64, u64) {
+        let is_other =
+            |(_, block): &(&u64, &Block)| block.value.get("type").is_none_or(|kind| kind != "text");
+        (self.blocks.range(..index).rev().find(is_other).map_or(0, |(at, _)| at + 1), 0)
+    }
+
     /// Takes what is known when all blocks have stopped. The numbers of the usage are totals.
     fn end_with(&mut self, event: Value) {
         let Value::Object(mut fields) = event else { return };
@@ -87,11 +95,11 @@ impl Answer {
 }
 
 impl Block {
-    fn grow(&mut self, index: u64, delta: &Value, pieces: &mut Pieces) {
+    fn grow(&mut self, part: (u64, u64), delta: &Value, pieces: &mut Pieces) {
         match delta["type"].as_str().unwrap_or_default() {
             "text_delta" => {
                 self.append("text", text(&delta["text"]));
-                pieces.add((index, 0), text(&delta["text"]));
+                pieces.add(part, text(&delta["text"]));
             }
             "thinking_delta" => self.append("thinking", text(&delta["thinking"])),
             "signature_delta" => {

@@ -96,7 +96,7 @@ struct Pieces {
 }
 
 impl Pieces {
-    /// Adds text of a part. Parts are on lines of their own, as in the text of a message.
+    /// Adds text of a part. Parts are on lines of their own, as in the text of a message; texts side by side are one part.
     fn add(&mut self, part: (u64, u64), text: &str) {
         if text.is_empty() {
             return;

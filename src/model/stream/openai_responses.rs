@@ -115,7 +115,7 @@ impl Answer {
             append(&mut piece[field], delta);
         }
         self.shown.insert(index);
-        pieces.add((index, part), delta);
+        pieces.add((index, u64::from(field == "refusal")), delta);
     }
 
     /// Shows the text of a response whose items had no events.
@@ -143,8 +143,8 @@ fn grow(piece: Option<&mut Value>, delta: &str) {
 /// Shows the texts of an item that had no deltas.
 fn show(index: u64, item: &Value, pieces: &mut Pieces) {
     if item["type"] == "message" {
-        for (part, piece) in (0..).zip(item["content"].as_array().into_iter().flatten()) {
-            for field in ["text", "refusal"] {
+        for piece in item["content"].as_array().into_iter().flatten() {
+            for (part, field) in (0..).zip(["text", "refusal"]) {
                 pieces.add((index, part), piece[field].as_str().unwrap_or_default());
             }
         }

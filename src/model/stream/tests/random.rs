@@ -195,7 +195,7 @@ impl Random {
                     json!({"type": "reasoning", "summary": [{"type": "summary_text", "text": text}]})
                 }
                 _ => {
-                    let of = |content: &[Value]| json!({"type": "message", "role": "assistant", "content": content});
+                    let of = |content: &[Value]| json!({"type": "message", "id": format!("msg_{index}"), "role": "assistant", "content": content});
                     event(json!({"type": "response.output_item.added", "item": of(&[])}));
                     let mut content = Vec::new();
                     for part in 0..1 + self.below(2) {
