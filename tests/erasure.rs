@@ -15,8 +15,8 @@ use std::time::Duration;
 use common::process::{Other, task};
 use talktree::{
     Block, CompactionOptions, Document, Erased, Erasure, Error, ImportRecord, Json, Message,
-    MessageId, Planned, Result, Session, SessionChange, SessionManager, Store, TranscriptFilter,
-    TranscriptKey, Usage, UsageFilter, UsageGroup,
+    MessageId, Planned, Result, Session, SessionChange, SessionDetails, SessionManager, Store,
+    TranscriptFilter, TranscriptKey, Usage, UsageFilter, UsageGroup,
 };
 use tempfile::TempDir;
 
@@ -570,6 +570,8 @@ fn an_owner_is_erased_with_memory_keys_and_usage_and_no_other_owner_is() -> Resu
             chat.prompt()?;
             let usage = Usage { input: 10, model: Some("large".into()), ..Usage::default() };
             chat.add_usage(None, &usage)?;
+            let source = Some(format!("{owner}.json"));
+            chat.set_details(&SessionDetails { source, ..SessionDetails::default() })?;
         }
     }
     let trashed = bot.resume("mk7qowner:trash").owner("mk7qowner").open()?;

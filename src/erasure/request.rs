@@ -31,7 +31,7 @@ pub struct Erasure {
     pub forks: bool,
     /// Whether summaries that cover an erased message are erased too.
     pub summaries: bool,
-    /// Whether the usage of what is erased stays in totals, without its session, owner and message.
+    /// Whether the usage of what is erased stays in totals, without its session, owner, source and message.
     pub keep_totals: bool,
     /// Whether pending items of inboxes stay.
     pub keep_items: bool,
@@ -192,7 +192,7 @@ impl Erasure {
         self
     }
 
-    /// Keeps the usage of what is erased in totals of models and days, without its session, owner and message.
+    /// Keeps the usage of what is erased in totals of models and days, without its session, owner, source and message.
     pub fn keep_totals(mut self) -> Self {
         self.keep_totals = true;
         self

@@ -455,3 +455,14 @@ fn a_named_folder_that_cannot_be_read_is_not_imported() -> Outcome {
     assert_eq!(rig.json(["sessions"]).len(), 1);
     Ok(())
 }
+
+#[test]
+fn the_usage_of_an_import_is_found_by_its_source() -> Outcome {
+    let rig = Rig::empty();
+    let file =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../talktree-import/tests/fixtures/pi_v3.jsonl");
+    rig.ok(["import", file]);
+    assert_eq!(rig.json(["usage", "--source", "pi"])[0]["answers"], 1);
+    assert_eq!(rig.json(["usage", "--by", "source"])[0]["group"], "pi");
+    Ok(())
+}

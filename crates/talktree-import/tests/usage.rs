@@ -4,15 +4,22 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-use talktree::{Message, Result, Store, Usage};
+use talktree::import::JsonlOptions;
+use talktree::{Message, Result, SessionDetails, Store, Usage};
 use talktree_import::{ImportOptions, import_reader};
 
-/// Imports a fixture and returns the usage of all its answers.
-fn usage(file: &str) -> Result<Vec<Usage>> {
+/// Returns a store with the sessions of a fixture.
+fn imported(file: &str) -> Result<Store> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(file);
     let store = Store::open_in_memory()?;
     let reader = BufReader::new(File::open(path).unwrap());
     import_reader(&store, file, reader, &ImportOptions::default(), |_| {})?;
+    Ok(store)
+}
+
+/// Returns the usage of all answers in a fixture.
+fn usage(file: &str) -> Result<Vec<Usage>> {
+    let store = imported(file)?;
     let mut found = Vec::new();
     for session in store.sessions()? {
         let messages = store.session(session.id)?.all_messages();
@@ -33,5 +40,31 @@ fn claude_code_and_pi_keep_the_usage_of_their_answers() -> Result<()> {
     };
     assert_eq!(usage("claude_code.jsonl")?, [of("claude-x", 9, 4)]);
     assert_eq!(usage("pi_v3.jsonl")?, [of("m-1", 1, 0)]);
+    Ok(())
+}
+
+/// The source was set after the messages, and the ledger had none.
+#[test]
+fn the_usage_of_an_import_is_that_of_its_source() -> Result<()> {
+    for (file, source) in [("pi_v3.jsonl", "pi"), ("claude_code.jsonl", "claude-code")] {
+        let store = imported(file)?;
+        let answers = |store: &Store, source: &str| -> Result<u64> {
+            Ok(store.usage().source(source).total()?.answers)
+        };
+        assert_eq!(answers(&store, source)?, 1, "{file}");
+        let mut text = Vec::new();
+        store.export_jsonl(&mut text)?;
+        let copy = Store::open_in_memory()?;
+        let options = JsonlOptions::default();
+        copy.import_jsonl("copy", std::io::Cursor::new(text), &options, |_| {})?;
+        assert_eq!(answers(&copy, source)?, 1, "{file}");
+
+        let id = store.sessions()?.remove(0).id;
+        let details = SessionDetails { source: Some("archive".to_owned()), ..Default::default() };
+        store.session(&id)?.set_details(&details)?;
+        assert_eq!((answers(&store, source)?, answers(&store, "archive")?), (0, 1), "{file}");
+        store.remove(&id)?;
+        assert_eq!(answers(&store, "archive")?, 1, "{file}");
+    }
     Ok(())
 }

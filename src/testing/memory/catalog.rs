@@ -198,7 +198,9 @@ fn remove(state: &mut State, id: &SessionId) -> Result<()> {
     let kept = state.sessions.remove(at.ok_or_else(|| unknown(id))?);
     state.blocks.retain(|(whose, _), _| *whose != Whose::Session(kept.key));
     state.bindings.retain(|binding| binding.session != *id);
-    state.former.extend(kept.usage.into_iter().map(|used| (kept.info.owner.clone(), used)));
+    let SessionInfo { owner, source, .. } = kept.info;
+    let former = kept.usage.into_iter().map(|used| (owner.clone(), source.clone(), used));
+    state.former.extend(former);
     Ok(())
 }
 

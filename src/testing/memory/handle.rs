@@ -82,7 +82,10 @@ impl SessionProvider for CatalogSession {
     fn set_details(&self, details: &SessionDetails) -> Result<()> {
         details.check()?;
         let mut state = lock(&self.0.shared);
-        self.0.find_or_create(&mut state)?.change(|info| info.set(details, now()))
+        let kept = self.0.find_or_create(&mut state)?;
+        kept.change(|info| info.set(details, now()))?;
+        usage::follow(kept);
+        Ok(())
     }
 
     fn message(&self, id: &MessageId) -> Result<Option<Message>> {

@@ -68,8 +68,8 @@ pub(super) struct State {
     /// Oldest first.
     pub(super) bindings: Vec<Binding>,
     pub(super) last_binding: u64,
-    /// The usage of removed sessions, each with the owner of the session.
-    pub(super) former: Vec<(Option<String>, Used)>,
+    /// The usage of removed sessions, each with the owner and the source of the session.
+    pub(super) former: Vec<(Option<String>, Option<String>, Used)>,
     last_key: i64,
 }
 

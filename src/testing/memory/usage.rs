@@ -17,7 +17,6 @@ pub(super) struct Used {
     message: Option<MessageId>,
     /// The provider's id of an answer that came as several messages.
     answer: Option<String>,
-    source: Option<String>,
     model: Option<String>,
     usage: Usage,
     at: DateTime<Utc>,
@@ -26,8 +25,7 @@ pub(super) struct Used {
 impl Used {
     pub(super) fn new(kept: &Kept, usage: &Usage, at: DateTime<Utc>) -> Self {
         let model = usage.model.clone().or_else(|| kept.info.model.clone());
-        let (source, usage) = (kept.info.source.clone(), usage.clone());
-        Self { message: None, answer: None, source, model, usage, at }
+        Self { message: None, answer: None, model, usage: usage.clone(), at }
     }
 
     pub(super) fn of_message(self, id: Option<&MessageId>) -> Self {
@@ -75,6 +73,13 @@ pub(super) fn add(kept: &mut Kept, used: Used) {
     kept.usage.push(used);
 }
 
+/// Gives the answers that name no model that of their session.
+pub(super) fn follow(kept: &mut Kept) {
+    for used in kept.usage.iter_mut().filter(|used| used.model.is_none()) {
+        used.model.clone_from(&kept.info.model);
+    }
+}
+
 /// Notes that messages were deleted. Their usage still counts, because it was paid for.
 pub(super) fn forget(kept: &mut Kept, is_gone: impl Fn(&MessageId) -> bool) {
     for used in &mut kept.usage {
@@ -91,17 +96,18 @@ pub(super) fn total<'u>(all: impl IntoIterator<Item = &'u Used>) -> UsageTotal {
 /// Returns the usage that a filter names, added up by group.
 pub(super) fn report(state: &State, filter: &UsageFilter, group: UsageGroup) -> Vec<UsageRow> {
     let present = state.sessions.iter().flat_map(|kept| {
-        kept.usage.iter().map(|used| (Some(&kept.info.id), &kept.info.owner, used))
+        let of = (&kept.info.owner, &kept.info.source);
+        kept.usage.iter().map(move |used| (Some(&kept.info.id), of, used))
     });
-    let former = state.former.iter().map(|(owner, used)| (None, owner, used));
+    let former = state.former.iter().map(|(owner, source, used)| (None, (owner, source), used));
     let mut totals: BTreeMap<Option<String>, UsageTotal> = BTreeMap::new();
-    for (session, owner, used) in present.chain(former) {
+    for (session, (owner, source), used) in present.chain(former) {
         let is =
             |wanted: &Option<String>, found: &Option<String>| wanted.is_none() || wanted == found;
         let is_named = filter.session.as_ref().is_none_or(|id| session == Some(id))
             && is(&filter.owner, owner)
             && is(&filter.model, &used.model)
-            && is(&filter.source, &used.source)
+            && is(&filter.source, source)
             && filter.since.is_none_or(|since| used.at >= since)
             && filter.until.is_none_or(|until| used.at < until);
         if !is_named {
@@ -113,7 +119,7 @@ pub(super) fn report(state: &State, filter: &UsageFilter, group: UsageGroup) -> 
             UsageGroup::Day => Some(used.at.format("%Y-%m-%d").to_string()),
             UsageGroup::Owner => owner.clone(),
             UsageGroup::Session => session.map(ToString::to_string),
-            UsageGroup::Source => used.source.clone(),
+            UsageGroup::Source => source.clone(),
         };
         totals.entry(name).or_default().add(used.total());
     }

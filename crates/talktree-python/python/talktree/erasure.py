@@ -41,7 +41,7 @@ class Erasure(TypedDict, total=False):
     with_forks: bool
     #: Erases summaries that cover an erased message, too.
     with_summaries: bool
-    #: Keeps the usage of what is erased in totals, without its session, owner and message.
+    #: Keeps the usage of what is erased in totals, without its session, owner, source and message.
     keep_totals: bool
     #: Keeps the pending items of inboxes: what was received, and is not handled yet.
     keep_items: bool

@@ -55,7 +55,7 @@ fn change(conn: &Connection, key: i64, to: &SessionChange, max_bytes: usize) -> 
         SessionChange::Owner(owner) => {
             frozen_prompt::thaw_for_owner(conn, key, owner.as_deref())?;
             text("UPDATE session SET owner = ?2 WHERE key = ?1", owner.as_deref())?;
-            usage::set_owner(conn, key)
+            usage::follow(conn, key)
         }
         SessionChange::Metadata(metadata) => {
             let metadata = metadata.as_ref().map(|json| json.as_str());

@@ -28,7 +28,7 @@ const FORK_POINT: &str = "SELECT fork_point
   WHERE key = ?1 AND parent_session = ?2 AND fork_point IS NOT NULL";
 const DELETE_USAGE: &str = "DELETE FROM usage WHERE address BETWEEN ?1 AND ?2";
 const KEEP_USAGE: &str = "UPDATE usage
-    SET session = NULL, address = NULL, owner = NULL, answer = NULL
+    SET session = NULL, address = NULL, owner = NULL, source = NULL, answer = NULL
   WHERE address BETWEEN ?1 AND ?2";
 
 impl Work<'_> {

@@ -27,7 +27,7 @@ const PROMPTS: &str = "SELECT session, sections
 const SOME_USAGE: &str = "DELETE FROM usage
   WHERE number IN (SELECT number FROM usage WHERE owner = ?1 AND number <= ?2 LIMIT ?3)";
 const KEEP_SOME_USAGE: &str = "UPDATE usage
-    SET session = NULL, address = NULL, owner = NULL, answer = NULL
+    SET session = NULL, address = NULL, owner = NULL, source = NULL, answer = NULL
   WHERE number IN (SELECT number FROM usage WHERE owner = ?1 AND number <= ?2 LIMIT ?3)";
 const SOME_BINDINGS: &str = "DELETE FROM binding
   WHERE number IN (SELECT number FROM binding WHERE key = ?1 AND number <= ?2 LIMIT ?3)";

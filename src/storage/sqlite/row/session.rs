@@ -214,8 +214,8 @@ pub(in super::super) fn set_details(
     for tag in &details.tags {
         add_tag(conn, key, tag)?;
     }
-    if details.owner.is_some() {
-        usage::set_owner(conn, key)?;
+    if details.owner.is_some() || details.source.is_some() || details.model.is_some() {
+        usage::follow(conn, key)?;
     }
     if details.end_reason.is_some() {
         conn.prepare_cached("UPDATE session SET ended_at = coalesce(ended_at, ?2) WHERE key = ?1")?

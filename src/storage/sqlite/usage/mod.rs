@@ -3,6 +3,9 @@
 //! A row belongs to the address at which the answer was written first. A fork copies messages and no rows, so a store's
 //! total counts a shared prefix once; the total of a path in a fork finds the rows by the origin of its messages. A copy that
 //! was replaced by another answer has a row of its own. A row stays when its message is deleted: the answer was paid for.
+//!
+//! Invariant: a row has the owner and the source of its session, and those that it had last when the session is removed. Whatever
+//! changes them calls [`follow`]. The model is that of the answer or, if it names none, the first one of its session.
 
 pub(super) mod missing;
 
@@ -340,13 +343,16 @@ pub(super) fn add_to(
     add(conn, session, address, usage, session_row::now(), None)
 }
 
-/// Notes a new owner of a session.
-pub(super) fn set_owner(conn: &Connection, session: i64) -> BackendResult<()> {
-    conn.prepare_cached(
-        "UPDATE usage
-            SET owner = (SELECT owner FROM session WHERE key = ?1)
-          WHERE session = ?1",
-    )?
-    .execute([session])?;
+/// Brings the rows of a session in step with its details.
+pub(super) fn follow(conn: &Connection, session: i64) -> BackendResult<()> {
+    conn.prepare_cached(FOLLOW)?.execute([session])?;
     Ok(())
 }
+
+const FOLLOW: &str = "UPDATE usage
+    SET owner = session.owner, source = session.source, model = coalesce(usage.model, session.model)
+   FROM session
+  WHERE session.key = ?1
+    AND usage.session = ?1
+    AND (usage.owner, usage.source, usage.model)
+        IS NOT (session.owner, session.source, coalesce(usage.model, session.model))";

@@ -144,6 +144,7 @@ const RULES: &[(&str, Check)] = &[
     ("what is made from a session has its owner and copies of its texts", contexts::copied),
     ("usage is added up by group", usage::groups),
     ("an answer counts once", usage::once),
+    ("usage is that of the session's owner and source", usage::followed),
     ("the usage of removed messages stays in the totals", usage::kept),
     ("sessions that did not change are discarded", retention::discards),
     ("the size of a session is that of its messages", retention::sizes),

@@ -157,6 +157,30 @@ pub(super) fn once(probe: &Probe) -> Result<()> {
     Ok(())
 }
 
+pub(super) fn followed(probe: &Probe) -> Result<()> {
+    if !is_supported(probe)? {
+        return Ok(());
+    }
+    let chat = probe.chat("s");
+    probe.append("s", &answer("a", "small", 1))?;
+    chat.add_usage(None, &Usage { output: 20, ..Usage::default() })?;
+    let by = |group| sums(probe, &all(), group);
+    is(&by(UsageGroup::Model)?, &[("", 1, 20), ("small", 1, 1)]);
+    let text = |text: &str| Some(text.to_owned());
+    for (owner, source, model) in [("ann", "mail", "large"), ("bob", "telegram", "huge")] {
+        let (source_text, model) = (text(source), text(model));
+        chat.set_details(&SessionDetails { source: source_text, model, ..owned_by(owner) })?;
+        is(&by(UsageGroup::Owner)?, &[(owner, 2, 21)]);
+        is(&by(UsageGroup::Source)?, &[(source, 2, 21)]);
+        // An answer that names no model is one of the first model that the session has.
+        is(&by(UsageGroup::Model)?, &[("large", 1, 20), ("small", 1, 1)]);
+    }
+    probe.catalog.remove(&"s".into())?;
+    is(&by(UsageGroup::Owner)?, &[("bob", 2, 21)]);
+    is(&by(UsageGroup::Source)?, &[("telegram", 2, 21)]);
+    Ok(())
+}
+
 pub(super) fn kept(probe: &Probe) -> Result<()> {
     if !is_supported(probe)? {
         return Ok(());

@@ -76,7 +76,7 @@ pub(crate) struct Args {
     #[arg(long)]
     summaries: bool,
 
-    /// Keep the usage in totals, without its session and owner.
+    /// Keep the usage in totals, without its session, owner and source.
     #[arg(long)]
     keep_totals: bool,
 

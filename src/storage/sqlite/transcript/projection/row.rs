@@ -176,7 +176,7 @@ pub(super) fn set_details(
         time(&before),
         time(&now),
     ])?;
-    Ok(())
+    usage::follow(conn, session)
 }
 
 const SET_DETAILS: &str = "UPDATE session
@@ -236,7 +236,7 @@ pub(super) fn set_owner(conn: &Connection, session: i64, owner: Option<&str>) ->
         .prepare_cached("UPDATE session SET owner = ?2 WHERE key = ?1 AND owner IS NULL")?
         .execute(params![session, owner])?;
     if changed > 0 {
-        usage::set_owner(conn, session)?;
+        usage::follow(conn, session)?;
     }
     Ok(())
 }
