@@ -266,3 +266,61 @@ fn adding_a_compaction_says_whether_it_shows() -> Result<()> {
     }
     Ok(())
 }
+
+/// The summary of a branch was stored although a message that it quotes was erased while the model wrote it.
+#[test]
+fn a_branch_summary_of_changed_messages_is_refused() -> Result<()> {
+    type Change = fn(&Session) -> Result<()>;
+    let gone = |id: &str| Some(Stale::Deleted { id: id.into() });
+    let changes: [(&str, Change, Option<Stale>); 6] = [
+        ("deleted", |chat| chat.delete(&["c".into()]).map(drop), gone("c")),
+        (
+            "updated",
+            |chat| chat.update(Message::user("other").with_id("d")).map(drop),
+            Some(Stale::Updated { id: "d".into() }),
+        ),
+        ("erased", |chat| chat.erase(&["d".into()]).map(drop), gone("d")),
+        // What it quotes still reads as it did.
+        ("the shared part", |chat| chat.delete(&["a".into()]).map(drop), None),
+        (
+            "compacted",
+            |chat| chat.add_compaction("brief", &"c".into(), &"d".into()).map(drop),
+            None,
+        ),
+        ("nothing", |_| Ok(()), None),
+    ];
+    for (what, change, stale) in changes {
+        for chat in chats()? {
+            say(&chat, "abcde")?;
+            let plan = chat.plan_branch_summary(&"b".into(), &CompactionOptions::default())?;
+            let plan = plan.unwrap_or_else(|| panic!("three messages are left"));
+            match change(&chat) {
+                // The small session has no erasure.
+                Err(Error::Unsupported { .. }) => continue,
+                changed => changed?,
+            }
+            let answer = chat.checkout_with_summary(plan, "Of c, d and e.");
+            match &stale {
+                None => _ = answer?,
+                Some(why) => {
+                    let is_it = matches!(&answer, Err(Error::Stale { why: found }) if found == why);
+                    assert!(is_it, "{what}: {answer:?}");
+                    assert_eq!(chat.head()?, Some("e".into()), "{what}");
+                }
+            }
+        }
+    }
+    // The same while the summarizer writes.
+    let store = Store::open_in_memory()?;
+    let other = store.session("s")?;
+    let erasing = move |_: &str| -> std::result::Result<&'static str, talktree::BoxError> {
+        let _ = other.erase(&["d".into()])?;
+        Ok("Of c, d and e.")
+    };
+    let chat = store.session_builder("s").summarizer(erasing).open()?;
+    say(&chat, "abcde")?;
+    let answer = chat.checkout_summarized(&"b".into());
+    assert!(matches!(answer, Err(Error::Stale { why: Stale::Deleted { .. } })), "{answer:?}");
+    assert_eq!(chat.history()?.len(), 4);
+    Ok(())
+}

@@ -6,6 +6,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::Stale;
+use crate::error::Error;
 use crate::id::{CompactionId, MessageId};
 use crate::message::Message;
 
@@ -62,6 +63,22 @@ impl Seen {
             Some(item) => Err(gone(&item.id)),
             None => Ok(()),
         }
+    }
+
+    /// Checks that each recorded item still reads as it did, wherever it is by now; `read` returns it.
+    pub(crate) fn check_each<E: From<Error>>(
+        &self,
+        mut read: impl FnMut(&MessageId) -> Result<Option<Message>, E>,
+    ) -> Result<(), E> {
+        for (id, fingerprint_then) in &self.items {
+            let why = match read(id)? {
+                Some(now) if fingerprint(&now) == *fingerprint_then => continue,
+                Some(_) => Stale::Updated { id: id.clone() },
+                None => gone(id),
+            };
+            return Err(Error::Stale { why }.into());
+        }
+        Ok(())
     }
 
     /// Returns the ids of the messages and summaries.

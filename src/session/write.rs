@@ -1,6 +1,7 @@
 //! The verbs that write messages: append, import, update, delete.
 
 use super::Session;
+use crate::compaction::Seen;
 use crate::erasure::Erased;
 use crate::error::Result;
 use crate::event::Change;
@@ -119,8 +120,9 @@ impl Session {
         expected: &ExpectedHead,
         message: Message,
         summary: Change,
+        seen: &Seen,
     ) -> Result<Appended> {
-        self.append_and_tell(parent, expected, message, Some(summary))
+        self.append_and_tell(parent, expected, message, Some((summary, seen)))
     }
 
     fn append_and_tell(
@@ -128,7 +130,7 @@ impl Session {
         parent: &Parent,
         expected: &ExpectedHead,
         message: Message,
-        also: Option<Change>,
+        also: Option<(Change, &Seen)>,
     ) -> Result<Appended> {
         let mut appended = self.append_chain(parent, expected, &[message], also)?;
         appended.pop().ok_or(crate::Error::Corrupt {
@@ -238,19 +240,23 @@ impl Session {
         self.append_chain(parent, &ExpectedHead::At(expected.cloned()), &messages, None)
     }
 
-    /// Appends messages; `also` is sent to subscribers after the append.
+    /// Appends messages, or one that is a summary of what was seen: this change is sent to subscribers after the append.
     fn append_chain(
         &self,
         parent: &Parent,
         expected: &ExpectedHead,
         messages: &[Message],
-        also: Option<Change>,
+        summary: Option<(Change, &Seen)>,
     ) -> Result<Vec<Appended>> {
         for message in messages {
             message.id.check_for_writing()?;
         }
-        let CountedAppend { appended, visible_tokens } =
-            self.provider.append_counted(parent, expected, messages)?;
+        let CountedAppend { appended, visible_tokens } = match (&summary, messages) {
+            (Some((_, seen)), [message]) => {
+                self.provider.append_summary(parent, expected, message, seen)?
+            }
+            _ => self.provider.append_counted(parent, expected, messages)?,
+        };
         let added = appended.iter().filter(|appended| appended.is_new);
         let count = added.clone().count();
         if count > 0 {
@@ -259,8 +265,8 @@ impl Session {
                 self.compaction.note_change();
             }
             self.emit(|| Change::Append { ids: added.map(|it| it.id.clone()).collect() });
-            if let Some(also) = also {
-                self.emit(|| also);
+            if let Some((summary, _)) = summary {
+                self.emit(|| summary);
             }
             self.keep_within(visible_tokens, count);
         }

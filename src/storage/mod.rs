@@ -168,6 +168,32 @@ pub trait SessionProvider: Send + Sync {
         Ok(CountedAppend { appended, visible_tokens: None })
     }
 
+    /// Appends the summary of a branch as [`append_counted`](Self::append_counted) does, if the messages and summaries that
+    /// it was made from still read as they were seen; otherwise [`Error::Stale`].
+    ///
+    /// The default compares first and appends then, so another writer may come between.
+    fn append_summary(
+        &self,
+        parent: &Parent,
+        expected: &ExpectedHead,
+        summary: &Message,
+        seen: &Seen,
+    ) -> Result<CountedAppend> {
+        let view = match expected {
+            ExpectedHead::At(Some(leaf)) => self.history(Some(leaf))?,
+            _ => self.history(None)?,
+        };
+        // A summary may have replaced an item in the view since.
+        seen.check_each(|id| {
+            match (view.iter().find(|item| item.id == *id), CompactionId::from_message(id)) {
+                (Some(item), _) => Ok::<_, Error>(Some(item.clone())),
+                (None, Some(summary)) => self.summary(&summary),
+                (None, None) => self.message(id),
+            }
+        })?;
+        self.append_counted(parent, expected, std::slice::from_ref(summary))
+    }
+
     /// Returns how many tokens a model sees on the path to the head; `None` if the storage keeps no count.
     fn visible_tokens(&self) -> Result<Option<u64>> {
         Ok(None)

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::Session;
 use crate::compaction::policy::{CompactionOptions, Item, Purpose, ask, summary_prompt};
-use crate::compaction::{PlanOrigin, Summary, SummaryRefused, is_blank};
+use crate::compaction::{PlanOrigin, Seen, Summary, SummaryRefused, is_blank};
 use crate::error::{Error, Result};
 use crate::event::{Change, Phase};
 use crate::id::{CompactionId, MessageId};
@@ -39,6 +39,8 @@ pub struct BranchSummaryPlan {
     messages: usize,
     tokens: u64,
     prompt: String,
+    /// What the prompt quotes.
+    seen: Seen,
 }
 
 impl BranchSummaryPlan {
@@ -111,6 +113,7 @@ impl Session {
             messages: items.len(),
             tokens: items.iter().map(|item| item.tokens).sum(),
             prompt: summary_prompt(asked, options, Purpose::Branch),
+            seen: Seen::of(asked.iter().map(|item| item.message)),
         }))
     }
 
@@ -123,7 +126,7 @@ impl Session {
     ///
     /// # Errors
     /// [`Error::PlanOfAnother`] if the plan was made in another session or store; [`Error::HeadMoved`] if the head moved
-    /// since the plan;
+    /// since the plan; [`Error::Stale`] if what the prompt quotes was changed, deleted or erased since;
     /// [`Error::SummaryRefused`] if the summary is blank; [`Error::UnknownMessage`] if the
     /// message to check out was deleted.
     pub fn checkout_with_summary(
@@ -149,7 +152,7 @@ impl Session {
             tokens_after: self.compaction.counter().message(&message),
         };
         self.compaction.note_change();
-        self.append_summary(&Parent::Message(plan.to), &expected, message, summary)
+        self.append_summary(&Parent::Message(plan.to), &expected, message, summary, &plan.seen)
     }
 
     /// Moves the head to a message and appends a summary of the branch it comes from, by the session's

@@ -4,12 +4,14 @@ use std::borrow::Cow;
 
 use rusqlite::Connection;
 
+use super::context::elision;
 use super::error::{BackendError, BackendResult, corrupt};
 use super::handle::Named;
 use super::row::message::{self as message_row, Content};
 use super::row::session::{self as session_row, SessionRow};
 use super::tokens::{CountedMessages, TokenCount, counter_key};
-use super::{head, message, search_index, usage};
+use super::{compaction, head, message, search_index, usage};
+use crate::compaction::Seen;
 use crate::error::{self, Error};
 use crate::id::{CompactionId, MessageId, SessionId, check_name_length};
 use crate::message::{Extra, Json, Message, Part, check_shape, extra_to_text, parts_to_text};
@@ -124,6 +126,26 @@ pub(super) fn append(
     // If no message was new, the stored count may be another counter's.
     let is_own = counter_key(conn, counted.counter())? == Some(session.counter);
     Ok(CountedAppend { appended, visible_tokens: session.visible_tokens.0.filter(|_| is_own) })
+}
+
+/// Returns an error unless these messages and summaries still read as they were seen.
+pub(super) fn check_seen(conn: &Connection, name: &Named<'_>, seen: &Seen) -> BackendResult<()> {
+    let Some(session) = name.find(conn)? else { return seen.check_each(|_| Ok(None)) };
+    seen.check_each(|id| {
+        if let Some(summary) = CompactionId::from_message(id) {
+            let Some(span) = compaction::find(conn, session.key, &summary)? else {
+                return Ok(None);
+            };
+            let found = compaction::by_key(conn, span.key)?;
+            return Ok(found.map(|summary| summary.to_message(None)));
+        }
+        let Some(address) = message::find(conn, session.key, id)? else { return Ok(None) };
+        let mut found = message::stored(conn, address)?.message;
+        if let Some(message) = &mut found {
+            elision::apply(conn, address, message)?;
+        }
+        Ok(found)
+    })
 }
 
 /// Adds the tokens of a message appended at the head to the session's count.

@@ -153,6 +153,24 @@ impl SessionProvider for SqliteSession {
         Ok(counted_append)
     }
 
+    fn append_summary(
+        &self,
+        parent: &Parent,
+        expected: &ExpectedHead,
+        summary: &Message,
+        seen: &Seen,
+    ) -> Result<CountedAppend> {
+        let max_bytes = self.database.config.max_message_bytes;
+        let messages = std::slice::from_ref(summary);
+        let counted = CountedMessages::of(&self.counter, messages);
+        let counted_append = self.write_messages(messages, |conn, name| {
+            append::check_seen(conn, name, seen)?;
+            append::append(conn, name, parent, expected, messages, &counted, max_bytes)
+        })?;
+        self.database.appended(1);
+        Ok(counted_append)
+    }
+
     fn update(&self, message: &Message) -> Result<Updated> {
         let max_bytes = self.database.config.max_message_bytes;
         let counted = CountedMessages::of(&self.counter, [message]);
