@@ -153,7 +153,8 @@ CREATE INDEX hidden ON message (address) WHERE hidden = 1;
 -- Serves: the copies of one message in forks.
 CREATE INDEX copy ON message (origin) WHERE origin IS NOT NULL;
 
--- The counters that counted the tokens of messages. 0 has no row: it is talktree's own estimate.
+-- The counters that counted the tokens of messages. 0 and below have no row: 0 is the first version of talktree's own
+-- estimate, -1 the second, and so on.
 CREATE TABLE token_counter (
     key  INTEGER PRIMARY KEY,
     name TEXT    NOT NULL UNIQUE

@@ -62,6 +62,33 @@ fn heuristic(chat: &Session) -> Result<u64> {
     Ok(chat.history()?.iter().map(Message::tokens).sum())
 }
 
+/// As a store that another version of talktree wrote, whose estimate counts by another rule: -6 is its seventh version.
+#[test]
+fn what_another_version_of_the_estimate_counted_is_counted_again() -> Result<()> {
+    let mut scratch = Scratch::new()?;
+    let chat = scratch.store.session("s")?;
+    chat.append_all(["one", "two words", "three of them"].map(Message::user))?;
+    let tokens = chat.visible_tokens()?;
+    assert_eq!(tokens, heuristic(&chat)?);
+    let beside = rusqlite::Connection::open(scratch.folder.path().join("talk.db")).unwrap();
+    beside
+        .execute_batch(
+            "UPDATE message SET tokens = 50, counter = -6;
+             UPDATE session SET visible_tokens = 150, counter = -6;",
+        )
+        .unwrap();
+    drop(beside);
+    drop(chat);
+    scratch.reopen()?;
+    assert_eq!(scratch.store.verify(|_| {})?.damages, []);
+    let chat = scratch.store.session("s")?;
+    chat.append(Message::user("four"))?;
+    assert_eq!(chat.visible_tokens()?, tokens + 6);
+    assert_eq!(chat.visible_tokens()?, heuristic(&chat)?);
+    assert_eq!(scratch.store.verify(|_| {})?.damages, []);
+    Ok(())
+}
+
 #[test]
 fn another_counter_counts_a_long_conversation_once_message_by_message() -> Result<()> {
     let store = Store::open_in_memory()?;

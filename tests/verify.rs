@@ -76,7 +76,7 @@ fn each_kind_of_damage_is_named() -> Result<()> {
         ("UPDATE compaction SET count = -1", "broken-compaction"),
         ("UPDATE session SET visible_tokens = 1000", "wrong-tokens"),
         ("UPDATE session SET counter = 5", "lost-counter"),
-        ("UPDATE message SET counter = -5", "lost-counter"),
+        ("UPDATE message SET counter = 6", "lost-counter"),
         ("DROP INDEX copy", "schema"),
         (
             "PRAGMA writable_schema = ON;

@@ -11,6 +11,10 @@ use crate::message::{Message, Part};
 pub(crate) use counter::{Count, Counter, HEURISTIC, Handler};
 pub use counter::{HeuristicCounter, TokenCounter};
 
+/// The version of the estimate. Raise it with every change of a count: messages that another version counted are counted
+/// again.
+pub(crate) const ESTIMATE_VERSION: i64 = 1;
+
 /// The tokens of a message without its parts.
 const PER_MESSAGE: u64 = 4;
 
@@ -131,6 +135,23 @@ mod tests {
         for (text, tokens) in cases {
             assert_eq!(estimate_tokens(text), tokens, "{text:?}");
         }
+    }
+
+    /// Two rules under one version would be added up in one file.
+    #[test]
+    fn the_counts_of_a_version_stay_as_they_are() {
+        let counts = |text: &str| [estimate_tokens(text), of_message(&Message::user(text))];
+        let cases = [
+            ("", [0, 4]),
+            ("Hello, world!", [4, 8]),
+            ("The quick brown fox jumps over the lazy dog.", [12, 16]),
+            ("fn main() { println!(\"{}\", 6 * 7); }", [11, 15]),
+            ("Größere Übungen — naïve façade…", [8, 12]),
+            ("用户喜欢在早上喝咖啡", [3, 7]),
+            ("🙂🙂🙂", [2, 6]),
+        ];
+        let found = cases.map(|(text, _)| (text, counts(text)));
+        assert_eq!((ESTIMATE_VERSION, found), (1, cases), "a changed rule needs a new version");
     }
 
     #[test]

@@ -11,10 +11,10 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::error::BackendResult;
 use crate::message::Message;
-use crate::tokens::{Count, Counter, HEURISTIC};
+use crate::tokens::{Count, Counter, ESTIMATE_VERSION, HEURISTIC};
 
-/// The key of talktree's own estimate.
-pub(super) const HEURISTIC_KEY: i64 = 0;
+/// The key of talktree's own estimate: 0 of its first version, -1 of the second, and so on.
+pub(super) const HEURISTIC_KEY: i64 = 1 - ESTIMATE_VERSION;
 
 /// How many tokens a message takes, and the key of the counter that said so.
 #[derive(Debug, Clone, Copy)]

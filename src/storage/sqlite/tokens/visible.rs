@@ -30,7 +30,7 @@ const MAX_ATTEMPTS: usize = 4;
 const MAX_FAILURES: usize = 4;
 
 /// A key that no counter has: a counter without a key has counted no row.
-const NO_COUNTER: i64 = -1;
+const NO_COUNTER: i64 = i64::MIN;
 
 /// What one read of a session found.
 enum Count {

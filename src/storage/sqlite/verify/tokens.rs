@@ -6,7 +6,7 @@ use rusqlite::Connection;
 
 use super::super::error::{BackendError, BackendResult};
 use super::super::row::session as session_row;
-use super::super::tokens::{HEURISTIC_KEY, visible};
+use super::super::tokens::visible;
 use super::{Check, RECOUNT, report};
 use crate::error::Error;
 use crate::id::SessionId;
@@ -26,7 +26,7 @@ pub(super) const CHECKS: &[Check] = &[
         sql: "SELECT format('the tokens of session %s were counted by counter %d, which does not exist',
                             id, counter)
                 FROM session
-               WHERE counter <> 0
+               WHERE counter > 0
                  AND counter NOT IN (SELECT key FROM token_counter)",
         remedy: RECOUNT,
     },
@@ -70,20 +70,18 @@ fn compare_one(conn: &Connection, id: &SessionId) -> BackendResult<Option<String
 
 pub(super) fn counters(conn: &Connection) -> BackendResult<BTreeSet<i64>> {
     let mut statement = conn.prepare_cached("SELECT key FROM token_counter")?;
-    let mut keys: BTreeSet<i64> =
-        statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-    keys.insert(HEURISTIC_KEY);
+    let keys = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
     Ok(keys)
 }
 
-/// Checks that a message's counter exists.
+/// Checks that a message's counter exists. Those up to 0 are versions of talktree's own estimate.
 pub(super) fn check_counter(
     address: Address,
     counter: i64,
     known: &BTreeSet<i64>,
     found: &mut Vec<Damage>,
 ) {
-    if !known.contains(&counter) {
+    if counter > 0 && !known.contains(&counter) {
         let (n, session) = (address.n(), address.session());
         let what = format!(
             "message {n} of session {session} was counted by counter {counter}, which does not exist"
