@@ -111,8 +111,8 @@ pub use session::{
 };
 pub use storage::catalog::{SessionCatalog, SessionStorage};
 pub use storage::context::{
-    BlockScope, ContextStore, Elision, Entry, EntryInfo, EntryVersion, NewEntry, PromptSection,
-    StoredLabel,
+    BlockScope, ContextStore, ContextTexts, ContextWrite, Elision, Entry, EntryInfo, EntryVersion,
+    NewEntry, PromptSection, StoredLabel,
 };
 pub use storage::transcript::TranscriptStore;
 pub use storage::{Cursor, SessionProvider};

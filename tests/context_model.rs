@@ -1,7 +1,9 @@
 //! Random steps leave the contexts of several sessions equal to a plain model.
 //!
-//! Two sessions and their forks have the same labels and share two blocks. Some steps must fail: a text over the limit,
-//! a label that cannot be written or does not exist, a provider whose n-th call fails, a store opened as read-only.
+//! Two sessions and their forks have the same labels and share two blocks with all, and two with the sessions of their
+//! owner. Owners change, also while a provider is read for a prompt. Some steps must fail: a text over the limit, a label
+//! that cannot be written or does not exist, a session without an owner, a provider whose n-th call fails, a store opened as
+//! read-only.
 //! After each step the blocks, documents, versions, frozen prompt, drift and reminder of every session equal the model;
 //! a failed step has no effect.
 
@@ -13,8 +15,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use common::{Scratch, random};
 use proptest::prelude::*;
 use talktree::{
-    Block, BoxError, Context, Document, DriftKind, Error, Message, MessageId, ReadProvider, Result,
-    Session, Store, WriteProvider, estimate_tokens,
+    Block, BlockScope, BoxError, Context, Document, DriftKind, Error, Message, MessageId,
+    ReadProvider, Result, Session, SessionDetails, Store, WriteProvider, estimate_tokens,
 };
 
 /// Selects one of the existing things, however many there are.
@@ -35,23 +37,25 @@ enum Kind {
 struct Spec {
     label: &'static str,
     kind: Kind,
-    is_shared: bool,
+    scope: BlockScope,
     max: Option<u64>,
 }
 
 const fn spec(label: &'static str, kind: Kind) -> Spec {
-    Spec { label, kind, is_shared: false, max: None }
+    Spec { label, kind, scope: BlockScope::Session, max: None }
 }
 
-const SPECS: [Spec; 9] = [
+const SPECS: [Spec; 11] = [
     spec("soul", Kind::Text),
     Spec { max: Some(12), ..spec("memory", Kind::Stored) },
     spec("memory_s", Kind::Stored),
-    Spec { is_shared: true, ..spec("house", Kind::Stored) },
+    Spec { scope: BlockScope::Shared, ..spec("house", Kind::Stored) },
+    Spec { scope: BlockScope::Owner, ..spec("person", Kind::Stored) },
     spec("note", Kind::Note),
     Spec { max: Some(12), ..spec("skills", Kind::Skills) },
     spec("facts", Kind::Knowledge),
-    Spec { is_shared: true, ..spec("lore", Kind::Knowledge) },
+    Spec { scope: BlockScope::Shared, ..spec("lore", Kind::Knowledge) },
+    Spec { scope: BlockScope::Owner, ..spec("habits", Kind::Skills) },
     spec("history", Kind::History),
 ];
 
@@ -75,7 +79,11 @@ impl Spec {
             Kind::Knowledge => Block::knowledge(),
             Kind::History => Block::history(),
         };
-        let block = if self.is_shared { block.across_sessions() } else { block };
+        let block = match self.scope {
+            BlockScope::Owner => block.per_owner(),
+            BlockScope::Shared => block.across_sessions(),
+            _ => block,
+        };
         match self.max {
             Some(max) => block.max_tokens(max),
             None => block,
@@ -127,6 +135,8 @@ struct NoteState {
     /// The number of the call that will fail, from 1.
     fails_in: Option<u8>,
     has_failed: bool,
+    /// The session that gets another owner when the note is read next.
+    moves: Option<(Session, &'static str)>,
 }
 
 impl Note {
@@ -154,7 +164,13 @@ impl ReadProvider for Handle {
     }
 
     fn get(&self) -> std::result::Result<String, BoxError> {
-        Ok(self.0.call()?.content.clone())
+        let mut state = self.0.call()?;
+        let (content, moves) = (state.content.clone(), state.moves.take());
+        drop(state);
+        if let Some((chat, owner)) = moves {
+            chat.set_details(&owned_by(owner))?;
+        }
+        Ok(content)
     }
 }
 
@@ -165,6 +181,10 @@ impl WriteProvider for Handle {
     }
 }
 
+fn owned_by(owner: &str) -> SessionDetails {
+    SessionDetails { owner: Some(owner.to_owned()), ..SessionDetails::default() }
+}
+
 #[derive(Debug, Clone)]
 enum Step {
     Set(&'static str, &'static str),
@@ -173,8 +193,11 @@ enum Step {
     AppendDocument(&'static str, Document),
     RemoveDocument(&'static str, &'static str),
     Restore(&'static str, Option<&'static str>, u64),
+    Own(&'static str),
     Prompt,
     Refresh,
+    /// Reads the prompt, fresh or not, while the session gets another owner.
+    PromptWhileOwned(&'static str, bool),
     Clear,
     Say,
     Compact,
@@ -228,8 +251,12 @@ fn document() -> impl Strategy<Value = Document> {
     })
 }
 
+fn owner() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec!["ann", "bob"])
+}
+
 fn keyed() -> impl Strategy<Value = &'static str> {
-    prop_oneof![10 => prop::sample::select(vec!["skills", "facts", "lore"]), 1 => label()]
+    prop_oneof![10 => prop::sample::select(vec!["skills", "facts", "lore", "habits"]), 1 => label()]
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -251,7 +278,10 @@ fn step() -> impl Strategy<Value = Step> {
         }),
         4 => (keyed(), key()).prop_map(|(label, key)| Step::RemoveDocument(label, key)),
         5 => restore,
+        4 => owner().prop_map(Step::Own),
         5 => Just(Step::Prompt),
+        3 => (owner(), any::<bool>())
+            .prop_map(|(owner, is_fresh)| Step::PromptWhileOwned(owner, is_fresh)),
         2 => Just(Step::Refresh),
         1 => Just(Step::Clear),
         3 => Just(Step::Say),
@@ -293,6 +323,7 @@ struct Section {
 struct Chat {
     id: String,
     is_there: bool,
+    owner: Option<&'static str>,
     texts: Texts,
     frozen: Option<Vec<Section>>,
     messages: Vec<String>,
@@ -304,6 +335,9 @@ struct Chat {
 struct Model {
     chats: Vec<Chat>,
     shared: Texts,
+    /// Of sessions without an owner: always empty.
+    of_nobody: Texts,
+    owned: BTreeMap<&'static str, Texts>,
     note: String,
     is_readonly: bool,
     count: usize,
@@ -332,7 +366,12 @@ impl Model {
     }
 
     fn texts(&self, chat: usize, spec: &Spec) -> &Texts {
-        if spec.is_shared { &self.shared } else { &self.chats[chat].texts }
+        let of_owner = || self.owned.get(self.chats[chat].owner?);
+        match spec.scope {
+            BlockScope::Shared => &self.shared,
+            BlockScope::Owner => of_owner().unwrap_or(&self.of_nobody),
+            _ => &self.chats[chat].texts,
+        }
     }
 
     fn spec(&self, chat: usize, label: &str) -> std::result::Result<&'static Spec, &'static str> {
@@ -437,11 +476,28 @@ impl Model {
         if self.is_readonly { Err("ReadOnly") } else { Ok(()) }
     }
 
-    fn put(&mut self, chat: usize, spec: &'static Spec, key: &str, words: Option<Words>) {
+    fn own(&mut self, chat: usize, owner: &'static str) {
+        let chat = &mut self.chats[chat];
+        chat.is_there = true;
+        if chat.owner != Some(owner) {
+            (chat.owner, chat.frozen) = (Some(owner), None);
+        }
+    }
+
+    fn put(
+        &mut self,
+        chat: usize,
+        spec: &'static Spec,
+        key: &str,
+        words: Option<Words>,
+    ) -> Outcome {
         let place = (spec.label, key.to_owned());
-        let texts = match spec.is_shared {
-            true => &mut self.shared,
-            false => &mut self.chats[chat].texts,
+        let texts = match spec.scope {
+            BlockScope::Shared => &mut self.shared,
+            BlockScope::Owner => {
+                self.owned.entry(self.chats[chat].owner.ok_or("NoOwner")?).or_default()
+            }
+            _ => &mut self.chats[chat].texts,
         };
         let present = texts.get(&place).and_then(|versions| versions.last()).cloned();
         let (version, is_same) = match present {
@@ -450,8 +506,9 @@ impl Model {
         };
         if !is_same {
             texts.entry(place).or_default().push((version + 1, words));
-            self.chats[chat].is_there |= !spec.is_shared;
+            self.chats[chat].is_there |= spec.scope == BlockScope::Session;
         }
+        Ok(())
     }
 
     /// Replaces a text or adds to it.
@@ -467,6 +524,10 @@ impl Model {
             true => joined(&self.content(chat, spec), text),
             false => text.to_owned(),
         };
+        // What is added to is read by the write.
+        if is_added && spec.kind == Kind::Stored {
+            self.can_write()?;
+        }
         check_limit(spec, &content)?;
         if spec.kind == Kind::Note {
             self.note = content;
@@ -474,8 +535,7 @@ impl Model {
         }
         self.can_write()?;
         // A text that was never written reads as empty, but writing an empty text is a version.
-        self.put(chat, spec, "", Some(Words { title: None, description: None, content }));
-        Ok(())
+        self.put(chat, spec, "", Some(Words { title: None, description: None, content }))
     }
 
     fn set_documents(&mut self, chat: usize, label: &str, all: &[Document]) -> Outcome {
@@ -489,7 +549,7 @@ impl Model {
         self.can_write()?;
         for document in all {
             let Document { title, description, content, .. } = document.clone();
-            self.put(chat, spec, &document.key, Some(Words { title, description, content }));
+            self.put(chat, spec, &document.key, Some(Words { title, description, content }))?;
         }
         Ok(())
     }
@@ -508,10 +568,9 @@ impl Model {
             description: more.description.clone().or(was.description),
             content: joined(&was.content, &more.content),
         };
-        check_limit(spec, &words.content)?;
         self.can_write()?;
-        self.put(chat, spec, &more.key, Some(words));
-        Ok(())
+        check_limit(spec, &words.content)?;
+        self.put(chat, spec, &more.key, Some(words))
     }
 
     fn remove_document(&mut self, chat: usize, label: &str, key: &str) -> Outcome {
@@ -523,8 +582,7 @@ impl Model {
             return Ok(());
         }
         self.can_write()?;
-        self.put(chat, spec, key, None);
-        Ok(())
+        self.put(chat, spec, key, None)
     }
 
     fn restore(&mut self, chat: usize, label: &str, key: Option<&str>, version: u64) -> Outcome {
@@ -537,8 +595,7 @@ impl Model {
         let found = versions.into_iter().flatten().find(|(number, _)| *number == version);
         let (_, words) = found.cloned().ok_or("UnknownVersion")?;
         self.can_write()?;
-        self.put(chat, spec, key, words);
-        Ok(())
+        self.put(chat, spec, key, words)
     }
 
     /// Runs a step; a failed one has no effect.
@@ -550,6 +607,14 @@ impl Model {
             Step::AppendDocument(label, more) => self.append_document(chat, label, more),
             Step::RemoveDocument(label, key) => self.remove_document(chat, label, key),
             Step::Restore(label, key, version) => self.restore(chat, label, *key, *version),
+            Step::Own(owner) => {
+                self.can_write()?;
+                self.own(chat, owner);
+                Ok(())
+            }
+            Step::PromptWhileOwned(_, is_fresh) => {
+                self.run(chat, if *is_fresh { &Step::Refresh } else { &Step::Prompt })
+            }
             Step::Prompt => {
                 // A prompt that cannot be stored is still returned.
                 if self.chats[chat].frozen.is_none() && !self.is_readonly {
@@ -646,6 +711,7 @@ fn name(error: &Error) -> &'static str {
         Error::BlockOverLimit { .. } => "BlockOverLimit",
         Error::UnknownVersion { .. } => "UnknownVersion",
         Error::UnknownSession { .. } => "UnknownSession",
+        Error::NoOwner { .. } => "NoOwner",
         Error::ReadOnly => "ReadOnly",
         other => panic!("an error that nothing here leads to: {other}"),
     }
@@ -707,9 +773,11 @@ impl World {
             Step::Compact | Step::Fork(_) if is_silent => return Ok(()),
             Step::Fork(_) if is_full => return Ok(()),
             Step::Give("nobody") => return Ok(()),
+            Step::PromptWhileOwned(..) if self.model.is_readonly => return Ok(()),
             _ => {}
         }
-        self.note.state().fails_in = *fails_in;
+        let is_move = matches!(step, Step::PromptWhileOwned(..));
+        self.note.state().fails_in = fails_in.filter(|_| !is_move);
         let mut step = step.clone();
         let answer = self.perform(at, &mut step);
         let mut state = self.note.state();
@@ -761,6 +829,17 @@ impl World {
                 assert_eq!(context.remove_document(label, key)?, was);
             }
             Step::Restore(label, key, version) => context.restore(label, *key, *version)?,
+            Step::Own(owner) => handle.set_details(&owned_by(owner))?,
+            Step::PromptWhileOwned(owner, is_fresh) => {
+                self.note.state().moves = Some((handle.clone(), owner));
+                let prompt = if *is_fresh { handle.refresh_prompt()? } else { handle.prompt()? };
+                if self.note.state().moves.take().is_none() {
+                    self.model.own(at, owner);
+                }
+                let frozen = self.model.chats[at].frozen.as_ref().filter(|_| !*is_fresh);
+                let sections = self.model.sections(at);
+                assert_eq!(prompt, as_text(frozen.unwrap_or(&sections)));
+            }
             Step::Prompt => {
                 let prompt = handle.prompt()?;
                 let sections = self.model.sections(at);

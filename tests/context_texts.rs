@@ -1,7 +1,8 @@
 //! Faults that lost the content of a block, or let wrong content through.
 //!
 //! Lost were: the marker of an unloaded skill when its message was updated, the title of a document when a model wrote
-//! its text, and a write of another thread during an append. A key or a description could add a line to the prompt.
+//! its text, and a write of another thread during an append. A key or a description could add a line to the prompt. A text
+//! that was read under one owner was written under the next, and frozen in a prompt of the next.
 
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -9,7 +10,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use talktree::{
-    Block, BoxError, Document, Error, Message, Part, ReadProvider, Result, Store, WriteProvider,
+    Block, BoxError, Document, Erasure, Error, Message, Part, ReadProvider, Result, Session,
+    SessionDetails, Store, WriteProvider,
 };
 
 #[test]
@@ -129,5 +131,91 @@ fn a_text_set_while_another_thread_appends_is_not_lost() -> Result<()> {
         adding.join().unwrap()
     })?;
     assert_eq!(*text.lock().unwrap(), "new");
+    Ok(())
+}
+
+fn own(chat: &Session, owner: &str) -> Result<()> {
+    chat.set_details(&SessionDetails { owner: Some(owner.to_owned()), ..SessionDetails::default() })
+}
+
+/// The write was refused only if another version was stored by then, and both owners have a first one.
+#[test]
+fn a_text_that_is_added_to_stays_with_its_owner() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let chat = store
+        .session_builder("s")
+        .block("memory", Block::stored().per_owner())
+        .block("skills", Block::stored_skills().per_owner())
+        .open()?;
+    let context = chat.context();
+    let verbs: [&(dyn Fn() -> Result<()> + Sync); 3] = [
+        &|| context.append("memory", "more").map(drop),
+        &|| context.append_document("skills", &Document::new("pdf", "more")).map(drop),
+        &|| context.restore("memory", None, 1),
+    ];
+    for (at, verb) in verbs.into_iter().enumerate() {
+        for round in 0..400 {
+            let owners = ["ann", "bob"].map(|owner| format!("{owner} {at} {round}"));
+            for owner in &owners {
+                own(&chat, owner)?;
+                context.set("memory", &format!("Of {owner}."))?;
+                context.set_document("skills", &Document::new("pdf", format!("Of {owner}.")))?;
+            }
+            own(&chat, &owners[0])?;
+            std::thread::scope(|scope| {
+                let moving = scope.spawn(|| own(&chat, &owners[1]));
+                for _ in 0..round % 20 {
+                    std::hint::spin_loop();
+                }
+                verb()?;
+                moving.join().unwrap()
+            })?;
+            let texts =
+                [chat.block("memory")?.unwrap().content, context.load("skills", "pdf")?.unwrap()];
+            for text in texts {
+                assert!(!text.contains(&owners[0]), "{text:?} of {:?}", owners[1]);
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_prompt_is_frozen_with_the_texts_of_the_owner_it_is_frozen_for() -> Result<()> {
+    type Change = fn(&Store, &Session) -> Result<()>;
+    let changes: [(&str, Change); 3] = [
+        ("another owner", |_, chat| own(chat, "bob")),
+        ("an erasure", |store, chat| {
+            own(chat, "bob")?;
+            store.erase(&Erasure::owner("ann")).map(drop)
+        }),
+        ("a removal", |_, chat| chat.context().remove_text("memory").map(drop)),
+    ];
+    for (what, change) in changes {
+        for is_fresh in [false, true] {
+            let store = Store::open_in_memory()?;
+            let inner =
+                store.session_builder("s").block("memory", Block::stored().per_owner()).open()?;
+            own(&inner, "ann")?;
+            inner.context().set("memory", "The vault opens with 7194.")?;
+            let changing = {
+                let (store, inner) = (store.clone(), inner.clone());
+                Block::from_fn(move || {
+                    change(&store, &inner)?;
+                    Ok("now".to_owned())
+                })
+            };
+            let chat = store
+                .session_builder("s")
+                .block("memory", Block::stored().per_owner())
+                .block("time", changing)
+                .cached_prompt()
+                .open()?;
+            let prompt = if is_fresh { chat.refresh_prompt()? } else { chat.prompt()? };
+            let frozen = chat.context().frozen_prompt()?;
+            assert_eq!(frozen.as_ref(), Some(&prompt), "{what}");
+            assert!(!prompt.contains("7194"), "{what}: {prompt}");
+        }
+    }
     Ok(())
 }

@@ -13,15 +13,13 @@ pub(super) struct Holder {
     key: String,
     title: Option<String>,
     content: String,
-    /// `None` if it is not yet in the store.
-    version: Option<u64>,
 }
 
 impl Holder {
     /// A document that is written in the same call.
     pub(super) fn of(document: &Document) -> Self {
         let Document { key, title, content, .. } = document.clone();
-        Self { key, title, content, version: None }
+        Self { key, title, content }
     }
 
     /// Returns whether a document without a key replaces this one: both have the same title or, without titles, the same
@@ -37,42 +35,36 @@ impl Holder {
 
 impl From<Entry> for Holder {
     fn from(entry: Entry) -> Self {
-        let Entry { key, title, content, version, .. } = entry;
-        Self { key, title, content, version: Some(version) }
+        let Entry { key, title, content, .. } = entry;
+        Self { key, title, content }
     }
 }
 
-/// Returns the key for a document without one, and the version that is stored under it (0: none).
+/// Returns the key for a document without one.
 ///
 /// If the document is stored already, its key; else the readable key if that is free; else one with a hash. The key with a
 /// hash is looked up first: the document got it if the readable key was taken then, and that may be free by now.
 pub(super) fn choose(
     document: &Document,
     look: impl Fn(&str) -> Result<Option<Holder>>,
-) -> Result<(String, Option<u64>)> {
-    let version = |holder: &Option<Holder>| match holder {
-        Some(holder) => holder.version,
-        None => Some(0),
-    };
+) -> Result<String> {
     let candidates = Candidates::of(document.title.as_deref(), &document.content);
     let mut long = candidates.long();
     let hashed = long.next().unwrap_or_default();
     let at_hashed = look(&hashed)?;
     let is_own = at_hashed.as_ref().is_some_and(|holder| holder.is_of(document));
-    if let Some(short) = candidates.short.as_ref().filter(|_| !is_own) {
-        let at_short = look(short)?;
-        if at_short.as_ref().is_none_or(|holder| holder.is_of(document)) {
-            return Ok((short.clone(), version(&at_short)));
-        }
+    if let Some(short) = candidates.short.as_ref().filter(|_| !is_own)
+        && look(short)?.is_none_or(|holder| holder.is_of(document))
+    {
+        return Ok(short.clone());
     }
     if is_own || at_hashed.is_none() {
-        return Ok((hashed, version(&at_hashed)));
+        return Ok(hashed);
     }
     for key in long.take(MAX_CANDIDATES) {
-        let holder = look(&key)?;
-        if holder.as_ref().is_none_or(|holder| holder.is_of(document)) {
-            return Ok((key, version(&holder)));
+        if look(&key)?.is_none_or(|holder| holder.is_of(document)) {
+            return Ok(key);
         }
     }
-    Ok((hashed, None))
+    Ok(hashed)
 }

@@ -1,7 +1,10 @@
 //! The frozen prompt: rendered once and stored until it is refreshed.
 
+use std::sync::Arc;
+
 use super::Context;
 use super::drift::{Drift, drifts};
+use super::labelled::LabelledBlock;
 use super::system_prompt::{section, text};
 use crate::error::{Error, Result};
 use crate::foreign::{guarded, name};
@@ -9,6 +12,13 @@ use crate::storage::context::PromptSection;
 
 /// The text after the label in a reminder. A line of a block with this text begins with `> `.
 const CHANGED: &str = " has changed since the prompt was written.";
+
+/// What becomes of a prompt that is frozen already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Frozen {
+    Kept,
+    Replaced,
+}
 
 impl Context {
     /// Returns the prompt: all blocks, one below the other.
@@ -32,17 +42,13 @@ impl Context {
         if !self.shared.options.is_cached {
             return Ok(text(&self.sections()?));
         }
-        let store = self.backing().store()?;
-        match store.frozen()? {
-            Some(frozen) => Ok(text(&frozen)),
-            None => {
-                let sections = self.sections()?;
-                match store.freeze(&sections) {
-                    // A read-only store cannot keep it; a reader gets what would have been frozen.
-                    Err(Error::ReadOnly) => Ok(text(&sections)),
-                    frozen => Ok(text(&frozen?)),
-                }
-            }
+        if let Some(frozen) = self.backing().store()?.frozen()? {
+            return Ok(text(&frozen));
+        }
+        match self.freeze(Frozen::Kept) {
+            // A read-only store cannot keep it; a reader gets what would have been frozen.
+            Err(Error::ReadOnly) => Ok(text(&self.sections()?)),
+            frozen => frozen,
         }
     }
 
@@ -75,11 +81,10 @@ impl Context {
     /// # Errors
     /// As [`prompt`](Self::prompt). After an error the frozen prompt is unchanged.
     pub fn refresh_prompt(&self) -> Result<String> {
-        let sections = self.sections()?;
-        if self.shared.options.is_cached {
-            self.backing().store()?.set_frozen(Some(&sections))?;
+        match self.shared.options.is_cached {
+            true => self.freeze(Frozen::Replaced),
+            false => Ok(text(&self.sections()?)),
         }
-        Ok(text(&sections))
     }
 
     /// Removes the frozen prompt, so that the next call of [`prompt`](Self::prompt) renders it again.
@@ -169,6 +174,38 @@ impl Context {
             }
         }
         Ok(Some(texts.join("\n\n")).filter(|text| !text.is_empty()))
+    }
+
+    /// Freezes the prompt and returns it. Stored texts are read by the write that freezes them: until then the session may
+    /// get another owner, or a text be erased.
+    fn freeze(&self, before: Frozen) -> Result<String> {
+        let blocks = self.all();
+        // Read before: no code of the program runs inside a write.
+        let read = |block: &Arc<LabelledBlock>| match block.block.source.is_stored() {
+            true => Ok(None),
+            false => block.content(self.backing()).map(Some),
+        };
+        let contents = blocks.iter().map(read).collect::<Result<Vec<_>>>()?;
+        let mut frozen = String::new();
+        self.backing().store()?.write(&mut |texts| {
+            if before == Frozen::Kept
+                && let Some(known) = texts.frozen()?
+            {
+                frozen = text(&known);
+                return Ok(());
+            }
+            let mut sections = Vec::new();
+            for (block, content) in blocks.iter().zip(&contents) {
+                let content = match content {
+                    Some(content) => content.clone(),
+                    None => block.stored_content(texts)?,
+                };
+                sections.extend(section(&block.block.info(&block.label, content)));
+            }
+            frozen = text(&sections);
+            texts.set_frozen(Some(&sections))
+        })?;
+        Ok(frozen)
     }
 
     fn sections(&self) -> Result<Vec<PromptSection>> {

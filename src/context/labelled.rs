@@ -1,7 +1,8 @@
 //! A block under its label: reading and writing what is behind it.
 //!
 //! Invariant: no content is kept here. Each call reads it from the source, so that handles, threads and processes never
-//! disagree, and a failed write changes nothing.
+//! disagree, and a failed write changes nothing. A stored text that is made from another one is written by the write that
+//! read the other one, so that it is of the same owner.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,10 +17,9 @@ use super::slug;
 use crate::callback;
 use crate::error::{BoxError, Error, Result};
 use crate::search::{Hit, Matched, Scope, SearchRequest};
-use crate::storage::context::{BlockScope, Entry, EntryInfo, EntryVersion, NewEntry};
-
-/// How many times a write is tried while other writers come first.
-const MAX_TRIES: usize = 1_000;
+use crate::storage::context::{
+    BlockScope, ContextTexts, ContextWrite, Entry, EntryInfo, EntryVersion, NewEntry,
+};
 
 /// A block under its label. A session and its forks share it.
 #[derive(Debug)]
@@ -63,6 +63,9 @@ impl LabelledBlock {
 
     pub(super) fn content(&self, backing: &Backing) -> Result<String> {
         match &self.block.source {
+            Source::Stored | Source::StoredSkills | Source::Knowledge => {
+                self.stored_content(backing.store()?)
+            }
             Source::Text(text) => Ok(text.to_string()),
             Source::Read(provider) => {
                 self.ask(backing, provider.as_ref(), |provider| provider.get())
@@ -76,22 +79,6 @@ impl LabelledBlock {
             Source::Search(provider) => {
                 self.ask(backing, provider.as_ref(), |provider| provider.get())
             }
-            Source::Stored => {
-                Ok(self.entry(backing, "")?.map(|entry| entry.content).unwrap_or_default())
-            }
-            Source::StoredSkills => {
-                let lines = self.documents(backing)?.into_iter().map(|document| {
-                    listed(
-                        &document.key,
-                        &document.description.or(document.title).unwrap_or_default(),
-                    )
-                });
-                Ok(lines.collect::<Vec<_>>().join("\n"))
-            }
-            Source::Knowledge => match backing.store()?.count(self.scope(), &self.label)? {
-                1 => Ok("1 entry indexed.".to_owned()),
-                count => Ok(format!("{count} entries indexed.")),
-            },
             Source::History => {
                 // A count would change with each message, and the prompt would drift.
                 backing.conversation()?;
@@ -102,6 +89,30 @@ impl LabelledBlock {
                 };
                 Ok(format!("What was said in {whose}."))
             }
+        }
+    }
+
+    /// Returns the content of a block that is kept in the store; nothing for any other.
+    pub(super) fn stored_content(&self, texts: &(impl ContextTexts + ?Sized)) -> Result<String> {
+        let (scope, label) = (self.scope(), self.label.as_str());
+        match &self.block.source {
+            Source::Stored => {
+                Ok(texts.entry(scope, label, "")?.map(|entry| entry.content).unwrap_or_default())
+            }
+            Source::StoredSkills => {
+                let lines = texts.documents(scope, label)?.into_iter().map(|document| {
+                    listed(
+                        &document.key,
+                        &document.description.or(document.title).unwrap_or_default(),
+                    )
+                });
+                Ok(lines.collect::<Vec<_>>().join("\n"))
+            }
+            Source::Knowledge => match texts.count(scope, label)? {
+                1 => Ok("1 entry indexed.".to_owned()),
+                count => Ok(format!("{count} entries indexed.")),
+            },
+            _ => Ok(String::new()),
         }
     }
 
@@ -136,11 +147,14 @@ impl LabelledBlock {
             let content = joined(&self.content(backing)?, text);
             return self.write(backing, provider.as_ref(), content);
         }
-        let key = || Ok((String::new(), None));
-        let written = self.renew(backing, key, |_, present| {
-            let was = present.map(|entry| entry.content).unwrap_or_default();
-            Document { content: joined(&was, text), ..Document::default() }
-        })?;
+        let written = self.renew(
+            backing,
+            |_| Ok(String::new()),
+            |_, present| {
+                let was = present.map(|entry| entry.content).unwrap_or_default();
+                Document { content: joined(&was, text), ..Document::default() }
+            },
+        )?;
         Ok(self.block.info(&self.label, written.content))
     }
 
@@ -189,38 +203,40 @@ impl LabelledBlock {
         Ok(documents.into_iter().map(|document| document.key).collect())
     }
 
-    /// Writes documents to the store. If another writer came first, keys are chosen again.
+    /// Writes documents to the store.
     fn store_documents(
         &self,
         backing: &Backing,
         mut documents: Vec<Document>,
     ) -> Result<Vec<String>> {
-        let is_keyless: Vec<_> = documents.iter().map(|document| document.key.is_empty()).collect();
-        for _ in 0..MAX_TRIES {
-            // The documents of this call by key.
-            let given = (0..documents.len()).filter(|at| !is_keyless[*at]);
-            let mut taken: HashMap<String, usize> =
-                given.map(|at| (documents[at].key.clone(), at)).collect();
-            let mut expected = vec![None; documents.len()];
+        let given = documents.iter().enumerate().filter(|(_, document)| !document.key.is_empty());
+        // The documents of this call by key.
+        let mut taken: HashMap<String, usize> =
+            given.map(|(at, document)| (document.key.clone(), at)).collect();
+        backing.store()?.write(&mut |texts| {
             for at in 0..documents.len() {
-                if is_keyless[at] {
-                    let (key, version) = choose(&documents[at], |key| match taken.get(key) {
+                if documents[at].key.is_empty() {
+                    let key = choose(&documents[at], |key| match taken.get(key) {
                         Some(other) => Ok(Some(Holder::of(&documents[*other]))),
-                        None => Ok(self.entry(backing, key)?.map(Holder::from)),
+                        None => self.holder(texts, key),
                     })?;
                     taken.insert(key.clone(), at);
-                    (documents[at].key, expected[at]) = (key, version);
+                    documents[at].key = key;
                 }
             }
-            let entries = documents.iter().zip(expected);
-            let entries: Vec<_> =
-                entries.map(|(document, expected)| entry_of(document, expected)).collect();
-            let is_searchable = self.block.source.is_searchable();
-            if backing.store()?.put(self.scope(), &self.label, &entries, is_searchable)? {
-                return Ok(documents.into_iter().map(|document| document.key).collect());
-            }
-        }
-        Err(self.cannot("be written: others write to it without a pause"))
+            documents.iter().try_for_each(|document| self.put(texts, document))
+        })?;
+        Ok(documents.into_iter().map(|document| document.key).collect())
+    }
+
+    /// Returns the stored document of a key.
+    fn holder(&self, texts: &dyn ContextWrite, key: &str) -> Result<Option<Holder>> {
+        Ok(texts.entry(self.scope(), &self.label, key)?.map(Holder::from))
+    }
+
+    fn put(&self, texts: &mut dyn ContextWrite, document: &Document) -> Result<()> {
+        let is_searchable = self.block.source.is_searchable();
+        texts.put(self.scope(), &self.label, &entry_of(document), is_searchable)
     }
 
     fn provide(&self, backing: &Backing, document: &Document) -> Result<()> {
@@ -274,9 +290,9 @@ impl LabelledBlock {
         if !new.key.is_empty() {
             check_key(&new.key)?;
         }
-        let find = || match new.key.is_empty() {
-            false => Ok((new.key.clone(), None)),
-            true => choose(new, |key| Ok(self.entry(backing, key)?.map(Holder::from))),
+        let find = |texts: &dyn ContextWrite| match new.key.is_empty() {
+            false => Ok(new.key.clone()),
+            true => choose(new, |key| self.holder(texts, key)),
         };
         let written = self.renew(backing, find, |key, present| {
             let (was, known) = match &present {
@@ -293,32 +309,21 @@ impl LabelledBlock {
         Ok(written.key)
     }
 
-    /// Writes a new version of a stored text, made from the current one, and returns it. If another writer came first, it
-    /// starts again from the newer version.
-    ///
-    /// `find` returns the key and, if it was chosen by what is stored, the version that was stored then.
+    /// Writes a new version of a stored text, made from the current one, and returns it. `find` returns the key.
     fn renew(
         &self,
         backing: &Backing,
-        find: impl Fn() -> Result<(String, Option<u64>)>,
+        find: impl Fn(&dyn ContextWrite) -> Result<String>,
         make: impl Fn(&str, Option<Entry>) -> Document,
     ) -> Result<Document> {
-        for _ in 0..MAX_TRIES {
-            let (key, seen) = find()?;
-            let present = self.entry(backing, &key)?;
-            let version = present.as_ref().map_or(0, |entry| entry.version);
-            if seen.is_some_and(|seen| seen != version) {
-                continue;
-            }
-            let document = make(&key, present);
-            self.check_tokens(&document.content)?;
-            let (store, is_searchable) = (backing.store()?, self.block.source.is_searchable());
-            let entry = entry_of(&document, Some(version));
-            if store.put(self.scope(), &self.label, &[entry], is_searchable)? {
-                return Ok(document);
-            }
-        }
-        Err(self.cannot("be added to: others write to it without a pause"))
+        let mut written = Document::default();
+        backing.store()?.write(&mut |texts| {
+            let key = find(texts)?;
+            written = make(&key, texts.entry(self.scope(), &self.label, &key)?);
+            self.check_tokens(&written.content)?;
+            self.put(texts, &written)
+        })?;
+        Ok(written)
     }
 
     pub(super) fn remove_document(&self, backing: &Backing, key: &str) -> Result<bool> {
@@ -388,7 +393,16 @@ impl LabelledBlock {
         version: u64,
     ) -> Result<EntryVersion> {
         self.check_stored()?;
-        let found = backing.store()?.version(self.scope(), &self.label, key, version)?;
+        self.version_in(backing.store()?, key, version)
+    }
+
+    fn version_in(
+        &self,
+        texts: &(impl ContextTexts + ?Sized),
+        key: &str,
+        version: u64,
+    ) -> Result<EntryVersion> {
+        let found = texts.version(self.scope(), &self.label, key, version)?;
         found.ok_or_else(|| Error::UnknownVersion {
             label: self.label.clone(),
             key: Some(key.to_owned()).filter(|key| !key.is_empty()),
@@ -397,27 +411,27 @@ impl LabelledBlock {
     }
 
     pub(super) fn restore(&self, backing: &Backing, key: &str, version: u64) -> Result<()> {
-        let found = self.version(backing, key, version)?;
+        self.version(backing, key, version)?;
         self.check_writable()?;
         // Another kind of block may have used the label; this block would not show its texts.
         match key {
             "" => self.check_plain()?,
             _ => self.check_keyed()?,
         }
-        let label = &self.label;
-        let Some(content) = found.content else {
-            backing.store()?.remove(self.scope(), label, key)?;
-            return Ok(());
-        };
-        self.check_tokens(&content)?;
-        let entry = NewEntry {
-            title: found.title.as_deref(),
-            description: found.description.as_deref(),
-            ..NewEntry::new(key, &content)
-        };
-        let is_searchable = self.block.source.is_searchable();
-        backing.store()?.put(self.scope(), label, &[entry], is_searchable)?;
-        Ok(())
+        backing.store()?.write(&mut |texts| {
+            let found = self.version_in(texts, key, version)?;
+            let Some(content) = found.content else {
+                return texts.remove(self.scope(), &self.label, key).map(drop);
+            };
+            self.check_tokens(&content)?;
+            let entry = NewEntry {
+                title: found.title.as_deref(),
+                description: found.description.as_deref(),
+                ..NewEntry::new(key, &content)
+            };
+            let is_searchable = self.block.source.is_searchable();
+            texts.put(self.scope(), &self.label, &entry, is_searchable)
+        })
     }
 
     fn entry(&self, backing: &Backing, key: &str) -> Result<Option<Entry>> {
@@ -520,12 +534,11 @@ fn joined(content: &str, text: &str) -> String {
     }
 }
 
-fn entry_of(document: &Document, expected: Option<u64>) -> NewEntry<'_> {
+fn entry_of(document: &Document) -> NewEntry<'_> {
     NewEntry {
         // An empty title or description removes the one that was there.
         title: document.title.as_deref().filter(|title| !title.is_empty()),
         description: document.description.as_deref().filter(|text| !text.is_empty()),
-        expected,
         ..NewEntry::new(&document.key, &document.content)
     }
 }

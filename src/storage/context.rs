@@ -2,8 +2,10 @@
 //!
 //! A text belongs to a [`BlockScope`] and has a label and a key: the block's own text has the empty key, a document any
 //! other. Each put and each removal is a version. Earlier versions are kept and can be put again. A frozen prompt is
-//! stored as its sections. [`freeze`](ContextStore::freeze) and [`set_frozen`](ContextStore::set_frozen) change it, and so
-//! do two verbs of the session: clearing it and adding a compaction remove the frozen prompt.
+//! stored as its sections. Clearing the session and adding a compaction remove it, and so does a change of the owner.
+//!
+//! Invariant: what is made from stored texts is stored by the [`write`](ContextStore::write) that read them. So neither a
+//! newer version nor another owner can come in between.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -132,8 +134,6 @@ pub struct NewEntry<'a> {
     pub description: Option<&'a str>,
     /// The text.
     pub content: &'a str,
-    /// The version that the caller has seen, 0 if there was no text; `None` to put the text whatever is stored.
-    pub expected: Option<u64>,
 }
 
 /// One section of a frozen prompt: its header, a line break, its content. The prompt joins all sections with an empty
@@ -147,6 +147,60 @@ pub struct PromptSection {
     pub header: String,
     /// The content of the block when the prompt was frozen.
     pub content: String,
+}
+
+/// The texts of a context, as one read or one write sees them. [`ContextStore::write`] has an example.
+pub trait ContextTexts {
+    /// Returns the text under a key.
+    fn entry(&self, scope: BlockScope, label: &str, key: &str) -> Result<Option<Entry>>;
+
+    /// Returns a label's documents without their texts, sorted by key. The block's own text is not among them.
+    fn documents(&self, scope: BlockScope, label: &str) -> Result<Vec<EntryInfo>>;
+
+    /// Returns the versions of a text, oldest first, the current one included.
+    fn versions(&self, scope: BlockScope, label: &str, key: &str) -> Result<Vec<EntryVersion>>;
+
+    /// Returns how many documents a label has.
+    fn count(&self, scope: BlockScope, label: &str) -> Result<u64> {
+        Ok(self.documents(scope, label)?.len() as u64)
+    }
+
+    /// Returns one version of a text. A storage should not read the others, which may be large and many.
+    fn version(
+        &self,
+        scope: BlockScope,
+        label: &str,
+        key: &str,
+        number: u64,
+    ) -> Result<Option<EntryVersion>> {
+        let versions = self.versions(scope, label, key)?;
+        Ok(versions.into_iter().find(|version| version.version == number))
+    }
+
+    /// Returns the frozen prompt, if there is one.
+    fn frozen(&self) -> Result<Option<Vec<PromptSection>>>;
+}
+
+/// A write of a context: what it reads stays as it is until the write is done. [`ContextStore::write`] has an example.
+pub trait ContextWrite: ContextTexts {
+    /// Puts a text.
+    ///
+    /// A text that differs from the stored one in content, title or description is a new version; the same text is none,
+    /// but `is_searchable` counts: it says whether [`search`](ContextStore::search) finds the text. At least the newest
+    /// thousand versions are kept.
+    fn put(
+        &mut self,
+        scope: BlockScope,
+        label: &str,
+        entry: &NewEntry<'_>,
+        is_searchable: bool,
+    ) -> Result<()>;
+
+    /// Removes a text; returns whether there was one. The removal is a version, and the versions before are kept.
+    fn remove(&mut self, scope: BlockScope, label: &str, key: &str) -> Result<bool>;
+
+    /// Freezes these sections, replacing a prompt that is frozen; `None` removes it.
+    fn set_frozen(&mut self, sections: Option<&[PromptSection]>) -> Result<()>;
 }
 
 /// The storage of one session's context, and of the texts that it shares with others.
@@ -164,7 +218,8 @@ pub struct PromptSection {
 /// [`MAX_ID_BYTES`](crate::MAX_ID_BYTES); otherwise a put is [`Error::InvalidValue`]. A storage may limit texts
 /// ([`Error::TooLarge`]).
 ///
-/// Twelve verbs are required. `talktree::testing::conformance_of_context` tests them.
+/// Five verbs are required, and those of [`ContextTexts`] and [`ContextWrite`].
+/// `talktree::testing::conformance_of_context` tests them.
 ///
 /// ```
 /// use talktree::testing::{MemoryContext, MemorySession}; // with the feature `testing`
@@ -178,7 +233,7 @@ pub struct PromptSection {
 /// assert!(chat.prompt()?.ends_with("\nLikes coffee."));
 /// # Ok::<(), talktree::Error>(())
 /// ```
-pub trait ContextStore: Send + Sync {
+pub trait ContextStore: ContextTexts + Send + Sync {
     /// Returns the session's id.
     fn session(&self) -> &SessionId;
 
@@ -194,32 +249,6 @@ pub trait ContextStore: Send + Sync {
     /// Returns the labels that have at least one text, sorted.
     fn labels(&self, scope: BlockScope) -> Result<Vec<StoredLabel>>;
 
-    /// Returns the text under a key.
-    fn entry(&self, scope: BlockScope, label: &str, key: &str) -> Result<Option<Entry>>;
-
-    /// Returns a label's documents without their texts, sorted by key. The block's own text is not among them.
-    fn documents(&self, scope: BlockScope, label: &str) -> Result<Vec<EntryInfo>>;
-
-    /// Puts texts, and returns whether it did: if one is stored in another version than the expected one, nothing is
-    /// written, even if the text is the same.
-    ///
-    /// A text that differs from the stored one in content, title or description is a new version; the same text is none,
-    /// but `is_searchable` counts: it says whether [`search`](Self::search) finds the texts. At least the newest thousand
-    /// versions are kept. Entries are put in the order given.
-    fn put(
-        &self,
-        scope: BlockScope,
-        label: &str,
-        entries: &[NewEntry<'_>],
-        is_searchable: bool,
-    ) -> Result<bool>;
-
-    /// Removes a text; returns whether there was one. The removal is a version, and the versions before are kept.
-    fn remove(&self, scope: BlockScope, label: &str, key: &str) -> Result<bool>;
-
-    /// Returns the versions of a text, oldest first, the current one included.
-    fn versions(&self, scope: BlockScope, label: &str, key: &str) -> Result<Vec<EntryVersion>>;
-
     /// Searches a label's searchable texts, best first: for all words and, if no text has them all, for any of them.
     ///
     /// Keys, titles and descriptions are searched too. The query language is that of [`Query`](crate::Query); filters on
@@ -232,43 +261,65 @@ pub trait ContextStore: Send + Sync {
         limit: usize,
     ) -> Result<(Vec<Entry>, Matched)>;
 
-    /// Returns the frozen prompt, if there is one.
-    fn frozen(&self) -> Result<Option<Vec<PromptSection>>>;
-
-    /// Freezes these sections unless a prompt is frozen; returns the sections that are frozen now.
-    fn freeze(&self, sections: &[PromptSection]) -> Result<Vec<PromptSection>>;
-
-    /// Freezes these sections, replacing a prompt that is frozen; `None` removes it.
-    fn set_frozen(&self, sections: Option<&[PromptSection]>) -> Result<()>;
+    /// Runs `work` once as one write: nobody else writes meanwhile, and if it fails, nothing is written.
+    ///
+    /// `work` is talktree's own, reads and writes by its argument alone, and calls no code of the program.
+    ///
+    /// ```
+    /// use talktree::testing::MemoryContext; // with the feature `testing`
+    /// use talktree::{BlockScope, ContextStore, ContextTexts, NewEntry};
+    ///
+    /// let store = MemoryContext::new("s".into());
+    /// let scope = BlockScope::Session;
+    /// for _ in 0..2 {
+    ///     store.write(&mut |texts| {
+    ///         let was = texts.entry(scope, "memory", "")?.map(|entry| entry.content).unwrap_or_default();
+    ///         texts.put(scope, "memory", &NewEntry::new("", &format!("{was}.")), false)
+    ///     })?;
+    /// }
+    /// assert_eq!(store.entry(scope, "memory", "")?.unwrap().content, "..");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    fn write(&self, work: &mut dyn FnMut(&mut dyn ContextWrite) -> Result<()>) -> Result<()>;
 
     // The verbs below have a default built on those above, or are unsupported unless overridden.
+
+    /// Puts texts in the order given, each as [`ContextWrite::put`] does.
+    fn put(
+        &self,
+        scope: BlockScope,
+        label: &str,
+        entries: &[NewEntry<'_>],
+        is_searchable: bool,
+    ) -> Result<()> {
+        self.write(&mut |texts| {
+            entries.iter().try_for_each(|entry| texts.put(scope, label, entry, is_searchable))
+        })
+    }
+
+    /// Removes a text as [`ContextWrite::remove`] does.
+    fn remove(&self, scope: BlockScope, label: &str, key: &str) -> Result<bool> {
+        let mut is_removed = false;
+        self.write(&mut |texts| {
+            is_removed = texts.remove(scope, label, key)?;
+            Ok(())
+        })?;
+        Ok(is_removed)
+    }
+
+    /// Freezes a prompt or removes it, as [`ContextWrite::set_frozen`] does.
+    fn set_frozen(&self, sections: Option<&[PromptSection]>) -> Result<()> {
+        self.write(&mut |texts| texts.set_frozen(sections))
+    }
 
     /// Returns how long a write waits for other writers: five seconds by default.
     fn busy_timeout(&self) -> Duration {
         DEFAULT_BUSY_TIMEOUT
     }
 
-    /// Checks a text as [`put`](Self::put) does, without writing it. By default, label and key.
+    /// Checks a text as [`put`](ContextWrite::put) does, without writing it. By default, label and key.
     fn check(&self, label: &str, entry: &NewEntry<'_>) -> Result<()> {
-        check_name("context label", label)?;
-        check_name_length("context key", entry.key)
-    }
-
-    /// Returns how many documents a label has.
-    fn count(&self, scope: BlockScope, label: &str) -> Result<u64> {
-        Ok(self.documents(scope, label)?.len() as u64)
-    }
-
-    /// Returns one version of a text. A storage should not read the others, which may be large and many.
-    fn version(
-        &self,
-        scope: BlockScope,
-        label: &str,
-        key: &str,
-        number: u64,
-    ) -> Result<Option<EntryVersion>> {
-        let versions = self.versions(scope, label, key)?;
-        Ok(versions.into_iter().find(|version| version.version == number))
+        check(label, entry)
     }
 
     /// Searches the messages of all sessions, for the tool that offers it.
@@ -344,7 +395,7 @@ impl StoredLabel {
 }
 
 impl<'a> NewEntry<'a> {
-    /// Returns a text to put, without title, description and expected version.
+    /// Returns a text to put, without title and description.
     #[must_use]
     pub fn new(key: &'a str, content: &'a str) -> Self {
         Self { key, content, ..Self::default() }
@@ -364,6 +415,12 @@ impl PromptSection {
     pub fn new(label: String, header: String, content: String) -> Self {
         Self { label, header, content }
     }
+}
+
+/// Checks the names of a new text.
+pub(crate) fn check(label: &str, entry: &NewEntry<'_>) -> Result<()> {
+    check_name("context label", label)?;
+    check_name_length("context key", entry.key)
 }
 
 /// Copies the texts of a session to another one, without their earlier versions.

@@ -1,6 +1,6 @@
 //! The context of a session in memory.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::session::words_of;
 use super::state::{Block, Handle, State, Text, Whose, lock, touch};
@@ -11,7 +11,8 @@ use crate::message::now;
 use crate::outcome::SessionDetails;
 use crate::search::{Found, Matched, Query, SearchRequest};
 use crate::storage::context::{
-    BlockScope, ContextStore, Entry, EntryInfo, EntryVersion, NewEntry, PromptSection, StoredLabel,
+    BlockScope, ContextStore, ContextTexts, ContextWrite, Entry, EntryInfo, EntryVersion, NewEntry,
+    PromptSection, StoredLabel, check,
 };
 
 /// The context of a session in memory: texts, their versions, a frozen prompt.
@@ -66,21 +67,115 @@ impl MemoryContext {
         label: &str,
         work: impl FnOnce(&Block) -> T,
     ) -> T {
-        let state = lock(&self.handle.shared);
-        let whose = self.handle.whose(&state, scope);
-        let block = whose.and_then(|whose| state.blocks.get(&(whose, label.to_owned())));
-        block.map(work).unwrap_or_default()
+        read(&self.handle, &lock(&self.handle.shared), scope, label, work)
     }
+}
 
+/// Reads a block; one that does not exist reads as empty.
+fn read<T: Default>(
+    handle: &Handle,
+    state: &State,
+    scope: BlockScope,
+    label: &str,
+    work: impl FnOnce(&Block) -> T,
+) -> T {
+    let whose = handle.whose(state, scope);
+    let block = whose.and_then(|whose| state.blocks.get(&(whose, label.to_owned())));
+    block.map(work).unwrap_or_default()
+}
+
+/// A write of a context, with the state locked.
+struct Writing<'s> {
+    handle: &'s Handle,
+    state: MutexGuard<'s, State>,
+}
+
+impl Writing<'_> {
     /// Returns whose the blocks of a scope are that are to be written; `None` before the session exists.
-    fn whose_to_write(&self, state: &mut State, scope: BlockScope) -> Result<Option<Whose>> {
+    fn whose(&mut self, scope: BlockScope) -> Result<Option<Whose>> {
         if scope != BlockScope::Shared {
-            self.handle.find_mut(state)?;
+            self.handle.find_mut(&mut self.state)?;
         }
-        match (self.handle.whose(state, scope), scope) {
+        match (self.handle.whose(&self.state, scope), scope) {
             (None, BlockScope::Owner) => Err(Error::NoOwner { session: self.handle.id.clone() }),
             (whose, _) => Ok(whose),
         }
+    }
+}
+
+impl ContextTexts for Writing<'_> {
+    fn entry(&self, scope: BlockScope, label: &str, key: &str) -> Result<Option<Entry>> {
+        Ok(read(self.handle, &self.state, scope, label, |block| stored::entry(block, key)))
+    }
+
+    fn documents(&self, scope: BlockScope, label: &str) -> Result<Vec<EntryInfo>> {
+        Ok(read(self.handle, &self.state, scope, label, stored::documents))
+    }
+
+    fn versions(&self, scope: BlockScope, label: &str, key: &str) -> Result<Vec<EntryVersion>> {
+        Ok(read(self.handle, &self.state, scope, label, |block| stored::versions(block, key)))
+    }
+
+    fn frozen(&self) -> Result<Option<Vec<PromptSection>>> {
+        Ok(self.handle.find(&self.state).and_then(|kept| kept.frozen.clone()))
+    }
+}
+
+impl ContextWrite for Writing<'_> {
+    fn put(
+        &mut self,
+        scope: BlockScope,
+        label: &str,
+        entry: &NewEntry<'_>,
+        is_searchable: bool,
+    ) -> Result<()> {
+        check(label, entry)?;
+        self.whose(scope)?;
+        if scope == BlockScope::Session {
+            touch(&mut self.handle.find_or_create(&mut self.state)?.info);
+        }
+        if let Some(whose) = self.whose(scope)? {
+            let block = self.state.blocks.entry((whose, label.to_owned())).or_default();
+            stored::put(block, entry, is_searchable);
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, scope: BlockScope, label: &str, key: &str) -> Result<bool> {
+        let Some(whose) = self.whose(scope)? else { return Ok(false) };
+        let block = self.state.blocks.get_mut(&(whose, label.to_owned()));
+        Ok(block.is_some_and(|block| stored::remove(block, key)))
+    }
+
+    fn set_frozen(&mut self, sections: Option<&[PromptSection]>) -> Result<()> {
+        let sections = sections.map(<[_]>::to_vec);
+        let kept = match sections {
+            Some(_) => Some(self.handle.find_or_create(&mut self.state)?),
+            None => self.handle.find_mut(&mut self.state)?,
+        };
+        if let Some(kept) = kept {
+            kept.frozen = sections;
+        }
+        Ok(())
+    }
+}
+
+impl ContextTexts for MemoryContext {
+    fn entry(&self, scope: BlockScope, label: &str, key: &str) -> Result<Option<Entry>> {
+        Ok(self.read(scope, label, |block| stored::entry(block, key)))
+    }
+
+    fn documents(&self, scope: BlockScope, label: &str) -> Result<Vec<EntryInfo>> {
+        Ok(self.read(scope, label, stored::documents))
+    }
+
+    fn versions(&self, scope: BlockScope, label: &str, key: &str) -> Result<Vec<EntryVersion>> {
+        Ok(self.read(scope, label, |block| stored::versions(block, key)))
+    }
+
+    fn frozen(&self) -> Result<Option<Vec<PromptSection>>> {
+        let state = lock(&self.handle.shared);
+        Ok(self.handle.find(&state).and_then(|kept| kept.frozen.clone()))
     }
 }
 
@@ -114,55 +209,12 @@ impl ContextStore for MemoryContext {
         Ok(labels.filter(|label| label.has_text || label.has_documents).collect())
     }
 
-    fn entry(&self, scope: BlockScope, label: &str, key: &str) -> Result<Option<Entry>> {
-        Ok(self.read(scope, label, |block| stored::entry(block, key)))
-    }
-
-    fn documents(&self, scope: BlockScope, label: &str) -> Result<Vec<EntryInfo>> {
-        Ok(self.read(scope, label, stored::documents))
-    }
-
-    fn put(
-        &self,
-        scope: BlockScope,
-        label: &str,
-        entries: &[NewEntry<'_>],
-        is_searchable: bool,
-    ) -> Result<bool> {
-        entries.iter().try_for_each(|entry| self.check(label, entry))?;
-        let mut state = lock(&self.handle.shared);
-        let whose = self.whose_to_write(&mut state, scope)?;
-        let block = whose.and_then(|whose| state.blocks.get(&(whose, label.to_owned())));
-        let found = |key: &str| block.map_or(0, |block| stored::version(block, key));
-        let is_expected = |entry: &NewEntry<'_>| {
-            entry.expected.is_none_or(|expected| expected == found(entry.key))
-        };
-        if !entries.iter().all(is_expected) {
-            return Ok(false);
-        }
-        if entries.is_empty() {
-            return Ok(true);
-        }
-        if scope == BlockScope::Session {
-            touch(&mut self.handle.find_or_create(&mut state)?.info);
-        }
-        if let Some(whose) = self.whose_to_write(&mut state, scope)? {
-            let block = state.blocks.entry((whose, label.to_owned())).or_default();
-            entries.iter().for_each(|entry| stored::put(block, entry, is_searchable));
-        }
-        Ok(true)
-    }
-
-    fn remove(&self, scope: BlockScope, label: &str, key: &str) -> Result<bool> {
-        let mut state = lock(&self.handle.shared);
-        let Some(whose) = self.whose_to_write(&mut state, scope)? else { return Ok(false) };
-        let block = state.blocks.get_mut(&(whose, label.to_owned()));
-        Ok(block.is_some_and(|block| stored::remove(block, key)))
-    }
-
-    fn versions(&self, scope: BlockScope, label: &str, key: &str) -> Result<Vec<EntryVersion>> {
-        let versions = |block: &Block| block.get(key).map(|text| text.versions.clone());
-        Ok(self.read(scope, label, versions).unwrap_or_default())
+    fn write(&self, work: &mut dyn FnMut(&mut dyn ContextWrite) -> Result<()>) -> Result<()> {
+        let state = lock(&self.handle.shared);
+        let before = state.blocks.clone();
+        let mut writing = Writing { handle: &self.handle, state };
+        // A session that it created stays, and so does a prompt that it froze before it failed.
+        work(&mut writing).inspect_err(|_| writing.state.blocks = before)
     }
 
     fn search(
@@ -196,32 +248,6 @@ impl ContextStore for MemoryContext {
         let any = found(|count, _| count > 0);
         let matched = if any.is_empty() { Matched::All } else { Matched::Relaxed };
         Ok((any, matched))
-    }
-
-    fn frozen(&self) -> Result<Option<Vec<PromptSection>>> {
-        let state = lock(&self.handle.shared);
-        Ok(self.handle.find(&state).and_then(|kept| kept.frozen.clone()))
-    }
-
-    fn freeze(&self, sections: &[PromptSection]) -> Result<Vec<PromptSection>> {
-        let mut state = lock(&self.handle.shared);
-        let kept = self.handle.find_or_create(&mut state)?;
-        Ok(kept.frozen.get_or_insert_with(|| sections.to_vec()).clone())
-    }
-
-    fn set_frozen(&self, sections: Option<&[PromptSection]>) -> Result<()> {
-        let mut state = lock(&self.handle.shared);
-        match sections {
-            Some(sections) => {
-                self.handle.find_or_create(&mut state)?.frozen = Some(sections.to_vec());
-            }
-            None => {
-                if let Some(kept) = self.handle.find_mut(&mut state)? {
-                    kept.frozen = None;
-                }
-            }
-        }
-        Ok(())
     }
 
     fn search_sessions(&self, request: &SearchRequest) -> Result<Found> {

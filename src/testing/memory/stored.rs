@@ -10,9 +10,8 @@ pub(super) fn entry(block: &Block, key: &str) -> Option<Entry> {
     Some(Entry { title, description, ..entry })
 }
 
-/// Returns the version that a reader sees; 0 for no text.
-pub(super) fn version(block: &Block, key: &str) -> u64 {
-    block.get(key).and_then(Text::present).map_or(0, |present| present.version)
+pub(super) fn versions(block: &Block, key: &str) -> Vec<EntryVersion> {
+    block.get(key).map(|text| text.versions.clone()).unwrap_or_default()
 }
 
 pub(super) fn documents(block: &Block) -> Vec<EntryInfo> {

@@ -6,9 +6,8 @@ use super::super::append::check_size;
 use super::super::error::{BackendResult, damaged};
 use super::super::row::time;
 use super::block;
-use crate::id::{check_name, check_name_length};
 use crate::message::now;
-use crate::storage::context::{Entry, EntryInfo, EntryVersion, MAX_VERSIONS, NewEntry};
+use crate::storage::context::{self, Entry, EntryInfo, EntryVersion, MAX_VERSIONS, NewEntry};
 use crate::tree::Address;
 
 /// Where a text is stored.
@@ -20,16 +19,15 @@ pub(super) struct EntryRow {
 }
 
 impl EntryRow {
-    /// Returns the version that a reader sees; 0 for a removed text.
-    pub(super) fn living_version(&self) -> u64 {
-        if self.is_present { self.version } else { 0 }
+    /// Returns whether the text was not removed.
+    pub(super) fn is_present(&self) -> bool {
+        self.is_present
     }
 }
 
 /// Checks the names and the size of a new text.
 pub(super) fn check(label: &str, new: &NewEntry<'_>, max: usize) -> BackendResult<()> {
-    check_name("context label", label)?;
-    check_name_length("context key", new.key)?;
+    context::check(label, new)?;
     let beside = new.title.map_or(0, str::len) + new.description.map_or(0, str::len);
     check_size("a context text", new.content.len() + beside, max)
 }

@@ -17,6 +17,7 @@ pub(super) mod search;
 mod tests;
 pub(super) mod texts;
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,14 +27,15 @@ use super::catalog;
 use super::connection::Database;
 use super::error::{BackendError, BackendResult};
 use super::handle::{Handle, Named};
+use super::row::session::SessionRow;
 use super::session::SqliteSession;
 use crate::error::{Error, Result};
 use crate::id::{MessageId, SessionId};
 use crate::search::{Found, Matched, SearchRequest};
 use crate::storage::catalog::SessionStorage;
 use crate::storage::context::{
-    BlockScope, ContextStore, Elision, Entry, EntryInfo, EntryVersion, NewEntry, PromptSection,
-    StoredLabel,
+    BlockScope, ContextStore, ContextTexts, ContextWrite, Elision, Entry, EntryInfo, EntryVersion,
+    NewEntry, PromptSection, StoredLabel,
 };
 
 /// The session key of texts that are not of one session; no session has it.
@@ -82,71 +84,31 @@ impl Database {
     }
 }
 
+/// Returns whose the blocks of a scope are; nobody's before the session exists or has an owner.
+fn whose(
+    conn: &Connection,
+    scope: BlockScope,
+    session: impl FnOnce() -> BackendResult<Option<SessionRow>>,
+) -> BackendResult<Option<Whose>> {
+    match scope {
+        BlockScope::Shared => Ok(Some(Whose::SHARED)),
+        BlockScope::Session => Ok(session()?.map(|session| Whose::session(session.key))),
+        BlockScope::Owner => {
+            let Some(session) = session()? else { return Ok(None) };
+            let owner = owner_of(conn, session.key)?;
+            Ok(owner.map(|owner| Whose { session: NO_SESSION, owner }))
+        }
+    }
+}
+
 impl SqliteContext {
-    /// Returns whose the blocks of a scope are; nobody's before the session exists or has an owner.
-    fn whose(&self, conn: &Connection, scope: BlockScope) -> BackendResult<Option<Whose>> {
-        let key = || -> BackendResult<_> { Ok(self.handle.find(conn)?.map(|found| found.key)) };
-        Self::resolve(conn, scope, key)
-    }
-
-    /// Returns whose the blocks of a scope are that are to be written, as [`whose`](Self::whose) does.
-    fn whose_to_write(
-        conn: &Connection,
-        name: &Named<'_>,
-        scope: BlockScope,
-    ) -> BackendResult<Option<Whose>> {
-        let key = || -> BackendResult<_> { Ok(name.find(conn)?.map(|found| found.key)) };
-        let whose = Self::resolve(conn, scope, key)?;
-        if whose.is_none() && scope == BlockScope::Owner {
-            let session = SessionId::clone(name);
-            return Err(BackendError::Own(Error::NoOwner { session }));
-        }
-        Ok(whose)
-    }
-
-    fn resolve(
-        conn: &Connection,
-        scope: BlockScope,
-        session: impl FnOnce() -> BackendResult<Option<i64>>,
-    ) -> BackendResult<Option<Whose>> {
-        match scope {
-            BlockScope::Shared => Ok(Some(Whose::SHARED)),
-            BlockScope::Session => Ok(session()?.map(Whose::session)),
-            BlockScope::Owner => {
-                let Some(key) = session()? else { return Ok(None) };
-                let owner = owner_of(conn, key)?;
-                Ok(owner.map(|owner| Whose { session: NO_SESSION, owner }))
-            }
-        }
-    }
-
-    /// Returns the block to write to; none before it was written to.
-    fn block_to_write(
-        conn: &Connection,
-        name: &Named<'_>,
-        scope: BlockScope,
-        label: &str,
-    ) -> BackendResult<Option<i64>> {
-        let whose = Self::whose_to_write(conn, name, scope)?;
-        whose.map_or(Ok(None), |whose| block::find(conn, &whose, label))
-    }
-
-    /// Records a write of a session's own texts, creating the session if it does not exist.
-    fn touch(conn: &Connection, name: &Named<'_>, scope: BlockScope) -> BackendResult<()> {
-        if scope != BlockScope::Session {
-            return Ok(());
-        }
-        let key = name.find_or_create(conn)?.key;
-        catalog::touch(conn, key)
-    }
-
     fn block(
         &self,
         conn: &Connection,
         scope: BlockScope,
         label: &str,
     ) -> BackendResult<Option<i64>> {
-        match self.whose(conn, scope)? {
+        match whose(conn, scope, || self.handle.find(conn))? {
             Some(whose) => block::find(conn, &whose, label),
             None => Ok(None),
         }
@@ -164,34 +126,212 @@ impl SqliteContext {
             None => Ok(T::default()),
         })
     }
+}
 
-    /// Returns the version that a reader sees; 0 for no text.
-    fn version_of(conn: &Connection, block: Option<i64>, key: &str) -> BackendResult<u64> {
-        let Some(block) = block else { return Ok(0) };
-        Ok(entry::find(conn, block, key)?.map_or(0, |stored| stored.living_version()))
+/// A write of a context, inside its transaction.
+struct Writing<'c> {
+    conn: &'c Connection,
+    name: &'c Named<'c>,
+    /// How long a text may be.
+    max: usize,
+    /// The first error of SQLite: the transaction ends with it, whatever becomes of it on the way.
+    failed: Cell<Option<BackendError>>,
+}
+
+impl Writing<'_> {
+    /// Returns the public error of a step.
+    fn public<T>(&self, answer: BackendResult<T>) -> Result<T> {
+        answer.map_err(|error| {
+            if let BackendError::Sqlite(_) = error {
+                let first = self.failed.take().unwrap_or_else(|| error.again());
+                self.failed.set(Some(first));
+            }
+            error.into_error(0)
+        })
     }
 
-    fn put_one(
-        conn: &Connection,
-        name: &Named<'_>,
-        (scope, label): (BlockScope, &str),
+    fn block(&self, scope: BlockScope, label: &str) -> BackendResult<Option<i64>> {
+        match whose(self.conn, scope, || self.name.find(self.conn))? {
+            Some(whose) => block::find(self.conn, &whose, label),
+            None => Ok(None),
+        }
+    }
+
+    /// Reads from a block; a missing block reads as empty.
+    fn read<T: Default>(
+        &self,
+        scope: BlockScope,
+        label: &str,
+        work: impl FnOnce(&Connection, i64) -> BackendResult<T>,
+    ) -> Result<T> {
+        let block = self.block(scope, label);
+        self.public(block.and_then(|block| match block {
+            Some(block) => work(self.conn, block),
+            None => Ok(T::default()),
+        }))
+    }
+
+    /// Returns whose the blocks of a scope are that are to be written; nobody's before the session exists.
+    fn whose(&self, scope: BlockScope) -> BackendResult<Option<Whose>> {
+        let whose = whose(self.conn, scope, || self.name.find(self.conn))?;
+        if whose.is_none() && scope == BlockScope::Owner {
+            let session = SessionId::clone(self.name);
+            return Err(BackendError::Own(Error::NoOwner { session }));
+        }
+        Ok(whose)
+    }
+
+    /// Records a write of a session's own texts, creating the session if it does not exist.
+    fn touch(&self, scope: BlockScope) -> BackendResult<()> {
+        match scope {
+            BlockScope::Session => {
+                catalog::touch(self.conn, self.name.find_or_create(self.conn)?.key)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn put_text(
+        &self,
+        scope: BlockScope,
+        label: &str,
         new: &NewEntry<'_>,
         is_searchable: bool,
     ) -> BackendResult<()> {
-        let block = Self::block_to_write(conn, name, scope, label)?;
+        let conn = self.conn;
+        entry::check(label, new, self.max)?;
+        let block = match self.whose(scope)? {
+            Some(whose) => block::find(conn, &whose, label)?,
+            None => None,
+        };
         let present = block.map(|block| entry::find(conn, block, new.key)).transpose()?.flatten();
         if let Some(stored) = &present
             && entry::is_stored(conn, stored, new)?
         {
             return entry::set_searchable(conn, stored, is_searchable);
         }
-        Self::touch(conn, name, scope)?;
+        self.touch(scope)?;
         if let Some(stored) = present {
             return entry::replace(conn, &stored, new, is_searchable);
         }
-        let Some(whose) = Self::whose_to_write(conn, name, scope)? else { return Ok(()) };
+        let Some(whose) = self.whose(scope)? else { return Ok(()) };
         let block = block::find_or_create(conn, &whose, label)?;
         entry::insert(conn, block, new, is_searchable)
+    }
+
+    fn remove_text(&self, scope: BlockScope, label: &str, key: &str) -> BackendResult<bool> {
+        let Some(whose) = self.whose(scope)? else { return Ok(false) };
+        let Some(block) = block::find(self.conn, &whose, label)? else { return Ok(false) };
+        let stored = entry::find(self.conn, block, key)?;
+        let Some(stored) = stored.filter(entry::EntryRow::is_present) else { return Ok(false) };
+        self.touch(scope)?;
+        entry::remove(self.conn, &stored)?;
+        Ok(true)
+    }
+
+    fn freeze(&self, sections: Option<&[PromptSection]>) -> BackendResult<()> {
+        match sections {
+            Some(sections) => {
+                let text = frozen_prompt::to_text(sections, self.max)?;
+                let session = self.name.find_or_create(self.conn)?;
+                frozen_prompt::set(self.conn, session.key, &text)
+            }
+            None => match self.name.find(self.conn)? {
+                Some(session) => frozen_prompt::thaw(self.conn, session.key),
+                None => Ok(()),
+            },
+        }
+    }
+}
+
+impl ContextTexts for Writing<'_> {
+    fn entry(&self, scope: BlockScope, label: &str, key: &str) -> Result<Option<Entry>> {
+        self.read(scope, label, |conn, block| entry::read(conn, block, key))
+    }
+
+    fn documents(&self, scope: BlockScope, label: &str) -> Result<Vec<EntryInfo>> {
+        self.read(scope, label, entry::documents)
+    }
+
+    fn count(&self, scope: BlockScope, label: &str) -> Result<u64> {
+        self.read(scope, label, entry::count)
+    }
+
+    fn versions(&self, scope: BlockScope, label: &str, key: &str) -> Result<Vec<EntryVersion>> {
+        self.read(scope, label, |conn, block| entry::versions(conn, block, key))
+    }
+
+    fn version(
+        &self,
+        scope: BlockScope,
+        label: &str,
+        key: &str,
+        number: u64,
+    ) -> Result<Option<EntryVersion>> {
+        self.read(scope, label, |conn, block| entry::version(conn, block, key, number))
+    }
+
+    fn frozen(&self) -> Result<Option<Vec<PromptSection>>> {
+        let session = self.name.find(self.conn);
+        self.public(session.and_then(|session| match session {
+            Some(session) => frozen_prompt::read(self.conn, session.key),
+            None => Ok(None),
+        }))
+    }
+}
+
+impl ContextWrite for Writing<'_> {
+    fn put(
+        &mut self,
+        scope: BlockScope,
+        label: &str,
+        new: &NewEntry<'_>,
+        is_searchable: bool,
+    ) -> Result<()> {
+        self.public(self.put_text(scope, label, new, is_searchable))
+    }
+
+    fn remove(&mut self, scope: BlockScope, label: &str, key: &str) -> Result<bool> {
+        self.public(self.remove_text(scope, label, key))
+    }
+
+    fn set_frozen(&mut self, sections: Option<&[PromptSection]>) -> Result<()> {
+        self.public(self.freeze(sections))
+    }
+}
+
+impl ContextTexts for SqliteContext {
+    fn entry(&self, scope: BlockScope, label: &str, key: &str) -> Result<Option<Entry>> {
+        self.read(scope, label, |conn, block| entry::read(conn, block, key))
+    }
+
+    fn documents(&self, scope: BlockScope, label: &str) -> Result<Vec<EntryInfo>> {
+        self.read(scope, label, entry::documents)
+    }
+
+    fn count(&self, scope: BlockScope, label: &str) -> Result<u64> {
+        self.read(scope, label, entry::count)
+    }
+
+    fn versions(&self, scope: BlockScope, label: &str, key: &str) -> Result<Vec<EntryVersion>> {
+        self.read(scope, label, |conn, block| entry::versions(conn, block, key))
+    }
+
+    fn version(
+        &self,
+        scope: BlockScope,
+        label: &str,
+        key: &str,
+        number: u64,
+    ) -> Result<Option<EntryVersion>> {
+        self.read(scope, label, |conn, block| entry::version(conn, block, key, number))
+    }
+
+    fn frozen(&self) -> Result<Option<Vec<PromptSection>>> {
+        self.database.read(|conn| match self.handle.find(conn)? {
+            Some(session) => frozen_prompt::read(conn, session.key),
+            None => Ok(None),
+        })
     }
 }
 
@@ -222,7 +362,7 @@ impl ContextStore for SqliteContext {
     }
 
     fn labels(&self, scope: BlockScope) -> Result<Vec<StoredLabel>> {
-        self.database.read(|conn| match self.whose(conn, scope)? {
+        self.database.read(|conn| match whose(conn, scope, || self.handle.find(conn))? {
             Some(whose) => block::labels(conn, &whose),
             None => Ok(Vec::new()),
         })
@@ -233,70 +373,16 @@ impl ContextStore for SqliteContext {
         checked.map_err(|error| error.into_error(0))
     }
 
-    fn entry(&self, scope: BlockScope, label: &str, key: &str) -> Result<Option<Entry>> {
-        self.read(scope, label, |conn, block| entry::read(conn, block, key))
-    }
-
-    fn documents(&self, scope: BlockScope, label: &str) -> Result<Vec<EntryInfo>> {
-        self.read(scope, label, entry::documents)
-    }
-
-    fn count(&self, scope: BlockScope, label: &str) -> Result<u64> {
-        self.read(scope, label, entry::count)
-    }
-
-    fn put(
-        &self,
-        scope: BlockScope,
-        label: &str,
-        entries: &[NewEntry<'_>],
-        is_searchable: bool,
-    ) -> Result<bool> {
+    fn write(&self, work: &mut dyn FnMut(&mut dyn ContextWrite) -> Result<()>) -> Result<()> {
+        let max = self.database.config.max_message_bytes;
         self.handle.write(&self.database, |conn, name| {
-            for new in entries {
-                entry::check(label, new, self.database.config.max_message_bytes)?;
+            let mut writing = Writing { conn, name, max, failed: Cell::default() };
+            let answer = work(&mut writing);
+            match writing.failed.take() {
+                Some(error) => Err(error),
+                None => Ok(answer?),
             }
-            let block = Self::block_to_write(conn, name, scope, label)?;
-            // All are checked before one is written, because what is written is committed.
-            for new in entries {
-                if let Some(expected) = new.expected
-                    && Self::version_of(conn, block, new.key)? != expected
-                {
-                    return Ok(false);
-                }
-            }
-            for new in entries {
-                Self::put_one(conn, name, (scope, label), new, is_searchable)?;
-            }
-            Ok(true)
         })
-    }
-
-    fn remove(&self, scope: BlockScope, label: &str, key: &str) -> Result<bool> {
-        self.handle.write(&self.database, |conn, name| {
-            let block = Self::block_to_write(conn, name, scope, label)?;
-            let Some(block) = block else { return Ok(false) };
-            let stored =
-                entry::find(conn, block, key)?.filter(|stored| stored.living_version() > 0);
-            let Some(stored) = stored else { return Ok(false) };
-            Self::touch(conn, name, scope)?;
-            entry::remove(conn, &stored)?;
-            Ok(true)
-        })
-    }
-
-    fn versions(&self, scope: BlockScope, label: &str, key: &str) -> Result<Vec<EntryVersion>> {
-        self.read(scope, label, |conn, block| entry::versions(conn, block, key))
-    }
-
-    fn version(
-        &self,
-        scope: BlockScope,
-        label: &str,
-        key: &str,
-        number: u64,
-    ) -> Result<Option<EntryVersion>> {
-        self.read(scope, label, |conn, block| entry::version(conn, block, key, number))
     }
 
     fn search(
@@ -310,40 +396,6 @@ impl ContextStore for SqliteContext {
         self.database.read_long(|conn| match self.block(conn, scope, label)? {
             Some(block) => search::search(conn, block, (query, limit), &watch),
             None => Ok((Vec::new(), Matched::All)),
-        })
-    }
-
-    fn frozen(&self) -> Result<Option<Vec<PromptSection>>> {
-        self.database.read(|conn| match self.handle.find(conn)? {
-            Some(session) => frozen_prompt::read(conn, session.key),
-            None => Ok(None),
-        })
-    }
-
-    fn freeze(&self, sections: &[PromptSection]) -> Result<Vec<PromptSection>> {
-        let max = self.database.config.max_message_bytes;
-        self.handle.write(&self.database, |conn, name| {
-            let text = frozen_prompt::to_text(sections, max)?;
-            let session = name.find_or_create(conn)?;
-            if let Some(frozen) = frozen_prompt::read(conn, session.key)? {
-                return Ok(frozen);
-            }
-            frozen_prompt::set(conn, session.key, &text)?;
-            Ok(sections.to_vec())
-        })
-    }
-
-    fn set_frozen(&self, sections: Option<&[PromptSection]>) -> Result<()> {
-        let max = self.database.config.max_message_bytes;
-        self.handle.write(&self.database, |conn, name| match sections {
-            Some(sections) => {
-                let text = frozen_prompt::to_text(sections, max)?;
-                frozen_prompt::set(conn, name.find_or_create(conn)?.key, &text)
-            }
-            None => match name.find(conn)? {
-                Some(session) => frozen_prompt::thaw(conn, session.key),
-                None => Ok(()),
-            },
         })
     }
 

@@ -30,7 +30,7 @@ pub(super) fn removed(probe: &Probe) -> Result<()> {
     for scope in BlockScope::ALL {
         put(&*old, scope)?;
     }
-    old.freeze(&section())?;
+    old.set_frozen(Some(&section()))?;
     let bound = old.of(&"s".into());
     probe.catalog.remove(&"s".into())?;
     for old in [&old, &bound] {
@@ -43,7 +43,6 @@ pub(super) fn removed(probe: &Probe) -> Result<()> {
         for answer in [
             put(&**old, BlockScope::Session),
             put(&**old, BlockScope::Owner),
-            old.freeze(&section()).map(drop),
             old.set_frozen(Some(&section())),
         ] {
             assert!(matches!(answer, Err(Error::SessionRemoved { .. })), "{answer:?}");
@@ -76,14 +75,13 @@ pub(super) fn in_trash(probe: &Probe) -> Result<()> {
     for scope in BlockScope::ALL {
         put(&*context, scope)?;
     }
-    context.freeze(&section())?;
+    context.set_frozen(Some(&section()))?;
     probe.catalog.change(&"s".into(), &SessionChange::Delete)?;
     for answer in [
         put(&*context, BlockScope::Session),
         put(&*context, BlockScope::Owner),
         context.remove(BlockScope::Session, "memory", "k").map(drop),
         context.remove(BlockScope::Owner, "memory", "k").map(drop),
-        context.freeze(&section()).map(drop),
         context.set_frozen(Some(&section())),
         context.set_frozen(None),
     ] {
@@ -103,12 +101,12 @@ pub(super) fn thawed(probe: &Probe) -> Result<()> {
     let Some(context) = storage.context else { return Ok(()) };
     probe.append("s", &Message::user("a long message").with_id("m"))?;
     put(&*context, BlockScope::Session)?;
-    context.freeze(&section())?;
+    context.set_frozen(Some(&section()))?;
     probe.say("s", at(0))?;
     assert_eq!(context.frozen()?, Some(section()));
     storage.session.add_compaction(&Compaction::new("short", "m".into(), "m".into()))?;
     assert_eq!(context.frozen()?, None);
-    context.freeze(&section())?;
+    context.set_frozen(Some(&section()))?;
     storage.session.clear()?;
     assert_eq!(context.frozen()?, None);
     assert!(has(&*context, BlockScope::Session)?, "its texts stay");
@@ -123,23 +121,23 @@ pub(super) fn thawed_for_owner(probe: &Probe) -> Result<()> {
     let change = |owner: Option<&str>| {
         probe.catalog.change(&id, &SessionChange::Owner(owner.map(str::to_owned)))
     };
-    context.freeze(&section())?;
+    context.set_frozen(Some(&section()))?;
     change(None)?;
     probe.catalog.resume(&request)?;
     assert_eq!(context.frozen()?, Some(section()), "it has no owner, as before");
     probe.catalog.resume(&ResumeRequest { owner: Some("ann".to_owned()), ..request })?;
     assert_eq!(context.frozen()?, None, "resumed with an owner");
-    context.freeze(&section())?;
+    context.set_frozen(Some(&section()))?;
     change(Some("ann"))?;
     storage.session.set_details(&owned_by("ann"))?;
     storage.session.set_details(&SessionDetails::named("a name"))?;
     assert_eq!(context.frozen()?, Some(section()), "the owner is the same");
     change(Some("bob"))?;
     assert_eq!(context.frozen()?, None, "another owner");
-    context.freeze(&section())?;
+    context.set_frozen(Some(&section()))?;
     storage.session.set_details(&owned_by("ann"))?;
     assert_eq!(context.frozen()?, None, "another owner in the details");
-    context.freeze(&section())?;
+    context.set_frozen(Some(&section()))?;
     change(None)?;
     assert_eq!(context.frozen()?, None, "no owner");
     Ok(())
@@ -155,7 +153,7 @@ pub(super) fn copied(probe: &Probe) -> Result<()> {
         }
         context.put(BlockScope::Session, "gone", &[NewEntry::new("k", "text")], true)?;
         context.remove(BlockScope::Session, "gone", "k")?;
-        context.freeze(&section())?;
+        context.set_frozen(Some(&section()))?;
     }
     let (fork, details) = ("fork".into(), SessionDetails::default());
     let forked = supported(storage.session.fork(&"m".into(), &fork, &details))?;

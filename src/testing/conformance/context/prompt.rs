@@ -12,8 +12,7 @@ pub(super) fn frozen(contexts: &Contexts) -> Result<()> {
     let Contexts { one, free, .. } = contexts;
     for context in [one, free] {
         let odd = section("\0\n\u{202e}\"重");
-        assert_eq!(context.freeze(&odd)?, odd);
-        assert_eq!(context.freeze(&section("two"))?, odd, "a prompt is frozen");
+        context.set_frozen(Some(&odd))?;
         contexts.put(BlockScope::Session, &[("k", "a text that changes")])?;
         assert_eq!(context.frozen()?, Some(odd));
         context.set_frozen(Some(&section("three")))?;
@@ -21,17 +20,26 @@ pub(super) fn frozen(contexts: &Contexts) -> Result<()> {
         context.set_frozen(None)?;
         context.set_frozen(None)?;
         assert_eq!(context.frozen()?, None);
-        assert_eq!(context.freeze(&[])?, []);
-        assert_eq!(context.freeze(&section("four"))?, [], "an empty prompt is frozen, too");
+        context.set_frozen(Some(&[]))?;
+        assert_eq!(context.frozen()?, Some(Vec::new()), "an empty prompt is frozen, too");
+        context.write(&mut |texts| {
+            assert_eq!(texts.frozen()?, Some(Vec::new()));
+            texts.set_frozen(Some(&section("four")))?;
+            assert_eq!(texts.frozen()?, Some(section("four")));
+            texts.set_frozen(None)?;
+            assert_eq!(texts.frozen()?, None);
+            Ok(())
+        })?;
     }
     Ok(())
 }
 
 pub(super) fn apart(contexts: &Contexts) -> Result<()> {
     let Contexts { one, two, label, .. } = contexts;
-    one.freeze(&section("one"))?;
+    one.set_frozen(Some(&section("one")))?;
     assert_eq!(two.frozen()?, None);
-    assert_eq!(two.freeze(&section("two"))?, section("two"));
+    two.set_frozen(Some(&section("two")))?;
+    assert_eq!(two.frozen()?, Some(section("two")));
     put(&**two, BlockScope::Owner, label, &[("k", "text")])?;
     two.set_frozen(None)?;
     assert_eq!(one.of(one.session()).frozen()?, Some(section("one")));

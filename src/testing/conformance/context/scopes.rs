@@ -55,7 +55,7 @@ pub(super) fn without_owner(contexts: &Contexts) -> Result<()> {
         let new = [NewEntry::new("k", "text")];
         for answer in [
             free.put(BlockScope::Owner, label, &new, false),
-            free.remove(BlockScope::Owner, label, "k"),
+            free.remove(BlockScope::Owner, label, "k").map(drop),
         ] {
             match answer {
                 Err(Error::NoOwner { session }) => assert_eq!(session, *free.session()),

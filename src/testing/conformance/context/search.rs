@@ -20,9 +20,9 @@ pub(super) fn finds(contexts: &Contexts) -> Result<()> {
             description: Some("About harvests"),
             ..NewEntry::new("apples", "Pick them in autumn.")
         };
-        assert!(one.put(scope, label, &[titled], true)?);
+        one.put(scope, label, &[titled], true)?;
         contexts.put(scope, &[("pears", "Pick pears early."), ("bread", "Bake it slowly.")])?;
-        assert!(one.put(scope, label, &[NewEntry::new("hidden", "Pick nothing.")], false)?);
+        one.put(scope, label, &[NewEntry::new("hidden", "Pick nothing.")], false)?;
         put(&**one, scope, &format!("{label}, another"), &[("plums", "Pick plums.")])?;
 
         assert_eq!(keys("PICK", 9)?, ["apples", "pears"]);

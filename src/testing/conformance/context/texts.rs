@@ -19,8 +19,7 @@ pub(super) fn empty(contexts: &Contexts) -> Result<()> {
     assert_eq!((free.frozen()?, free.elisions()?), (None, Vec::new()));
     assert!(!free.remove(BlockScope::Session, label, "")?);
     free.set_frozen(None)?;
-    let late = NewEntry { expected: Some(7), ..NewEntry::new("", "late") };
-    assert!(!free.put(BlockScope::Session, label, &[late], false)?);
+    free.write(&mut |_| Ok(()))?;
     assert_eq!(free.labels(BlockScope::Session)?, []);
     Ok(())
 }
@@ -35,7 +34,7 @@ pub(super) fn round_trip(contexts: &Contexts) -> Result<()> {
                 description: Some("What it is about"),
                 ..NewEntry::new(key, &content)
             };
-            assert!(one.put(scope, label, &[new], false)?);
+            one.put(scope, label, &[new], false)?;
             let entry = one.entry(scope, label, key)?;
             let entry = entry.unwrap_or_else(|| panic!("{scope:?} has no text of {key:?}"));
             assert_eq!((entry.key.as_str(), entry.version), (key, 1));
@@ -44,7 +43,7 @@ pub(super) fn round_trip(contexts: &Contexts) -> Result<()> {
             assert_eq!(entry.description.as_deref(), Some("What it is about"));
 
             let plain = NewEntry::new(key, "plain");
-            assert!(one.put(scope, label, &[plain], false)?);
+            one.put(scope, label, &[plain], false)?;
             let versions = one.versions(scope, label, key)?;
             assert_eq!(versions.len(), 2);
             assert_eq!(versions[0].title.as_deref(), Some("A title"));
@@ -68,45 +67,47 @@ pub(super) fn unchanged(contexts: &Contexts) -> Result<()> {
     let (one, label, scope) = (&contexts.one, contexts.label.as_str(), BlockScope::Session);
     let new = NewEntry { title: Some("t"), ..NewEntry::new("k", "fox") };
     for is_searchable in [true, true, false] {
-        assert!(one.put(scope, label, &[new], is_searchable)?);
+        one.put(scope, label, &[new], is_searchable)?;
         assert_eq!(one.versions(scope, label, "k")?.len(), 1);
         let found = one.search(scope, label, "fox", 9)?.0.len();
         assert_eq!(found, usize::from(is_searchable), "the last put says what is searchable");
     }
     for changed in [NewEntry { title: None, ..new }, NewEntry { description: Some("d"), ..new }] {
         let before = one.versions(scope, label, "k")?.len();
-        assert!(one.put(scope, label, &[changed], true)?);
+        one.put(scope, label, &[changed], true)?;
         assert_eq!(one.versions(scope, label, "k")?.len(), before + 1);
     }
-    assert!(one.put(scope, label, &[], true)?, "no text is always put");
+    one.put(scope, label, &[], true)?;
     Ok(())
 }
 
-pub(super) fn expected(contexts: &Contexts) -> Result<()> {
+pub(super) fn one_write(contexts: &Contexts) -> Result<()> {
     let (one, label) = (&contexts.one, contexts.label.as_str());
+    let refused = || Error::Unsupported { what: "this" };
     for scope in BlockScope::ALL {
-        let put = |entries: &[(&str, &str, Option<u64>)]| {
-            let entries: Vec<_> = entries
-                .iter()
-                .map(|(key, content, expected)| NewEntry {
-                    expected: *expected,
-                    ..NewEntry::new(key, content)
-                })
-                .collect();
-            one.put(scope, label, &entries, false)
-        };
-        assert!(put(&[("a", "1", Some(0)), ("b", "1", None)])?);
-        for stale in [Some(0), Some(2), Some(u64::MAX)] {
-            assert!(!put(&[("b", "2", Some(1)), ("a", "2", stale), ("c", "2", None)])?);
-        }
-        assert!(!put(&[("a", "1", Some(0))])?, "the same text was not expected either");
-        let stored = ["a", "b", "c"].map(|key| contexts.read(&**one, scope, key));
-        let [a, b, c] = stored;
-        assert_eq!((a?.as_str(), b?.as_str(), c?.as_str()), ("1", "1", ""), "all or none");
-        assert!(put(&[("a", "2", Some(1)), ("c", "2", Some(0))])?);
-        assert!(one.remove(scope, label, "a")?);
-        assert!(!put(&[("a", "3", Some(3))])?, "a removed text counts as none");
-        assert!(put(&[("a", "3", Some(0))])?);
+        one.write(&mut |texts| {
+            assert_eq!(texts.entry(scope, label, "a")?, None);
+            texts.put(scope, label, &NewEntry::new("a", "1"), false)?;
+            let entry = texts.entry(scope, label, "a")?;
+            assert_eq!(entry.map(|entry| entry.content).as_deref(), Some("1"), "it sees its puts");
+            texts.put(scope, label, &NewEntry::new("b", "1"), false)?;
+            texts.put(scope, label, &NewEntry::new("a", "2"), false)?;
+            assert_eq!((texts.count(scope, label)?, texts.documents(scope, label)?.len()), (2, 2));
+            assert_eq!(texts.versions(scope, label, "a")?.len(), 2);
+            let first = texts.version(scope, label, "a", 1)?;
+            assert_eq!(first.and_then(|version| version.content).as_deref(), Some("1"));
+            Ok(())
+        })?;
+        let failed = one.write(&mut |texts| {
+            texts.put(scope, label, &NewEntry::new("a", "3"), false)?;
+            texts.put(scope, label, &NewEntry::new("c", "3"), false)?;
+            assert!(texts.remove(scope, label, "b")?);
+            assert_eq!(texts.entry(scope, label, "b")?, None);
+            Err(refused())
+        });
+        assert!(matches!(failed, Err(Error::Unsupported { .. })), "{failed:?}");
+        let [a, b, c] = ["a", "b", "c"].map(|key| contexts.read(&**one, scope, key));
+        assert_eq!((a?.as_str(), b?.as_str(), c?.as_str()), ("2", "1", ""), "all or none");
     }
     Ok(())
 }
@@ -136,7 +137,7 @@ pub(super) fn many_versions(contexts: &Contexts) -> Result<()> {
     for number in 1..=last {
         let content = number.to_string();
         let new = [NewEntry::new("", &content)];
-        assert!(contexts.one.put(BlockScope::Session, &contexts.label, &new, false)?);
+        contexts.one.put(BlockScope::Session, &contexts.label, &new, false)?;
     }
     let versions = contexts.one.versions(BlockScope::Session, &contexts.label, "")?;
     assert!(versions.len() as u64 >= MAX_VERSIONS, "{} versions", versions.len());
@@ -195,11 +196,11 @@ pub(super) fn documents(contexts: &Contexts) -> Result<()> {
 pub(super) fn names(contexts: &Contexts) -> Result<()> {
     let (one, scope) = (&contexts.one, BlockScope::Session);
     let odd = "\0\n\u{1b}[31m\u{202e}'; --重";
-    assert!(one.put(scope, odd, &[NewEntry::new(odd, odd)], true)?);
+    one.put(scope, odd, &[NewEntry::new(odd, odd)], true)?;
     assert_eq!(one.entry(scope, odd, odd)?.map(|entry| entry.content).as_deref(), Some(odd));
     let [fits, long, huge] =
         [MAX_ID_BYTES, MAX_ID_BYTES + 1, 1 << 20].map(|length| "x".repeat(length));
-    assert!(one.put(scope, &fits, &[NewEntry::new(&fits, "text")], false)?);
+    one.put(scope, &fits, &[NewEntry::new(&fits, "text")], false)?;
     for (label, key) in [("", "k"), (&long, "k"), (&huge, "k"), (odd, &long), (odd, &huge)] {
         let entries = [NewEntry::new("fine", "text"), NewEntry::new(key, "text")];
         for answer in
@@ -217,15 +218,13 @@ pub(super) fn threads(contexts: &Contexts) -> Result<()> {
     const EACH: u64 = 20;
     let (one, two, label) = (&contexts.one, &contexts.two, contexts.label.as_str());
     let count = |context: &dyn ContextStore| -> Result<()> {
-        let mut done = 0;
-        while done < EACH {
-            let seen = context.entry(BlockScope::Owner, label, "")?;
-            let expected = Some(seen.as_ref().map_or(0, |entry| entry.version));
-            let count =
-                seen.and_then(|entry| entry.content.parse::<u64>().ok()).unwrap_or_default();
-            let content = (count + 1).to_string();
-            let new = NewEntry { expected, ..NewEntry::new("", &content) };
-            done += u64::from(context.put(BlockScope::Owner, label, &[new], false)?);
+        for _ in 0..EACH {
+            context.write(&mut |texts| {
+                let was = texts.entry(BlockScope::Owner, label, "")?;
+                let count = was.and_then(|entry| entry.content.parse::<u64>().ok()).unwrap_or(0);
+                let content = (count + 1).to_string();
+                texts.put(BlockScope::Owner, label, &NewEntry::new("", &content), false)
+            })?;
         }
         Ok(())
     };

@@ -34,7 +34,7 @@ fn verify_reports_damage_in_every_table() -> Result<()> {
         let context = database.context(&"s".into());
         put(&*context, "k", "one")?;
         put(&*context, "k", "two")?;
-        context.freeze(&section("one"))?;
+        context.set_frozen(Some(&section("one")))?;
         context.elide(&[("r".into(), "call".into())], "unloaded")?;
         sound(&database)?;
         database.write(|conn| Ok(conn.execute_batch(sql)?))?;

@@ -105,7 +105,7 @@ fn a_fork_starts_with_the_current_texts_and_the_elisions_on_its_path() -> Result
     put(&*context, "gone", "green fox")?;
     context.remove(BlockScope::Session, "memory", "gone")?;
     context.elide(&[("r".into(), "call".into())], "unloaded")?;
-    context.freeze(&section("one"))?;
+    context.set_frozen(Some(&section("one")))?;
     let fork = chat.fork(&"r".into(), &"fork".into(), &SessionDetails::default())?;
     chat.fork(&"q".into(), &"early".into(), &SessionDetails::default())?;
     let copy = database.context(&"fork".into());

@@ -8,16 +8,16 @@ fn a_prompt_is_frozen_once_until_it_is_thawed() -> Result<()> {
     let context = database.context(&"s".into());
     let odd = section("tab\t, quote\", \u{0}, 故宫, \u{1F600}\r\n");
     assert_eq!(context.frozen()?, None);
-    assert_eq!(context.freeze(&odd)?, odd);
-    assert_eq!(context.freeze(&section("two"))?, odd);
+    assert_eq!(freeze(&*context, &odd)?, odd);
+    assert_eq!(freeze(&*context, &section("two"))?, odd);
     put(&*context, "", "a block that changes")?;
     assert_eq!(context.frozen()?, Some(odd));
     context.set_frozen(Some(&section("three")))?;
     assert_eq!(context.frozen()?, Some(section("three")));
     context.set_frozen(None)?;
     assert_eq!(context.frozen()?, None);
-    assert_eq!(context.freeze(&[])?, []);
-    assert_eq!(context.freeze(&section("four"))?, []);
+    assert_eq!(freeze(&*context, &[])?, []);
+    assert_eq!(freeze(&*context, &section("four"))?, []);
     Ok(())
 }
 
@@ -28,10 +28,10 @@ fn a_compaction_and_a_clear_thaw_the_prompt_and_blocks_stay() -> Result<()> {
     let context = database.context(&"s".into());
     put(&*context, "k", "fox")?;
     let compaction = Compaction::new("summary", "q".into(), "r".into());
-    context.freeze(&section("one"))?;
+    context.set_frozen(Some(&section("one")))?;
     chat.add_compaction(&compaction)?;
     assert_eq!(context.frozen()?, None);
-    context.freeze(&section("one"))?;
+    context.set_frozen(Some(&section("one")))?;
     chat.add_compaction(&compaction)?;
     assert_eq!(context.frozen()?, Some(section("one")), "a known compaction is a no-op");
     context.elide(&[("r".into(), "call".into())], "unloaded")?;

@@ -23,7 +23,9 @@ use crate::message::{Message, Part};
 use crate::outcome::SessionDetails;
 use crate::search::Matched;
 use crate::storage::SessionProvider;
-use crate::storage::context::{BlockScope, ContextStore, MAX_VERSIONS, NewEntry, PromptSection};
+use crate::storage::context::{
+    BlockScope, ContextStore, ContextWrite, MAX_VERSIONS, NewEntry, PromptSection,
+};
 use crate::view::{ExpectedHead, Order, Parent, View};
 
 /// Those that a session without an owner has.
@@ -64,18 +66,34 @@ impl<T: ContextStore + ?Sized> PutOne for T {
         is_searchable: bool,
         expected: Option<u64>,
     ) -> Result<Put> {
-        let stored = || -> Result<u64> {
-            Ok(self.entry(scope, label, new.key)?.map_or(0, |entry| entry.version))
-        };
-        let before = stored()?;
-        if !self.put(scope, label, &[NewEntry { expected, ..*new }], is_searchable)? {
-            return Ok(Put::Moved { found: before });
-        }
-        Ok(match stored()? {
-            version if version == before => Put::Unchanged { version },
-            version => Put::Stored { version },
-        })
+        let mut put = Put::Moved { found: 0 };
+        self.write(&mut |texts| {
+            let stored = |texts: &dyn ContextWrite| -> Result<u64> {
+                Ok(texts.entry(scope, label, new.key)?.map_or(0, |entry| entry.version))
+            };
+            let found = stored(texts)?;
+            if expected.is_some_and(|expected| expected != found) {
+                put = Put::Moved { found };
+                return Ok(());
+            }
+            texts.put(scope, label, new, is_searchable)?;
+            put = match stored(texts)? {
+                version if version == found => Put::Unchanged { version },
+                version => Put::Stored { version },
+            };
+            Ok(())
+        })?;
+        Ok(put)
     }
+}
+
+/// Freezes these sections unless a prompt is frozen; returns the sections that are frozen then.
+fn freeze(context: &dyn ContextStore, sections: &[PromptSection]) -> Result<Vec<PromptSection>> {
+    context.write(&mut |texts| match texts.frozen()? {
+        Some(_) => Ok(()),
+        None => texts.set_frozen(Some(sections)),
+    })?;
+    Ok(context.frozen()?.unwrap_or_default())
 }
 
 fn in_memory() -> Result<Arc<Database>> {

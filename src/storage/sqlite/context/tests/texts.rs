@@ -123,7 +123,7 @@ fn names_and_sizes_are_limited() -> Result<()> {
     put(&*context, "k", &fits)?;
     let answer = put(&*context, "k", &"x".repeat(101));
     assert!(matches!(answer, Err(Error::TooLarge { bytes: 101, max: 100, .. })), "{answer:?}");
-    let answer = context.freeze(&section(&fits));
+    let answer = context.set_frozen(Some(&section(&fits)));
     assert!(matches!(answer, Err(Error::TooLarge { .. })), "{answer:?}");
     assert_eq!(context.entry(BlockScope::Session, "memory", "k")?.unwrap().content, fits);
     Ok(())
@@ -153,7 +153,7 @@ fn a_new_session_with_a_removed_id_has_no_old_context() -> Result<()> {
     put(&*context, "k", "two")?;
     context.put_one(BlockScope::Shared, "memory", &text("k", "shared"), true, None)?;
     context.elide(&[("r".into(), "call".into())], "unloaded")?;
-    context.freeze(&section("one"))?;
+    context.set_frozen(Some(&section("one")))?;
     database.remove(&"s".into())?;
     with_result(&database)?;
     assert_eq!(
