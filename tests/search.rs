@@ -191,6 +191,25 @@ fn a_query_of_filters_lists_the_newest_first() -> Outcome {
     Ok(())
 }
 
+/// More than 16 sessions were listed as one, by when they were made.
+#[test]
+fn a_list_of_many_sessions_is_in_the_order_of_time() -> Outcome {
+    let store = Store::open_in_memory()?;
+    for number in 0..20 {
+        let day = 1 + number * 7 % 20;
+        let at = format!("2026-01-{day:02}T12:00:00Z").parse()?;
+        store.session(format!("s{number}"))?.append(user(&format!("{day}"), "text").at(at))?;
+    }
+    let days: Vec<String> = (1..=20).rev().map(|day| day.to_string()).collect();
+    let sessions = (0..20).map(|number| format!("s{number}"));
+    let search = store.search("role:user").sessions(sessions);
+    assert_eq!(ids(&search.clone().run()?), days);
+    let found = search.by_session().run()?;
+    let listed: Vec<&str> = found.sessions.iter().map(|found| found.hits[0].id.as_str()).collect();
+    assert_eq!(listed, days);
+    Ok(())
+}
+
 #[test]
 fn reasoning_and_tools_are_found_in_their_column() -> Outcome {
     let store = Store::open_in_memory()?;

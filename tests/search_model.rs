@@ -12,7 +12,7 @@ use std::error::Error;
 
 use common::random;
 use proptest::prelude::*;
-use talktree::{CompactionId, Durability, Found, Matched, Message, MessageId, SessionId, Store};
+use talktree::{CompactionId, Durability, Matched, Message, MessageId, Search, SessionId, Store};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -257,20 +257,15 @@ impl World {
     fn check(&self, store: &Store) -> Outcome<()> {
         for query in QUERIES {
             let text = query.0;
-            let found = store.search(text).limit(1000).run()?;
-            same(&found, self.expected(query, &self.sessions, None)?, text)?;
+            same(&store.search(text), self.expected(query, &self.sessions, None)?)?;
             for session in &self.sessions {
                 let chat = store.session(session)?;
                 let scope = std::slice::from_ref(session);
-                same(
-                    &chat.search(text).limit(1000).run()?,
-                    self.expected(query, scope, None)?,
-                    text,
-                )?;
+                same(&chat.search(text), self.expected(query, scope, None)?)?;
                 let leaf = self.texts(session, None)?.into_keys().next_back();
                 if let Some(leaf) = leaf {
-                    let found = chat.at(&leaf).search(text).limit(1000).run()?;
-                    same(&found, self.expected(query, scope, Some(&leaf))?, text)?;
+                    let search = chat.at(&leaf).search(text);
+                    same(&search, self.expected(query, scope, Some(&leaf))?)?;
                 }
             }
         }
@@ -278,7 +273,9 @@ impl World {
     }
 }
 
-fn same(found: &Found, expected: Vec<Drawn>, query: &str) -> Outcome<()> {
+/// Compares the hits of a search, and those that it finds by session, with the expected ones.
+fn same(search: &Search, expected: Vec<Drawn>) -> Outcome<()> {
+    let found = search.clone().limit(1000).run()?;
     let is_whole = |matched: Matched| matched == Matched::All;
     let mut drawn: Vec<Drawn> = found
         .hits
@@ -295,7 +292,18 @@ fn same(found: &Found, expected: Vec<Drawn>, query: &str) -> Outcome<()> {
     drawn.sort();
     let is_falling = found.hits.windows(2).all(|pair| pair[0].score >= pair[1].score);
     if drawn != expected || !is_falling {
-        return Err(format!("{query}: found {drawn:#?}, expected {expected:#?}").into());
+        return Err(format!("{search:?}: found {drawn:#?}, expected {expected:#?}").into());
+    }
+    let mut counts: BTreeMap<SessionId, usize> = BTreeMap::new();
+    expected.into_iter().for_each(|hit| *counts.entry(hit.session).or_default() += 1);
+    let mut by_session = BTreeMap::new();
+    for offset in (0..=counts.len()).step_by(2) {
+        let page = search.clone().limit(2).offset(offset).by_session().run()?;
+        by_session.extend(page.into_iter().map(|found| (found.session, found.hits.len())));
+    }
+    counts.values_mut().for_each(|count| *count = (*count).min(3));
+    if by_session != counts {
+        return Err(format!("{search:?}: found {by_session:?}, expected {counts:?}").into());
     }
     Ok(())
 }
