@@ -1,4 +1,4 @@
--- The format of a talktree store, version 5.
+-- The format of a talktree store, version 6.
 --
 -- One file holds many sessions; a session is a tree of messages. Times are microseconds since 1970 in
 -- UTC. JSON is text. Everything here can be read with the stock sqlite3 shell; start with
@@ -96,7 +96,8 @@ CREATE TABLE usage (
     cost        INTEGER,                    -- in millionths of the currency; NULL: unknown
     currency    TEXT,                       -- such as USD
     used_at     INTEGER NOT NULL,
-    answer      TEXT                        -- the provider's id of an answer that came as several messages
+    answer      TEXT,                       -- the provider's id of an answer that came as several messages
+    author      TEXT                        -- of the message it answers; NULL: none, or erased
 ) STRICT;
 
 -- Serves: the usage of a session, and of a range of its messages.
@@ -114,6 +115,9 @@ CREATE INDEX usage_time ON usage (used_at);
 -- Serves: the usage of an owner.
 CREATE INDEX usage_owner ON usage (owner, used_at) WHERE owner IS NOT NULL;
 
+-- Serves: the usage of an author.
+CREATE INDEX usage_author ON usage (author, used_at) WHERE author IS NOT NULL;
+
 -- A message, at address = session key << 32 | its number in the session's order of appends, from 1.
 -- Neither its address nor its parent ever changes, and a parent's address is smaller than its child's.
 -- A deleted message with children stays as a tombstone: id NULL, content removed, address and parent kept.
@@ -130,7 +134,18 @@ CREATE TABLE message (
     hidden     INTEGER NOT NULL DEFAULT 0, -- 1: not shown to a model
     origin     INTEGER,                    -- in a copy made by a fork: the address it was first written at
     created_at INTEGER NOT NULL,
-    session    INTEGER GENERATED ALWAYS AS (address >> 32) VIRTUAL
+    session    INTEGER GENERATED ALWAYS AS (address >> 32) VIRTUAL,
+    -- Who wrote it: the id in `metadata.author`, or without one the name.
+    author     TEXT GENERATED ALWAYS AS (
+                   CASE
+                   WHEN instr(metadata, '"author"') AND json_valid(metadata) THEN coalesce(
+                       CASE WHEN json_type(metadata, '$.author.id') IN ('text', 'integer')
+                            THEN nullif(trim(metadata ->> '$.author.id', char(9, 10, 12, 13, 32)), '') END,
+                       CASE WHEN json_type(metadata, '$.author.name') IN ('text', 'integer')
+                            THEN nullif(trim(metadata ->> '$.author.name', char(9, 10, 12, 13, 32)), '') END,
+                       CASE WHEN json_type(metadata, '$.author') = 'text'
+                            THEN nullif(trim(metadata ->> '$.author', char(9, 10, 12, 13, 32)), '') END)
+                   END) VIRTUAL
 ) STRICT;
 
 -- Serves: a message by id. The condition keeps the planner from using it to count tombstones.
@@ -152,6 +167,22 @@ CREATE INDEX hidden ON message (address) WHERE hidden = 1;
 
 -- Serves: the copies of one message in forks.
 CREATE INDEX copy ON message (origin) WHERE origin IS NOT NULL;
+
+-- Serves: the messages of an author.
+CREATE INDEX message_author ON message (author) WHERE author IS NOT NULL;
+
+-- Serves: the nearest author above an answer.
+CREATE INDEX message_authored ON message (address, author) WHERE author IS NOT NULL;
+
+-- The tags of messages.
+CREATE TABLE message_tag (
+    address INTEGER NOT NULL, -- of the message
+    tag     TEXT    NOT NULL,
+    PRIMARY KEY (address, tag)
+) STRICT, WITHOUT ROWID;
+
+-- Serves: the messages with a tag.
+CREATE INDEX message_tagged ON message_tag (tag, address);
 
 -- The counters that counted the tokens of messages. 0 and below have no row: 0 is the first version of talktree's own
 -- estimate, -1 the second, and so on.

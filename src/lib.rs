@@ -61,8 +61,9 @@ pub mod records;
 pub mod testing;
 
 pub use catalog::{
-    Binding, BindingEnd, BindingFilter, ListedSession, OwnerInfo, ResumeRequest, Resumed,
-    SessionChange, SessionCursor, SessionFilter, SessionPage, SessionState,
+    Binding, BindingEnd, BindingFilter, ListedMessage, ListedSession, MessageCursor, MessageFilter,
+    MessagePage, OwnerInfo, ResumeRequest, Resumed, SessionChange, SessionCursor, SessionFilter,
+    SessionPage, SessionState,
 };
 pub use compaction::policy::{
     CompactionOptions, CompactionPlan, CompactionPolicy, CompactionWindow, Extract,
@@ -94,8 +95,8 @@ pub use manager::{
 };
 pub use message::{Author, Extra, File, Json, Message, Part, Reasoning, Role, Text, Tool};
 pub use outcome::{
-    Appended, CountedAppend, Deleted, HeadEntry, ImportRecord, Imported, Label, Page, Recent,
-    RowStat, SessionDetails, SessionImport, SessionInfo, Updated, Upserted,
+    Appended, CountedAppend, Deleted, HeadEntry, ImportRecord, Imported, Label, MessageTag, Page,
+    Recent, RowStat, SessionDetails, SessionImport, SessionInfo, Updated, Upserted,
 };
 pub use report::{Damage, Progress, StoreStats, Verified};
 pub use retention::{

@@ -1180,3 +1180,95 @@ fn erasing_an_owner_again_finishes_its_transcripts() -> Result<()> {
     assert_sound(&store);
     Ok(())
 }
+
+/// Fills a group of ann, bob and a model, a fork of it, and a session of ann's own.
+fn fill_group(store: &Store) -> Result<Session> {
+    let says = |author: &str, mark: &str| {
+        Message::user(text(mark, 20)).from(&talktree::Author::new(author))
+    };
+    let group = store.session("group")?;
+    let first = group.append(says("mark-ann", "AnnsFirst"))?.id;
+    let used = Usage { output: 5, ..Usage::default() };
+    let answer = Message::assistant(text("AnswerToAnn", 20)).with_usage(&used);
+    group.append(answer)?;
+    group.append(says("bob", "BobsFirst"))?;
+    let second = group.append(says("mark-ann", "AnnsSecond"))?.id;
+    group.tag(&second, "TagOfAnns")?;
+    let last = group.append(says("bob", "BobsLast"))?.id;
+    group.add_compaction("SummaryOfAnn and more", &first, &first)?;
+    store.session("own")?.append(says("mark-ann", "AnnsOwn"))?;
+    group.fork_as(&"fork".into(), &last, "fork")?;
+    Ok(group)
+}
+
+/// Only an owner could be erased, with the sessions; what a person wrote in those of others could not.
+#[test]
+fn what_an_author_wrote_is_in_no_byte_and_the_others_stay() -> Result<()> {
+    let (_folder, path, store) = open()?;
+    let group = fill_group(&store)?;
+    let erasure = Erasure::author("mark-ann").with_summaries();
+    let before = store.erasure_extent(&erasure)?;
+    assert_eq!((before.messages, before.summaries, before.sessions.len()), (5, 2, 0));
+    assert_eq!(store.usage().author("mark-ann").total()?.output, 5);
+    let erased = store.erase(&erasure)?;
+    assert_eq!(erased.extent, before);
+    erased.prove()?;
+    for mark in ["AnnsFirst", "AnnsSecond", "AnnsOwn", "TagOfAnns", "SummaryOfAnn", "mark-ann"] {
+        assert_gone(&store, &path, mark);
+    }
+    for chat in [&group, &store.session("fork")?] {
+        let texts: Vec<String> = chat.history()?.iter().map(Message::text).collect();
+        assert_eq!(texts.len(), 3);
+        for (text, mark) in texts.iter().zip(["AnswerToAnn", "BobsFirst", "BobsLast"]) {
+            assert!(text.starts_with(mark), "{text}");
+        }
+    }
+    assert_eq!(store.usage().total()?.output, 5);
+    assert_eq!(store.usage().author("mark-ann").total()?.output, 0);
+    assert_sound(&store);
+    // Again: nothing is left, and nobody else is erased.
+    assert_eq!(store.erase(&Erasure::author("mark-ann"))?.extent.messages, 0);
+    assert!(matches!(
+        store.erase(&Erasure::author("")),
+        Err(Error::InvalidValue { what: "author", .. })
+    ));
+    Ok(())
+}
+
+#[test]
+fn a_summary_of_what_an_author_wrote_is_named_if_it_stays() -> Result<()> {
+    let (_folder, _path, store) = open()?;
+    let group = store.session("group")?;
+    let says = |author: &str| Message::user("hello there").from(&talktree::Author::new(author));
+    let first = group.append(says("ann"))?.id;
+    let last = group.append(says("bob"))?.id;
+    group.append(says("bob"))?;
+    group.add_compaction("ann and bob greet", &first, &last)?;
+    let erasure = Erasure::author("ann");
+    let before = store.erasure_extent(&erasure)?;
+    assert_eq!(before.summaries_left.len(), 1);
+    assert_eq!(store.erase(&erasure)?.extent, before);
+    Ok(())
+}
+
+#[test]
+fn an_interrupted_erasure_of_an_author_is_finished() -> Result<()> {
+    for after in 0..4 {
+        let (_folder, path, store) = open()?;
+        fill_group(&store)?;
+        interrupt(&store, &Erasure::author("mark-ann").with_summaries(), after);
+        // What is written since stays.
+        let later = Message::user("later words").from(&talktree::Author::new("mark-ann"));
+        store.session("group")?.append(later)?;
+        let (is_finished, _) = store.finish_erasure().map(|done| (true, done))?;
+        assert!(is_finished);
+        for mark in ["AnnsFirst", "AnnsSecond", "AnnsOwn", "TagOfAnns", "SummaryOfAnn"] {
+            assert_gone(&store, &path, mark);
+        }
+        assert_eq!(store.usage().author("mark-ann").total()?.answers, 0);
+        let written = talktree::MessageFilter::written_by("mark-ann");
+        assert_eq!(store.list_messages(&written, None, 10)?.messages.len(), 1);
+        assert_sound(&store);
+    }
+    Ok(())
+}

@@ -284,3 +284,44 @@ fn a_page_shows_what_was_said_in_a_transcript_as_text() -> Result<()> {
     assert_eq!(page.matches("\n## Entry user, ").count(), 2, "{page}");
     Ok(())
 }
+
+/// What a person wrote in sessions of others was in no export.
+#[test]
+fn an_author_gets_what_the_author_wrote_and_nothing_of_others() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let ann = talktree::Author::new("ann");
+    for (id, owner) in [("own", "ann"), ("group", "bob"), ("gone", "bob")] {
+        let details = SessionDetails {
+            owner: Some(owner.to_owned()),
+            name: Some(format!("name-of-{id}")),
+            ..SessionDetails::default()
+        };
+        let chat = store.session(id)?;
+        chat.set_details(&details)?;
+        let said = chat.append(Message::user(format!("ann-in-{id}")).from(&ann))?.id;
+        chat.tag(&said, &format!("tag-in-{id}"))?;
+        let used = Usage { output: 5, ..Usage::default() };
+        chat.append(Message::assistant(format!("answer-in-{id}")).with_usage(&used))?;
+        let bob = talktree::Author::new("bob");
+        chat.append(Message::user(format!("bob-in-{id}")).from(&bob))?;
+    }
+    store.change_session(&"gone".into(), &talktree::SessionChange::Delete)?;
+    for format in [OwnerFormat::Jsonl, OwnerFormat::Markdown] {
+        let mut file = Vec::new();
+        let written = store.export_author("ann", format, &mut file)?;
+        assert_eq!((written.sessions, written.messages, written.usage), (3, 3, 3));
+        let text = String::from_utf8(file).unwrap();
+        for id in ["own", "group", "gone"] {
+            assert!(text.contains(&format!("ann-in-{id}")), "{text}");
+            assert!(text.contains(&format!("tag-in-{id}")), "{text}");
+            for other in ["answer", "bob", "name-of"] {
+                assert!(!text.contains(&format!("{other}-in-{id}")), "{text}");
+                assert!(!text.contains(&format!("name-of-{id}")), "{text}");
+            }
+        }
+    }
+    let mut file = Vec::new();
+    assert!(store.export_author("eve", OwnerFormat::Jsonl, &mut file)?.is_empty());
+    assert!(store.export_author("", OwnerFormat::Jsonl, &mut file).is_err());
+    Ok(())
+}

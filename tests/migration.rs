@@ -20,7 +20,7 @@ struct Former {
 }
 
 /// From version 1.
-const FORMER: [Former; 4] = [
+const FORMER: [Former; 5] = [
     Former {
         schema: include_str!("fixtures/schema_1.sql"),
         content: include_str!("fixtures/content_1.sql"),
@@ -36,6 +36,10 @@ const FORMER: [Former; 4] = [
     Former {
         schema: include_str!("fixtures/schema_4.sql"),
         content: include_str!("fixtures/content_4.sql"),
+    },
+    Former {
+        schema: include_str!("fixtures/schema_5.sql"),
+        content: include_str!("fixtures/content_5.sql"),
     },
 ];
 

@@ -86,7 +86,7 @@ fn the_header_names_the_format_and_its_version() -> Result<()> {
     let pragma = |name: &str| -> Result<i64> {
         conn.pragma_query_value(None, name, |row| row.get(0)).map_err(database)
     };
-    assert_eq!((pragma("application_id")?, pragma("user_version")?), (0x7461_6c6b, 5));
+    assert_eq!((pragma("application_id")?, pragma("user_version")?), (0x7461_6c6b, 6));
     let mode: String =
         conn.pragma_query_value(None, "journal_mode", |row| row.get(0)).map_err(database)?;
     assert_eq!(mode, "wal");
@@ -220,7 +220,7 @@ fn a_store_of_version_1_is_migrated_and_verifies() -> Result<()> {
     drop(old);
 
     let refused = Store::open_read_only(&file).map(drop);
-    assert!(matches!(refused, Err(Error::OlderStore { found: 1, current: 5 })), "{refused:?}");
+    assert!(matches!(refused, Err(Error::OlderStore { found: 1, current: 6 })), "{refused:?}");
 
     let store = Store::open(&file)?;
     let chat = store.session("s")?;

@@ -328,3 +328,174 @@ proptest! {
         run().map_err(|error| TestCaseError::fail(error.to_string()))?;
     }
 }
+
+/// The authors and tags of the messages of a store, by text; each original message has a text of its own.
+type Marked = Vec<(SessionId, MessageId, String, Option<usize>, Vec<usize>)>;
+
+const MARKS: [&str; 3] = ["spam", "asked", "seen"];
+
+/// Fills sessions with messages of four people or of nobody, with tags, and forks some of them.
+fn fill_marked(store: &Store, number: &mut impl FnMut(usize) -> usize) -> Outcome<Marked> {
+    let mut marked = Marked::new();
+    for session in 0..6 {
+        let chat = store.session(format!("s{session}"))?;
+        for n in 0..60 {
+            let text = format!("{} number{session}x{n}", TEXTS[number(TEXTS.len())]);
+            let role = if number(3) == 0 { "assistant" } else { "user" };
+            let mut message = Message::new(role, vec![talktree::Part::text(text)]);
+            // The first of them is rare.
+            let author = number(9);
+            if author < 4 && (author > 0 || number(12) == 0) {
+                message = message.from(&talktree::Author::new(format!("p{author}")));
+            }
+            let done = chat.append(message)?;
+            if number(4) == 0 {
+                chat.tag(&done.id, MARKS[number(3)])?;
+            }
+            if number(6) == 0 {
+                chat.tag(&done.id, MARKS[number(3)])?;
+            }
+        }
+        if session % 2 == 1 {
+            let at = &chat.raw_history()?[30 + number(20)].id;
+            let fork = chat.fork_as(&format!("f{session}").into(), at, "fork")?;
+            for message in fork.raw_history()? {
+                // So a copy has a tag that the original does not have, or the other way round.
+                match number(8) {
+                    0 => fork.tag(&message.id, MARKS[number(3)])?,
+                    1 => fork.untag(&message.id, MARKS[number(3)])?,
+                    _ => {}
+                }
+            }
+        }
+    }
+    for info in store.sessions()? {
+        let chat = store.session(&info.id)?;
+        for message in chat.raw_history()? {
+            let author = talktree::Author::of(&message);
+            let author = author.and_then(|it| it.key()?.strip_prefix('p')?.parse().ok());
+            let tags = chat.tags(&message.id)?;
+            let tags = tags.iter().filter_map(|tag| MARKS.iter().position(|mark| mark == tag));
+            let (text, tags) = (message.text(), tags.collect());
+            marked.push((info.id.clone(), message.id, text, author, tags));
+        }
+    }
+    Ok(marked)
+}
+
+/// Searches by author and by tag were possible only by reading everything.
+#[test]
+fn filters_of_authors_and_tags_find_what_a_full_scan_finds() -> Outcome<()> {
+    let folder = tempfile::tempdir()?;
+    let store =
+        Store::options().durability(Durability::Normal).open(folder.path().join("marked.db"))?;
+    let mut state = 7_u64;
+    let mut number = |below: usize| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    let marked = fill_marked(&store, &mut number)?;
+    let reader = Store::open_read_only(folder.path().join("marked.db"))?;
+    let mut compared = 0;
+    for case in 0..400 {
+        let author = (number(3) > 0).then(|| number(4));
+        let tags: Vec<usize> = (0..number(3)).map(|_| number(3)).collect();
+        let session = (number(3) == 0).then(|| marked[number(marked.len())].0.clone());
+        let word = ["", "fox", "den", "owl"][number(4)];
+        if author.is_none() && tags.is_empty() {
+            continue;
+        }
+        let mut expected: Vec<&str> = marked
+            .iter()
+            .filter(|(of, _, text, by, with)| {
+                session.as_ref().is_none_or(|session| session == of)
+                    && author.is_none_or(|author| *by == Some(author))
+                    && tags.iter().all(|tag| with.contains(tag))
+                    && text.contains(word)
+            })
+            .map(|(_, _, text, ..)| text.as_str())
+            .collect();
+        expected.sort_unstable();
+        expected.dedup();
+        let store = if case % 2 == 0 { &store } else { &reader };
+        // As arguments, and in the query.
+        let mut by_arguments = store.search(word).limit(1000);
+        let mut query = word.to_owned();
+        if let Some(author) = author {
+            by_arguments = by_arguments.author(format!("p{author}"));
+            query += &format!(" author:p{author}");
+        }
+        for tag in &tags {
+            by_arguments = by_arguments.tag(MARKS[*tag]);
+            query += &format!(" tag:{}", MARKS[*tag]);
+        }
+        let mut by_query = store.search(query.clone()).limit(1000);
+        if let Some(session) = &session {
+            by_arguments = by_arguments.session(session.clone());
+            by_query = by_query.session(session.clone());
+        }
+        for search in [by_arguments, by_query] {
+            let found = search.clone().run()?;
+            let mut texts = Vec::new();
+            for hit in &found.hits {
+                let (.., text, by, with) = marked
+                    .iter()
+                    .find(|(of, id, ..)| (of, id) == (&hit.session, &hit.id))
+                    .expect("a hit is a message");
+                assert!(author.is_none_or(|author| *by == Some(author)), "{query}");
+                assert!(tags.iter().all(|tag| with.contains(tag)), "{query}");
+                texts.push(text.as_str());
+            }
+            texts.sort_unstable();
+            assert_eq!(texts, expected, "{query} in {session:?}");
+            // Pages without gaps.
+            let mut paged = Vec::new();
+            loop {
+                let page = search.clone().limit(7).offset(paged.len()).run()?.hits;
+                if page.is_empty() {
+                    break;
+                }
+                paged.extend(page.into_iter().map(|hit| (hit.session, hit.id)));
+            }
+            let whole: Vec<_> = found.hits.into_iter().map(|hit| (hit.session, hit.id)).collect();
+            assert_eq!(paged, whole, "{query}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 400, "{compared}");
+    Ok(())
+}
+
+/// The few matches of an author must not be cut off behind the many of others, for which the search lists a part only.
+#[test]
+fn a_rare_author_is_found_behind_many_newer_matches_of_others() -> Outcome<()> {
+    let store = Store::open_in_memory()?;
+    let group = store.session("group")?;
+    let ada = talktree::Author::new("ada");
+    let mut wanted = Vec::new();
+    for n in 0..3 {
+        let done = group.append(Message::user(format!("the red fox {n}")).from(&ada))?;
+        group.tag(&done.id, "kept")?;
+        wanted.push(done.id);
+    }
+    let bob = talktree::Author::new("bob");
+    for chunk in 0..30 {
+        let many = (0..1000).map(|n| Message::user(format!("the red fox {chunk} {n}")).from(&bob));
+        group.append_all(many)?;
+    }
+    for query in ["red fox", "which fox is red?", "fox nowhere", "", "role:user fox"] {
+        for search in [store.search(query).author("ada"), group.search(query).tag("kept")] {
+            let found = search.limit(10).run()?;
+            let mut ids: Vec<_> = found.hits.into_iter().map(|hit| hit.id).collect();
+            ids.sort();
+            let mut wanted = wanted.clone();
+            wanted.sort();
+            assert_eq!(ids, wanted, "{query:?}");
+            assert!(!found.is_partial);
+        }
+    }
+    let total = store.search("fox").author("bob").limit(50_000).run()?.hits.len();
+    assert_eq!(total, 30_000);
+    Ok(())
+}

@@ -291,3 +291,38 @@ fn numbers_that_no_model_takes_are_not_added() -> Result<()> {
     assert!(chat.add_usage(None, &Usage { cost: price, ..usage(1) }).is_err());
     Ok(())
 }
+
+/// An answer is to the author of the nearest message above it, on its path, that has one.
+#[test]
+fn usage_is_that_of_the_person_who_was_answered() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let group = store.session("group")?;
+    let asks = |author: &str| Message::user("2 + 2?").from(&talktree::Author::new(author));
+    let answer = |output: u64| Message::assistant("4").with_usage(&usage(output));
+    let before = group.append(answer(1))?.id;
+    let ann = group.append(asks("ann"))?.id;
+    // With a round of tools between.
+    group.append(answer(10))?;
+    group.append(Message::new("tool", Vec::new()))?;
+    let last = group.append(answer(20))?.id;
+    group.append(asks("bob"))?;
+    group.append(answer(100))?;
+    // Another answer to the first question, although others wrote since.
+    group.append_to(&ann, answer(1_000))?;
+    group.append_to(&before, answer(7))?;
+    let of = |author: &str| store.usage().author(author).total().map(|total| total.output);
+    assert_eq!((of("ann")?, of("bob")?, of("eve")?), (1_030, 100, 0));
+    let rows = store.usage().by_author().run()?;
+    let rows: Vec<_> = rows.iter().map(|row| (row.group.as_deref(), row.total.output)).collect();
+    assert_eq!(rows, [(Some("ann"), 1_030), (Some("bob"), 100), (None, 8)]);
+    // A fork and a streamed answer count once, for the same person.
+    let fork = group.fork(&last, "fork")?;
+    fork.upsert(answer(1).with_id("streamed"))?;
+    fork.upsert(answer(5).with_id("streamed"))?;
+    assert_eq!((of("ann")?, of("bob")?), (1_035, 100));
+    // Too far above.
+    fork.append_all((0..300).map(|_| Message::user("more")))?;
+    fork.append(answer(3))?;
+    assert_eq!(of("ann")?, 1_035);
+    Ok(())
+}

@@ -28,6 +28,8 @@ pub struct SessionFilter {
     pub source: Option<String>,
     /// The model.
     pub model: Option<String>,
+    /// A person who wrote in it, named by [`Author::key`](crate::Author::key).
+    pub author: Option<String>,
     /// A tag that it has.
     pub tag: Option<String>,
     /// The session that it was forked from.
@@ -65,7 +67,7 @@ pub enum SessionState {
 }
 
 impl SessionFilter {
-    /// Checks that owner, source, model and tag are not empty, for storages of your own: no session has an empty one.
+    /// Checks that owner, author, source, model and tag are not empty, for storages of your own: no session has an empty one.
     ///
     /// ```
     /// use talktree::SessionFilter;
@@ -79,6 +81,7 @@ impl SessionFilter {
     pub fn check(&self) -> Result<()> {
         check_given([
             ("owner", &self.owner),
+            ("author", &self.author),
             ("source", &self.source),
             ("model", &self.model),
             ("tag", &self.tag),
@@ -97,7 +100,7 @@ impl SessionFilter {
         Self { owner: Some(owner.into()), ..Self::default() }
     }
 
-    /// Returns whether a session is shown.
+    /// Returns whether a session is shown, except that who wrote in it is not compared: its details do not say that.
     ///
     /// For storages of your own: an index needs to serve some of the conditions only.
     ///

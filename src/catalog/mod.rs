@@ -8,11 +8,13 @@
 mod binding;
 mod change;
 mod filter;
+mod message;
 mod owner;
 mod page;
 
 pub use binding::{Binding, BindingEnd, BindingFilter, ResumeRequest, Resumed};
 pub use change::SessionChange;
 pub use filter::{SessionFilter, SessionState};
+pub use message::{ListedMessage, MessageCursor, MessageFilter, MessagePage};
 pub use owner::OwnerInfo;
 pub use page::{ListedSession, SessionCursor, SessionPage};

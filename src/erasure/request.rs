@@ -62,6 +62,9 @@ pub enum ErasureTarget {
     /// The sessions, the context blocks and the transcripts of an owner, its usage, and its pending items in inboxes. What is
     /// stored after the erasure has begun stays.
     Owner(String),
+    /// What a person wrote in all sessions, and the person's name in the ledger. What is stored after the erasure has begun
+    /// stays.
+    Author(String),
     /// An outside key, with the sessions that it points to or pointed to, and its pending items in inboxes.
     Key(String),
     /// A transcript of an agent; the main one with all others of its session.
@@ -98,6 +101,31 @@ impl Erasure {
     /// of the owner; of every erased item its id stays, so that it cannot be delivered again.
     pub fn owner(owner: impl Into<String>) -> Self {
         Self::of(ErasureTarget::Owner(owner.into()))
+    }
+
+    /// Returns the erasure of what a person wrote, in every session: for one who leaves a group. The person is named by
+    /// [`Author::key`](crate::Author::key).
+    ///
+    /// The messages of others stay, and so do the answers of models, also where they quote the person. The usage of answers to
+    /// the person stays in the totals of their sessions, without the person. A session that shows a transcript of an agent
+    /// keeps its messages, which are listed as copies that are left.
+    /// [`owner`](Self::owner) erases the sessions of a person.
+    ///
+    /// ```
+    /// use talktree::{Author, Erasure, Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let group = store.session("group")?;
+    /// for id in ["41", "42"] {
+    ///     group.append(Message::user(format!("I am {id}.")).from(&Author::new(id)))?;
+    /// }
+    /// store.erase(&Erasure::author("41").with_forks().with_summaries())?;
+    /// let left = group.history()?;
+    /// assert_eq!(left.iter().map(Message::text).collect::<Vec<_>>(), ["I am 42."]);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn author(author: impl Into<String>) -> Self {
+        Self::of(ErasureTarget::Author(author.into()))
     }
 
     /// Returns the erasure of an outside key, of the sessions that it points to or pointed to, and of its pending items in

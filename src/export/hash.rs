@@ -15,7 +15,7 @@ use crate::store::Store;
 
 /// Returns a hash of the content of every session of a store that is not in the trash.
 ///
-/// Two stores with equal content have equal hashes: ids, trees, messages, heads, labels, compactions in order with their
+/// Two stores with equal content have equal hashes: ids, trees, messages, heads, labels, tags, compactions in order with their
 /// places, elisions, and session details, with JSON compared by value. Stores with equal hashes show the same history on
 /// every path. Addresses, the log of the head, the time of the last write and the items of inboxes, which are work that
 /// waits, are not included. So an export that is imported into another store keeps the hash. It is the hash of a snapshot:
@@ -100,6 +100,7 @@ fn hash_of(session: &Session) -> Result<String> {
         ])),
         Record::Elision(elision) => add(&json!(["elision", elision])),
         Record::Label(label) => add(&json!(["label", label.name, label.id])),
+        Record::Tag(tag) => add(&json!(["tag", tag.message, tag.tag])),
         Record::Head(head) => add(&json!(["head", head])),
     })?;
     Ok(hash.to_string())

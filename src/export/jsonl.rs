@@ -53,7 +53,7 @@ impl fmt::Display for Counts {
 impl Session {
     /// Writes the session in talktree's own format.
     ///
-    /// The export has the session's details, every branch, hidden messages, compactions, elisions, labels and the head, and
+    /// The export has the session's details, every branch, hidden messages, compactions, elisions, labels, tags of messages and the head, and
     /// the place of a deleted message at which a compaction starts or ends: a copy shows the same on every path. It does
     /// not have the content of context blocks or the frozen prompt: [`Store::backup`](crate::Store::backup) copies these.
     /// It omits what only matters inside a store: the log of the head, and import records.
@@ -230,6 +230,10 @@ impl<'a, W: Write> Lines<'a, W> {
             Record::Label(label) => {
                 self.counts.labels += 1;
                 self.line(&Numbered { rest: &Typed { kind: "label", rest: label }, session })
+            }
+            Record::Tag(tag) => {
+                let rest = &Typed { kind: "tag", rest: tag };
+                self.line(&Numbered { rest, session })
             }
             Record::Head(id) => {
                 let rest = &Typed { kind: "head", rest: &json!({ "id": id }) };

@@ -37,6 +37,7 @@
 //! name it as `first_tombstone` and `last_tombstone`. A reader that ignores tombstones reads every message; of compactions
 //! that end close together it may show another one.
 
+mod author;
 mod entries;
 mod hash;
 mod jsonl;

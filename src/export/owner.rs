@@ -40,7 +40,7 @@ use crate::inbox::PendingItem;
 use crate::message::{Json, Message};
 use crate::outcome::SessionInfo;
 use crate::storage::context::{EntryVersion, PromptSection};
-use crate::storage::owner_data::{LedgerRow, OwnedItem, TextName, TextsOf};
+use crate::storage::owner_data::{LedgerOf, LedgerRow, OwnedItem, TextName, TextsOf};
 use crate::store::Store;
 use crate::transcript::{StoredTranscript, TranscriptKey};
 
@@ -98,7 +98,7 @@ impl Store {
     /// old versions are in it while the store keeps them. A transcript that is projected names its session, which shows the
     /// same conversation.
     ///
-    /// Messages that the owner wrote in sessions of other owners are not in it. Blocks that all sessions share are in it
+    /// Messages that the owner wrote in sessions of other owners are in [`export_author`](Self::export_author). Blocks that all sessions share are in it
     /// only as parts of frozen prompts. All data is from one snapshot.
     ///
     /// ```
@@ -212,7 +212,7 @@ fn each(store: &Store, owner: &str, with: With<'_>) -> Result<()> {
     }
     let mut after = None;
     loop {
-        let rows = store.ledger(owner, after)?;
+        let rows = store.ledger(LedgerOf::Owner(owner), after)?;
         let Some(last) = rows.last() else { break };
         after = Some(last.place);
         rows.iter().try_for_each(|row| with(Data::Usage(row)))?;
@@ -389,6 +389,7 @@ fn write_section(data: Data<'_>, output: &mut impl Write) -> Result<()> {
             compaction.details.as_ref().map_or(Ok(()), |details| fence_json(details, output))
         }
         Data::Record(Record::Label(label)) => item("Label", &label.name, output),
+        Data::Record(Record::Tag(tag)) => item("Tag of a message", &tag.tag, output),
         Data::Record(Record::Elision(elision)) => item("Shortened result", &elision.marker, output),
         Data::Record(Record::Tombstone { .. } | Record::Head(_)) => Ok(()),
         Data::Text(session, name, version) => {
@@ -432,7 +433,7 @@ fn write_section(data: Data<'_>, output: &mut impl Write) -> Result<()> {
 }
 
 /// Writes what a message has besides its parts.
-fn write_rest(message: &Message, output: &mut impl Write) -> Result<()> {
+pub(super) fn write_rest(message: &Message, output: &mut impl Write) -> Result<()> {
     let Message { metadata, extra, .. } = message;
     if let Some(metadata) = metadata {
         write_fence("json", metadata.as_str(), output).map_err(output_error)?;
@@ -440,7 +441,7 @@ fn write_rest(message: &Message, output: &mut impl Write) -> Result<()> {
     if extra.is_empty() { Ok(()) } else { fence_json(extra, output) }
 }
 
-fn item(what: &str, text: &str, output: &mut impl Write) -> Result<()> {
+pub(super) fn item(what: &str, text: &str, output: &mut impl Write) -> Result<()> {
     writeln!(output, "\n{what}:").map_err(output_error)?;
     write_fence("", text, output).map_err(output_error)
 }

@@ -9,7 +9,7 @@ use crate::compaction::{Compaction, Place, PlacedCompaction, PlacedCompactions};
 use crate::error::Result;
 use crate::id::{CompactionId, MessageId};
 use crate::message::Message;
-use crate::outcome::Label;
+use crate::outcome::{Label, MessageTag};
 use crate::session::Session;
 use crate::storage::context::Elision;
 
@@ -41,6 +41,7 @@ pub(super) enum Record<'a> {
     },
     Elision(&'a Elision),
     Label(&'a Label),
+    Tag(&'a MessageTag),
     Head(Option<&'a MessageId>),
 }
 
@@ -52,6 +53,7 @@ pub(super) fn each_record(
     // Read before the messages, so each refers to messages that are exported.
     let placed = session.provider().placed_compactions()?;
     let labels = session.labels()?;
+    let tags = session.all_tags()?;
     let elisions = session.context().store().map(|store| store.elisions()).transpose()?;
     let head = session.head()?;
 
@@ -73,6 +75,9 @@ pub(super) fn each_record(
     }
     for label in &labels {
         with(Record::Label(label))?;
+    }
+    for tag in &tags {
+        with(Record::Tag(tag))?;
     }
     with(Record::Head(head.as_ref()))
 }

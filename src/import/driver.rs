@@ -251,7 +251,7 @@ impl<'a> Driver<'a> {
             Kind::Message => *messages += 1,
             Kind::Compaction => *compactions += 1,
             Kind::Label => *labels += 1,
-            Kind::Tombstone | Kind::Elision | Kind::Head | Kind::Unknown => {}
+            Kind::Tombstone | Kind::Elision | Kind::Tag | Kind::Head | Kind::Unknown => {}
         }
     }
 

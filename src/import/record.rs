@@ -11,7 +11,7 @@ use crate::compaction::Compaction;
 use crate::export::Counts;
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::{Json, Message};
-use crate::outcome::{Label, SessionDetails};
+use crate::outcome::{Label, MessageTag, SessionDetails};
 use crate::storage::context::Elision;
 
 /// The UUID namespace of derived names.
@@ -36,6 +36,7 @@ pub(super) enum Kind {
     Compaction,
     Elision,
     Label,
+    Tag,
     Head,
     Unknown,
 }
@@ -49,6 +50,7 @@ impl Kind {
             Self::Compaction => "compaction",
             Self::Elision => "elision",
             Self::Label => "label",
+            Self::Tag => "tag",
             Self::Head => "head",
             Self::Unknown => "unknown",
         }
@@ -91,6 +93,7 @@ impl<'a> Record<'a> {
             Some("compaction") => Kind::Compaction,
             Some("elision") => Kind::Elision,
             Some("label") => Kind::Label,
+            Some("tag") => Kind::Tag,
             Some("head") => Kind::Head,
             _ => Kind::Unknown,
         };
@@ -204,6 +207,7 @@ pub(super) enum Part {
     Compaction(Ranged),
     Elision(Elision),
     Label(Label),
+    Tag(MessageTag),
     Head(Option<MessageId>),
 }
 
@@ -215,6 +219,7 @@ pub(super) fn part(kind: Kind, line: &str, version: u32) -> Result<Part, String>
         Kind::Compaction => compaction(line).map(Part::Compaction),
         Kind::Elision => read(line).map(Part::Elision),
         Kind::Label => label(line).map(Part::Label),
+        Kind::Tag => read(line).map(Part::Tag),
         Kind::Head => head(line).map(Part::Head),
         Kind::Session | Kind::Unknown => Err("a record of an unknown type".to_owned()),
     }

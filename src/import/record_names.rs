@@ -1,7 +1,7 @@
 //! The names of the records that a session has imported. They are stored, so that a later import adds no record again that
 //! was removed.
 //!
-//! Messages, elisions, compactions and labels have names, and so have the start and the end of an import: an interrupted
+//! Messages, elisions, compactions, labels and tags have names, and so have the start and the end of an import: an interrupted
 //! import is completed, and a completed one does not move the head again.
 //!
 //! Invariant: only the name of a message ends in `#` and 16 hexadecimal digits. The names of a format are never changed: a
@@ -9,7 +9,7 @@
 
 use super::record::derive;
 use crate::id::{CompactionId, MessageId};
-use crate::outcome::Label;
+use crate::outcome::{Label, MessageTag};
 use crate::storage::context::Elision;
 
 /// Returns the name of a message; `content` is the hash of its line.
@@ -27,6 +27,10 @@ pub(super) fn compaction(id: &CompactionId) -> String {
 
 pub(super) fn label(Label { name, id }: &Label) -> String {
     format!("{}#label", derive(&[name, id.as_str()]))
+}
+
+pub(super) fn tag(MessageTag { message, tag }: &MessageTag) -> String {
+    format!("{}#tag", derive(&[message.as_str(), tag]))
 }
 
 /// Returns the names of the start and the end of an import; `mark` distinguishes its messages from those of another export.

@@ -77,6 +77,22 @@ impl SessionList {
         self
     }
 
+    /// Shows the sessions in which a person wrote, named by [`Author::key`](crate::Author::key).
+    ///
+    /// ```
+    /// use talktree::{Author, Message, SessionManager, Store};
+    ///
+    /// let bot = SessionManager::builder(&Store::open_in_memory()?).build()?;
+    /// bot.session("group")?.append(Message::user("hello").from(&Author::new("42")))?;
+    /// bot.session("other")?.append(Message::user("hello"))?;
+    /// assert_eq!(bot.list().author("42").run()?.sessions.len(), 1);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn author(mut self, author: impl Into<String>) -> Self {
+        self.filter.author = Some(author.into());
+        self
+    }
+
     /// Shows the sessions with a tag.
     pub fn tag(mut self, tag: impl Into<String>) -> Self {
         self.filter.tag = Some(tag.into());

@@ -64,6 +64,24 @@ impl Author {
     }
 }
 
+impl Author {
+    /// Returns what searches, lists, usage and erasures know the author by: the id, or without one the name, without blanks
+    /// around it.
+    ///
+    /// ```
+    /// use talktree::Author;
+    ///
+    /// assert_eq!(Author::new("telegram:42").named("Ada").key(), Some("telegram:42"));
+    /// assert_eq!(Author { name: Some("Ada".to_owned()), ..Author::default() }.key(), Some("Ada"));
+    /// ```
+    #[must_use]
+    pub fn key(&self) -> Option<&str> {
+        let given = [&self.id, &self.name].into_iter().flatten();
+        let mut keys = given.map(|text| text.trim_matches(['\t', '\n', '\x0c', '\r', ' ']));
+        keys.find(|key| !key.is_empty())
+    }
+}
+
 impl Message {
     /// Returns the message with its author in the field `author` of its metadata.
     ///

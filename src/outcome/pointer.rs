@@ -1,6 +1,6 @@
 //! Pointers to messages: labels and the places of the head.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::id::{MessageId, check_label};
@@ -47,6 +47,36 @@ impl Label {
     /// [`Error::InvalidValue`](crate::Error::InvalidValue) if it is empty or too long, `head`, or the name of a summary.
     pub fn check(&self) -> Result<()> {
         check_label(&self.name)
+    }
+}
+
+/// A tag of a message.
+///
+/// ```
+/// use talktree::{Message, Store};
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// let draft = chat.append(Message::assistant("Draft 1"))?.id;
+/// chat.tag(&draft, "reviewed")?;
+///
+/// let tag = &chat.all_tags()?[0];
+/// assert_eq!((&tag.message, &*tag.tag), (&draft, "reviewed"));
+/// # Ok::<(), talktree::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct MessageTag {
+    /// The message.
+    pub message: MessageId,
+    /// The tag.
+    pub tag: String,
+}
+
+impl MessageTag {
+    /// Returns a tag of a message, for storages of your own.
+    #[must_use]
+    pub fn new(message: MessageId, tag: impl Into<String>) -> Self {
+        Self { message, tag: tag.into() }
     }
 }
 

@@ -8,12 +8,20 @@ use crate::error::{Error, Result};
 use crate::id::{MessageId, SessionId, check_name, shorten};
 use crate::message::Json;
 
-/// The most tags of one session: every list of sessions shows all of them.
+/// The most tags of one session or message: every list shows all of them.
 pub(crate) const MAX_TAGS: usize = 100;
 
 /// Returns the error of a tag more than are allowed.
 pub(crate) fn too_many_tags(tag: &str) -> Error {
-    let why = format!("the session has {MAX_TAGS} tags, the limit");
+    refused_tag(tag, "session")
+}
+
+pub(crate) fn too_many_message_tags(tag: &str) -> Error {
+    refused_tag(tag, "message")
+}
+
+fn refused_tag(tag: &str, of: &str) -> Error {
+    let why = format!("the {of} has {MAX_TAGS} tags, the limit");
     Error::InvalidValue { what: "tag", given: shorten(tag).into_owned(), why }
 }
 

@@ -37,6 +37,10 @@ pub enum Widening {
     AnyTime,
     /// All sessions in scope.
     AnySession,
+    /// Messages of any author.
+    AnyAuthor,
+    /// Messages with any tags.
+    AnyTag,
     /// Text, reasoning and tools.
     AllColumns,
     /// Without the excluded words.
@@ -55,6 +59,8 @@ impl std::fmt::Display for Widening {
             Self::AnyRole => "for any role",
             Self::AnyTime => "at any time",
             Self::AnySession => "in all sessions",
+            Self::AnyAuthor => "by any author",
+            Self::AnyTag => "with any tags",
             Self::AllColumns => "in text, reasoning and tools",
             Self::NothingExcluded => "without excluding words",
             Self::LoosePhrase => "with the words of the phrase in any place",
@@ -143,6 +149,8 @@ fn widened(parts: &[Lexeme<'_>], columns: Columns) -> Vec<Alternative> {
         (Widening::AnyRole, &[Filter::Role][..]),
         (Widening::AnyTime, &[Filter::After, Filter::Before]),
         (Widening::AnySession, &[Filter::Session]),
+        (Widening::AnyAuthor, &[Filter::Author]),
+        (Widening::AnyTag, &[Filter::Tag]),
     ] {
         if parts.iter().any(|part| is(part, filters)) {
             add(widening, rewritten(parts, without(filters)));
@@ -166,8 +174,15 @@ fn widened(parts: &[Lexeme<'_>], columns: Columns) -> Vec<Alternative> {
             }),
         );
     }
-    const FILTERS: &[Filter] =
-        &[Filter::Role, Filter::Session, Filter::After, Filter::Before, Filter::In];
+    const FILTERS: &[Filter] = &[
+        Filter::Role,
+        Filter::Session,
+        Filter::Author,
+        Filter::Tag,
+        Filter::After,
+        Filter::Before,
+        Filter::In,
+    ];
     if parts.iter().any(|part| is(part, FILTERS)) {
         add(Widening::NoFilter, all_columns(rewritten(parts, without(FILTERS))));
     }

@@ -112,6 +112,45 @@ impl Search {
         self
     }
 
+    /// Narrows the search to messages that a person wrote, named by [`Author::key`](crate::Author::key).
+    ///
+    /// With an empty query it lists them, newest first.
+    ///
+    /// ```
+    /// use talktree::{Author, Message, Store};
+    ///
+    /// let group = Store::open_in_memory()?.session("group")?;
+    /// for id in ["41", "42"] {
+    ///     group.append(Message::user("hello").from(&Author::new(id)))?;
+    /// }
+    /// assert_eq!(group.search("hello").author("42").run()?.hits.len(), 1);
+    /// assert_eq!(group.search("hello author:41").author("42").run()?.hits.len(), 0);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn author(mut self, author: impl Into<String>) -> Self {
+        self.request.author = Some(author.into());
+        self
+    }
+
+    /// Narrows the search to messages with a tag; called again, to those with all of the tags.
+    ///
+    /// With an empty query it lists them, newest first.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let group = Store::open_in_memory()?.session("group")?;
+    /// let bad = group.append(Message::user("Buy now!"))?.id;
+    /// group.append(Message::user("I would not buy that."))?;
+    /// group.tag(&bad, "spam")?;
+    /// assert_eq!(group.search("buy").tag("spam").run()?.hits.len(), 1);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn tag(mut self, tag: impl Into<String>) -> Self {
+        self.request.tags.push(tag.into());
+        self
+    }
+
     /// Narrows a search of one session to the path to its head. Of a store or of several sessions, name one with
     /// [`session`](Self::session), before or after this; otherwise [`run`](Self::run) is [`Error::Unsupported`].
     ///

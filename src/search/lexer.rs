@@ -3,9 +3,11 @@
 use crate::search::date;
 use crate::search::tokenizer::is_space_or_control;
 
-const FILTERS: [(&str, Filter); 6] = [
+const FILTERS: [(&str, Filter); 8] = [
     ("role:", Filter::Role),
     ("session:", Filter::Session),
+    ("author:", Filter::Author),
+    ("tag:", Filter::Tag),
     ("after:", Filter::After),
     ("before:", Filter::Before),
     ("in:", Filter::In),
@@ -16,6 +18,8 @@ const FILTERS: [(&str, Filter); 6] = [
 pub(crate) enum Filter {
     Role,
     Session,
+    Author,
+    Tag,
     After,
     Before,
     In,
@@ -28,6 +32,8 @@ impl Filter {
         match self {
             Filter::Role => "the name of a role",
             Filter::Session => "the id of a session",
+            Filter::Author => "the id of an author",
+            Filter::Tag => "a tag of messages",
             Filter::After | Filter::Before => date::EXPECTED,
             Filter::In => "in:text, in:tools or in:all",
             Filter::Exact => "exact:\"characters\"",

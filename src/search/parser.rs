@@ -235,6 +235,8 @@ impl<'a> Parser<'a> {
                 add_value(&mut filters.roles, value);
             }
             Filter::Session => add_value(&mut filters.sessions, value),
+            Filter::Author => add_value(&mut filters.authors, value),
+            Filter::Tag => add_value(&mut filters.tags, value),
             // Several bounds must all hold, so the narrowest one applies.
             Filter::After => match parse_date(value, self.now) {
                 Some(time) => filters.after = filters.after.max(Some(time)),

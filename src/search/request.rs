@@ -88,6 +88,10 @@ pub struct SearchRequest {
     pub scope: Scope,
     /// The owner whose sessions are searched, within the scope; `None` for all.
     pub owner: Option<String>,
+    /// The author of the messages, within those that the query names; `None` for all.
+    pub author: Option<String>,
+    /// Tags that the messages have, besides those in the query.
+    pub tags: Vec<String>,
     /// Whether hidden messages are left out, as if they were not in scope. The tools of a model ask for this.
     pub omits_hidden: bool,
     /// The maximum number of hits.
@@ -119,6 +123,8 @@ impl SearchRequest {
             exact: Vec::new(),
             scope,
             owner: None,
+            author: None,
+            tags: Vec::new(),
             omits_hidden: false,
             limit: DEFAULT_LIMIT,
             offset: 0,
@@ -144,10 +150,18 @@ impl SearchRequest {
             true => Query::plain(&self.text),
             false => Query::parse_at(&self.text, self.time()),
         };
-        if !self.exact.is_empty() && self.text.trim().is_empty() {
+        let is_narrowed = self.author.is_some() || !self.tags.is_empty();
+        if (is_narrowed || !self.exact.is_empty()) && self.text.trim().is_empty() {
             query.notices.clear();
         }
         self.exact.iter().for_each(|run| query.add_exact(run));
+        let filters = &mut query.filters;
+        filters.tags.extend(self.tags.iter().cloned());
+        if let Some(author) = &self.author {
+            let is_named = filters.authors.is_empty() || filters.authors.contains(author);
+            // No author is empty.
+            filters.authors = vec![if is_named { author.clone() } else { String::new() }];
+        }
         query
     }
 

@@ -1,10 +1,10 @@
-//! The head, its log, and labels.
+//! The head, its log, labels, and tags of messages.
 
 use super::Session;
 use crate::error::Result;
 use crate::event::Change;
-use crate::id::{MessageId, check_label};
-use crate::outcome::{HeadEntry, Label};
+use crate::id::{MessageId, check_label, check_name};
+use crate::outcome::{HeadEntry, Label, MessageTag};
 
 impl Session {
     /// Returns the message that the next one is appended to; `None` before the first.
@@ -247,5 +247,70 @@ impl Session {
     /// As every read.
     pub fn labelled(&self, name: &str) -> Result<Option<MessageId>> {
         self.provider.labelled(name)
+    }
+
+    /// Adds a tag to a message: a flag of a moderator, the state of a review. One that it has is a no-op.
+    ///
+    /// A fork copies the tags of its messages, an update keeps them, and they go with the message.
+    /// [`Store::list_messages`](crate::Store::list_messages) lists the messages with a tag,
+    /// [`Search::tag`](crate::Search::tag) searches them, and [`SessionManager::tag`](crate::SessionManager::tag) tags a
+    /// session.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let bad = chat.append(Message::user("Buy now!"))?.id;
+    /// chat.tag(&bad, "spam")?;
+    /// chat.tag(&bad, "reported")?;
+    /// assert_eq!(chat.tags(&bad)?, ["reported", "spam"]);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) if the tag is empty or too long, or if the message has 100 tags;
+    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage).
+    pub fn tag(&self, id: &MessageId, tag: &str) -> Result<()> {
+        check_name("tag", tag)?;
+        self.provider.tag(id, tag)
+    }
+
+    /// Removes a tag of a message; one that it does not have is a no-op.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let bad = chat.append(Message::user("Buy now!"))?.id;
+    /// chat.tag(&bad, "spam")?;
+    /// chat.untag(&bad, "spam")?;
+    /// assert!(chat.tags(&bad)?.is_empty());
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage); as every write.
+    pub fn untag(&self, id: &MessageId, tag: &str) -> Result<()> {
+        self.provider.untag(id, tag)
+    }
+
+    /// Returns the tags of a message, sorted.
+    ///
+    /// [`tag`](Self::tag) has an example.
+    ///
+    /// # Errors
+    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage); as every read.
+    pub fn tags(&self, id: &MessageId) -> Result<Vec<String>> {
+        Ok(self.provider.tags(Some(id))?.into_iter().map(|found| found.tag).collect())
+    }
+
+    /// Returns the tags of all messages, in the order in which the messages were appended.
+    ///
+    /// [`MessageTag`] has an example.
+    ///
+    /// # Errors
+    /// As every read.
+    pub fn all_tags(&self) -> Result<Vec<MessageTag>> {
+        self.provider.tags(None)
     }
 }

@@ -3,10 +3,12 @@
 //! A page is bounded by a message, not by a number, so it does not shift while others append. A page before a message
 //! follows that message's own path, so it stays the same while the head moves.
 
+use std::collections::HashSet;
+
 use super::{Path, Session};
 use crate::error::Result;
 use crate::id::{CompactionId, MessageId};
-use crate::message::Message;
+use crate::message::{Author, Message};
 use crate::outcome::Page;
 use crate::storage::Cursor;
 use crate::view::{Order, View};
@@ -46,7 +48,13 @@ impl Path {
     /// # Ok::<(), talktree::Error>(())
     /// ```
     pub fn page(&self) -> PageBuilder {
-        PageBuilder { path: self.clone(), from: From::End, limit: DEFAULT_LIMIT }
+        PageBuilder {
+            path: self.clone(),
+            from: From::End,
+            limit: DEFAULT_LIMIT,
+            author: None,
+            tag: None,
+        }
     }
 }
 
@@ -69,6 +77,8 @@ pub struct PageBuilder {
     path: Path,
     from: From,
     limit: usize,
+    author: Option<String>,
+    tag: Option<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -98,6 +108,40 @@ impl PageBuilder {
         self
     }
 
+    /// Reads only what a person wrote, named by [`Author::key`](crate::Author::key). Summaries have no author.
+    ///
+    /// ```
+    /// use talktree::{Author, Message, Store};
+    ///
+    /// let group = Store::open_in_memory()?.session("group")?;
+    /// for id in ["41", "42", "41"] {
+    ///     group.append(Message::user("hello").from(&Author::new(id)))?;
+    /// }
+    /// assert_eq!(group.page().author("41").run()?.messages.len(), 2);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn author(mut self, author: impl Into<String>) -> Self {
+        self.author = Some(author.into());
+        self
+    }
+
+    /// Reads only messages with a tag. Summaries have none.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let bad = chat.append(Message::user("Buy now!"))?.id;
+    /// chat.append(Message::assistant("No."))?;
+    /// chat.tag(&bad, "spam")?;
+    /// assert_eq!(chat.page().tag("spam").run()?.messages[0].id, bad);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn tag(mut self, tag: impl Into<String>) -> Self {
+        self.tag = Some(tag.into());
+        self
+    }
+
     /// Returns the page.
     ///
     /// # Errors
@@ -112,6 +156,18 @@ impl PageBuilder {
             From::Before(id) => self.run_before(self.cursor_before(id)?, true),
             From::After(id) => self.run_after(id),
         }
+    }
+
+    fn filter(&self) -> Result<Filter> {
+        let session = &self.path.session;
+        let tagged = |tag: &String| -> Result<HashSet<MessageId>> {
+            let all = session.all_tags()?.into_iter();
+            Ok(all.filter(|found| found.tag == *tag).map(|found| found.message).collect())
+        };
+        Ok(Filter {
+            author: self.author.clone(),
+            tagged: self.tag.as_ref().map(tagged).transpose()?,
+        })
     }
 
     fn cursor(&self, view: &View, order: Order) -> Result<Box<dyn Cursor>> {
@@ -142,7 +198,7 @@ impl PageBuilder {
 
     fn run_before(&self, cursor: Option<Box<dyn Cursor>>, has_after: bool) -> Result<Page> {
         let (mut messages, has_before) = match cursor {
-            Some(mut cursor) => fill(&mut *cursor, self.limit)?,
+            Some(mut cursor) => fill(&mut *cursor, self.limit, &self.filter()?)?,
             None => (Vec::new(), false),
         };
         messages.reverse();
@@ -158,7 +214,7 @@ impl PageBuilder {
         if !cursor.skip_past(id)? {
             return Err(self.path.session.unknown(id));
         }
-        let (messages, has_after) = fill(&mut *cursor, self.limit)?;
+        let (messages, has_after) = fill(&mut *cursor, self.limit, &self.filter()?)?;
         Ok(Page {
             before: messages.first().map(|message| message.id.clone()),
             after: messages.last().filter(|_| has_after).map(|message| message.id.clone()),
@@ -167,19 +223,45 @@ impl PageBuilder {
     }
 }
 
+/// Which messages a page shows.
+#[derive(Default)]
+struct Filter {
+    author: Option<String>,
+    /// The messages with the tag.
+    tagged: Option<HashSet<MessageId>>,
+}
+
+impl Filter {
+    fn shows(&self, message: &Message) -> bool {
+        let is_author = |wanted: &String| {
+            Author::of(message).is_some_and(|author| author.key() == Some(wanted.as_str()))
+        };
+        self.author.as_ref().is_none_or(is_author)
+            && self.tagged.as_ref().is_none_or(|tagged| tagged.contains(&message.id))
+    }
+
+    fn is_open(&self) -> bool {
+        self.author.is_none() && self.tagged.is_none()
+    }
+}
+
+/// How many messages are read at a time if a page shows some of them only.
+const FILTERED_BATCH: usize = 256;
+
 /// Reads until the page is full, and returns whether more would follow.
 ///
 /// A batch of a cursor may be shorter than asked for. One message more is read, because to read that one alone would be
 /// another transaction.
-fn fill(cursor: &mut dyn Cursor, limit: usize) -> Result<(Vec<Message>, bool)> {
+fn fill(cursor: &mut dyn Cursor, limit: usize, filter: &Filter) -> Result<(Vec<Message>, bool)> {
     let asked = limit.saturating_add(1);
     let mut messages = Vec::new();
     while messages.len() < asked {
-        let batch = cursor.next(asked - messages.len())?;
+        let left = asked - messages.len();
+        let batch = cursor.next(if filter.is_open() { left } else { left.max(FILTERED_BATCH) })?;
         if batch.is_empty() {
             break;
         }
-        messages.extend(batch);
+        messages.extend(batch.into_iter().filter(|message| filter.shows(message)));
     }
     let has_more = messages.len() > limit;
     messages.truncate(limit);
@@ -217,11 +299,15 @@ mod tests {
     #[test]
     fn a_page_that_is_not_the_last_is_one_batch() -> Result<()> {
         let mut cursor = Counted { left: 51, batches: 0 };
-        let (messages, has_more) = fill(&mut cursor, 50)?;
+        let (messages, has_more) = fill(&mut cursor, 50, &Filter::default())?;
         assert_eq!((messages.len(), has_more, cursor.batches), (50, true, 1));
-        let (messages, has_more) = fill(&mut Counted { left: 50, batches: 0 }, 50)?;
+        let (messages, has_more) =
+            fill(&mut Counted { left: 50, batches: 0 }, 50, &Filter::default())?;
         assert_eq!((messages.len(), has_more), (50, false));
-        assert_eq!(fill(&mut Counted { left: 3, batches: 0 }, usize::MAX)?.0.len(), 3);
+        assert_eq!(
+            fill(&mut Counted { left: 3, batches: 0 }, usize::MAX, &Filter::default())?.0.len(),
+            3
+        );
         Ok(())
     }
 }

@@ -22,8 +22,8 @@ use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Message;
 use crate::outcome::{
-    Appended, CountedAppend, Deleted, HeadEntry, ImportRecord, Imported, Label, RowStat,
-    SessionDetails, SessionInfo, Updated, Upserted,
+    Appended, CountedAppend, Deleted, HeadEntry, ImportRecord, Imported, Label, MessageTag,
+    RowStat, SessionDetails, SessionInfo, Updated, Upserted,
 };
 use crate::search::{Found, HITS_PER_SESSION, SearchRequest, SessionHit, SessionsFound};
 use crate::tokens::TokenCounter;
@@ -342,6 +342,25 @@ pub trait SessionProvider: Send + Sync {
     fn labelled(&self, name: &str) -> Result<Option<MessageId>> {
         let labels = self.labels()?;
         Ok(labels.into_iter().find(|label| label.name == name).map(|label| label.id))
+    }
+
+    /// Adds a tag to a message; one that it has is a no-op.
+    fn tag(&self, id: &MessageId, tag: &str) -> Result<()> {
+        let _ = (id, tag);
+        Err(Error::Unsupported { what: "tags of messages" })
+    }
+
+    /// Removes a tag of a message; one that it does not have is a no-op.
+    fn untag(&self, id: &MessageId, tag: &str) -> Result<()> {
+        let _ = (id, tag);
+        Err(Error::Unsupported { what: "tags of messages" })
+    }
+
+    /// Returns the tags of a message, or of all messages in the order in which they were appended; those of one message are
+    /// sorted.
+    fn tags(&self, id: Option<&MessageId>) -> Result<Vec<MessageTag>> {
+        let _ = id;
+        Ok(Vec::new())
     }
 
     /// Returns the messages without children, in order of creation.

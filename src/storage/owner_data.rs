@@ -31,6 +31,14 @@ pub(crate) struct OwnedItem {
     pub(crate) item: PendingItem,
 }
 
+/// Whose rows of the ledger are read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum LedgerOf<'a> {
+    Owner(&'a str),
+    /// Of the answers to a person.
+    Author(&'a str),
+}
+
 /// A row of the ledger of usage.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct LedgerRow {

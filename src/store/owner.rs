@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::id::SessionId;
 use crate::message::Json;
 use crate::storage::context::EntryVersion;
-use crate::storage::owner_data::{LedgerRow, OwnedItem, TextName, TextsOf};
+use crate::storage::owner_data::{LedgerOf, LedgerRow, OwnedItem, TextName, TextsOf};
 use crate::transcript::StoredTranscript;
 
 impl Store {
@@ -23,9 +23,13 @@ impl Store {
         self.database.text_versions(of, name)
     }
 
-    /// Returns a batch of the owner's rows in the ledger, after a place; an empty one is the end.
-    pub(crate) fn ledger(&self, owner: &str, after: Option<(i64, i64)>) -> Result<Vec<LedgerRow>> {
-        self.database.ledger(owner, after)
+    /// Returns a batch of rows of the ledger, after a place; an empty one is the end.
+    pub(crate) fn ledger(
+        &self,
+        of: LedgerOf<'_>,
+        after: Option<(i64, i64)>,
+    ) -> Result<Vec<LedgerRow>> {
+        self.database.ledger(of, after)
     }
 
     /// Returns the owner's next pending item in an inbox, after one of them; `None` is the end.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::Store;
 use crate::catalog::{
-    Binding, BindingFilter, OwnerInfo, SessionChange, SessionCursor, SessionFilter, SessionPage,
+    Binding, BindingFilter, MessageCursor, MessageFilter, MessagePage, OwnerInfo, SessionChange,
+    SessionCursor, SessionFilter, SessionPage,
 };
 use crate::context::{Backing, ContextBuilder};
 #[expect(unused_imports, reason = "the documents link to it")]
@@ -236,6 +237,24 @@ impl Store {
         limit: usize,
     ) -> Result<SessionPage> {
         self.database.list_sessions(filter, after, limit)
+    }
+
+    /// Returns at most `limit` messages (1 000 at most) that a filter shows, session by session in the order in which they
+    /// were appended: the first ones, or those after a place that an earlier page returned.
+    ///
+    /// A page of the messages of an author or with a tag costs what it shows. Copies in forks are messages of their own.
+    ///
+    /// [`MessageFilter`] has an example.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] if the author or the tag is empty; as every read.
+    pub fn list_messages(
+        &self,
+        filter: &MessageFilter,
+        after: Option<MessageCursor>,
+        limit: usize,
+    ) -> Result<MessagePage> {
+        self.database.list_messages(filter, after, limit)
     }
 
     /// Changes a session in a way that is no change of its conversation.

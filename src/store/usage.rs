@@ -67,6 +67,26 @@ impl UsageReport {
         self
     }
 
+    /// Adds up the usage of the answers to a person; [`UsageFilter::author`] says which these are.
+    ///
+    /// ```
+    /// use talktree::{Author, Message, Store, Usage};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let group = store.session("group")?;
+    /// for (id, output) in [("41", 10), ("42", 5), ("41", 7)] {
+    ///     group.append(Message::user("2 + 2?").from(&Author::new(id)))?;
+    ///     group.append(Message::assistant("4").with_usage(&Usage { output, ..Usage::default() }))?;
+    /// }
+    /// assert_eq!(store.usage().author("41").total()?.output, 17);
+    /// assert_eq!(store.usage().by_author().run()?.len(), 2);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn author(mut self, author: impl Into<String>) -> Self {
+        self.filter.author = Some(author.into());
+        self
+    }
+
     /// Adds up the usage of a model.
     pub fn model(mut self, model: impl Into<String>) -> Self {
         self.filter.model = Some(model.into());
@@ -104,6 +124,11 @@ impl UsageReport {
     /// Makes a sum for each owner.
     pub fn by_owner(self) -> Self {
         self.by(UsageGroup::Owner)
+    }
+
+    /// Makes a sum for each person who was answered.
+    pub fn by_author(self) -> Self {
+        self.by(UsageGroup::Author)
     }
 
     /// Makes a sum for each session. Removed sessions are one sum without a name.

@@ -14,6 +14,9 @@ pub struct UsageFilter {
     pub session: Option<SessionId>,
     /// Of the sessions of this owner.
     pub owner: Option<String>,
+    /// Of the answers to this person, named by [`Author::key`](crate::Author::key). An answer is to the author of the nearest
+    /// message above it that has one, among the 256 messages appended before it; that is noted when the answer is stored.
+    pub author: Option<String>,
     /// Of this model.
     pub model: Option<String>,
     /// Of the sessions from this source.
@@ -25,7 +28,7 @@ pub struct UsageFilter {
 }
 
 impl UsageFilter {
-    /// Checks that owner, model and source are not empty, for storages of your own.
+    /// Checks that owner, author, model and source are not empty, for storages of your own.
     ///
     /// ```
     /// use talktree::UsageFilter;
@@ -37,7 +40,12 @@ impl UsageFilter {
     /// # Errors
     /// [`Error::InvalidValue`](crate::Error::InvalidValue).
     pub fn check(&self) -> Result<()> {
-        check_given([("owner", &self.owner), ("model", &self.model), ("source", &self.source)])
+        check_given([
+            ("owner", &self.owner),
+            ("author", &self.author),
+            ("model", &self.model),
+            ("source", &self.source),
+        ])
     }
 }
 
@@ -53,6 +61,8 @@ pub enum UsageGroup {
     Day,
     /// By owner.
     Owner,
+    /// By the person who was answered.
+    Author,
     /// By session.
     Session,
     /// By the source of the session.
@@ -63,7 +73,7 @@ pub enum UsageGroup {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct UsageRow {
-    /// The model, day, owner, session or source; `None` where there is none, and in a report that is one sum.
+    /// The model, day, owner, author, session or source; `None` where there is none, and in a report that is one sum.
     pub group: Option<String>,
     /// The sum.
     #[serde(flatten)]

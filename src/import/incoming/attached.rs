@@ -1,4 +1,4 @@
-//! What refers to the messages of a session: elisions, compactions, labels.
+//! What refers to the messages of a session: elisions, compactions, labels, tags.
 //!
 //! Each is stored once: what was removed since it was imported is not added again.
 
@@ -9,7 +9,7 @@ use crate::id::{CompactionId, MessageId, label_is_id};
 use crate::import::record::Ranged;
 use crate::import::record_names;
 use crate::import::report::ImportReport;
-use crate::outcome::Label;
+use crate::outcome::{Label, MessageTag};
 use crate::storage::context::Elision;
 
 impl Incoming {
@@ -142,6 +142,31 @@ impl Incoming {
             },
         };
         self.settle_attached(line, record, set, &format!("label {name:?}"), report);
+        Ok(())
+    }
+}
+
+impl Incoming {
+    pub(super) fn tag(
+        &mut self,
+        line: u64,
+        found: &MessageTag,
+        report: &mut ImportReport,
+    ) -> Result<()> {
+        self.store_batch(report)?;
+        let MessageTag { message, tag } = found;
+        let record = record_names::tag(found);
+        let set = match () {
+            () if !self.entries.contains_key(message) => {
+                Err("the message it is of is not in the file".to_owned())
+            }
+            () if self.mode == Mode::Rehearse || self.session.is_imported(&record)? => Ok(()),
+            () => match self.session.tag(message, tag) {
+                Err(error) if error.is_unknown() || error.is_refused() => Err(error.to_string()),
+                set => set.map(Ok)?,
+            },
+        };
+        self.settle_attached(line, record, set, "tag left out", report);
         Ok(())
     }
 }

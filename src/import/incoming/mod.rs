@@ -1,6 +1,6 @@
 //! One session of an export during its import.
 //!
-//! `batch` stores its messages, `attached` what refers to them: elisions, compactions, labels.
+//! `batch` stores its messages, `attached` what refers to them: elisions, compactions, labels, tags.
 
 mod attached;
 mod batch;
@@ -163,6 +163,7 @@ impl Incoming {
             Part::Compaction(compaction) => self.compaction(line, &compaction, report)?,
             Part::Elision(elision) => self.elision(line, &elision, report)?,
             Part::Label(label) => self.label(line, &label, report)?,
+            Part::Tag(tag) => self.tag(line, &tag, report)?,
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use super::error::{BackendResult, corrupt};
 use super::handle::Named;
 use super::row::session::{self as session_row, SessionRow};
 use super::tree_source::SessionTree;
-use super::{compaction, head, label, message, search_index};
+use super::{compaction, head, label, message, message_tag, search_index};
 use crate::id::MessageId;
 use crate::outcome::Deleted;
 use crate::tree::{Address, Span, Stretch, Walk};
@@ -93,6 +93,7 @@ pub(super) fn delete_branch(
     for &(first, last) in &ranges {
         label::remove_range(conn, first, last)?;
         elision::remove_range(conn, first, last)?;
+        message_tag::remove_range(conn, first, last)?;
         conn.prepare_cached("DELETE FROM message WHERE address BETWEEN ?1 AND ?2")?
             .execute([first, last])?;
     }
@@ -133,6 +134,7 @@ fn make_tombstone(conn: &Connection, address: Address) -> BackendResult<()> {
     search_index::remove(conn, address, address)?;
     label::remove_range(conn, address, address)?;
     elision::remove_range(conn, address, address)?;
+    message_tag::remove_range(conn, address, address)?;
     conn.prepare_cached(
         "UPDATE message
             SET id = NULL, role = '', parts = '[]', metadata = NULL, extra = NULL, tokens = 0,
@@ -346,7 +348,7 @@ mod tests {
             let (steps, deleted) =
                 database.steps_of_write(|conn| delete(conn, &Named::unbound(&name), &ids))?;
             assert_eq!((deleted.covered_by.len(), deleted.messages.len()), (summaries, 50));
-            let of_messages = 50 * 200;
+            let of_messages = 50 * 300;
             let of_summaries = steps.saturating_sub(of_messages) / summaries as u64;
             assert!(of_summaries < 100, "{steps} steps, {of_summaries} for a summary");
         }

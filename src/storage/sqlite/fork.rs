@@ -9,7 +9,7 @@ use super::handle::Named;
 use super::row::compaction as compaction_row;
 use super::row::session::{self as session_row, SessionRow};
 use super::tokens::CountedMessages;
-use super::{append, compaction, label, message, path, search_index};
+use super::{append, compaction, label, message, message_tag, path, search_index};
 use crate::error::Error;
 use crate::id::{MessageId, SessionId};
 use crate::message::Message;
@@ -24,7 +24,7 @@ struct Copy {
     start: u32,
 }
 
-/// Copies the path to a message into a new session: messages, compactions, labels, elisions, and the texts of the
+/// Copies the path to a message into a new session: messages with their tags, compactions, labels, elisions, and the texts of the
 /// session's own blocks.
 ///
 /// Tombstones are copied too, except those at the end. Without them, compactions that end at different tombstones would
@@ -65,6 +65,7 @@ pub(super) fn fork(
     copy_compactions(conn, leaf, &target, &copies, &end)?;
     copy_labels(conn, leaf.session(), &target, &copies)?;
     copy_elisions(conn, leaf.session(), &target, &copies)?;
+    copy_tags(conn, &target, &copies)?;
     lifecycle::copy(conn, leaf.session(), target.key)?;
     Ok(target.key)
 }
@@ -275,6 +276,14 @@ fn copy_elisions(
     for copy in copies {
         let start = Address::new(target.key, copy.start);
         elision::copy(conn, copy.first, copy.last, start.raw() - copy.first.raw())?;
+    }
+    Ok(())
+}
+
+fn copy_tags(conn: &Connection, target: &SessionRow, copies: &[Copy]) -> BackendResult<()> {
+    for copy in copies {
+        let start = Address::new(target.key, copy.start);
+        message_tag::copy(conn, copy.first, copy.last, start.raw() - copy.first.raw())?;
     }
     Ok(())
 }

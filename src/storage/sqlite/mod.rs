@@ -38,6 +38,7 @@ mod inbox;
 mod interrupt;
 mod label;
 mod message;
+mod message_tag;
 mod names;
 mod outline;
 mod owner_data;

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::id::SessionId;
 use crate::message::Json;
 use crate::storage::context::EntryVersion;
-use crate::storage::owner_data::{LedgerRow, OwnedItem, TextName, TextsOf};
+use crate::storage::owner_data::{LedgerOf, LedgerRow, OwnedItem, TextName, TextsOf};
 use crate::transcript::StoredTranscript;
 
 /// How many rows of the ledger one read returns.
@@ -39,12 +39,20 @@ impl Database {
         })
     }
 
-    /// Returns the rows of an owner in the ledger, oldest first: a batch of those after a place. An empty batch is the end.
-    pub(crate) fn ledger(&self, owner: &str, after: Option<(i64, i64)>) -> Result<Vec<LedgerRow>> {
+    /// Returns rows of the ledger, oldest first: a batch of those after a place. An empty batch is the end.
+    pub(crate) fn ledger(
+        &self,
+        of: LedgerOf<'_>,
+        after: Option<(i64, i64)>,
+    ) -> Result<Vec<LedgerRow>> {
         let (used_at, number) = after.unwrap_or((i64::MIN, i64::MIN));
+        let (sql, name) = match of {
+            LedgerOf::Owner(owner) => (LEDGER, owner),
+            LedgerOf::Author(author) => (LEDGER_OF_AUTHOR, author),
+        };
         self.read(|conn| {
-            let mut statement = conn.prepare_cached(LEDGER)?;
-            let mut rows = statement.query(params![owner, used_at, number, BATCH])?;
+            let mut statement = conn.prepare_cached(sql)?;
+            let mut rows = statement.query(params![name, used_at, number, BATCH])?;
             let mut found = Vec::new();
             while let Some(row) = rows.next()? {
                 found.push(ledger_row(row)?);
@@ -102,16 +110,26 @@ fn key_of<'a>(conn: &Connection, of: TextsOf<'a>) -> BackendResult<Option<(i64, 
     }
 }
 
-pub(super) const LEDGER: &str =
-    "SELECT session.id, message.id, usage.model, usage.source, input, output, cache_read,
+macro_rules! ledger {
+    ($condition:literal) => {
+        concat!(
+            "SELECT session.id, message.id, usage.model, usage.source, input, output, cache_read,
         cache_write, reasoning, cost, currency, answer, used_at, number
    FROM usage
    LEFT JOIN session ON session.key = usage.session
    LEFT JOIN message ON message.address = usage.address
-  WHERE usage.owner = ?1
+  WHERE ",
+            $condition,
+            "
     AND (used_at, number) > (?2, ?3)
   ORDER BY used_at, number
-  LIMIT ?4";
+  LIMIT ?4"
+        )
+    };
+}
+
+pub(super) const LEDGER: &str = ledger!("usage.owner = ?1");
+pub(super) const LEDGER_OF_AUTHOR: &str = ledger!("usage.author = ?1");
 
 fn ledger_row(row: &Row<'_>) -> BackendResult<LedgerRow> {
     let tokens = |at: usize| -> BackendResult<u64> {

@@ -10,8 +10,9 @@ use super::context::{self, block, elision, entry, frozen_prompt, lifecycle, sear
 use super::error::BackendResult;
 use super::session::SqliteSession;
 use super::{
-    ancestry, children, compaction, delete, erase, fork, inbox, label, message, outline,
-    owner_data, path, plan_reader, row, search_index, tokens, transcript, tree_source, usage,
+    ancestry, children, compaction, delete, erase, fork, inbox, label, message, message_tag,
+    outline, owner_data, path, plan_reader, row, search_index, tokens, transcript, tree_source,
+    usage,
 };
 use crate::catalog::{ResumeRequest, SessionChange};
 use crate::compaction::Compaction;
@@ -128,6 +129,31 @@ const HOT: &[(&str, &str, &[&str])] = &[
     ),
     ("the size of a session", discard::BYTES, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
     ("a list by tag", list::TAGGED, &["COVERING INDEX session_tagged (tag=?)"]),
+    (
+        "whether an author wrote in a session",
+        list::IS_WRITTEN_IN,
+        &["INDEX message_author (author=? AND rowid>? AND rowid<?)"],
+    ),
+    (
+        "the messages of an author",
+        message_tag::WRITTEN,
+        &["INDEX message_author (author=? AND rowid>? AND rowid<?)"],
+    ),
+    (
+        "the messages with a tag",
+        message_tag::TAGGED,
+        &["COVERING INDEX message_tagged (tag=? AND address>?", "INTEGER PRIMARY KEY (rowid=?)"],
+    ),
+    (
+        "the nearest author above an answer",
+        usage::NEAREST_AUTHOR,
+        &["INDEX message_authored (address>? AND address<?)"],
+    ),
+    (
+        "the usage of an author, in batches",
+        owner_data::LEDGER_OF_AUTHOR,
+        &["INDEX usage_author (author=? AND used_at>?)", "INTEGER PRIMARY KEY (rowid=?)"],
+    ),
     ("a preview", list::FIRST_OF_USER, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
     ("where a key leads", binding::OPEN, &["INDEX binding_open (key=?)"]),
     (

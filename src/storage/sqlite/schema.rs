@@ -23,6 +23,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0003_unindexed.sql"),
     include_str!("migrations/0004_many_sessions.sql"),
     include_str!("migrations/0005_recent_words.sql"),
+    include_str!("migrations/0006_authors_and_tags.sql"),
 ];
 
 /// The version that this build writes.

@@ -106,6 +106,7 @@ pub(super) fn report(state: &State, filter: &UsageFilter, group: UsageGroup) -> 
             |wanted: &Option<String>, found: &Option<String>| wanted.is_none() || wanted == found;
         let is_named = filter.session.as_ref().is_none_or(|id| session == Some(id))
             && is(&filter.owner, owner)
+            && is(&filter.author, &None)
             && is(&filter.model, &used.model)
             && is(&filter.source, source)
             && filter.since.is_none_or(|since| used.at >= since)
@@ -117,6 +118,7 @@ pub(super) fn report(state: &State, filter: &UsageFilter, group: UsageGroup) -> 
             UsageGroup::All => None,
             UsageGroup::Model => used.model.clone(),
             UsageGroup::Day => Some(used.at.format("%Y-%m-%d").to_string()),
+            UsageGroup::Author => None,
             UsageGroup::Owner => owner.clone(),
             UsageGroup::Session => session.map(ToString::to_string),
             UsageGroup::Source => source.clone(),

@@ -16,6 +16,7 @@ const TABLES: &[&str] = &[
     "binding",
     "usage",
     "message",
+    "message_tag",
     "token_counter",
     "compaction",
     "label",

@@ -69,7 +69,7 @@ pub(super) fn list(
             continue;
         }
         let info = read_info(row)?;
-        if filter.shows(&info) {
+        if filter.shows(&info) && is_written_in(conn, key, filter.author.as_deref())? {
             found.insert(Reverse(cursor), (key, info));
             if found.len() > limit + 1 {
                 found.pop_last();
@@ -100,6 +100,7 @@ fn source(filter: &SessionFilter) -> (&'static str, Option<&str>) {
     }
     match filter {
         SessionFilter { parent_session: Some(parent), .. } => (FORKED, Some(parent.as_str())),
+        SessionFilter { author: Some(author), .. } => (WRITTEN_IN, Some(author)),
         SessionFilter { tag: Some(tag), .. } => (TAGGED, Some(tag)),
         SessionFilter { owner: Some(owner), .. } => (OWNED, Some(owner)),
         SessionFilter { is_pinned: Some(true), .. } => (PINNED, None),
@@ -155,6 +156,36 @@ pub(in super::super) const TAGGED: &str = sessions!(
     "NULL",
     ""
 );
+
+/// Steps from session to session in the index: an author may have written many messages in each.
+pub(in super::super) const WRITTEN_IN: &str = sessions!(
+    "(WITH RECURSIVE written (key) AS (
+          SELECT min(address) >> 32
+            FROM message INDEXED BY message_author
+           WHERE author = ?2
+          UNION ALL
+          SELECT (SELECT min(address) >> 32
+                    FROM message INDEXED BY message_author
+                   WHERE author = ?2 AND address >= (written.key + 1) << 32)
+            FROM written
+           WHERE written.key IS NOT NULL)
+      SELECT key AS written_in FROM written WHERE key IS NOT NULL)
+    CROSS JOIN session ON session.key = written_in",
+    "deleted_at IS NULL",
+    "NULL",
+    ""
+);
+
+/// Returns whether a person wrote in a session; also if none is named.
+fn is_written_in(conn: &Connection, key: i64, author: Option<&str>) -> BackendResult<bool> {
+    let Some(author) = author else { return Ok(true) };
+    let (first, last) = Address::range_of(key);
+    Ok(conn.prepare_cached(IS_WRITTEN_IN)?.exists(params![author, first, last])?)
+}
+
+pub(in super::super) const IS_WRITTEN_IN: &str = "SELECT 1
+   FROM message INDEXED BY message_author
+  WHERE author = ?1 AND address BETWEEN ?2 AND ?3";
 
 /// Returns the first message of a user, if it is among the first of the session.
 fn first_of_user(conn: &Connection, key: i64) -> BackendResult<Option<crate::message::Message>> {

@@ -18,7 +18,7 @@ use super::connection::Database;
 use super::context::{elision, frozen_prompt, lifecycle};
 use super::error::{BackendError, BackendResult};
 use super::row::session::{self as row, SessionRow};
-use super::{append, search_index, transcript};
+use super::{append, message_tag, search_index, transcript};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::outcome::{SessionDetails, SessionInfo};
@@ -75,6 +75,7 @@ pub(super) fn clear(conn: &Connection, key: i64) -> BackendResult<()> {
     let (first, last) = Address::range_of(key);
     search_index::remove(conn, first, last)?;
     elision::remove_range(conn, first, last)?;
+    message_tag::remove_range(conn, first, last)?;
     frozen_prompt::thaw(conn, key)?;
     conn.prepare_cached("DELETE FROM message WHERE address BETWEEN ?1 AND ?2")?
         .execute([first, last])?;

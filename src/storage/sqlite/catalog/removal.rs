@@ -11,7 +11,7 @@ use super::super::connection::Database;
 use super::super::context::{elision, entry, frozen_prompt, lifecycle};
 use super::super::error::BackendResult;
 use super::super::row::session::SessionRow;
-use super::super::{delete, search_index};
+use super::super::{delete, message_tag, search_index};
 use super::{change, remove, touch};
 use crate::error::Result;
 use crate::tree::Address;
@@ -75,6 +75,7 @@ pub(in super::super) fn delete_from(
     let (_, last) = Address::range_of(key);
     search_index::remove(conn, lowest, last)?;
     elision::remove_range(conn, lowest, last)?;
+    message_tag::remove_range(conn, lowest, last)?;
     let above: Vec<Address> = conn
         .prepare_cached(ABOVE)?
         .query_map([lowest, last], |row| row.get(0))?

@@ -70,6 +70,9 @@ impl Targets {
         for key in &self.keys {
             extent.bindings += count(conn, BINDINGS_OF_KEY, params![key])?;
         }
+        for author in &self.authors {
+            extent.usage += self.answers_to(conn, author)?;
+        }
         extent.items = self.items(conn)?;
         for key in &self.transcripts {
             if let Some(transcript) = transcript::read::stored_in(conn, *key)? {
@@ -77,12 +80,22 @@ impl Targets {
                 extent.transcripts.push(transcript.key);
             }
         }
-        let left = match erasure.forks {
-            true => self.kept_copies.iter().copied().filter(|copy| !self.has(*copy)).collect(),
-            false => self.copies_left(conn)?,
-        };
+        let mut left = if erasure.forks { BTreeSet::new() } else { self.copies_left(conn)? };
+        left.extend(self.kept_copies.iter().copied().filter(|copy| !self.has(*copy)));
         extent.copies_left = named(conn, &left)?;
         Ok(extent)
+    }
+
+    /// Returns how many answers to an author the ledger has, besides those that are erased themselves.
+    fn answers_to(&self, conn: &Connection, author: &str) -> BackendResult<u64> {
+        let mut statement = conn.prepare_cached(ANSWERS)?;
+        let found = statement.query_map(params![author, self.newest_usage], |row| row.get(0))?;
+        let mut count = 0;
+        for address in found {
+            let address: Option<Address> = address?;
+            count += u64::from(!address.is_some_and(|address| self.has(address)));
+        }
+        Ok(count)
     }
 
     /// Returns how many pending items are named, by their owner or key.
@@ -191,4 +204,5 @@ const BINDINGS_OF_KEY: &str = "SELECT count(*)
    FROM binding
   WHERE key = ?1 AND NOT EXISTS (SELECT 1 FROM session WHERE session.key = binding.session)";
 const USAGE_OF_SESSION: &str = "SELECT count(*) FROM usage WHERE session = ?1";
+const ANSWERS: &str = "SELECT address FROM usage WHERE author = ?1 AND number <= ?2";
 const USAGE_OF_MESSAGE: &str = "SELECT count(*) FROM usage WHERE address = ?1";

@@ -23,12 +23,14 @@ const CONTENT: &str =
     "SELECT id, parts, metadata, extra FROM message WHERE address = ?1 AND id IS NOT NULL";
 const MARKERS: &str = "SELECT marker FROM elision WHERE address = ?1";
 const LABELS: &str = "SELECT name FROM label WHERE address = ?1";
+const TAGS: &str = "SELECT tag FROM message_tag WHERE address = ?1";
 const FORK_POINT: &str = "SELECT fork_point
    FROM session
   WHERE key = ?1 AND parent_session = ?2 AND fork_point IS NOT NULL";
 const DELETE_USAGE: &str = "DELETE FROM usage WHERE address BETWEEN ?1 AND ?2";
 const KEEP_USAGE: &str = "UPDATE usage
-    SET session = NULL, address = NULL, owner = NULL, source = NULL, answer = NULL
+    SET session = NULL, address = NULL, owner = NULL, source = NULL, answer = NULL,
+        author = NULL
   WHERE address BETWEEN ?1 AND ?2";
 
 impl Work<'_> {
@@ -197,6 +199,7 @@ impl Work<'_> {
         let id = MessageId::from(id);
         self.note_all(conn, MARKERS, address.raw())?;
         self.note_all(conn, LABELS, address.raw())?;
+        self.note_all(conn, TAGS, address.raw())?;
         Ok(Some(id))
     }
 

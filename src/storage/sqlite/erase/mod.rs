@@ -198,6 +198,7 @@ impl Database {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<()> {
         deleted.summaries_left.extend(targets.summaries_left.iter().cloned());
+        deleted.copies_left.extend(targets.kept_copies.iter().copied());
         deleted.total = deleted.total.max(targets.total + targets.entries);
         let mut work = Work {
             database: self,
@@ -429,6 +430,9 @@ impl Work<'_> {
         }
         for owner in &targets.owners {
             self.erase_owner(owner)?;
+        }
+        for author in &targets.authors {
+            self.forget_author(author)?;
         }
         for key in &targets.keys {
             self.erase_key(key)?;

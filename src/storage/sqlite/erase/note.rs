@@ -33,6 +33,8 @@ pub(super) struct ToDelete {
     #[serde(default)]
     pub(super) compactions: Vec<i64>,
     pub(super) owners: Vec<String>,
+    #[serde(default)]
+    pub(super) authors: Vec<String>,
     pub(super) keys: Vec<String>,
     /// The newest row of usage, and the newest binding: later ones stay.
     pub(super) newest_usage: i64,

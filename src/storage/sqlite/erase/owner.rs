@@ -27,8 +27,12 @@ const PROMPTS: &str = "SELECT session, sections
 const SOME_USAGE: &str = "DELETE FROM usage
   WHERE number IN (SELECT number FROM usage WHERE owner = ?1 AND number <= ?2 LIMIT ?3)";
 const KEEP_SOME_USAGE: &str = "UPDATE usage
-    SET session = NULL, address = NULL, owner = NULL, source = NULL, answer = NULL
+    SET session = NULL, address = NULL, owner = NULL, source = NULL, answer = NULL,
+        author = NULL
   WHERE number IN (SELECT number FROM usage WHERE owner = ?1 AND number <= ?2 LIMIT ?3)";
+const FORGET_SOME: &str = "UPDATE usage
+    SET author = NULL
+  WHERE number IN (SELECT number FROM usage WHERE author = ?1 AND number <= ?2 LIMIT ?3)";
 const SOME_BINDINGS: &str = "DELETE FROM binding
   WHERE number IN (SELECT number FROM binding WHERE key = ?1 AND number <= ?2 LIMIT ?3)";
 
@@ -59,6 +63,14 @@ impl Work<'_> {
         let usage = if self.erasure.keep_totals { KEEP_SOME_USAGE } else { SOME_USAGE };
         let newest = self.targets.newest_usage;
         self.out.extent.usage += self.repeat(usage, params![owner, newest, MAX_ROWS])?;
+        Ok(())
+    }
+
+    /// Takes a person out of the ledger. What the person wrote was erased before.
+    pub(super) fn forget_author(&mut self, author: &str) -> Result<()> {
+        self.texts.add_name(author);
+        let newest = self.targets.newest_usage;
+        self.out.extent.usage += self.repeat(FORGET_SOME, params![author, newest, MAX_ROWS])?;
         Ok(())
     }
 

@@ -56,7 +56,8 @@ const SOME_IMPORTED: &str = "DELETE FROM imported
 const SOME_USAGE: &str = "DELETE FROM usage
   WHERE number IN (SELECT number FROM usage WHERE session = ?1 LIMIT ?2)";
 const KEEP_SOME_USAGE: &str = "UPDATE usage
-    SET session = NULL, address = NULL, owner = NULL, source = NULL, answer = NULL
+    SET session = NULL, address = NULL, owner = NULL, source = NULL, answer = NULL,
+        author = NULL
   WHERE number IN (SELECT number FROM usage WHERE session = ?1 LIMIT ?2)";
 
 impl Work<'_> {

@@ -59,6 +59,7 @@ pub(super) struct Targets {
     /// others, come before these. So after a crash they are found again.
     pub(super) messages: Vec<Messages>,
     pub(super) owners: Vec<String>,
+    pub(super) authors: Vec<String>,
     /// The context blocks of the owners.
     pub(super) blocks: Vec<Block>,
     pub(super) keys: Vec<String>,
@@ -79,7 +80,7 @@ pub(super) struct Targets {
     pub(super) summaries_left: BTreeSet<ErasureSummary>,
     /// The keys of compactions whose summaries cover a copy that was deleted.
     pub(super) summaries: BTreeSet<i64>,
-    /// Copies in sessions that show transcripts, which have the same texts; none is erased by itself.
+    /// Copies, and messages of an author, in sessions that show transcripts, which have the same texts; none is erased by itself.
     pub(super) kept_copies: BTreeSet<Address>,
     /// The sessions that name those of the targets as their parents.
     pub(super) children: Children,
@@ -108,7 +109,7 @@ impl Targets {
         targets.children = Children::in_trash(conn)?;
         targets.widen(conn, erasure)?;
         targets.messages.reverse();
-        if !targets.owners.is_empty() {
+        if !targets.owners.is_empty() || !targets.authors.is_empty() {
             targets.newest_usage = newest(conn, "SELECT max(number) FROM usage")?;
         }
         if !targets.keys.is_empty() {
@@ -129,6 +130,7 @@ impl Targets {
         let mut targets = Self {
             children: Children::in_trash(conn)?,
             owners: to_delete.owners.clone(),
+            authors: to_delete.authors.clone(),
             keys: to_delete.keys.clone(),
             transcripts: to_delete.transcripts.clone(),
             newest_usage: to_delete.newest_usage,
@@ -170,6 +172,7 @@ impl Targets {
     pub(super) fn is_empty(&self, conn: &Connection) -> BackendResult<bool> {
         for (names, sql, newest) in [
             (&self.owners, USAGE_IS_LEFT, self.newest_usage),
+            (&self.authors, ANSWER_IS_LEFT, self.newest_usage),
             (&self.keys, BINDING_IS_LEFT, self.newest_binding),
             (&self.owners, inbox::OF_OWNER, self.newest_item),
             (&self.item_keys, inbox::OF_KEY, self.newest_item),
@@ -197,6 +200,7 @@ impl Targets {
         to_delete.last_texts = self.blocks.iter().map(|block| block.last.raw()).collect();
         to_delete.compactions = self.summaries.iter().copied().collect();
         to_delete.owners.clone_from(&self.owners);
+        to_delete.authors.clone_from(&self.authors);
         to_delete.keys.clone_from(&self.keys);
         to_delete.newest_usage = self.newest_usage;
         to_delete.newest_binding = self.newest_binding;
@@ -301,6 +305,12 @@ impl Targets {
                 self.owners.push(owner.clone());
                 Ok(())
             }
+            ErasureTarget::Author(author) => {
+                check_name("author", author).map_err(BackendError::Own)?;
+                self.add_written(conn, author, named)?;
+                self.authors.push(author.clone());
+                Ok(())
+            }
             ErasureTarget::Key(key) => {
                 check_name("key", key).map_err(BackendError::Own)?;
                 self.add_sessions(conn, OF_KEY, key)?;
@@ -314,6 +324,28 @@ impl Targets {
             }
             ErasureTarget::Deleted => Ok(()),
         }
+    }
+
+    /// Adds the messages that a person wrote. Those of a session that shows a transcript are noted as left: its entries have the
+    /// same texts.
+    fn add_written(
+        &mut self,
+        conn: &Connection,
+        author: &str,
+        named: &mut Messages,
+    ) -> BackendResult<()> {
+        let mut statement = conn.prepare_cached(OF_AUTHOR)?;
+        let written = statement.query_map([author], |row| row.get(0))?;
+        let written: Vec<Address> = written.collect::<rusqlite::Result<_>>()?;
+        for of_session in written.chunk_by(|a, b| a.session() == b.session()) {
+            let key = of_session[0].session();
+            match (projection::of_session(conn, key)?, target(conn, key)?) {
+                (Some(_), _) => self.kept_copies.extend(of_session),
+                (None, Some(target)) => named.entry(target).or_default().extend(of_session),
+                (None, None) => {}
+            }
+        }
+        Ok(())
     }
 
     /// Adds the transcripts that the sessions show, and the sessions that show the transcripts.
@@ -409,6 +441,10 @@ fn ranges(messages: &Messages) -> Vec<[i64; 2]> {
 const OF_OWNER: &str = "SELECT key, id FROM session WHERE owner = ?1 AND deleted_at IS NULL
  UNION ALL
  SELECT key, id FROM session WHERE owner = ?1 AND deleted_at IS NOT NULL";
+const OF_AUTHOR: &str = "SELECT address
+   FROM message INDEXED BY message_author
+  WHERE author = ?1
+  ORDER BY address";
 const OF_KEY: &str = "SELECT DISTINCT session.key, session.id
    FROM binding
    JOIN session ON session.key = binding.session
@@ -425,6 +461,7 @@ const BLOCK_IS_LEFT: &str = "SELECT 1 FROM context_entry WHERE address BETWEEN ?
   WHERE key = ?1 AND NOT EXISTS (SELECT 1 FROM context_entry WHERE block = ?1)";
 const COMPACTION_IS_LEFT: &str = "SELECT 1 FROM compaction WHERE key = ?1";
 const USAGE_IS_LEFT: &str = "SELECT 1 FROM usage WHERE owner = ?1 AND number <= ?2";
+const ANSWER_IS_LEFT: &str = "SELECT 1 FROM usage WHERE author = ?1 AND number <= ?2";
 const BINDING_IS_LEFT: &str = "SELECT 1 FROM binding WHERE key = ?1 AND number <= ?2";
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use super::super::error::BackendResult;
 use super::super::interrupt::Watch;
 use super::super::search_filter::{Reader, Said, Wanted};
 use super::hits;
+use super::only::{self, Only};
 use super::range::Range;
 use crate::search::analysis::Analysis;
 use crate::search::spelling::Spelling;
@@ -39,6 +40,8 @@ pub(super) struct Bounds {
     columns: Columns,
     /// Whether hidden messages are left out, and the range has any.
     omits_hidden: bool,
+    /// The messages of an author or with a tag, if only these are searched.
+    pub(super) only: Option<Rc<Only>>,
     /// The signs that the words must have.
     spelling: Option<Rc<Spelling>>,
     /// Whether the store has any copy.
@@ -73,6 +76,7 @@ impl Bounds {
             spelling: None,
             sessions: sessions.map(|keys| serde_json::Value::from(keys).to_string()),
             omits_hidden: omits_hidden && has_hidden(conn, range)?,
+            only: Only::of(conn, filters, range)?.map(Rc::new),
             has_copies,
             is_open: has_one_of_each && wanted.is_none() && filters.exact.is_empty(),
             wanted,
@@ -99,7 +103,15 @@ impl Bounds {
     /// Returns what tells hidden messages from those that the search may find.
     pub(super) fn shown<'c>(&self, conn: &'c Connection) -> BackendResult<Shown<'c>> {
         let is_hidden = if self.omits_hidden { Some(conn.prepare_cached(HIDDEN)?) } else { None };
-        Ok(Shown { is_hidden })
+        let only = self.only.as_ref().map(|only| only.reader(conn)).transpose()?;
+        Ok(Shown { is_hidden, only })
+    }
+
+    /// Returns the authors and the tags of the filters, as the statements take them.
+    pub(super) fn authors_and_tags(&self) -> (Option<&str>, Option<&str>) {
+        self.only
+            .as_ref()
+            .map_or((None, None), |only| (only.authors.as_deref(), only.tags.as_deref()))
     }
 
     /// Returns whether the text of a message that has all words, or any, has the exact runs of characters and the signs.
@@ -131,16 +143,23 @@ impl Bounds {
     }
 }
 
-/// Which messages a search may find: all, or those that are not hidden.
+/// Which messages a search may find: all, or those that are not hidden, or of an author, or with a tag.
 ///
-/// A hidden message counts as out of scope, even where filters do not apply: a search must not learn a word from it.
+/// The others count as out of scope, even where filters do not apply: a search must not learn a word from a hidden message,
+/// and the few messages of an author must not be cut off behind those of others.
 pub(super) struct Shown<'c> {
     /// `None` if all are shown.
     is_hidden: Option<CachedStatement<'c>>,
+    only: Option<only::Reader<'c>>,
 }
 
 impl Shown<'_> {
     pub(super) fn holds(&mut self, address: Address) -> BackendResult<bool> {
+        if let Some(only) = &mut self.only
+            && !only.holds(address)?
+        {
+            return Ok(false);
+        }
         match &mut self.is_hidden {
             Some(is_hidden) => Ok(!is_hidden.exists([address])?),
             None => Ok(true),
@@ -178,7 +197,7 @@ pub(super) enum Index {
     Pending,
 }
 
-/// The clauses for filters and copies. `?3` and `?4` are the times, `?5` the sessions.
+/// The clauses for filters and copies. `?3` and `?4` are the times, `?5` the sessions, `?8` the authors, `?9` the tags.
 macro_rules! passes {
     () => {
         "(?3 IS NULL OR message.created_at >= ?3)
@@ -189,6 +208,11 @@ macro_rules! passes {
                            AND other.id IS NOT NULL
                            AND (?5 IS NULL OR other.address >> 32 IN (SELECT value FROM json_each(?5)))
                            AND other.address >> 32 NOT IN (SELECT key FROM session WHERE deleted_at IS NOT NULL)
+                           AND (?8 IS NULL OR other.author IN (SELECT value FROM json_each(?8)))
+                           AND (?9 IS NULL OR NOT EXISTS (SELECT 1 FROM json_each(?9) AS wanted
+                                                           WHERE NOT EXISTS (SELECT 1 FROM message_tag
+                                                                              WHERE address = other.address
+                                                                                AND tag = wanted.value)))
                            AND other.role = message.role
                            AND other.parts = message.parts)
         AND NOT EXISTS (SELECT 1 FROM message AS other
@@ -196,6 +220,11 @@ macro_rules! passes {
                            AND other.address > message.address
                            AND (?5 IS NULL OR other.address >> 32 IN (SELECT value FROM json_each(?5)))
                            AND other.address >> 32 NOT IN (SELECT key FROM session WHERE deleted_at IS NOT NULL)
+                           AND (?8 IS NULL OR other.author IN (SELECT value FROM json_each(?8)))
+                           AND (?9 IS NULL OR NOT EXISTS (SELECT 1 FROM json_each(?9) AS wanted
+                                                           WHERE NOT EXISTS (SELECT 1 FROM message_tag
+                                                                              WHERE address = other.address
+                                                                                AND tag = wanted.value)))
                            AND other.role = message.role
                            AND other.parts = message.parts))"
     };
@@ -283,6 +312,26 @@ impl Lookup<'_> {
     pub(super) fn newest(
         &self,
         list: List,
+        range: (Address, Address),
+        limit: usize,
+        found: &mut Vec<Address>,
+    ) -> BackendResult<()> {
+        let Some(only) = &self.bounds.only else {
+            return self.newest_in(list, range, limit, found);
+        };
+        let until = found.len().saturating_add(limit);
+        for range in only.ranges(range) {
+            if found.len() >= until {
+                break;
+            }
+            self.newest_in(list, range, until - found.len(), found)?;
+        }
+        Ok(())
+    }
+
+    fn newest_in(
+        &self,
+        list: List,
         (low, high): (Address, Address),
         limit: usize,
         found: &mut Vec<Address>,
@@ -300,14 +349,28 @@ impl Lookup<'_> {
         let has_roles = is_filtered && !roles.is_empty();
         let of_texts = passing.filter(|_| self.bounds.reads_texts());
         // These are compared outside the statement, so the statement cannot count by them.
-        let is_compared = has_roles || of_texts.is_some() || self.bounds.omits_hidden;
+        let is_compared = has_roles
+            || of_texts.is_some()
+            || self.bounds.omits_hidden
+            || self.bounds.only.is_some();
         let is_counted = !is_compared && self.range.is_whole();
         let max = if is_counted { i64::try_from(limit).unwrap_or(-1) } else { -1 };
         let sql = if is_filtered { PASSING } else { MATCHING }[self.index as usize];
         let mut statement = self.conn.prepare_cached(sql)?;
         let mut rows = match is_filtered {
             true => {
-                let values = params![self.expression, max, after, before, sessions, low, high];
+                let (authors, tags) = self.bounds.authors_and_tags();
+                let values = params![
+                    self.expression,
+                    max,
+                    after,
+                    before,
+                    sessions,
+                    low,
+                    high,
+                    authors,
+                    tags
+                ];
                 statement.query(values)?
             }
             false => statement.query(params![self.expression, max, low, high])?,
@@ -434,7 +497,10 @@ pub(super) fn passing(
     let addresses = serde_json::Value::from(addresses).to_string();
     let Bounds { after, before, sessions, .. } = bounds;
     let mut statement = conn.prepare_cached(WHICH)?;
-    let mut rows = statement.query(params![addresses, None::<i64>, after, before, sessions])?;
+    let (authors, tags) = bounds.authors_and_tags();
+    let none = None::<i64>;
+    let values = params![addresses, none, after, before, sessions, none, none, authors, tags];
+    let mut rows = statement.query(values)?;
     let mut shown = bounds.shown(conn)?;
     let mut passed = Vec::new();
     while let Some(row) = rows.next()? {
@@ -470,7 +536,10 @@ pub(super) fn each(
     let addresses = serde_json::Value::from(addresses).to_string();
     let Bounds { after, before, sessions, .. } = bounds;
     let mut statement = conn.prepare_cached(EACH)?;
-    let mut rows = statement.query(params![addresses, None::<i64>, after, before, sessions])?;
+    let (authors, tags) = bounds.authors_and_tags();
+    let none = None::<i64>;
+    let values = params![addresses, none, after, before, sessions, none, none, authors, tags];
+    let mut rows = statement.query(values)?;
     let mut shown = bounds.shown(conn)?;
     while let Some(row) = rows.next()? {
         watch.check()?;

@@ -99,6 +99,12 @@ impl Listing<'_> {
 
     /// Returns the range of each session or path, with the address and time of its last message.
     fn ranges(&self) -> BackendResult<Vec<(Address, Address, Address, i64)>> {
+        let all = (Address::from_raw(i64::MIN), Address::from_raw(i64::MAX));
+        if let Some(listed) = self.bounds.only.as_ref().and_then(|only| only.listed(all)) {
+            let of_sessions = listed.chunk_by(|a, b| a.session() == b.session());
+            let range = |of: &[Address]| (of[0], of[of.len() - 1], of[of.len() - 1], i64::MAX);
+            return Ok(of_sessions.map(range).collect());
+        }
         let unread = |(low, high): (Address, Address)| (low, high, high, i64::MAX);
         match self.range {
             Range::Store { .. } => {}
@@ -147,10 +153,44 @@ impl Listing<'_> {
             if stream.low > stream.high {
                 return Ok(None);
             }
-            let Bounds { after, before, sessions, .. } = self.bounds;
+            let Bounds { after, before, sessions, only, .. } = self.bounds;
+            let (authors, tags) = self.bounds.authors_and_tags();
             let (low, high, limit) = (stream.low, stream.high, stream.batch_size);
-            let mut statement = self.conn.prepare_cached(NEWEST)?;
-            let mut rows = statement.query(params![low, high, after, before, sessions, limit])?;
+            let listed = only.as_ref().and_then(|only| only.listed((low, high)));
+            let newest = listed.map(|listed| &listed[listed.len().saturating_sub(limit)..]);
+            let mut statement;
+            let mut rows = match newest {
+                None => {
+                    statement = self.conn.prepare_cached(NEWEST)?;
+                    statement.query(params![
+                        low,
+                        high,
+                        after,
+                        before,
+                        sessions,
+                        limit,
+                        None::<i64>,
+                        authors,
+                        tags
+                    ])?
+                }
+                Some(newest) => {
+                    let addresses = newest.iter().rev().map(|address| address.raw());
+                    let addresses = serde_json::Value::from_iter(addresses).to_string();
+                    statement = self.conn.prepare_cached(NEWEST_OF)?;
+                    statement.query(params![
+                        addresses,
+                        None::<i64>,
+                        after,
+                        before,
+                        sessions,
+                        None::<i64>,
+                        None::<i64>,
+                        authors,
+                        tags
+                    ])?
+                }
+            };
             let mut shown = self.bounds.shown(self.conn)?;
             let (mut count, mut last) = (0, low);
             while let Some(row) = rows.next()? {
@@ -165,7 +205,11 @@ impl Listing<'_> {
                     stream.batch.push_back((last, row.get(1)?));
                 }
             }
-            stream.high = if count == limit { last.before() } else { low.before() };
+            stream.high = match newest {
+                Some(newest) => newest.first().map_or(low, |oldest| *oldest).before(),
+                None if count == limit => last.before(),
+                None => low.before(),
+            };
             stream.batch_size = MAX_BATCH.min(stream.batch_size * 4);
         }
     }
@@ -181,6 +225,15 @@ pub(super) const NEWEST: &str = concat!(
     "
   ORDER BY address DESC
   LIMIT ?6"
+);
+
+/// The same of messages that are listed.
+pub(super) const NEWEST_OF: &str = concat!(
+    "SELECT message.address, message.created_at, message.role
+   FROM json_each(?1) AS listed CROSS JOIN message ON message.address = listed.value
+  WHERE message.id IS NOT NULL
+    AND ",
+    passes!()
 );
 
 pub(super) const LAST: &str = "SELECT message.address, message.created_at

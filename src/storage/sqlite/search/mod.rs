@@ -17,6 +17,7 @@ mod ladder;
 mod leaves;
 mod listing;
 mod meaning;
+mod only;
 pub(super) mod pending;
 mod range;
 pub(super) mod ranked;
@@ -510,7 +511,7 @@ impl Texts for Search<'_> {
     }
 
     fn is_alone(&self) -> bool {
-        !self.range.is_store()
+        !self.range.is_store() || self.bounds.only.is_some()
     }
 
     fn newest(
@@ -595,6 +596,7 @@ impl Texts for Search<'_> {
         self.range.is_store()
             && self.indexes == [Index::Stored]
             && !self.has_filters()
+            && self.bounds.only.is_none()
             && self.date.is_none()
             && estimate::is_possible(self.reading)
     }

@@ -9,14 +9,14 @@ use rusqlite::Connection;
 use super::catalog;
 use super::connection::Database;
 use super::cursor::{PathCursor, SessionCursor};
-use super::error::BackendError;
+use super::error::{BackendError, BackendResult};
 use super::handle::Handle;
 use super::plan_reader::PlanReader;
 use super::row::session as session_row;
 use super::tokens::CountedMessages;
 use super::{
-    append, children, compaction, delete, fork, head, import, label, message, outline, path,
-    placed, update, usage,
+    append, children, compaction, delete, fork, head, import, label, message, message_tag, outline,
+    path, placed, update, usage,
 };
 use crate::compaction::{Compaction, CompactionStatus, PlacedCompactions, Seen, Stale};
 use crate::erasure::{Erased, Erasure};
@@ -24,8 +24,8 @@ use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Message;
 use crate::outcome::{
-    Appended, CountedAppend, Deleted, HeadEntry, ImportRecord, Imported, Label, RowStat,
-    SessionDetails, SessionInfo, Updated, Upserted,
+    Appended, CountedAppend, Deleted, HeadEntry, ImportRecord, Imported, Label, MessageTag,
+    RowStat, SessionDetails, SessionInfo, Updated, Upserted,
 };
 use crate::search::{Found, SearchRequest, SessionsFound};
 use crate::storage::context::ContextStore;
@@ -55,6 +55,20 @@ impl SqliteSession {
     /// Returns the storage of this session's context, bound to the same session.
     pub(crate) fn context(&self) -> Arc<dyn ContextStore> {
         self.database.context_of(&self.handle)
+    }
+
+    /// Changes the tags of a message.
+    fn change_tag(
+        &self,
+        id: &MessageId,
+        change: impl FnOnce(&Connection, Address) -> BackendResult<()>,
+    ) -> Result<()> {
+        self.write_short_as(|conn, name| {
+            let session = name.find(conn)?.map(|session| session.key);
+            let address = message::require(conn, session, name, id)?;
+            change(conn, address)?;
+            catalog::touch(conn, address.session())
+        })
     }
 
     /// Returns another session of the same database with the same counter.
@@ -408,6 +422,29 @@ impl SessionProvider for SqliteSession {
 
     fn labelled(&self, name: &str) -> Result<Option<MessageId>> {
         self.read(|conn, session| label::find(conn, session.key, name))
+    }
+
+    fn tag(&self, id: &MessageId, tag: &str) -> Result<()> {
+        self.change_tag(id, |conn, address| message_tag::add(conn, address, tag))
+    }
+
+    fn untag(&self, id: &MessageId, tag: &str) -> Result<()> {
+        self.change_tag(id, |conn, address| message_tag::remove(conn, address, tag))
+    }
+
+    fn tags(&self, id: Option<&MessageId>) -> Result<Vec<MessageTag>> {
+        self.database.read(|conn| {
+            let key = self.handle.find(conn)?.map(|session| session.key);
+            let (first, last) = match (id, key) {
+                (Some(id), _) => {
+                    let at = message::require(conn, key, self.id(), id)?;
+                    (at, at)
+                }
+                (None, Some(key)) => Address::range_of(key),
+                (None, None) => return Ok(Vec::new()),
+            };
+            message_tag::of_range(conn, first, last)
+        })
     }
 
     fn leaves(&self) -> Result<Vec<MessageId>> {

@@ -6,21 +6,24 @@
 //!
 //! Invariant: a row has the owner and the source of its session, and those that it had last when the session is removed. Whatever
 //! changes them calls [`follow`]. The model is that of the answer or, if it names none, the first one of its session.
+//! The author is the nearest one above the answer when the row is written.
 
 pub(super) mod missing;
 
 use std::collections::BTreeMap;
 
-use rusqlite::{Connection, Row, params, params_from_iter};
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 
 use super::connection::Database;
 use super::error::{BackendResult, corrupt, damaged};
 use super::row::{session as session_row, time};
+use super::tree_source::SessionTree;
 use super::{message, path};
 use crate::error::Result;
 use crate::id::MessageId;
 use crate::message::Message;
-use crate::tree::{Address, Stretch};
+use crate::tree::{Address, Stretch, Walk};
 use crate::usage::{Cost, Usage, UsageFilter, UsageGroup, UsageRow, UsageTotal};
 
 /// The greatest number in a row: every reader of JSON holds it exactly. A greater one is stored as this.
@@ -85,6 +88,7 @@ pub(super) fn add(
     answer: Option<&str>,
 ) -> BackendResult<()> {
     let ([input, output, cache_read, cache_write, reasoning], cost, currency) = numbers(usage);
+    let author = address.map_or(Ok(None), |address| author_above(conn, address))?;
     conn.prepare_cached(ADD)?.execute(params![
         session,
         address,
@@ -98,15 +102,53 @@ pub(super) fn add(
         currency,
         used_at,
         answer,
+        author,
     ])?;
     Ok(())
 }
 
+/// How far above an answer its author is looked for, in messages of the session.
+const MAX_ABOVE: i64 = 256;
+
+/// Returns the nearest author on the path above a message, among the messages that were appended up to [`MAX_ABOVE`] before
+/// it. Most sessions have no authors: that costs one look into an empty part of the index.
+fn author_above(conn: &Connection, address: Address) -> BackendResult<Option<Value>> {
+    let (start, _) = Address::range_of(address.session());
+    let low = start.max(Address::from_raw(address.raw() - MAX_ABOVE));
+    let mut nearest = conn.prepare_cached(NEAREST_AUTHOR)?;
+    let mut nearest = |first: Address, last: Address| -> BackendResult<Option<Value>> {
+        Ok(nearest.query_row([first.max(low), last], |row| row.get(0)).optional()?)
+    };
+    let last = address.before();
+    if nearest(low, last)?.is_none() {
+        return Ok(None);
+    }
+    let mut tree = SessionTree::new(conn, address.session());
+    let mut walk = Walk::raw(&mut tree, Some(address));
+    while let Some(stretch) = walk.next()? {
+        let Stretch::Messages { first, last: end } = stretch else { continue };
+        if let Some(author) = nearest(first, end.min(last))? {
+            return Ok(Some(author));
+        }
+        if first <= low {
+            break;
+        }
+    }
+    Ok(None)
+}
+
+pub(super) const NEAREST_AUTHOR: &str = "SELECT author
+   FROM message INDEXED BY message_authored
+  WHERE author IS NOT NULL
+    AND address BETWEEN ?1 AND ?2
+  ORDER BY address DESC
+  LIMIT 1";
+
 /// An answer that was stored in several messages has the usage of all of it in each, and the last one has the final number
 /// of its tokens.
 const ADD: &str = "INSERT INTO usage (session, address, owner, source, model, input, output, cache_read, cache_write,
-                   reasoning, cost, currency, used_at, answer)
- SELECT key, ?2, owner, source, coalesce(?3, model), ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12
+                   reasoning, cost, currency, used_at, answer, author)
+ SELECT key, ?2, owner, source, coalesce(?3, model), ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13
    FROM session
   WHERE key = ?1
      ON CONFLICT (address) WHERE address IS NOT NULL
@@ -270,13 +312,14 @@ impl Database {
             let time = |time: Option<chrono::DateTime<chrono::Utc>>, default: i64| {
                 time.map_or(default, |time| time.timestamp_micros()).into()
             };
-            let mut values: Vec<rusqlite::types::Value> =
+            let mut values: Vec<Value> =
                 vec![time(filter.since, i64::MIN), time(filter.until, i64::MAX)];
             let mut conditions = String::new();
             let text = |text: &Option<String>| text.clone().map(Into::into);
             for (condition, value) in [
                 (" AND usage.session = ?", session.map(Into::into)),
                 (" AND usage.owner = ?", text(&filter.owner)),
+                (" AND usage.author = ?", text(&filter.author)),
                 (" AND usage.model = ?", text(&filter.model)),
                 (" AND usage.source = ?", text(&filter.source)),
             ] {
@@ -312,6 +355,7 @@ fn name_of(group: UsageGroup) -> &'static str {
         UsageGroup::Model => "usage.model",
         UsageGroup::Day => "strftime('%Y-%m-%d', used_at / 1e6, 'unixepoch')",
         UsageGroup::Owner => "usage.owner",
+        UsageGroup::Author => "usage.author",
         UsageGroup::Session => "(SELECT id FROM session WHERE session.key = usage.session)",
         UsageGroup::Source => "usage.source",
     }

@@ -121,6 +121,15 @@ pub(super) const CHECKS: &[Check] = &[
         remedy: "set the label again, or remove it",
     },
     Check {
+        kind: "stray-row",
+        sql: "SELECT format('the tag %s of message %d of session key %d, which does not exist', tag, address & 4294967295, address >> 32)
+                FROM message_tag
+               WHERE NOT EXISTS (SELECT 1
+                                   FROM message
+                                  WHERE message.address = message_tag.address AND message.id IS NOT NULL)",
+        remedy: "none needed: no read finds it",
+    },
+    Check {
         kind: "broken-label",
         sql: "SELECT format('a label of session key %d has a name of %d bytes, not of 1 to 1024', session, octet_length(name))
                 FROM label
