@@ -4,7 +4,7 @@ mod common;
 
 use common::{Outcome, Rig, text};
 use serde_json::{Value, json};
-use talktree::{Cost, Message, SessionDetails, SessionManager, Store, Usage};
+use talktree::{Author, Cost, Message, SessionDetails, SessionManager, Store, Usage};
 
 /// Returns the ids of `sessions` or `trash list`.
 fn ids(rig: &Rig, args: &[&str]) -> Vec<String> {
@@ -344,4 +344,66 @@ fn a_file_of_rules_is_read_strictly() {
     }
     assert_eq!(ids(&rig, &["sessions"]), ["tour"]);
     rig.fails(5, ["retention", "show", "nowhere.toml"]);
+}
+
+#[test]
+fn messages_are_tagged_and_found_by_tag() {
+    let rig = Rig::toured();
+    let tag =
+        |rest: &[&'static str]| rig.ok(["tag", "tour", "--message", "ask"].iter().chain(rest));
+    assert_eq!(tag(&[]), "tour (A trip to Jena): message ask: no tags\n");
+    assert_eq!(tag(&["spam", "seen"]), "tour (A trip to Jena): message ask: seen, spam\n");
+    let answer = &rig.json(["tag", "tour", "--message", "ask", "--remove", "seen"])[0];
+    assert_eq!(answer, &json!({"session": "tour", "message": "ask", "tags": ["spam"]}));
+    // The session itself has none.
+    assert_eq!(rig.ok(["tag", "tour"]), "tour (A trip to Jena): no tags\n");
+    assert_eq!(rig.json(["show", "tour", "ask"])[0]["tags"], json!(["spam"]));
+    assert!(rig.ok(["show", "tour", "ask"]).contains("\ntags  spam\n"));
+    let tagged: Vec<Value> = rig.json(["log", "tour", "--raw"]);
+    assert_eq!(tagged.iter().filter(|message| message.get("tags").is_some()).count(), 1);
+    let found = |args: &[&str]| -> Vec<String> {
+        rig.json(args).iter().map(|hit| hit["id"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(found(&["search", "--tag", "spam"]), ["ask"]);
+    assert_eq!(found(&["search", "tag:spam"]), ["ask"]);
+    rig.fails(1, ["search", "--tag", "spam", "--tag", "seen"]);
+    rig.fails(2, ["search", "--tag", ""]);
+    rig.fails(2, ["search"]);
+}
+
+#[test]
+fn what_an_author_wrote_is_listed_exported_and_erased() -> Outcome {
+    let rig = Rig::empty();
+    let store = Store::open(rig.store())?;
+    for (session, authors) in [("a", ["ann", "bob"]), ("b", ["bob", "bob"])] {
+        let group = store.session(session)?;
+        for author in authors {
+            group.append(Message::user(format!("{author} said")).from(&Author::new(author)))?;
+            let usage = Usage { output: 7, ..Usage::default() };
+            group.append(Message::assistant("yes").with_usage(&usage))?;
+        }
+    }
+    drop(store);
+    assert_eq!(ids(&rig, &["sessions", "--author", "ann"]), ["a"]);
+    assert_eq!(rig.json(["search", "said", "--author", "bob"]).len(), 3);
+    assert_eq!(rig.json(["search", "--author", "ann"]).len(), 1);
+    assert_eq!(rig.json(["usage", "--author", "bob"])[0]["output"], 21);
+    assert_eq!(rig.json(["usage", "--by", "author"])[1]["group"], "ann");
+    let written = rig.ok(["export", "--author", "ann"]);
+    assert!(written.contains("ann said") && !written.contains("bob said"), "{written}");
+    let why = rig.fails(1, ["export", "--author", "an"]);
+    assert!(why.contains("no data of author \"an\""), "{why}");
+    rig.fails(2, ["export", "--author", "ann", "--format", "openai"]);
+
+    // Only the whole id is taken where something is destroyed.
+    let why = rig.fails(1, ["erase", "--author", "an", "--yes"]);
+    assert!(why.contains("no data of author \"an\""), "{why}");
+    let would = rig.ok(["erase", "--author", "ann", "--dry-run"]);
+    assert_eq!(would, "would be erased: 1 message, 1 usage row\n");
+    assert!(
+        rig.ok(["erase", "--author", "ann", "--yes", "--prove"]).starts_with("erased: 1 message, ")
+    );
+    rig.fails(1, ["erase", "--author", "ann", "--yes"]);
+    assert_eq!(rig.json(["search", "said"]).len(), 3);
+    Ok(())
 }

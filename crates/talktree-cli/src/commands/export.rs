@@ -23,14 +23,15 @@ use crate::{lookup, style};
 /// only the history: the path to the head as a model should see it.
 ///
 /// With --owner: all data of a person, as JSON lines or Markdown. These are sessions with all messages, context
-/// blocks with their versions, usage and keys.
+/// blocks with their versions, usage and keys. With --author: the messages that a person wrote in all sessions, also in
+/// those of others.
 #[derive(Debug, clap::Args)]
 #[command(
-    override_usage = "talktree export [OPTIONS] <SESSION>\n       talktree export [OPTIONS] --all\n       talktree export [OPTIONS] --owner <OWNER>"
+    override_usage = "talktree export [OPTIONS] <SESSION>\n       talktree export [OPTIONS] --all\n       talktree export [OPTIONS] --owner <OWNER>\n       talktree export [OPTIONS] --author <AUTHOR>"
 )]
 pub(crate) struct Args {
-    /// The session: its id, the start or the end of its id, or its name; not with --all or --owner.
-    #[arg(required_unless_present_any = ["all", "owner"])]
+    /// The session: its id, the start or the end of its id, or its name; not with --all, --owner or --author.
+    #[arg(required_unless_present_any = ["all", "owner", "author"])]
     session: Option<String>,
 
     /// The output format.
@@ -52,6 +53,10 @@ pub(crate) struct Args {
     /// Write all data of this owner, as JSON lines or, with --format markdown, as a page for people.
     #[arg(long, value_name = "OWNER", conflicts_with_all = ["session", "at", "raw", "all"])]
     owner: Option<String>,
+
+    /// Write what this author wrote in all sessions, as JSON lines or, with --format markdown, as a page for people.
+    #[arg(long, value_name = "AUTHOR", conflicts_with_all = ["session", "at", "raw", "all", "owner"])]
+    author: Option<String>,
 
     /// With --all: skip the sessions that cannot be read completely, and report them.
     #[arg(long, requires = "all")]
@@ -84,6 +89,7 @@ enum Selection {
     Store(Store),
     Path(talktree::Path),
     Owner(Store, String),
+    Author(Store, String),
 }
 
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
@@ -96,16 +102,19 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         let why = "the talktree format always holds every stored message; --at and --raw need --format markdown or openai";
         return Err(Failure::Usage(why.to_owned()));
     }
-    if args.format == Format::Openai && args.owner.is_some() {
-        let why =
-            "--owner writes JSON lines or Markdown; leave out --format, or use --format markdown";
-        return Err(Failure::Usage(why.to_owned()));
+    let of_person =
+        args.owner.as_ref().map(|_| "--owner").or(args.author.as_ref().map(|_| "--author"));
+    if let (Format::Openai, Some(option)) = (args.format, of_person) {
+        return Err(Failure::Usage(format!(
+            "{option} writes JSON lines or Markdown; leave out --format, or use --format markdown"
+        )));
     }
     let store = context.reader()?;
-    let selection = match (&args.session, &args.owner) {
-        (_, Some(owner)) => Selection::Owner(store, owner.clone()),
-        (None, None) => Selection::Store(store),
-        (Some(session), None) => {
+    let selection = match (&args.session, &args.owner, &args.author) {
+        (_, Some(owner), _) => Selection::Owner(store, owner.clone()),
+        (_, _, Some(author)) => Selection::Author(store, author.clone()),
+        (None, None, None) => Selection::Store(store),
+        (Some(session), None, None) => {
             let session = lookup::session(&store, session)?;
             let leaf = args.at.as_deref().map(|at| lookup::message(&session, at)).transpose()?;
             let path = leaf.as_ref().map_or_else(|| session.path(), |leaf| session.at(leaf));
@@ -172,17 +181,14 @@ fn tell_left_out(selection: &Selection, format: Format) -> Result<()> {
 struct Written {
     /// How many sessions were skipped; each was reported when it was.
     skipped: u64,
-    /// The owner of whom the store has nothing.
-    unknown_owner: Option<String>,
+    /// The person of whom the store has nothing, as in `owner "ann"`.
+    unknown: Option<String>,
 }
 
 impl Written {
     fn all_or_failure(self) -> Result<()> {
-        match self.unknown_owner {
-            Some(owner) => {
-                let owner = quoted(&owner);
-                Err(Failure::NotFound(format!("the store has no data of owner {owner}")))
-            }
+        match self.unknown {
+            Some(person) => Err(Failure::NotFound(format!("the store has no data of {person}"))),
             None if self.skipped > 0 => Err(Failure::Damaged(Damage::Printed)),
             None => Ok(()),
         }
@@ -193,14 +199,18 @@ impl Written {
 fn write(selection: &Selection, args: &Args, output: &mut impl Write) -> Result<Written> {
     let mut outcome = Written::default();
     let written = match (selection, args.format) {
-        (Selection::Owner(store, owner), format) => {
+        (Selection::Owner(store, person) | Selection::Author(store, person), format) => {
             let format = match format {
                 Format::Markdown => OwnerFormat::Markdown,
                 _ => OwnerFormat::Jsonl,
             };
-            store.export_owner(owner, format, output).map(|written| {
+            let (what, written) = match selection {
+                Selection::Author(..) => ("author", store.export_author(person, format, output)),
+                _ => ("owner", store.export_owner(person, format, output)),
+            };
+            written.map(|written| {
                 if written.is_empty() {
-                    outcome.unknown_owner = Some(owner.clone());
+                    outcome.unknown = Some(format!("{what} {}", quoted(person)));
                 }
             })
         }

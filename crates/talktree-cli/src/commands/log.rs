@@ -40,11 +40,12 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         path = path.raw();
     }
     let notes = message::notes(&session)?;
+    let tags = message::tags(&session)?;
     let mut count = 0_u64;
     let mut write = |message: &Message| -> Result<()> {
         count += 1;
         if context.is_json {
-            return Ok(context.out.json(message)?);
+            return Ok(message::write_json(&mut context.out, message, &tags)?);
         }
         let extent = if args.full { Extent::Full } else { Extent::Brief };
         let note = notes.get(&message.id).map_or("", String::as_str);

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 
+use serde::Serialize;
 use talktree::{CompactionId, Message, MessageId, Part, Session};
 
 use crate::output::Output;
@@ -31,6 +32,34 @@ pub(crate) fn notes(session: &Session) -> talktree::Result<HashMap<MessageId, St
         note.push_str(&label.name);
     }
     Ok(notes)
+}
+
+/// A message as JSON, with its tags.
+#[derive(Serialize)]
+struct Tagged<'a> {
+    #[serde(flatten)]
+    message: &'a Message,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    tags: &'a [String],
+}
+
+/// Returns the tags of each message that has any.
+pub(crate) fn tags(session: &Session) -> talktree::Result<HashMap<MessageId, Vec<String>>> {
+    let mut tags: HashMap<MessageId, Vec<String>> = HashMap::new();
+    for found in session.all_tags()? {
+        tags.entry(found.message).or_default().push(found.tag);
+    }
+    Ok(tags)
+}
+
+/// Writes a message with its tags as JSON.
+pub(crate) fn write_json(
+    out: &mut Output,
+    message: &Message,
+    tags: &HashMap<MessageId, Vec<String>>,
+) -> io::Result<()> {
+    let tags = tags.get(&message.id).map_or(&[][..], Vec::as_slice);
+    out.json(&Tagged { message, tags })
 }
 
 /// Writes a message: a heading, and its parts below.

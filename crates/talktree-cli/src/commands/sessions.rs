@@ -24,6 +24,9 @@ pub(crate) struct Args {
     /// List the sessions of this owner.
     #[arg(long)]
     owner: Option<String>,
+    /// List the sessions in which this author wrote.
+    #[arg(long)]
+    author: Option<String>,
     /// List the sessions with this tag.
     #[arg(long)]
     tag: Option<String>,
@@ -72,6 +75,7 @@ impl Args {
     fn filter(&self) -> Result<SessionFilter> {
         Ok(SessionFilter {
             owner: self.owner.clone(),
+            author: self.author.clone(),
             source: self.source.clone(),
             model: self.model.clone(),
             tag: self.tag.clone(),

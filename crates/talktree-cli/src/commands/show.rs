@@ -31,9 +31,11 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let message =
         message.ok_or_else(|| Failure::NotFound(format!("message {id:?} was deleted")))?;
     let (before, after) = surroundings(&session, &id, args.around)?;
+    let tags = message::tags(&session)?;
     if context.is_json {
         let mut all = before.iter().chain([&message]).chain(&after);
-        return Ok(all.try_for_each(|message| context.out.json(message))?);
+        let out = &mut context.out;
+        return Ok(all.try_for_each(|message| message::write_json(out, message, &tags))?);
     }
     let labels = message::notes(&session)?;
     let brief = |context: &mut Context, message: &Message| {
@@ -58,6 +60,9 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     about.push(("children", if next.is_empty() { "none".to_owned() } else { next.join(" ") }));
     if let Some(metadata) = &message.metadata {
         about.push(("metadata", metadata.as_str().to_owned()));
+    }
+    if let Some(tags) = tags.get(&id) {
+        about.push(("tags", tags.join(", ")));
     }
     about.push(("tokens", format!("about {}", message.tokens())));
     for (what, value) in about {

@@ -24,6 +24,9 @@ pub(crate) struct Args {
     /// Count answers in sessions of this owner.
     #[arg(long)]
     owner: Option<String>,
+    /// Count answers to this author: an answer is to that of the nearest message above it that has one.
+    #[arg(long)]
+    author: Option<String>,
     /// Count answers of this model.
     #[arg(long)]
     model: Option<String>,
@@ -46,6 +49,8 @@ enum Group {
     Day,
     /// Each owner, the one with the most tokens first.
     Owner,
+    /// Each author who was answered, the one with the most tokens first.
+    Author,
     /// Each session, the one with the most tokens first.
     Session,
     /// Each program or file, the one with the most tokens first.
@@ -58,6 +63,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let filter = UsageFilter {
         session: session.map(|session| session.id().clone()),
         owner: args.owner,
+        author: args.author,
         model: args.model,
         source: args.source,
         since: date::time("after", args.after.as_deref())?,
@@ -68,6 +74,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         Some(Group::Model) => (UsageGroup::Model, "model"),
         Some(Group::Day) => (UsageGroup::Day, "day"),
         Some(Group::Owner) => (UsageGroup::Owner, "owner"),
+        Some(Group::Author) => (UsageGroup::Author, "author"),
         Some(Group::Session) => (UsageGroup::Session, "session"),
         Some(Group::Source) => (UsageGroup::Source, "source"),
     };

@@ -1,4 +1,4 @@
-//! `talktree erase`: removes sessions, messages, owners and keys from every byte of the store.
+//! `talktree erase`: removes sessions, messages, owners, authors and keys from every byte of the store.
 
 mod copies;
 
@@ -19,7 +19,7 @@ use crate::whole::{self, Line, Whole};
 /// What is between the first and the last message of a range.
 const RANGE: &str = "..";
 
-/// Erase sessions, messages, an owner or a key, so that no byte is left
+/// Erase sessions, messages, an owner, an author or a key, so that no byte is left
 ///
 /// What `rm` deletes can still be in the search index, in the write-ahead log and in backups that are made later. What
 /// is erased is not. Backups that were made before keep it. The command asks for confirmation; without a terminal it
@@ -28,14 +28,15 @@ const RANGE: &str = "..";
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree erase [OPTIONS] <SESSION> [MESSAGES]...
        talktree erase [OPTIONS] --owner <OWNER>
+       talktree erase [OPTIONS] --author <AUTHOR>
        talktree erase [OPTIONS] --key <KEY>
        talktree erase --deleted
        talktree erase --finish")]
 pub(crate) struct Args {
     /// The session: its whole id, or with --name its name.
     #[arg(
-        required_unless_present_any = ["owner", "key", "deleted", "finish"],
-        conflicts_with_all = ["owner", "key", "deleted", "finish"]
+        required_unless_present_any = ["owner", "author", "key", "deleted", "finish"],
+        conflicts_with_all = ["owner", "author", "key", "deleted", "finish"]
     )]
     session: Option<String>,
 
@@ -48,8 +49,12 @@ pub(crate) struct Args {
     name: bool,
 
     /// Erase all sessions, context blocks, usage and transcripts of this owner.
-    #[arg(long, conflicts_with_all = ["key", "deleted", "finish"])]
+    #[arg(long, conflicts_with_all = ["author", "key", "deleted", "finish"])]
     owner: Option<String>,
+
+    /// Erase what this author wrote in all sessions, also in those of others. Answers and what others wrote stay.
+    #[arg(long, conflicts_with_all = ["key", "deleted", "finish"])]
+    author: Option<String>,
 
     /// Erase this key, and all sessions that it points to or pointed to.
     #[arg(long, conflicts_with_all = ["deleted", "finish"])]
@@ -168,13 +173,15 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     Ok(())
 }
 
-/// Returns what the arguments name, and what there is of it. It is an error if nothing is stored of an owner or a key.
+/// Returns what the arguments name, and what there is of it. It is an error if nothing is stored of an owner, an author or a
+/// key.
 fn named(args: &Args, store: &Store) -> Result<(Erasure, ErasureExtent)> {
     let erasure = erasure(args, store)?;
     let extent = store.erasure_extent(&erasure)?;
-    let what = match (&args.owner, &args.key) {
-        (Some(owner), _) => format!("of owner {}", quoted(owner)),
-        (_, Some(key)) => format!("under key {}", quoted(key)),
+    let what = match (&args.owner, &args.author, &args.key) {
+        (Some(owner), ..) => format!("of owner {}", quoted(owner)),
+        (_, Some(author), _) => format!("of author {}", quoted(author)),
+        (.., Some(key)) => format!("under key {}", quoted(key)),
         // Sessions and messages were looked up.
         _ => return Ok((erasure, extent)),
     };
@@ -200,8 +207,8 @@ fn erase(store: &Store, erasure: &Erasure) -> Result<Erased> {
 
 /// Returns what the arguments name.
 fn erasure(args: &Args, store: &Store) -> Result<Erasure> {
-    let mut erasure = match (&args.session, &args.owner, &args.key) {
-        (Some(session), _, _) => {
+    let mut erasure = match (&args.session, &args.owner, &args.author, &args.key) {
+        (Some(session), ..) => {
             let mut line = Line {
                 verb: "erase",
                 arguments: [session]
@@ -219,8 +226,9 @@ fn erasure(args: &Args, store: &Store) -> Result<Erasure> {
             }
             whole::erasure(&session, &ids, args.branch)
         }
-        (_, Some(owner), _) => Erasure::owner(owner),
-        (_, _, Some(key)) => Erasure::key(key),
+        (_, Some(owner), ..) => Erasure::owner(owner),
+        (.., Some(author), _) => Erasure::author(author),
+        (.., Some(key)) => Erasure::key(key),
         _ => return Err(Failure::Usage("name what to erase".to_owned())),
     };
     erasure.forks = args.forks;

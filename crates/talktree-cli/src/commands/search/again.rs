@@ -78,6 +78,8 @@ impl<'a> Again<'a> {
             value.into_iter().for_each(|value| add(name, value));
         }
         args.role.iter().for_each(|role| add("role", role));
+        args.author.iter().for_each(|author| add("author", author));
+        args.tag.iter().for_each(|tag| add("tag", tag));
         for (name, value) in dates {
             value.into_iter().for_each(|value| add(name, value));
         }

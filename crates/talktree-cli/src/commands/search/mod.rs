@@ -35,14 +35,14 @@ use crate::{date, lookup, session_title, style};
 /// Find messages or sessions, best match first
 ///
 /// A query may contain words (all must match; in a question some are enough), "a phrase", prefix*, -not, OR, role:user,
-/// session:ID, after:2026-01-31, before:7d, in:tools and exact:"these characters". Dates are UTC: 2026, 2026-01, 2026-01-31,
+/// author:ID, tag:TAG, session:ID, after:2026-01-31, before:7d, in:tools and exact:"these characters". Dates are UTC: 2026, 2026-01, 2026-01-31,
 /// today, yesterday, 12h, 7d, 2w, 3mo, 1y, or an instant like 2026-01-31T12:00:00Z. Quote a query that contains `-not`, or
 /// put it after `--`: `talktree search "python -code"`, `talktree search -- -blue shirt`.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree search [OPTIONS] <QUERY>...")]
 pub(crate) struct Args {
     /// The words to find, and filters.
-    #[arg(required = true)]
+    #[arg(required_unless_present_any = ["author", "tag"])]
     query: Vec<String>,
 
     /// Search only this session.
@@ -56,6 +56,14 @@ pub(crate) struct Args {
     /// Find only messages of this role; repeat it for several roles.
     #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     role: Vec<String>,
+
+    /// Find only messages of this author. Without a query, all of them are listed.
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
+    author: Option<String>,
+
+    /// Find only messages with this tag; repeat it for messages with all of several tags.
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
+    tag: Vec<String>,
 
     /// Find only messages from this date on, as 2026, 2026-01-31, yesterday or 7d.
     #[arg(long, value_name = "DATE")]
@@ -122,7 +130,9 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         (Some(session), Some(leaf)) => Some(lookup::message(session, leaf)?),
         _ => None,
     };
-    let scope = Scope { store: &store, session: session.as_ref(), leaf: leaf.as_ref() };
+    let (session, leaf) = (session.as_ref(), leaf.as_ref());
+    let scope =
+        Scope { store: &store, session, leaf, author: args.author.as_deref(), tags: &args.tag };
     let timeout = args.timeout.filter(|timeout| !timeout.is_zero());
     // One more than a page, to know whether there is another.
     let (offset, limit) = (args.offset(), args.limit.saturating_add(1));
@@ -229,15 +239,21 @@ struct Scope<'a> {
     store: &'a Store,
     session: Option<&'a Session>,
     leaf: Option<&'a MessageId>,
+    author: Option<&'a str>,
+    tags: &'a [String],
 }
 
 impl Scope<'_> {
     fn search(&self, text: &str) -> Search {
-        match (self.session, self.leaf) {
+        let mut search = match (self.session, self.leaf) {
             (Some(session), Some(leaf)) => session.at(leaf).search(text),
             (Some(session), None) => session.search(text),
             (None, _) => self.store.search(text),
+        };
+        if let Some(author) = self.author {
+            search = search.author(author);
         }
+        self.tags.iter().fold(search, |search, tag| search.tag(tag))
     }
 }
 
@@ -256,7 +272,8 @@ impl Args {
 
     /// Returns the query, with the options as filters.
     fn text(&self) -> Result<String> {
-        if self.query.iter().all(|word| word.trim().is_empty()) {
+        let is_narrowed = self.author.is_some() || !self.tag.is_empty();
+        if !is_narrowed && self.query.iter().all(|word| word.trim().is_empty()) {
             return Err(Failure::Usage("the query is empty; give at least one word".to_owned()));
         }
         let mut text = String::new();
