@@ -20,6 +20,7 @@ pub(crate) struct ErasureParts {
     branches: MessagesOf,
     sessions: Vec<String>,
     owners: Vec<String>,
+    authors: Vec<String>,
     keys: Vec<String>,
     transcripts: Vec<(String, String, String)>,
     deleted: bool,
@@ -46,6 +47,7 @@ fn erasure(parts: ErasureParts) -> Erasure {
         .chain(branches)
         .chain(parts.sessions.into_iter().map(Erasure::session))
         .chain(parts.owners.into_iter().map(Erasure::owner))
+        .chain(parts.authors.into_iter().map(Erasure::author))
         .chain(parts.keys.into_iter().map(Erasure::key))
         .chain(transcripts)
         .chain(parts.deleted.then(Erasure::deleted))

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use talktree::MessageFilter;
 use talktree::export::OwnerFormat;
 use talktree_import::{ImportOptions, import, import_folder, import_reader};
 
@@ -124,11 +125,30 @@ impl Store {
         })
     }
 
-    /// Writes all data of an owner; returns how much that is.
-    fn export_owner(
+    /// Returns a page of messages: of a session, of an author, with a tag.
+    fn list_messages(
         &self,
         py: Python<'_>,
-        owner: &str,
+        of: (Option<String>, Option<String>, Option<String>),
+        includes_trash: bool,
+        after: Option<String>,
+        limit: usize,
+    ) -> PyResult<String> {
+        let (session, author, tag) = of;
+        let filter =
+            MessageFilter { session: session.map(Into::into), author, tag, includes_trash };
+        self.handle.call(py, |store| {
+            let after = after.as_deref().map(str::parse).transpose()?;
+            json::text(&store.list_messages(&filter, after, limit)?)
+        })
+    }
+
+    /// Writes all data of an owner, or what an author wrote; returns how much that is.
+    fn export_person(
+        &self,
+        py: Python<'_>,
+        person: &str,
+        is_author: bool,
         format: &str,
         write: Py<PyAny>,
     ) -> PyResult<String> {
@@ -138,7 +158,10 @@ impl Store {
             _ => OwnerFormat::Jsonl,
         };
         self.handle.call_long(py, |store| {
-            let written = store.export_owner(owner, format, &mut output)?;
+            let written = match is_author {
+                true => store.export_author(person, format, &mut output)?,
+                false => store.export_owner(person, format, &mut output)?,
+            };
             output.hand_over();
             json::text(&written)
         })

@@ -56,6 +56,7 @@ pub(crate) fn details(parts: &DetailParts) -> Result<SessionDetails> {
 #[derive(FromPyObject)]
 pub(crate) struct FilterParts {
     owner: Option<String>,
+    author: Option<String>,
     source: Option<String>,
     model: Option<String>,
     tag: Option<String>,
@@ -70,6 +71,7 @@ pub(crate) struct FilterParts {
 fn filter(parts: FilterParts) -> Result<SessionFilter> {
     Ok(SessionFilter {
         owner: parts.owner,
+        author: parts.author,
         source: parts.source,
         model: parts.model,
         tag: parts.tag,

@@ -52,9 +52,10 @@ impl Session {
         is_raw: bool,
         before: Option<&str>,
         after: Option<&str>,
-        limit: Option<usize>,
+        shown: (Option<usize>, Option<String>, Option<String>),
     ) -> PyResult<(String, Option<String>, Option<String>)> {
         self.handle.call(py, |chat| {
+            let (limit, author, tag) = shown;
             let mut page = path(chat, leaf, is_raw).page();
             if let Some(id) = before {
                 page = page.before(&MessageId::from(id));
@@ -64,6 +65,12 @@ impl Session {
             }
             if let Some(limit) = limit {
                 page = page.limit(limit);
+            }
+            if let Some(author) = author {
+                page = page.author(author);
+            }
+            if let Some(tag) = tag {
+                page = page.tag(tag);
             }
             let page = page.run()?;
             let text = |id: Option<MessageId>| id.map(|id| id.to_string());

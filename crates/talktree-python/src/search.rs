@@ -17,6 +17,8 @@ pub(crate) struct SearchParts {
     text: String,
     sessions: Option<Vec<String>>,
     owner: Option<String>,
+    author: Option<String>,
+    tags: Vec<String>,
     on_path: bool,
     plain: bool,
     exact: Vec<String>,
@@ -35,6 +37,10 @@ impl SearchParts {
         if let Some(owner) = self.owner {
             search = search.owner(owner);
         }
+        if let Some(author) = self.author {
+            search = search.author(author);
+        }
+        search = self.tags.into_iter().fold(search, Search::tag);
         if self.on_path {
             search = search.on_path();
         }

@@ -241,6 +241,22 @@ impl Session {
     fn labelled(&self, py: Python<'_>, name: &str) -> PyResult<Option<String>> {
         self.handle.call(py, |chat| Ok(chat.labelled(name)?.map(|id| id.to_string())))
     }
+
+    fn tag(&self, py: Python<'_>, id: &str, tag: &str) -> PyResult<()> {
+        self.handle.call(py, |chat| chat.tag(&MessageId::from(id), tag))
+    }
+
+    fn untag(&self, py: Python<'_>, id: &str, tag: &str) -> PyResult<()> {
+        self.handle.call(py, |chat| chat.untag(&MessageId::from(id), tag))
+    }
+
+    fn tags(&self, py: Python<'_>, id: &str) -> PyResult<Vec<String>> {
+        self.handle.call(py, |chat| chat.tags(&MessageId::from(id)))
+    }
+
+    fn all_tags(&self, py: Python<'_>) -> PyResult<String> {
+        self.handle.call(py, |chat| json::text(&chat.all_tags()?))
+    }
 }
 
 /// Returns the JSON of what a deletion did.

@@ -15,6 +15,7 @@ use crate::store::Store;
 pub(crate) struct UsageParts {
     session: Option<String>,
     owner: Option<String>,
+    author: Option<String>,
     model: Option<String>,
     source: Option<String>,
     since: Option<String>,
@@ -26,6 +27,7 @@ fn rows(report: UsageReport, given: UsageParts) -> Result<String> {
     let filter = UsageFilter {
         session: given.session.map(Into::into),
         owner: given.owner,
+        author: given.author,
         model: given.model,
         source: given.source,
         since: json::maybe_time(given.since.as_deref())?,
@@ -36,6 +38,7 @@ fn rows(report: UsageReport, given: UsageParts) -> Result<String> {
         Some("model") => UsageGroup::Model,
         Some("day") => UsageGroup::Day,
         Some("owner") => UsageGroup::Owner,
+        Some("author") => UsageGroup::Author,
         Some("session") => UsageGroup::Session,
         Some("source") => UsageGroup::Source,
         _ => return json::text(&report.total()?),

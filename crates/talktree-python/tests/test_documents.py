@@ -208,7 +208,7 @@ FACES: dict[str, tuple[set[str], dict[str, str | None]]] = {
     "PageBuilder": (arguments(talktree.Session.page), {"run": None}),
     "Search": (
         set(search.SearchSettings.__annotations__),
-        {"session": "sessions", **dict.fromkeys(("by_session", "alternatives", "run"))},  # verbs
+        {"session": "sessions", "tag": "tags", **dict.fromkeys(("by_session", "alternatives", "run"))},  # verbs
     ),
     "SessionManager": (
         set(dir(talktree.SessionManager)),
@@ -244,7 +244,7 @@ FACES: dict[str, tuple[set[str], dict[str, str | None]]] = {
     "UsageReport": (
         arguments(talktree.Store.usage),
         {
-            **dict.fromkeys(("by_model", "by_day", "by_owner", "by_session", "by_source"), "by"),
+            **dict.fromkeys(("by_model", "by_day", "by_owner", "by_author", "by_session", "by_source"), "by"),
             **dict.fromkeys(("filter", "run", "total")),
         },
     ),
@@ -254,6 +254,7 @@ FACES: dict[str, tuple[set[str], dict[str, str | None]]] = {
             "branch": "branches",
             "session": "sessions",
             "owner": "owners",
+            "author": "authors",
             "key": "keys",
             "transcript": "transcripts",
             "and": None,

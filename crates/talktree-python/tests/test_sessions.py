@@ -8,9 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
+import anyio
 import pytest
 import talktree
-from talktree import Message
+from talktree import Message, aio
 
 
 def say(chat: talktree.Session, text: str) -> str:
@@ -264,3 +265,58 @@ def test_a_store_opens_again_with_all_in_it(tmp_path: Path) -> None:
     with talktree.Store(max_message_bytes=100) as small, pytest.raises(talktree.MessageTooLargeError) as caught:
         say(small.session("s"), "x" * 200)
     assert caught.value.max == 100
+
+
+def test_tags_and_authors_of_messages(store: talktree.Store) -> None:
+    group = store.session("group")
+    ids = []
+    for author in ("ann", "bob", "ann"):
+        said = Message.user(f"{author} likes soup", metadata={"author": {"id": author}})
+        ids.append(group.append(said).id)
+    answer = Message.assistant("Soup it is.", metadata={"usage": {"input_tokens": 1, "output_tokens": 7}})
+    group.append(answer)
+    group.tag(ids[0], "spam")
+    group.tag(ids[0], "seen")
+    group.tag(ids[1], "spam")
+    group.untag(ids[0], "seen")
+    assert group.tags(ids[0]) == ["spam"] and [it.message for it in group.all_tags()] == ids[:2]
+    assert [it.message.id for it in store.list_messages(tag="spam")] == ids[:2]
+    first = store.list_messages(author="ann", limit=1)
+    assert first.after is not None and [it.tags for it in first] == [["spam"]]
+    rest = store.list_messages(author="ann", limit=1, after=first.after)
+    assert [it.message.id for it in rest] == ids[2:] and rest.after is None
+    assert [it.id for it in group.page(author="ann").messages] == [ids[0], ids[2]]
+    assert [it.id for it in group.page(tag="spam", author="bob").messages] == [ids[1]]
+    assert [it.id for it in store.search("soup", author="ann", tags=["spam"]).hits] == [ids[0]]
+    assert [it.id for it in store.search("soup author:bob tag:spam").hits] == [ids[1]]
+    bot = talktree.SessionManager(store)
+    assert [it.id for it in bot.list(author="bob")] == ["group"] and list(bot.list(author="eve")) == []
+    assert store.usage(author="ann").output == 7 and store.usage(author="bob").output == 0
+    assert [it.group for it in store.usage(by="author")] == ["ann"]
+    file = io.BytesIO()
+    assert store.export_author("ann", file).messages == 2 and b"bob likes" not in file.getvalue()
+    assert store.erase(authors=["ann"]).extent.messages == 2
+    assert store.list_messages(author="ann").messages == []
+    with pytest.raises(talktree.UnknownMessageError):
+        group.tag("nothing", "spam")
+    with pytest.raises(TypeError, match="tag must be"):
+        store.list_messages(tag=1)  # type: ignore[arg-type]
+
+
+def test_tags_and_authors_in_the_async_face() -> None:
+    async def main() -> None:
+        async with aio.Store() as store:
+            group = await store.session("group")
+            id = (await group.append(Message.user("soup", metadata={"author": {"id": "ann"}}))).id
+            await group.tag(id, "spam")
+            await group.tag(id, "seen")
+            await group.untag(id, "seen")
+            assert await group.tags(id) == ["spam"] and (await group.all_tags())[0].tag == "spam"
+            assert len((await group.page(author="ann", tag="spam")).messages) == 1
+            assert len((await store.list_messages(author="ann", tag="spam")).messages) == 1
+            assert (await store.export_author("ann", io.BytesIO())).messages == 1
+            assert (await store.usage(author="ann")).output == 0
+            assert len((await aio.SessionManager(store).list(author="ann")).sessions) == 1
+            assert (await store.erase(authors=["ann"])).extent.messages == 1
+
+    anyio.run(main)

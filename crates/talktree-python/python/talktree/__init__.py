@@ -141,6 +141,9 @@ from .results import HeadEntry as HeadEntry
 from .results import Hit as Hit
 from .results import ImportReport as ImportReport
 from .results import Label as Label
+from .results import ListedMessage as ListedMessage
+from .results import MessagePage as MessagePage
+from .results import MessageTag as MessageTag
 from .results import Note as Note
 from .results import OwnerExport as OwnerExport
 from .results import OwnerInfo as OwnerInfo

@@ -31,6 +31,8 @@ class Erasure(TypedDict, total=False):
     sessions: Iterable[str]
     #: Owners: their sessions, context blocks, transcripts and usage.
     owners: Iterable[str]
+    #: Authors: what they wrote in all sessions. What others wrote stays, and so do the answers.
+    authors: Iterable[str]
     #: Outside keys, with the sessions that they lead to or led to.
     keys: Iterable[str]
     #: Transcripts of agents; a main one with all others of its session.
@@ -209,6 +211,7 @@ class ErasureParts:
         self.branches = _by_session(what.get("branches", {}), "branches")
         self.sessions = _json.strs(what.get("sessions", ()), "sessions")
         self.owners = _json.strs(what.get("owners", ()), "owners")
+        self.authors = _json.strs(what.get("authors", ()), "authors")
         self.keys = _json.strs(what.get("keys", ()), "keys")
         self.transcripts = [key_parts(key) for key in what.get("transcripts", ())]
         self.deleted = bool(what.get("deleted", False))

@@ -39,6 +39,7 @@ class _Filter:
     def __init__(
         self,
         owner: str | None,
+        author: str | None,
         source: str | None,
         model: str | None,
         tag: str | None,
@@ -52,6 +53,7 @@ class _Filter:
         if state not in ("present", "open", "ended", "trash"):
             raise ValueError(f"state must be present, open, ended or trash, not {state!r}")
         self.owner = _json.maybe_str(owner, "owner")
+        self.author = _json.maybe_str(author, "author")
         self.source = _json.maybe_str(source, "source")
         self.model = _json.maybe_str(model, "model")
         self.tag = _json.maybe_str(tag, "tag")
@@ -170,6 +172,7 @@ class SessionManager(ManySessions):
         self,
         *,
         owner: str | None = None,
+        author: str | None = None,
         source: str | None = None,
         model: str | None = None,
         tag: str | None = None,
@@ -182,8 +185,11 @@ class SessionManager(ManySessions):
         after: str | None = None,
         limit: int | None = None,
     ) -> SessionPage:
-        """Returns a page of sessions (20 by default), pinned ones first, then the latest."""
-        filter = _Filter(owner, source, model, tag, parent_session, since, until, name, pinned, state)
+        """Returns a page of sessions (20 by default), pinned ones first, then the latest.
+
+        `author` chooses the sessions in which this person wrote.
+        """
+        filter = _Filter(owner, author, source, model, tag, parent_session, since, until, name, pinned, state)
         after, limit = _json.maybe_str(after, "after"), _json.maybe_count(limit, "limit")
         fields = _json.loads(self._native.list(filter, after, limit))
         return SessionPage([session_info(it) for it in fields["sessions"]], fields["after"])

@@ -52,6 +52,7 @@ class ManySessions:
         by: UsageGroup,
         session: str | None = None,
         owner: str | None = None,
+        author: str | None = None,
         model: str | None = None,
         source: str | None = None,
         since: datetime | None = None,
@@ -64,6 +65,7 @@ class ManySessions:
         by: None = None,
         session: str | None = None,
         owner: str | None = None,
+        author: str | None = None,
         model: str | None = None,
         source: str | None = None,
         since: datetime | None = None,
@@ -75,13 +77,17 @@ class ManySessions:
         by: UsageGroup | None = None,
         session: str | None = None,
         owner: str | None = None,
+        author: str | None = None,
         model: str | None = None,
         source: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> builtins.list[UsageRow] | UsageTotal:
-        """Returns the usage of all answers, or of those that the arguments choose; in groups with `by`."""
-        answer = _json.loads(self._native.usage(UsageParts(by, session, owner, model, source, since, until)))
+        """Returns the usage of all answers, or of those that the arguments choose; in groups with `by`.
+
+        An answer is to the author of the nearest message above it that has one, among the 256 messages appended before it.
+        """
+        answer = _json.loads(self._native.usage(UsageParts(by, session, owner, author, model, source, since, until)))
         return usage_total(answer) if by is None else usage_rows(answer)
 
     # Erasing and retention.

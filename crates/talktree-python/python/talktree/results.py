@@ -100,6 +100,35 @@ class Label:
 
 
 @dataclass(frozen=True)
+class MessageTag:
+    """A tag of a message."""
+
+    message: str
+    tag: str
+
+
+@dataclass(frozen=True)
+class ListedMessage:
+    """A message of a list, with its session and its tags."""
+
+    session: str
+    message: Message
+    tags: list[str]
+
+
+@dataclass(frozen=True)
+class MessagePage:
+    """A page of a list of messages."""
+
+    messages: list[ListedMessage]
+    #: What to give as `after` for the next page; None at the end.
+    after: str | None
+
+    def __iter__(self) -> Iterator[ListedMessage]:
+        return iter(self.messages)
+
+
+@dataclass(frozen=True)
 class SessionDetails:
     """Details of a session; what is None is not set."""
 

@@ -24,6 +24,10 @@ class SearchSettings(TypedDict, total=False):
     sessions: Iterable[str]
     #: Only the sessions of this owner.
     owner: str
+    #: Only what this person wrote: the id of the author, or the name of one without an id. With an empty text, all of it.
+    author: str
+    #: Only messages with all of these tags.
+    tags: Iterable[str]
     #: Only the path to the head, of a session or of one that `sessions` names. The searches of a `Path` are of that path.
     on_path: bool
     #: Takes the text as words, without operators.
@@ -47,6 +51,8 @@ class SearchParts:
         self.text = _json.is_str(text, "text")
         self.sessions = None if sessions is None else _json.strs(sessions, "sessions")
         self.owner = _json.maybe_str(settings.get("owner"), "owner")
+        self.author = _json.maybe_str(settings.get("author"), "author")
+        self.tags = _json.strs(settings.get("tags", ()), "tags")
         self.on_path = bool(settings.get("on_path", False))
         self.plain = bool(settings.get("plain", False))
         self.exact = _json.strs(settings.get("exact", ()), "exact")

@@ -38,6 +38,7 @@ from .results import (
     Found,
     HeadEntry,
     Label,
+    MessageTag,
     Page,
     Recent,
     Retried,
@@ -87,11 +88,23 @@ class _Reads:
         text, left_out = self._native.recent(self._leaf, self._is_raw, *given[0])
         return Recent(_json.messages(text), left_out)
 
-    def page(self, *, before: str | None = None, after: str | None = None, limit: int | None = None) -> Page:
-        """Returns a page of at most `limit` messages (50 by default): the newest, or those next to a message."""
+    def page(
+        self,
+        *,
+        before: str | None = None,
+        after: str | None = None,
+        limit: int | None = None,
+        author: str | None = None,
+        tag: str | None = None,
+    ) -> Page:
+        """Returns a page of at most `limit` messages (50 by default): the newest, or those next to a message.
+
+        With `author` or `tag` only what this person wrote, or messages with this tag.
+        """
         before, after = _json.maybe_str(before, "before"), _json.maybe_str(after, "after")
+        author, tag = _json.maybe_str(author, "author"), _json.maybe_str(tag, "tag")
         text, older, newer = self._native.page(
-            self._leaf, self._is_raw, before, after, _json.maybe_count(limit, "limit")
+            self._leaf, self._is_raw, before, after, (_json.maybe_count(limit, "limit"), author, tag)
         )
         return Page(_json.messages(text), older, newer)
 
@@ -530,6 +543,25 @@ class Session(_Reads):
     def labelled(self, name: str) -> str | None:
         """Returns the message of a label."""
         return self._native.labelled(_json.is_str(name, "name"))
+
+    def tag(self, id: str, tag: str) -> None:
+        """Adds a tag to a message: a flag of a moderator, the state of a review. One that it has is no error.
+
+        `Store.list_messages` lists the messages with a tag.
+        """
+        self._native.tag(_json.is_str(id, "id"), _json.is_str(tag, "tag"))
+
+    def untag(self, id: str, tag: str) -> None:
+        """Removes a tag of a message."""
+        self._native.untag(_json.is_str(id, "id"), _json.is_str(tag, "tag"))
+
+    def tags(self, id: str) -> list[str]:
+        """Returns the tags of a message, sorted."""
+        return self._native.tags(_json.is_str(id, "id"))
+
+    def all_tags(self) -> list[MessageTag]:
+        """Returns the tags of all messages, in the order in which the messages were appended."""
+        return [MessageTag(**it) for it in _json.loads(self._native.all_tags())]
 
     # Compaction.
 

@@ -14,11 +14,14 @@ from ._lines import is_awaited
 from .embedding import Embedder, Embedding, embedder_parts
 from .importing import FolderImport, Imported, ImportOptions, ImportParts, SessionImport, session_fields
 from .many import ManySessions, Progress
+from .message import Message
 from .results import (
     Damage,
     DetailParts,
     Event,
     ImportReport,
+    ListedMessage,
+    MessagePage,
     OwnerExport,
     OwnerInfo,
     SessionDetails,
@@ -368,11 +371,71 @@ class Store(ManySessions):
             target: A path, or a file that is open for writing bytes.
             format: `jsonl`: everything, for programs. `markdown`: a page for people.
         """
+        return self._export_person(_json.is_str(owner, "owner"), False, target, format)
+
+    def export_author(
+        self, author: str, target: Target, *, format: Literal["jsonl", "markdown"] = "jsonl"
+    ) -> OwnerExport:
+        """Writes what a person wrote in all sessions to a path or a binary file, also in the sessions of others.
+
+        Nothing that others wrote is in it.
+
+        >>> import io, talktree
+        >>> store = talktree.Store()
+        >>> group = store.session("group")
+        >>> for id in ("ann", "bob"):
+        ...     _ = group.append({"role": "user", "text": f"I am {id}.", "metadata": {"author": {"id": id}}})
+        >>> file = io.BytesIO()
+        >>> store.export_author("ann", file).messages, b"I am bob." in file.getvalue()
+        (1, False)
+
+        Args:
+            author: The id of the author, or the name of one without an id.
+            target: A path, or a file that is open for writing bytes.
+            format: `jsonl`: for programs. `markdown`: a page for people.
+        """
+        return self._export_person(_json.is_str(author, "author"), True, target, format)
+
+    def _export_person(self, person: str, is_author: bool, target: Target, format: str) -> OwnerExport:
         if format not in ("jsonl", "markdown"):
             raise ValueError(f"format must be 'jsonl' or 'markdown', not {format!r}")
-        owner = _json.is_str(owner, "owner")
-        written = written_to(target, lambda write: self._native.export_owner(owner, format, write))
+        written = written_to(target, lambda write: self._native.export_person(person, is_author, format, write))
         return OwnerExport(**_json.loads(written))
+
+    def list_messages(
+        self,
+        *,
+        author: str | None = None,
+        tag: str | None = None,
+        session: str | None = None,
+        include_trash: bool = False,
+        after: str | None = None,
+        limit: int = 50,
+    ) -> MessagePage:
+        """Returns a page of messages, session by session in the order in which they were appended.
+
+        >>> import talktree
+        >>> store = talktree.Store()
+        >>> chat = store.session("group")
+        >>> bad = chat.append({"role": "user", "text": "Buy now!"}).id
+        >>> chat.tag(bad, "spam")
+        >>> [(it.message.text, it.tags) for it in store.list_messages(tag="spam")]
+        [('Buy now!', ['spam'])]
+
+        Args:
+            author: Only what this person wrote: the id of the author, or the name of one without an id.
+            tag: Only messages with this tag.
+            session: Only messages of this session.
+            include_trash: Also messages of sessions in the trash.
+            after: What an earlier page has as `after`.
+            limit: How many messages, at most; 1 000 at most.
+        """
+        author, tag = _json.maybe_str(author, "author"), _json.maybe_str(tag, "tag")
+        session, after = _json.maybe_str(session, "session"), _json.maybe_str(after, "after")
+        limit = _json.count(limit, "limit")
+        fields = _json.loads(self._native.list_messages((session, author, tag), bool(include_trash), after, limit))
+        messages = [ListedMessage(it["session"], Message(it["message"]), it["tags"]) for it in fields["messages"]]
+        return MessagePage(messages, fields["after"])
 
     # Care.
 

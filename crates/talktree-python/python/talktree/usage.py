@@ -10,7 +10,7 @@ from . import _json, _native
 from .message import Message, MessageLike
 
 #: What usage can be grouped by.
-UsageGroup = Literal["model", "day", "owner", "session", "source"]
+UsageGroup = Literal["model", "day", "owner", "author", "session", "source"]
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class UsageTotal:
 class UsageRow:
     """The usage of a group."""
 
-    #: The model, day, owner, session or source; None for answers without one.
+    #: The model, day, owner, author, session or source; None for answers without one.
     group: str | None
     total: UsageTotal
 
@@ -107,16 +107,18 @@ class UsageParts:
         by: UsageGroup | None,
         session: str | None,
         owner: str | None,
+        author: str | None,
         model: str | None,
         source: str | None,
         since: datetime | None,
         until: datetime | None,
     ) -> None:
-        if by not in (None, "model", "day", "owner", "session", "source"):
-            raise ValueError(f"usage is grouped by model, day, owner, session or source, not by {by!r}")
+        if by not in (None, "model", "day", "owner", "author", "session", "source"):
+            raise ValueError(f"usage is grouped by model, day, owner, author, session or source, not by {by!r}")
         self.by = by
         self.session = _json.maybe_str(session, "session")
         self.owner = _json.maybe_str(owner, "owner")
+        self.author = _json.maybe_str(author, "author")
         self.model = _json.maybe_str(model, "model")
         self.source = _json.maybe_str(source, "source")
         self.since = _json.maybe_time_text(since, "since")

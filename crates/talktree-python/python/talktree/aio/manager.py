@@ -111,6 +111,7 @@ class SessionManager(ManySessions):
         self,
         *,
         owner: str | None = None,
+        author: str | None = None,
         source: str | None = None,
         model: str | None = None,
         tag: str | None = None,
@@ -127,6 +128,7 @@ class SessionManager(ManySessions):
         return await self._run(
             lambda call: self.sync.list(
                 owner=owner,
+                author=author,
                 source=source,
                 model=model,
                 tag=tag,

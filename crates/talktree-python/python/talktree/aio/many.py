@@ -81,6 +81,7 @@ class ManySessions:
         by: UsageGroup,
         session: str | None = None,
         owner: str | None = None,
+        author: str | None = None,
         model: str | None = None,
         source: str | None = None,
         since: datetime | None = None,
@@ -93,6 +94,7 @@ class ManySessions:
         by: None = None,
         session: str | None = None,
         owner: str | None = None,
+        author: str | None = None,
         model: str | None = None,
         source: str | None = None,
         since: datetime | None = None,
@@ -104,6 +106,7 @@ class ManySessions:
         by: UsageGroup | None = None,
         session: str | None = None,
         owner: str | None = None,
+        author: str | None = None,
         model: str | None = None,
         source: str | None = None,
         since: datetime | None = None,
@@ -112,7 +115,14 @@ class ManySessions:
         """Returns the usage of all answers, or of those that the arguments choose; in groups with `by`."""
         return await self._run(
             lambda call: self._many.usage(
-                by=by, session=session, owner=owner, model=model, source=source, since=since, until=until
+                by=by,
+                session=session,
+                owner=owner,
+                author=author,
+                model=model,
+                source=source,
+                since=since,
+                until=until,
             )
         )
 

@@ -54,9 +54,19 @@ class Reads:
         """
         return await self._run(lambda call: self.sync.recent(tokens=tokens, bytes=bytes, messages=messages))
 
-    async def page(self, *, before: str | None = None, after: str | None = None, limit: int | None = None) -> Page:
+    async def page(
+        self,
+        *,
+        before: str | None = None,
+        after: str | None = None,
+        limit: int | None = None,
+        author: str | None = None,
+        tag: str | None = None,
+    ) -> Page:
         """Returns a page of at most `limit` messages (50 by default): the newest, or those next to a message."""
-        return await self._run(lambda call: self.sync.page(before=before, after=after, limit=limit))
+        return await self._run(
+            lambda call: self.sync.page(before=before, after=after, limit=limit, author=author, tag=tag)
+        )
 
     async def row_stats(self) -> list[RowStat]:
         """Returns ids, roles, bytes and tokens of the messages, without reading their content."""

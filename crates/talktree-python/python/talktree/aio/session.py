@@ -28,6 +28,7 @@ from ..results import (
     Event,
     HeadEntry,
     Label,
+    MessageTag,
     Retried,
     SessionDetails,
     SessionInfo,
@@ -316,6 +317,22 @@ class Session(Reads):
     async def labelled(self, name: str) -> str | None:
         """Returns the message of a label."""
         return await self._run(lambda call: self.sync.labelled(name))
+
+    async def tag(self, id: str, tag: str) -> None:
+        """Adds a tag to a message: a flag of a moderator, the state of a review. One that it has is no error."""
+        await self._run(lambda call: self.sync.tag(id, tag))
+
+    async def untag(self, id: str, tag: str) -> None:
+        """Removes a tag of a message."""
+        await self._run(lambda call: self.sync.untag(id, tag))
+
+    async def tags(self, id: str) -> list[str]:
+        """Returns the tags of a message, sorted."""
+        return await self._run(lambda call: self.sync.tags(id))
+
+    async def all_tags(self) -> list[MessageTag]:
+        """Returns the tags of all messages, in the order in which the messages were appended."""
+        return await self._run(lambda call: self.sync.all_tags())
 
     async def add_compaction(self, summary: str, first: str, last: str, *, details: Any = None) -> AddedCompaction:
         """Replaces a range of a path with a summary when a history is read. The messages stay."""

@@ -17,7 +17,17 @@ from ..embedding import Embedder, Embedding
 from ..errors import ClosedError
 from ..importing import FolderImport, Imported, ImportOptions, SessionImport
 from ..many import Progress
-from ..results import Event, ImportReport, OwnerExport, OwnerInfo, SessionDetails, SessionInfo, StoreStats, Verified
+from ..results import (
+    Event,
+    ImportReport,
+    MessagePage,
+    OwnerExport,
+    OwnerInfo,
+    SessionDetails,
+    SessionInfo,
+    StoreStats,
+    Verified,
+)
 from ..settings import SessionSettings, settings_of
 from ..store import Key, StoreOptions
 from .many import ManySessions
@@ -243,6 +253,29 @@ class Store(ManySessions):
     ) -> OwnerExport:
         """Writes all data of an owner to a path or a binary file, for a person who asks to see it or takes it elsewhere."""
         return await self._run(lambda call: self.sync.export_owner(owner, target, format=format))
+
+    async def export_author(
+        self, author: str, target: Target, *, format: Literal["jsonl", "markdown"] = "jsonl"
+    ) -> OwnerExport:
+        """Writes what a person wrote in all sessions to a path or a binary file, also in the sessions of others."""
+        return await self._run(lambda call: self.sync.export_author(author, target, format=format))
+
+    async def list_messages(
+        self,
+        *,
+        author: str | None = None,
+        tag: str | None = None,
+        session: str | None = None,
+        include_trash: bool = False,
+        after: str | None = None,
+        limit: int = 50,
+    ) -> MessagePage:
+        """Returns a page of messages, session by session in the order in which they were appended."""
+        return await self._run(
+            lambda call: self.sync.list_messages(
+                author=author, tag=tag, session=session, include_trash=include_trash, after=after, limit=limit
+            )
+        )
 
     async def finish_erasure(self) -> bool:
         """Finishes all erasures that were interrupted, or whose log was in use; returns whether they are complete now."""
