@@ -36,6 +36,14 @@ pub enum Error {
         /// The unknown id.
         id: MessageId,
     },
+    /// The message is not unfinished any more: someone finished it. Nothing was changed.
+    #[error("message {id:?} of session {session:?} is finished")]
+    Finished {
+        /// The session.
+        session: SessionId,
+        /// The message.
+        id: MessageId,
+    },
     /// The store has no session of this id.
     #[error("the store has no session {id:?}")]
     UnknownSession {

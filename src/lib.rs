@@ -108,7 +108,7 @@ pub use search::{
 };
 pub use session::{
     AddedCompaction, BranchSummaryPlan, Compacted, CompactionJob, CompactionOutcome, Messages,
-    OneSession, PageBuilder, Path, Retried, Session, SessionBuilder, ToolStats,
+    OneSession, PageBuilder, Path, Reply, Retried, Session, SessionBuilder, ToolStats,
 };
 pub use storage::catalog::{SessionCatalog, SessionStorage};
 pub use storage::context::{

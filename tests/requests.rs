@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use talktree::model::stream::Stream;
 use talktree::model::{
     AuthorLine, Conversation, Provider, Request, TruncateOptions, anthropic_request,
     openai_chat_request, openai_responses_request, validate_for,
@@ -275,4 +276,125 @@ proptest! {
             prop_assert!(request.get("system").is_none() || words.iter().any(|word| word == "s"));
         }
     }
+}
+
+/// The lines of a streamed answer.
+fn lines(pieces: &[&str]) -> Vec<String> {
+    let mut lines: Vec<String> = pieces
+        .iter()
+        .map(|piece| json!({"id": "1", "choices": [{"delta": {"content": piece}}]}))
+        .chain([json!({"id": "1", "choices": [{"delta": {}, "finish_reason": "stop"}]})])
+        .chain([json!({"id": "1", "choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 4}})])
+        .flat_map(|event| [format!("data: {event}"), String::new()])
+        .collect();
+    lines.push("data: [DONE]".to_owned());
+    lines
+}
+
+/// A fragment that was stored by `upsert` was the last message of the next request, and the model went on with it.
+#[test]
+fn a_reply_that_a_dead_process_left_is_in_no_request() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("chat.db");
+    let long = "word ".repeat(2_000);
+    {
+        let chat = Store::open(&path)?.session("s")?;
+        chat.append(Message::user("Count."))?;
+        let mut reply = chat.stream(Stream::openai_chat())?;
+        assert_eq!((chat.head()?, chat.unfinished()?.len()), (Some(reply.id().clone()), 1));
+        for line in &lines(&["One, ", &long, "and so on"])[..5] {
+            reply.push(line)?;
+        }
+        // Killed: nothing is finished, and what came last was not saved yet.
+        std::mem::forget(reply);
+    }
+    let store = Store::open(&path)?;
+    let chat = store.session("s")?;
+    let [fragment] = <[Message; 1]>::try_from(chat.unfinished()?).unwrap();
+    assert!(fragment.text().starts_with("One, word") && fragment.is_unfinished());
+    assert_eq!((chat.history()?.len(), chat.raw_history()?.len()), (1, 2));
+    for request in requests(&Request::of(&chat))? {
+        assert!(!request.to_string().contains("One,"), "{request}");
+    }
+    assert_eq!(chat.search("word").run()?.hits.len(), 1);
+
+    // The next reply answers the same question.
+    let mut reply = chat.stream(Stream::openai_chat())?;
+    for line in lines(&["1, ", "2."]) {
+        reply.push(&line)?;
+    }
+    let answer = reply.finish()?;
+    assert_eq!(chat.message(&answer.id)?.unwrap().parent, fragment.parent);
+    chat.discard(&fragment.id)?;
+    assert_eq!((chat.unfinished()?.len(), chat.all_messages().count()), (0, 2));
+    assert_eq!(store.verify(|_| {})?.damages, []);
+    Ok(())
+}
+
+#[test]
+fn a_finished_reply_is_the_answer_that_an_append_stores() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let (streamed, appended) = (store.session("a")?, store.session("b")?);
+    let body = lines(&["It is", " 4."]);
+    let mut whole = Stream::openai_chat();
+    for chat in [&streamed, &appended] {
+        chat.append(Message::user("2 + 2?"))?;
+    }
+    let mut reply = streamed.stream(Stream::openai_chat())?;
+    for line in &body {
+        whole.line(line)?;
+        reply.push(line)?;
+    }
+    assert_eq!(streamed.request_tokens()?.total, appended.request_tokens()?.total);
+    let answer = reply.finish()?;
+    let other = appended.append_answer(whole.finish()?)?;
+    let stored = |chat: &Session| -> Result<Message> { Ok(chat.history()?[1].clone()) };
+    assert_eq!(stored(&streamed)?.parts, stored(&appended)?.parts);
+    assert_eq!(stored(&streamed)?.metadata, other.metadata);
+    assert_eq!(Usage::of(&stored(&streamed)?), Usage::of(&answer));
+    assert_eq!(streamed.usage()?, appended.usage()?);
+    assert_eq!(streamed.usage()?.answers, 1);
+    assert_eq!(streamed.request_tokens()?.total, appended.request_tokens()?.total);
+    Ok(())
+}
+
+#[test]
+fn replies_at_the_same_time_are_siblings_and_each_is_settled_once() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("chat.db");
+    let (one, two) = (Store::open(&path)?.session("s")?, Store::open(&path)?.session("s")?);
+    let question = one.append(Message::user("Name a colour."))?.id;
+    let mut replies = [one.stream(Stream::openai_chat())?, two.stream(Stream::openai_chat())?];
+    let ids = replies.each_ref().map(|reply| reply.id().clone());
+    for (reply, colour) in replies.iter_mut().zip(["red", "blue"]) {
+        for line in lines(&[colour]) {
+            reply.push(&line)?;
+        }
+    }
+    // A person writes meanwhile; another process believes that the first reply was left, and finishes it.
+    two.append(Message::user("Well?"))?;
+    two.finish(Message::assistant("red?").with_id(ids[0].clone()))?;
+    let [first, second] = replies;
+    let late = first.finish();
+    assert!(matches!(&late, Err(Error::Finished { id, .. }) if *id == ids[0]), "{late:?}");
+    for late in [one.discard(&ids[0]), one.save(Message::assistant("re").with_id(ids[0].clone()))] {
+        assert!(matches!(late, Err(Error::Finished { .. })), "{late:?}");
+    }
+    second.finish()?;
+    let texts = |chat: &Session| -> Result<Vec<String>> {
+        Ok(chat.history()?.iter().map(Message::text).collect())
+    };
+    assert_eq!(texts(&two)?, ["Name a colour.", "blue", "Well?"]);
+    assert_eq!(one.branches(&question)?.len(), 2);
+    assert_eq!(one.message(&ids[0])?.unwrap().text(), "red?");
+    let unknown = one.discard(&"nobody".into());
+    assert!(matches!(unknown, Err(Error::UnknownMessage { .. })), "{unknown:?}");
+
+    // A stream that is cut stays, with all its text.
+    let mut cut = one.stream(Stream::openai_chat())?;
+    cut.push(&lines(&["gre"])[0])?;
+    cut.push("")?;
+    assert!(matches!(cut.finish(), Err(Error::NoAnswer { .. })));
+    assert_eq!(one.unfinished()?[0].text(), "gre");
+    Ok(())
 }

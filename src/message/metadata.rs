@@ -2,10 +2,15 @@
 //!
 //! The other fields keep their spelling, because a number may be one that no Rust type can hold.
 
+use serde_json::Value;
+
 use super::{Extra, Json, Message};
 
 /// The field that keeps metadata which is not an object.
 const VALUE: &str = "value";
+
+/// The field that marks a message as unfinished.
+const UNFINISHED: &str = "unfinished";
 
 impl Message {
     /// Returns a field of the metadata; `None` if there is none, or if the metadata is no object.
@@ -24,6 +29,44 @@ impl Message {
         let may_have = |json: &&Json| json.as_str().contains(name) || json.as_str().contains('\\');
         let metadata = self.metadata.as_ref().filter(may_have)?;
         serde_json::from_str::<Extra>(metadata.as_str()).ok()?.remove(name)
+    }
+
+    /// Returns the message as an unfinished one: hidden, with `unfinished` in its metadata. A reply is one while it is streamed.
+    ///
+    /// ```
+    /// use talktree::Message;
+    ///
+    /// let reply = Message::assistant("The ans").unfinished();
+    /// assert!(reply.is_unfinished() && reply.is_hidden);
+    /// ```
+    #[must_use]
+    pub fn unfinished(self) -> Self {
+        self.hidden().with_field(UNFINISHED, Value::Bool(true))
+    }
+
+    /// Returns whether the message is [unfinished](Self::unfinished).
+    ///
+    /// ```
+    /// use talktree::Message;
+    ///
+    /// assert!(!Message::assistant("The answer is 4.").hidden().is_unfinished());
+    /// ```
+    #[must_use]
+    pub fn is_unfinished(&self) -> bool {
+        self.is_hidden && self.field(UNFINISHED).is_some_and(|mark| mark.as_str() == "true")
+    }
+
+    /// Returns the message without the mark of an unfinished one.
+    pub(crate) fn finished(mut self) -> Self {
+        if self.is_unfinished() {
+            let fields = self.metadata.take().map(|json| serde_json::from_str(json.as_str()));
+            let mut fields: Extra = fields.and_then(Result::ok).unwrap_or_default();
+            fields.remove(UNFINISHED);
+            let text = serde_json::to_string(&fields).unwrap_or_default();
+            self.metadata = Json::parse(&text).ok().filter(|_| !fields.is_empty());
+        }
+        self.is_hidden = false;
+        self
     }
 
     /// Returns the message with this field in its metadata. Metadata that is no object becomes its field `value`.

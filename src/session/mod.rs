@@ -14,6 +14,7 @@ mod page;
 mod path;
 mod read;
 mod recent;
+mod reply;
 mod request;
 mod retry;
 mod search;
@@ -44,6 +45,7 @@ pub use compact::{
 };
 pub use page::PageBuilder;
 pub use path::Path;
+pub use reply::Reply;
 pub use retry::Retried;
 pub use stream::Messages;
 pub use usage::ToolStats;

@@ -271,6 +271,21 @@ pub trait SessionProvider: Send + Sync {
         }
     }
 
+    /// Returns the [unfinished](Message::unfinished) messages, in order of creation.
+    fn unfinished(&self) -> Result<Vec<Message>> {
+        Err(Error::Unsupported { what: "unfinished messages" })
+    }
+
+    /// Replaces the content of an unfinished message, in one transaction; it is shown from then on, unless the new content is
+    /// unfinished, too. Without content the message is deleted.
+    ///
+    /// # Errors
+    /// [`Error::Finished`] if the message is not unfinished.
+    fn settle(&self, id: &MessageId, content: Option<&Message>) -> Result<()> {
+        let _ = (id, content);
+        Err(Error::Unsupported { what: "unfinished messages" })
+    }
+
     /// Returns whether a message is on the path to `leaf` (`None`: the head).
     fn is_on_path(&self, id: &MessageId, leaf: Option<&MessageId>) -> Result<bool> {
         let unknown = || Error::UnknownMessage { session: self.id().clone(), id: id.clone() };

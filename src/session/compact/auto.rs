@@ -116,7 +116,7 @@ impl Session {
         for _ in 0..MAX_STEPS {
             let Some((draft, before)) = self.draft_over(threshold)? else { break };
             self.emit(|| self.window(Phase::Compacting, before));
-            let done = self.finish(draft);
+            let done = self.compact_draft(draft);
             let after = match &done {
                 Ok(CompactionOutcome::Compacted(compacted)) => {
                     before - compacted.tokens_before + compacted.tokens_after

@@ -260,7 +260,7 @@ impl Path {
             Ok(draft) => session.announced(|| {
                 // A listener that hears of the end may compact again.
                 let _guard = guard;
-                session.finish(draft)
+                session.compact_draft(draft)
             }),
             Err(why) => Ok(CompactionOutcome::Nothing(why)),
         }

@@ -85,7 +85,7 @@ impl Path {
 
 impl Session {
     /// Has the summary of a draft written, and commits it. The caller tells subscribers the size of the window.
-    pub(super) fn finish(&self, draft: Draft) -> Result<CompactionOutcome> {
+    pub(super) fn compact_draft(&self, draft: Draft) -> Result<CompactionOutcome> {
         let written = match draft {
             Draft::Plan(plan) => {
                 ask(self.summarizer()?, plan.prompt())?.map(|summary| (plan, summary))

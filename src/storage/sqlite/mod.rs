@@ -65,6 +65,7 @@ mod transaction;
 mod transcript;
 mod tree_source;
 mod triggers;
+mod unfinished;
 mod update;
 mod usage;
 mod verify;

@@ -111,7 +111,7 @@ pub(super) const HIDDEN: &str =
 
 const LANDMARK: &str = "SELECT id, role, parts, created_at, hidden FROM message WHERE address = ?1";
 
-fn addresses(conn: &Connection, sql: &str, session: i64) -> BackendResult<Vec<Address>> {
+pub(super) fn addresses(conn: &Connection, sql: &str, session: i64) -> BackendResult<Vec<Address>> {
     let (first, last) = Address::range_of(session);
     let mut statement = conn.prepare_cached(sql)?;
     let addresses = statement.query_map([first, last], |row| row.get(0))?;

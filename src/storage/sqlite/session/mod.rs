@@ -16,7 +16,7 @@ use super::row::session as session_row;
 use super::tokens::CountedMessages;
 use super::{
     append, children, compaction, delete, fork, head, import, label, message, message_tag, outline,
-    path, placed, update, usage,
+    path, placed, unfinished, update, usage,
 };
 use crate::compaction::{Compaction, CompactionStatus, PlacedCompactions, Seen, Stale};
 use crate::erasure::{Erased, Erasure};
@@ -217,6 +217,19 @@ impl SessionProvider for SqliteSession {
         // The id may belong to another session by now.
         self.database.read(|conn| self.handle.key(conn))?;
         self.database.erase(&Erasure::messages(self.id(), ids), &mut |_| {})
+    }
+
+    fn unfinished(&self) -> Result<Vec<Message>> {
+        self.read(unfinished::all)
+    }
+
+    fn settle(&self, id: &MessageId, content: Option<&Message>) -> Result<()> {
+        let max_bytes = self.database.config.max_message_bytes;
+        let counted = CountedMessages::of(&self.counter, content);
+        let messages = content.map(std::slice::from_ref).unwrap_or_default();
+        self.write_messages(messages, |conn, name| {
+            unfinished::settle(conn, name, id, content, &counted, max_bytes)
+        })
     }
 
     fn delete(&self, ids: &[MessageId]) -> Result<Deleted> {

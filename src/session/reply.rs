@@ -1,0 +1,260 @@
+//! Unfinished messages, and the reply that streams into one.
+
+use std::time::{Duration, Instant};
+
+use super::Session;
+use crate::error::{Error, Result};
+use crate::event::Change;
+use crate::id::MessageId;
+use crate::message::Message;
+use crate::model::from_response;
+use crate::model::stream::Stream;
+use crate::outcome::Appended;
+use crate::view::{ExpectedHead, Parent};
+
+/// How long a streamed text is in memory alone: what a crash may lose.
+const SAVED_AFTER: Duration = Duration::from_secs(1);
+/// How many bytes of it are.
+const SAVED_BYTES: usize = 4 << 10;
+
+impl Session {
+    /// Appends a message as an [unfinished](Message::unfinished) one, and moves the head to it.
+    ///
+    /// Histories for models, and so requests, token counts and compactions, leave it out; raw histories, searches, exports and
+    /// forks have it, as every hidden message. It follows the head; if that is unfinished, what that follows: so replies
+    /// that are streamed at the same time are siblings, and one that a dead process left is not continued.
+    ///
+    /// [`save`](Self::save) replaces its content, [`finish`](Self::finish) shows it, [`discard`](Self::discard) deletes it, and
+    /// [`unfinished`](Self::unfinished) lists those that wait for one of these.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// chat.append(Message::user("2 + 2?"))?;
+    /// let reply = chat.begin(Message::assistant(""))?.id;
+    /// chat.save(Message::assistant("It is").with_id(reply.clone()))?;
+    /// assert_eq!((chat.history()?.len(), chat.unfinished()?[0].text().as_str()), (1, "It is"));
+    ///
+    /// chat.finish(Message::assistant("It is 4.").with_id(reply))?;
+    /// assert_eq!((chat.history()?.len(), chat.unfinished()?.len()), (2, 0));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    pub fn begin(&self, message: Message) -> Result<Appended> {
+        let message = message.unfinished();
+        loop {
+            let head = self.head()?;
+            let parent = self.before_unfinished(head.clone())?;
+            let parent = parent.map_or(Parent::Root, Parent::Message);
+            match self.append_one(&parent, &ExpectedHead::At(head), message.clone()) {
+                // Another writer came between.
+                Err(Error::HeadMoved { .. }) => {}
+                appended => return appended,
+            }
+        }
+    }
+
+    /// Returns the nearest place above that is not unfinished.
+    fn before_unfinished(&self, mut place: Option<MessageId>) -> Result<Option<MessageId>> {
+        while let Some(id) = &place {
+            match self.message(id)?.filter(Message::is_unfinished) {
+                Some(unfinished) => place = unfinished.parent,
+                None => break,
+            }
+        }
+        Ok(place)
+    }
+
+    /// Replaces the content of an unfinished message, which stays unfinished. [`begin`](Self::begin) has an example.
+    ///
+    /// # Errors
+    /// [`Error::Finished`](crate::Error::Finished) if someone finished it meanwhile,
+    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if it was discarded; nothing is changed then.
+    pub fn save(&self, message: Message) -> Result<()> {
+        let message = message.unfinished();
+        self.provider.settle(&message.id, Some(&message))?;
+        self.emit_changed(|| Change::Update { id: message.id });
+        Ok(())
+    }
+
+    /// Replaces the content of an unfinished message, and shows it from then on. Its usage is recorded, as
+    /// [`append_answer`](Self::append_answer) does, in the same transaction. Its place and its time stay.
+    ///
+    /// ```
+    /// use talktree::{Error, Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// chat.begin(Message::assistant("It is").with_id("reply"))?;
+    /// // After a restart: what is there is the reply.
+    /// for reply in chat.unfinished()? {
+    ///     chat.finish(reply)?;
+    /// }
+    /// assert_eq!(chat.history()?[0].text(), "It is");
+    /// assert!(matches!(chat.discard(&"reply".into()), Err(Error::Finished { .. })));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`save`](Self::save).
+    pub fn finish(&self, message: Message) -> Result<()> {
+        let message = message.finished();
+        self.provider.settle(&message.id, Some(&message))?;
+        self.emit_changed(|| Change::Update { id: message.id });
+        self.keep_within(None, 1);
+        Ok(())
+    }
+
+    /// Deletes an unfinished message.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let reply = chat.begin(Message::assistant("It is"))?.id;
+    /// chat.discard(&reply)?;
+    /// assert_eq!((chat.message(&reply)?, chat.head()?), (None, None));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`save`](Self::save): one that someone finished stays.
+    pub fn discard(&self, id: &MessageId) -> Result<()> {
+        self.provider.settle(id, None)?;
+        self.emit_changed(|| Change::Delete { ids: vec![id.clone()] });
+        Ok(())
+    }
+
+    /// Returns the unfinished messages of all branches, in order of creation: replies that are streamed now, and those of
+    /// processes that died. [`finish`](Self::finish) has an example.
+    ///
+    /// The library cannot know whether a process still streams into one. If it does, and another one settles it, its next write is
+    /// refused.
+    ///
+    /// # Errors
+    /// As every read. [`Error::Unsupported`](crate::Error::Unsupported) if the storage cannot.
+    pub fn unfinished(&self) -> Result<Vec<Message>> {
+        self.provider.unfinished()
+    }
+
+    /// Begins a reply into which an answer is streamed.
+    ///
+    /// ```
+    /// use talktree::model::stream::Stream;
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// chat.append(Message::user("2 + 2?"))?;
+    /// let body = r#"data: {"id":"1","choices":[{"delta":{"role":"assistant","content":"It is"}}]}
+    ///
+    /// data: {"id":"1","choices":[{"delta":{"content":" 4."},"finish_reason":"stop"}]}
+    ///
+    /// data: [DONE]
+    /// "#;
+    /// let mut reply = chat.stream(Stream::openai_chat())?; // has an id, and is stored as unfinished
+    /// for line in body.lines() {
+    ///     reply.push(line)?; // saved now and then
+    ///     println!("{}", reply.text());
+    /// }
+    /// let answer = reply.finish()?;
+    /// assert_eq!(chat.history()?[1].text(), answer.text());
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`begin`](Self::begin).
+    pub fn stream(&self, stream: Stream) -> Result<Reply> {
+        let id = self.begin(Message::assistant(""))?.id;
+        Ok(Reply { chat: self.clone(), stream, id, saved_at: Instant::now(), saved: 0 })
+    }
+}
+
+/// A reply that is streamed: from [`Session::stream`].
+///
+/// It is stored as an unfinished message from the start, and saved once a second or every 4 KiB, when a line brings text. If it
+/// is dropped, or the process dies, it stays unfinished: [`Session::unfinished`] offers it.
+#[derive(Debug)]
+pub struct Reply {
+    chat: Session,
+    stream: Stream,
+    id: MessageId,
+    saved_at: Instant,
+    /// How many bytes of the text are stored.
+    saved: usize,
+}
+
+impl Reply {
+    /// Returns the id of the message.
+    #[must_use]
+    pub fn id(&self) -> &MessageId {
+        &self.id
+    }
+
+    /// Takes the next line of the body; returns the new text, as [`Stream::line`] does.
+    ///
+    /// # Errors
+    /// As [`Stream::line`] and [`Session::save`]. What came before is saved, and the reply stays unfinished.
+    pub fn push(&mut self, line: &str) -> Result<Option<String>> {
+        let piece = self.stream.line(line);
+        let is_due = piece.is_err()
+            || self.stream.text().len() >= self.saved + SAVED_BYTES
+            || self.saved_at.elapsed() >= SAVED_AFTER;
+        if is_due {
+            self.save()?;
+        }
+        piece
+    }
+
+    /// Returns the text so far.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        self.stream.text()
+    }
+
+    /// Returns whether the answer is complete, and nothing more needs to be read.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.stream.is_complete()
+    }
+
+    /// Stores the whole answer with its usage, in one transaction, and returns it.
+    ///
+    /// # Errors
+    /// As [`Stream::finish`]: then the text so far is saved, and the reply stays unfinished. As [`Session::finish`].
+    pub fn finish(self) -> Result<Message> {
+        let Self { chat, stream, id, saved, .. } = self;
+        let text = stream.text().to_owned();
+        match stream.finish().and_then(|response| from_response(&response)) {
+            Ok(answer) => {
+                let answer = answer.with_id(id);
+                chat.finish(answer.clone())?;
+                Ok(answer)
+            }
+            Err(error) => {
+                if text.len() > saved {
+                    chat.save(Message::assistant(text).with_id(id))?;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Deletes the reply.
+    ///
+    /// # Errors
+    /// As [`Session::discard`].
+    pub fn discard(self) -> Result<()> {
+        self.chat.discard(&self.id)
+    }
+
+    fn save(&mut self) -> Result<()> {
+        self.saved_at = Instant::now();
+        if self.stream.text().len() > self.saved {
+            self.saved = self.stream.text().len();
+            self.chat.save(Message::assistant(self.stream.text()).with_id(self.id.clone()))?;
+        }
+        Ok(())
+    }
+}
