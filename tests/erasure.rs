@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::process::{Other, task};
+use talktree::import::JsonlOptions;
 use talktree::{
     Block, CompactionOptions, Document, Erased, Erasure, Error, ImportRecord, Json, Message,
     MessageId, Planned, Result, Session, SessionChange, SessionDetails, SessionManager, Store,
@@ -319,6 +320,133 @@ fn copies_are_named_and_erased_on_request() -> Result<()> {
     assert_eq!(of_fork.raw_history()?.len(), 1);
     assert_eq!(chat.raw_history()?.len(), 0);
     assert_sound(&store);
+    Ok(())
+}
+
+/// Forks and continuations kept blocks, documents and metadata of an erased session, and neither an outcome nor a proof said so.
+#[test]
+fn what_relatives_have_besides_messages_is_named_and_erased_on_request() -> Result<()> {
+    for with_forks in [false, true] {
+        let (_folder, path, store) = open()?;
+        let open_as = |id: &str| {
+            let chat = store.session_builder(id).block("memory", Block::stored());
+            chat.block("facts", Block::knowledge()).cached_prompt().open()
+        };
+        let chat = open_as("s")?;
+        let first = append(&chat, "mk7qtalk")?;
+        chat.context().set("memory", "mk7qmemory of old")?;
+        chat.context().set_document("facts", &Document::new("k", "mk7qdocument of old"))?;
+        let about = Json::parse(r#"{"about":"mk7qmetadata of old"}"#)?;
+        store.change_session(chat.id(), &SessionChange::Metadata(Some(about)))?;
+        store
+            .change_session(chat.id(), &SessionChange::Name(Some("mk7qname of old".to_owned())))?;
+        let fork = chat.fork_as(&"fork".into(), &first, "Fork")?;
+        let of_fork = fork.fork_as(&"fork of fork".into(), &first, "Fork of the fork")?;
+        let next = chat.compact_and_split_as(&"next".into(), "In brief.")?;
+        let again = next.compact_and_split_as(&"again".into(), "In brief.")?;
+        // A later version and a text of its own.
+        fork.context().append("memory", "and more")?;
+        of_fork.context().set("memory", "unlike the other")?;
+        next.context().remove_document("facts", "k")?;
+        let stranger = open_as("stranger")?;
+        stranger.context().set("memory", "kept of somebody else")?;
+        again.prompt()?;
+        // What leads from the last ones to the first is gone.
+        let _ = store.erase(&Erasure::session(fork.id()).and(Erasure::session(next.id())))?;
+
+        let mut erasure = Erasure::session("s").with_summaries();
+        if with_forks {
+            erasure = erasure.with_forks();
+        }
+        let mut expected = store.erasure_extent(&erasure)?;
+        let erased = store.erase(&erasure)?;
+        expected.prompts = erased.extent.prompts;
+        assert_eq!(erased.extent, expected);
+        let mut left: Vec<_> = erased
+            .extent
+            .copies_left
+            .iter()
+            .map(|it| {
+                let (blocks, details) = (it.blocks.join(" "), it.details.join(" "));
+                (it.session.to_string(), it.messages, blocks, details)
+            })
+            .collect();
+        left.sort();
+        let copies = |session: &str, messages, blocks: &str, details: &str| {
+            (session.to_owned(), messages, blocks.to_owned(), details.to_owned())
+        };
+        match with_forks {
+            false => assert_eq!(
+                left,
+                [
+                    copies("again", 0, "facts memory", "name metadata"),
+                    copies("fork of fork", 1, "facts memory", "metadata"),
+                ]
+            ),
+            true => assert_eq!(left, []),
+        }
+        let proof = erased.prove()?;
+        assert_eq!(proof.left, erased.extent.left());
+        assert_eq!(proof.left == 0, with_forks, "{proof:?}");
+        for mark in ["memory", "document", "metadata", "name", "talk"] {
+            let mark = format!("mk7q{mark}");
+            match with_forks {
+                true => assert_gone(&store, &path, &mark),
+                false => assert!(count(&path, &mark) > 0, "{mark}"),
+            }
+        }
+        let memory = |chat: &Session| Ok::<_, Error>(chat.block("memory")?.unwrap().content);
+        assert_eq!(memory(&stranger)?, "kept of somebody else");
+        assert_sound(&store);
+    }
+    Ok(())
+}
+
+/// It stayed when the message was erased, also in the session that continues this one, and came back with the next import.
+#[test]
+fn a_name_made_from_a_message_goes_with_it() -> Result<()> {
+    let (_folder, path, store) = open()?;
+    let chat = store.session("s")?;
+    let title = chat.append(Message::user("mk7qsecret is the word\nof the day"))?.id;
+    append(&chat, "mk7qafter")?;
+    let name = |chat: &Session| Ok::<_, Error>(chat.info()?.unwrap().name);
+    let set = |id: &str, name: &str| {
+        store.change_session(&id.into(), &SessionChange::Name(Some(name.to_owned())))
+    };
+    set("s", "mk7qsecret is the word")?;
+    let mut export = Vec::new();
+    store.export_jsonl(&mut export)?;
+    let next = chat.compact_and_split_as(&"next".into(), "In brief.")?;
+    let fork = chat.fork_as(&"fork".into(), &title, "A name of its own")?;
+    assert_eq!(name(&next)?, name(&chat)?);
+
+    let erasure = Erasure::messages(chat.id(), [&title]).with_forks();
+    assert_eq!(store.erasure_extent(&erasure)?.details, 2);
+    let erased = store.erase(&erasure)?;
+    assert_eq!(erased.extent.details, 2);
+    assert_eq!((name(&chat)?, name(&next)?), (None, None));
+    assert_eq!(name(&fork)?.as_deref(), Some("A name of its own"));
+    assert_gone(&store, &path, "mk7qsecret");
+
+    // A given name stays.
+    set("s", "Words")?;
+    let last = append(&chat, "mk7qlast")?;
+    assert_eq!(chat.erase([&last])?.extent.details, 0);
+    assert_eq!(name(&chat)?.as_deref(), Some("Words"));
+    assert_sound(&store);
+
+    let (_folder, path, store) = open()?;
+    let import = || {
+        let options = JsonlOptions::default();
+        store.import_jsonl("export", std::io::Cursor::new(&export), &options, |_| {})
+    };
+    let _ = import()?;
+    let chat = store.session("s")?;
+    assert_eq!(name(&chat)?.as_deref(), Some("mk7qsecret is the word"));
+    let _ = chat.erase([&title])?;
+    assert_eq!(import()?.added, 0);
+    assert_eq!((name(&chat)?, chat.raw_history()?.len()), (None, 1));
+    assert_gone(&store, &path, "mk7qsecret");
     Ok(())
 }
 

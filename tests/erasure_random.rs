@@ -1,7 +1,8 @@
 //! After random steps and an erasure, no mark of what was erased is in any byte, and the rest is as it was.
 //!
-//! Several sessions of two owners, with forks, updates, deletes, summaries, memory, frozen prompts, usage and keys. Every
-//! text that is ever written carries a mark of its own. Copies and summaries are erased, too.
+//! Several sessions of two owners, with forks, updates, deletes, summaries, memory, notes that forks copy, names made from
+//! messages, frozen prompts, usage and keys. Every text that is ever written carries a mark of its own. Copies and summaries
+//! are erased, too.
 #![cfg(unix)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,9 +11,10 @@ use std::process::Command;
 
 use proptest::prelude::*;
 use talktree::export::session_hash;
+use talktree::records::Title;
 use talktree::{
-    Block, CompactionId, Erased, Erasure, Error, Message, MessageId, Result, Session, SessionId,
-    SessionManager, Store, Usage, UsageFilter, UsageGroup,
+    Block, CompactionId, Erased, Erasure, Error, Message, MessageId, Result, Session,
+    SessionChange, SessionId, SessionManager, Store, Usage, UsageFilter, UsageGroup,
 };
 
 type Pick = u8;
@@ -26,6 +28,10 @@ enum Step {
     Fork(Pick, Pick),
     Compact(Pick, Pick, Pick),
     Memory(Pick),
+    /// A text of the session's own, or a further version of it.
+    Notes(Pick),
+    /// Names the session after a message, as imports do.
+    Name(Pick, Pick),
     Freeze(Pick),
     Usage(Pick),
     Search,
@@ -50,6 +56,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (any::<Pick>(), any::<Pick>()).prop_map(|(s, m)| Step::Fork(s, m)),
         1 => (any::<Pick>(), any::<Pick>(), any::<Pick>()).prop_map(|(s, a, b)| Step::Compact(s, a, b)),
         2 => any::<Pick>().prop_map(Step::Memory),
+        2 => any::<Pick>().prop_map(Step::Notes),
+        1 => (any::<Pick>(), any::<Pick>()).prop_map(|(s, m)| Step::Name(s, m)),
         1 => any::<Pick>().prop_map(Step::Freeze),
         1 => any::<Pick>().prop_map(Step::Usage),
         1 => Just(Step::Search),
@@ -81,6 +89,8 @@ struct World {
     of_message: BTreeMap<MessageId, BTreeSet<String>>,
     of_summary: BTreeMap<CompactionId, String>,
     of_owner: BTreeMap<String, BTreeSet<String>>,
+    /// The marks of the versions of a session's notes, the present one last.
+    of_notes: BTreeMap<SessionId, Vec<String>>,
     usage: u64,
 }
 
@@ -94,6 +104,7 @@ impl World {
         let store = Store::options().erasure_rewrites_up_to(up_to).open(&path)?;
         let bot = SessionManager::builder(&store)
             .block("memory", Block::stored().per_owner())
+            .block("notes", Block::stored())
             .cached_prompt()
             .build()?;
         for (number, key) in KEYS.iter().enumerate() {
@@ -108,6 +119,7 @@ impl World {
             of_message: BTreeMap::new(),
             of_summary: BTreeMap::new(),
             of_owner: BTreeMap::new(),
+            of_notes: BTreeMap::new(),
             usage: 0,
         })
     }
@@ -158,7 +170,13 @@ impl World {
                 if let Some(id) = pick(&Self::messages(session)?, *at) {
                     let mark = self.mark();
                     let text = Self::text(&mark, *words);
-                    session.update(Message::user(text).with_id(id.clone()))?;
+                    let new = Message::user(text).with_id(id.clone());
+                    // A name that was made from the former text is that of no message any more.
+                    if session.info()?.unwrap().name == title(&session.message(id)?.unwrap()) {
+                        self.store
+                            .change_session(session.id(), &SessionChange::Name(title(&new)))?;
+                    }
+                    session.update(new)?;
                     self.of_message.get_mut(id).unwrap().insert(mark);
                 }
             }
@@ -171,7 +189,11 @@ impl World {
             Step::Fork(session, at) => {
                 let session = pick(&sessions, *session).unwrap();
                 if let Some(id) = pick(&Self::messages(session)?, *at) {
-                    session.fork(id, "Fork")?;
+                    let fork = session.fork(id, "Fork")?;
+                    if let Some(mark) = self.of_notes.get(session.id()).and_then(|it| it.last()) {
+                        let copied = vec![mark.clone()];
+                        self.of_notes.insert(fork.id().clone(), copied);
+                    }
                 }
             }
             Step::Compact(session, first, last) => {
@@ -193,6 +215,19 @@ impl World {
                 session.context().set("memory", &Self::text(&mark, 8))?;
                 self.of_owner.entry(owner).or_default().insert(mark);
             }
+            Step::Notes(session) => {
+                let session = pick(&sessions, *session).unwrap();
+                let mark = self.mark();
+                session.context().set("notes", &Self::text(&mark, 8))?;
+                self.of_notes.entry(session.id().clone()).or_default().push(mark);
+            }
+            Step::Name(session, at) => {
+                let session = pick(&sessions, *session).unwrap();
+                if let Some(id) = pick(&Self::messages(session)?, *at) {
+                    let name = title(&session.message(id)?.unwrap());
+                    self.store.change_session(session.id(), &SessionChange::Name(name))?;
+                }
+            }
             Step::Freeze(session) => drop(pick(&sessions, *session).unwrap().prompt()?),
             Step::Usage(session) => {
                 let usage = Usage { input: 7, model: Some("large".into()), ..Usage::default() };
@@ -203,6 +238,13 @@ impl World {
         }
         Ok(())
     }
+}
+
+/// Returns the name that an import gives to a session that begins with a message.
+fn title(message: &Message) -> Option<String> {
+    let mut title = Title::default();
+    title.add(message);
+    title.line().map(str::to_owned)
 }
 
 /// What is to be gone after an erasure.
@@ -261,6 +303,7 @@ impl World {
             }
         }
         for session in &gone.sessions {
+            gone.names.extend(self.of_notes.get(session).into_iter().flatten().cloned());
             gone.messages.extend(Self::messages(&self.bot.session(session.clone())?)?);
         }
         gone.erasure = gone.erasure.with_forks().with_summaries();

@@ -28,13 +28,17 @@ pub struct ErasureExtent {
     pub bindings: u64,
     /// How many pending items of inboxes.
     pub items: u64,
+    /// How many details of sessions that stay: copies of names and metadata, and names that were made from an erased message,
+    /// as imports make them.
+    pub details: u64,
     /// How many rows of usage, those that stay in totals included.
     pub usage: u64,
     /// The transcripts of agents.
     pub transcripts: Vec<TranscriptKey>,
     /// How many entries they have.
     pub entries: u64,
-    /// The copies of erased messages that are left, by session; [`with_forks`](crate::Erasure::with_forks) erases them.
+    /// The copies of erased messages, and of what else an erased session had, that are left, by session;
+    /// [`with_forks`](crate::Erasure::with_forks) erases them.
     pub copies_left: Vec<ErasureCopies>,
     /// The summaries that cover an erased message and are left; [`with_summaries`](crate::Erasure::with_summaries) erases
     /// them.
@@ -44,16 +48,55 @@ pub struct ErasureExtent {
     pub continued_in: Vec<SessionId>,
 }
 
-/// Copies of erased messages in another session.
+impl ErasureExtent {
+    /// Returns how many copies and summaries of what is erased are left.
+    ///
+    /// ```
+    /// use talktree::{Erasure, Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let chat = store.session("s")?;
+    /// let secret = chat.append(Message::user("The vault opens with 7-1-9-4."))?.id;
+    /// chat.fork(&secret, "Fork")?;
+    /// let erasure = Erasure::session("s");
+    /// assert_eq!(store.erasure_extent(&erasure)?.left(), 1);
+    /// assert_eq!(store.erasure_extent(&erasure.with_forks())?.left(), 0);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    #[must_use]
+    pub fn left(&self) -> u64 {
+        let copies: u64 = self.copies_left.iter().map(ErasureCopies::count).sum();
+        copies + (self.summaries_left.len() + self.continued_in.len()) as u64
+    }
+}
+
+/// Copies in another session: of erased messages, and of the texts and details of an erased session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ErasureCopies {
     /// The session.
     pub session: SessionId,
-    /// How many copies it has.
+    /// How many messages of it are copies.
     pub messages: u64,
-    /// The copies, in the order in which they were stored.
+    /// These messages, in the order in which they were stored.
     pub ids: Vec<MessageId>,
+    /// The labels of its own context blocks that have a text, or an earlier version of one, of an erased session.
+    pub blocks: Vec<String>,
+    /// Which of its details are those of an erased session: `name`, `metadata`.
+    pub details: Vec<String>,
+}
+
+impl ErasureCopies {
+    pub(crate) fn in_session(session: SessionId) -> Self {
+        let (ids, blocks, details) = (Vec::new(), Vec::new(), Vec::new());
+        Self { session, messages: 0, ids, blocks, details }
+    }
+
+    /// Returns how many copies there are: messages, blocks, details.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.messages + (self.blocks.len() + self.details.len()) as u64
+    }
 }
 
 /// A summary that covers an erased message.
@@ -136,7 +179,7 @@ impl Erased {
     /// As [`prove`](Self::prove), except [`Error::NotErased`].
     pub fn scan(&self) -> Result<ErasureProof> {
         match &self.prover {
-            Some(prover) => prover.scan(),
+            Some(prover) => Ok(ErasureProof { left: self.extent.left(), ..prover.scan()? }),
             None => Err(Error::Unsupported { what: "a proof of erasure" }),
         }
     }

@@ -24,6 +24,8 @@ pub struct ErasureProof {
     pub is_sample: bool,
     /// How many of the sequences other stored content also contains, or all but a few bytes of them at the edge of a text.
     pub kept: u64,
+    /// How many copies and summaries the erasure has left; their texts count as kept.
+    pub left: u64,
     /// How many times a sequence was found that no stored content contains.
     pub found: u64,
     /// The first of these places, a hundred at most.

@@ -205,7 +205,8 @@ impl Erasure {
         self
     }
 
-    /// Also erases copies of the messages: in forks, in forks of forks, and in the session that they were forked from.
+    /// Also erases copies of the messages: in forks, in forks of forks, and in the session that they were forked from. Of a whole
+    /// session also copies of the texts of its own blocks, of its metadata and its name, there and in sessions that continue it.
     pub fn with_forks(mut self) -> Self {
         self.forks = true;
         self

@@ -34,6 +34,16 @@ impl Derived {
         }
     }
 
+    /// Returns the place of the message that the title was made from.
+    pub(crate) fn place_of_title(&self) -> Option<u32> {
+        self.title.as_ref().map(|(place, _)| *place)
+    }
+
+    /// Forgets the title and returns it: its message was deleted or erased since an earlier import.
+    pub(crate) fn forget_title(&mut self) -> Option<String> {
+        self.title.take()?.1.line().map(str::to_owned)
+    }
+
     /// Returns the details with the name and the time of creation that they lack.
     pub(crate) fn complete(&self, details: SessionDetails) -> SessionDetails {
         SessionDetails {

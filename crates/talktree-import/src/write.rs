@@ -195,7 +195,14 @@ impl Writer<'_> {
         if past.is_open || work.has_shown {
             work.move_head(remainder.head.as_ref())?;
         }
-        let details = remainder.details.clone();
+        let mut details = remainder.details.clone();
+        if info.is_some()
+            && let Some(place) = work.derived.place_of_title()
+            && work.session.message(&work.nodes[place as usize].id)?.is_none()
+        {
+            let title = work.derived.forget_title();
+            details.name.take_if(|name| title.as_ref() == Some(name));
+        }
         set_missing_details(work.session, details, &work.derived, info, past, has_added)?;
         // Changes no time of the session.
         work.record_names.extend(remainder.record_names.iter().cloned());

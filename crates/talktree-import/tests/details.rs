@@ -70,6 +70,26 @@ fn a_session_without_a_title_is_named_by_the_first_line_of_its_user() -> Result<
     Ok(())
 }
 
+/// The name was left when the message was erased, and after that came back with the next import.
+#[test]
+fn a_name_made_from_an_erased_message_does_not_come_back() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let mut said = vec![("02", "user", "My pin is 7194"), ("02", "user", "Thanks")];
+    assert_eq!(import(&store, &pi(&said))?.name.as_deref(), Some("My pin is 7194"));
+    let erased = store.session("s")?.erase([&"m0".into()])?;
+    assert_eq!((erased.extent.messages, erased.extent.details), (1, 1));
+    for _ in 0..2 {
+        assert_eq!(import(&store, &pi(&said))?.name, None);
+        said.push(("03", "user", "More"));
+    }
+    // As a title of the source.
+    let chatgpt = r#"{"conversation_id":"g","title":"My pin is 7194","mapping":{"a":{"parent":null,"message":{"author":{"role":"user"},"create_time":1767323045,"content":{"parts":["My pin is 7194"]}}},"b":{"parent":"a","message":{"author":{"role":"assistant"},"create_time":1767323055,"content":{"parts":["ho"]}}}}}"#;
+    assert_eq!(import(&store, chatgpt)?.name.as_deref(), Some("My pin is 7194"));
+    let _ = store.session("g")?.erase([&"a".into()])?;
+    assert_eq!(import(&store, chatgpt)?.name, None);
+    Ok(())
+}
+
 /// They once had the time of the import, so a session was as young as its last import.
 #[test]
 fn entries_of_claude_code_without_a_time_have_that_of_their_neighbour() -> Result<()> {

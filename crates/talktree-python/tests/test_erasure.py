@@ -30,7 +30,7 @@ def test_a_message_is_erased_and_its_copies_are_named(store: talktree.Store, tmp
 
     erased = store.erase(messages={"s": [secret]})
     assert (erased.extent.messages, erased.messages) == (1, [("s", secret)])
-    assert erased.extent.copies_left == [talktree.ErasureCopies(copy.id, 1, [copy.history()[0].id])] and len(copy.history()) == 1
+    assert erased.extent.copies_left == [talktree.ErasureCopies(copy.id, 1, [copy.history()[0].id], [], [])] and len(copy.history()) == 1
     assert erased.is_complete and "extent=" in repr(erased) and "native" not in repr(erased)
     assert [it.id for it in chat.raw_history()] == [answer]
 

@@ -91,6 +91,8 @@ impl Incoming {
             return Ok(incoming);
         }
         let session = &incoming.session;
+        let [begun, ended] = record_names::begun_and_ended(mark);
+        let was_imported = session.is_imported(&begun)?;
         let is_created_by_import = match session.info()? {
             None => {
                 session.set_details(details)?;
@@ -98,7 +100,9 @@ impl Incoming {
                 true
             }
             Some(info) => {
-                let missing = details.clone().missing_in(&info);
+                let mut missing = details.clone().missing_in(&info);
+                // A name that it lacks by now was removed, or erased with the message that it was made from.
+                missing.name.take_if(|_| has_messages || was_imported);
                 if missing != SessionDetails::default() {
                     session.set_details(&missing)?;
                 }
@@ -106,8 +110,7 @@ impl Incoming {
                 details.created_at == Some(info.created_at)
             }
         };
-        let [begun, ended] = record_names::begun_and_ended(mark);
-        match session.is_imported(&begun)? {
+        match was_imported {
             true => incoming.is_open |= !session.is_imported(&ended)?,
             false => incoming.opening.push(begun),
         }

@@ -67,12 +67,14 @@ class ErasureExtent:
     bindings: int
     #: Pending items of inboxes.
     items: int
+    #: Names and metadata of sessions that stay: copies, and names that were made from an erased message.
+    details: int
     #: Rows of usage, those that stay in totals included.
     usage: int
     transcripts: list[TranscriptKey]
     #: Entries of the transcripts.
     entries: int
-    #: The copies of erased messages that are left, by session; `with_forks` erases them.
+    #: The copies that are left of erased messages, and of what else an erased session had, by session; `with_forks` erases them.
     copies_left: list[ErasureCopies]
     #: The summaries that cover an erased message and are left; `with_summaries` erases them.
     summaries_left: list[ErasureSummary]
@@ -82,12 +84,17 @@ class ErasureExtent:
 
 @dataclass(frozen=True)
 class ErasureCopies:
-    """Copies of erased messages in another session."""
+    """Copies in another session: of erased messages, and of the texts and details of an erased session."""
 
     session: str
+    #: How many messages of it are copies.
     messages: int
-    #: The copies, in the order in which they were stored.
+    #: These messages, in the order in which they were stored.
     ids: list[str]
+    #: The labels of its own context blocks that have a text of an erased session.
+    blocks: list[str]
+    #: Which of its details are those of an erased session: `name`, `metadata`.
+    details: list[str]
 
 
 @dataclass(frozen=True)
@@ -124,6 +131,8 @@ class ErasureProof:
     is_sample: bool
     #: How many of the sequences other stored content also contains.
     kept: int
+    #: How many copies and summaries the erasure has left; their texts count as kept.
+    left: int
     #: How many times a sequence was found that no stored content contains.
     found: int
     #: The first of these places, a hundred at most.

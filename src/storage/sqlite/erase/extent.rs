@@ -64,6 +64,20 @@ impl Targets {
             }
         }
         extent.summaries_left = left.into_iter().collect();
+        let (relatives, mut metadata) = (self.relatives(conn)?, 0);
+        let mut names: BTreeSet<i64> = BTreeSet::new();
+        for (session, addresses) in &messages {
+            names.extend(self.named_after(conn, session, addresses)?);
+        }
+        for relative in relatives.iter().filter(|_| erasure.forks) {
+            extent.texts += relative.texts.len() as u64;
+            if !relative.texts.is_empty() {
+                extent.prompts += count(conn, PROMPTS_OF_SESSION, params![relative.key])?;
+            }
+            names.extend(Some(relative.key).filter(|_| relative.has_name));
+            metadata += u64::from(relative.has_metadata);
+        }
+        extent.details = names.len() as u64 + metadata;
         for block in &self.blocks {
             extent.texts += count(conn, TEXTS_OF_BLOCK, params![block.key])?;
         }
@@ -82,7 +96,8 @@ impl Targets {
         }
         let mut left = if erasure.forks { BTreeSet::new() } else { self.copies_left(conn)? };
         left.extend(self.kept_copies.iter().copied().filter(|copy| !self.has(*copy)));
-        extent.copies_left = named(conn, &left)?;
+        let relatives = if erasure.forks { Vec::new() } else { relatives };
+        extent.copies_left = named(conn, &left, &relatives)?;
         Ok(extent)
     }
 

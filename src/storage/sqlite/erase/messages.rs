@@ -151,6 +151,9 @@ impl Work<'_> {
             return Ok(());
         }
         self.forget_fork_points(conn, &session.id, &erased)?;
+        for key in self.targets.named_after(conn, session, &living)? {
+            self.forget(conn, key, "name")?;
+        }
         let mut covering: BTreeMap<CompactionId, Compaction> = BTreeMap::new();
         for span in compaction::covering(conn, &living)? {
             if self.erasure.summaries {

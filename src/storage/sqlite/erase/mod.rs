@@ -17,6 +17,7 @@ pub(super) mod inbox;
 mod messages;
 mod note;
 mod owner;
+mod relatives;
 mod scan;
 mod sessions;
 mod targets;
@@ -26,7 +27,8 @@ mod texts;
 mod transcripts;
 pub(super) mod widen;
 
-use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
@@ -52,6 +54,7 @@ use copies::Copies;
 pub(super) use forbidden::check as check_import;
 pub(super) use note::has_session as is_being_erased;
 use note::{Note, ToDelete};
+use relatives::Relative;
 use scan::Prover;
 use targets::Targets;
 use texts::Texts;
@@ -70,6 +73,7 @@ struct Deleted {
     out: Erased,
     texts: Texts,
     copies_left: BTreeSet<Address>,
+    relatives_left: Vec<Relative>,
     summaries_left: BTreeSet<ErasureSummary>,
     total: u64,
     watch: Watch,
@@ -81,6 +85,7 @@ impl Deleted {
             out: Erased::default(),
             texts: Texts::default(),
             copies_left: BTreeSet::new(),
+            relatives_left: Vec::new(),
             summaries_left: BTreeSet::new(),
             total: 0,
             watch,
@@ -211,8 +216,8 @@ impl Database {
         };
         work.run()?;
         self.write(|conn| work.note.store_deleted(conn))?;
-        let Deleted { out, copies_left, summaries_left, .. } = deleted;
-        out.extent.copies_left = self.read(|conn| named(conn, copies_left))?;
+        let Deleted { out, copies_left, relatives_left, summaries_left, .. } = deleted;
+        out.extent.copies_left = self.read(|conn| named(conn, copies_left, relatives_left))?;
         out.extent.summaries_left = summaries_left.iter().cloned().collect();
         out.extent.continued_in.extend(targets.continued_in.iter().cloned());
         let erased: BTreeSet<SessionId> = out.extent.sessions.iter().cloned().collect();
@@ -329,26 +334,46 @@ fn unchanged(
     Ok(erasure)
 }
 
-/// Names the copies that were left.
-fn named(conn: &Connection, left: &BTreeSet<Address>) -> BackendResult<Vec<ErasureCopies>> {
-    let mut copies: Vec<ErasureCopies> = Vec::new();
-    let mut last = None;
-    for address in left {
+/// Names the copies that were left: messages, and what relatives have besides.
+fn named(
+    conn: &Connection,
+    messages: &BTreeSet<Address>,
+    relatives: &[Relative],
+) -> BackendResult<Vec<ErasureCopies>> {
+    let mut copies = BTreeMap::new();
+    for address in messages {
         let id: Option<String> =
             conn.prepare_cached(ID)?.query_row([address], |row| row.get(0)).optional()?;
         // One that was erased later is none.
         let Some(id) = id.map(MessageId::from) else { continue };
-        if last != Some(address.session()) {
-            let Some(info) = session_row::info_by_key(conn, address.session())? else { continue };
-            copies.push(ErasureCopies { session: info.id, messages: 0, ids: Vec::new() });
-            last = Some(address.session());
-        }
-        if let Some(of_session) = copies.last_mut() {
+        if let Some(of_session) = copies_in(conn, &mut copies, address.session())? {
             of_session.messages += 1;
             of_session.ids.push(id);
         }
     }
-    Ok(copies)
+    for Relative { key, texts, has_name, has_metadata } in relatives {
+        if let Some(of_session) = copies_in(conn, &mut copies, *key)? {
+            let labels: BTreeSet<&String> = texts.iter().map(|(_, label)| label).collect();
+            of_session.blocks.extend(labels.into_iter().cloned());
+            let details = [("name", has_name), ("metadata", has_metadata)];
+            let has = details.iter().filter(|(_, has)| **has);
+            of_session.details.extend(has.map(|(detail, _)| (*detail).to_owned()));
+        }
+    }
+    Ok(copies.into_values().collect())
+}
+
+/// Returns the copies in a session, unless it is gone.
+fn copies_in<'c>(
+    conn: &Connection,
+    copies: &'c mut BTreeMap<i64, ErasureCopies>,
+    key: i64,
+) -> BackendResult<Option<&'c mut ErasureCopies>> {
+    Ok(match copies.entry(key) {
+        Entry::Occupied(known) => Some(known.into_mut()),
+        Entry::Vacant(place) => session_row::info_by_key(conn, key)?
+            .map(|info| place.insert(ErasureCopies::in_session(info.id))),
+    })
 }
 
 const ID: &str = "SELECT id FROM message WHERE address = ?1 AND id IS NOT NULL";
@@ -405,6 +430,7 @@ impl Work<'_> {
         // First, while the bindings still lead to their keys.
         self.erase_items()?;
         self.put_into_trash()?;
+        self.erase_relatives()?;
         for compaction in &targets.summaries {
             self.erase_summary(*compaction)?;
         }

@@ -8,6 +8,7 @@ use super::sessions::MAX_ROWS;
 use super::targets::Block;
 use super::texts::Texts;
 use crate::error::Result;
+use crate::tree::Address;
 
 /// The form in which a prompt holds a text.
 const QUOTABLE: &str = "SELECT content
@@ -46,7 +47,7 @@ impl Work<'_> {
         // Before the texts are gone: after a crash they could not be looked for.
         self.thaw_quotes(&quotable)?;
         for block in blocks {
-            self.erase_texts(block.key, block.last)?;
+            self.erase_texts((Address::range_of(block.key).0, block.last))?;
             self.write(|conn, _| {
                 // A text that was stored since needs its block.
                 conn.prepare_cached(DELETE_EMPTY)?.execute([block.key])?;

@@ -35,7 +35,7 @@ const DELETE_FIRST: &[&str] = &[
     "DELETE FROM head_log WHERE session = ?1",
     "UPDATE session
         SET head = NULL, head_position = 0, visible_tokens = 0, changes = changes + 1,
-            name = NULL, metadata = NULL, end_reason = NULL, parent_session = NULL, fork_point = NULL,
+            name = NULL, metadata = NULL, end_reason = NULL, fork_point = NULL,
             deleted_at = coalesce(deleted_at, max(updated_at, created_at))
       WHERE key = ?1",
 ];
@@ -47,7 +47,10 @@ const DELETE_LAST: &[&str] = &[
     "DELETE FROM session WHERE key = ?1",
 ];
 
-const FORGET_PARENT: &str = "UPDATE session SET parent_session = NULL, fork_point = NULL
+/// The parent of an erased session takes its place: a later erasure of that one finds what it left here.
+const FORGET_PARENT: &str = "UPDATE session
+    SET parent_session = (SELECT erased.parent_session FROM session AS erased WHERE erased.id = ?2),
+        fork_point = NULL
   WHERE key = ?1 AND parent_session = ?2";
 const BLOCKS: &str = "SELECT key FROM context_block WHERE session = ?1 AND owner = ''";
 const SOME_IMPORTED: &str = "DELETE FROM imported
@@ -74,7 +77,7 @@ impl Work<'_> {
             }
         }
         for block in self.database.read(|conn| keys(conn, BLOCKS, [session.key]))? {
-            self.erase_texts(block, Address::range_of(block).1)?;
+            self.erase_texts(Address::range_of(block))?;
         }
         self.repeat(SOME_IMPORTED, params![session.key, MAX_ROWS])?;
         let usage = if self.erasure.keep_totals { KEEP_SOME_USAGE } else { SOME_USAGE };
@@ -139,9 +142,8 @@ impl Work<'_> {
         Ok(true)
     }
 
-    /// Erases the texts of a block up to an address; its row stays.
-    pub(super) fn erase_texts(&mut self, block: i64, last: Address) -> Result<()> {
-        let (start, _) = Address::range_of(block);
+    /// Erases a range of the texts of a block; its row stays.
+    pub(super) fn erase_texts(&mut self, (start, last): (Address, Address)) -> Result<()> {
         let mut next = Some(start);
         while let Some(first) = next {
             self.check()?;

@@ -3,7 +3,9 @@
 mod copies;
 
 use serde::Serialize;
-use talktree::{Erased, Erasure, ErasureExtent, ErasureProof, Error, MessageId, Session, Store};
+use talktree::{
+    Erased, Erasure, ErasureCopies, ErasureExtent, ErasureProof, Error, MessageId, Session, Store,
+};
 
 use crate::confirm::confirm;
 use crate::context::Context;
@@ -321,7 +323,11 @@ fn print(
     }
     let left = if is_erased { "left" } else { "would be left" };
     for copies in &extent.copies_left {
-        let left = format!("{} {left} in session ", plural(copies.messages, "copy"));
+        let mut what: Vec<String> = Vec::new();
+        what.extend((copies.messages > 0).then(|| plural(copies.messages, "copy")));
+        what.extend(copies.blocks.iter().map(|label| format!("block {}", one_line(label))));
+        what.extend(copies.details.iter().cloned());
+        let left = format!("{} {left} in session ", what.join(", "));
         out.line(&[(style::PLAIN, &left), (style::ID, copies.session.as_str())])?;
     }
     for summary in &extent.summaries_left {
@@ -336,6 +342,9 @@ fn print(
     }
     if let Some(proof) = proof {
         let found = match proof.kept {
+            _ if proof.left > 0 => {
+                format!("nothing is left but {} and summaries", plural(proof.left, "copy"))
+            }
             0 => "nothing is left".to_owned(),
             // They are also in copies, in summaries, or in what others said in the same words.
             kept => {
@@ -355,7 +364,7 @@ fn print(
 
 /// Says before an erasure what will be left: afterwards the messages that it was made of are unknown.
 fn tell_left(extent: &ErasureExtent) {
-    let copies: u64 = extent.copies_left.iter().map(|copies| copies.messages).sum();
+    let copies: u64 = extent.copies_left.iter().map(ErasureCopies::count).sum();
     if copies > 0 {
         let copies = plural(copies, "copy");
         tell(&format!("{copies} in other sessions will be left; --forks also erases them"));
@@ -369,7 +378,8 @@ fn tell_left(extent: &ErasureExtent) {
 
 /// Says how to erase the copies that are left.
 fn suggest(args: &Args, erased: &Erased, store: &Store, out: &mut Output) -> Result<()> {
-    for copies in &erased.extent.copies_left {
+    // Without messages the whole session would be named.
+    for copies in erased.extent.copies_left.iter().filter(|copies| !copies.ids.is_empty()) {
         let session = store.session(copies.session.clone())?;
         let messages = copies::arguments(&session, &copies.ids)?;
         let mut arguments = vec![copies.session.as_str()];
@@ -401,6 +411,7 @@ fn numbers(extent: &ErasureExtent) -> Vec<String> {
         (extent.messages, "message"),
         (extent.summaries, "summary"),
         (extent.texts, "context text"),
+        (extent.details, "detail"),
         (extent.prompts, "frozen prompt"),
         (extent.bindings, "binding"),
         (extent.items, "pending item"),
