@@ -341,16 +341,14 @@ fn print(
         ])?;
     }
     if let Some(proof) = proof {
-        let found = match proof.kept {
-            _ if proof.left > 0 => {
-                format!("nothing is left but {} and summaries", plural(proof.left, "copy"))
-            }
-            0 => "nothing is left".to_owned(),
-            // They are also in copies, in summaries, or in what others said in the same words.
-            kept => {
-                let kept = plural(kept, "sequence");
-                format!("nothing is left but {kept} that other content also has")
-            }
+        let kept = plural(proof.kept, "sequence");
+        let found = match (proof.left, proof.kept) {
+            (0, 0) => "nothing is left".to_owned(),
+            // What others said in the same words.
+            (0, _) => format!("nothing is left but {kept} that other content also has"),
+            (left, _) => format!(
+                "nothing is left but the copies and summaries above ({left}), with {kept} that other content also has"
+            ),
         };
         let looked = format!(
             "looked for {} in {} bytes: {found}",
