@@ -1,4 +1,6 @@
-//! The limits in docs/reliability.md are the real ones.
+//! The limits in docs/reliability.md are the real ones, and the files exist that CONTRIBUTING.md and ARCHITECTURE.md name.
+
+use std::path::Path;
 
 use chrono::DateTime;
 use serde_json::json;
@@ -199,4 +201,46 @@ fn the_front_page_is_short() {
         lines < 160,
         "README.md has {lines} lines: what it says in more than a few belongs in docs/"
     );
+}
+
+/// Adds the paths of all files and folders below a folder, without their extensions, too.
+fn add_paths(folder: &Path, root: &Path, paths: &mut Vec<String>) {
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let (path, name) = (entry.path(), entry.file_name());
+        if ["target", ".git", "node_modules"].iter().any(|skipped| name == *skipped) {
+            continue;
+        }
+        let named = path.strip_prefix(root).unwrap().to_str().unwrap_or_default();
+        paths.push(format!("/{named}"));
+        if path.is_dir() {
+            add_paths(&path, root, paths);
+        } else if let Some(stem) = named.strip_suffix(".rs") {
+            paths.push(format!("/{stem}"));
+        }
+    }
+}
+
+#[test]
+fn every_file_that_is_named_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut paths = Vec::new();
+    add_paths(root, root, &mut paths);
+    let is_path = |span: &str| {
+        let is_file = [".rs", ".md", ".sql", ".toml", ".py", ".pyi"];
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
+        span.chars().all(is_plain)
+            && (span.contains('/') || is_file.iter().any(|end| span.ends_with(end)))
+            // A placeholder, or a folder beside this one.
+            && !["NAME", "000N", ".."].iter().any(|word| span.contains(word))
+    };
+    for page in ["CONTRIBUTING.md", "ARCHITECTURE.md"] {
+        let text = document(page);
+        let named: Vec<&str> =
+            text.split('`').skip(1).step_by(2).filter(|span| is_path(span)).collect();
+        assert!(named.len() > 20, "{page}: {named:?}");
+        for name in named {
+            let end = format!("/{}", name.trim_matches('/'));
+            assert!(paths.iter().any(|path| path.ends_with(&end)), "{page} names {name:?}");
+        }
+    }
 }

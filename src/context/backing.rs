@@ -5,11 +5,8 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::search::{Found, Scope, SearchRequest};
-use crate::storage::SessionProvider;
 use crate::storage::context::{BlockScope, ContextStore};
-
-/// The busy timeout of a context without a store: that of a store by default.
-const DEFAULT_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+use crate::storage::{DEFAULT_BUSY_TIMEOUT, SessionProvider};
 
 /// A session over a [`SessionProvider`] of the caller may have no store; a context without a session has no conversation.
 #[derive(Clone, Default)]

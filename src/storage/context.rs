@@ -16,13 +16,11 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::id::{MessageId, SessionId, check_name, check_name_length};
 use crate::search::{Found, Matched, SearchRequest};
+use crate::storage::DEFAULT_BUSY_TIMEOUT;
 use crate::storage::catalog::SessionStorage;
 
 /// How many versions of a text are kept, the current one included; the oldest are removed first.
 pub(crate) const MAX_VERSIONS: u64 = 1_000;
-
-/// How long a write waits for other writers, unless a storage says otherwise: as a store by default.
-const DEFAULT_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Whose the texts of a block are.
 ///
@@ -312,7 +310,7 @@ pub trait ContextStore: ContextTexts + Send + Sync {
         self.write(&mut |texts| texts.set_frozen(sections))
     }
 
-    /// Returns how long a write waits for other writers: five seconds by default.
+    /// Returns how long a write waits for other writers: by default 30 seconds, as in a store.
     fn busy_timeout(&self) -> Duration {
         DEFAULT_BUSY_TIMEOUT
     }

@@ -13,6 +13,7 @@ pub(crate) mod sqlite;
 pub(crate) mod transcript;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::compaction::{
     Compaction, CompactionStatus, Place, PlacedCompaction, PlacedCompactions, Seen,
@@ -33,6 +34,9 @@ use crate::view::{ExpectedHead, Order, Parent, View};
 
 pub use cursor::Cursor;
 pub(crate) use cursor::VecCursor;
+
+/// How long a write waits for other writers, unless a store or a storage says otherwise.
+pub(crate) const DEFAULT_BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The storage of one session.
 ///

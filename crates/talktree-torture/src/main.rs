@@ -1,5 +1,6 @@
 //! The command: one subcommand per torture test.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -79,6 +80,12 @@ enum Test {
     /// Write to a store until killed.
     #[command(hide = true)]
     Worker(kill::worker::Args),
+    /// Run the command `talktree`.
+    #[command(hide = true)]
+    Talktree {
+        #[arg(last = true)]
+        arguments: Vec<OsString>,
+    },
 }
 
 fn main() -> Result<ExitCode> {
@@ -117,6 +124,10 @@ fn main() -> Result<ExitCode> {
         Test::Writer(args) => contend::writer::run(args, seed).map(|()| ExitCode::SUCCESS),
         Test::Visit(args) => visit::run(args).map(|()| ExitCode::SUCCESS),
         Test::Worker(args) => kill::worker::run(args, seed).map(|()| ExitCode::SUCCESS),
+        Test::Talktree { arguments } => {
+            let name = OsString::from("talktree");
+            Ok(talktree_cli::run([&[name], &arguments[..]].concat()))
+        }
     }
 }
 

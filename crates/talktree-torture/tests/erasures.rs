@@ -5,7 +5,8 @@ use talktree_torture::{Report, Result, erasures};
 #[test]
 fn a_killed_erasure_is_finished_and_leaves_no_byte() -> Result<()> {
     let mut report = Report::new("erasures", 7);
-    erasures::run(&erasures::Args::short(), &mut report)?;
+    let program = Some(env!("CARGO_BIN_EXE_talktree-torture").into());
+    erasures::run(&erasures::Args { program, ..erasures::Args::short() }, &mut report)?;
     println!("{report}");
     assert_eq!(report.failures(), [""; 0]);
     let figure = |name: &str| -> u64 {
@@ -17,5 +18,6 @@ fn a_killed_erasure_is_finished_and_leaves_no_byte() -> Result<()> {
     assert!(figure("kills after the erasure was complete") > 1);
     assert!(figure("kills of those that finish it") > 20);
     assert!(figure("finished while others use the store") > 2);
+    assert!(figure("kills after which the command was given again") > 20);
     Ok(())
 }

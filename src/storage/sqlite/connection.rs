@@ -23,6 +23,7 @@ use super::vocabulary::KnownWords;
 use super::wal::{self, Wal};
 use super::{header, schema, search_index, sql_functions, transaction, triggers};
 use crate::error::{Error, Result};
+use crate::storage::DEFAULT_BUSY_TIMEOUT;
 
 /// How many prepared statements a connection caches; there are fewer.
 const CACHED_STATEMENTS: usize = 128;
@@ -46,7 +47,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             is_synchronous: true,
-            busy_timeout: Duration::from_secs(30),
+            busy_timeout: DEFAULT_BUSY_TIMEOUT,
             cache_kib: 2048,
             max_message_bytes: 64 << 20,
             idle_readers: 4,

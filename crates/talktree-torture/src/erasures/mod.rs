@@ -8,7 +8,10 @@
 //!
 //! At some moments another handle, which was opened and has searched before, appends and searches meanwhile, or a reader
 //! keeps an old state of the log.
+//!
+//! The same is done to the command that erases, which is given again.
 
+mod again;
 mod check;
 mod fixture;
 
@@ -35,13 +38,16 @@ pub struct Args {
     /// After every so many commits others use the store while the erasure is finished.
     #[arg(long, default_value_t = 2)]
     pub others_every: usize,
+    /// The program that runs the command, if it is not this one.
+    #[arg(long, hide = true)]
+    pub program: Option<PathBuf>,
 }
 
 impl Args {
     /// The short form.
     #[must_use]
     pub fn short() -> Self {
-        Self { every: 100, twice_every: 25, others_every: 25 }
+        Self { every: 100, twice_every: 25, others_every: 25, program: None }
     }
 }
 
@@ -66,6 +72,7 @@ struct Figures {
     untouched: u64,
     complete: u64,
     beside: u64,
+    again: u64,
 }
 
 /// Kills an erasure after each of its commits: in a file that it rewrites, and in one that it does not.
@@ -80,6 +87,7 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
             Kills { args, rewritten_up_to, size: Size::default(), report, figures: &mut figures };
         kills.all()?;
     }
+    again::run(args, report, &mut figures)?;
     report.fact("changes of the disk by the erasures", figures.changes);
     report.fact("commits of the erasures", figures.commits);
     report.fact("kills", figures.kills);
@@ -87,6 +95,7 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     report.fact("kills after the erasure was complete", figures.complete);
     report.fact("kills of those that finish it", figures.twice);
     report.fact("finished while others use the store", figures.beside);
+    report.fact("kills after which the command was given again", figures.again);
     Ok(())
 }
 
@@ -101,7 +110,7 @@ struct Kills<'a> {
 impl Kills<'_> {
     fn all(&mut self) -> Result<()> {
         let mut size = Size::default();
-        let erasure = self.record(Vec::new(), |path| {
+        let erasure = record(Vec::new(), |path| {
             let store = self.open(path)?;
             fixture::fill(&store)?;
             size = fixture::size(&store)?;
@@ -143,7 +152,7 @@ impl Kills<'_> {
 
     /// Kills the process that finishes an erasure after each of its commits.
     fn twice(&mut self, files: &Files, first: &str) -> Result<()> {
-        let finishing = self.record(files.clone(), |path| {
+        let finishing = record(files.clone(), |path| {
             let store = self.open(path)?;
             let began = vfs::recorded();
             store.finish_erasure()?;
@@ -162,7 +171,7 @@ impl Kills<'_> {
     }
 
     fn fault(&mut self, place: &str, what: &str) {
-        let Args { every, twice_every, others_every } = self.args;
+        let Args { every, twice_every, others_every, .. } = self.args;
         let replay = format!(
             "just torture erasures --every {every} --twice-every {twice_every} --others-every {others_every}"
         );
@@ -195,16 +204,16 @@ impl Kills<'_> {
         // A reader that keeps the log is waited for.
         Ok(options.busy_timeout(Duration::from_millis(200)).open(path)?)
     }
+}
 
-    /// Records what `work` does to a disk with these files; it returns where the interesting part began.
-    fn record(&self, before: Files, work: impl FnOnce(&Path) -> Result<usize>) -> Result<Recorded> {
-        let folder = scratch()?;
-        let path = write(&before, folder.path())?;
-        vfs::start_record();
-        let began = work(&path);
-        let record = vfs::end_record();
-        Ok(Recorded { before, record, began: began? })
-    }
+/// Records what `work` does to a disk with these files; it returns where the interesting part began.
+fn record(before: Files, work: impl FnOnce(&Path) -> Result<usize>) -> Result<Recorded> {
+    let folder = scratch()?;
+    let path = write(&before, folder.path())?;
+    vfs::start_record();
+    let began = work(&path);
+    let record = vfs::end_record();
+    Ok(Recorded { before, record, began: began? })
 }
 
 impl Recorded {

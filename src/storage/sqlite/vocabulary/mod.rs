@@ -294,7 +294,6 @@ mod tests {
     use super::*;
     use crate::id::SessionId;
     use crate::message::Message;
-    use crate::search::language::Language;
     use crate::storage::SessionProvider;
     use crate::view::{ExpectedHead, Parent};
 
@@ -328,8 +327,10 @@ mod tests {
         Ok(())
     }
 
+    #[cfg(feature = "stemmers")]
     #[test]
     fn a_word_has_the_languages_of_all_texts_that_have_it() -> Result<()> {
+        use crate::search::language::Language;
         let (database, chat) = store()?;
         let languages = |word: &str| {
             words(&database)?;
