@@ -30,10 +30,11 @@ format help="":
 format-check help="":
     cargo fmt --all -- --check
 
-# Runs the lints with warnings denied. Tests and benches may unwrap and print.
+# Runs the lints with warnings denied, and compiles the library by itself. Tests and benches may unwrap and print.
 [arg("help", long, value="--help")]
 lint help="":
-    cargo clippy --workspace --lib --bins {{all_features}} -- -D warnings && \
+    cargo check -p talktree --all-targets && \
+        cargo clippy --workspace --lib --bins {{all_features}} -- -D warnings && \
         cargo clippy --workspace --tests --benches --examples {{all_features}} -- -D warnings \
             -A clippy::unwrap_used -A clippy::expect_used -A clippy::print_stdout -A clippy::print_stderr
 
