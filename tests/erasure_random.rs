@@ -331,7 +331,12 @@ impl World {
             let parent = session.info()?.unwrap().parent_session;
             let is_touched = gone.sessions.contains(session.id())
                 || parent.is_some_and(|parent| gone.sessions.contains(&parent))
-                || Self::messages(&session)?.iter().any(|id| gone.messages.contains(id));
+                || Self::messages(&session)?.iter().any(|id| gone.messages.contains(id))
+                // The message that it is named after may be deleted here, and erased elsewhere.
+                || session.info()?.unwrap().name.is_some_and(|name| {
+                    let mut marks = gone.messages.iter().flat_map(|id| &self.of_message[id]);
+                    marks.any(|mark| name.contains(mark.as_str()))
+                });
             if !is_touched {
                 let info = session.info()?.unwrap();
                 let fork_point = info.fork_point.filter(|id| gone.messages.contains(id));

@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{BuildHasher, RandomState};
+use std::rc::Rc;
 
 use rusqlite::{Connection, OptionalExtension};
 
@@ -19,6 +20,9 @@ use super::targets::{Target, Targets, target};
 use crate::error::Result;
 use crate::records::Title;
 use crate::tree::Address;
+
+/// The names of related sessions, by key.
+pub(super) type Names = Vec<(i64, String)>;
 
 /// What a session that stays has of the erased ones.
 #[derive(Debug)]
@@ -70,32 +74,41 @@ impl Targets {
         Ok(found)
     }
 
-    /// Returns the sessions whose name was made from one of these messages of a session: itself, and relatives.
+    /// Returns the sessions whose name was made from one of these messages of a session: itself, and relatives, where the message
+    /// may be deleted.
     pub(super) fn named_after(
         &self,
         conn: &Connection,
         session: &Target,
         messages: &BTreeSet<Address>,
     ) -> BackendResult<BTreeSet<i64>> {
-        let (Some(name), _) = details(conn, session.key)? else { return Ok(BTreeSet::new()) };
-        let mut is_title = false;
-        for address in messages {
-            let mut title = Title::default();
-            // A damaged message has no text to compare.
-            if let Some(message) = message::stored(conn, *address).ok().and_then(|it| it.message) {
-                title.add(&message);
-            }
-            is_title |= title.line() == Some(name.as_str());
-        }
+        let names = self.names(conn, session)?;
         let mut named = BTreeSet::new();
-        if is_title {
-            for key in self.family(conn, session.clone())? {
-                if details(conn, key)?.0.as_ref() == Some(&name) {
-                    named.insert(key);
-                }
-            }
+        for address in messages.iter().filter(|_| !names.is_empty()) {
+            // A damaged message has no text to compare.
+            let message = message::stored(conn, *address).ok().and_then(|it| it.message);
+            let mut title = Title::default();
+            message.iter().for_each(|message| title.add(message));
+            let is_it = |(_, name): &&(i64, String)| title.line() == Some(name.as_str());
+            named.extend(names.iter().filter(is_it).map(|(key, _)| *key));
         }
         Ok(named)
+    }
+
+    /// Returns the names of a session and its relatives, which are read once for all of them.
+    fn names(&self, conn: &Connection, session: &Target) -> BackendResult<Rc<Names>> {
+        if let Some(known) = self.names.borrow().get(&session.key) {
+            return Ok(Rc::clone(known));
+        }
+        let family = self.family(conn, session.clone())?;
+        let mut names = Names::new();
+        for key in &family {
+            names.extend(details(conn, *key)?.0.map(|name| (*key, name)));
+        }
+        let names = Rc::new(names);
+        let all = family.into_iter().map(|key| (key, Rc::clone(&names)));
+        self.names.borrow_mut().extend(all);
+        Ok(names)
     }
 
     /// Returns a session, its relatives, and theirs.

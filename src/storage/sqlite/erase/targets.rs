@@ -1,6 +1,8 @@
 //! Finds the rows that an erasure names.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -13,6 +15,7 @@ use super::super::{message, transcript};
 use super::children::Children;
 use super::inbox;
 use super::note::{self, ToDelete};
+use super::relatives::Names;
 use super::sessions::keys;
 use crate::erasure::{Erasure, ErasureSummary, ErasureTarget};
 use crate::error::Error;
@@ -84,6 +87,8 @@ pub(super) struct Targets {
     pub(super) kept_copies: BTreeSet<Address>,
     /// The sessions that name those of the targets as their parents.
     pub(super) children: Children,
+    /// The names of sessions and their relatives.
+    pub(super) names: RefCell<HashMap<i64, Rc<Names>>>,
     /// The sessions that begin with a summary of an erased one, and keep it.
     pub(super) continued_in: Vec<SessionId>,
 }
