@@ -1400,3 +1400,32 @@ fn an_interrupted_erasure_of_an_author_is_finished() -> Result<()> {
     }
     Ok(())
 }
+
+/// A proof reads the files, then the rows. What another erasure deleted in between was in the files and in no row, and so were
+/// the bytes that it had not overwritten yet.
+#[test]
+fn a_proof_beside_another_erasure_of_the_same_words_finds_nothing() -> Result<()> {
+    let (_folder, path, store) = open()?;
+    let chat = store.session("s")?;
+    append(&chat, "mk7qkept")?;
+    let secret = append(&chat, "mk7qsame")?;
+    let erased = chat.erase([&secret])?;
+    std::thread::scope(|scope| -> Result<()> {
+        let others = scope.spawn(|| -> Result<()> {
+            let other = Store::open(&path)?.session("other")?;
+            for _ in 0..6 {
+                let same = append(&other, "mk7qsame")?;
+                std::thread::sleep(Duration::from_millis(30));
+                let _ = other.erase([&same])?;
+                std::thread::sleep(Duration::from_millis(30));
+            }
+            Ok(())
+        });
+        while !others.is_finished() {
+            erased.prove()?;
+        }
+        others.join().unwrap()
+    })?;
+    assert_gone(&store, &path, "mk7qsame");
+    Ok(())
+}

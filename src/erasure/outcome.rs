@@ -158,6 +158,9 @@ impl Erased {
     /// # Ok::<(), talktree::Error>(())
     /// ```
     ///
+    /// What is found beside another erasure, or while others write, may be theirs. So it is looked for again until the store
+    /// did not change meanwhile, for as long as the busy timeout.
+    ///
     /// # Errors
     /// [`Error::NotErased`] if erased text was found; [`Error::Unsupported`] for a store in memory or a storage of your own;
     /// as every read.

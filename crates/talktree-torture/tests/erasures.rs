@@ -19,5 +19,6 @@ fn a_killed_erasure_is_finished_and_leaves_no_byte() -> Result<()> {
     assert!(figure("kills of those that finish it") > 20);
     assert!(figure("finished while others use the store") > 2);
     assert!(figure("kills after which the command was given again") > 60);
+    assert!(figure("proofs beside other erasures") > 40);
     Ok(())
 }

@@ -9,9 +9,11 @@
 //! At some moments another handle, which was opened and has searched before, appends and searches meanwhile, or a reader
 //! keeps an old state of the log.
 //!
-//! The same is done to the command that erases, which is given again.
+//! The same is done to the command that erases, which is given again. At last several handles write the same words, erase them
+//! and prove that, all at once: no proof may find what another one writes or erases.
 
 mod again;
+mod beside;
 mod check;
 mod fixture;
 
@@ -41,13 +43,16 @@ pub struct Args {
     /// The program that runs the command, if it is not this one.
     #[arg(long, hide = true)]
     pub program: Option<PathBuf>,
+    /// How many erasures each of the handles proves beside the others.
+    #[arg(long, default_value_t = 100)]
+    pub proofs: u64,
 }
 
 impl Args {
     /// The short form.
     #[must_use]
     pub fn short() -> Self {
-        Self { every: 100, twice_every: 25, others_every: 25, program: None }
+        Self { every: 100, twice_every: 25, others_every: 25, program: None, proofs: 8 }
     }
 }
 
@@ -80,6 +85,7 @@ struct Figures {
 /// # Errors
 /// If the store cannot be filled or the erasure itself fails.
 pub fn run(args: &Args, report: &mut Report) -> Result<()> {
+    beside::run(args.proofs, report)?;
     let _use = vfs::exclusive();
     let mut figures = Figures::default();
     for rewritten_up_to in [u64::MAX, 0] {

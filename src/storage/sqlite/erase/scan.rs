@@ -5,23 +5,31 @@
 //! text: what lies before and after a text in a row is numbers, which may look like a letter. Nor does it count if it crosses
 //! the border of a page: a long text continues on overflow pages, and each begins with the number of the next one, so no text
 //! runs across a border.
+//!
+//! The rows are read after the bytes. Others may delete in between what the bytes had, and another erasure deletes rows before
+//! it overwrites their bytes. So a proof does not count what it finds while the store changes or another erasure is not
+//! complete: it looks again.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::BuildHasherDefault;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 
-use super::super::connection::Database;
+use super::super::connection::{Database, busy_ms};
 use super::super::error::BackendResult;
 use super::super::file;
 use super::super::raw_file::read_at;
+use super::note;
 use super::texts::{Found, Itself, Passed, Texts};
 use crate::erasure::{ErasureProof, ErasureProver, Occurrence};
 use crate::error::Result;
 
+/// How long a proof waits before it looks again.
+const PAUSE: Duration = Duration::from_millis(20);
 const CHUNK: usize = 1 << 20;
 /// Up to one byte of so many may be foreign at the edge of a text.
 const FOREIGN: usize = 4;
@@ -54,7 +62,31 @@ pub(super) struct Prover {
 
 impl ErasureProver for Prover {
     fn scan(&self) -> Result<ErasureProof> {
-        self.database.scan_for(&self.texts)
+        let database = &self.database;
+        let watch = database.interrupt_signal().watch();
+        let public = |error| database.public_error(error, busy_ms(&database.config));
+        // One connection, which writes nothing: its `data_version` counts the commits of all others.
+        let reader = database.open_reader().map_err(public)?;
+        let version = || -> Result<i64> {
+            let version = reader.pragma_query_value(None, "data_version", |row| row.get(0));
+            version.map_err(|error| public(error.into()))
+        };
+        let until = Instant::now() + database.config.busy_timeout;
+        loop {
+            watch.check()?;
+            let is_last = Instant::now() >= until;
+            let before = version()?;
+            let proof = database.scan_for(&self.texts)?;
+            if proof.found == 0 || is_last {
+                return Ok(proof);
+            }
+            // Under the lock, nothing of a write that has not committed is in the log.
+            let is_alone = database.write(|conn| Ok(note::all(conn)?.is_empty()))?;
+            if is_alone && version()? == before {
+                return Ok(proof);
+            }
+            std::thread::sleep(PAUSE);
+        }
     }
 }
 
