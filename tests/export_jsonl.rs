@@ -3,6 +3,8 @@
 mod common;
 
 use std::io::Cursor;
+use std::sync::mpsc;
+use std::time::Duration;
 
 use common::random;
 use proptest::prelude::*;
@@ -770,6 +772,83 @@ fn an_interrupt_ends_the_export_of_a_long_session() -> Result<()> {
     }
     // It is over with the export.
     assert_eq!(export_lines(&store)?, 5_000 + 4);
+    Ok(())
+}
+
+/// Takes nothing more from its first bytes on until it is released.
+struct Stopped {
+    begun: Option<mpsc::Sender<()>>,
+    released: mpsc::Receiver<()>,
+    written: Vec<u8>,
+}
+
+impl std::io::Write for Stopped {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if let Some(begun) = self.begun.take() {
+            begun.send(()).unwrap();
+            // An error if the test has failed.
+            let _ = self.released.recv();
+        }
+        self.written.extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The snapshot stayed open for as long as the output took: the log grew, and nothing could be erased.
+#[test]
+fn an_output_that_takes_nothing_more_keeps_no_log() -> Result<()> {
+    type Export<'a> = &'a (dyn Fn(&mut Stopped) -> Result<()> + Sync);
+    let folder = common::folder()?;
+    let path = folder.path().join("bot.db");
+    let store = Store::options().busy_timeout(Duration::from_millis(300)).open(&path)?;
+    let owner = Some("ann".to_owned());
+    let chat = store.create_session(SessionDetails { owner, ..SessionDetails::default() })?;
+    let bob = talktree::Author::new("bob");
+    let long =
+        |n| Message::user(format!("message {n} {}", "of many words ".repeat(200))).from(&bob);
+    chat.append_all((0..1_000).map(long))?;
+    let of_owner = |format| {
+        let store = &store;
+        move |output: &mut Stopped| store.export_owner("ann", format, output).map(drop)
+    };
+    let export: [Export<'_>; 8] = [
+        &|output| {
+            store.export_author("bob", talktree::export::OwnerFormat::Markdown, output).map(drop)
+        },
+        &|output| store.export_jsonl(output),
+        &|output| store.export_readable_jsonl(output, |id, error| panic!("{id}: {error}")),
+        &of_owner(talktree::export::OwnerFormat::Jsonl),
+        &of_owner(talktree::export::OwnerFormat::Markdown),
+        &|output| chat.export_jsonl(output),
+        &|output| chat.export_markdown(output),
+        &|output| chat.export_openai(output),
+    ];
+    for (at, export) in export.iter().enumerate() {
+        std::thread::scope(|scope| -> Result<()> {
+            let (begun, has_begun) = mpsc::channel();
+            let (release, released) = mpsc::channel();
+            let mut output = Stopped { begun: Some(begun), released, written: Vec::new() };
+            let exporting = scope.spawn(move || export(&mut output).map(|()| output.written));
+            has_begun.recv().unwrap();
+            let late = chat.append(Message::user("late"))?.id;
+            let erased = chat.erase([&late])?;
+            // So the log is empty.
+            assert!(erased.is_complete(), "{at}");
+            // No file is left, though the text did not fit in memory.
+            let names = std::fs::read_dir(folder.path()).unwrap();
+            let names = names.map(|name| name.unwrap().file_name().into_string().unwrap());
+            assert!(names.into_iter().all(|name| name.starts_with("bot.db")), "{at}");
+            release.send(()).unwrap();
+            let written = String::from_utf8(exporting.join().unwrap()?).unwrap();
+            assert!(written.len() > 2 << 20, "{at}");
+            assert!(written.contains("message 999 of") && !written.contains("late"), "{at}");
+            Ok(())
+        })?;
+    }
     Ok(())
 }
 

@@ -16,10 +16,10 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use super::jsonl::{Counts, Lines, Typed};
+use super::jsonl::{Lines, Typed};
 use super::markdown::{one_line, write_message};
-use super::output_error;
 use super::owner::{OwnerExport, OwnerFormat, fence_json, heading, item, write_rest};
+use super::{output_error, spooled};
 use crate::catalog::{ListedMessage, MessageFilter};
 use crate::clock;
 use crate::error::Result;
@@ -65,31 +65,34 @@ impl Store {
         output: &mut impl Write,
     ) -> Result<OwnerExport> {
         check_name("author", author)?;
-        let store = self.snapshot()?;
-        let mut written = OwnerExport::default();
-        match format {
-            OwnerFormat::Jsonl => {
-                let header = r#"{"format":"talktree-author","version":1}"#;
-                let mut lines = Lines::begin_with(header, output)?;
-                lines
-                    .line(&Typed { kind: "author", rest: &serde_json::json!({ "id": author }) })?;
-                each(&store, author, &mut |data| {
-                    count(&mut written, &data);
-                    write_line(data, &mut lines)
-                })?;
-                lines.end()?;
+        spooled(self.spool(), output, |mut output| {
+            let store = self.snapshot()?;
+            let mut written = OwnerExport::default();
+            match format {
+                OwnerFormat::Jsonl => {
+                    let header = r#"{"format":"talktree-author","version":1}"#;
+                    let mut lines = Lines::begin_with(header, &mut output)?;
+                    lines.line(&Typed {
+                        kind: "author",
+                        rest: &serde_json::json!({ "id": author }),
+                    })?;
+                    each(&store, author, &mut |data| {
+                        count(&mut written, &data);
+                        write_line(data, &mut lines)
+                    })?;
+                    lines.end()?;
+                }
+                OwnerFormat::Markdown => {
+                    let name = one_line(author);
+                    heading("#", format_args!("Written by {name}"), clock::now(), &mut output)?;
+                    each(&store, author, &mut |data| {
+                        count(&mut written, &data);
+                        write_section(data, &mut output)
+                    })?;
+                }
             }
-            OwnerFormat::Markdown => {
-                let name = one_line(author);
-                heading("#", format_args!("Written by {name}"), clock::now(), output)?;
-                each(&store, author, &mut |data| {
-                    count(&mut written, &data);
-                    write_section(data, output)
-                })?;
-                output.flush().map_err(output_error)?;
-            }
-        }
-        Ok(written)
+            Ok(written)
+        })
     }
 }
 
@@ -144,11 +147,11 @@ struct MessageLine<'a> {
 fn write_line<W: Write>(data: Data<'_>, lines: &mut Lines<'_, W>) -> Result<()> {
     match data {
         Data::Session(id) => {
-            lines.counts = Counts { sessions: lines.counts.sessions + 1, ..lines.counts };
+            lines.at.counts.sessions += 1;
             lines.line(&Typed { kind: "session", rest: &serde_json::json!({ "id": id }) })
         }
         Data::Message(ListedMessage { message, tags, .. }) => {
-            lines.counts = Counts { messages: lines.counts.messages + 1, ..lines.counts };
+            lines.at.counts.messages += 1;
             lines.line(&Typed { kind: "message", rest: &MessageLine { message, tags } })
         }
         Data::Usage(row) => lines.line(&Typed { kind: "usage", rest: row }),

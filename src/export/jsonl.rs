@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::output_error;
 use super::records::{Number, Record, each_record};
+use super::{output_error, spooled};
 use crate::compaction::Compaction;
 use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId, SessionId};
@@ -57,8 +57,9 @@ impl Session {
     /// the place of a deleted message at which a compaction starts or ends: a copy shows the same on every path. It does
     /// not have the content of context blocks or the frozen prompt: [`Store::backup`](crate::Store::backup) copies these.
     /// It omits what only matters inside a store: the log of the head, and import records.
-    /// It is a snapshot: what others write meanwhile is not in it. The write-ahead log grows until it is written. Over a
-    /// storage of your own it consists of many reads, and may mix several states.
+    /// It is a snapshot: what others write meanwhile is not in it. All is read first, and then written to `output`, which may
+    /// take its time: what exceeds 1 MiB is in a temporary file meanwhile, which has no name and the encryption of the store.
+    /// Over a storage of your own it consists of many reads, and may mix several states.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -75,11 +76,13 @@ impl Session {
     /// [`Error::UnknownSession`] if the session was never written to; [`Error::Io`] if a write to `output` fails;
     /// [`Error::Interrupted`]; and those of every read.
     pub fn export_jsonl(&self, output: &mut impl Write) -> Result<()> {
-        let session = self.snapshot()?;
-        let info = info_of(&session)?;
-        let mut lines = Lines::begin(output)?;
-        lines.session(&session, &info)?;
-        lines.end()
+        spooled(self.spool(), output, |mut output| {
+            let session = self.snapshot()?;
+            let info = info_of(&session)?;
+            let mut lines = Lines::begin(&mut output)?;
+            lines.session(&session, &info)?;
+            lines.end()
+        })
     }
 }
 
@@ -109,14 +112,16 @@ impl Store {
     /// # Errors
     /// [`Error::Io`] if a write to `output` fails; [`Error::Interrupted`]; and those of every read.
     pub fn export_jsonl(&self, output: &mut impl Write) -> Result<()> {
-        let store = self.snapshot()?;
-        let mut sessions = store.sessions()?;
-        sessions.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
-        let mut lines = Lines::begin(output)?;
-        for info in &sessions {
-            lines.session(&store.session(&info.id)?, info)?;
-        }
-        lines.end()
+        spooled(self.spool(), output, |mut output| {
+            let store = self.snapshot()?;
+            let mut sessions = store.sessions()?;
+            sessions.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
+            let mut lines = Lines::begin(&mut output)?;
+            for info in &sessions {
+                lines.session(&store.session(&info.id)?, info)?;
+            }
+            lines.end()
+        })
     }
 }
 
@@ -124,7 +129,7 @@ impl Store {
     /// Writes every readable session that is not in the trash, as [`export_jsonl`](Self::export_jsonl) does, and calls
     /// `skipped` with the others and their errors.
     ///
-    /// For the rescue of a damaged store. Each session is read twice.
+    /// For the rescue of a damaged store. Each session is from a snapshot of its own.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -152,19 +157,19 @@ impl Store {
                 skipped(&id, &error);
                 continue;
             }
-            let session = self.session(&id)?.snapshot()?;
-            // A first pass without output: an export must not contain half a session.
-            let mut nowhere = std::io::sink();
-            let read = info_of(&session).and_then(|info| {
+            // An export must not contain half a session.
+            let read = spooled(self.spool(), lines.output, |mut output| {
+                let session = self.session(&id)?.snapshot()?;
+                let info = info_of(&session)?;
+                let mut part = Lines { output: &mut output, at: lines.at };
                 if info.deleted_at.is_none() {
-                    Lines::begin(&mut nowhere)?.session(&session, &info)?;
+                    part.session(&session, &info)?;
                 }
-                Ok(info)
+                Ok(part.at)
             });
             match read {
-                Ok(info) if info.deleted_at.is_some() => {}
-                Ok(info) => lines.session(&session, &info)?,
-                Err(error @ Error::Interrupted) => return Err(error),
+                Ok(at) => lines.at = at,
+                Err(error @ (Error::Interrupted | Error::Io { .. })) => return Err(error),
                 Err(error) => skipped(&id, &error),
             }
         }
@@ -175,6 +180,12 @@ impl Store {
 /// An export in progress.
 pub(super) struct Lines<'a, W> {
     output: &'a mut W,
+    pub(super) at: Position,
+}
+
+/// How far an export has come.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Position {
     checksum: Uuid,
     pub(super) counts: Counts,
     /// The number of the session whose records are written; `None` before the first session.
@@ -188,32 +199,31 @@ impl<'a, W: Write> Lines<'a, W> {
     }
 
     pub(super) fn begin_with(header: &str, output: &'a mut W) -> Result<Self> {
-        let mut lines =
-            Self { output, checksum: Uuid::nil(), counts: Counts::default(), session: None };
+        let mut lines = Self { output, at: Position::default() };
         lines.text(header)?;
         Ok(lines)
     }
 
     fn session(&mut self, session: &Session, info: &SessionInfo) -> Result<()> {
-        self.counts.sessions += 1;
-        self.session = Some(number_of(&info.id));
-        self.line(&Numbered { rest: &session_record(info), session: self.session })?;
+        self.at.counts.sessions += 1;
+        self.at.session = Some(number_of(&info.id));
+        self.line(&Numbered { rest: &session_record(info), session: self.at.session })?;
         each_record(session, &mut |record| self.record(record))
     }
 
     pub(super) fn record(&mut self, record: Record<'_>) -> Result<()> {
-        let session = self.session;
+        let session = self.at.session;
         match record {
             Record::Tombstone { number, parent, below, starts, ends } => {
                 let kind = "tombstone";
                 self.line(&TombstoneRecord { kind, session, number, parent, below, starts, ends })
             }
             Record::Message { message, below } => {
-                self.counts.messages += 1;
+                self.at.counts.messages += 1;
                 self.line(&MessageRecord { kind: "message", session, below, message })
             }
             Record::Compaction { compaction, first, last } => {
-                self.counts.compactions += 1;
+                self.at.counts.compactions += 1;
                 let (kind, first_tombstone, last_tombstone) = ("compaction", first, last);
                 self.line(&CompactionRecord {
                     kind,
@@ -228,7 +238,7 @@ impl<'a, W: Write> Lines<'a, W> {
                 self.line(&Numbered { rest, session })
             }
             Record::Label(label) => {
-                self.counts.labels += 1;
+                self.at.counts.labels += 1;
                 self.line(&Numbered { rest: &Typed { kind: "label", rest: label }, session })
             }
             Record::Tag(tag) => {
@@ -249,7 +259,7 @@ impl<'a, W: Write> Lines<'a, W> {
             counts: Counts,
             checksum: String,
         }
-        let rest = End { counts: self.counts, checksum: self.checksum.to_string() };
+        let rest = End { counts: self.at.counts, checksum: self.at.checksum.to_string() };
         self.line(&Typed { kind: "end", rest: &rest })?;
         self.output.flush().map_err(output_error)
     }
@@ -265,7 +275,7 @@ impl<'a, W: Write> Lines<'a, W> {
             true => &line.replace(['\n', '\r'], " "),
             false => line,
         };
-        self.checksum = chain(self.checksum, line);
+        self.at.checksum = chain(self.at.checksum, line);
         self.output.write_all(line.as_bytes()).map_err(output_error)?;
         self.output.write_all(b"\n").map_err(output_error)
     }

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::io::Write;
 
-use super::output_error;
+use super::{output_error, spooled};
 use crate::error::Result;
 use crate::foreign::{guarded, line, lines};
 use crate::id::{CompactionId, shorten};
@@ -34,14 +34,16 @@ impl Path {
     /// [`Error::Io`](crate::Error::Io) if a write to `output` fails; [`Error::Interrupted`](crate::Error::Interrupted); and
     /// those of every read.
     pub fn export_markdown(&self, output: &mut impl Write) -> Result<()> {
-        let path = self.snapshot()?;
-        let name = path.session().info()?.and_then(|info| info.name);
-        let title = one_line(name.as_deref().unwrap_or(self.session().id().as_str()));
-        writeln!(output, "# {title}").map_err(output_error)?;
-        for message in path.iter() {
-            write_message(&message?, output).map_err(output_error)?;
-        }
-        output.flush().map_err(output_error)
+        spooled(self.session().spool(), output, |mut output| {
+            let path = self.snapshot()?;
+            let name = path.session().info()?.and_then(|info| info.name);
+            let title = one_line(name.as_deref().unwrap_or(self.session().id().as_str()));
+            writeln!(output, "# {title}").map_err(output_error)?;
+            for message in path.iter() {
+                write_message(&message?, &mut output).map_err(output_error)?;
+            }
+            output.flush().map_err(output_error)
+        })
     }
 }
 

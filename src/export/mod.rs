@@ -50,7 +50,24 @@ pub use hash::{content_hash, session_hash};
 pub(crate) use jsonl::{Counts, FORMAT_VERSION, chain, number_of};
 pub use owner::{OwnerExport, OwnerFormat};
 
-use crate::error::Error;
+use std::io::Write;
+
+use crate::error::{Error, Result};
+use crate::storage::context::Spool;
+
+/// Calls `write`, and writes to the output what it wrote once it has ended and has closed its snapshot: an output that takes
+/// nothing more keeps no snapshot open.
+fn spooled<T>(
+    spool: Option<Box<dyn Spool>>,
+    output: &mut impl Write,
+    write: impl FnOnce(&mut dyn Write) -> Result<T>,
+) -> Result<T> {
+    let Some(mut spool) = spool else { return write(output) };
+    let written = write(&mut spool)?;
+    spool.each_piece(&mut |bytes| output.write_all(bytes).map_err(output_error))?;
+    output.flush().map_err(output_error)?;
+    Ok(written)
+}
 
 fn output_error(source: std::io::Error) -> Error {
     Error::Io { path: "the output of an export".into(), source }

@@ -7,7 +7,7 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use super::output_error;
+use super::{output_error, spooled};
 use crate::error::{Error, Result};
 use crate::model::Chat;
 use crate::session::{Path, Session};
@@ -33,19 +33,21 @@ impl Path {
     /// [`Error::UnknownMessage`] if the leaf is not in this session; [`Error::Io`] if a write to `output` fails;
     /// [`Error::Interrupted`]; and those of every read.
     pub fn export_openai(&self, output: &mut impl Write) -> Result<()> {
-        let path = self.snapshot()?;
-        let title = path.session().info()?.and_then(|info| info.name);
-        let head = json!({"id": self.session().id(), "title": title}).to_string();
-        let head = head.strip_suffix('}').unwrap_or_default();
-        let mut list = List { output, is_first: true };
-        list.write(&format!("{head},\"messages\":["))?;
-        let mut chat = Chat::to_keep();
-        for message in path.iter() {
-            list.add(&chat.take(&message?))?;
-        }
-        list.add(&chat.finish())?;
-        list.write("\n]}\n")?;
-        list.output.flush().map_err(output_error)
+        spooled(self.session().spool(), output, |mut output| {
+            let path = self.snapshot()?;
+            let title = path.session().info()?.and_then(|info| info.name);
+            let head = json!({"id": self.session().id(), "title": title}).to_string();
+            let head = head.strip_suffix('}').unwrap_or_default();
+            let mut list = List { output: &mut output, is_first: true };
+            list.write(&format!("{head},\"messages\":["))?;
+            let mut chat = Chat::to_keep();
+            for message in path.iter() {
+                list.add(&chat.take(&message?))?;
+            }
+            list.add(&chat.finish())?;
+            list.write("\n]}\n")?;
+            list.output.flush().map_err(output_error)
+        })
     }
 }
 

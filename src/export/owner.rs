@@ -28,10 +28,10 @@ use std::io::Write;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::jsonl::{Counts, Lines, Typed, session_record};
+use super::jsonl::{Lines, Typed, session_record};
 use super::markdown::{one_line, write_fence, write_message};
 use super::records::{Record, each_record};
-use super::{entries, output_error};
+use super::{entries, output_error, spooled};
 use crate::catalog::{Binding, BindingFilter, SessionFilter, SessionState};
 use crate::clock;
 use crate::error::{Error, Result};
@@ -128,29 +128,34 @@ impl Store {
         output: &mut impl Write,
     ) -> Result<OwnerExport> {
         check_name("owner", owner)?;
-        let store = self.snapshot()?;
-        let mut written = OwnerExport::default();
-        match format {
-            OwnerFormat::Jsonl => {
-                let header = r#"{"format":"talktree-owner","version":1}"#;
-                let mut lines = Lines::begin_with(header, output)?;
-                lines.line(&Typed { kind: "owner", rest: &serde_json::json!({ "id": owner }) })?;
-                each(&store, owner, &mut |data| {
-                    written.count(&data);
-                    write_line(data, &mut lines)
-                })?;
-                lines.end()?;
+        spooled(self.spool(), output, |mut output| {
+            let store = self.snapshot()?;
+            let mut written = OwnerExport::default();
+            match format {
+                OwnerFormat::Jsonl => {
+                    let header = r#"{"format":"talktree-owner","version":1}"#;
+                    let mut lines = Lines::begin_with(header, &mut output)?;
+                    lines.line(&Typed {
+                        kind: "owner",
+                        rest: &serde_json::json!({ "id": owner }),
+                    })?;
+                    each(&store, owner, &mut |data| {
+                        written.count(&data);
+                        write_line(data, &mut lines)
+                    })?;
+                    lines.end()?;
+                }
+                OwnerFormat::Markdown => {
+                    let title = format!("Data of {}", one_line(owner));
+                    heading("#", title, clock::now(), &mut output)?;
+                    each(&store, owner, &mut |data| {
+                        written.count(&data);
+                        write_section(data, &mut output)
+                    })?;
+                }
             }
-            OwnerFormat::Markdown => {
-                heading("#", format_args!("Data of {}", one_line(owner)), clock::now(), output)?;
-                each(&store, owner, &mut |data| {
-                    written.count(&data);
-                    write_section(data, output)
-                })?;
-                output.flush().map_err(output_error)?;
-            }
-        }
-        Ok(written)
+            Ok(written)
+        })
     }
 }
 
@@ -333,7 +338,7 @@ struct EntryLine<'a> {
 fn write_line<W: Write>(data: Data<'_>, lines: &mut Lines<'_, W>) -> Result<()> {
     match data {
         Data::Session(info) => {
-            lines.counts = Counts { sessions: lines.counts.sessions + 1, ..lines.counts };
+            lines.at.counts.sessions += 1;
             let session = session_record(info);
             lines.line(&SessionLine { session, deleted_at: info.deleted_at })
         }

@@ -35,7 +35,7 @@ use crate::id::{MessageId, SessionId, check_name};
 use crate::outcome::{SessionDetails, SessionInfo};
 use crate::storage::SessionProvider;
 use crate::storage::catalog::SessionStorage;
-use crate::storage::context::copy as copy_context;
+use crate::storage::context::{Spool, copy as copy_context};
 use crate::tokens::Counter;
 
 pub use builder::{OneSession, SessionBuilder};
@@ -295,6 +295,11 @@ impl Session {
             context: Context::empty(backing),
             compaction: CompactionSettingsBuilder::default().with(Counter::default()),
         })
+    }
+
+    /// Returns where an export of a snapshot is kept until the snapshot is closed; `None` over a storage without snapshots.
+    pub(crate) fn spool(&self) -> Option<Box<dyn Spool>> {
+        self.context.store()?.spool()
     }
 
     /// Returns a session over another storage of the same store, with the same settings.

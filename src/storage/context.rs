@@ -201,6 +201,12 @@ pub trait ContextWrite: ContextTexts {
     fn set_frozen(&mut self, sections: Option<&[PromptSection]>) -> Result<()>;
 }
 
+/// What an export has written, before it is written to the output of the caller.
+pub trait Spool: std::io::Write {
+    /// Calls `with` with all that was written, piece by piece.
+    fn each_piece(&mut self, with: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>;
+}
+
 /// The storage of one session's context, and of the texts that it shares with others.
 ///
 /// Threads and processes share it and may call it at the same time. Each verb is atomic: all of it is done, or nothing.
@@ -239,6 +245,12 @@ pub trait ContextStore: ContextTexts + Send + Sync {
     /// no snapshots.
     fn snapshot(&self) -> Result<Option<SessionStorage>> {
         Ok(None)
+    }
+
+    /// Returns where an export of a snapshot is kept until the snapshot is closed; `None` if the storage has no snapshots.
+    #[doc(hidden)]
+    fn spool(&self) -> Option<Box<dyn Spool>> {
+        None
     }
 
     /// Returns the context of another session of the same storage.

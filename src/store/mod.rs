@@ -24,6 +24,7 @@ use crate::error::Result;
 use crate::event::{Event, Events, Subscription};
 use crate::session::{InProgress, Session};
 use crate::storage::catalog::SessionCatalog;
+use crate::storage::context::Spool;
 use crate::storage::sqlite::{self, Database, SqliteCatalog};
 
 pub(crate) use erase::tell as tell_erased;
@@ -164,6 +165,11 @@ impl Store {
     /// Returns the store as it is now, for reads only.
     pub(crate) fn snapshot(&self) -> Result<Self> {
         Ok(Self { database: self.database.snapshot()?, ..self.clone() })
+    }
+
+    /// Returns where an export of a snapshot is kept until the snapshot is closed.
+    pub(crate) fn spool(&self) -> Option<Box<dyn Spool>> {
+        Some(self.database.spool())
     }
 
     pub(crate) fn events(&self) -> &Events {

@@ -7,6 +7,7 @@
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use talktree::Store;
 use tempfile::NamedTempFile;
 
 use crate::failure::{Failure, Result};
@@ -27,7 +28,7 @@ impl NewFile {
         if path.symlink_metadata().is_ok() {
             return Err(exists(path));
         }
-        if talktree::Store::is_open_file(path) {
+        if Store::is_open_file(path) {
             return Err(Failure::Usage(format!(
                 "{} cannot be written: SQLite uses a file of this name for the store, and deletes it",
                 shown(path)
@@ -67,11 +68,17 @@ impl NewFile {
         }
     }
 
-    /// Returns the failure of a write: that of a signal, or one that names the file.
-    pub(crate) fn failure(&self, error: &io::Error) -> Failure {
-        match self.signals.check() {
-            Err(stopped) => stopped,
-            Ok(()) => Failure::Output(named(&self.path, error)),
+    /// Interrupts the work of the store whose data is written when a signal arrives.
+    pub(crate) fn interrupt(&self, store: &Store) {
+        self.signals.interrupt(store);
+    }
+
+    /// Returns why the file was not written: a signal, or a failure of a write, with the name of the file.
+    pub(crate) fn failure(&self, failure: Failure) -> Failure {
+        match (self.signals.check(), failure) {
+            (Err(stopped), _) => stopped,
+            (Ok(()), Failure::Output(error)) => Failure::Output(named(&self.path, &error)),
+            (Ok(()), failure) => failure,
         }
     }
 }

@@ -57,6 +57,7 @@ mod search_index;
 mod segments;
 mod session;
 mod snapshot;
+mod spool;
 mod sql_functions;
 mod stats;
 mod time_budget;

@@ -110,6 +110,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         )));
     }
     let store = context.reader()?;
+    let reader = store.clone();
     let selection = match (&args.session, &args.owner, &args.author) {
         (_, Some(owner), _) => Selection::Owner(store, owner.clone()),
         (_, _, Some(author)) => Selection::Author(store, author.clone()),
@@ -129,10 +130,8 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         return written.all_or_failure();
     };
     let mut file = NewFile::create(path)?;
-    let written = write(&selection, &args, &mut file).map_err(|failure| match failure {
-        Failure::Output(error) => file.failure(&error),
-        failure => failure,
-    })?;
+    file.interrupt(&reader);
+    let written = write(&selection, &args, &mut file).map_err(|failure| file.failure(failure))?;
     let bytes = file.finish()?;
     tell_left_out(&selection, args.format)?;
     let format = args

@@ -35,7 +35,7 @@ use crate::search::{Found, Matched, SearchRequest};
 use crate::storage::catalog::SessionStorage;
 use crate::storage::context::{
     BlockScope, ContextStore, ContextTexts, ContextWrite, Elision, Entry, EntryInfo, EntryVersion,
-    NewEntry, PromptSection, StoredLabel,
+    NewEntry, PromptSection, Spool, StoredLabel,
 };
 
 /// The session key of texts that are not of one session; no session has it.
@@ -348,6 +348,10 @@ impl ContextStore for SqliteContext {
         let database = self.database.snapshot()?;
         let session = Arc::new(SqliteSession::of_handle(&database, &self.handle));
         Ok(Some(SessionStorage { session, context: Some(database.context_of(&self.handle)) }))
+    }
+
+    fn spool(&self) -> Option<Box<dyn Spool>> {
+        Some(self.database.spool())
     }
 
     fn of(&self, session: &SessionId) -> Arc<dyn ContextStore> {
