@@ -1,9 +1,11 @@
 //! A new file that gets its name when it is complete.
 //!
-//! Until then it has another name beside its own, which ends in `.partial`, and only its owner can read it. It is removed
-//! if the command fails or a signal stops it. A file that has the name already is never replaced, also if another program
+//! Only its owner can read it. Until it is complete it has no name: if the command fails or is killed, nothing is left of it.
+//! Where the system has no such files, it has another name beside its own, which ends in `.partial`, and is removed if the
+//! command fails or a signal stops it. A file that has the name already is never replaced, also if another program
 //! creates it meanwhile.
 
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -17,8 +19,14 @@ use crate::text::shown;
 /// A file while it is written.
 pub(crate) struct NewFile {
     path: PathBuf,
-    file: BufWriter<NamedTempFile>,
+    file: BufWriter<Incomplete>,
     signals: Signals,
+}
+
+enum Incomplete {
+    #[cfg(target_os = "linux")]
+    WithoutName(File),
+    Named(NamedTempFile),
 }
 
 impl NewFile {
@@ -44,11 +52,7 @@ impl NewFile {
             let why = format!("there is no folder {}", shown(folder));
             return Err(cannot(io::Error::new(io::ErrorKind::NotFound, why)));
         }
-        let file = tempfile::Builder::new()
-            .prefix("talktree-")
-            .suffix(".partial")
-            .tempfile_in(folder)
-            .map_err(|error| cannot(without_path(error)))?;
+        let file = Incomplete::create(folder).map_err(|error| cannot(without_path(error)))?;
         Ok(Self { path: path.to_owned(), file: BufWriter::new(file), signals })
     }
 
@@ -61,10 +65,10 @@ impl NewFile {
         file.as_file().sync_all().map_err(cannot)?;
         let bytes = file.as_file().metadata().map_err(cannot)?.len();
         signals.check()?;
-        match file.persist_noclobber(&path) {
-            Ok(_) => Ok(bytes),
-            Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Err(exists(&path)),
-            Err(error) => Err(cannot(error.error)),
+        match file.name(&path) {
+            Ok(()) => Ok(bytes),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(exists(&path)),
+            Err(error) => Err(cannot(error)),
         }
     }
 
@@ -80,6 +84,67 @@ impl NewFile {
             (Ok(()), Failure::Output(error)) => Failure::Output(named(&self.path, &error)),
             (Ok(()), failure) => failure,
         }
+    }
+}
+
+impl Incomplete {
+    fn create(folder: &Path) -> io::Result<Self> {
+        #[cfg(target_os = "linux")]
+        if let Some(file) = without_name(folder) {
+            return Ok(Self::WithoutName(file));
+        }
+        tempfile::Builder::new()
+            .prefix("talktree-")
+            .suffix(".partial")
+            .tempfile_in(folder)
+            .map(Self::Named)
+    }
+
+    fn as_file(&self) -> &File {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::WithoutName(file) => file,
+            Self::Named(file) => file.as_file(),
+        }
+    }
+
+    /// Gives the file a name that is not in use.
+    fn name(self, path: &Path) -> io::Result<()> {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::WithoutName(file) => {
+                use rustix::fs::{AtFlags, CWD, linkat};
+                let same = descriptor(&file);
+                Ok(linkat(CWD, same, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
+            }
+            Self::Named(file) => Ok(file.persist_noclobber(path).map(drop)?),
+        }
+    }
+}
+
+/// Opens a new file without a name; `None` where there are no such files, or if none could get a name.
+#[cfg(target_os = "linux")]
+fn without_name(folder: &Path) -> Option<File> {
+    use rustix::fs::{Mode, OFlags, open};
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = File::from(open(folder, flags, Mode::RUSR | Mode::WUSR).ok()?);
+    std::fs::metadata(descriptor(&file)).is_ok().then_some(file)
+}
+
+/// Returns a path that leads to an open file.
+#[cfg(target_os = "linux")]
+fn descriptor(file: &File) -> String {
+    use std::os::fd::AsRawFd;
+    format!("/proc/self/fd/{}", file.as_raw_fd())
+}
+
+impl Write for Incomplete {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.as_file().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.as_file().flush()
     }
 }
 

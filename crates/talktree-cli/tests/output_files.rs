@@ -7,7 +7,7 @@ mod common;
 
 use std::path::Path;
 #[cfg(unix)]
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 
 use common::{Outcome, Rig, text};
 #[cfg(unix)]
@@ -72,6 +72,53 @@ fn a_file_that_exists_is_left_as_it_is() -> Outcome {
     Ok(())
 }
 
+/// Waits until a process writes to a folder: there is a file in it, or, on Linux, one without a name; or it has ended.
+#[cfg(unix)]
+fn wait_until_begun(child: &mut Child, folder: &Path) -> Outcome {
+    let open = format!("/proc/{}/fd", child.id());
+    let is_open = || {
+        let files = std::fs::read_dir(&open).into_iter().flatten().flatten();
+        files
+            .map(|file| file.path().read_link())
+            .any(|file| file.is_ok_and(|file| file.starts_with(folder)))
+    };
+    while names(folder)?.is_empty() && !is_open() && child.try_wait()?.is_none() {
+        std::thread::yield_now();
+    }
+    Ok(())
+}
+
+/// The file of a killed export kept what it had written, under a name that nobody knew.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_killed_export_leaves_no_file() -> Outcome {
+    let rig = Rig::empty();
+    let message = format!(r#"{{"role":"user","content":"long {}"}}"#, "x".repeat(20_000));
+    let chat = format!(r#"{{"id":"long","messages":[{}]}}"#, vec![message; 1_000].join(","));
+    rig.ok(["import", &text(&rig.file("long.json", chat))]);
+    let (folder, file) = (rig.path("out"), text(&rig.path("out/long")));
+    std::fs::create_dir(&folder)?;
+    for pause in 0..20 {
+        let mut child =
+            rig.command(["export", "long", "-o", &file]).stdout(Stdio::null()).spawn()?;
+        wait_until_begun(&mut child, &folder)?;
+        // With any part of it written.
+        std::thread::sleep(std::time::Duration::from_millis(pause * 5));
+        child.kill()?;
+        child.wait()?;
+        match names(&folder)?.as_slice() {
+            [] => {}
+            // The kill came too late.
+            [name] if name == "long" => {
+                assert!(std::fs::read_to_string(&file)?.contains("checksum"));
+                std::fs::remove_file(&file)?;
+            }
+            names => panic!("{names:?}"),
+        }
+    }
+    Ok(())
+}
+
 /// How often a stop may come too late.
 #[cfg(unix)]
 const MAX_TRIES: usize = 50;
@@ -96,10 +143,7 @@ fn an_export_or_a_backup_that_is_stopped_leaves_no_file() -> Outcome {
             _ => break,
         };
         let mut child = rig.command(&args).stdout(Stdio::null()).spawn()?;
-        // As soon as it has begun.
-        while names(&folder)?.is_empty() {
-            std::thread::yield_now();
-        }
+        wait_until_begun(&mut child, &folder)?;
         kill_process(Pid::from_child(&child), Signal::INT)?;
         match child.wait()?.code() {
             // The signal came too late: once more.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 from datetime import datetime, timezone
@@ -107,6 +108,26 @@ def test_a_signal_at_the_end_of_an_export_is_raised_as_it_is(
     with pytest.raises(KeyboardInterrupt):
         full.export_jsonl(folder / "all.jsonl")
     assert [path.name for path in folder.iterdir()] == left
+
+
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="every new file has a name here")
+def test_a_killed_export_leaves_no_file(full: talktree.Store, tmp_path: Path) -> None:
+    folder = tmp_path / "exports"
+    folder.mkdir()
+    (folder / "all.jsonl").write_bytes(b"old")
+    script = """if True:
+        import os, signal, sys
+        import talktree
+        # Before it gets its name, when all is written.
+        os.fsync = lambda file: os.kill(os.getpid(), signal.SIGKILL)
+        with talktree.Store(sys.argv[1]) as store:
+            store.session("s").append(talktree.Message.user("secret"))
+            store.export_jsonl(sys.argv[2])
+    """
+    for name in ("all.jsonl", "new.jsonl"):
+        command = [sys.executable, "-c", script, str(tmp_path / "other.db"), str(folder / name)]
+        assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+        assert [(path.name, path.read_bytes()) for path in folder.iterdir()] == [("all.jsonl", b"old")]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions and links of Unix")

@@ -63,29 +63,46 @@ def _written_directly(path: str) -> BinaryIO:
     return open(path, "wb")
 
 
+def _without_name(folder: str) -> BinaryIO | None:
+    """Opens a new file without a name: nothing of it is left if the process is killed. Not every system has such files."""
+    flag = getattr(os, "O_TMPFILE", None)
+    if flag is None or not os.path.isdir("/proc/self/fd"):
+        return None
+    try:
+        return open(os.open(folder, flag | os.O_WRONLY, 0o666), "wb")
+    except OSError:
+        return None
+
+
 @contextlib.contextmanager
 def _replaced(path: str) -> Iterator[BinaryIO]:
-    """Opens a file beside the path, and renames it to the path at the end of a block that raises nothing."""
+    """Opens a file beside the path, and gives it the name of the path at the end of a block that raises nothing."""
     # The file that a symbolic link leads to is replaced, not the link.
     place = os.path.realpath(path)
-    temporary = os.path.join(os.path.dirname(place), f".talktree-{secrets.token_hex(8)}.tmp")
+    folder = os.path.dirname(place)
+    temporary = os.path.join(folder, f".talktree-{secrets.token_hex(8)}.tmp")
     exists = os.path.exists(place)
     if exists:
         # A file without permission to write is not replaced, either.
         os.close(os.open(place, os.O_WRONLY))
     try:
+        nameless = _without_name(folder)
         try:
-            file = open(temporary, "xb")
+            file = nameless or open(temporary, "xb")
         except OSError as error:
             error.filename = path
             raise
         with file:
+            number = file.fileno()
             if exists:
-                shutil.copymode(place, temporary)
+                shutil.copymode(place, number if nameless else temporary)
             yield file
             file.flush()
             # Otherwise a power failure after the rename could leave an empty file.
-            os.fsync(file.fileno())
+            os.fsync(number)
+            if nameless:
+                # With any `src_dir_fd` the link is followed. A file can be replaced only by one that has a name.
+                os.link(f"/proc/self/fd/{number}", temporary, src_dir_fd=number)
         os.replace(temporary, place)
     except BaseException:
         # A signal handler may raise after the rename, too.
