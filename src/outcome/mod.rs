@@ -9,6 +9,6 @@ mod written;
 pub use import::{ImportRecord, Imported, SessionImport};
 pub use pointer::{HeadEntry, Label, MessageTag};
 pub use read::{Page, Recent, RowStat};
-pub(crate) use session::{MAX_TAGS, too_many_message_tags, too_many_tags};
+pub(crate) use session::{MAX_TAGS, too_many_tags};
 pub use session::{SessionDetails, SessionInfo};
 pub use written::{Appended, CountedAppend, Deleted, Updated, Upserted};

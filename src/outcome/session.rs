@@ -12,15 +12,7 @@ use crate::message::Json;
 pub(crate) const MAX_TAGS: usize = 100;
 
 /// Returns the error of a tag more than are allowed.
-pub(crate) fn too_many_tags(tag: &str) -> Error {
-    refused_tag(tag, "session")
-}
-
-pub(crate) fn too_many_message_tags(tag: &str) -> Error {
-    refused_tag(tag, "message")
-}
-
-fn refused_tag(tag: &str, of: &str) -> Error {
+pub(crate) fn too_many_tags(of: &str, tag: &str) -> Error {
     let why = format!("the {of} has {MAX_TAGS} tags, the limit");
     Error::InvalidValue { what: "tag", given: shorten(tag).into_owned(), why }
 }
@@ -133,7 +125,10 @@ impl SessionInfo {
         tags.sort_unstable();
         tags.dedup();
         if tags.len() > MAX_TAGS {
-            return Err(too_many_tags(details.tags.last().map(String::as_str).unwrap_or_default()));
+            return Err(too_many_tags(
+                "session",
+                details.tags.last().map(String::as_str).unwrap_or_default(),
+            ));
         }
         self.tags = tags;
         fn set<T: Clone>(detail: &mut Option<T>, given: &Option<T>) {

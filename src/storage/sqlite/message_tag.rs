@@ -9,7 +9,7 @@ use super::row::session::{self as session_row, read_id};
 use crate::catalog::{ListedMessage, MessageCursor, MessageFilter, MessagePage};
 use crate::error::Result;
 use crate::id::MessageId;
-use crate::outcome::{MAX_TAGS, MessageTag, too_many_message_tags};
+use crate::outcome::{MAX_TAGS, MessageTag, too_many_tags};
 use crate::tree::Address;
 
 /// The most messages of one page.
@@ -21,7 +21,7 @@ pub(super) fn add(conn: &Connection, address: Address, tag: &str) -> BackendResu
         .execute(params![address, tag])?;
     match of(conn, address)?.len() <= MAX_TAGS {
         true => Ok(()),
-        false => Err(BackendError::Own(too_many_message_tags(tag))),
+        false => Err(BackendError::Own(too_many_tags("message", tag))),
     }
 }
 
@@ -140,8 +140,8 @@ fn list(
     Ok(page)
 }
 
-/// The messages under a condition. `?1` is a tag, `?2` an author, `?3` and `?4` are the addresses, `?5` says whether sessions in
-/// the trash count.
+/// The messages under a condition. `?1` is a tag, `?2` an author, `?3` and `?4` are the first and the last address, `?5` is
+/// true if sessions in the trash count.
 macro_rules! messages {
     ($address:literal, $from:literal, $condition:literal) => {
         concat!(

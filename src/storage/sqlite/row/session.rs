@@ -245,7 +245,7 @@ pub(in super::super) fn add_tag(conn: &Connection, key: i64, tag: &str) -> Backe
         .query_row([key], |row| row.get(0))?;
     match usize::try_from(count).is_ok_and(|count| count <= MAX_TAGS) {
         true => Ok(()),
-        false => Err(BackendError::Own(too_many_tags(tag))),
+        false => Err(BackendError::Own(too_many_tags("session", tag))),
     }
 }
 
