@@ -272,10 +272,15 @@ pub(crate) fn check_given<const N: usize>(
 
 /// Checks that a name has at most [`MAX_ID_BYTES`].
 pub(crate) fn check_name_length(what: &'static str, text: &str) -> Result<()> {
-    if text.len() <= MAX_ID_BYTES {
+    check_length(what, text, MAX_ID_BYTES)
+}
+
+/// Checks that a text is no longer than a limit in bytes.
+pub(crate) fn check_length(what: &'static str, text: &str, max: usize) -> Result<()> {
+    if text.len() <= max {
         return Ok(());
     }
-    let why = format!("it has {} bytes, over the limit of {MAX_ID_BYTES}", text.len());
+    let why = format!("it has {} bytes, over the limit of {max}", text.len());
     Err(Error::InvalidValue { what, given: shorten(text).into_owned(), why })
 }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::error::{Error, Result, check_size};
-use crate::id::shorten;
+use crate::id::check_length;
 use crate::message::Json;
 
 /// The maximum size of the entries of one append: 1 GiB of JSON.
@@ -63,18 +63,9 @@ impl TranscriptKey {
     /// # Errors
     /// [`Error::InvalidValue`].
     pub fn check(&self) -> Result<()> {
-        for (what, part) in [
-            ("project", &self.project),
-            ("transcript's session", &self.session),
-            ("subpath", &self.subpath),
-        ] {
-            let bytes = part.len();
-            if bytes > MAX_PART_BYTES {
-                let why = format!("it has {bytes} bytes, over the limit of {MAX_PART_BYTES}");
-                return Err(Error::InvalidValue { what, given: shorten(part).into_owned(), why });
-            }
-        }
-        Ok(())
+        check_length("project", &self.project, MAX_PART_BYTES)?;
+        check_length("transcript's session", &self.session, MAX_PART_BYTES)?;
+        check_length("subpath", &self.subpath, MAX_PART_BYTES)
     }
 
     /// Checks the size of entries that are to be appended, for storages of your own; `max_bytes` is the limit of one.
