@@ -31,7 +31,8 @@ impl Message {
         serde_json::from_str::<Extra>(metadata.as_str()).ok()?.remove(name)
     }
 
-    /// Returns the message as an unfinished one: hidden, with `unfinished` in its metadata. A reply is one while it is streamed.
+    /// Returns the message as an unfinished one: hidden, with `unfinished` in its metadata. A reply is one while it is
+    /// streamed.
     ///
     /// ```
     /// use talktree::Message;
@@ -59,11 +60,9 @@ impl Message {
     /// Returns the message without the mark of an unfinished one.
     pub(crate) fn finished(mut self) -> Self {
         if self.is_unfinished() {
-            let fields = self.metadata.take().map(|json| serde_json::from_str(json.as_str()));
-            let mut fields: Extra = fields.and_then(Result::ok).unwrap_or_default();
+            let mut fields = self.take_fields();
             fields.remove(UNFINISHED);
-            let text = serde_json::to_string(&fields).unwrap_or_default();
-            self.metadata = Json::parse(&text).ok().filter(|_| !fields.is_empty());
+            self.set_fields(&fields);
         }
         self.is_hidden = false;
         self
@@ -80,19 +79,25 @@ impl Message {
     /// ```
     #[must_use]
     pub fn with_field(mut self, name: &str, value: impl Into<Json>) -> Self {
-        let mut fields = match self.metadata.take() {
-            None => Extra::new(),
-            Some(metadata) => match serde_json::from_str::<Extra>(metadata.as_str()) {
-                Ok(fields) => fields,
-                Err(_) if metadata.is_null() => Extra::new(),
-                Err(_) => Extra::from([(VALUE.to_owned(), metadata)]),
-            },
-        };
+        let mut fields = self.take_fields();
         fields.insert(name.to_owned(), value.into());
-        // A map of JSON is always JSON.
-        let text = serde_json::to_string(&fields).unwrap_or_default();
-        self.metadata = Json::parse(&text).ok();
+        self.set_fields(&fields);
         self
+    }
+
+    fn take_fields(&mut self) -> Extra {
+        let Some(metadata) = self.metadata.take() else { return Extra::new() };
+        match serde_json::from_str::<Extra>(metadata.as_str()) {
+            Ok(fields) => fields,
+            Err(_) if metadata.is_null() => Extra::new(),
+            Err(_) => Extra::from([(VALUE.to_owned(), metadata)]),
+        }
+    }
+
+    fn set_fields(&mut self, fields: &Extra) {
+        // A map of JSON is always JSON.
+        let text = serde_json::to_string(fields).unwrap_or_default();
+        self.metadata = Json::parse(&text).ok().filter(|_| !fields.is_empty());
     }
 }
 

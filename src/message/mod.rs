@@ -15,6 +15,7 @@ mod part;
 mod role;
 mod wire;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, SubsecRound, Utc};
@@ -245,20 +246,17 @@ impl Message {
     /// ```
     #[must_use]
     pub fn text(&self) -> String {
-        let (mut texts, mut before) = (String::new(), None);
+        let (mut texts, mut before) = (String::new(), None::<Cow<'_, Part>>);
         for part in &self.parts {
             let typed = part.typed();
-            before = match typed.as_ref() {
-                Part::Text(text) => {
-                    let goes_on = before.as_ref().is_some_and(|it| self.goes_on(it, text));
-                    if !texts.is_empty() && !goes_on {
-                        texts.push('\n');
-                    }
-                    texts.push_str(&text.text);
-                    Some(text.extra.clone())
+            if let Part::Text(text) = typed.as_ref() {
+                let goes_on = matches!(before.as_deref(), Some(Part::Text(it)) if self.goes_on(&it.extra, text));
+                if !texts.is_empty() && !goes_on {
+                    texts.push('\n');
                 }
-                _ => None,
-            };
+                texts.push_str(&text.text);
+            }
+            before = Some(typed);
         }
         texts
     }
