@@ -431,7 +431,7 @@ fn a_message_of_a_chat_api_is_read_with_its_content() -> serde_json::Result<()> 
 }
 
 #[test]
-fn a_message_that_says_nothing_is_refused() {
+fn an_empty_message_is_refused() {
     for (role, given) in [
         ("user", json!({})),
         ("user", json!({"content": null})),
@@ -443,7 +443,7 @@ fn a_message_that_says_nothing_is_refused() {
         let mut given = given;
         given["role"] = json!(role);
         let why = serde_json::from_value::<Message>(given).unwrap_err().to_string();
-        assert_eq!(why, "the message says nothing; give it `parts` or `content`");
+        assert_eq!(why, "the message is empty; give it `parts` or `content`");
     }
     for given in [json!({"role": "user", "content": 5}), json!({"role": "user", "content": {}})] {
         let why = serde_json::from_value::<Message>(given).unwrap_err().to_string();

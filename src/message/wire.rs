@@ -354,7 +354,7 @@ impl Serialize for Message {
 /// a number since 1970, as of `Date.now()`.
 ///
 /// Without `parts` it is a message of a chat API: `content` is a text or a list of typed blocks, as those of Anthropic and
-/// OpenAI, and `tool_calls` and `tool_call_id` become parts, too. A message that says nothing is an error then.
+/// OpenAI, and `tool_calls` and `tool_call_id` become parts, too. An empty message is an error then.
 impl<'de> Deserialize<'de> for Message {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         deserializer.deserialize_map(MessageVisitor)
@@ -417,7 +417,7 @@ fn of_chat_api(
     }
     let (role, parts, others) = chat::message(role, fields, &ToolNames::new());
     if !is_given || parts.is_empty() {
-        return Err("the message says nothing; give it `parts` or `content`");
+        return Err("the message is empty; give it `parts` or `content`");
     }
     Ok((role, parts, others.into_pairs().into_iter().collect()))
 }

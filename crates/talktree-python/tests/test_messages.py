@@ -168,9 +168,9 @@ def test_a_wrong_batch_is_a_type_error_that_names_the_place(chat: talktree.Sessi
 def test_a_wrong_shape_is_a_json_error(chat: talktree.Session) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"parts": "text"}, "expected a sequence"),
-        ({}, "the message says nothing; give it `parts` or `content`"),
-        ({"content": ""}, "the message says nothing"),
-        ({"content": None}, "the message says nothing"),
+        ({}, "the message is empty; give it `parts` or `content`"),
+        ({"content": ""}, "the message is empty"),
+        ({"content": None}, "the message is empty"),
         ({"content": 5}, "`content` is a text or a list of parts"),
     ]
     for wrong, why in cases:
