@@ -11,6 +11,7 @@ use super::super::transcript::projection;
 use super::super::{catalog, compaction, delete};
 use super::Work;
 use super::copies;
+use super::sessions::keep_usage;
 use super::targets::{Target, target};
 use crate::compaction::Compaction;
 use crate::erasure::ErasureSummary;
@@ -28,10 +29,7 @@ const FORK_POINT: &str = "SELECT fork_point
    FROM session
   WHERE key = ?1 AND parent_session = ?2 AND fork_point IS NOT NULL";
 const DELETE_USAGE: &str = "DELETE FROM usage WHERE address BETWEEN ?1 AND ?2";
-const KEEP_USAGE: &str = "UPDATE usage
-    SET session = NULL, address = NULL, owner = NULL, source = NULL, answer = NULL,
-        author = NULL
-  WHERE address BETWEEN ?1 AND ?2";
+const KEEP_USAGE: &str = keep_usage!("address BETWEEN ?1 AND ?2");
 
 impl Work<'_> {
     /// Erases messages of a session that stays.

@@ -4,7 +4,7 @@ use rusqlite::{Connection, params};
 
 use super::super::error::BackendResult;
 use super::Work;
-use super::sessions::MAX_ROWS;
+use super::sessions::{MAX_ROWS, keep_usage};
 use super::targets::Block;
 use super::texts::Texts;
 use crate::error::Result;
@@ -27,10 +27,8 @@ const PROMPTS: &str = "SELECT session, sections
   LIMIT 100";
 const SOME_USAGE: &str = "DELETE FROM usage
   WHERE number IN (SELECT number FROM usage WHERE owner = ?1 AND number <= ?2 LIMIT ?3)";
-const KEEP_SOME_USAGE: &str = "UPDATE usage
-    SET session = NULL, address = NULL, owner = NULL, source = NULL, answer = NULL,
-        author = NULL
-  WHERE number IN (SELECT number FROM usage WHERE owner = ?1 AND number <= ?2 LIMIT ?3)";
+const KEEP_SOME_USAGE: &str =
+    keep_usage!("number IN (SELECT number FROM usage WHERE owner = ?1 AND number <= ?2 LIMIT ?3)");
 const FORGET_SOME: &str = "UPDATE usage
     SET author = NULL
   WHERE number IN (SELECT number FROM usage WHERE author = ?1 AND number <= ?2 LIMIT ?3)";

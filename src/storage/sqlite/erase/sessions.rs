@@ -56,12 +56,24 @@ const BLOCKS: &str = "SELECT key FROM context_block WHERE session = ?1 AND owner
 const SOME_IMPORTED: &str = "DELETE FROM imported
   WHERE session = ?1
     AND record IN (SELECT record FROM imported WHERE session = ?1 LIMIT ?2)";
+
+/// Keeps usage under a condition in totals, without all that it is of.
+macro_rules! keep_usage {
+    ($condition:literal) => {
+        concat!(
+            "UPDATE usage
+    SET session = NULL, address = NULL, owner = NULL, source = NULL, answer = NULL, author = NULL
+  WHERE ",
+            $condition
+        )
+    };
+}
+pub(super) use keep_usage;
+
 const SOME_USAGE: &str = "DELETE FROM usage
   WHERE number IN (SELECT number FROM usage WHERE session = ?1 LIMIT ?2)";
-const KEEP_SOME_USAGE: &str = "UPDATE usage
-    SET session = NULL, address = NULL, owner = NULL, source = NULL, answer = NULL,
-        author = NULL
-  WHERE number IN (SELECT number FROM usage WHERE session = ?1 LIMIT ?2)";
+const KEEP_SOME_USAGE: &str =
+    keep_usage!("number IN (SELECT number FROM usage WHERE session = ?1 LIMIT ?2)");
 
 impl Work<'_> {
     /// Erases a session with all that belongs to it.
