@@ -84,6 +84,10 @@ fn read<T: Default>(
     block.map(work).unwrap_or_default()
 }
 
+fn frozen(handle: &Handle, state: &State) -> Option<Vec<PromptSection>> {
+    handle.find(state)?.frozen.clone()
+}
+
 /// A write of a context, with the state locked.
 struct Writing<'s> {
     handle: &'s Handle,
@@ -117,7 +121,7 @@ impl ContextTexts for Writing<'_> {
     }
 
     fn frozen(&self) -> Result<Option<Vec<PromptSection>>> {
-        Ok(self.handle.find(&self.state).and_then(|kept| kept.frozen.clone()))
+        Ok(frozen(self.handle, &self.state))
     }
 }
 
@@ -174,8 +178,7 @@ impl ContextTexts for MemoryContext {
     }
 
     fn frozen(&self) -> Result<Option<Vec<PromptSection>>> {
-        let state = lock(&self.handle.shared);
-        Ok(self.handle.find(&state).and_then(|kept| kept.frozen.clone()))
+        Ok(frozen(&self.handle, &lock(&self.handle.shared)))
     }
 }
 
@@ -211,10 +214,15 @@ impl ContextStore for MemoryContext {
 
     fn write(&self, work: &mut dyn FnMut(&mut dyn ContextWrite) -> Result<()>) -> Result<()> {
         let state = lock(&self.handle.shared);
-        let before = state.blocks.clone();
+        let (blocks, frozen) = (state.blocks.clone(), frozen(&self.handle, &state));
         let mut writing = Writing { handle: &self.handle, state };
-        // A session that it created stays, and so does a prompt that it froze before it failed.
-        work(&mut writing).inspect_err(|_| writing.state.blocks = before)
+        work(&mut writing).inspect_err(|_| {
+            writing.state.blocks = blocks;
+            // A session that it created stays.
+            if let Ok(Some(kept)) = self.handle.find_mut(&mut writing.state) {
+                kept.frozen = frozen;
+            }
+        })
     }
 
     fn search(

@@ -98,7 +98,9 @@ pub(super) fn one_write(contexts: &Contexts) -> Result<()> {
             assert_eq!(first.and_then(|version| version.content).as_deref(), Some("1"));
             Ok(())
         })?;
+        let frozen = one.frozen()?;
         let failed = one.write(&mut |texts| {
+            texts.set_frozen(Some(&[]))?;
             texts.put(scope, label, &NewEntry::new("a", "3"), false)?;
             texts.put(scope, label, &NewEntry::new("c", "3"), false)?;
             assert!(texts.remove(scope, label, "b")?);
@@ -108,6 +110,7 @@ pub(super) fn one_write(contexts: &Contexts) -> Result<()> {
         assert!(matches!(failed, Err(Error::Unsupported { .. })), "{failed:?}");
         let [a, b, c] = ["a", "b", "c"].map(|key| contexts.read(&**one, scope, key));
         assert_eq!((a?.as_str(), b?.as_str(), c?.as_str()), ("2", "1", ""), "all or none");
+        assert_eq!(one.frozen()?, frozen, "the prompt, too");
     }
     Ok(())
 }
