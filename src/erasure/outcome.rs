@@ -59,7 +59,8 @@ impl ErasureExtent {
     /// let secret = chat.append(Message::user("The vault opens with 7-1-9-4."))?.id;
     /// chat.fork(&secret, "Fork")?;
     /// let erasure = Erasure::session("s");
-    /// assert_eq!(store.erasure_extent(&erasure)?.left(), 1);
+    /// let extent = store.erasure_extent(&erasure)?;
+    /// assert_eq!((extent.left(), extent.copies_left[0].count()), (1, 1));
     /// assert_eq!(store.erasure_extent(&erasure.with_forks())?.left(), 0);
     /// # Ok::<(), talktree::Error>(())
     /// ```
@@ -92,7 +93,7 @@ impl ErasureCopies {
         Self { session, messages: 0, ids, blocks, details }
     }
 
-    /// Returns how many copies there are: messages, blocks, details.
+    /// Returns how many copies there are: messages, blocks, details. [`ErasureExtent::left`] has an example.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.messages + (self.blocks.len() + self.details.len()) as u64
