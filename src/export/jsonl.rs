@@ -53,9 +53,9 @@ impl fmt::Display for Counts {
 impl Session {
     /// Writes the session in talktree's own format.
     ///
-    /// The export has the session's details, every branch, hidden messages, compactions, elisions, labels, tags of messages and the head, and
-    /// the place of a deleted message at which a compaction starts or ends: a copy shows the same on every path. It does
-    /// not have the content of context blocks or the frozen prompt: [`Store::backup`](crate::Store::backup) copies these.
+    /// The export has the session's details, every branch, hidden messages, compactions, elisions, labels, tags of messages and
+    /// the head, and the place of a deleted message at which a compaction starts or ends: a copy shows the same on every path.
+    /// It does not have the content of context blocks or the frozen prompt: [`Store::backup`](crate::Store::backup) copies these.
     /// It omits what only matters inside a store: the log of the head, and import records.
     /// It is a snapshot: what others write meanwhile is not in it. All is read first, and then written to `output`, which may
     /// take its time: what exceeds 1 MiB is in a temporary file meanwhile, which has no name and the encryption of the store.

@@ -98,8 +98,8 @@ impl Store {
     /// old versions are in it while the store keeps them. A transcript that is projected names its session, which shows the
     /// same conversation.
     ///
-    /// Messages that the owner wrote in sessions of other owners are in [`export_author`](Self::export_author). Blocks that all sessions share are in it
-    /// only as parts of frozen prompts. All data is from one snapshot.
+    /// Messages that the owner wrote in sessions of other owners are in [`export_author`](Self::export_author). Blocks that all
+    /// sessions share are in it only as parts of frozen prompts. All data is from one snapshot.
     ///
     /// ```
     /// use talktree::export::OwnerFormat;

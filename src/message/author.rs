@@ -62,9 +62,7 @@ impl Author {
         let author = Self { id: text(&author["id"]), name };
         (author != Self::default()).then_some(author)
     }
-}
 
-impl Author {
     /// Returns what searches, lists, usage and erasures know the author by: the id, or without one the name, without blanks
     /// around it.
     ///

@@ -143,16 +143,16 @@ impl Turns {
         if self.model.has_calls() && !self.awaits() {
             self.is_answered = true;
         }
-        // The extra fields of the text right before, and whether it was said.
+        // The extra fields of the text right before, and whether it was added.
         let mut before: Option<(Extra, bool)> = None;
         for part in &message.parts {
             let former = before.take();
             match read(part).as_ref() {
                 Part::Text(text) => {
-                    let goes_on =
-                        former.is_some_and(|(extra, said)| said && message.goes_on(&extra, text));
-                    let is_said = self.say_text(text, goes_on);
-                    before = Some((text.extra.clone(), is_said));
+                    let goes_on = former
+                        .is_some_and(|(extra, is_added)| is_added && message.goes_on(&extra, text));
+                    let is_added = self.add_text(text, goes_on);
+                    before = Some((text.extra.clone(), is_added));
                 }
                 // No provider accepts a file from the model's side.
                 Part::File(file) => {
@@ -215,8 +215,8 @@ impl Turns {
         self.model.pieces.push(piece);
     }
 
-    /// Says a text, which may go on with the one before; returns whether there is a text to go on with.
-    fn say_text(&mut self, text: &Text, goes_on: bool) -> bool {
+    /// Adds a text, which may go on with the one before; returns whether there is a text to go on with.
+    fn add_text(&mut self, text: &Text, goes_on: bool) -> bool {
         // No provider accepts a text that is blank.
         let is_blank = is_white_space(&text.text);
         match self.model.pieces.last_mut() {

@@ -240,7 +240,7 @@ impl Filter {
             && self.tagged.as_ref().is_none_or(|tagged| tagged.contains(&message.id))
     }
 
-    fn is_open(&self) -> bool {
+    fn shows_all(&self) -> bool {
         self.author.is_none() && self.tagged.is_none()
     }
 }
@@ -257,7 +257,8 @@ fn fill(cursor: &mut dyn Cursor, limit: usize, filter: &Filter) -> Result<(Vec<M
     let mut messages = Vec::new();
     while messages.len() < asked {
         let left = asked - messages.len();
-        let batch = cursor.next(if filter.is_open() { left } else { left.max(FILTERED_BATCH) })?;
+        let batch =
+            cursor.next(if filter.shows_all() { left } else { left.max(FILTERED_BATCH) })?;
         if batch.is_empty() {
             break;
         }

@@ -31,7 +31,7 @@ pub(crate) struct OwnedItem {
     pub(crate) item: PendingItem,
 }
 
-/// Whose rows of the ledger are read.
+/// Which rows of the ledger are read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum LedgerOf<'a> {
     Owner(&'a str),

@@ -144,9 +144,7 @@ impl Incoming {
         self.settle_attached(line, record, set, &format!("label {name:?}"), report);
         Ok(())
     }
-}
 
-impl Incoming {
     pub(super) fn tag(
         &mut self,
         line: u64,

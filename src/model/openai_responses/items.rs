@@ -132,13 +132,13 @@ impl Items {
         let id = field(&text.extra, "id", of_ui("itemId")).filter(|id| fits(id, "msg"));
         let begins_line =
             id.is_none() && !goes_on && matches!(items.last(), Some(Item::Message(..)));
-        let said = format!("{}{}", if begins_line { "\n" } else { "" }, text.text);
+        let written = format!("{}{}", if begins_line { "\n" } else { "" }, text.text);
         let piece = if text.extra.contains_key("refusal") {
-            json!({"type": "refusal", "refusal": said})
+            json!({"type": "refusal", "refusal": written})
         } else {
             let given = value(&text.extra, "annotations", of_ui("annotations"));
             let annotations = if given.is_array() { given } else { json!([]) };
-            json!({"type": "output_text", "text": said, "annotations": annotations})
+            json!({"type": "output_text", "text": written, "annotations": annotations})
         };
         if let Some(Item::Message(item, texts)) = items.last_mut()
             && item["id"].as_str() == id.as_deref()

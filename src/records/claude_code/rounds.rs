@@ -22,7 +22,7 @@ pub enum Share {
     Part(String, Vec<String>),
     /// The results of these tool calls.
     Results(Vec<String>),
-    /// A notice, which nobody said: it is a part of the answer that it follows.
+    /// A notice, which is nobody's message: it is a part of the answer that it follows.
     Notice,
     /// What begins something new.
     #[default]

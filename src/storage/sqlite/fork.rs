@@ -24,8 +24,8 @@ struct Copy {
     start: u32,
 }
 
-/// Copies the path to a message into a new session: messages with their tags, compactions, labels, elisions, and the texts of the
-/// session's own blocks.
+/// Copies the path to a message into a new session: messages with their tags, compactions, labels, elisions, and the texts of
+/// the session's own blocks.
 ///
 /// Tombstones are copied too, except those at the end. Without them, compactions that end at different tombstones would
 /// end at the same message, and the fork could show another one than its source.

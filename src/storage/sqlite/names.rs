@@ -45,7 +45,7 @@ fn is_mounted(path: &Path, file: &Metadata) -> bool {
             let mut points = mounts.split(|byte| *byte == b'\n').filter_map(mount_point);
             points.any(|point| point == path.as_os_str().as_bytes())
         }
-        // Not Linux. There a device proves nothing: in an overlay, a file may have that of its layer.
+        // Not on Linux, where a device would prove nothing: in an overlay, a file may have that of its layer.
         Err(_) => {
             let folder = path.parent().and_then(|folder| std::fs::metadata(folder).ok());
             folder.is_some_and(|folder| folder.dev() != file.dev())

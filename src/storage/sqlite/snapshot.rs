@@ -1,8 +1,9 @@
 //! A snapshot: the database as it is now, for reads that take long.
 //!
 //! Every read of it runs on one connection, inside one transaction. Others write meanwhile; the log grows until the
-//! snapshot is dropped, so what an export reads goes to a `spool` first, not to the caller. A database in memory has one connection, so its snapshot is a copy. An interrupt ends all reads of a
-//! snapshot that was made before it, so an export or a hash needs no watch of its own.
+//! snapshot is dropped, so what an export reads goes to a `spool` first, not to the caller. A database in memory has one
+//! connection, so its snapshot is a copy. An interrupt ends all reads of a snapshot that was made before it, so an export or a
+//! hash needs no watch of its own.
 //!
 //! Invariant: no code of a caller runs while the connection is locked.
 

@@ -1,7 +1,7 @@
 //! Unfinished messages: replies that are streamed, or were when their process died.
 //!
-//! Each is hidden, and its metadata has a mark. Whoever settles one sees in the same transaction that it still has the mark: so
-//! of two that finish or discard it, one is told that it came too late.
+//! Each is hidden, and its metadata has a mark. Whoever settles one checks in the same transaction that it still has the mark:
+//! so of two that finish or discard it, the second gets [`Error::Finished`].
 
 use rusqlite::Connection;
 

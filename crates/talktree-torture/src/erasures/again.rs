@@ -1,9 +1,9 @@
 //! The command, given again after it was killed, beside neighbours.
 //!
-//! Session `x1`, or its message `m1`, is erased. Beside it is one whose id begins or ends with `x1`, or whose name it is: only
-//! one, because several would be ambiguous. Beside the message are others whose ids begin or end with `m1`. At each moment at which the command may have been killed, the
-//! same command is given twice. The first one finishes the erasure, unless it was complete; the second one finds nothing.
-//! All else is there.
+//! Session `x1`, or its message `m1`, is erased. Beside the session is one whose id begins or ends with `x1`, or whose name is
+//! `x1`: only one, because several would be ambiguous. Beside the message are others whose ids begin or end with `m1`. At each
+//! moment at which the command may have been killed, the same command is given twice. The first one finishes the erasure,
+//! unless it was complete; the second one finds nothing. All else is there.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
