@@ -171,7 +171,7 @@ impl Session {
     }
 }
 
-/// A reply that is streamed: from [`Session::stream`].
+/// A reply that is streamed: from [`Session::stream`], which has an example.
 ///
 /// It is stored as an unfinished message from the start, and saved once a second or every 4 KiB, when a line brings text. If it
 /// is dropped, or the process dies, it stays unfinished: [`Session::unfinished`] offers it.
@@ -251,9 +251,10 @@ impl Reply {
 
     fn save(&mut self) -> Result<()> {
         self.saved_at = Instant::now();
-        if self.stream.text().len() > self.saved {
-            self.saved = self.stream.text().len();
-            self.chat.save(Message::assistant(self.stream.text()).with_id(self.id.clone()))?;
+        let text = self.stream.text();
+        if text.len() > self.saved {
+            self.chat.save(Message::assistant(text).with_id(self.id.clone()))?;
+            self.saved = text.len();
         }
         Ok(())
     }
