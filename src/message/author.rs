@@ -129,6 +129,11 @@ impl Message {
             (None, None) => None,
         }
     }
+
+    /// Returns whether the author of the message has this key.
+    pub(crate) fn is_written_by(&self, key: &str) -> bool {
+        Author::of(self).is_some_and(|author| author.key() == Some(key))
+    }
 }
 
 #[cfg(test)]

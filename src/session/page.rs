@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use super::{Path, Session};
 use crate::error::Result;
 use crate::id::{CompactionId, MessageId};
-use crate::message::{Author, Message};
+use crate::message::Message;
 use crate::outcome::Page;
 use crate::storage::Cursor;
 use crate::view::{Order, View};
@@ -233,10 +233,7 @@ struct Filter {
 
 impl Filter {
     fn shows(&self, message: &Message) -> bool {
-        let is_author = |wanted: &String| {
-            Author::of(message).is_some_and(|author| author.key() == Some(wanted.as_str()))
-        };
-        self.author.as_ref().is_none_or(is_author)
+        self.author.as_ref().is_none_or(|author| message.is_written_by(author))
             && self.tagged.as_ref().is_none_or(|tagged| tagged.contains(&message.id))
     }
 

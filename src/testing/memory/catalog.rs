@@ -77,10 +77,14 @@ impl SessionCatalog for MemoryCatalog {
         let state = lock(&self.shared);
         let place = |kept: &Kept| SessionCursor::new(listed_at(&kept.info), kept.key);
         let is_after = |kept: &&Kept| after.is_none_or(|after| place(kept) < after);
+        let is_written_in = |kept: &&Kept| {
+            filter.author.as_ref().is_none_or(|author| kept.session.is_written_in_by(author))
+        };
         let mut found: Vec<&Kept> = state
             .sessions
             .iter()
             .filter(|kept| filter.shows(&kept.info))
+            .filter(is_written_in)
             .filter(is_after)
             .collect();
         found.sort_by_key(|kept| Reverse(place(kept)));

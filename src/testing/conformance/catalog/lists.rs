@@ -8,7 +8,7 @@ use chrono::{TimeDelta, Utc};
 use super::{Probe, at};
 use crate::catalog::{BindingFilter, SessionChange, SessionFilter, SessionState};
 use crate::error::Result;
-use crate::message::{Message, now};
+use crate::message::{Author, Message, now};
 use crate::outcome::SessionDetails;
 use crate::search::{Scope, SearchRequest};
 
@@ -164,6 +164,20 @@ pub(super) fn filters(probe: &Probe) -> Result<()> {
                 assert_eq!(probe.listed_by(&filter, size)?, shown, "{filter:?} by {size}");
             }
         }
+    }
+    Ok(())
+}
+
+pub(super) fn by_author(probe: &Probe) -> Result<()> {
+    for (id, author) in [("a", "ann"), ("b", "bob"), ("c", "ann")] {
+        probe.append(id, &Message::user("hello").from(&Author::new(author)))?;
+    }
+    for (author, sessions) in [("ann", &["a", "c"][..]), ("bob", &["b"]), ("eve", &[])] {
+        let filter = SessionFilter { author: Some(author.to_owned()), ..SessionFilter::default() };
+        let mut found: Vec<_> =
+            probe.listed_by(&filter, 1)?.into_iter().map(|info| info.id.to_string()).collect();
+        found.sort();
+        assert_eq!(found, sessions, "{author}");
     }
     Ok(())
 }

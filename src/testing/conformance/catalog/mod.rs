@@ -118,6 +118,7 @@ const RULES: &[(&str, Check)] = &[
     ("a list shows the session with the newest message first", lists::order),
     ("messages a moment apart are listed in the order of their times", lists::close_times),
     ("each filter shows the sessions that it says", lists::filters),
+    ("a list by author shows the sessions in which the author wrote", lists::by_author),
     ("pages show every session once while others append", lists::pages),
     ("a listed session has the first line of a user", lists::previews),
     ("changes are read back", changes::changes),
