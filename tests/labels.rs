@@ -334,5 +334,9 @@ fn a_page_shows_one_author_or_one_tag() -> Result<()> {
     assert_eq!(texts(&both.messages), ["557", "657"]);
     let next = chat.page().tag("seen").after(&both.messages[0].id).run()?;
     assert_eq!(texts(&next.messages), ["607", "657"]);
+    let refused = [("author", chat.page().author("").run()), ("tag", chat.page().tag("").run())];
+    for (field, page) in refused {
+        assert!(matches!(page, Err(Error::InvalidValue { what, .. }) if what == field), "{field}");
+    }
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use super::{Path, Session};
 use crate::error::Result;
-use crate::id::{CompactionId, MessageId};
+use crate::id::{CompactionId, MessageId, check_given};
 use crate::message::Message;
 use crate::outcome::Page;
 use crate::storage::Cursor;
@@ -146,8 +146,10 @@ impl PageBuilder {
     ///
     /// # Errors
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if the message given is not in this
-    /// session or, for [`after`](Self::after), not on the path.
+    /// session or, for [`after`](Self::after), not on the path; [`Error::InvalidValue`](crate::Error::InvalidValue) if the
+    /// author or the tag is empty.
     pub fn run(self) -> Result<Page> {
+        check_given([("author", &self.author), ("tag", &self.tag)])?;
         match &self.from {
             From::End => {
                 let cursor = self.cursor(&self.path.view, Order::NewestFirst)?;
