@@ -6,7 +6,6 @@ import contextlib
 import io
 import os
 import secrets
-import shutil
 import stat
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
@@ -95,7 +94,7 @@ def _replaced(path: str) -> Iterator[BinaryIO]:
         with file:
             number = file.fileno()
             if exists:
-                shutil.copymode(place, number if nameless else temporary)
+                os.chmod(number if nameless else temporary, stat.S_IMODE(os.stat(place).st_mode))
             yield file
             file.flush()
             # Otherwise a power failure after the rename could leave an empty file.
