@@ -6,6 +6,9 @@ use std::collections::HashSet;
 
 use common::folder;
 use common::process::{Other, say, task};
+use serde_json::json;
+use talktree::model::openai_chat_request;
+use talktree::model::stream::Stream;
 use talktree::{Error, Message, MessageId, Result, Session, Store};
 
 /// Runs the task of a child process; does nothing as a test.
@@ -16,6 +19,7 @@ fn child() -> Result<()> {
     match task.split_once(' ').unwrap_or((&task, "")) {
         ("echo", _) => echo(&store.session("s")?),
         ("append", name) => append(&store.session("s")?, name, 40),
+        ("stream", name) => stream(&store.session(name)?),
         ("append_for_ever", name) => append(&store.session("s")?, name, usize::MAX),
         other => panic!("unknown task: {other:?}"),
     }
@@ -46,6 +50,18 @@ fn append(chat: &Session, name: &str, count: usize) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Streams a reply that does not end, and prints how many bytes it has after each piece.
+fn stream(chat: &Session) -> Result<()> {
+    chat.append(Message::user("Count."))?;
+    let mut reply = chat.stream(Stream::openai_chat())?;
+    let piece = json!({"id": "1", "choices": [{"delta": {"content": "number ".repeat(600)}}]});
+    loop {
+        reply.push(&format!("data: {piece}"))?;
+        reply.push("")?;
+        say(reply.text().len());
+    }
 }
 
 #[test]
@@ -122,6 +138,40 @@ fn acknowledged_messages_survive_a_killed_process() -> Result<()> {
     assert!(acknowledged.len() > 500, "only {} messages were acknowledged", acknowledged.len());
     let verified = Store::open(&path)?.verify(|_| {})?;
     assert!(verified.damages.is_empty(), "{:?}", verified.damages);
+    Ok(())
+}
+
+/// What had arrived was the last message of the next request, which the model went on with.
+#[test]
+fn a_reply_whose_process_is_killed_is_offered_and_in_no_request() -> Result<()> {
+    let folder = folder()?;
+    let path = folder.path().join("talk.db");
+    for round in 0..6 {
+        let name = round.to_string();
+        let mut other = Other::start(&format!("stream {name}"), &path)?;
+        let mut acknowledged: Vec<String> = (0..=2 * round).filter_map(|_| other.hear()).collect();
+        acknowledged.extend(other.kill());
+
+        let store = Store::open(&path)?;
+        let chat = store.session(name)?;
+        let unfinished = chat.unfinished()?;
+        let [reply] = unfinished.as_slice() else { panic!("{unfinished:?}") };
+        let bytes = acknowledged.last().and_then(|bytes| bytes.parse().ok());
+        assert!(bytes.is_some_and(|bytes| reply.text().len() >= bytes), "{acknowledged:?}");
+        let is_in_request = || -> Result<bool> {
+            assert_eq!(chat.history()?[0].text(), "Count.");
+            Ok(openai_chat_request(&chat)?.to_string().contains("number"))
+        };
+        assert!(!is_in_request()?);
+        match round % 2 {
+            0 => chat.discard(&reply.id)?,
+            _ => chat.finish(reply.clone())?,
+        }
+        assert_eq!((chat.unfinished()?.len(), is_in_request()?), (0, round % 2 == 1));
+        assert_eq!(chat.raw_history()?.len(), 1 + round % 2);
+        assert_eq!(chat.append(Message::user("Go on."))?.id, chat.history()?[1 + round % 2].id);
+        assert_eq!(store.verify(|_| {})?.damages, []);
+    }
     Ok(())
 }
 
