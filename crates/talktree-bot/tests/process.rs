@@ -79,6 +79,8 @@ fn a_reply_that_a_kill_cut_off_is_finished_in_its_message() {
     rig.wait_for(7, "Line 1");
     assert!(!rig.bots(7)[0].text.contains("end chat7-turn0"));
     bot.kill().unwrap();
+    let left = rig.stored("telegram:7");
+    assert_eq!(left.iter().map(|it| it.role.clone()).collect::<Vec<_>>(), [Role::User]);
     rig.model.change(|model| model.between_pieces = Duration::ZERO);
     let mut bot = rig.start();
     rig.wait_for(7, "end chat7-turn0");
@@ -91,6 +93,9 @@ fn a_reply_that_a_kill_cut_off_is_finished_in_its_message() {
         [Role::User, Role::Assistant]
     );
     assert_eq!(stored[1].text(), shown[0].text);
+    // The model was asked the question again, without what it had said.
+    let asked = rig.model.asked_from(0);
+    assert!(!asked.is_empty() && asked.iter().all(|asked| asked.messages == 1), "{asked:?}");
     assert_eq!(rig.model.violations(), (vec![], 0));
 }
 
