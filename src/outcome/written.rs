@@ -89,9 +89,9 @@ pub struct Updated {
 /// use talktree::{Message, Store, Upserted};
 ///
 /// let chat = Store::open_in_memory()?.session("s")?;
-/// let first = chat.upsert(Message::assistant("The an").with_id("m1"))?;
+/// let first = chat.upsert(Message::user("Milk").with_id("m1"))?;
 /// assert!(matches!(first, Upserted::Appended(answer) if answer.is_new));
-/// let then = chat.upsert(Message::assistant("The answer").with_id("m1"))?;
+/// let then = chat.upsert(Message::user("Milk, bread").with_id("m1"))?;
 /// assert!(matches!(then, Upserted::Updated(answer) if answer.is_changed));
 /// # Ok::<(), talktree::Error>(())
 /// ```

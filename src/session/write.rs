@@ -383,17 +383,18 @@ impl Session {
         Ok(updated)
     }
 
-    /// Replaces the content of a message, or appends it if its id is unknown.
+    /// Replaces the content of a message, or appends it if its id is unknown. A reply that streams in is for
+    /// [`stream`](Self::stream): a request has what was upserted.
     ///
     /// ```
     /// use talktree::{Message, Store};
     ///
     /// let chat = Store::open_in_memory()?.session("s")?;
-    /// for text in ["The an", "The answer is 4."] {
-    ///     chat.upsert(Message::assistant(text).with_id("reply"))?;
+    /// for text in ["Milk", "Milk, bread"] {
+    ///     chat.upsert(Message::user(text).with_id("list"))?;
     /// }
     /// let history = chat.history()?;
-    /// assert_eq!((history.len(), history[0].text().as_str()), (1, "The answer is 4."));
+    /// assert_eq!((history.len(), history[0].text().as_str()), (1, "Milk, bread"));
     /// # Ok::<(), talktree::Error>(())
     /// ```
     ///
