@@ -44,6 +44,7 @@ fn class_of(error: &Error) -> (&'static str, Value) {
         Error::UnknownMessage { session, id } => {
             ("UnknownMessageError", json!({"session": session, "id": id}))
         }
+        Error::Finished { session, id } => ("FinishedError", json!({"session": session, "id": id})),
         Error::UnknownSession { id } => ("UnknownSessionError", json!({"id": id})),
         Error::SessionRemoved { id } => ("SessionRemovedError", json!({"id": id})),
         Error::SessionInTrash { id } => ("SessionInTrashError", json!({"id": id})),

@@ -20,6 +20,7 @@ mod json;
 mod manager;
 mod model;
 mod read;
+mod reply;
 mod retention;
 mod search;
 mod session;
@@ -47,6 +48,8 @@ mod native {
     use crate::model::{
         from_response, name_authors, new_id, sanitize, to_model, truncate, validate_for,
     };
+    #[pymodule_export]
+    use crate::reply::Reply;
     #[pymodule_export]
     use crate::session::Session;
     #[pymodule_export]

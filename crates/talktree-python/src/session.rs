@@ -2,12 +2,14 @@
 
 use pyo3::prelude::*;
 use serde_json::json;
+use talktree::model::stream::Stream;
 use talktree::{Appended, MessageId, Parent, SessionDetails, Updated, Upserted};
 
 use crate::callback::Function;
 use crate::handle::{Handle, Life};
 use crate::json;
 use crate::manager::{DetailParts, details};
+use crate::reply::Reply;
 use crate::subscription::Subscription;
 
 /// What an append did: the id, whether the message is new, whether the stored one differs.
@@ -134,6 +136,37 @@ impl Session {
 
     fn append_answer(&self, py: Python<'_>, response: &str) -> PyResult<String> {
         self.handle.call(py, |chat| json::text(&chat.append_answer(json::value(response)?)?))
+    }
+
+    fn begin(&self, py: Python<'_>, message: &str) -> PyResult<AppendedParts> {
+        self.handle.call(py, |chat| Ok(appended(chat.begin(json::message(message)?)?)))
+    }
+
+    fn save(&self, py: Python<'_>, message: &str) -> PyResult<()> {
+        self.handle.call(py, |chat| chat.save(json::message(message)?))
+    }
+
+    fn finish(&self, py: Python<'_>, message: &str) -> PyResult<()> {
+        self.handle.call(py, |chat| chat.finish(json::message(message)?))
+    }
+
+    fn discard(&self, py: Python<'_>, id: &str) -> PyResult<()> {
+        self.handle.call(py, |chat| chat.discard(&MessageId::from(id)))
+    }
+
+    fn unfinished(&self, py: Python<'_>) -> PyResult<String> {
+        self.handle.call(py, |chat| json::text(&chat.unfinished()?))
+    }
+
+    /// Begins a reply into which an answer of this provider is streamed.
+    fn reply(&self, py: Python<'_>, provider: &str) -> PyResult<Reply> {
+        let stream = match provider {
+            "anthropic" => Stream::anthropic(),
+            "openai_chat" => Stream::openai_chat(),
+            _ => Stream::openai_responses(),
+        };
+        let reply = self.handle.call(py, |chat| chat.stream(stream))?;
+        Ok(Reply::keep(reply, self.handle.life()))
     }
 
     fn edit(&self, py: Python<'_>, id: &str, message: &str) -> PyResult<AppendedParts> {

@@ -61,6 +61,24 @@ async def test_the_same_verbs(tmp_path: Path) -> None:
         await chat.history()
 
 
+async def test_a_reply_that_streams_in() -> None:
+    async with aio.Store() as store:
+        chat = await store.session("s")
+        reply = await chat.stream("openai_chat")
+        for line in ('data: {"id":"1","choices":[{"delta":{"content":"4"},"finish_reason":"stop"}]}', "", "data: [DONE]"):
+            await reply.push(line)
+        assert (await chat.unfinished())[0].id == reply.id and await chat.history() == []
+        assert (await reply.finish()).text == reply.text == "4" and reply.is_complete
+        with pytest.raises(talktree.FinishedError):
+            await reply.discard()
+        other = (await chat.begin(Message.assistant(""))).id
+        await chat.save(Message.assistant("fi", id=other))
+        await chat.finish(Message.assistant("five", id=other))
+        await (await chat.stream("anthropic")).discard()
+        await chat.discard((await chat.begin(Message.assistant(""))).id)
+        assert [message.text for message in await chat.history()] == ["4", "five"] and await chat.unfinished() == []
+
+
 async def test_a_stream_reads_all(tmp_path: Path) -> None:
     async with aio.Store() as store:
         chat = await store.session("s")
@@ -318,7 +336,7 @@ def test_outside_of_async_code_it_is_a_clear_error() -> None:
         coroutine.send(None)
 
 
-@pytest.mark.parametrize("name", ["Store", "Session", "Path", "SessionManager", "Context", "Tools", "Transcripts"])
+@pytest.mark.parametrize("name", ["Store", "Session", "Path", "Reply", "SessionManager", "Context", "Tools", "Transcripts"])
 def test_every_verb_has_its_async_form_with_the_same_arguments(name: str) -> None:
     plain, other = getattr(talktree, name), getattr(aio, name)
     verbs = [it for it in vars(plain) if not it.startswith("_")]

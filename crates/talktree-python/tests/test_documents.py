@@ -205,6 +205,7 @@ FACES: dict[str, tuple[set[str], dict[str, str | None]]] = {
         {"block": "blocks", "session_search_of_owner": "session_search", "context_store": None, "open": None},
     ),
     "Path": (set(dir(talktree.Path)), {**ITER, "session": None}),
+    "Reply": (set(dir(talktree.Reply)), {}),
     "PageBuilder": (arguments(talktree.Session.page), {"run": None}),
     "Search": (
         set(search.SearchSettings.__annotations__),

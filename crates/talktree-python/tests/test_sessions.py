@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 import itertools
+import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import anyio
 import pytest
@@ -148,8 +149,89 @@ def test_retry_and_edit(chat: talktree.Session) -> None:
     assert texts(chat) == "animal?"
 
 
+def events(*pieces: str) -> list[str]:
+    """Returns the lines of a streamed answer."""
+    said: list[dict[str, Any]] = [{"choices": [{"delta": {"content": piece}}]} for piece in pieces]
+    said.append({"choices": [{"delta": {}, "finish_reason": "stop"}]})
+    said.append({"choices": [], "usage": {"completion_tokens": 4}})
+    return [*(line for event in said for line in (f"data: {json.dumps({'id': '1', **event})}", "")), "data: [DONE]"]
+
+
+def test_a_reply_that_a_dead_process_left_is_in_no_request(tmp_path: Path) -> None:
+    with talktree.Store(tmp_path / "store.db") as store:
+        chat = store.session("s")
+        chat.append(Message.user("Count."))
+        left = chat.stream("openai_chat")
+        assert left.push(events("One, " + "word " * 1_000)[0]) == left.text and not left.is_complete
+    with pytest.raises(talktree.ClosedError):
+        left.push("")
+    with talktree.Store(tmp_path / "store.db") as store:
+        chat = store.session("s")
+        (fragment,) = chat.unfinished()
+        assert fragment.is_unfinished and fragment.id == left.id and fragment.text == left.text
+        assert (len(chat.history()), len(chat.raw_history())) == (1, 2)
+        assert "One, " not in str(chat.openai_chat_request())
+
+        reply = chat.stream("openai_chat")  # answers the same question
+        assert "".join(reply.push(line) or "" for line in events("1, ", "2.")) == "1, 2."
+        assert reply.is_complete
+        answer = reply.finish()
+        assert (answer.id, answer.text, reply.text) == (reply.id, "1, 2.", "1, 2.")
+        stored = chat.message(answer.id)
+        assert stored is not None and stored.parent == fragment.parent and not stored.is_unfinished
+        used = talktree.Usage.of(stored)
+        assert used is not None and used.output == 4 and chat.usage().answers == 1
+        chat.discard(fragment.id)
+        assert chat.unfinished() == [] and len(list(chat.all_messages())) == 2
+
+
+def test_an_unfinished_message_is_settled_once(chat: talktree.Session) -> None:
+    reply = chat.stream("anthropic")
+    chat.finish(Message.assistant("4", id=reply.id))
+    with pytest.raises(talktree.FinishedError) as caught:
+        reply.discard()
+    assert (caught.value.session, caught.value.id) == ("s", reply.id)
+    for late in (chat.save, chat.finish):
+        with pytest.raises(talktree.FinishedError):
+            late(Message.assistant("5", id=reply.id))
+    with pytest.raises(talktree.UnknownMessageError):
+        chat.discard("nobody")
+    with pytest.raises(ValueError, match="provider must be one of anthropic, openai_chat, openai_responses, not 'pi'"):
+        chat.stream("pi")  # type: ignore[arg-type]
+
+
+def test_a_stream_that_is_cut_stays_with_its_text(chat: talktree.Session) -> None:
+    reply = chat.stream("openai_chat")
+    for line in events("gre", "en")[:2]:
+        reply.push(line)
+    with pytest.raises(talktree.NoAnswerError):
+        reply.finish()
+    for again in (reply.finish, lambda: reply.push("")):
+        with pytest.raises(ValueError, match="the reply was finished"):
+            again()
+    assert [message.text for message in chat.unfinished()] == [reply.text] == ["gre"]
+    reply.discard()
+    assert chat.unfinished() == [] and chat.head() is None
+
+
+def test_a_listener_may_ask_the_reply_that_it_hears_of(chat: talktree.Session) -> None:
+    heard: list[str] = []
+
+    def listener(event: talktree.Event) -> None:
+        with pytest.raises(ValueError, match="another call is using it"):
+            reply.push("")
+        heard.append(reply.text)
+
+    reply = chat.stream("openai_chat")
+    keep = chat.subscribe(listener)
+    for line in events("word " * 1_000)[:2]:
+        reply.push(line)
+    keep.close()
+    assert heard == [""]
+
+
 def test_update_and_upsert(chat: talktree.Session) -> None:
-    assert isinstance(chat.upsert(Message.assistant("The an", id="m")), talktree.Appended)
+    assert isinstance(chat.upsert(Message.assistant("4", id="m")), talktree.Appended)
     assert chat.upsert(Message.assistant("The answer", id="m")) == talktree.Updated(True, [])
     assert chat.update(Message.assistant("The answer", id="m")).is_changed is False
     assert texts(chat) == "The answer"

@@ -67,6 +67,7 @@ from .errors import DiskFullError as DiskFullError
 from .errors import EmbedderError as EmbedderError
 from .errors import EncryptionKeyError as EncryptionKeyError
 from .errors import Error as Error
+from .errors import FinishedError as FinishedError
 from .errors import ForkedError as ForkedError
 from .errors import HardLinkedError as HardLinkedError
 from .errors import HeadMovedError as HeadMovedError
@@ -130,6 +131,7 @@ from .message import tool_call as tool_call
 from .message import tool_error as tool_error
 from .message import tool_result as tool_result
 from .model import TruncateOptions as TruncateOptions
+from .reply import Reply as Reply
 from .results import Alternative as Alternative
 from .results import Appended as Appended
 from .results import Binding as Binding

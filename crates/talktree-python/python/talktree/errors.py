@@ -66,6 +66,13 @@ class UnknownMessageError(Error, KeyError):
     id: str
 
 
+class FinishedError(Error):
+    """The message is not unfinished any more: someone finished it. Nothing was changed."""
+
+    session: str
+    id: str
+
+
 class UnknownSessionError(Error, KeyError):
     """The store has no session of this id."""
 

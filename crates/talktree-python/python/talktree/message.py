@@ -119,6 +119,12 @@ class Message(dict[str, Any]):
         return bool(self.get("hidden", False))
 
     @property
+    def is_unfinished(self) -> bool:
+        """Whether it is a reply that is streamed, or was when its process died: `Session.unfinished` returns those."""
+        metadata = self.metadata
+        return self.hidden and isinstance(metadata, Mapping) and metadata.get("unfinished") is True
+
+    @property
     def text(self) -> str:
         """The texts of its parts, one below the other."""
         texts = (part.get("text") for part in self["parts"] if part.get("type") == "text")

@@ -18,6 +18,8 @@ from .message import Message, MessageLike
 
 #: The formats of requests that can be checked.
 Provider = Literal["anthropic", "openai_chat", "openai_responses", "ai_sdk"]
+#: The providers whose streams are read.
+StreamProvider = Literal["anthropic", "openai_chat", "openai_responses"]
 #: What a line before a message says: who wrote it, or also when.
 AuthorLine = Literal["name", "name_and_time"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from . import _json, _native
 from ._files import Target, written_to
@@ -28,7 +28,8 @@ from .context import Context
 from .erasure import Erased, erased_fields
 from .importing import Imported, ImportRecord, compaction_fields, record_fields
 from .message import Message, MessageLike
-from .model import AuthorLine, RequestParts, TruncateOptions
+from .model import AuthorLine, RequestParts, StreamProvider, TruncateOptions
+from .reply import Reply
 from .results import (
     Alternative,
     Appended,
@@ -349,6 +350,90 @@ class Session(_Reads):
         """
         return Message(_json.loads(self._native.append_answer(_json.dumps(response, "response"))))
 
+    def stream(self, provider: StreamProvider) -> Reply:
+        """Begins a reply into which an answer of a provider is streamed, line by line.
+
+        It has an id, and is stored as an unfinished message, which no request has until it is finished. If the process dies,
+        `unfinished` offers it.
+
+        >>> import talktree
+        >>> chat = talktree.Store().session("s")
+        >>> question = chat.append({"role": "user", "text": "2 + 2?"}).id
+        >>> body = [
+        ...     'data: {"id":"1","choices":[{"delta":{"content":"It is"}}]}', "",
+        ...     'data: {"id":"1","choices":[{"delta":{"content":" 4."},"finish_reason":"stop"}]}', "",
+        ...     "data: [DONE]",
+        ... ]
+        >>> reply = chat.stream("openai_chat")
+        >>> for line in body:  # of your HTTP client, such as response.iter_lines()
+        ...     if piece := reply.push(line):  # saved now and then
+        ...         print(repr(piece), len(chat.history()))
+        'It is' 1
+        ' 4.' 1
+        >>> reply.finish().text, len(chat.history())
+        ('It is 4.', 2)
+        """
+        if provider not in get_args(StreamProvider):
+            raise ValueError(f"provider must be one of {', '.join(get_args(StreamProvider))}, not {provider!r}")
+        return Reply(self._native.reply(provider), self._native)
+
+    def begin(self, message: MessageLike) -> Appended:
+        """Appends a message as an unfinished one: `stream`, for another source of events.
+
+        `save` replaces its content, `finish` shows it, `discard` deletes it. Histories for models, requests, token counts and
+        compactions leave it out; raw histories, searches and exports have it. It follows the head; if that is unfinished, what that follows.
+
+        >>> import talktree
+        >>> chat = talktree.Store().session("s")
+        >>> reply = chat.begin({"role": "assistant", "text": ""}).id
+        >>> chat.save({"id": reply, "role": "assistant", "text": "It is"})
+        >>> len(chat.history()), chat.unfinished()[0].text
+        (0, 'It is')
+        >>> chat.finish({"id": reply, "role": "assistant", "text": "It is 4."})
+        >>> chat.history()[0].text, chat.unfinished()
+        ('It is 4.', [])
+        """
+        return Appended(*self._native.begin(_json.message_text(message)))
+
+    def save(self, message: MessageLike) -> None:
+        """Replaces the content of the unfinished message of the same id, which stays unfinished.
+
+        Raises:
+            talktree.FinishedError: if someone finished it meanwhile.
+            talktree.UnknownMessageError: if it was discarded.
+        """
+        self._native.save(_json.message_text(message))
+
+    def finish(self, message: MessageLike) -> None:
+        """Replaces the content of the unfinished message of the same id, and shows it from then on; its usage is recorded.
+
+        Raises:
+            talktree.FinishedError: if someone finished it meanwhile.
+            talktree.UnknownMessageError: if it was discarded.
+        """
+        self._native.finish(_json.message_text(message))
+
+    def discard(self, id: str) -> None:
+        """Deletes an unfinished message.
+
+        Raises:
+            talktree.FinishedError: if someone finished it; it stays then.
+        """
+        self._native.discard(_json.is_str(id, "id"))
+
+    def unfinished(self) -> list[Message]:
+        """Returns the unfinished messages of all branches: replies that are streamed now, and those of processes that died.
+
+        >>> import talktree
+        >>> chat = talktree.Store().session("s")
+        >>> reply = chat.begin({"role": "assistant", "text": "It is"}).id
+        >>> for reply in chat.unfinished():  # after a restart: keep what there is, or `discard` it
+        ...     chat.finish(reply)
+        >>> chat.history()[0].text
+        'It is'
+        """
+        return _json.messages(self._native.unfinished())
+
     def edit(self, id: str, message: MessageLike) -> Appended:
         """Appends another version of a message: a sibling, which the head moves to."""
         return Appended(*self._native.edit(_json.is_str(id, "id"), _json.message_text(message)))
@@ -366,7 +451,7 @@ class Session(_Reads):
         return Updated(*self._native.update(_json.message_text(message)))
 
     def upsert(self, message: MessageLike) -> Appended | Updated:
-        """Appends a message, or replaces the content of the one with its id, as for an answer that streams in."""
+        """Appends a message, or replaces the content of the one with its id. A reply that streams in is for `stream`."""
         appended, updated = self._native.upsert(_json.message_text(message))
         if appended is not None:
             return Appended(*appended)

@@ -29,6 +29,7 @@ from .manager import Resumed as Resumed
 from .manager import SessionManager as SessionManager
 from .many import Erased as Erased
 from .path import Path as Path
+from .reply import Reply as Reply
 from .session import Session as Session
 from .store import Store as Store
 from .transcripts import Transcripts as Transcripts

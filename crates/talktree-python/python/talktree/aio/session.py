@@ -22,6 +22,7 @@ from ..compaction import (
 )
 from ..importing import Imported, ImportRecord
 from ..message import Message, MessageLike
+from ..model import StreamProvider
 from ..results import (
     Appended,
     Deleted,
@@ -39,6 +40,7 @@ from ..usage import Usage, UsageTotal
 from .context import Context, Tools
 from .many import Erased
 from .path import Path, Reads, streamed
+from .reply import Reply
 
 if TYPE_CHECKING:
     from .store import Store
@@ -158,6 +160,64 @@ class Session(Reads):
         """
         return await self._run(lambda call: self.sync.append_answer(response))
 
+    async def stream(self, provider: StreamProvider) -> Reply:
+        """Begins a reply into which an answer of a provider is streamed, line by line.
+
+        >>> import asyncio
+        >>> from talktree import aio
+        >>> async def lines():  # of your HTTP client, such as response.aiter_lines()
+        ...     yield 'data: {"id":"1","choices":[{"delta":{"content":"It is 4."},"finish_reason":"stop"}]}'
+        ...     yield ""
+        ...     yield "data: [DONE]"
+        >>> async def main() -> None:
+        ...     async with aio.Store() as store:
+        ...         chat = await store.session("s")
+        ...         reply = await chat.stream("openai_chat")
+        ...         async for line in lines():
+        ...             await reply.push(line)
+        ...         print((await reply.finish()).text)
+        >>> asyncio.run(main())
+        It is 4.
+        """
+        return Reply(await self._run(lambda call: self.sync.stream(provider)), self._line)
+
+    async def begin(self, message: MessageLike) -> Appended:
+        """Appends a message as an unfinished one: `stream`, for another source of events.
+
+        `save` replaces its content, `finish` shows it, `discard` deletes it.
+        """
+        return await self._run(lambda call: self.sync.begin(message))
+
+    async def save(self, message: MessageLike) -> None:
+        """Replaces the content of the unfinished message of the same id, which stays unfinished.
+
+        Raises:
+            talktree.FinishedError: if someone finished it meanwhile.
+            talktree.UnknownMessageError: if it was discarded.
+        """
+        await self._run(lambda call: self.sync.save(message))
+
+    async def finish(self, message: MessageLike) -> None:
+        """Replaces the content of the unfinished message of the same id, and shows it from then on; its usage is recorded.
+
+        Raises:
+            talktree.FinishedError: if someone finished it meanwhile.
+            talktree.UnknownMessageError: if it was discarded.
+        """
+        await self._run(lambda call: self.sync.finish(message))
+
+    async def discard(self, id: str) -> None:
+        """Deletes an unfinished message.
+
+        Raises:
+            talktree.FinishedError: if someone finished it; it stays then.
+        """
+        await self._run(lambda call: self.sync.discard(id))
+
+    async def unfinished(self) -> list[Message]:
+        """Returns the unfinished messages of all branches: replies that are streamed now, and those of processes that died."""
+        return await self._run(lambda call: self.sync.unfinished())
+
     async def edit(self, id: str, message: MessageLike) -> Appended:
         """Appends another version of a message: a sibling, which the head moves to."""
         return await self._run(lambda call: self.sync.edit(id, message))
@@ -175,7 +235,7 @@ class Session(Reads):
         return await self._run(lambda call: self.sync.update(message))
 
     async def upsert(self, message: MessageLike) -> Appended | Updated:
-        """Appends a message, or replaces the content of the one with its id, as for an answer that streams in."""
+        """Appends a message, or replaces the content of the one with its id. A reply that streams in is for `stream`."""
         return await self._run(lambda call: self.sync.upsert(message))
 
     async def import_message(self, parent: str | None, message: MessageLike) -> Imported:
