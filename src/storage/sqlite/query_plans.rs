@@ -12,7 +12,7 @@ use super::session::SqliteSession;
 use super::{
     ancestry, children, compaction, delete, erase, fork, inbox, label, message, message_tag,
     outline, owner_data, path, plan_reader, row, search_index, tokens, transcript, tree_source,
-    usage,
+    unfinished, usage,
 };
 use crate::catalog::{ResumeRequest, SessionChange};
 use crate::compaction::Compaction;
@@ -85,6 +85,7 @@ const HOT: &[(&str, &str, &[&str])] = &[
     ("every break", outline::BREAKS, &["COVERING INDEX run (address>? AND address<?)"]),
     ("every tombstone", outline::TOMBSTONES, &["INDEX tombstone (address>? AND address<?)"]),
     ("every hidden message", outline::HIDDEN, &["COVERING INDEX hidden (address>? AND address<?)"]),
+    ("unfinished messages", unfinished::UNFINISHED, &["INDEX hidden (address>? AND address<?)"]),
     ("a fork's copy", fork::COPY, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
     ("an append", row::message::INSERT, &[]),
     ("a session", row::session::BY_ID, &["(id=?)"]),
