@@ -360,7 +360,8 @@ impl Session {
 
     /// Replaces the content of a message in place: role, parts, metadata, extra fields.
     ///
-    /// Equal content is a no-op. The result lists the compactions that cover the message.
+    /// Equal content is a no-op. The result lists the compactions that cover the message. An unfinished message stays unfinished
+    /// until [`finish`](Self::finish) shows it.
     ///
     /// ```
     /// use talktree::{Message, Store};

@@ -1,7 +1,7 @@
 //! Unfinished messages: replies that are streamed, or were when their process died.
 //!
 //! Each is hidden, and its metadata has a mark. Whoever settles one checks in the same transaction that it still has the mark:
-//! so of two that finish or discard it, the second gets [`Error::Finished`].
+//! so of two that finish or discard it, the second gets [`Error::Finished`], or [`Error::UnknownMessage`] after a discard.
 
 use rusqlite::Connection;
 
@@ -13,6 +13,7 @@ use super::{delete, message, outline, update};
 use crate::error::Error;
 use crate::id::{MessageId, SessionId};
 use crate::message::Message;
+use crate::tree::Address;
 
 /// Returns those of a session, in order of creation.
 pub(super) fn all(conn: &Connection, session: &SessionRow) -> BackendResult<Vec<Message>> {
@@ -28,6 +29,15 @@ pub(super) const UNFINISHED: &str = "SELECT address
   WHERE hidden = 1 AND address BETWEEN ?1 AND ?2 AND instr(metadata, 'unfinished')
   ORDER BY address";
 
+/// Returns whether the message at an address is unfinished.
+pub(super) fn is_unfinished(conn: &Connection, address: Address) -> BackendResult<bool> {
+    // Parsing costs more, and few messages are hidden.
+    let is_hidden = conn.prepare_cached(IS_HIDDEN)?.exists([address])?;
+    Ok(is_hidden && message::read(conn, address)?.is_some_and(|it| it.is_unfinished()))
+}
+
+const IS_HIDDEN: &str = "SELECT 1 FROM message WHERE address = ?1 AND hidden = 1";
+
 /// Replaces an unfinished message, or deletes it.
 pub(super) fn settle(
     conn: &Connection,
@@ -39,8 +49,8 @@ pub(super) fn settle(
 ) -> BackendResult<()> {
     let session = name.find(conn)?;
     let address = message::require(conn, session.map(|session| session.key), name, id)?;
-    let stored = message::read(conn, address)?;
-    let Some(mut session) = session.filter(|_| stored.is_some_and(|it| it.is_unfinished())) else {
+    let is_unfinished = is_unfinished(conn, address)?;
+    let Some(mut session) = session.filter(|_| is_unfinished) else {
         let (session, id) = (SessionId::clone(name), id.clone());
         return Err(BackendError::Own(Error::Finished { session, id }));
     };

@@ -1,5 +1,6 @@
 //! Replacing the content of a message in place.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use rusqlite::Connection;
@@ -13,12 +14,13 @@ use super::row::message::Content;
 use super::row::session::{self as session_row, SessionRow};
 use super::row::{self, Read};
 use super::tokens::{CountedMessages, TokenCount};
-use super::{message, search_index, usage};
+use super::{message, search_index, unfinished, usage};
 use crate::message::Message;
 use crate::outcome::Updated;
 use crate::tree::Address;
 
-/// Replaces role, parts, metadata and extra fields; parent, time and hidden flag do not change.
+/// Replaces role, parts, metadata and extra fields; parent, time and hidden flag do not change, nor does the mark of an unfinished
+/// message, which only [`settle`](super::unfinished::settle) removes.
 pub(super) fn update(
     conn: &Connection,
     name: &Named<'_>,
@@ -28,10 +30,14 @@ pub(super) fn update(
 ) -> BackendResult<Updated> {
     let session = name.find(conn)?;
     let address = message::require(conn, session.map(|session| session.key), name, &message.id)?;
+    let message = match unfinished::is_unfinished(conn, address)? {
+        true => Cow::Owned(message.clone().unfinished()),
+        false => Cow::Borrowed(message),
+    };
     let spans = compaction::covering(conn, &BTreeSet::from([address]))?;
     let covered_by =
         spans.iter().map(|span| compaction::id_of(conn, span.key)).collect::<BackendResult<_>>()?;
-    let content = append::content(message, max_bytes)?;
+    let content = append::content(&message, max_bytes)?;
     if is_stored(conn, address, &content)? {
         return Ok(Updated { is_changed: false, covered_by });
     }
@@ -40,11 +46,11 @@ pub(super) fn update(
     };
     let is_indexed = search_index::remove_to_update(conn, &mut session, address)?;
     let had_elisions = elision::has_of(conn, address)?;
-    elision::remove_changed(conn, address, message)?;
+    elision::remove_changed(conn, address, &message)?;
     let is_plain = covered_by.is_empty() && !had_elisions && session.head == Some(address);
     recount(conn, &mut session, address, count, is_plain)?;
     row::execute(conn, REPLACE, &[&content, &count, &address])?;
-    usage::record_changed(conn, address, message)?;
+    usage::record_changed(conn, address, &message)?;
     session_row::store(conn, &session)?;
     if is_indexed {
         search_index::add(conn, address)?;
