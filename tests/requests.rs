@@ -7,7 +7,9 @@ use talktree::model::{
     AuthorLine, Conversation, Provider, Request, TruncateOptions, anthropic_request,
     openai_chat_request, openai_responses_request, validate_for,
 };
-use talktree::{Author, Block, Error, Message, Part, Result, Role, Session, Store, Usage};
+use talktree::{
+    Author, Block, Error, Message, Part, Result, Role, Session, SessionChange, Store, Usage,
+};
 
 fn chat() -> Result<Session> {
     let store = Store::open_in_memory()?;
@@ -374,7 +376,7 @@ fn replies_at_the_same_time_are_siblings_and_each_is_settled_once() -> Result<()
     // A person writes meanwhile; another process believes that the first reply was left, and finishes it.
     two.append(Message::user("Well?"))?;
     two.finish(Message::assistant("red?").with_id(ids[0].clone()))?;
-    let [first, second] = replies;
+    let [mut first, mut second] = replies;
     let late = first.finish();
     assert!(matches!(&late, Err(Error::Finished { id, .. }) if *id == ids[0]), "{late:?}");
     for late in [one.discard(&ids[0]), one.save(Message::assistant("re").with_id(ids[0].clone()))] {
@@ -396,5 +398,46 @@ fn replies_at_the_same_time_are_siblings_and_each_is_settled_once() -> Result<()
     cut.push("")?;
     assert!(matches!(cut.finish(), Err(Error::NoAnswer { .. })));
     assert_eq!(one.unfinished()?[0].text(), "gre");
+    Ok(())
+}
+
+/// An update took the mark away: the message was hidden for good, and could neither be finished nor discarded.
+#[test]
+fn an_unfinished_message_that_is_updated_stays_unfinished() -> Result<()> {
+    let chat = chat()?;
+    let before = chat.history()?.len();
+    let reply = chat.begin(Message::assistant(""))?.id;
+    let content = |text: &str| Message::assistant(text).with_id(reply.clone());
+    chat.update(content("It"))?;
+    chat.upsert(content("It is").with_metadata(json!({"topic": 7})))?;
+    let [stored] = <[Message; 1]>::try_from(chat.unfinished()?).unwrap();
+    assert_eq!((stored.text().as_str(), stored.field("topic").is_some()), ("It is", true));
+    assert_eq!(chat.history()?.len(), before);
+    chat.finish(content("It is 4."))?;
+    chat.update(content("It is four."))?;
+    assert_eq!((chat.unfinished()?.len(), chat.history()?.len()), (0, before + 1));
+    Ok(())
+}
+
+/// The reply was gone then, with all text that was not saved yet and with the usage.
+#[test]
+fn a_reply_that_could_not_be_finished_can_be_finished_again() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let chat = store.session("s")?;
+    chat.append(Message::user("2 + 2?"))?;
+    let mut reply = chat.stream(Stream::openai_chat())?;
+    for line in lines(&["It is", " 4."]) {
+        reply.push(&line)?;
+    }
+    store.change_session(chat.id(), &SessionChange::Delete)?;
+    for _ in 0..2 {
+        assert!(reply.finish().is_err());
+    }
+    store.change_session(chat.id(), &SessionChange::Restore)?;
+    assert_eq!(reply.finish()?.text(), "It is 4.");
+    assert_eq!((chat.history()?.len(), chat.usage()?.answers), (2, 1));
+    for late in [reply.push("").map(drop), reply.finish().map(drop)] {
+        assert!(matches!(late, Err(Error::Finished { .. })), "{late:?}");
+    }
     Ok(())
 }

@@ -167,7 +167,14 @@ impl Session {
     /// As [`begin`](Self::begin).
     pub fn stream(&self, stream: Stream) -> Result<Reply> {
         let id = self.begin(Message::assistant(""))?.id;
-        Ok(Reply { chat: self.clone(), stream, id, saved_at: Instant::now(), saved: 0 })
+        Ok(Reply {
+            chat: self.clone(),
+            stream,
+            id,
+            saved_at: Instant::now(),
+            saved: 0,
+            is_finished: false,
+        })
     }
 }
 
@@ -183,6 +190,7 @@ pub struct Reply {
     saved_at: Instant,
     /// How many bytes of the text are stored.
     saved: usize,
+    is_finished: bool,
 }
 
 impl Reply {
@@ -196,7 +204,12 @@ impl Reply {
     ///
     /// # Errors
     /// As [`Stream::line`] and [`Session::save`]. What came before is saved, and the reply stays unfinished.
+    /// [`Error::Finished`](crate::Error::Finished) after [`finish`](Self::finish).
     pub fn push(&mut self, line: &str) -> Result<Option<String>> {
+        if self.is_finished {
+            let (session, id) = (self.chat.id().clone(), self.id.clone());
+            return Err(Error::Finished { session, id });
+        }
         let piece = self.stream.line(line);
         let is_due = piece.is_err()
             || self.stream.text().len() >= self.saved + SAVED_BYTES
@@ -222,23 +235,20 @@ impl Reply {
     /// Stores the whole answer with its usage, in one transaction, and returns it.
     ///
     /// # Errors
-    /// As [`Stream::finish`]: then the text so far is saved, and the reply stays unfinished. As [`Session::finish`].
-    pub fn finish(self) -> Result<Message> {
-        let Self { chat, stream, id, saved, .. } = self;
-        let text = stream.text().to_owned();
-        match stream.finish().and_then(|response| from_response(&response)) {
-            Ok(answer) => {
-                let answer = answer.with_id(id);
-                chat.finish(answer.clone())?;
-                Ok(answer)
-            }
-            Err(error) => {
-                if text.len() > saved {
-                    chat.save(Message::assistant(text).with_id(id))?;
-                }
-                Err(error)
-            }
+    /// As [`Stream::finish`] and [`Session::finish`]. The reply stays unfinished then, with the text so far saved if that is
+    /// possible, and this can be called again.
+    pub fn finish(&mut self) -> Result<Message> {
+        let answer = self.stream.finish().and_then(|response| from_response(&response));
+        let finished = answer.and_then(|answer| {
+            let answer = answer.with_id(self.id.clone());
+            self.chat.finish(answer.clone())?;
+            Ok(answer)
+        });
+        match &finished {
+            Ok(_) => self.is_finished = true,
+            Err(_) => self.save()?,
         }
+        finished
     }
 
     /// Deletes the reply.

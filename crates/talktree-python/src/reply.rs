@@ -11,7 +11,7 @@ use crate::json;
 /// A reply that is streamed.
 #[pyclass(frozen, module = "talktree._native")]
 pub(crate) struct Reply {
-    /// Nothing after `finish`, and while a call has it: a listener that hears of the call may use the reply, too.
+    /// Nothing after a `finish` that succeeded, and while a call has it: a listener that hears of the call may use the reply, too.
     reply: Handle<Arc<Mutex<Option<talktree::Reply>>>>,
     id: String,
     text: Mutex<String>,
@@ -63,8 +63,12 @@ impl Reply {
     /// Returns the stored answer as JSON.
     fn finish(&self, py: Python<'_>) -> PyResult<String> {
         let finished = self.reply.call(py, |kept| {
-            let Some(reply) = lock(kept).take() else { return Ok(None) };
-            Ok(Some(json::text(&reply.finish()?)?))
+            let Some(mut reply) = lock(kept).take() else { return Ok(None) };
+            let finished = reply.finish();
+            if finished.is_err() {
+                *lock(kept) = Some(reply);
+            }
+            Ok(Some(json::text(&finished?)?))
         })?;
         finished.ok_or_else(ended)
     }

@@ -204,14 +204,19 @@ def test_a_stream_that_is_cut_stays_with_its_text(chat: talktree.Session) -> Non
     reply = chat.stream("openai_chat")
     for line in events("gre", "en")[:2]:
         reply.push(line)
-    with pytest.raises(talktree.NoAnswerError):
-        reply.finish()
-    for again in (reply.finish, lambda: reply.push("")):
-        with pytest.raises(ValueError, match="the reply was finished"):
-            again()
+    for _ in range(2):
+        with pytest.raises(talktree.NoAnswerError):
+            reply.finish()
     assert [message.text for message in chat.unfinished()] == [reply.text] == ["gre"]
     reply.discard()
     assert chat.unfinished() == [] and chat.head() is None
+    whole = chat.stream("openai_chat")
+    for line in events("gre", "en"):
+        whole.push(line)
+    assert whole.finish().text == "green"
+    for again in (whole.finish, lambda: whole.push("")):
+        with pytest.raises(ValueError, match="the reply was finished"):
+            again()
 
 
 def test_a_listener_may_ask_the_reply_that_it_hears_of(chat: talktree.Session) -> None:

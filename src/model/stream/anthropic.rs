@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::{Assembly, Pieces, append};
 
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub(super) struct Answer {
     message: Map<String, Value>,
     blocks: BTreeMap<u64, Block>,
@@ -17,7 +17,7 @@ pub(super) struct Answer {
     is_complete: bool,
 }
 
-#[derive(Default)]
+#[derive(Default, Clone)]
 struct Block {
     value: Map<String, Value>,
     /// The JSON of the input, as far as it has come.
@@ -60,8 +60,8 @@ impl Assembly for Answer {
         self.is_complete || self.is_stopping
     }
 
-    fn response(self: Box<Self>) -> Value {
-        let Self { mut message, blocks, .. } = *self;
+    fn response(&self) -> Value {
+        let Self { mut message, blocks, .. } = self.clone();
         let blocks = blocks.into_values().map(Block::into_value);
         message.insert("content".to_owned(), blocks.collect());
         Value::Object(message)

@@ -85,7 +85,7 @@ trait Assembly: Send + Sync {
     }
 
     /// Returns the response.
-    fn response(self: Box<Self>) -> Value;
+    fn response(&self) -> Value;
 }
 
 /// The text of the answer so far.
@@ -212,11 +212,11 @@ impl Stream {
         self.assembly.is_complete()
     }
 
-    /// Returns the response, after the last line.
+    /// Returns the response, after the last line; called again, it returns the same.
     ///
     /// # Errors
     /// [`Error::NoAnswer`] if the body ended before the answer was complete; as [`line`](Self::line).
-    pub fn finish(mut self) -> Result<Value> {
+    pub fn finish(&mut self) -> Result<Value> {
         // A body may end without the empty line that ends an event. If the event is cut, so is the answer.
         if self.failure.is_none()
             && let Some(event) = self.events.last()
@@ -224,8 +224,8 @@ impl Stream {
         {
             self.failure = self.add(event).err();
         }
-        if let Some(why) = self.failure {
-            return Err(no_answer(&why));
+        if let Some(why) = &self.failure {
+            return Err(no_answer(why));
         }
         if let Some(body) = self.events.plain_body() {
             return match serde_json::from_str::<Value>(body) {

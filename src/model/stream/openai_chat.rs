@@ -18,7 +18,7 @@ const AUDIO: u64 = 2;
 /// Fields that are repeated, not continued.
 const REPEATED: [&str; 6] = ["id", "type", "index", "format", "role", "name"];
 
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub(super) struct Answer {
     response: Map<String, Value>,
     message: Map<String, Value>,
@@ -65,8 +65,8 @@ impl Assembly for Answer {
         self.is_complete || is_given(&self.finish_reason)
     }
 
-    fn response(self: Box<Self>) -> Value {
-        let Self { mut response, mut message, calls, finish_reason, logprobs, .. } = *self;
+    fn response(&self) -> Value {
+        let Self { mut response, mut message, calls, finish_reason, logprobs, .. } = self.clone();
         if !calls.is_empty() {
             message.insert("tool_calls".to_owned(), Value::Array(calls));
         }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::super::response::error_of;
 use super::{Assembly, Pieces, append, at};
 
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub(super) struct Answer {
     response: Map<String, Value>,
     items: BTreeMap<u64, Value>,
@@ -80,8 +80,8 @@ impl Assembly for Answer {
         self.is_complete
     }
 
-    fn response(self: Box<Self>) -> Value {
-        let Self { mut response, items, .. } = *self;
+    fn response(&self) -> Value {
+        let Self { mut response, items, .. } = self.clone();
         if !has_output(&response) {
             response.insert("output".to_owned(), items.into_values().collect());
         }

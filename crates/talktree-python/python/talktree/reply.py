@@ -54,7 +54,9 @@ class Reply:
             talktree.NoAnswerError: if the body ended before the answer was complete. The text so far is saved, and the reply stays
                 unfinished: `discard` it, or give it to `Session.finish`.
             talktree.FinishedError: if someone else finished it.
-            ValueError: if it was called before.
+            talktree.UnknownMessageError: if it was discarded.
+            talktree.Error: if it cannot be stored, because the session is in the trash for example: this can be called again then.
+            ValueError: if it was finished before.
         """
         return Message(_json.loads(self._native.finish()))
 
