@@ -441,3 +441,25 @@ fn a_reply_that_could_not_be_finished_can_be_finished_again() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn a_discarded_reply_leaves_the_head_at_the_question() -> Result<()> {
+    let chat = Store::open_in_memory()?.session("s")?;
+    let question = chat.append(Message::user("Name a colour."))?.id;
+    let (one, two) = (Message::assistant("red"), Message::assistant("blue"));
+    let (one, two) = (chat.begin(one)?.id, chat.begin(two)?.id);
+    chat.finish(Message::assistant("red").with_id(one.clone()))?;
+    assert_eq!((chat.head()?, chat.history()?.len()), (Some(two.clone()), 1));
+    chat.discard(&two)?;
+    assert_eq!(chat.head()?, Some(question));
+    assert!(matches!(chat.discard(&two), Err(Error::UnknownMessage { .. })));
+    chat.checkout(&one)?;
+    assert_eq!(chat.history()?.len(), 2);
+
+    let usage = json!({"usage": {"input_tokens": 1, "output_tokens": 2}});
+    let left = chat.begin(Message::assistant("").with_metadata(usage))?.id;
+    assert_eq!(chat.usage()?.answers, 1);
+    let next = chat.append(Message::user("Well?"))?.id;
+    assert_eq!(chat.message(&next)?.unwrap().parent, Some(left));
+    Ok(())
+}

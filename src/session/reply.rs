@@ -22,7 +22,9 @@ impl Session {
     ///
     /// Histories for models, and so requests, token counts and compactions, leave it out; raw histories, searches, exports and
     /// forks have it, as every hidden message. It follows the head; if that is unfinished, what that follows: so replies
-    /// that are streamed at the same time are siblings, and one that a dead process left is not continued.
+    /// that are streamed at the same time are siblings, and one that a dead process left is not continued. Only
+    /// [`append`](Self::append) and [`append_answer`](Self::append_answer) go below it, as below any head. A usage in its metadata
+    /// counts at once.
     ///
     /// [`save`](Self::save) replaces its content, [`finish`](Self::finish) shows it, [`discard`](Self::discard) deletes it, and
     /// [`unfinished`](Self::unfinished) lists those that wait for one of these.
@@ -107,7 +109,8 @@ impl Session {
         Ok(())
     }
 
-    /// Deletes an unfinished message.
+    /// Deletes an unfinished message. If it is the head, the head moves to the message above, also where another reply to that
+    /// message was finished meanwhile: [`checkout`](Self::checkout) that one to go on from it.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -120,7 +123,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// As [`save`](Self::save): one that someone finished stays.
+    /// As [`save`](Self::save): one that someone finished stays, and one that was discarded is unknown.
     pub fn discard(&self, id: &MessageId) -> Result<()> {
         self.provider.settle(id, None)?;
         self.emit_changed(|| Change::Delete { ids: vec![id.clone()] });

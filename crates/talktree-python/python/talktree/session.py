@@ -414,7 +414,7 @@ class Session(_Reads):
         self._native.finish(_json.message_text(message))
 
     def discard(self, id: str) -> None:
-        """Deletes an unfinished message.
+        """Deletes an unfinished message. If it is the head, the head moves to the message above, not to a reply beside it.
 
         Raises:
             talktree.FinishedError: if someone finished it; it stays then.
