@@ -5,7 +5,7 @@ mod common;
 use std::process::Command;
 
 use common::{Answer, Outcome, Rig};
-use talktree::{Message, Store};
+use talktree::{Author, Message, Store};
 
 /// A store of three conversations: the first has five messages on compaction, the others have one.
 fn rig() -> Result<Rig, talktree::Error> {
@@ -337,5 +337,33 @@ fn a_session_that_cannot_be_searched_is_named_with_the_reason() -> Outcome {
     let found = rig.run(["search", "session:gone session:first compaction"]);
     assert!(found.stdout.contains("compaction") && found.code == 0, "{found:?}");
     assert!(found.stderr.contains("session \"gone\" is in the trash"), "{found:?}");
+    Ok(())
+}
+
+/// They were left out: a list of a person's messages was proposed as `search ''`, and a search as one of what others wrote.
+#[test]
+fn a_proposal_keeps_the_author_and_the_tags() -> Outcome {
+    let rig = rig()?;
+    let chat = Store::open(rig.store())?.session("second")?;
+    let hers = Message::user("A compaction, please").from(&Author::new("Nora Ek"));
+    let hers = chat.append(hers)?.id;
+    chat.tag(&hers, "urgent")?;
+    for (given, proposal) in [
+        (&["--author", "Nora Ek"][..], "--author 'Nora Ek'"),
+        (&["--tag", "urgent"], "--tag urgent"),
+        (&["--author", "Nora Ek", "compaction"], "--author 'Nora Ek' compaction"),
+        (&["--tag", "urgent", "compaction"], "--tag urgent compaction"),
+    ] {
+        let said = rig.fails(1, [&["search", "--session", "first"], given].concat());
+        let line = said.lines().last().unwrap_or_default();
+        assert!(line.ends_with(&format!("in all sessions: talktree search {proposal}")), "{line}");
+        let found = proposed(&rig, &format!("{line} --json")).stdout;
+        assert!(found.contains(hers.as_str()) && found.lines().count() == 1, "{line}: {found}");
+    }
+    let said = rig.fails(1, ["search", "--author", "Nora Ek", "--role", "tool"]);
+    assert!(said.ends_with("for any role: talktree search --author 'Nora Ek'\n"), "{said}");
+    let missed = rig.run(["search", "--session", "first", "--tag", "urgent", "--json"]).stdout;
+    assert!(missed.contains(r#""author":null,"tags":["urgent"]"#), "{missed}");
+    assert!(!rig.fails(1, ["search", "role:tool"]).contains("this finds something"));
     Ok(())
 }

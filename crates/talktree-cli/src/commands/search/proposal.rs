@@ -21,6 +21,17 @@ pub(super) struct Proposal {
     query: String,
     session: Option<SessionId>,
     branch: Option<MessageId>,
+    author: Option<String>,
+    tags: Vec<String>,
+}
+
+impl Proposal {
+    fn new(scope: &Scope<'_>, widening: Wider, query: String) -> Self {
+        let session = scope.session.map(|session| session.id().clone());
+        let author = scope.author.map(str::to_owned);
+        let (branch, tags) = (scope.leaf.cloned(), scope.tags.to_vec());
+        Self { widening, query, session, branch, author, tags }
+    }
 }
 
 /// How a proposal differs from the search that found nothing.
@@ -47,9 +58,7 @@ pub(super) fn proposals(scope: &Scope<'_>, text: &str) -> Result<Vec<Proposal>> 
     let everywhere = scope.session.map(|_| (WiderScope::AllSessions, store));
     for (widening, wider) in whole.into_iter().chain(everywhere) {
         if !wider.search(text).limit(1).timeout(TIMEOUT).run()?.hits.is_empty() {
-            let session = wider.session.map(|session| session.id().clone());
-            let (widening, query) = (Wider::Scope(widening), text.to_owned());
-            all.push(Proposal { widening, query, session, branch: None });
+            all.push(Proposal::new(&wider, Wider::Scope(widening), text.to_owned()));
             break;
         }
     }
@@ -61,12 +70,8 @@ pub(super) fn proposals(scope: &Scope<'_>, text: &str) -> Result<Vec<Proposal>> 
 
 fn alternatives(scope: &Scope<'_>, text: &str) -> Result<Vec<Proposal>> {
     let found = scope.search(text).timeout(TIMEOUT).alternatives()?;
-    let proposal = |other: Alternative| Proposal {
-        widening: Wider::Query(other.widening),
-        query: other.query,
-        session: scope.session.map(|session| session.id().clone()),
-        branch: scope.leaf.cloned(),
-    };
+    let proposal =
+        |other: Alternative| Proposal::new(scope, Wider::Query(other.widening), other.query);
     Ok(found.into_iter().map(proposal).collect())
 }
 
@@ -76,7 +81,7 @@ pub(super) fn text(proposals: &[Proposal], args: &Args) -> String {
     if !proposals.is_empty() {
         text += "; this finds something:";
     }
-    for Proposal { widening, query, session, branch } in proposals {
+    for Proposal { widening, query, session, branch, author, tags } in proposals {
         let widening = match widening {
             // The options still say where to search.
             Wider::Query(Widening::AnySession) => "without `session:`".to_owned(),
@@ -87,16 +92,19 @@ pub(super) fn text(proposals: &[Proposal], args: &Args) -> String {
             Wider::Scope(WiderScope::WholeSession) => "in the whole session".to_owned(),
             Wider::Scope(WiderScope::AllSessions) => "in all sessions".to_owned(),
         };
-        text += &format!("\n  {widening}: {}", command("search "));
-        let given = |name: &str, value: &Option<String>, is_kept: bool| {
-            let value = value.as_ref().filter(|_| is_kept);
-            value.map_or(String::new(), |value| option(name, value) + " ")
-        };
-        text += &given("session", &args.session, session.is_some());
-        text += &given("branch", &args.branch, branch.is_some());
-        text += if args.sessions { "--sessions " } else { "" };
-        text += if query.starts_with('-') { "-- " } else { "" };
-        text += &quote(query);
+        text += &format!("\n  {widening}: {}", command("search"));
+        let session = args.session.as_ref().filter(|_| session.is_some());
+        let branch = args.branch.as_ref().filter(|_| branch.is_some());
+        let given = [("session", session), ("branch", branch), ("author", author.as_ref())];
+        let given = given.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        for (name, value) in given.chain(tags.iter().map(|tag| ("tag", tag))) {
+            text += &format!(" {}", option(name, value));
+        }
+        text += if args.sessions { " --sessions" } else { "" };
+        text += if query.starts_with('-') { " --" } else { "" };
+        if !query.is_empty() {
+            text += &format!(" {}", quote(query));
+        }
     }
     text
 }
