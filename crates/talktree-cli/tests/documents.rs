@@ -293,6 +293,8 @@ fn printed() -> BTreeMap<&'static str, Vec<Value>> {
     add("trash list", rig.json(["trash", "list"]));
     add("new", rig.json(["restore", "g"]));
     add("tag", rig.json(["tag", "g", "old"]));
+    add("tag", rig.json(["tag", "g", "odd", "--message", "ask"]));
+    add("log", rig.json(["log", "g"]));
     add("pin", rig.json(["pin", "tour"]));
     add("end", rig.json(["end", "g", "over"]));
     add("new", rig.json(["new", "--id", "n", "--owner", "ann", "--tag", "old"]));

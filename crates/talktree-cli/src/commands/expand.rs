@@ -33,10 +33,11 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let id = lookup::compaction(&session, &args.compaction)?;
     let messages = if args.raw { session.expand_raw(&id)? } else { session.expand(&id)? };
     let notes = message::notes(&session)?;
+    let tags = message::tags(&session)?;
     let extent = if args.full { Extent::Full } else { Extent::Brief };
     for message in &messages {
         if context.is_json {
-            context.out.json(message)?;
+            message::write_json(&mut context.out, message, &tags)?;
             continue;
         }
         let note = notes.get(&message.id).map_or("", String::as_str);
