@@ -163,7 +163,8 @@ impl Erased {
     /// did not change meanwhile, for as long as the busy timeout.
     ///
     /// # Errors
-    /// [`Error::NotErased`] if erased text was found; [`Error::Unsupported`] for a store in memory or a storage of your own;
+    /// [`Error::NotErased`] if erased text was found; [`Error::NotProved`] if others deleted a part of what was named, before
+    /// or meanwhile; [`Error::Unsupported`] for a store in memory or a storage of your own;
     /// as every read.
     pub fn prove(&self) -> Result<ErasureProof> {
         let proof = self.scan()?;

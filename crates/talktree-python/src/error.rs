@@ -52,6 +52,7 @@ fn class_of(error: &Error) -> (&'static str, Value) {
         Error::NotErased { occurrences, path, offset } => {
             ("NotErasedError", json!({"occurrences": occurrences, "path": path, "offset": offset}))
         }
+        Error::NotProved => ("NotProvedError", json!({})),
         Error::NoOwner { session } => ("NoOwnerError", json!({"session": session})),
         Error::UnknownCompaction { session, id } => {
             ("UnknownCompactionError", json!({"session": session, "id": id}))

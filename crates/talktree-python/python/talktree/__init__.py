@@ -87,6 +87,7 @@ from .errors import NotAncestorError as NotAncestorError
 from .errors import NotAStoreError as NotAStoreError
 from .errors import NotErasedError as NotErasedError
 from .errors import NothingVisibleError as NothingVisibleError
+from .errors import NotProvedError as NotProvedError
 from .errors import OlderStoreError as OlderStoreError
 from .errors import PlanOfAnotherError as PlanOfAnotherError
 from .errors import ProviderError as ProviderError

@@ -178,6 +178,7 @@ class Erased(ErasedParts):
 
         Raises:
             talktree.NotErasedError: if erased text was found.
+            talktree.NotProvedError: if another erasure deleted a part of what was named.
             talktree.UnsupportedError: for a store in memory.
         """
         return proof(self._native.prove())

@@ -106,6 +106,10 @@ class NotErasedError(Error):
     offset: int
 
 
+class NotProvedError(Error):
+    """Another erasure deleted a part of what was named, so its texts are not known and a proof cannot look for them."""
+
+
 class NoOwnerError(Error):
     """The session has no owner, so it has no texts of its owner."""
 

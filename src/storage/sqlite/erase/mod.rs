@@ -76,6 +76,8 @@ struct Deleted {
     relatives_left: Vec<Relative>,
     summaries_left: BTreeSet<ErasureSummary>,
     total: u64,
+    /// Whether others deleted a part of what is named: its texts are not known here.
+    is_partial: bool,
     watch: Watch,
 }
 
@@ -88,6 +90,7 @@ impl Deleted {
             relatives_left: Vec::new(),
             summaries_left: BTreeSet::new(),
             total: 0,
+            is_partial: false,
             watch,
         }
     }
@@ -155,7 +158,7 @@ impl Database {
             loop {
                 let erasure = self.read(|conn| unchanged(conn, group, options))?;
                 let targets = self.read(|conn| Targets::find(conn, &erasure))?;
-                let note = first.with(&targets.to_delete(&erasure));
+                let mut note = first.with(&targets.to_delete(&erasure));
                 // From here on nobody can write to them, or restore them.
                 let is_noted = self.write(|conn| {
                     let is_same = unchanged(conn, group, options)? == erasure;
@@ -184,10 +187,10 @@ impl Database {
 
     /// Overwrites what remains of deleted rows.
     fn complete(self: &Arc<Self>, deleted: Deleted, has_other_texts: bool) -> Result<Erased> {
-        let Deleted { mut out, texts, .. } = deleted;
+        let Deleted { mut out, texts, is_partial, .. } = deleted;
         self.clean(&texts, has_other_texts, &mut out)?;
         if self.path().is_some() {
-            let prover = Prover { database: Arc::clone(self), texts };
+            let prover = Prover { database: Arc::clone(self), texts, is_partial };
             out.prover = Some(Arc::new(prover) as Arc<dyn ErasureProver>);
         }
         Ok(out)
@@ -214,8 +217,17 @@ impl Database {
             note,
             copies: Copies::default(),
         };
+        let (messages, sessions) = (work.out.extent.messages, work.out.extent.sessions.len());
         work.run()?;
-        self.write(|conn| work.note.store_deleted(conn))?;
+        self.write(|conn| {
+            work.note.keep(conn)?;
+            work.note.store_deleted(conn)
+        })?;
+        let is_taken = work.note.is_taken;
+        deleted.is_partial |= is_taken
+            || targets.is_partial
+            || deleted.out.extent.messages - messages < targets.total
+            || deleted.out.extent.sessions.len() - sessions < targets.sessions.len();
         let Deleted { out, copies_left, relatives_left, summaries_left, .. } = deleted;
         out.extent.copies_left = self.read(|conn| named(conn, copies_left, relatives_left))?;
         out.extent.summaries_left = summaries_left.iter().cloned().collect();
@@ -244,6 +256,7 @@ impl Database {
         let mut deleted = Deleted::nothing(self.interrupt_signal().watch());
         for note in notes {
             let Some(to_delete) = note.to_delete() else { continue };
+            let note = self.write(|conn| note.take(conn))?;
             let targets = self.read(|conn| Targets::again(conn, &to_delete))?;
             self.delete(&to_delete.options(), &targets, note, &mut deleted, &mut |_| {})?;
         }

@@ -67,15 +67,16 @@ impl ToDelete {
 pub(super) struct Note {
     pub(super) name: String,
     value: String,
+    is_stored: bool,
+    /// Whether others finished the erasure, or began to.
+    pub(super) is_taken: bool,
 }
 
 impl Note {
     /// Returns the note of a new erasure.
     pub(super) fn new(to_delete: &ToDelete) -> Self {
-        // The random half: an id that is made in the same millisecond begins with the other one.
-        let name = format!("{PREFIX}{:x}", random());
         let value = serde_json::to_string(to_delete).unwrap_or_default();
-        Self { name, value }
+        Self { name: name(), value, is_stored: false, is_taken: false }
     }
 
     /// Returns this note with other rows.
@@ -88,22 +89,35 @@ impl Note {
         serde_json::from_str(&self.value).ok()
     }
 
-    /// Stores the note unless it is stored. Whoever finished the erasure meanwhile may have removed or replaced it.
+    /// Stores the note unless it is stored. Whoever finished the erasure meanwhile may have taken it.
     ///
     /// A note of many sessions is long, and every transaction of an erasure calls this: one of the same length is not read.
     /// Nobody but this erasure writes another one that lists rows.
-    pub(super) fn keep(&self, conn: &Connection) -> BackendResult<()> {
+    pub(super) fn keep(&mut self, conn: &Connection) -> BackendResult<()> {
         let bytes: Option<usize> = conn
             .prepare_cached("SELECT octet_length(value) FROM setting WHERE name = ?1")?
             .query_row([&self.name], |row| row.get(0))
             .optional()?;
-        if bytes == Some(self.value.len()) { Ok(()) } else { self.store(conn) }
+        if bytes == Some(self.value.len()) {
+            return Ok(());
+        }
+        self.is_taken |= self.is_stored;
+        self.store(conn)
     }
 
     /// Stores the note.
-    pub(super) fn store(&self, conn: &Connection) -> BackendResult<()> {
+    pub(super) fn store(&mut self, conn: &Connection) -> BackendResult<()> {
         conn.prepare_cached(STORE)?.execute(params![self.name, self.value])?;
+        self.is_stored = true;
         Ok(())
+    }
+
+    /// Replaces the note by one of another name: so whoever stored it sees that others delete its rows.
+    pub(super) fn take(&self, conn: &Connection) -> BackendResult<Self> {
+        conn.prepare_cached("DELETE FROM setting WHERE name = ?1")?.execute([&self.name])?;
+        let mut taken = Self { name: name(), ..self.clone() };
+        taken.store(conn)?;
+        Ok(taken)
     }
 
     /// Replaces the note by one that says that all is deleted.
@@ -126,7 +140,10 @@ impl Note {
 pub(super) fn all(conn: &Connection) -> BackendResult<Vec<Note>> {
     let mut statement = conn.prepare_cached(ALL)?;
     let notes = statement
-        .query_map([], |row| Ok(Note { name: row.get(0)?, value: row.get(1)? }))?
+        .query_map([], |row| {
+            let (name, value) = (row.get(0)?, row.get(1)?);
+            Ok(Note { name, value, is_stored: true, is_taken: false })
+        })?
         .collect::<rusqlite::Result<_>>()?;
     Ok(notes)
 }
@@ -136,6 +153,11 @@ pub(in super::super) fn has_session(conn: &Connection, key: i64) -> BackendResul
     let notes = all(conn)?;
     let mut listed = notes.iter().filter_map(Note::to_delete);
     Ok(listed.any(|to_delete| to_delete.sessions.contains(&key)))
+}
+
+/// The random half: an id that is made in the same millisecond begins with the other one.
+fn name() -> String {
+    format!("{PREFIX}{:x}", random())
 }
 
 fn random() -> u64 {
@@ -157,8 +179,8 @@ mod tests {
     fn a_note_is_removed_only_with_the_value_that_was_read() -> Result<()> {
         let database = Database::open_in_memory(Config::default())?;
         let to_delete = ToDelete { owners: vec!["ann".to_owned()], ..ToDelete::default() };
-        let note = Note::new(&to_delete);
-        let other = Note::new(&ToDelete::default());
+        let mut note = Note::new(&to_delete);
+        let mut other = Note::new(&ToDelete::default());
         database.write(|conn| {
             note.store(conn)?;
             other.store(conn)?;

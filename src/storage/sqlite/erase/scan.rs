@@ -26,7 +26,7 @@ use super::super::raw_file::read_at;
 use super::note;
 use super::texts::{Found, Itself, Passed, Texts};
 use crate::erasure::{ErasureProof, ErasureProver, Occurrence};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// How long a proof waits before it looks again.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -58,10 +58,15 @@ type Hashes = HashSet<u64, BuildHasherDefault<Itself>>;
 pub(super) struct Prover {
     pub(super) database: Arc<Database>,
     pub(super) texts: Texts,
+    /// Whether the texts are not all that were named.
+    pub(super) is_partial: bool,
 }
 
 impl ErasureProver for Prover {
     fn scan(&self) -> Result<ErasureProof> {
+        if self.is_partial {
+            return Err(Error::NotProved);
+        }
         let database = &self.database;
         let watch = database.interrupt_signal().watch();
         let public = |error| database.public_error(error, busy_ms(&database.config));

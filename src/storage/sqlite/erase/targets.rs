@@ -91,6 +91,8 @@ pub(super) struct Targets {
     pub(super) names: RefCell<HashMap<i64, Rc<Names>>>,
     /// The sessions that begin with a summary of an erased one, and keep it.
     pub(super) continued_in: Vec<SessionId>,
+    /// Whether an erasure that is not complete may have deleted a part of what is named.
+    pub(super) is_partial: bool,
 }
 
 impl Targets {
@@ -102,7 +104,7 @@ impl Targets {
             match targets.add(conn, target, &mut named) {
                 Err(BackendError::Own(
                     Error::UnknownSession { .. } | Error::UnknownMessage { .. },
-                )) if is_unfinished => {}
+                )) if is_unfinished => targets.is_partial = true,
                 added => added?,
             }
         }
@@ -114,6 +116,9 @@ impl Targets {
         targets.children = Children::in_trash(conn)?;
         targets.widen(conn, erasure)?;
         targets.messages.reverse();
+        for session in targets.sessions.iter().filter(|_| is_unfinished) {
+            targets.is_partial |= note::has_session(conn, session.key)?;
+        }
         if !targets.owners.is_empty() || !targets.authors.is_empty() {
             targets.newest_usage = newest(conn, "SELECT max(number) FROM usage")?;
         }

@@ -39,6 +39,7 @@ class Erased(ErasedParts):
 
         Raises:
             talktree.NotErasedError: if erased text was found.
+            talktree.NotProvedError: if another erasure deleted a part of what was named.
             talktree.UnsupportedError: for a store in memory.
         """
         return await self._pool.run(lambda call: proof(self._native.prove()))
