@@ -64,13 +64,15 @@ fn a_session_cannot_hide_a_shared_text() {
     let page = text(&rig.file("page.md", "# memory\n\nx\n\n# house rules\n\nShout.\n"));
     for (code, args) in [
         (2, &["set", "tour", "house rules", "Shout."][..]),
-        (2, &["rm", "tour", "house rules", "x"]),
         (2, &["restore", "tour", "house rules", "1"]),
         (2, &["import", "tour", &page]),
     ] {
         let told = rig.fails(code, ["context"].iter().chain(args));
         assert!(told.contains("--shared"), "{told}");
     }
+    // The option would remove it from all sessions.
+    let told = rig.fails(1, ["context", "rm", "tour", "house rules"]);
+    assert!(!told.contains("--shared"), "{told}");
     assert_eq!(show(&rig, "house rules"), "Be brief.\n");
     assert_eq!(show(&rig, "memory"), "Likes coffee.\nLives in Bern.\n");
 }

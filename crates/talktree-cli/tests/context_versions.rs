@@ -44,6 +44,26 @@ fn a_text_is_removed_and_restored() {
     assert!(told.contains("name the key of one"), "{told}");
 }
 
+/// The second removal proposed an option that removes the text of the owner, and the first could not be undone.
+#[test]
+fn a_text_that_hid_that_of_the_owner_is_removed_and_restored() {
+    let rig = filled();
+    let owner = talktree::SessionDetails {
+        owner: Some("ann".to_owned()),
+        ..talktree::SessionDetails::default()
+    };
+    let store = talktree::Store::open(rig.store()).unwrap();
+    store.session("tour").unwrap().set_details(&owner).unwrap();
+    drop(store);
+    rig.ok(["context", "set", "tour", "memory", "Of Ann.", "--owner", "ann"]);
+    rig.ok(["context", "rm", "tour", "memory"]);
+    assert_eq!(show(&rig, "memory"), "Of Ann.\n");
+    let told = rig.fails(1, ["context", "rm", "tour", "memory"]);
+    assert!(told.contains("has nothing under") && !told.contains("--owner"), "{told}");
+    rig.ok(["context", "restore", "tour", "memory", "2"]);
+    assert_eq!(show(&rig, "memory"), "Likes coffee.\nLives in Bern.\n");
+}
+
 #[test]
 fn the_last_document_of_a_label_can_be_restored() {
     let rig = filled();

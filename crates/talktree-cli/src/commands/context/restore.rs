@@ -30,7 +30,7 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
     let store = context.writer()?;
     let scope = Scope::of(&store, &args.scope)?;
     let (label, key) = (&*args.label, args.key.as_deref());
-    let found = scope.write(label)?;
+    let found = scope.find(label)?;
     let is_there = found.is_some();
     let held = match found {
         Some(held) => held,
@@ -43,6 +43,8 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
         held.check(key, args.kind)?;
     }
     if held.versions(key)?.is_empty() {
+        // Another scope may have it.
+        scope.write(label)?;
         return Err(match key {
             Some(key) if is_there => held.unknown_document(key),
             _ => scope.unknown(label),

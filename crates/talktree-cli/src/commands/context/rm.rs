@@ -39,7 +39,7 @@ pub(super) fn run(args: &Args, context: &mut Context) -> Result<()> {
     };
     let scope =
         args.wider.scope(&store, || Ok(whole::session(&store, &line, args.name)?.clone()))?;
-    let held = scope.write(&args.label)?.ok_or_else(|| scope.unknown(&args.label))?;
+    let held = scope.find(&args.label)?.ok_or_else(|| scope.unknown(&args.label))?;
     match &args.key {
         Some(_) => held.check_keyed()?,
         None if held.kind != Kind::Text => {

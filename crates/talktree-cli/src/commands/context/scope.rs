@@ -270,7 +270,8 @@ impl<'a> Scope<'a> {
         })
     }
 
-    fn find(&self, label: &str) -> Result<Option<StoredLabel<'a>>> {
+    /// Returns the content of a label that this scope itself has.
+    pub(super) fn find(&self, label: &str) -> Result<Option<StoredLabel<'a>>> {
         let found = self.stored()?.into_iter().find(|(stored, _)| stored == label);
         found.map(|(label, block)| StoredLabel::new(self, label, block)).transpose()
     }
