@@ -326,10 +326,13 @@ fn an_owner_or_a_key_without_data_is_not_found() {
             let answer = rig.run([args, json].concat());
             let why = "talktree: the store has no data of owner \"nobody\"\n";
             assert_eq!((answer.code, &*answer.stderr), (1, why), "{args:?}");
-            // An export of nothing is a file, too.
+            // An export of nothing has its first line, too.
             assert_eq!(answer.stdout.is_empty(), args[0] == "erase", "{answer:?}");
         }
     }
+    let file = rig.store().with_file_name("nobody.jsonl");
+    rig.fails(1, ["export", "--owner", "nobody", "--output", file.to_str().unwrap()]);
+    assert!(!file.exists());
     let said = rig.fails(1, ["erase", "--key", "k", "--yes"]);
     assert_eq!(said, "talktree: the store has no data under key \"k\"\n");
 }

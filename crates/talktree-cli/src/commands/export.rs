@@ -132,6 +132,9 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let mut file = NewFile::create(path)?;
     file.interrupt(&reader);
     let written = write(&selection, &args, &mut file).map_err(|failure| file.failure(failure))?;
+    if written.unknown.is_some() {
+        return written.all_or_failure();
+    }
     let bytes = file.finish()?;
     tell_left_out(&selection, args.format)?;
     let format = args
