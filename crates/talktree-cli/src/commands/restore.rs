@@ -1,10 +1,12 @@
 //! `talktree restore`: takes a session out of the trash.
 
 use serde::Serialize;
-use talktree::{SessionChange, SessionId};
+use talktree::{Error, SessionChange, SessionId};
 
 use crate::context::Context;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
+use crate::suggestion::command;
+use crate::text::quoted;
 use crate::{lookup, style};
 
 /// Take a session out of the trash
@@ -24,7 +26,14 @@ struct Answer<'a> {
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let store = context.writer()?;
     let session = lookup::in_trash(&store, &args.session)?;
-    store.change_session(session.id(), &SessionChange::Restore)?;
+    store.change_session(session.id(), &SessionChange::Restore).map_err(|error| match error {
+        Error::InvalidValue { given, .. } => Failure::Usage(format!(
+            "session {} is being erased; if that was interrupted, `{}` finishes it",
+            quoted(&given),
+            command("erase --finish")
+        )),
+        error => error.into(),
+    })?;
     if context.is_json {
         let info = session.info()?;
         let name = info.as_ref().and_then(|info| info.name.as_deref());
