@@ -487,7 +487,7 @@ fn erase_lists_what_goes_and_what_is_left_and_asks_first() {
     rig.ok(["rm", "--name", "copy", "--forever", "--yes"]);
     assert_eq!(rig.ok(["erase", "--deleted"]), "nothing of what was deleted is left\n");
     assert!(rig.fails(2, ["erase", "--deleted", "--finish"]).contains("cannot be used with"));
-    assert_eq!(rig.ok(["erase", "--finish"]), "nothing of what was erased is left\n");
+    assert_eq!(rig.ok(["erase", "--finish"]), "every erasure is complete\n");
     assert!(rig.fails(2, ["erase", "--finish", "--prove"]).contains("cannot be used with"));
     rig.fails(2, ["erase"]);
     rig.fails(2, ["erase", "tour", "--owner", "x"]);
@@ -526,6 +526,25 @@ fn erase_says_how_to_erase_the_copies_that_are_left() {
     let printed = rig.ok([&words[..], &["--yes"]].concat());
     assert!(printed.starts_with(&format!("erased: {} messages", copies["messages"])), "{printed}");
     assert_eq!(rig.json(["log", "copy"]).len(), 0);
+}
+
+/// The summaries were listed without their sessions, and with an option that finds nothing after the erasure.
+#[test]
+fn erase_says_how_to_erase_the_summaries_that_are_left() -> Outcome {
+    let rig = Rig::empty();
+    let chat = Store::open(rig.store())?.session("src")?;
+    chat.append_all(["a", "b", "c", "d"].map(|id| talktree::Message::user(id).with_id(id)))?;
+    chat.add_compaction("the secret summary", &"a".into(), &"c".into())?;
+    chat.fork(&"d".into(), "copy")?;
+    drop(chat);
+    let erased = rig.ok(["erase", "src", "b", "--forks", "--yes"]);
+    let (_, proposed) = erased.split_once("the summaries can be erased with:\n").ok_or("none")?;
+    assert_eq!(proposed.lines().count(), 3, "{erased}");
+    for line in proposed.lines() {
+        rig.ok(line.split_whitespace().skip(1));
+    }
+    assert!(!std::fs::read(rig.store())?.windows(18).any(|text| text == b"the secret summary"));
+    Ok(())
 }
 
 /// A transcript of an agent has such an id if its own is taken.
@@ -574,12 +593,14 @@ fn the_same_erase_finishes_one_that_was_interrupted() -> Outcome {
     });
     assert!(stopped.is_err() && store.has_unfinished_erasure()?);
     drop((long, store));
+    let refused = rig.fails(2, ["restore", "long"]);
+    assert!(refused.contains("erase --finish` finishes it"), "{refused}");
     // The name was erased first.
-    let again = rig.run(["erase", "--name", "A long talk", "--yes"]);
-    assert_eq!(again.code, 0);
+    let again = rig.run(["erase", "--name", "A long talk", "--yes", "--prove"]);
+    assert!(again.code == 3 && again.stderr.contains("finished, but not proved"), "{again:?}");
     let (erased, rest) = again.stdout.split_once('\n').unwrap_or_default();
     assert!(erased.starts_with("erased: 1 session, ") && erased.contains(" messages"), "{erased}");
-    assert_eq!(rest, "session long\nnothing of what was erased is left\n");
+    assert_eq!(rest, "session long\nevery erasure is complete\n");
     assert!(
         again.stderr.contains("an erasure was interrupted, and is finished first"),
         "{again:?}"
@@ -723,8 +744,9 @@ fn an_erasure_that_was_interrupted_is_finished_before_anything_is_looked_up() ->
     drop(store);
     let left = everything(&rig)[0].clone();
     let answer = rig.run(["erase", "x1", "--yes"]);
-    let rest = "erased: 1 session, 1 message\nsession z\nnothing of what was erased is left\n";
+    let rest = "erased: 1 session, 1 message\nsession z\nevery erasure is complete\n";
     assert_eq!((answer.code, &*answer.stdout), (0, rest), "{answer:?}");
+    assert!(answer.stderr.contains("are not listed"), "{answer:?}");
     assert!(!Store::open(rig.store())?.has_unfinished_erasure()?);
     rig.fails(1, ["erase", "x1", "--yes"]);
     assert_eq!(everything(&rig)[0], left);

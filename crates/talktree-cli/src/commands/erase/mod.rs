@@ -4,7 +4,8 @@ mod copies;
 
 use serde::Serialize;
 use talktree::{
-    Erased, Erasure, ErasureCopies, ErasureExtent, ErasureProof, Error, MessageId, Session, Store,
+    Erased, Erasure, ErasureCopies, ErasureExtent, ErasureProof, ErasureSummary, Error, MessageId,
+    Session, Store,
 };
 
 use crate::confirm::confirm;
@@ -14,12 +15,15 @@ use crate::output::Output;
 use crate::progress::Bar;
 use crate::signals::Signals;
 use crate::style;
-use crate::suggestion::{command, given, verb};
+use crate::suggestion::{command, given, option, verb};
 use crate::text::{one_line, plural, quoted};
 use crate::whole::{self, Line, Whole};
 
 /// What is between the first and the last message of a range.
 const RANGE: &str = "..";
+
+/// What is not known of an erasure that was interrupted.
+const UNLISTED: &str = "copies and summaries that it left before it was interrupted are not listed";
 
 /// Erase sessions, messages, an owner, an author or a key, so that no byte is left
 ///
@@ -156,7 +160,16 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let (erasure, extent) = match (named(&args, &store), is_complete) {
         (Err(Failure::NotFound(why)), Some(is_complete)) => {
             tell(&why);
-            return if is_complete { Ok(()) } else { Err(unfinished()) };
+            return match (is_complete, args.prove) {
+                (false, _) => Err(unfinished()),
+                (true, true) => Err(Failure::Store(format!(
+                    "the interrupted erasure is finished, but not proved: its texts are not known any more; {UNLISTED}"
+                ))),
+                (true, false) => {
+                    tell(UNLISTED);
+                    Ok(())
+                }
+            };
         }
         (named, _) => named?,
     };
@@ -167,12 +180,15 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let what = format!("erase {}, so that no copy of it is left in the store", counts(&extent));
     confirm(args.yes, &what, "nothing was erased")?;
     let erased = erase(&store, &erasure)?;
-    let proof = if args.prove { Some(erased.prove()?) } else { None };
+    let (proof, unproved) = match args.prove.then(|| erased.prove()) {
+        Some(Err(error)) => (None, Some(error)),
+        proved => (proved.and_then(talktree::Result::ok), None),
+    };
     print(true, &erased.extent, erased.is_rewritten, proof, context)?;
     if !context.is_json {
         suggest(&args, &erased, &store, &mut context.out)?;
     }
-    Ok(())
+    unproved.map_or(Ok(()), |error| Err(error.into()))
 }
 
 /// Returns what the arguments name, and what there is of it. It is an error if nothing is stored of an owner, an author or a
@@ -279,7 +295,7 @@ fn finish(store: &Store, context: &mut Context) -> Result<bool> {
         print(true, &erased.extent, erased.is_rewritten, None, context)?;
     }
     if is_complete && !context.is_json {
-        context.out.line(&[(style::PLAIN, "nothing of what was erased is left")])?;
+        context.out.line(&[(style::PLAIN, "every erasure is complete")])?;
     }
     Ok(is_complete)
 }
@@ -332,7 +348,12 @@ fn print(
     }
     for summary in &extent.summaries_left {
         let left = format!("summary {left} that covers erased text: ");
-        out.line(&[(style::PLAIN, &left), (style::COMPACTION, summary.id.as_str())])?;
+        out.line(&[
+            (style::PLAIN, &left),
+            (style::COMPACTION, summary.id.as_str()),
+            (style::PLAIN, " in session "),
+            (style::ID, summary.session.as_str()),
+        ])?;
     }
     for session in &extent.continued_in {
         out.line(&[
@@ -374,7 +395,7 @@ fn tell_left(extent: &ErasureExtent) {
     }
 }
 
-/// Says how to erase the copies that are left.
+/// Says how to erase the copies and the summaries that are left.
 fn suggest(args: &Args, erased: &Erased, store: &Store, out: &mut Output) -> Result<()> {
     // Without messages the whole session would be named.
     for copies in erased.extent.copies_left.iter().filter(|copies| !copies.ids.is_empty()) {
@@ -392,6 +413,23 @@ fn suggest(args: &Args, erased: &Erased, store: &Store, out: &mut Output) -> Res
             (style::PLAIN, " can be erased with:"),
         ])?;
         out.line(&[(style::PLAIN, "  "), (style::PLAIN, &command(&rest))])?;
+    }
+    let summaries = &erased.extent.summaries_left;
+    if !summaries.is_empty() {
+        out.line(&[(style::PLAIN, "the summaries can be erased with:")])?;
+    }
+    let mut is_any_removed = false;
+    for ErasureSummary { session, id, .. } in summaries {
+        let removed = id.as_str().strip_prefix(talktree::COMPACTION_PREFIX);
+        is_any_removed |= removed.is_some();
+        let rest = match removed {
+            Some(id) => verb("compact", &[session.as_str()], &option("remove", id)),
+            None => verb("erase", &[session.as_str(), id.as_str()], ""),
+        };
+        out.line(&[(style::PLAIN, "  "), (style::PLAIN, &command(&rest))])?;
+    }
+    if is_any_removed {
+        out.line(&[(style::PLAIN, "  "), (style::PLAIN, &command("erase --deleted"))])?;
     }
     Ok(())
 }
