@@ -243,53 +243,19 @@ CREATE TABLE imported (
     PRIMARY KEY (session, record)
 ) STRICT, WITHOUT ROWID;
 
--- The indexed text: text parts in one column, reasoning and tools in another. The two functions are
--- talktree's own: they take the text from the parts and put U+200B around each character of scripts
--- without spaces. In the sqlite3 shell, which does not have them, MATCH and rank work on the index, and
--- reading its columns does not.
-CREATE VIEW search_source AS
-    SELECT address, talktree_text(parts) AS text, talktree_tools(parts) AS tools
-      FROM message
-     CROSS JOIN session ON session.key = message.session
-     WHERE message.id IS NOT NULL
-       AND (unindexed IS NULL OR address < (key << 32) + unindexed);
-
--- The full-text index; its rowid is the address.
+-- The index of words, in their normal form: what the text says, what reasoning and tools say, and labels of the message's role and
+-- time (`ruser`, `d20260131`, `m202601`, `y2026`). It holds no text, so `MATCH` finds addresses alone.
 CREATE VIRTUAL TABLE search USING fts5 (
-    text, tools,
-    content = 'search_source', content_rowid = 'address',
-    tokenize = "porter unicode61 remove_diacritics 2 categories 'L* N* Co So'"
+    text, tools, labels,
+    content = '', contentless_delete = 1, tokenize = 'ascii'
 );
 
--- Small leaf pages: a word's list takes more of them, so that a search in one session of a large store can skip to it. Eight
--- of them fit into a page of the file; of 500 bytes it would be seven.
--- A large buffer: fewer segments are written, and fewer have to be merged.
--- talktree merges segments itself, a little at a time: automatic merging makes some appends wait for all of it.
-INSERT INTO search (search, rank)
-VALUES ('pgsz', 490), ('hashsize', 2097152), ('automerge', 0), ('usermerge', 8), ('crisismerge', 64);
-
--- The times and roles of the indexed messages: which matches cannot pass the filters of a search. A row is a stretch of 256
--- addresses; times are in units of 2^20 microseconds.
-CREATE TABLE search_filter (
-    stretch INTEGER PRIMARY KEY, -- address >> 8
-    first   INTEGER NOT NULL,    -- the least time
-    last    INTEGER NOT NULL,    -- the greatest time
-    entries BLOB    NOT NULL     -- five bytes for each address: time, role; zeros: not indexed
-) STRICT;
-
--- Every word that was indexed, in lower case and without diacritics, not stemmed: for other spellings and forms of the words
--- of a query. It may have words of deleted messages, none of erased ones.
-CREATE TABLE vocabulary (
-    word      TEXT    PRIMARY KEY,
-    languages INTEGER NOT NULL DEFAULT 0 -- the languages of the messages with the word, a bit each; 0: not known
+-- The terms of letters in that index, for other forms and spellings of the words of a query. It may have terms of deleted messages,
+-- none of erased ones.
+CREATE TABLE term (
+    term      TEXT    PRIMARY KEY,
+    languages INTEGER NOT NULL DEFAULT 0 -- the languages of the messages with the term, a bit each; 0: not known
 ) STRICT, WITHOUT ROWID;
-
--- Words of the vocabulary that are moved there when they are many: each would change another page of it.
-CREATE TABLE recent_words (
-    number    INTEGER PRIMARY KEY, -- from 1 again when they were moved
-    word      TEXT    NOT NULL,
-    languages INTEGER NOT NULL     -- as above
-) STRICT;
 
 -- A context block: a label with texts, of one session, of all sessions of an owner, or shared by all.
 CREATE TABLE context_block (
@@ -337,24 +303,11 @@ CREATE TABLE context_version (
     PRIMARY KEY (entry, version)
 ) STRICT, WITHOUT ROWID;
 
--- The indexed text: key, title and description in one column, content in another.
-CREATE VIEW context_source AS
-    SELECT address,
-           talktree_cut(key || char(10) || coalesce(title, '') || char(10) || coalesce(description, '')) AS name,
-           talktree_cut(content) AS text
-      FROM context_entry
-     WHERE searchable = 1
-       AND present = 1;
-
--- The full-text index of the texts of blocks; its rowid is the address.
+-- The index of the texts of blocks: key, title and description in one column, content in another. The labels are empty.
 CREATE VIRTUAL TABLE context_search USING fts5 (
-    name, text,
-    content = 'context_source', content_rowid = 'address',
-    tokenize = "porter unicode61 remove_diacritics 2 categories 'L* N* Co So'"
+    text, tools, labels,
+    content = '', contentless_delete = 1, tokenize = 'ascii'
 );
-
--- Small leaf pages, so that a search in one block can skip to it.
-INSERT INTO context_search (context_search, rank) VALUES ('pgsz', 490);
 
 -- The frozen system prompt of a session.
 CREATE TABLE frozen_prompt (

@@ -6,11 +6,9 @@
 use std::time::Instant;
 
 use serde::Serialize;
+use talktree_text::{Columns, Filter, Lexeme, LexemeKind, lex, tokens};
 
 use super::SearchRequest;
-use super::lexer::{Filter, Lexeme, LexemeKind, lex};
-use super::query::Columns;
-use super::tokenizer::tokens;
 use crate::error::Result;
 
 /// How many words of a query are tried in a shorter form.

@@ -2,21 +2,10 @@
 
 use serde_json::Value;
 
-use super::script;
 use crate::message::Part;
 
 /// The version of the indexed text: an index with another version is rebuilt.
-pub(crate) const VERSION: u32 = 4;
-
-/// Returns the text parts, segmented for the index. A query searches this column by default.
-pub(crate) fn text(parts: &[Part]) -> String {
-    script::segment(&plain_text(parts)).into_owned()
-}
-
-/// Returns reasoning and tools, segmented for the index.
-pub(crate) fn tools(parts: &[Part]) -> String {
-    script::segment(&plain_tools(parts)).into_owned()
-}
+pub(crate) const VERSION: u32 = 5;
 
 /// Returns the text parts, one a line.
 pub(crate) fn plain_text(parts: &[Part]) -> String {

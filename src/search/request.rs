@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use talktree_text::{DateHint, date_hint};
+
 use super::Query;
-use super::date_hint::{DateHint, date_hint};
 use crate::embedding::QueryVector;
 use crate::id::{MessageId, SessionId};
 

@@ -10,7 +10,7 @@ use super::handle::Named;
 use super::row::message::{self as message_row, Content};
 use super::row::session::{self as session_row, SessionRow};
 use super::tokens::{CountedMessages, TokenCount, counter_key};
-use super::{compaction, head, message, search_index, usage};
+use super::{compaction, head, index, message, usage};
 use crate::compaction::Seen;
 use crate::error::{self, Error};
 use crate::id::{CompactionId, MessageId, SessionId, check_name_length};
@@ -113,7 +113,7 @@ pub(super) fn append(
             }
         }
     }
-    search_index::make_pending(conn, &mut session, first_new)?;
+    index::make_pending(conn, &mut session, first_new)?;
     if new_head != session.head {
         // An append that is not at the head moves it, and that can be undone.
         match is_branching {

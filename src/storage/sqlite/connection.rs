@@ -11,7 +11,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::catch_up::Deferred;
+use super::index::Deferred;
 use super::commit_group::Writers;
 use super::encryption::Encryption;
 use super::error::{BackendError, BackendResult};
@@ -19,9 +19,8 @@ use super::file::{self, StoreFile};
 use super::interrupt::InterruptSignal;
 use super::snapshot::Pinned;
 use super::transcript::projection::Projectors;
-use super::vocabulary::KnownWords;
 use super::wal::{self, Wal};
-use super::{header, schema, search_index, sql_functions, transaction, triggers};
+use super::{header, schema, index, transaction, triggers};
 use crate::error::{Error, Result};
 use crate::storage::DEFAULT_BUSY_TIMEOUT;
 
@@ -89,7 +88,6 @@ pub(crate) struct Database {
     pub(super) pinned: Option<Pinned>,
     /// The work on the search index that appends have put off.
     pub(super) deferred: Deferred,
-    pub(super) known_words: KnownWords,
     /// What is known of the transcripts that were projected last.
     pub(super) projectors: Projectors,
 }
@@ -125,7 +123,6 @@ impl Database {
                 file.remember_log();
                 let mut database = Self::new(config, Some(file));
                 database.first = Mutex::new(Some(first));
-                database.deferred = Deferred::in_file();
                 Ok(database)
             }
             Err(error) => {
@@ -201,7 +198,6 @@ impl Database {
             signal: InterruptSignal::default(),
             pinned: None,
             deferred: Deferred::default(),
-            known_words: KnownWords::default(),
             projectors: Projectors::default(),
         }
     }
@@ -327,11 +323,11 @@ pub(super) fn open_writer(path: &Path, config: &Config) -> BackendResult<Connect
 fn make_current(conn: &Connection, path: &Path, config: &Config) -> BackendResult<()> {
     // Most files are current. Outside of a transaction each read would lock the file again.
     let is_current = transaction::read(conn, |conn| {
-        Ok(schema::is_current(conn)? && search_index::has_current_version(conn)?)
+        Ok(schema::is_current(conn)? && index::has_current_version(conn)?)
     })?;
     if !is_current {
         schema::create_or_migrate(conn, path, config)?;
-        search_index::empty_if_outdated(conn, config)?;
+        index::empty_if_outdated(conn, config)?;
     }
     Ok(())
 }
@@ -345,7 +341,6 @@ pub(super) fn unlock(conn: &Connection, config: &Config) -> BackendResult<()> {
 pub(super) fn prepare(conn: &Connection, config: &Config) -> BackendResult<()> {
     conn.busy_timeout(config.busy_timeout)?;
     conn.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
-    sql_functions::register(conn)?;
     // Otherwise a statement with a bound LIMIT is recompiled on each run.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     let synchronous = if config.is_synchronous { "FULL" } else { "NORMAL" };

@@ -13,7 +13,8 @@ use super::error::{BackendResult, corrupt};
 use super::handle::Named;
 use super::row::session::{self as session_row, SessionRow};
 use super::tree_source::SessionTree;
-use super::{compaction, head, label, message, message_tag, search_index};
+use super::index::Index;
+use super::{compaction, head, label, message, message_tag};
 use crate::id::MessageId;
 use crate::outcome::Deleted;
 use crate::tree::{Address, Span, Stretch, Walk};
@@ -89,8 +90,8 @@ pub(super) fn delete_branch(
     // A compaction that covers `top` and ends outside the branch would have to end below `top`; so every affected one
     // ends in the branch.
     let parent = message::parent(conn, top)?;
-    search_index::remove_all(conn, &ranges)?;
     for &(first, last) in &ranges {
+        Index::Messages.remove(conn, first, last)?;
         label::remove_range(conn, first, last)?;
         elision::remove_range(conn, first, last)?;
         message_tag::remove_range(conn, first, last)?;
@@ -131,7 +132,7 @@ fn finish(
 
 /// Turns a message into a tombstone. It keeps its origin: by that an erasure of another copy finds the summaries that cover it.
 fn make_tombstone(conn: &Connection, address: Address) -> BackendResult<()> {
-    search_index::remove(conn, address, address)?;
+    Index::Messages.remove(conn, address, address)?;
     label::remove_range(conn, address, address)?;
     elision::remove_range(conn, address, address)?;
     message_tag::remove_range(conn, address, address)?;

@@ -9,7 +9,7 @@ use super::handle::Named;
 use super::row::compaction as compaction_row;
 use super::row::session::{self as session_row, SessionRow};
 use super::tokens::CountedMessages;
-use super::{append, compaction, label, message, message_tag, path, search_index};
+use super::{append, compaction, index, label, message, message_tag, path};
 use crate::error::Error;
 use crate::id::{MessageId, SessionId};
 use crate::message::Message;
@@ -54,7 +54,7 @@ pub(super) fn fork(
     target.next = u64::from(count) + 1;
     target.head = Some(Address::new(target.key, count));
     target.invalidate_visible_tokens();
-    search_index::make_pending(conn, &mut target, 1)?;
+    index::make_pending(conn, &mut target, 1)?;
     target.messages = messages;
     let last: i64 = conn
         .prepare_cached("SELECT created_at FROM message WHERE address = ?1")?

@@ -11,7 +11,7 @@ use super::handle::Named;
 use super::row::message::Content;
 use super::row::session::{self as session_row, SessionRow};
 use super::tokens::CountedMessages;
-use super::{erase, message, search_index, usage};
+use super::{erase, message, index, usage};
 use crate::id::MessageId;
 use crate::message::Message;
 use crate::outcome::{ImportRecord, Imported};
@@ -63,7 +63,7 @@ pub(super) fn import(
         imported.push(Imported::Added);
     }
     if imported.contains(&Imported::Added) {
-        search_index::make_pending(conn, &mut session, first_new)?;
+        index::make_pending(conn, &mut session, first_new)?;
         session_row::store(conn, &session)?;
         session_row::store_listed_at(conn, &mut session)?;
     }

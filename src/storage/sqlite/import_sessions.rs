@@ -11,7 +11,7 @@ use super::error::{BackendError, BackendResult};
 use super::row::session as session_row;
 use super::tokens::CountedMessages;
 use super::transaction::run;
-use super::{append, catalog, compaction, erase, head, import, label, search_index};
+use super::{append, catalog, compaction, erase, head, import, label, index};
 use crate::error::{Error, Result};
 use crate::id::MessageId;
 use crate::outcome::{Imported, SessionImport};
@@ -120,7 +120,7 @@ fn create(
         places.insert(&message.id, address);
         imported.push(Imported::Added);
     }
-    search_index::make_pending(conn, &mut session, first)?;
+    index::make_pending(conn, &mut session, first)?;
     for (compaction, after) in compactions.iter().zip(&counted.summaries) {
         compaction::check_size(compaction, config.max_message_bytes)?;
         compaction::add(conn, &session, name, compaction, *after)?;

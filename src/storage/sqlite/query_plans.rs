@@ -10,9 +10,8 @@ use super::context::{self, block, elision, entry, frozen_prompt, lifecycle, sear
 use super::error::BackendResult;
 use super::session::SqliteSession;
 use super::{
-    ancestry, children, compaction, delete, erase, fork, inbox, label, message, message_tag,
-    outline, owner_data, path, plan_reader, row, search_index, tokens, transcript, tree_source,
-    unfinished, usage,
+    ancestry, children, compaction, delete, erase, fork, inbox, index, label, message, message_tag,
+    outline, owner_data, path, plan_reader, row, tokens, transcript, tree_source, unfinished, usage,
 };
 use crate::catalog::{ResumeRequest, SessionChange};
 use crate::compaction::Compaction;
@@ -91,17 +90,12 @@ const HOT: &[(&str, &str, &[&str])] = &[
     ("a session", row::session::BY_ID, &["(id=?)"]),
     (
         "the first session with pending messages",
-        search_index::FIRST_PENDING,
+        index::FIRST_PENDING,
         &["SCAN session USING INDEX session_unindexed"],
     ),
     (
         "the pending messages of a session",
-        search_index::PENDING_PARTS,
-        &["SEARCH message USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
-    ),
-    (
-        "a message leaving the index",
-        search_index::DELETE_ENTRIES,
+        index::PENDING_PARTS,
         &["SEARCH message USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
     ),
     (
@@ -196,13 +190,8 @@ const HOT: &[(&str, &str, &[&str])] = &[
     ),
     ("the current version", entry::PRESENT, &["INTEGER PRIMARY KEY (rowid=?)"]),
     (
-        "a document leaving the index",
-        entry::REMOVE_FROM_INDEX,
-        &["SEARCH context_entry USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
-    ),
-    (
         "a document entering the index",
-        entry::ADD_TO_INDEX,
+        entry::SEARCHABLE,
         &["SEARCH context_entry USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
     ),
     ("how many texts", search::IN_BLOCK, &["COVERING INDEX context_present (block=?)"]),

@@ -23,7 +23,6 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0003_unindexed.sql"),
     include_str!("migrations/0004_many_sessions.sql"),
     include_str!("migrations/0005_recent_words.sql"),
-    include_str!("migrations/0006_authors_and_tags.sql"),
 ];
 
 /// The version that this build writes.
@@ -119,7 +118,7 @@ pub(super) fn create(conn: &Connection, config: &Config) -> BackendResult<()> {
 
 fn fill(conn: &Connection) -> BackendResult<()> {
     conn.execute_batch(SCHEMA)?;
-    super::search_index::store_version(conn)?;
+    super::index::store_version(conn)?;
     conn.pragma_update(None, "application_id", APPLICATION_ID)?;
     conn.pragma_update(None, "user_version", VERSION)?;
     Ok(())

@@ -14,7 +14,7 @@ use super::row::message::Content;
 use super::row::session::{self as session_row, SessionRow};
 use super::row::{self, Read};
 use super::tokens::{CountedMessages, TokenCount};
-use super::{message, search_index, unfinished, usage};
+use super::{index, message, unfinished, usage};
 use crate::message::Message;
 use crate::outcome::Updated;
 use crate::tree::Address;
@@ -44,7 +44,7 @@ pub(super) fn update(
     let (Some(mut session), Some(count)) = (session, counted.token_counts(conn)?.next()) else {
         return Err(corrupt(format!("message {:?} belongs to no session", message.id)));
     };
-    let is_indexed = search_index::remove_to_update(conn, &mut session, address)?;
+    let is_indexed = index::remove_to_update(conn, &mut session, address)?;
     let had_elisions = elision::has_of(conn, address)?;
     elision::remove_changed(conn, address, &message)?;
     let is_plain = covered_by.is_empty() && !had_elisions && session.head == Some(address);
@@ -53,7 +53,7 @@ pub(super) fn update(
     usage::record_changed(conn, address, &message)?;
     session_row::store(conn, &session)?;
     if is_indexed {
-        search_index::add(conn, address)?;
+        index::add(conn, address)?;
     }
     Ok(Updated { is_changed: true, covered_by })
 }

@@ -18,7 +18,8 @@ use super::connection::Database;
 use super::context::{elision, frozen_prompt, lifecycle};
 use super::error::{BackendError, BackendResult};
 use super::row::session::{self as row, SessionRow};
-use super::{append, message_tag, search_index, transcript};
+use super::index::Index;
+use super::{append, message_tag, transcript};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::outcome::{SessionDetails, SessionInfo};
@@ -73,7 +74,7 @@ pub(super) fn touch(conn: &Connection, key: i64) -> BackendResult<()> {
 /// The session and the texts of its blocks stay.
 pub(super) fn clear(conn: &Connection, key: i64) -> BackendResult<()> {
     let (first, last) = Address::range_of(key);
-    search_index::remove(conn, first, last)?;
+    Index::Messages.remove(conn, first, last)?;
     elision::remove_range(conn, first, last)?;
     message_tag::remove_range(conn, first, last)?;
     frozen_prompt::thaw(conn, key)?;

@@ -11,7 +11,8 @@ use super::super::connection::Database;
 use super::super::context::{elision, entry, frozen_prompt, lifecycle};
 use super::super::error::BackendResult;
 use super::super::row::session::SessionRow;
-use super::super::{delete, message_tag, search_index};
+use super::super::index::Index;
+use super::super::{delete, message_tag};
 use super::{change, remove, touch};
 use crate::error::Result;
 use crate::tree::Address;
@@ -24,9 +25,6 @@ pub(in super::super) const MAX_BYTES: usize = 4 << 20;
 const MAX_ROWS: i64 = 2_000;
 /// How many texts of context blocks one transaction deletes.
 const MAX_TEXTS: i64 = 16;
-/// How many pages of the search index are merged after a removal, about two milliseconds. Each removal writes a segment;
-/// without merges FTS5 would merge 64 of them at once, for which writers waited 80 ms.
-const PAGES: u64 = 200;
 /// How the name of the note of a removal begins; then comes the key of the session.
 const NOTE: &str = "removal:";
 
@@ -35,7 +33,6 @@ pub(super) fn begin(conn: &Connection, session: &SessionRow) -> BackendResult<bo
     let key = session.key;
     if is_short(conn, key)? {
         remove(conn, key)?;
-        search_index::merge_for_search(conn, PAGES)?;
         return Ok(true);
     }
     change::put_into_trash(conn, key)?;
@@ -73,7 +70,7 @@ pub(in super::super) fn delete_from(
 ) -> BackendResult<()> {
     let key = lowest.session();
     let (_, last) = Address::range_of(key);
-    search_index::remove(conn, lowest, last)?;
+    Index::Messages.remove(conn, lowest, last)?;
     elision::remove_range(conn, lowest, last)?;
     message_tag::remove_range(conn, lowest, last)?;
     let above: Vec<Address> = conn
@@ -131,7 +128,6 @@ impl Database {
             conn.prepare_cached(KEEP_USAGE)?.execute([*lowest, last])?;
             let living = newest.iter().filter(|(_, is_living)| *is_living).count();
             delete_from(conn, *lowest, living)?;
-            search_index::merge_for_search(conn, PAGES)?;
             Ok(true)
         })? {}
         for sql in [KEEP_SOME_USAGE, SOME_IMPORTED] {
@@ -299,22 +295,6 @@ mod tests {
         let ids: Vec<_> = database.session_ids()?.into_iter().map(|(id, _)| id).collect();
         assert_eq!(ids, [SessionId::from("b")]);
         assert_eq!(rows(&database, "SELECT count(*) FROM message")?, 601);
-        Ok(())
-    }
-
-    /// Each removal wrote a segment, and 64 of them were merged at once.
-    #[test]
-    fn removals_merge_the_search_index() -> Result<()> {
-        let ids: Vec<String> = (0..40).map(|n| format!("s{n}")).collect();
-        let sessions: Vec<(&str, usize)> = ids.iter().map(|id| (&**id, 3)).collect();
-        let database = filled(&sessions)?;
-        database.rebuild_search()?;
-        for id in &ids {
-            database.remove(&SessionId::from(id.as_str()))?;
-        }
-        let segments =
-            database.read(super::super::super::segments::Segments::of)?.most_on_a_level();
-        assert!(segments < 10, "{segments}");
         Ok(())
     }
 }

@@ -1,9 +1,11 @@
 //! The texts of blocks and their versions.
 
+use talktree_text::terms;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::super::append::check_size;
 use super::super::error::{BackendResult, damaged};
+use super::super::index::Index;
 use super::super::row::time;
 use super::block;
 use crate::message::now;
@@ -301,29 +303,53 @@ pub(in super::super) fn read_version(row: &Row<'_>) -> BackendResult<EntryVersio
     })
 }
 
-/// Removes a range of texts from the index. Must run before their rows change: FTS5 needs the old text.
+/// Removes a range of texts from the index.
 pub(in super::super) fn remove_from_index(
     conn: &Connection,
     first: Address,
     last: Address,
 ) -> BackendResult<()> {
-    conn.prepare_cached(REMOVE_FROM_INDEX)?.execute([first, last])?;
-    Ok(())
+    Index::Context.remove(conn, first, last)
 }
-
-pub(in super::super) const REMOVE_FROM_INDEX: &str =
-    "INSERT INTO context_search (context_search, rowid, name, text)
- SELECT 'delete', address, name, text
-   FROM context_source
-  WHERE address BETWEEN ?1 AND ?2";
 
 /// Indexes the searchable texts of a range.
 pub(super) fn add_to_index(conn: &Connection, first: Address, last: Address) -> BackendResult<()> {
-    conn.prepare_cached(ADD_TO_INDEX)?.execute([first, last])?;
+    let mut statement = conn.prepare_cached(SEARCHABLE)?;
+    let mut rows = statement.query([first, last])?;
+    while let Some(row) = rows.next()? {
+        let (address, [name, text]) = read_terms(row)?;
+        Index::Context.put(conn, address, [&name, &text, ""])?;
+    }
     Ok(())
 }
 
-pub(in super::super) const ADD_TO_INDEX: &str = "INSERT INTO context_search (rowid, name, text)
- SELECT address, name, text
-   FROM context_source
-  WHERE address BETWEEN ?1 AND ?2";
+/// Calls `take` with every searchable text, as the index has it.
+pub(in super::super) fn each_text(
+    conn: &Connection,
+    mut take: impl FnMut(Address, [&str; 3]),
+) -> BackendResult<()> {
+    let mut statement = conn.prepare_cached(SEARCHABLE)?;
+    let mut rows = statement.query([i64::MIN, i64::MAX])?;
+    while let Some(row) = rows.next()? {
+        let (address, [name, text]) = read_terms(row)?;
+        take(address, [&name, &text, ""]);
+    }
+    Ok(())
+}
+
+/// Reads the terms of a text's name, and of its content. A value that is not text has none; `verify` reports it.
+fn read_terms(row: &Row<'_>) -> BackendResult<(Address, [String; 2])> {
+    let text = |column| row.get_ref(column).ok().and_then(|it| it.as_str().ok()).unwrap_or_default();
+    let name = [text(1), text(2), text(3)].join("\n");
+    Ok((row.get(0)?, [terms(&name), terms(text(4))]))
+}
+
+/// Indexes the searchable texts of all blocks.
+pub(in super::super) fn index_all(conn: &Connection) -> BackendResult<()> {
+    add_to_index(conn, Address::from_raw(i64::MIN), Address::from_raw(i64::MAX))
+}
+
+pub(in super::super) const SEARCHABLE: &str = "SELECT address, key, title, description, content
+   FROM context_entry
+  WHERE address BETWEEN ?1 AND ?2 AND searchable = 1 AND present = 1
+  ORDER BY address";

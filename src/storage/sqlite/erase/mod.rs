@@ -40,7 +40,6 @@ use super::error::BackendResult;
 use super::interrupt::Watch;
 use super::row::session as session_row;
 use super::transcript::projection;
-use super::vocabulary;
 use crate::erasure::{
     Erased, Erasure, ErasureCopies, ErasureExtent, ErasureProver, ErasureSummary, ErasureTarget,
 };
@@ -242,16 +241,16 @@ impl Database {
         self.read_long(|conn| Targets::find(conn, erasure)?.extent(conn, erasure))
     }
 
-    /// Returns whether an erasure is not complete, or has not recorded the words of the other messages again.
+    /// Returns whether an erasure is not complete.
     pub(crate) fn has_unfinished_erasure(&self) -> Result<bool> {
-        self.read(|conn| Ok(!note::all(conn)?.is_empty() || vocabulary::left(conn)?.is_some()))
+        self.read(|conn| Ok(!note::all(conn)?.is_empty()))
     }
 
     /// Finishes all erasures that are not complete. Returns whether they are now, and what was deleted.
     pub(crate) fn finish_erasure(&self) -> Result<(bool, Erased)> {
         let notes = self.read(note::all)?;
         if notes.is_empty() {
-            return self.record_vocabulary().map(|()| (true, Erased::default()));
+            return Ok((true, Erased::default()));
         }
         let mut deleted = Deleted::nothing(self.interrupt_signal().watch());
         for note in notes {
@@ -269,7 +268,7 @@ impl Database {
     /// `has_other_texts` says that other texts were deleted, too, which are not known any more.
     fn clean(&self, texts: &Texts, has_other_texts: bool, out: &mut Erased) -> Result<()> {
         let notes = self.deleted()?;
-        self.clear_vocabulary()?;
+        self.sweep_terms()?;
         self.merge_indexes()?;
         // SQLite moves rows between pages and leaves copies in the gaps, which it does not overwrite. They cannot be found
         // in an encrypted file, nor if another erasure was interrupted: then its texts are not known any more.
@@ -298,8 +297,7 @@ impl Database {
                 if is_rewritten { remove_setting(conn, REWRITE) } else { Ok(()) }
             })?;
         }
-        // Last: nothing that was erased depends on it.
-        self.record_vocabulary()
+        Ok(())
     }
 
     /// Returns the notes of the erasures whose rows are all deleted. Another erasure may have deleted the last ones.

@@ -266,7 +266,7 @@ fn each_text(conn: &Connection, mut look: impl FnMut(&[u8])) -> BackendResult<()
     Ok(())
 }
 
-/// The tables of the indexes and the vocabulary hold words of stored texts in a form of their own. Their settings are names.
+/// The tables of the indexes and the terms hold words of stored texts in a form of their own. Their settings are names.
 const TABLES: &str = "SELECT 'sqlite_schema'
  UNION ALL
 SELECT name
@@ -274,7 +274,7 @@ SELECT name
  WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'
    AND name NOT IN ('search_data', 'search_idx', 'search_docsize',
                     'context_search_data', 'context_search_idx', 'context_search_docsize',
-                    'vocabulary', 'recent_words')";
+                    'term')";
 
 #[cfg(test)]
 mod tests {

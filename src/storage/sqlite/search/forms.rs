@@ -1,20 +1,14 @@
 //! Adds to each word of a query its forms that the store has.
 //!
-//! A query tells its language, or the vocabulary does: of a word that the store has in other languages than English, those
-//! are taken. A word that it has only in English has its stem in the index, and no forms.
-
-use std::collections::HashSet;
+//! A query tells its language, or the index does: the languages of the texts that have the word. A text whose language cannot be told
+//! may be English, as most short ones are.
 
 use rusqlite::Connection;
+use talktree_text::{Language, Query, Stems, StopWords, Term, language, normal_form, spellings};
 
 use super::super::error::BackendResult;
+use super::super::index::{each_from, languages};
 use super::super::interrupt::Watch;
-use super::super::vocabulary;
-use crate::search::forms::{Stems, known_languages};
-use crate::search::language::{Language, StopWords, language};
-use crate::search::stemmer::stem;
-use crate::search::tokenizer::normalize;
-use crate::search::{Query, Term};
 
 /// A word is searched in at most so many other forms: each is a list of the index to merge.
 const MAX_FORMS: usize = 16;
@@ -26,16 +20,14 @@ pub(super) fn add(conn: &Connection, query: &mut Query, watch: &Watch) -> Backen
     let words: Vec<&str> = query.clauses.iter().filter_map(|clause| word(clause)).collect();
     let text = words.join(" ");
     let (language, stops) = (language(&text), StopWords::of(&text));
-    if language == Some(Language::English) {
-        return Ok(());
-    }
     let plain = query.clauses.iter_mut().filter(|clause| word(clause).is_some());
     for term in plain.flatten().take(MAX_WORDS) {
-        let Some(word) = term.tokens.first().map(|word| normalize(word)) else { continue };
-        if stops.contains(&word) {
+        let Some(written) = term.tokens.first().cloned() else { continue };
+        let form = normal_form(&written);
+        if stops.contains(&form) {
             continue;
         }
-        match forms(conn, &word, language, watch) {
+        match forms(conn, (&written, &form), language, watch) {
             Ok(forms) => term.forms.extend(forms),
             Err(error) if watch.is_end_of_budget(&error) => break,
             Err(error) => return Err(error),
@@ -55,31 +47,40 @@ fn word(clause: &[Term]) -> Option<&str> {
     }
 }
 
-/// Returns the forms of a normalized word, those of nearly the same length first; of those with one stem in the index one.
+/// Returns the forms of a word, those of nearly the same length first.
 fn forms(
     conn: &Connection,
-    word: &str,
+    (written, form): (&str, &str),
     language: Option<Language>,
     watch: &Watch,
 ) -> BackendResult<Vec<String>> {
     let english = Language::English.bit();
-    let languages = match language {
-        Some(language) => language.bit(),
-        None => match vocabulary::languages(conn, word)?.unwrap_or(0) {
-            0 => known_languages(),
-            languages => languages & !english,
-        },
-    };
-    let Some(stems) = Stems::of(word, languages) else { return Ok(Vec::new()) };
     let mut found = Vec::new();
-    vocabulary::each_in_languages(conn, stems.start(), languages, watch, |other, languages| {
-        if stems.has_form(other, languages) {
-            found.push(other.to_owned());
+    let mut words = vec![form.to_owned()];
+    for spelling in spellings(written) {
+        if languages(conn, &spelling)?.is_some() {
+            words.push(spelling);
         }
-    })?;
-    found.sort_by_key(|form| (form.len().abs_diff(word.len()), form.clone()));
-    let mut known = HashSet::from([stem(word).into_owned()]);
-    found.retain(|form| known.insert(stem(form).into_owned()));
+    }
+    for word in &words {
+        let of_word = match (language, languages(conn, word)?) {
+            (Some(language), _) => language.bit(),
+            (None, Some(0)) => english,
+            (None, Some(languages)) => languages,
+            (None, None) => u32::MAX,
+        };
+        let Some(stems) = Stems::of(word, of_word) else { continue };
+        each_from(conn, stems.start(), watch, |other, languages| {
+            let languages = if languages == 0 { english } else { languages };
+            if stems.has_form(other, languages & of_word) && !words.iter().any(|word| word == other) {
+                found.push(other.to_owned());
+            }
+            true
+        })?;
+    }
+    found.sort_by_key(|other| (other.len().abs_diff(form.len()), other.clone()));
+    found.dedup();
     found.truncate(MAX_FORMS);
+    found.splice(0..0, words.into_iter().skip(1));
     Ok(found)
 }

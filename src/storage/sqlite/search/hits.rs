@@ -5,6 +5,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 use rusqlite::{Connection, Statement};
+use talktree_text::{Analysis, Columns, Finder, Query, SNIPPET_CHARS, Snippet, snippet, tokens};
 
 use super::super::compaction;
 use super::super::error::{BackendResult, corrupt, damaged};
@@ -15,12 +16,7 @@ use super::super::tree_source::SessionTree;
 use super::range::{self, Range, SessionNames};
 use crate::id::{MessageId, SessionId};
 use crate::message::{Part, Role, parts_from_text, single_text};
-use crate::search::analysis::Analysis;
-use crate::search::matcher::Matcher;
-use crate::search::scanner::Scanner;
-use crate::search::snippet::snippet;
-use crate::search::tokenizer::tokens;
-use crate::search::{Columns, Hit, Matched, Query, SNIPPET_CHARS, Snippet, indexed_text};
+use crate::search::{Hit, Matched, indexed_text};
 use crate::tree::{Address, Span, Stretch, Walk};
 
 /// The columns of a message that a hit needs.
@@ -85,7 +81,7 @@ fn words_of(query: &Query) -> HashSet<String> {
     terms
         .chain(&query.filters.exact)
         .flat_map(|token| tokens(token))
-        .map(|token| token.normalized().into_owned())
+        .map(|token| token.form().into_owned())
         .collect()
 }
 
@@ -96,7 +92,7 @@ fn other_words(snippet: &Snippet, written: &HashSet<String>) -> Vec<String> {
     matches
         .flat_map(|(piece, _)| tokens(piece))
         .filter(|token| {
-            let word = token.normalized();
+            let word = token.form();
             !written.contains(&*word) && seen.insert(word.into_owned())
         })
         .map(|token| token.text().to_owned())
@@ -117,9 +113,9 @@ pub(super) struct HitMaker<'c> {
     /// The words of the query as it was written, normalized.
     written: HashSet<String>,
     /// What is marked in a message, whether it has all words or not.
-    shown: [Matcher; 2],
-    /// Counts the words of the query in a text; a message that has them all matches without being relaxed.
-    words: Scanner,
+    shown: [Query; 2],
+    /// Finds the words of the query in a text; a message that has them all matches without being relaxed.
+    words: (Finder, usize),
 }
 
 impl<'c> HitMaker<'c> {
@@ -141,8 +137,8 @@ impl<'c> HitMaker<'c> {
             columns: reading.query.filters.columns,
             has_terms: reading.query.has_terms(),
             written: words_of(&asked.query),
-            shown: [false, true].map(|is_relaxed| Matcher::of(&reading.shown(is_relaxed))),
-            words: Scanner::new(&reading.words, &[]),
+            shown: [false, true].map(|is_relaxed| reading.shown(is_relaxed)),
+            words: (reading.words_finder(), reading.words.len()),
         }
     }
 
@@ -219,10 +215,11 @@ impl<'c> HitMaker<'c> {
         if self.matched == Matched::All && !self.has_meaning {
             return Matched::All;
         }
-        let counts = self.words.scan(text, usize::MAX).counts;
-        match counts.iter().filter(|count| **count > 0).count() {
-            0 if self.has_meaning && !counts.is_empty() => Matched::Meaning,
-            found if found == counts.len() => Matched::All,
+        let (finder, count) = &self.words;
+        let found: HashSet<usize> = finder.find(text).0.iter().map(|found| found.target).collect();
+        match found.len() {
+            0 if self.has_meaning && *count > 0 => Matched::Meaning,
+            found if found == *count => Matched::All,
             _ => Matched::Relaxed,
         }
     }

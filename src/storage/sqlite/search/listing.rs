@@ -9,9 +9,9 @@ use rusqlite::{Connection, params};
 
 use super::super::error::BackendResult;
 use super::super::interrupt::Watch;
-use super::candidates::{self, Bounds, Index, passes};
+use super::super::index::Index;
+use super::checks::{Checks, Reader};
 use super::range::Range;
-use crate::search::{HITS_PER_SESSION, Matched};
 use crate::tree::Address;
 
 /// How many messages of one session are read ahead at most.
@@ -20,19 +20,11 @@ const MAX_BATCH: usize = 256;
 pub(super) struct Listing<'c> {
     pub(super) conn: &'c Connection,
     pub(super) range: &'c Range,
-    pub(super) bounds: &'c Bounds,
+    pub(super) checks: &'c Checks,
     pub(super) indexes: &'c [Index],
     /// The expression for the words to exclude.
     pub(super) excluded: Option<&'c str>,
     pub(super) watch: &'c Watch,
-}
-
-/// How much is listed at most.
-struct Most {
-    messages: usize,
-    sessions: usize,
-    /// Messages of each session.
-    of_each: usize,
 }
 
 /// One session that is read newest first.
@@ -46,28 +38,17 @@ struct Stream {
 }
 
 impl Listing<'_> {
-    /// Adds the messages that pass, newest first: at most `limit`.
+    /// Adds the messages that pass, newest first: at most `limit`, and at most `per_session` of each session.
     ///
     /// After an error those that were found before are there.
-    pub(super) fn newest(&self, limit: usize, found: &mut Vec<Address>) -> BackendResult<()> {
-        let most = Most { messages: limit, sessions: usize::MAX, of_each: usize::MAX };
-        self.merge(most, found)
-    }
-
-    /// Adds the newest messages that pass of each session that has any, at most [`HITS_PER_SESSION`]; of the sessions with the
-    /// newest messages, at most `sessions`.
-    pub(super) fn newest_of_sessions(
+    pub(super) fn newest(
         &self,
-        sessions: usize,
+        limit: usize,
+        per_session: usize,
         found: &mut Vec<Address>,
     ) -> BackendResult<()> {
-        let most = Most { messages: usize::MAX, sessions, of_each: HITS_PER_SESSION };
-        self.merge(most, found)
-    }
-
-    fn merge(&self, most: Most, found: &mut Vec<Address>) -> BackendResult<()> {
-        let mut sessions = 0;
         let left_out = self.left_out()?;
+        let mut reader = self.checks.reader(self.conn)?;
         let mut streams: Vec<Stream> = Vec::new();
         // For each stream, the time and address of its next message, or of one that is not older.
         let mut heap = BinaryHeap::new();
@@ -75,22 +56,18 @@ impl Listing<'_> {
             heap.push((time, last, streams.len(), false));
             streams.push(Stream { low, high, batch: VecDeque::new(), batch_size: 1, count: 0 });
         }
-        while found.len() < most.messages
+        while found.len() < limit
             && let Some((_, address, number, is_next)) = heap.pop()
         {
             let stream = &mut streams[number];
-            if stream.count == 0 && sessions == most.sessions {
-                continue;
-            }
             if is_next {
-                sessions += usize::from(stream.count == 0);
                 found.push(address);
                 stream.count += 1;
-                if stream.count == most.of_each {
+                if stream.count == per_session {
                     continue;
                 }
             }
-            if let Some((address, time)) = self.next(stream, &left_out)? {
+            if let Some((address, time)) = self.next(stream, &left_out, &mut reader)? {
                 heap.push((time, address, number, true));
             }
         }
@@ -99,20 +76,9 @@ impl Listing<'_> {
 
     /// Returns the range of each session or path, with the address and time of its last message.
     fn ranges(&self) -> BackendResult<Vec<(Address, Address, Address, i64)>> {
-        let all = (Address::from_raw(i64::MIN), Address::from_raw(i64::MAX));
-        if let Some(listed) = self.bounds.only.as_ref().and_then(|only| only.listed(all)) {
-            let of_sessions = listed.chunk_by(|a, b| a.session() == b.session());
-            let range = |of: &[Address]| (of[0], of[of.len() - 1], of[of.len() - 1], i64::MAX);
-            return Ok(of_sessions.map(range).collect());
-        }
-        let unread = |(low, high): (Address, Address)| (low, high, high, i64::MAX);
-        match self.range {
-            Range::Store { .. } => {}
-            // However many there are: each is a stream of its own.
-            Range::Sessions(keys) => {
-                return Ok(keys.iter().map(|&key| unread(Address::range_of(key))).collect());
-            }
-            Range::Path(_) => return Ok(self.range.ranges().into_iter().map(unread).collect()),
+        if !self.range.is_store() {
+            let ranges = self.range.ranges().into_iter();
+            return Ok(ranges.map(|(low, high)| (low, high, high, i64::MAX)).collect());
         }
         let mut statement = self.conn.prepare_cached(LAST)?;
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -134,7 +100,10 @@ impl Listing<'_> {
         };
         for range in self.range.ranges() {
             for index in self.indexes {
-                candidates::add_all(self.conn, *index, expression, range, &mut found)?;
+                index.each(self.conn, expression, range, self.watch, |address| {
+                    found.insert(address);
+                    Ok(true)
+                })?;
             }
         }
         Ok(found)
@@ -144,6 +113,7 @@ impl Listing<'_> {
         &self,
         stream: &mut Stream,
         left_out: &HashSet<Address>,
+        reader: &mut Reader<'_, '_>,
     ) -> BackendResult<Option<(Address, i64)>> {
         loop {
             self.watch.check()?;
@@ -153,88 +123,28 @@ impl Listing<'_> {
             if stream.low > stream.high {
                 return Ok(None);
             }
-            let Bounds { after, before, sessions, only, .. } = self.bounds;
-            let (authors, tags) = self.bounds.authors_and_tags();
-            let (low, high, limit) = (stream.low, stream.high, stream.batch_size);
-            let listed = only.as_ref().and_then(|only| only.listed((low, high)));
-            let newest = listed.map(|listed| &listed[listed.len().saturating_sub(limit)..]);
-            let mut statement;
-            let mut rows = match newest {
-                None => {
-                    statement = self.conn.prepare_cached(NEWEST)?;
-                    statement.query(params![
-                        low,
-                        high,
-                        after,
-                        before,
-                        sessions,
-                        limit,
-                        None::<i64>,
-                        authors,
-                        tags
-                    ])?
-                }
-                Some(newest) => {
-                    let addresses = newest.iter().rev().map(|address| address.raw());
-                    let addresses = serde_json::Value::from_iter(addresses).to_string();
-                    statement = self.conn.prepare_cached(NEWEST_OF)?;
-                    statement.query(params![
-                        addresses,
-                        None::<i64>,
-                        after,
-                        before,
-                        sessions,
-                        None::<i64>,
-                        None::<i64>,
-                        authors,
-                        tags
-                    ])?
-                }
-            };
-            let mut shown = self.bounds.shown(self.conn)?;
-            let (mut count, mut last) = (0, low);
+            let mut statement = self.conn.prepare_cached(NEWEST)?;
+            let mut rows = statement.query(params![stream.low, stream.high, stream.batch_size])?;
+            let (mut count, mut last) = (0, stream.low);
             while let Some(row) = rows.next()? {
                 (count, last) = (count + 1, row.get(0)?);
                 self.watch.check()?;
-                let is_held =
-                    self.range.holds(last) && !left_out.contains(&last) && shown.holds(last)?;
-                if is_held
-                    && self.bounds.holds_role(row.get_ref(2)?.as_str()?)
-                    && self.bounds.holds_text(self.conn, last, Matched::All)?
-                {
-                    stream.batch.push_back((last, row.get(1)?));
+                if self.range.holds(last) && !left_out.contains(&last) {
+                    stream.batch.extend(reader.read(last, |row| Ok((last, row.created_at)))?);
                 }
             }
-            stream.high = match newest {
-                Some(newest) => newest.first().map_or(low, |oldest| *oldest).before(),
-                None if count == limit => last.before(),
-                None => low.before(),
-            };
+            stream.high = if count == stream.batch_size { last.before() } else { stream.low.before() };
             stream.batch_size = MAX_BATCH.min(stream.batch_size * 4);
         }
     }
 }
 
-pub(super) const NEWEST: &str = concat!(
-    "SELECT address, created_at, role
+pub(super) const NEWEST: &str = "SELECT address
    FROM message
   WHERE address BETWEEN ?1 AND ?2
     AND id IS NOT NULL
-    AND ",
-    passes!(),
-    "
   ORDER BY address DESC
-  LIMIT ?6"
-);
-
-/// The same of messages that are listed.
-pub(super) const NEWEST_OF: &str = concat!(
-    "SELECT message.address, message.created_at, message.role
-   FROM json_each(?1) AS listed CROSS JOIN message ON message.address = listed.value
-  WHERE message.id IS NOT NULL
-    AND ",
-    passes!()
-);
+  LIMIT ?3";
 
 pub(super) const LAST: &str = "SELECT message.address, message.created_at
    FROM session CROSS JOIN message

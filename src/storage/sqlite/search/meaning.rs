@@ -7,16 +7,14 @@
 use std::collections::{HashMap, HashSet};
 
 use rusqlite::Connection;
+use talktree_text::{Columns, Finder};
 
 use super::super::embedding::{self, EmbedderRow};
 use super::super::error::BackendResult;
-use super::candidates;
 use super::ranked::{RANKED, Ranked};
 use super::{Search, hits};
 use crate::embedding::{QueryVector, Vector};
-use crate::search::analysis::Analysis;
-use crate::search::scanner::Scanner;
-use crate::search::{Columns, Matched, Query};
+use crate::search::Matched;
 use crate::tree::Address;
 
 /// The weight of the cosine, beside 1 for the best score for words.
@@ -67,10 +65,10 @@ impl Search<'_> {
     ///
     /// A spent budget leaves what was found by words.
     pub(super) fn with_meaning(&self, ranked: Ranked) -> BackendResult<Ranked> {
-        let Some(meaning) = self.meaning.as_ref().filter(|_| !self.reading.has_operators()) else {
+        let Some(meaning) = self.meaning.as_ref().filter(|_| self.analysis.strict.is_empty()) else {
             return Ok(ranked);
         };
-        if self.reading.query.filters.columns == Columns::Tools || self.is_stopped.get() {
+        if self.analysis.query.filters.columns == Columns::Tools || self.is_stopped.get() {
             return Ok(ranked);
         }
         let nearest = match self.nearest(meaning) {
@@ -96,7 +94,7 @@ impl Search<'_> {
                 limit,
                 self.watch,
             )?;
-            let passed = self.passing(&found)?;
+            let passed = self.of_scope(&found)?;
             if found.len() < limit || passed.len() >= NEAREST {
                 return Ok(found.into_iter().filter(|(at, _)| passed.contains(at)).collect());
             }
@@ -105,19 +103,20 @@ impl Search<'_> {
     }
 
     /// Returns those of the messages that pass the filters and have no excluded word.
-    fn passing(&self, found: &[(Address, f64)]) -> BackendResult<HashSet<Address>> {
-        let excluded = self.reading.query.excluded.iter().map(|term| vec![term.clone()]);
-        let excluded = Query { clauses: excluded.collect(), ..Query::default() };
-        let scanner = Scanner::new(&Analysis::of(excluded, "").words, &[]);
-        let addresses: Vec<Address> = found.iter().map(|(address, _)| *address).collect();
+    fn of_scope(&self, found: &[(Address, f64)]) -> BackendResult<HashSet<Address>> {
+        let mut finder = Finder::default();
+        for term in &self.analysis.query.excluded {
+            finder.add(&term.phrases());
+        }
+        let mut reader = self.checks.reader(self.conn)?;
         let mut passed = HashSet::new();
-        candidates::each(self.conn, &addresses, &self.bounds, self.watch, |row| {
-            let text = hits::text(row.parts, self.reading.query.filters.columns);
-            if scanner.scan(&text, usize::MAX).counts.iter().all(|count| *count == 0) {
-                passed.insert(row.address);
+        for (address, _) in found {
+            let columns = self.analysis.query.filters.columns;
+            let is_excluded = reader.read(*address, |row| Ok(!finder.find(&hits::text(row.parts, columns)).0.is_empty()))?;
+            if is_excluded == Some(false) {
+                passed.insert(*address);
             }
-            Ok(())
-        })?;
+        }
         Ok(passed)
     }
 
@@ -171,7 +170,7 @@ impl Search<'_> {
         sessions.extend(greatest.into_iter().map(|(session, cosine)| (session, WEIGHT * cosine)));
         sessions.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         let floor = messages.last().map_or(0.0, |last| last.1);
-        let mut joined = Ranked { messages, sessions, matched, more: ranked.more };
+        let mut joined = Ranked { messages, sessions, matched, is_cut: ranked.is_cut };
         joined.follow(&rest, floor);
         Ok(joined)
     }

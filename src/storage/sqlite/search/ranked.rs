@@ -1,122 +1,55 @@
 //! Finding and ranking matches, for messages and for the texts of context blocks.
 //!
-//! A text must have all words. If no text has them all, any of them is enough. Up to [`most_ranked`] matches are
-//! all ranked here. Of more matches of all words the newest are; of more matches of any word those with the rarest words are.
-//! The other matches follow, the newest first.
+//! A text must have all words. If no text has them all, any of them is enough. Up to [`RANKED`] matches are all ranked. Of more, those
+//! with the rarest words are, and of equal ones some evenly of all ages. The others follow, so that pages do not overlap.
 //!
-//! Invariant: which texts are ranked, and so the order of all, does not depend on how many are wanted. So pages have no gaps.
-//!
-//! FTS5 only lists the matches, newest first, because it can stop early then. Its own ranking counts each word, phrase and
-//! prefix in the whole index before it returns the first match.
+//! The engine only lists matches, newest first, because it can stop early then. Its own ranking reads every posting of each word.
 
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::HashSet;
+
+use talktree_text::{Analysis, Candidate, Corpus, Expr, inverse_frequency, rank};
 
 use super::super::error::BackendResult;
-use super::extent::Extent;
 use crate::search::Matched;
-use crate::search::analysis::{Analysis, Unit};
-use crate::search::pruning::prune;
-use crate::search::rank::{Candidate, Corpus, Ranking, inverse_frequency, rank};
-use crate::search::scanner::Scan;
 use crate::tree::Address;
 
-/// How many matches are ranked at most. To read and scan a message takes about 10 µs.
-pub(in super::super) const RANKED: usize = 1_000;
-/// The same for a single word without filters, for which a match costs least.
+/// How many matches are ranked at most. To read one takes about 10 µs.
 ///
-/// With 1 000 one query in ten over 10 000 messages had other first hits than if all matches were ranked; nearly all were a
-/// common word.
-const RANKED_OF_ONE: usize = 3_000;
-/// How many matches of all words are listed at least, to choose from those of several sessions.
-const CHOSEN_FROM: usize = 2_000;
-/// Up to this many matches of all words are ranked by estimates, if their words are not too common.
-const ESTIMATED: usize = 12_000;
-/// The words are too common if more messages than this have them, counted once for each word: to read the occurrences of a
-/// word in a message takes about 0.5 µs.
-const MAX_OCCURRENCES: f64 = 30_000.0;
-/// How many of the best by estimate are read. Many more than are shown: an estimate does not tell words from parts of
-/// identifiers.
-const READ_OF_ESTIMATED: usize = 500;
+/// Does not depend on the limit of the search: all pages must have one order.
+pub(super) const RANKED: usize = 2_000;
 /// How many bytes of a text are read for ranking.
-pub(in super::super) const MAX_SCAN_BYTES: usize = 64 << 10;
-/// How many matches of each unit are listed to estimate how common it is.
-const SAMPLE: usize = 4_000;
-/// How many matches of all units together are listed at most if any unit is enough: each takes about 0.2 µs.
+pub(in super::super) const MAX_READ_BYTES: usize = 64 << 10;
+/// How many matches of one unit are listed at most, and of all together: each takes about 0.1 µs.
+const LISTED_OF_EACH: usize = 16_000;
 const LISTED: usize = 48_000;
-/// How many of these are of one unit at most.
-const MAX_LISTED_OF_EACH: usize = 16_000;
+/// From how many spans of time some matches are taken, if there are more than are listed.
+const SPANS: usize = 16;
+/// A unit is ignored if more than this share of many texts have it and two others are left.
+const COMMON_SHARE: f64 = 0.3;
+const MANY_TEXTS: f64 = 1_000.0;
 
-/// Returns how many matches of all words are ranked at most.
-pub(in super::super) fn most_ranked(texts: &impl Texts) -> usize {
-    let reading = texts.reading();
-    let is_word = |unit: &Unit| unit.stems.len() == 1 && !unit.term.is_prefix;
-    let is_one_word = reading.is_one_unit() && reading.units.iter().all(is_word);
-    if is_one_word && !texts.has_filters() { RANKED_OF_ONE } else { RANKED }
-}
-
-/// Texts in an FTS5 index, as one search reads them.
+/// Texts in an index, as one search reads them.
 pub(in super::super) trait Texts {
-    fn reading(&self) -> &Analysis;
+    fn analysis(&self) -> &Analysis;
 
-    /// Returns whether the search is for any word from the start, without a search for all words before.
-    fn is_relaxed_at_once(&self) -> bool;
+    /// Returns the newest matches in scope, newest first: at most `limit`, from one of some spans of time or from all.
+    fn list(&self, expr: &Expr, span: Option<(usize, usize)>, limit: usize) -> BackendResult<Vec<Address>>;
 
-    /// Returns whether a role or a time is wanted.
-    fn has_filters(&self) -> bool {
-        false
-    }
+    /// Returns the share of the texts that are not older than this one, never 0.
+    fn share_from(&self, oldest: Address) -> BackendResult<f64>;
 
-    /// Returns whether these texts are ranked as if there were no others.
-    fn is_alone(&self) -> bool;
+    /// Returns how many texts there are.
+    fn count(&self) -> BackendResult<f64>;
 
-    /// Returns the newest matches of an expression for all words or for any, newest first: at most `limit`, and only those
-    /// that pass the filters and have the vowel signs of the words.
-    fn newest(&self, expression: (&str, Matched), limit: usize) -> BackendResult<Vec<Address>>;
-
-    /// Returns the newest matches of an expression, newest first: at most `limit`, whether they pass the filters or not, but
-    /// none out of scope.
-    fn listed(&self, expression: &str, limit: usize) -> BackendResult<Vec<Address>>;
-
-    /// Returns which matches of all words are ranked if there are more than [`most_ranked`]; `listed` has the newest of them.
-    fn chosen(&self, expression: &str, listed: &[Address]) -> BackendResult<Vec<Address>>;
-
-    /// Returns the first `limit` of the texts, found for any word, that pass the filters and have the vowel signs of a word.
-    fn passing(
-        &self,
-        found: impl Iterator<Item = Address>,
-        limit: usize,
-    ) -> BackendResult<Vec<Address>>;
-
-    /// Returns whether the index tells enough of all matches to estimate their scores.
-    fn has_estimates(&self) -> bool {
-        false
-    }
-
-    /// Returns candidates as the index tells of them, without their texts.
-    fn estimates(&self, _found: &[Address]) -> BackendResult<Vec<Candidate>> {
-        Ok(Vec::new())
-    }
-
-    fn size(&self) -> BackendResult<Size>;
-
-    /// Returns where the texts are.
-    fn extent(&self) -> BackendResult<Extent>;
-
-    /// Returns the texts to rank, with the counts of the units of the query in each.
-    fn candidates(
+    /// Returns those of the matches that pass the filters, with the counts of the units of the query in each.
+    fn read(
         &self,
         found: &[Address],
         pairs: &[(usize, usize)],
     ) -> BackendResult<(Vec<Address>, Vec<Candidate>)>;
-}
 
-/// The size of everything that is searched.
-#[derive(Debug, Clone, Copy)]
-pub(in super::super) struct Size {
-    pub(in super::super) texts: f64,
-    pub(in super::super) sessions: f64,
-    /// `None` if the index does not have it; then that of the candidates is used.
-    pub(in super::super) mean_length: Option<f64>,
+    /// Returns whether a match passes the filters.
+    fn passes(&self, found: Address) -> BackendResult<bool>;
 }
 
 /// The matches, best first.
@@ -125,198 +58,131 @@ pub(in super::super) struct Ranked {
     pub(in super::super) messages: Vec<(Address, f64)>,
     pub(in super::super) sessions: Vec<(i64, f64)>,
     pub(in super::super) matched: Matched,
-    /// The expression of all matches, if there may be more than these.
-    pub(in super::super) more: Option<String>,
+    /// Whether there may be more matches.
+    pub(in super::super) is_cut: bool,
+}
+
+/// How many results of a search are needed.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) enum Wanted {
+    Messages(usize),
+    Sessions,
 }
 
 impl Ranked {
     pub(in super::super) fn none(matched: Matched) -> Self {
-        Self { messages: Vec::new(), sessions: Vec::new(), matched, more: None }
+        Self { messages: Vec::new(), sessions: Vec::new(), matched, is_cut: false }
     }
 
-    /// Returns the best matches, best first; `all` is the expression for all words.
-    pub(in super::super) fn find(texts: &impl Texts, all: &str) -> BackendResult<Self> {
-        let reading = texts.reading();
-        if reading.is_fixed() || !texts.is_relaxed_at_once() {
-            let found = Self::strictly(texts, all)?;
-            if !found.messages.is_empty() || reading.is_fixed() {
+    /// Returns the matches, best first: of all words, or if there are none or the query is relaxed at once, of any.
+    pub(in super::super) fn find(
+        texts: &impl Texts,
+        is_relaxed_at_once: bool,
+        wanted: Wanted,
+    ) -> BackendResult<Self> {
+        let analysis = texts.analysis();
+        if analysis.is_fixed() || !is_relaxed_at_once {
+            let found = Self::of_all_words(texts, wanted)?;
+            if !found.messages.is_empty() || analysis.is_fixed() {
                 return Ok(found);
             }
         }
-        Self::relaxed(texts)
+        Self::of_any_word(texts, wanted)
     }
 
-    /// Adds other matches, the newest first, until there are as many as wanted.
-    pub(in super::super) fn fill(
-        &mut self,
-        texts: &impl Texts,
-        wanted: usize,
-    ) -> BackendResult<()> {
-        let Some(expression) = self.more.as_ref().filter(|_| self.messages.len() < wanted) else {
-            return Ok(());
+    fn of_all_words(texts: &impl Texts, wanted: Wanted) -> BackendResult<Self> {
+        let analysis = texts.analysis();
+        let Some(all) = analysis.all() else { return Ok(Self::none(Matched::All)) };
+        let listed = match wanted {
+            Wanted::Messages(count) => LISTED_OF_EACH.max(count + 1),
+            Wanted::Sessions => LISTED,
         };
-        let newest = texts.newest((expression, self.matched), wanted)?;
-        self.follow_unknown(newest);
-        Ok(())
-    }
-
-    /// Adds those of the matches at the end that are not among these.
-    pub(in super::super) fn follow_unknown(&mut self, mut found: Vec<Address>) {
-        let known: HashSet<Address> = self.messages.iter().map(|known| known.0).collect();
-        found.retain(|address| !known.contains(address));
-        let floor = self.messages.last().map_or(1.0, |last| last.1);
-        self.follow(&found, floor);
-    }
-
-    /// Returns the matches of all words.
-    fn strictly(texts: &impl Texts, expression: &str) -> BackendResult<Self> {
-        let reading = texts.reading();
-        let ranked = most_ranked(texts);
-        // With filters the rows of what is listed are read.
-        let listed = if texts.has_filters() { 0 } else { CHOSEN_FROM };
-        let mut limit = listed.max(ranked + 1);
-        let mut found = texts.newest((expression, Matched::All), limit)?;
+        let mut found = texts.list(&all, None, listed)?;
         if found.is_empty() {
             return Ok(Self::none(Matched::All));
         }
-        if found.len() <= ranked && texts.is_alone() {
-            return Self::of_all(texts, &found, Matched::All);
-        }
-        let frequencies_of = |found: &Vec<Address>, limit: usize| match reading.is_one_unit() {
-            true => frequencies(texts, std::slice::from_ref(found), limit),
-            false => frequencies(texts, &lists(texts, SAMPLE)?, SAMPLE),
+        let is_cut = found.len() == listed;
+        let total = texts.count()?;
+        let frequencies = match analysis.is_one_unit() {
+            true => vec![frequency(texts, &found, listed)?],
+            false => lists(texts, LISTED_OF_EACH / 4)?.into_iter().map(|list| list.1).collect(),
         };
-        let mut frequencies = frequencies_of(&found, limit)?;
-        if found.len() <= ranked {
-            return Self::of_best(texts, &found, &[], Matched::All, &frequencies);
-        }
-        if texts.has_estimates() && frequencies.iter().sum::<f64>() <= MAX_OCCURRENCES {
-            let fewest = frequencies.iter().copied().fold(f64::MAX, f64::min);
-            if found.len() >= limit && fewest <= ESTIMATED as f64 {
-                limit = ESTIMATED + 1;
-                found = texts.newest((expression, Matched::All), limit)?;
-                frequencies = frequencies_of(&found, limit)?;
-            }
-            if found.len() < limit {
-                return Self::of_estimates(texts, &found, &frequencies);
-            }
-        }
-        let best = texts.chosen(expression, &found)?;
+        let best = if is_cut { spread(texts, &all, RANKED)? } else { evenly(&found, RANKED) };
         let chosen: HashSet<Address> = best.iter().copied().collect();
-        let is_all = found.len() < limit;
-        let rest: Vec<Address> =
-            found.into_iter().filter(|address| !chosen.contains(address)).collect();
-        let found = Self::of_best(texts, &best, &rest, Matched::All, &frequencies)?;
-        Ok(Self { more: (!is_all).then(|| expression.to_owned()), ..found })
-    }
-
-    /// Returns the matches of any word.
-    ///
-    /// Of too many the best are chosen by which of the words they have, a rare word weighing more.
-    fn relaxed(texts: &impl Texts) -> BackendResult<Self> {
-        let reading = texts.reading();
-        if texts.is_alone()
-            && let Some(any) = reading.any(0..reading.units.len())
-        {
-            let found = texts.newest((&any, Matched::Relaxed), RANKED + 1)?;
-            if found.len() <= RANKED {
-                return Self::of_all(texts, &found, Matched::Relaxed);
-            }
-        }
-        let limit = (LISTED / reading.units.len().max(1)).min(MAX_LISTED_OF_EACH);
-        let lists = lists(texts, limit)?;
-        let size = texts.size()?;
-        let frequencies = prune(frequencies(texts, &lists, limit)?, size.texts);
-        let mut weights: Vec<(Address, f64)> = Vec::new();
-        for (list, frequency) in lists.iter().zip(&frequencies) {
-            let weight = inverse_frequency(*frequency, size.texts);
-            if weight > 0.0 {
-                weights.extend(list.iter().map(|address| (*address, weight)));
-            }
-        }
-        // A text needs none of the words if it has what is required.
-        if let Some(required) = reading.with(None) {
-            weights
-                .extend(texts.listed(&required, limit)?.into_iter().map(|address| (address, 0.0)));
-        }
-        let mut heap = heaviest(weights);
-        let order = std::iter::from_fn(|| heap.pop().map(|(_, address)| address));
-        let mut found = texts.passing(order, RANKED)?;
-        let is_cut = found.len() == RANKED || lists.iter().any(|list| list.len() >= limit);
-        let any = reading.any((0..lists.len()).filter(|unit| frequencies[*unit] > 0.0));
-        let more = any.filter(|_| is_cut);
-        // The newest with each word may all be of another time or role.
-        if let (true, Some(any)) = (found.len() < RANKED, &more) {
-            let known: HashSet<Address> = found.iter().copied().collect();
-            let newest = texts.newest((any, Matched::Relaxed), RANKED)?;
-            found.extend(newest.into_iter().filter(|address| !known.contains(address)));
-            found.truncate(RANKED);
-        }
-        let ranked = Self::of_best(texts, &found, &[], Matched::Relaxed, &frequencies)?;
-        Ok(Self { more, ..ranked })
-    }
-
-    /// Ranks all matches; how common each unit is among them needs no index.
-    fn of_all(texts: &impl Texts, all: &[Address], matched: Matched) -> BackendResult<Self> {
-        let pairs = texts.reading().pairs(|_| true);
-        let (found, candidates) = texts.candidates(all, &pairs)?;
-        let (frequencies, corpus) = among(&candidates);
-        let ranking = rank(texts.reading(), &pairs, &frequencies, corpus, &candidates);
-        Ok(Self::of(&found, ranking, matched))
-    }
-
-    /// Ranks all matches of all words by estimates, and the best of them by their texts.
-    fn of_estimates(
-        texts: &impl Texts,
-        found: &[Address],
-        frequencies: &[f64],
-    ) -> BackendResult<Self> {
-        let mut all = texts.estimates(found)?;
-        let Size { texts: messages, sessions, mean_length } = texts.size()?;
-        let pairs = texts.reading().pairs(|_| true);
-        let mean_length = mean_length.unwrap_or_else(|| mean_length_of(&all));
-        let corpus = Corpus { messages, mean_length, sessions };
-        let estimated = rank(texts.reading(), &pairs, frequencies, corpus, &all).messages;
-        let mut order: Vec<usize> = (0..found.len()).collect();
-        order.sort_by(|a, b| estimated[*b].total_cmp(&estimated[*a]).then(a.cmp(b)));
-        let place: HashMap<Address, usize> =
-            order.iter().take(READ_OF_ESTIMATED).map(|at| (found[*at], *at)).collect();
-        let best: Vec<Address> = place.keys().copied().collect();
-        let (read, candidates) = texts.candidates(&best, &pairs)?;
-        for (address, candidate) in read.iter().zip(candidates) {
-            all[place[address]] = candidate;
-        }
-        let ranking = rank(texts.reading(), &pairs, frequencies, corpus, &all);
-        Ok(Self::of(found, ranking, Matched::All))
-    }
-
-    /// Ranks the best matches; the rest follows.
-    fn of_best(
-        texts: &impl Texts,
-        best: &[Address],
-        rest: &[Address],
-        matched: Matched,
-        frequencies: &[f64],
-    ) -> BackendResult<Self> {
-        let Size { texts: messages, sessions, mean_length } = texts.size()?;
-        let pairs = texts.reading().pairs(|unit| frequencies[unit] > 0.0);
-        let (found, candidates) = texts.candidates(best, &pairs)?;
-        let mean_length = mean_length.unwrap_or_else(|| mean_length_of(&candidates));
-        let corpus = Corpus { messages, mean_length, sessions };
-        let ranking = rank(texts.reading(), &pairs, frequencies, corpus, &candidates);
-        let mut ranked = Self::of(&found, ranking, matched);
-        let floor = ranked.messages.last().map_or(0.0, |last| last.1);
-        ranked.follow(rest, floor);
+        found.retain(|address| !chosen.contains(address));
+        let mut ranked = Self::of(texts, (&best, found), (Matched::All, wanted), &frequencies, total)?;
+        ranked.is_cut = is_cut;
         Ok(ranked)
     }
 
-    /// Returns the ranked matches, best first; of equal ones the oldest first.
-    fn of(found: &[Address], ranking: Ranking, matched: Matched) -> Self {
-        let mut messages: Vec<_> = found.iter().copied().zip(ranking.messages).collect();
+    fn of_any_word(texts: &impl Texts, wanted: Wanted) -> BackendResult<Self> {
+        let analysis = texts.analysis();
+        let total = texts.count()?;
+        let limit = (LISTED / analysis.units.len().max(1)).min(LISTED_OF_EACH);
+        let lists = lists(texts, limit)?;
+        let frequencies = without_common(lists.iter().map(|list| list.1).collect(), total);
+        let is_whole = |unit: &usize| lists[*unit].0.len() < limit;
+        let used = || (0..lists.len()).filter(|unit| frequencies[*unit] > 0.0);
+        let rare: Vec<usize> = used().filter(is_whole).collect();
+        let mut weights: Vec<(Address, f64)> = Vec::new();
+        for unit in used() {
+            let weight = inverse_frequency(frequencies[unit], total);
+            let add = |address: &Address| (*address, weight);
+            if is_whole(&unit) {
+                weights.extend(lists[unit].0.iter().map(add));
+            } else if let (Some(own), Some(rare)) = (analysis.any([unit]), analysis.any(rare.iter().copied()).filter(|_| !rare.is_empty())) {
+                // Of a common word those that also have a rare one; alone it tells too little.
+                weights.extend(texts.list(&Expr::All(vec![rare, own]), None, limit)?.iter().map(add));
+            } else if let Some(own) = analysis.any([unit]) {
+                weights.extend(spread(texts, &own, limit)?.iter().map(add));
+            }
+        }
+        // A text needs none of the words if it has what is required.
+        if let Some(required) = analysis.any([]) {
+            weights.extend(texts.list(&required, None, limit)?.into_iter().map(|address| (address, 0.0)));
+        }
+        let heaviest = heaviest(weights);
+        let best = best_of(&heaviest);
+        let chosen: HashSet<Address> = best.iter().copied().collect();
+        let rest = heaviest.into_iter().map(|(address, _)| address).filter(|it| !chosen.contains(it));
+        let mut ranked = Self::of(texts, (&best, rest.collect()), (Matched::Relaxed, wanted), &frequencies, total)?;
+        ranked.is_cut = lists.iter().any(|list| list.0.len() >= limit);
+        Ok(ranked)
+    }
+
+    /// Ranks the best matches; the rest follows.
+    fn of(
+        texts: &impl Texts,
+        (best, rest): (&[Address], Vec<Address>),
+        (matched, wanted): (Matched, Wanted),
+        frequencies: &[f64],
+        total: f64,
+    ) -> BackendResult<Self> {
+        let pairs = texts.analysis().pairs(|unit| frequencies[unit] > 0.0);
+        let (found, candidates) = texts.read(best, &pairs)?;
+        let length: f64 = candidates.iter().map(|candidate| candidate.length).sum();
+        let corpus = Corpus { texts: total, mean_length: length / (candidates.len() as f64).max(1.0) };
+        let ranking = rank(texts.analysis(), &pairs, frequencies, corpus, &candidates);
+        let mut messages: Vec<_> = found.iter().copied().zip(ranking.texts).collect();
         messages.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         let mut sessions: Vec<_> = ranking.sessions.into_iter().collect();
         sessions.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        Self { messages, sessions, matched, more: None }
+        let mut ranked = Self { messages, sessions, matched, is_cut: false };
+        let mut passed = Vec::new();
+        let mut seen: HashSet<i64> = ranked.sessions.iter().map(|session| session.0).collect();
+        for address in rest {
+            let is_needed = match wanted {
+                Wanted::Messages(count) => ranked.messages.len() + passed.len() < count,
+                Wanted::Sessions => !seen.contains(&address.session()),
+            };
+            if is_needed && texts.passes(address)? {
+                seen.insert(address.session());
+                passed.push(address);
+            }
+        }
+        let floor = ranked.messages.last().map_or(0.0, |last| last.1);
+        ranked.follow(&passed, floor);
+        Ok(ranked)
     }
 
     /// Adds messages in the given order, with scores that fall from `floor` on, and their sessions if those are new.
@@ -334,70 +200,102 @@ impl Ranked {
     }
 }
 
-/// Adds up the weights of each message; the heaviest is on top, of equal ones the newest.
-fn heaviest(mut weights: Vec<(Address, f64)>) -> BinaryHeap<(u64, Address)> {
+/// Returns the newest matches of each unit, at most `limit`, and how many texts have it.
+fn lists(texts: &impl Texts, limit: usize) -> BackendResult<Vec<(Vec<Address>, f64)>> {
+    let analysis = texts.analysis();
+    let mut lists = Vec::with_capacity(analysis.units.len());
+    for unit in 0..analysis.units.len() {
+        let list = match analysis.any([unit]) {
+            Some(expr) => texts.list(&expr, None, limit)?,
+            None => Vec::new(),
+        };
+        let frequency = frequency(texts, &list, limit)?;
+        lists.push((list, frequency));
+    }
+    Ok(lists)
+}
+
+/// Returns how many texts match, where these are the newest, at most `limit`.
+///
+/// Of a longer list this is an estimate: as many in the older texts as in those that the list covers.
+fn frequency(texts: &impl Texts, list: &[Address], limit: usize) -> BackendResult<f64> {
+    let count = list.len() as f64;
+    match list.last().filter(|_| list.len() >= limit) {
+        None => Ok(count),
+        Some(oldest) => Ok((count / texts.share_from(*oldest)?).min(texts.count()?).max(count)),
+    }
+}
+
+/// Returns frequencies, 0 for each unit that is so common that it hardly changes the order.
+fn without_common(mut frequencies: Vec<f64>, total: f64) -> Vec<f64> {
+    let is_common = |found: f64| found > COMMON_SHARE * total;
+    let rare = frequencies.iter().filter(|found| **found > 0.0 && !is_common(**found)).count();
+    if total > MANY_TEXTS && rare >= 2 {
+        frequencies.iter_mut().filter(|found| is_common(**found)).for_each(|found| *found = 0.0);
+    }
+    frequencies
+}
+
+/// Returns matches of all ages: the newest of each of some spans of time.
+fn spread(texts: &impl Texts, expr: &Expr, limit: usize) -> BackendResult<Vec<Address>> {
+    let mut found = Vec::new();
+    for span in (0..SPANS).rev() {
+        found.extend(texts.list(expr, Some((span, SPANS)), limit / SPANS)?);
+    }
+    Ok(found)
+}
+
+/// Returns at most `limit` of some matches, evenly.
+fn evenly(found: &[Address], limit: usize) -> Vec<Address> {
+    if found.len() <= limit {
+        return found.to_vec();
+    }
+    (0..limit).map(|at| found[at * found.len() / limit]).collect()
+}
+
+/// Adds up the weights of each text; the heaviest first, of equal ones the newest.
+fn heaviest(mut weights: Vec<(Address, f64)>) -> Vec<(Address, f64)> {
     // The lists are sorted: to merge them is faster than a hash table.
     weights.sort_by_key(|(address, _)| *address);
     let of_one = weights.chunk_by(|a, b| a.0 == b.0);
-    // The weights are not negative, so their bits are in their order.
-    let sum =
-        |all: &[(Address, f64)]| (all.iter().fold(0.0, |sum, one| sum + one.1).to_bits(), all[0].0);
-    of_one.map(sum).collect()
+    let sum = |all: &[(Address, f64)]| (all[0].0, all.iter().fold(0.0, |sum, one| sum + one.1));
+    let mut sums: Vec<_> = of_one.map(sum).collect();
+    sums.sort_by(|a, b| b.1.total_cmp(&a.1).then(b.0.cmp(&a.0)));
+    sums
 }
 
-/// Returns the newest matches of each unit, at most `limit`, whether they pass the filters or not.
-fn lists(texts: &impl Texts, limit: usize) -> BackendResult<Vec<Vec<Address>>> {
-    let reading = texts.reading();
-    let list = |unit: usize| match reading.with(Some(unit)) {
-        Some(expression) => texts.listed(&expression, limit),
-        None => Ok(Vec::new()),
+/// Returns the texts to rank: the heaviest, and of those that are equal where the limit is, some evenly of all ages.
+fn best_of(heaviest: &[(Address, f64)]) -> Vec<Address> {
+    let Some((_, last)) = heaviest.get(RANKED) else {
+        return heaviest.iter().map(|(address, _)| *address).collect();
     };
-    (0..reading.units.len()).map(list).collect()
+    let from = heaviest.partition_point(|(_, weight)| weight > last);
+    let to = heaviest.partition_point(|(_, weight)| weight >= last);
+    let equal: Vec<Address> = heaviest[from..to].iter().map(|(address, _)| *address).collect();
+    let best = heaviest[..from].iter().map(|(address, _)| *address);
+    best.chain(evenly(&equal, RANKED - from)).collect()
 }
 
-/// Returns how many texts have each unit, where these are its newest matches, at most `limit`.
-///
-/// Of a longer list this is an estimate: as many in the older texts as in those that the list covers.
-fn frequencies(
-    texts: &impl Texts,
-    lists: &[Vec<Address>],
-    limit: usize,
-) -> BackendResult<Vec<f64>> {
-    let mut extent = None;
-    let mut frequencies = Vec::with_capacity(lists.len());
-    for list in lists {
-        let count = list.len() as f64;
-        let oldest = list.last().filter(|_| list.len() >= limit);
-        frequencies.push(match oldest {
-            None => count,
-            Some(oldest) => {
-                let extent = match &extent {
-                    Some(extent) => extent,
-                    None => extent.insert(texts.extent()?),
-                };
-                let share = extent.share_from(*oldest);
-                (count / share).min(texts.size()?.texts).max(count)
-            }
-        });
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn common_units_are_ignored_in_a_large_store_where_others_remain() {
+        for (found, total, kept) in [
+            (vec![900.0, 10.0, 20.0], 2_000.0, vec![0.0, 10.0, 20.0]),
+            (vec![900.0, 10.0, 0.0], 2_000.0, vec![900.0, 10.0, 0.0]),
+            (vec![90.0, 10.0, 20.0], 100.0, vec![90.0, 10.0, 20.0]),
+            (vec![], 0.0, vec![]),
+        ] {
+            assert_eq!(without_common(found, total), kept);
+        }
     }
-    Ok(frequencies)
-}
 
-/// Returns how common each unit is, if the candidates are all matches.
-fn among(found: &[Candidate]) -> (Vec<f64>, Corpus) {
-    let scans = || found.iter().map(|candidate| &candidate.scan);
-    let units = scans().next().map_or(0, |scan| scan.counts.len());
-    let holding = |unit: usize| scans().filter(|scan: &&Scan| scan.counts[unit] > 0).count() as f64;
-    let sessions: HashSet<i64> = found.iter().map(|found| found.session).collect();
-    let corpus = Corpus {
-        messages: found.len() as f64,
-        mean_length: mean_length_of(found),
-        sessions: sessions.len() as f64,
-    };
-    ((0..units).map(holding).collect(), corpus)
-}
-
-fn mean_length_of(candidates: &[Candidate]) -> f64 {
-    let length: usize = candidates.iter().map(|candidate| candidate.scan.length).sum();
-    length as f64 / (candidates.len() as f64).max(1.0)
+    #[test]
+    fn equal_texts_are_taken_evenly() {
+        let all: Vec<Address> = (0..10).map(Address::from_raw).collect();
+        let taken: Vec<i64> = evenly(&all, 5).into_iter().map(|it| it.raw()).collect();
+        assert_eq!(taken, [0, 2, 4, 6, 8]);
+    }
 }

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use super::super::connection::Config;
 use super::super::error::BackendResult;
-use super::super::{schema, sql_functions, triggers};
+use super::super::{schema, triggers};
 use super::RESTORE;
 use crate::report::Damage;
 
@@ -14,7 +14,6 @@ const DROP: &str = "run the DROP TRIGGER with the sqlite3 shell, and compare wha
 /// Reports each definition that is missing or differs, and each foreign trigger.
 pub(super) fn differences(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
     let fresh = Connection::open_in_memory()?;
-    sql_functions::register(&fresh)?;
     schema::create(&fresh, &Config::default())?;
     let (expected, present) = (definitions(&fresh)?, definitions(conn)?);
     let mut report = |what: String| found.push(Damage { kind: "schema", what, remedy: RESTORE });

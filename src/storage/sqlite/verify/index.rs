@@ -1,17 +1,15 @@
-//! Comparing the search index with the messages.
+//! Comparing the search indexes with the texts of messages and of the context.
 //!
-//! FTS5 reports only whether they differ. If they do, it checks whether the index itself is sound. If it is, each
-//! message's words are counted in the index and in the text, and the messages that differ are named. Either the index
+//! The index holds no text, so each text is cut again, and its terms are compared with those of the index. Either the index
 //! or the message was changed outside talktree, and rebuilding the index would hide a changed message.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use rusqlite::Connection;
 
 use super::super::error::{BackendError, BackendResult};
-use super::super::search::pending;
-use super::super::search_filter;
+use super::super::index::{self, each_doc};
 use super::{MAX_OF_A_KIND, REBUILD};
 use crate::report::Damage;
 use crate::tree::Address;
@@ -19,55 +17,22 @@ use crate::tree::Address;
 /// The remedy for a message that differs from its index entry.
 const COMPARE: &str = "compare the message with a backup; `rebuild_search`, or `talktree verify --rebuild-index`, \
                        indexes it as it is now";
-/// How many messages are split into words at a time.
-const BATCH: u64 = 4_096;
 
-/// Compares the indexes with the texts of messages and of the context, which SQLite's `integrity_check` does not.
+/// Compares the indexes with the texts, which SQLite's `integrity_check` does not.
 pub(super) fn damages(conn: &Connection) -> BackendResult<Vec<Damage>> {
-    let mut damages = of_messages(conn)?;
-    damages.extend(of_filter(conn)?);
-    damages.extend(of_context(conn)?);
-    Ok(damages)
-}
-
-fn of_context(conn: &Connection) -> BackendResult<Option<Damage>> {
-    let what = if holds(
-        conn,
-        "INSERT INTO context_search (context_search, rank) VALUES ('integrity-check', 1)",
-    )? {
-        return Ok(None);
-    } else if holds(conn, "INSERT INTO context_search (context_search) VALUES ('integrity-check')")?
-    {
-        "the search index of the context differs from its texts"
-    } else {
-        "the search index of the context is damaged"
-    };
-    Ok(Some(Damage { kind: "search-index", what: what.to_owned(), remedy: REBUILD }))
-}
-
-fn of_filter(conn: &Connection) -> BackendResult<Option<Damage>> {
-    if search_filter::is_sound(conn)? {
-        return Ok(None);
-    }
-    let what = "the times and roles in the search index differ from the messages".to_owned();
-    Ok(Some(Damage { kind: "search-index", what, remedy: REBUILD }))
-}
-
-fn of_messages(conn: &Connection) -> BackendResult<Vec<Damage>> {
-    if holds(conn, "INSERT INTO search (search, rank) VALUES ('integrity-check', 1)")? {
-        return Ok(Vec::new());
-    }
     // SQLite's own message, "database disk image is malformed", would alarm for no reason.
-    let broken =
-        |what: &str| Damage { kind: "search-index", what: what.to_owned(), remedy: REBUILD };
-    if !holds(conn, "INSERT INTO search (search) VALUES ('integrity-check')")? {
-        return Ok(vec![broken("the search index is damaged")]);
+    let broken = |what: &str| Damage { kind: "search-index", what: what.to_owned(), remedy: REBUILD };
+    let mut damages = Vec::new();
+    match holds(conn, "INSERT INTO search (search) VALUES ('integrity-check')")? {
+        true => damages.extend(of_messages(conn)?),
+        false => damages.push(broken("the search index is damaged")),
     }
-    let differing = differing(conn)?;
-    if differing.is_empty() {
-        return Ok(vec![broken("the search index differs from the messages")]);
+    if !holds(conn, "INSERT INTO context_search (context_search) VALUES ('integrity-check')")? {
+        damages.push(broken("the search index of the context is damaged"));
+    } else if !of_context(conn)? {
+        damages.push(broken("the search index of the context differs from its texts"));
     }
-    Ok(differing)
+    Ok(damages)
 }
 
 fn holds(conn: &Connection, check: &str) -> BackendResult<bool> {
@@ -80,27 +45,19 @@ fn holds(conn: &Connection, check: &str) -> BackendResult<bool> {
     }
 }
 
-/// A sum per message over its words and their positions.
-type Words = BTreeMap<i64, u64>;
+/// A sum per text over its terms and their positions.
+type Sums = BTreeMap<i64, u64>;
 
-/// Returns the messages whose words differ between index and text.
-fn differing(conn: &Connection) -> BackendResult<Vec<Damage>> {
-    conn.execute_batch(VOCABULARIES)?;
-    let mut indexed = Words::new();
-    count(conn, "SELECT doc, term, col, offset FROM temp.verified_words", &mut indexed)?;
-    let mut said = Words::new();
-    let mut after = Address::from_raw(i64::MIN);
-    while let Some(last) = pending::fill_after(conn, after, BATCH)? {
-        count(conn, "SELECT doc, term, col, offset FROM temp.verified_pending_words", &mut said)?;
-        after = last;
-    }
-    conn.execute_batch("DROP TABLE temp.verified_words; DROP TABLE temp.verified_pending_words")?;
-    let addresses: std::collections::BTreeSet<i64> =
-        indexed.keys().chain(said.keys()).copied().collect();
-    let tell = |raw: i64| {
-        let (address, indexed, said) = (Address::from_raw(raw), indexed.get(&raw), said.get(&raw));
-        let what = match (indexed, said) {
-            (indexed, said) if indexed == said => return None,
+/// Returns the messages whose terms differ between index and text.
+fn of_messages(conn: &Connection) -> BackendResult<Vec<Damage>> {
+    let indexed = indexed(conn, "search")?;
+    let mut cut = Sums::new();
+    each_doc(conn, |address, columns| add(&mut cut, address, columns))?;
+    let addresses: BTreeSet<i64> = indexed.keys().chain(cut.keys()).copied().collect();
+    let differs = |raw: i64| {
+        let (address, indexed, cut) = (Address::from_raw(raw), indexed.get(&raw), cut.get(&raw));
+        let what = match (indexed, cut) {
+            (indexed, cut) if indexed == cut => return None,
             (Some(_), Some(_)) => "has other words than its index entry",
             (None, _) => "is not in the search index",
             (_, None) => "has no words and is in the search index with some",
@@ -108,22 +65,44 @@ fn differing(conn: &Connection) -> BackendResult<Vec<Damage>> {
         let what = format!("message {} of session {} {what}", address.n(), address.session());
         Some(Damage { kind: "search-index", what, remedy: COMPARE })
     };
-    Ok(addresses.into_iter().filter_map(tell).take(MAX_OF_A_KIND).collect())
+    Ok(addresses.into_iter().filter_map(differs).take(MAX_OF_A_KIND).collect())
 }
 
-const VOCABULARIES: &str =
-    "CREATE VIRTUAL TABLE temp.verified_words USING fts5vocab('main', 'search', 'instance');
-CREATE VIRTUAL TABLE temp.verified_pending_words USING fts5vocab('temp', 'pending_index', 'instance')";
+fn of_context(conn: &Connection) -> BackendResult<bool> {
+    let mut cut = Sums::new();
+    index::each_text(conn, |address, columns| add(&mut cut, address, columns))?;
+    Ok(indexed(conn, "context_search")? == cut)
+}
 
-fn count(conn: &Connection, sql: &str, words: &mut Words) -> BackendResult<()> {
-    let mut statement = conn.prepare(sql)?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let mut hasher = DefaultHasher::new();
-        (row.get_ref(1)?.as_bytes()?, row.get_ref(2)?.as_bytes()?, row.get::<_, i64>(3)?)
-            .hash(&mut hasher);
-        let sum = words.entry(row.get(0)?).or_default();
-        *sum = sum.wrapping_add(hasher.finish());
+fn indexed(conn: &Connection, table: &str) -> BackendResult<Sums> {
+    conn.execute(&format!("CREATE VIRTUAL TABLE temp.verified USING fts5vocab('main', '{table}', 'instance')"), [])?;
+    let mut sums = Sums::new();
+    {
+        let mut statement = conn.prepare("SELECT doc, term, col, offset FROM temp.verified")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let column = row.get_ref(2)?.as_str()?;
+            let hash = hash(row.get_ref(1)?.as_bytes()?, column, row.get(3)?);
+            let sum = sums.entry(row.get(0)?).or_default();
+            *sum = sum.wrapping_add(hash);
+        }
     }
-    Ok(())
+    conn.execute_batch("DROP TABLE temp.verified")?;
+    Ok(sums)
+}
+
+/// Adds the terms of a text as the index counts them.
+fn add(sums: &mut Sums, address: Address, columns: [&str; 3]) {
+    for (column, terms) in ["text", "tools", "labels"].into_iter().zip(columns) {
+        for (offset, term) in terms.split_ascii_whitespace().enumerate() {
+            let sum = sums.entry(address.raw()).or_default();
+            *sum = sum.wrapping_add(hash(term.as_bytes(), column, offset as i64));
+        }
+    }
+}
+
+fn hash(term: &[u8], column: &str, offset: i64) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (term, column, offset).hash(&mut hasher);
+    hasher.finish()
 }

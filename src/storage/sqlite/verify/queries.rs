@@ -181,10 +181,9 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         kind: "wrong-word",
-        sql: "SELECT format('%Q is no word of the vocabulary, or has the languages %d', word, languages)
-                FROM (SELECT word, languages FROM vocabulary
-                      UNION ALL SELECT word, languages FROM recent_words)
-               WHERE length(word) NOT BETWEEN 2 AND 40 OR languages NOT BETWEEN 0 AND 4294967295",
+        sql: "SELECT format('%Q is no term of the index, or has the languages %d', term, languages)
+                FROM term
+               WHERE length(term) NOT BETWEEN 2 AND 40 OR languages NOT BETWEEN 0 AND 4294967295",
         remedy: REBUILD,
     },
     Check {

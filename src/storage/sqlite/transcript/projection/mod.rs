@@ -20,7 +20,7 @@ use rusqlite::Connection;
 use super::super::connection::{Config, Database};
 use super::super::error::{BackendError, BackendResult};
 use super::super::row::session::{self as session_row, SessionRow};
-use super::super::{catalog, erase, head, label, message, path, search_index};
+use super::super::{catalog, erase, head, label, message, path, index};
 use super::{range, read};
 use crate::clock;
 use crate::error::Result;
@@ -221,7 +221,7 @@ impl Whole<'_> {
             let living = messages::living(conn, session.key, &projector, projector.head(), None)?;
             move_head(conn, &mut session, living)?;
         }
-        search_index::make_pending(conn, &mut session, first_new)?;
+        index::make_pending(conn, &mut session, first_new)?;
         session.invalidate_visible_tokens();
         session_row::store(conn, &session)?;
         session_row::store_listed_at(conn, &mut session)?;

@@ -1,0 +1,308 @@
+//! Feeding the index: which messages are pending, and when they are indexed.
+//!
+//! An append only makes its message pending. When a handle has appended [`MANY`] messages, or a search comes, the pending ones are
+//! indexed. A message that changes becomes pending again if it is the newest, because it may be streamed.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::terms::{Found, cut};
+use super::{Index, labels};
+use crate::error::{Error, Result};
+use crate::message::parts_from_text;
+use crate::report::Progress;
+use crate::search::indexed_text;
+use crate::storage::sqlite::connection::{Config, Database};
+use crate::storage::sqlite::context::entry;
+use crate::storage::sqlite::error::BackendResult;
+use crate::storage::sqlite::interrupt::Watch;
+use crate::storage::sqlite::row::session::SessionRow;
+use crate::storage::sqlite::{row, transaction};
+use crate::tree::Address;
+
+/// After so many appended messages a handle indexes them. FTS5 writes a segment each time, and merges them by itself.
+const MANY: u64 = 64;
+/// How many bytes of text one transaction indexes, so that others do not wait long for it.
+const MAX_BYTES: usize = 256 << 10;
+
+/// How many messages a handle has appended since it indexed some.
+#[derive(Debug, Default)]
+pub(in super::super) struct Deferred(AtomicU64);
+
+impl Database {
+    /// Counts appended messages, and indexes what is pending if they are many.
+    pub(in super::super) fn appended(&self, count: u64) {
+        if self.deferred.0.fetch_add(count, Ordering::Relaxed) + count < MANY {
+            return;
+        }
+        self.deferred.0.store(0, Ordering::Relaxed);
+        // Messages that cannot be indexed now stay pending, and a search still finds them.
+        let mut left = MANY.max(count);
+        while let Ok(Some(indexed)) = self.write_step(|conn| index_some(conn)) {
+            left = left.saturating_sub(indexed.messages);
+            if indexed.is_all || left == 0 {
+                break;
+            }
+        }
+    }
+
+    /// Indexes the pending messages before a search; those that cannot be indexed now stay pending.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] between two transactions. A spent budget is no error: the rest stays pending.
+    pub(in super::super) fn catch_up_for_search(&self, watch: &Watch) -> Result<()> {
+        if self.is_read_only() || !self.read(is_any_pending)? {
+            return Ok(());
+        }
+        loop {
+            if watch.is_interrupted() {
+                return Err(Error::Interrupted);
+            }
+            if watch.is_spent() {
+                return Ok(());
+            }
+            match self.try_write(index_some) {
+                Ok(Some(indexed)) if !indexed.is_all => {}
+                // A full or failing disk is an error for a write, not for a search.
+                Ok(_) | Err(Error::DiskFull | Error::Storage { .. }) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Indexes every pending message; `progress` is called before the first transaction and after each.
+    ///
+    /// Waits for the write lock as every write does. What is indexed is stored, so a call that is stopped is continued by the
+    /// next one, or by searches.
+    pub(crate) fn index_all(&self, mut progress: impl FnMut(Progress)) -> Result<()> {
+        if self.is_read_only() || !self.read(is_any_pending)? {
+            return Ok(());
+        }
+        let watch = self.interrupt_signal().watch();
+        let (mut done, total) = (0, self.read(count_pending)?);
+        loop {
+            // Numbers without a message were counted, and others may have appended.
+            progress(Progress { done, total: total.max(done) });
+            watch.check()?;
+            let indexed = self.write(index_some)?;
+            done += indexed.messages;
+            if indexed.is_all {
+                progress(Progress { done, total: done });
+                return Ok(());
+            }
+        }
+    }
+
+    /// Rebuilds the search indexes.
+    pub(crate) fn rebuild_search(&self) -> Result<()> {
+        self.write_long(rebuild)
+    }
+}
+
+fn is_any_pending(conn: &Connection) -> BackendResult<bool> {
+    Ok(conn.prepare_cached(FIRST_PENDING)?.exists([])?)
+}
+
+fn count_pending(conn: &Connection) -> BackendResult<u64> {
+    let sql = "SELECT CAST(coalesce(sum(max(next - unindexed, 1)), 0) AS INTEGER)
+                 FROM session INDEXED BY session_unindexed
+                WHERE unindexed IS NOT NULL";
+    Ok(conn.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
+}
+
+/// Makes the session's messages from this number on pending.
+pub(in super::super) fn make_pending(
+    conn: &Connection,
+    session: &mut SessionRow,
+    number: u64,
+) -> BackendResult<()> {
+    if session.unindexed.is_none_or(|first| number < first) && number < session.next {
+        session.unindexed = Some(number);
+        store_unindexed(conn, session.key, session.unindexed)?;
+    }
+    Ok(())
+}
+
+fn store_unindexed(conn: &Connection, session: i64, first: Option<u64>) -> BackendResult<()> {
+    conn.prepare_cached("UPDATE session SET unindexed = ?2 WHERE key = ?1")?
+        .execute(params![session, first])?;
+    Ok(())
+}
+
+/// Removes a message from the index before its row changes; returns whether the caller has to add it again.
+///
+/// The newest message becomes pending instead: it may be streamed, and each update would write to the index.
+pub(in super::super) fn remove_to_update(
+    conn: &Connection,
+    session: &mut SessionRow,
+    address: Address,
+) -> BackendResult<bool> {
+    let number = u64::from(address.n());
+    let first_pending = session.unindexed.unwrap_or(session.next);
+    if number >= first_pending {
+        return Ok(false);
+    }
+    Index::Messages.remove(conn, address, address)?;
+    if number + 1 < first_pending {
+        return Ok(true);
+    }
+    make_pending(conn, session, number)?;
+    Ok(false)
+}
+
+/// Indexes a message that is not pending.
+pub(in super::super) fn add(conn: &Connection, address: Address) -> BackendResult<()> {
+    let mut statement = conn.prepare_cached(PENDING_PARTS)?;
+    let mut rows = statement.query(params![address, address])?;
+    let mut found = Found::default();
+    while let Some(row) = rows.next()? {
+        let Doc { address, text, tools, labels } = read_doc(row, &mut found)?;
+        Index::Messages.put(conn, address, [&text, &tools, &labels])?;
+    }
+    found.store(conn)
+}
+
+/// A message as the index has it.
+pub(super) struct Doc {
+    pub(super) address: Address,
+    pub(super) text: String,
+    pub(super) tools: String,
+    pub(super) labels: String,
+}
+
+/// Reads a row of address, parts, role and time, and notes its terms.
+pub(super) fn read_doc(row: &Row<'_>, found: &mut Found) -> BackendResult<Doc> {
+    // Damaged parts have no text.
+    let parts = row.get_ref(1)?.as_str().ok().and_then(|text| parts_from_text(text).ok());
+    let parts = parts.unwrap_or_default();
+    let role = row.get_ref(2)?.as_str().unwrap_or_default();
+    Ok(Doc {
+        address: row.get(0)?,
+        text: cut(&indexed_text::plain_text(&parts), found),
+        tools: cut(&indexed_text::plain_tools(&parts), found),
+        labels: labels::of_message(role, row::time(row.get(3)?)?),
+    })
+}
+
+/// Calls `take` with every message that is not pending, as the index has it.
+pub(in super::super) fn each_doc(
+    conn: &Connection,
+    mut take: impl FnMut(Address, [&str; 3]),
+) -> BackendResult<()> {
+    let mut statement = conn.prepare(INDEXED)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let Doc { address, text, tools, labels } = read_doc(row, &mut Found::default())?;
+        take(address, [&text, &tools, &labels]);
+    }
+    Ok(())
+}
+
+const INDEXED: &str = "SELECT address, parts, role, message.created_at
+   FROM session
+  CROSS JOIN message ON address BETWEEN key << 32 AND (key << 32) + 4294967295
+  WHERE message.id IS NOT NULL AND (unindexed IS NULL OR address < (key << 32) + unindexed)";
+
+/// What was indexed in one transaction.
+#[derive(Debug, Default, Clone, Copy)]
+struct Indexed {
+    messages: u64,
+    /// Whether nothing is left.
+    is_all: bool,
+}
+
+/// Indexes pending messages, up to [`MAX_BYTES`] of terms.
+fn index_some(conn: &Connection) -> BackendResult<Indexed> {
+    let (mut messages, mut bytes) = (0, 0);
+    let mut found = Found::default();
+    while bytes < MAX_BYTES {
+        // In order of address: FTS5 writes a segment each time the order is broken.
+        let session: Option<(i64, i64, i64)> = conn
+            .prepare_cached(FIRST_PENDING)?
+            .query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+            .optional()?;
+        let Some((key, first, next)) = session else {
+            found.store(conn)?;
+            return Ok(Indexed { messages, is_all: true });
+        };
+        // `verify` reports a number that is damaged.
+        let first = u32::try_from(first.max(1)).unwrap_or(u32::MAX);
+        let mut statement = conn.prepare_cached(PENDING_PARTS)?;
+        let mut rows = statement.query(params![Address::new(key, first), Address::range_of(key).1])?;
+        let mut rest = None;
+        while let Some(row) = rows.next()? {
+            if bytes >= MAX_BYTES {
+                rest = Some(u64::from(row.get::<_, Address>(0)?.n()));
+                break;
+            }
+            let Doc { address, text, tools, labels } = read_doc(row, &mut found)?;
+            Index::Messages.put(conn, address, [&text, &tools, &labels])?;
+            messages += 1;
+            bytes += text.len() + tools.len() + labels.len();
+        }
+        store_unindexed(conn, key, rest.filter(|rest| i64::try_from(*rest).is_ok_and(|rest| rest < next)))?;
+    }
+    found.store(conn)?;
+    Ok(Indexed { messages, is_all: !is_any_pending(conn)? })
+}
+
+pub(in super::super) const FIRST_PENDING: &str = "SELECT key, unindexed, next
+   FROM session INDEXED BY session_unindexed
+  WHERE unindexed IS NOT NULL
+  ORDER BY key
+  LIMIT 1";
+
+pub(in super::super) const PENDING_PARTS: &str = "SELECT address, parts, role, created_at
+   FROM message
+  WHERE address BETWEEN ?1 AND ?2 AND id IS NOT NULL
+  ORDER BY address";
+
+/// Checks that the index holds the current version of the indexed text.
+///
+/// Otherwise the index is emptied and everything is pending: the store opens at once, and the following writes and
+/// searches index some of it at a time.
+pub(in super::super) fn empty_if_outdated(conn: &Connection, config: &Config) -> BackendResult<()> {
+    if has_current_version(conn)? {
+        return Ok(());
+    }
+    transaction::write(conn, config, config.busy_timeout, |conn| {
+        // Another process may have done it meanwhile.
+        if has_current_version(conn)? { Ok(()) } else { empty(conn) }
+    })
+}
+
+fn empty(conn: &Connection) -> BackendResult<()> {
+    Index::Messages.clear(conn)?;
+    conn.execute("DELETE FROM term", [])?;
+    conn.execute("UPDATE session SET unindexed = 1 WHERE next > 1", [])?;
+    // Documents are few compared with messages, and are never pending.
+    Index::Context.clear(conn)?;
+    entry::index_all(conn)?;
+    store_version(conn)
+}
+
+/// Rebuilds the indexes of messages and of the context.
+pub(in super::super) fn rebuild(conn: &Connection) -> BackendResult<()> {
+    empty(conn)?;
+    while !index_some(conn)?.is_all {}
+    Ok(())
+}
+
+/// Returns whether the index holds the current version of the indexed text.
+pub(in super::super) fn has_current_version(conn: &Connection) -> BackendResult<bool> {
+    let version: Option<String> = conn
+        .prepare_cached("SELECT value FROM setting WHERE name = 'index_version'")?
+        .query_row([], |row| row.get(0))
+        .optional()?;
+    Ok(version.is_some_and(|version| version == indexed_text::VERSION.to_string()))
+}
+
+/// Records the version of the indexed text.
+pub(in super::super) fn store_version(conn: &Connection) -> BackendResult<()> {
+    conn.prepare_cached(
+        "INSERT OR REPLACE INTO setting (name, value) VALUES ('index_version', ?1)",
+    )?
+    .execute(params![indexed_text::VERSION.to_string()])?;
+    Ok(())
+}
