@@ -19,7 +19,7 @@ pub(crate) use builder::SearchTarget;
 pub use builder::{Search, SearchBySession};
 pub use hit::{Found, Hit, Matched, SessionHit, SessionsFound};
 pub(crate) use request::HITS_PER_SESSION;
-pub use request::{Scope, SearchRequest};
+pub use request::{MAX_EXPANSIONS, Scope, SearchRequest};
 pub use step::{Step, Taken};
 pub use talktree_text::{
     Clause, Columns, Filters, MAX_TERM_TOKENS, MAX_TERMS, Query, SNIPPET_CHARS, Snippet, Term,

@@ -1,11 +1,10 @@
 //! The texts of blocks and their versions.
 
-use talktree_text::terms;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::super::append::check_size;
 use super::super::error::{BackendResult, damaged};
-use super::super::index::Index;
+use super::super::index::{Found, Index, cut};
 use super::super::row::time;
 use super::block;
 use crate::message::now;
@@ -316,11 +315,12 @@ pub(in super::super) fn remove_from_index(
 pub(super) fn add_to_index(conn: &Connection, first: Address, last: Address) -> BackendResult<()> {
     let mut statement = conn.prepare_cached(SEARCHABLE)?;
     let mut rows = statement.query([first, last])?;
+    let mut found = Found::default();
     while let Some(row) = rows.next()? {
-        let (address, [name, text]) = read_terms(row)?;
+        let (address, [name, text]) = read_terms(row, &mut found)?;
         Index::Context.put(conn, address, [&name, &text, ""])?;
     }
-    Ok(())
+    found.store(conn)
 }
 
 /// Calls `take` with every searchable text, as the index has it.
@@ -331,17 +331,17 @@ pub(in super::super) fn each_text(
     let mut statement = conn.prepare_cached(SEARCHABLE)?;
     let mut rows = statement.query([i64::MIN, i64::MAX])?;
     while let Some(row) = rows.next()? {
-        let (address, [name, text]) = read_terms(row)?;
+        let (address, [name, text]) = read_terms(row, &mut Found::default())?;
         take(address, [&name, &text, ""]);
     }
     Ok(())
 }
 
-/// Reads the terms of a text's name, and of its content. A value that is not text has none; `verify` reports it.
-fn read_terms(row: &Row<'_>) -> BackendResult<(Address, [String; 2])> {
+/// Reads the terms of a text's name, and of its content, and notes them. A value that is not text has none; `verify` reports it.
+fn read_terms(row: &Row<'_>, found: &mut Found) -> BackendResult<(Address, [String; 2])> {
     let text = |column| row.get_ref(column).ok().and_then(|it| it.as_str().ok()).unwrap_or_default();
     let name = [text(1), text(2), text(3)].join("\n");
-    Ok((row.get(0)?, [terms(&name), terms(text(4))]))
+    Ok((row.get(0)?, [cut(&name, found), cut(text(4), found)]))
 }
 
 /// Indexes the searchable texts of all blocks.

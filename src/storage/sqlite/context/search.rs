@@ -10,6 +10,7 @@ use talktree_text::{Analysis, Candidate, Columns, Expr, Filters, Query};
 use super::super::error::BackendResult;
 use super::super::index::{self, Index};
 use super::super::interrupt::Watch;
+use super::super::search::forms;
 use super::super::search::ranked::{MAX_READ_BYTES, Ranked, Texts, Wanted};
 use super::entry;
 use crate::search::Matched;
@@ -23,10 +24,14 @@ pub(super) fn search(
     (query, limit): (&str, usize),
     watch: &Watch,
 ) -> BackendResult<(Vec<Entry>, Matched)> {
-    let analysis = analyze(query);
-    if !analysis.query.has_terms() || limit == 0 {
+    let mut parsed = Query::parse(query);
+    // Filters for roles, sessions and times apply only to messages, and documents are searched in all columns.
+    parsed.filters = Filters { columns: Columns::All, ..Filters::default() };
+    if !parsed.has_terms() || limit == 0 {
         return Ok((Vec::new(), Matched::All));
     }
+    forms::add(conn, &mut parsed, watch)?;
+    let analysis = Analysis::of(parsed, query);
     let search = Search { conn, analysis: &analysis, range: Address::range_of(block), watch };
     // A document that has all words of a question answers it best; a message rarely repeats the words of its question.
     let ranked = Ranked::find(&search, false, Wanted::Messages(limit))?;
@@ -41,13 +46,6 @@ pub(super) fn search(
         .collect();
     let matched = if found.is_empty() { Matched::All } else { ranked.matched };
     Ok((found, matched))
-}
-
-fn analyze(text: &str) -> Analysis {
-    let mut query = Query::parse(text);
-    // Filters for roles, sessions and times apply only to messages, and documents are searched in all columns.
-    query.filters = Filters { columns: Columns::All, ..Filters::default() };
-    Analysis::of(query, text)
 }
 
 /// A search on one snapshot.
@@ -84,6 +82,11 @@ impl Texts for Search<'_> {
             })?;
         }
         Ok(found)
+    }
+
+    fn best(&self, expr: &Expr, limit: usize) -> BackendResult<Option<Vec<Address>>> {
+        let expression = index::fts(expr, Columns::All, None);
+        Index::Context.best(self.conn, &expression, self.range, limit).map(Some)
     }
 
     fn share_from(&self, oldest: Address) -> BackendResult<f64> {

@@ -28,15 +28,31 @@ const MAX_BYTES: usize = 256 << 10;
 
 /// How many messages a handle has appended since it indexed some.
 #[derive(Debug, Default)]
-pub(in super::super) struct Deferred(AtomicU64);
+pub(in super::super) struct Deferred {
+    appended: AtomicU64,
+    #[cfg(test)]
+    is_suspended: std::sync::atomic::AtomicBool,
+}
+
+#[cfg(test)]
+impl Deferred {
+    /// Lets appends do nothing, however many there are.
+    pub(in super::super) fn suspend(&self) {
+        self.is_suspended.store(true, Ordering::Relaxed);
+    }
+}
 
 impl Database {
     /// Counts appended messages, and indexes what is pending if they are many.
     pub(in super::super) fn appended(&self, count: u64) {
-        if self.deferred.0.fetch_add(count, Ordering::Relaxed) + count < MANY {
+        #[cfg(test)]
+        if self.deferred.is_suspended.load(Ordering::Relaxed) {
             return;
         }
-        self.deferred.0.store(0, Ordering::Relaxed);
+        if self.deferred.appended.fetch_add(count, Ordering::Relaxed) + count < MANY {
+            return;
+        }
+        self.deferred.appended.store(0, Ordering::Relaxed);
         // Messages that cannot be indexed now stay pending, and a search still finds them.
         let mut left = MANY.max(count);
         while let Ok(Some(indexed)) = self.write_step(|conn| index_some(conn)) {

@@ -22,10 +22,12 @@ pub(super) use self::feed::{
 };
 pub(super) use self::labels::wanted;
 pub(super) use self::pending::{Prepared, prepare};
-pub(super) use self::terms::{each_from, languages, sweep};
+pub(super) use self::terms::{Found, cut, each_from, languages, sweep};
 pub(super) use super::context::entry::each_text;
 #[cfg(test)]
 pub(super) use self::feed::{FIRST_PENDING, PENDING_PARTS};
+#[cfg(test)]
+pub(super) use self::pending::{CREATE as CREATE_PENDING, IS_PENDING, PENDING};
 use super::error::BackendResult;
 use super::interrupt::Watch;
 use crate::tree::Address;
@@ -110,6 +112,20 @@ impl Index {
         Ok(())
     }
 
+    /// Returns the best matches in a range by FTS5's own ranking.
+    pub(super) fn best(
+        self,
+        conn: &Connection,
+        expression: &str,
+        (low, high): (Address, Address),
+        limit: usize,
+    ) -> BackendResult<Vec<Address>> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let mut statement = conn.prepare_cached(BEST[usize::from(self == Context)])?;
+        let found = statement.query_map(params![expression, low, high, limit], |row| row.get(0))?;
+        Ok(found.collect::<Result<_, _>>()?)
+    }
+
     /// Returns whether any text matches an expression.
     pub(super) fn has(self, conn: &Connection, expression: &str) -> BackendResult<bool> {
         let mut statement = conn.prepare_cached(match self {
@@ -152,6 +168,12 @@ pub(super) const FIND: [&str; 3] = [
     "SELECT rowid FROM search WHERE search MATCH ?1 AND rowid BETWEEN ?2 AND ?3 ORDER BY rowid DESC",
     "SELECT rowid FROM context_search WHERE context_search MATCH ?1 AND rowid BETWEEN ?2 AND ?3 ORDER BY rowid DESC",
     "SELECT rowid FROM temp.pending_index WHERE pending_index MATCH ?1 AND rowid BETWEEN ?2 AND ?3 ORDER BY rowid DESC",
+];
+
+/// The best matches in a range. Labels do not count.
+const BEST: [&str; 2] = [
+    "SELECT rowid FROM search WHERE search MATCH ?1 AND rowid BETWEEN ?2 AND ?3 ORDER BY bm25(search, 1, 1, 0) LIMIT ?4",
+    "SELECT rowid FROM context_search WHERE context_search MATCH ?1 AND rowid BETWEEN ?2 AND ?3 ORDER BY bm25(context_search, 2, 1, 0) LIMIT ?4",
 ];
 
 /// Returns an expression in FTS5's language, in some columns, of texts with these labels.

@@ -26,7 +26,7 @@ pub(in super::super) enum Prepared {
     All,
 }
 
-pub(super) const CREATE: &str = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.pending_index USING fts5 (
+pub(in super::super) const CREATE: &str = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.pending_index USING fts5 (
     text, tools, labels,
     content = '', contentless_delete = 1, tokenize = 'ascii'
 );

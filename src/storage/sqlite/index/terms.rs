@@ -6,7 +6,7 @@
 //!
 //! Terms that only deleted messages had stay until an erasure sweeps them out.
 //!
-//! Invariant: a word of letters of an indexed message is in the table.
+//! Invariant: a word of letters of an indexed message, or of a text of a block, is in the table.
 
 use std::collections::HashMap;
 
@@ -26,7 +26,7 @@ const SWEPT: u32 = 1_000;
 
 /// The terms of some messages, each once.
 #[derive(Debug, Default)]
-pub(super) struct Found(HashMap<String, u32>);
+pub(in super::super) struct Found(HashMap<String, u32>);
 
 impl Found {
     /// Notes the terms of a text that was cut into `terms`.
@@ -41,7 +41,7 @@ impl Found {
     }
 
     /// Stores the terms that are new, or new in a language.
-    pub(super) fn store(self, conn: &Connection) -> BackendResult<()> {
+    pub(in super::super) fn store(self, conn: &Connection) -> BackendResult<()> {
         // In order: neighbours are on one page.
         let mut terms: Vec<_> = self.0.into_iter().collect();
         terms.sort_unstable();
@@ -99,7 +99,8 @@ pub(in super::super) fn sweep(conn: &Connection, after: &str) -> BackendResult<O
         statement.query_map(params![after, SWEPT], |row| row.get(0))?.collect::<Result<_, _>>()?;
     for term in &terms {
         let phrase = Expr::Phrase(Phrase { words: vec![term.clone()], is_prefix: false });
-        if !Index::Messages.has(conn, &fts(&phrase, Columns::All, None))? {
+        let expression = fts(&phrase, Columns::All, None);
+        if !Index::Messages.has(conn, &expression)? && !Index::Context.has(conn, &expression)? {
             conn.prepare_cached("DELETE FROM term WHERE term = ?1")?.execute([term])?;
         }
     }
@@ -107,7 +108,7 @@ pub(in super::super) fn sweep(conn: &Connection, after: &str) -> BackendResult<O
 }
 
 /// Returns the terms of a text, for the index, and notes them.
-pub(super) fn cut(text: &str, found: &mut Found) -> String {
+pub(in super::super) fn cut(text: &str, found: &mut Found) -> String {
     let terms = talktree_text::terms(text);
     found.note(text, &terms);
     terms

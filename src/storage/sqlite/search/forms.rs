@@ -9,14 +9,17 @@ use talktree_text::{Language, Query, Stems, StopWords, Term, language, normal_fo
 use super::super::error::BackendResult;
 use super::super::index::{each_from, languages};
 use super::super::interrupt::Watch;
+use crate::search::MAX_EXPANSIONS;
 
 /// A word is searched in at most so many other forms: each is a list of the index to merge.
 const MAX_FORMS: usize = 16;
 /// The words of a longer query beyond this many are searched as they are written.
 const MAX_WORDS: usize = 32;
 
-/// Adds the forms of the words of a query. If the time for that is over, the other words have none.
-pub(super) fn add(conn: &Connection, query: &mut Query, watch: &Watch) -> BackendResult<()> {
+/// Adds the forms of the words of a query; returns whether prefixes were cut. If the time for that is over, the other words have no
+/// forms.
+pub(in super::super) fn add(conn: &Connection, query: &mut Query, watch: &Watch) -> BackendResult<bool> {
+    let is_capped = cap_prefixes(conn, query, watch)?;
     let words: Vec<&str> = query.clauses.iter().filter_map(|clause| word(clause)).collect();
     let text = words.join(" ");
     let (language, stops) = (language(&text), StopWords::of(&text));
@@ -33,7 +36,33 @@ pub(super) fn add(conn: &Connection, query: &mut Query, watch: &Watch) -> Backen
             Err(error) => return Err(error),
         }
     }
-    Ok(())
+    Ok(is_capped)
+}
+
+/// Searches prefixes that too many terms begin with as whole words, with a notice. Returns whether there are any.
+fn cap_prefixes(conn: &Connection, query: &mut Query, watch: &Watch) -> BackendResult<bool> {
+    let mut left = MAX_EXPANSIONS;
+    let mut notices = Vec::new();
+    for term in query.clauses.iter_mut().flatten().filter(|term| term.is_prefix) {
+        let Some(start) = term.tokens.last().map(|word| normal_form(word).into_owned()) else { continue };
+        let mut count = 0;
+        each_from(conn, &start, watch, |_, _| {
+            count += 1;
+            count <= left
+        })?;
+        if count <= left {
+            left -= count;
+            continue;
+        }
+        // As a phrase it is never relaxed, and neither was the prefix.
+        (term.is_prefix, term.is_quoted) = (false, true);
+        let words = term.tokens.join(" ");
+        notices.push(format!("\"{words}*\" expands to too many words: it is searched as \"{words}\""));
+    }
+    let is_capped = !notices.is_empty();
+    notices.dedup();
+    query.notices.extend(notices);
+    Ok(is_capped)
 }
 
 /// Returns the only word of a clause without an operator.

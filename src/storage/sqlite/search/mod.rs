@@ -7,7 +7,7 @@
 //! A search that runs out of time for ranking lists the newest matches in the time that is left.
 
 mod checks;
-mod forms;
+pub(super) mod forms;
 mod hits;
 mod listing;
 mod meaning;
@@ -169,7 +169,7 @@ fn answer_on<T>(
         Prepared::Some | Prepared::All => &[Index::Messages, Index::Pending],
     };
     watch.enter(Phase::Ranking);
-    forms::add(conn, &mut query, watch)?;
+    let is_capped = forms::add(conn, &mut query, watch)?;
     let checks = Checks::of(conn, (&query.filters, request.omits_hidden), &range)?;
     let meaning = Meaning::of(conn, request.meaning.as_ref(), &mut notices)?;
     let asked = Analysis::of(query, &request.text);
@@ -199,7 +199,8 @@ fn answer_on<T>(
         Wanted::Messages(count) => results.messages().nth(count.saturating_sub(1)).is_some(),
         Wanted::Sessions => results.sessions().nth(page_end(request).saturating_sub(1)).is_some(),
     };
-    let is_partial = pending == Prepared::Some
+    let is_partial = is_capped
+        || pending == Prepared::Some
         || search.is_stopped.get()
         || !is_full && results.steps().iter().any(|step| step.ranked.is_cut);
     let notices = [asked.query.notices.clone(), notices].concat();
@@ -420,6 +421,16 @@ impl Texts for Search<'_> {
             })?;
         }
         Ok(found)
+    }
+
+    fn best(&self, expr: &Expr, limit: usize) -> BackendResult<Option<Vec<Address>>> {
+        let [range] = self.range.ranges()[..] else { return Ok(None) };
+        if !self.range.is_whole() || self.indexes.contains(&Index::Pending) {
+            return Ok(None);
+        }
+        let expression = index::fts(expr, self.analysis.query.filters.columns, self.labels.as_ref());
+        self.watch.check()?;
+        Index::Messages.best(self.conn, &expression, range, limit).map(Some)
     }
 
     fn share_from(&self, oldest: Address) -> BackendResult<f64> {

@@ -115,6 +115,15 @@ impl Range {
         matches!(self, Self::Store { .. })
     }
 
+    /// Returns whether each address of its ranges belongs to it.
+    pub(super) fn is_whole(&self) -> bool {
+        match self {
+            Self::Store { trash } => trash.is_empty(),
+            Self::Sessions(keys) => keys.len() <= MAX_RANGES,
+            Self::Path(stretches) => stretches.len() == 1,
+        }
+    }
+
     /// Returns whether all of it is in one session.
     pub(super) fn is_one_session(&self) -> bool {
         match self {

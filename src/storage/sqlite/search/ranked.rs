@@ -35,6 +35,9 @@ pub(in super::super) trait Texts {
     /// Returns the newest matches in scope, newest first: at most `limit`, from one of some spans of time or from all.
     fn list(&self, expr: &Expr, span: Option<(usize, usize)>, limit: usize) -> BackendResult<Vec<Address>>;
 
+    /// Returns the best matches by the engine's own ranking, which reads all of them; `None` if they are in several ranges.
+    fn best(&self, expr: &Expr, limit: usize) -> BackendResult<Option<Vec<Address>>>;
+
     /// Returns the share of the texts that are not older than this one, never 0.
     fn share_from(&self, oldest: Address) -> BackendResult<f64>;
 
@@ -107,7 +110,14 @@ impl Ranked {
             true => vec![frequency(texts, &found, listed)?],
             false => lists(texts, LISTED_OF_EACH / 4)?.into_iter().map(|list| list.1).collect(),
         };
-        let best = if is_cut { spread(texts, &all, RANKED)? } else { evenly(&found, RANKED) };
+        // The engine also reads every posting of each word.
+        let is_few = frequencies.iter().sum::<f64>() <= LISTED as f64;
+        let best = match found.len() {
+            0..=RANKED => found.clone(),
+            _ if is_cut => spread(texts, &all, RANKED)?,
+            _ if is_few && let Some(best) = texts.best(&all, RANKED)? => best,
+            _ => evenly(&found, RANKED),
+        };
         let chosen: HashSet<Address> = best.iter().copied().collect();
         found.retain(|address| !chosen.contains(address));
         let mut ranked = Self::of(texts, (&best, found), (Matched::All, wanted), &frequencies, total)?;

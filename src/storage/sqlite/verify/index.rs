@@ -19,7 +19,7 @@ const COMPARE: &str = "compare the message with a backup; `rebuild_search`, or `
                        indexes it as it is now";
 
 /// Compares the indexes with the texts, which SQLite's `integrity_check` does not.
-pub(super) fn damages(conn: &Connection) -> BackendResult<Vec<Damage>> {
+pub(in super::super) fn damages(conn: &Connection) -> BackendResult<Vec<Damage>> {
     // SQLite's own message, "database disk image is malformed", would alarm for no reason.
     let broken = |what: &str| Damage { kind: "search-index", what: what.to_owned(), remedy: REBUILD };
     let mut damages = Vec::new();

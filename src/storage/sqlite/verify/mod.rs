@@ -7,6 +7,8 @@ mod context;
 mod definitions;
 mod inbox;
 mod index;
+#[cfg(test)]
+pub(super) use index::damages as index_damages;
 mod queries;
 mod rows;
 mod tokens;

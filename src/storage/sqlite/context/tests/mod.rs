@@ -15,7 +15,6 @@ use serde_json::json;
 
 use super::super::connection::{Config, Database};
 use super::super::session::SqliteSession;
-use super::search::NEWEST;
 use crate::compaction::Compaction;
 use crate::error::{Error, Result};
 use crate::id::SessionId;

@@ -1,5 +1,6 @@
 //! Searching the texts of a block.
 
+use super::super::super::index::FIND;
 use super::super::{block, entry};
 use super::*;
 
@@ -100,8 +101,9 @@ fn the_best_of_very_many_matches_are_found() -> Result<()> {
 fn a_search_asks_the_index_within_the_blocks_range() -> Result<()> {
     let database = in_memory()?;
     put(&*database.context(&"s".into()), "k", "fox")?;
+    let [_, sql, _] = FIND;
     let details: Vec<String> = database.read(|conn| {
-        let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {NEWEST}"))?;
+        let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
         for at in 1..=statement.parameter_count() {
             statement.raw_bind_parameter(at, 1)?;
         }
@@ -115,6 +117,6 @@ fn a_search_asks_the_index_within_the_blocks_range() -> Result<()> {
     // The plan shows the constraints that FTS5 was given: M is a match, > and < are the ends of a range of
     // rowids.
     let plan = details.join("\n");
-    assert!(plan.contains("VIRTUAL TABLE INDEX") && plan.contains("M2><"), "{NEWEST}: {plan}");
+    assert!(plan.contains("VIRTUAL TABLE INDEX") && plan.contains("M3><"), "{sql}: {plan}");
     Ok(())
 }

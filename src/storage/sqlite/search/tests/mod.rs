@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::connection::{Config, Database};
-use super::super::search_filter;
+use super::super::index::{CREATE_PENDING, FIND, FIRST_PENDING, IS_PENDING, PENDING, PENDING_PARTS};
 use super::super::session::SqliteSession;
 use super::super::time_budget::TimeBudget;
-use super::candidates::{ALL, EACH, HAS_COPIES, HAS_HIDDEN, HIDDEN, MATCHING, PASSING, WHICH};
-use super::{extent, hits, leaves, listing, pending, range};
+use super::checks::{HAS_COPIES, HAS_HIDDEN, HIDDEN, ROW};
+use super::{hits, listing, range};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::message::Message;
@@ -41,13 +41,11 @@ fn pending(database: &Database) -> Result<i64> {
     })
 }
 
-/// FTS5's own comparison of index and content; nothing else notices a missing entry. And whether filters pass what they should.
+/// Cuts every text again, and compares its terms with those of the index; nothing else notices a missing entry.
 fn check_index(database: &Database) -> Result<()> {
-    database.write(|conn| {
-        conn.execute("INSERT INTO search (search, rank) VALUES ('integrity-check', 1)", [])?;
-        assert!(search_filter::is_sound(conn)?);
-        Ok(())
-    })
+    let damages = database.write(super::super::verify::index_damages)?;
+    assert!(damages.is_empty(), "{damages:?}");
+    Ok(())
 }
 
 #[test]
@@ -60,28 +58,25 @@ fn no_statement_scans_the_messages() -> Result<()> {
         listing::LAST,
         hits::AT,
         hits::COPIES,
-        pending::IS_PENDING,
-        pending::FILL,
-        pending::NTH_PENDING,
+        IS_PENDING,
+        PENDING,
+        FIRST_PENDING,
+        PENDING_PARTS,
         range::NAMES,
+        range::NEXT,
+        range::KEYS,
+        range::MESSAGES,
         HAS_COPIES,
         HAS_HIDDEN,
         HIDDEN,
-        extent::NEWEST_SESSIONS,
-        EACH,
-        WHICH,
-        search_filter::OF_TIMES,
-        search_filter::LAST_OF,
     ];
-    let indexed = [ALL, MATCHING, PASSING].concat();
+    let indexed = [FIND.to_vec(), ROW.to_vec()].concat();
     for is_analyzed in [false, true] {
         database.write(|conn| {
             if is_analyzed {
                 conn.execute_batch("ANALYZE")?;
             }
-            let all = (Address::from_raw(0), Address::from_raw(i64::MAX));
-            pending::prepare(conn, all, &database.interrupt_signal().watch())?;
-            conn.execute_batch(pending::CREATE)?;
+            conn.execute_batch(CREATE_PENDING)?;
             for sql in others.iter().chain(&indexed) {
                 let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
                 let count = statement.parameter_count();
@@ -91,9 +86,9 @@ fn no_statement_scans_the_messages() -> Result<()> {
                     .collect::<std::result::Result<_, _>>()?;
                 let plan = lines.join("\n");
                 for scan in
-                    ["SCAN message", "SCAN other", "SCAN copy", "SCAN last", "SCAN search_filter"]
+                    ["SCAN message", "SCAN other", "SCAN copy", "SCAN last"]
                 {
-                    let is_the_copies = sql == &hits::COPIES && scan == "SCAN copy";
+                        let is_the_copies = sql == &hits::COPIES && scan == "SCAN copy";
                     assert!(is_the_copies || !plan.contains(scan), "{sql}\n{plan}");
                 }
                 let may_sort = sql == &hits::COPIES;
@@ -106,7 +101,7 @@ fn no_statement_scans_the_messages() -> Result<()> {
     Ok(())
 }
 
-/// Filters drop most matches by the entries of their stretch; what passes is the same.
+/// Filters are labels of the index; what passes is what the rows say.
 #[test]
 fn filters_pass_what_the_rows_say_in_sessions_of_any_times() -> Result<()> {
     let database = Arc::new(Database::open_in_memory(Config::default())?);
@@ -203,7 +198,7 @@ fn of_a_few_thousand_messages_with_a_word_the_best_is_first_however_old_it_is() 
 }
 
 /// Queries that nothing matches as they are written, with what they should find.
-const CLIMBS: [(&str, &str); 5] = [
+const REPAIRED: [(&str, &str); 5] = [
     ("compac", "a compaction of history"),
     ("seesion manager", "the session manager"),
     ("session store", "sessionstore opens"),
@@ -211,66 +206,33 @@ const CLIMBS: [(&str, &str); 5] = [
     ("compaction manager", "a compaction of history"),
 ];
 
-fn climbs(database: &Arc<Database>) -> Result<()> {
-    let texts = CLIMBS[..4].iter().map(|(_, text)| (*text).to_owned());
+fn repaired(database: &Arc<Database>) -> Result<()> {
+    let texts = REPAIRED[..4].iter().map(|(_, text)| (*text).to_owned());
     append(&session(database, "s"), texts)
 }
 
-/// A word was split only if the vocabulary had its parts, which has no words of pending messages.
+/// A word was split only if the table of terms had its parts, which has none of pending messages.
 #[test]
 fn steps_find_what_is_pending() -> Result<()> {
     let folder = tempfile::tempdir().map_err(|source| Error::Io { path: "tmp".into(), source })?;
     let path = folder.path().join("store.db");
     let writer = Arc::new(Database::open(&path, Config::default())?);
     writer.deferred.suspend();
-    climbs(&writer)?;
+    repaired(&writer)?;
     let reader = Database::open_read_only(&path, Config::default())?;
     let answer = |database: &Database, query: &str| -> Result<(Vec<String>, Vec<String>)> {
         let found = database.search(&SearchRequest::new(query, Scope::Store))?;
         let texts = found.hits.into_iter().map(|hit| hit.snippet.text).collect();
         Ok((texts, found.steps.iter().map(ToString::to_string).collect()))
     };
-    for (query, text) in CLIMBS {
+    for (query, text) in REPAIRED {
         assert_eq!(pending(&reader)?, 4);
         let found = answer(&reader, query)?;
         assert!(found.0.iter().any(|hit| hit == text) && !found.1.is_empty(), "{query} {found:?}");
     }
-    for (query, _) in CLIMBS {
+    for (query, _) in REPAIRED {
         assert_eq!(answer(&reader, query)?, answer(&writer, query)?, "{query}");
     }
     assert_eq!(pending(&writer)?, 0);
     Ok(())
-}
-
-/// The leaves are read as FTS5 writes them: in several segments, some of them merged in part, with long lists.
-#[test]
-fn the_words_of_a_prefix_are_those_that_the_index_lists() -> Result<()> {
-    let database = Arc::new(Database::open_in_memory(Config::default())?);
-    let chat = session(&database, "s");
-    for round in 0..12_u32 {
-        let text =
-            |n: u32| format!("con{} é{} common {}", n * round, n % 7 * round, n.pow(round % 4));
-        append(&chat, (0..200).map(text))?;
-        count(&database, "common")?;
-        if round % 4 == 3 {
-            database.write(|conn| {
-                conn.execute("INSERT INTO search (search, rank) VALUES ('merge', -7)", [])?;
-                Ok(())
-            })?;
-        }
-    }
-    let watch = database.interrupt_signal().watch();
-    database.read(|conn| {
-        conn.execute_batch("CREATE VIRTUAL TABLE temp.listed USING fts5vocab (main, search, row)")?;
-        for prefix in ["c", "con", "con1", "con19", "common", "comp", "é", "e", "1", "20", "", "zz"]
-        {
-            let sql = "SELECT term FROM temp.listed WHERE term >= ?1 AND term < ?1 || ?2";
-            let mut statement = conn.prepare(sql)?;
-            let listed: Vec<String> = statement
-                .query_map([prefix, "\u{10FFFF}"], |row| row.get(0))?
-                .collect::<std::result::Result<_, _>>()?;
-            assert_eq!(leaves::words(conn, prefix, 100_000, &watch)?, Some(listed), "{prefix}");
-        }
-        Ok(())
-    })
 }
