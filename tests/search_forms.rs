@@ -121,7 +121,7 @@ fn words_without_a_language_have_no_forms() -> Result<()> {
     }
     assert_eq!(store.search("Haus").run()?.hits.len(), 2);
     let file = rusqlite::Connection::open(&path).unwrap();
-    assert!(file.execute("UPDATE recent_words SET languages = 0", []).unwrap() > 10);
+    assert!(file.execute("UPDATE term SET languages = 0", []).unwrap() > 10);
     assert_eq!(store.search("Haus").run()?.hits.len(), 1);
     Ok(())
 }

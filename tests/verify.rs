@@ -58,8 +58,8 @@ fn each_kind_of_damage_is_named() -> Result<()> {
         ),
         ("DELETE FROM message WHERE address & 4294967295 > 2", "childless-tombstone"),
         ("UPDATE session SET unindexed = next + 1", "wrong-unindexed"),
-        ("INSERT INTO vocabulary VALUES ('', 0)", "wrong-word"),
-        ("INSERT INTO recent_words (word, languages) VALUES ('x', 0)", "wrong-word"),
+        ("INSERT INTO term VALUES ('', 0)", "wrong-word"),
+        ("INSERT INTO term VALUES ('x', 0)", "wrong-word"),
         ("UPDATE label SET session = session + 7", "stray-record"),
         ("UPDATE message SET parts = '[{' WHERE id = 'a'", "broken-message"),
         ("UPDATE message SET metadata = '{' WHERE id = 'a'", "broken-message"),
@@ -294,7 +294,7 @@ fn messages_that_differ_from_the_index_are_named() -> Result<()> {
     // The numbers are addresses of the first session; `message d` is its fourth.
     for (sql, what) in [
         (
-            "INSERT INTO search (search, rowid, text, tools) VALUES ('delete', 4294967300, 'message d', '')",
+            "DELETE FROM search WHERE rowid = 4294967300",
             "message 4 of session 1 is not in the search index",
         ),
         (
@@ -302,7 +302,7 @@ fn messages_that_differ_from_the_index_are_named() -> Result<()> {
             "message 103 of session 1 has no words and is in the search index with some",
         ),
         (
-            "INSERT INTO search (search, rowid, text, tools) VALUES ('delete', 4294967300, 'message d', '');
+            "DELETE FROM search WHERE rowid = 4294967300;
              INSERT INTO search (rowid, text, tools) VALUES (4294967300, 'massage d', '')",
             "message 4 of session 1 has other words than its index entry",
         ),
@@ -440,10 +440,7 @@ fn a_store_is_verified_after_a_search_for_a_prefix() -> Result<()> {
 #[test]
 fn times_and_roles_that_differ_from_the_messages_are_named_and_written_again() -> Result<()> {
     for sql in [
-        "UPDATE search_filter SET last = last + 1",
-        "UPDATE search_filter SET entries = zeroblob(length(entries))",
-        "DELETE FROM search_filter",
-        "INSERT INTO search_filter VALUES (9, 1, 1, x'0100000001')",
+        "UPDATE message SET created_at = created_at - 86400000000 WHERE id = 'a'",
         "UPDATE message SET role = 'tool' WHERE id = 'a'",
     ] {
         let (_folder, path) = store()?;

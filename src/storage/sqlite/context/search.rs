@@ -11,7 +11,7 @@ use super::super::error::BackendResult;
 use super::super::index::{self, Index};
 use super::super::interrupt::Watch;
 use super::super::search::forms;
-use super::super::search::ranked::{MAX_READ_BYTES, Ranked, Texts, Wanted};
+use super::super::search::ranked::{MAX_READ_BYTES, Ranked, Texts};
 use super::entry;
 use crate::search::Matched;
 use crate::storage::context::Entry;
@@ -34,7 +34,8 @@ pub(super) fn search(
     let analysis = Analysis::of(parsed, query);
     let search = Search { conn, analysis: &analysis, range: Address::range_of(block), watch };
     // A document that has all words of a question answers it best; a message rarely repeats the words of its question.
-    let ranked = Ranked::find(&search, false, Wanted::Messages(limit))?;
+    let mut ranked = Ranked::find(&search, false)?;
+    ranked.fill(&search, limit)?;
     // Only the returned texts are read again: up to a thousand are ranked, and each may be as large as the store
     // allows.
     let best = ranked.messages.iter().take(limit);
@@ -118,8 +119,8 @@ impl Texts for Search<'_> {
         Ok((read, candidates))
     }
 
-    fn passes(&self, _: Address) -> BackendResult<bool> {
-        Ok(true)
+    fn newest(&self, expr: &Expr, limit: usize) -> BackendResult<Vec<Address>> {
+        self.list(expr, None, limit)
     }
 }
 

@@ -12,6 +12,7 @@ use super::super::interrupt::Watch;
 use super::super::index::Index;
 use super::checks::{Checks, Reader};
 use super::range::Range;
+use crate::search::HITS_PER_SESSION;
 use crate::tree::Address;
 
 /// How many messages of one session are read ahead at most.
@@ -27,6 +28,14 @@ pub(super) struct Listing<'c> {
     pub(super) watch: &'c Watch,
 }
 
+/// How much is listed at most.
+struct Most {
+    messages: usize,
+    sessions: usize,
+    /// Messages of each session.
+    of_each: usize,
+}
+
 /// One session that is read newest first.
 struct Stream {
     low: Address,
@@ -38,15 +47,27 @@ struct Stream {
 }
 
 impl Listing<'_> {
-    /// Adds the messages that pass, newest first: at most `limit`, and at most `per_session` of each session.
+    /// Adds the messages that pass, newest first: at most `limit`.
     ///
     /// After an error those that were found before are there.
-    pub(super) fn newest(
+    pub(super) fn newest(&self, limit: usize, found: &mut Vec<Address>) -> BackendResult<()> {
+        let most = Most { messages: limit, sessions: usize::MAX, of_each: usize::MAX };
+        self.merge(most, found)
+    }
+
+    /// Adds the newest messages that pass of each session that has any, at most [`HITS_PER_SESSION`]; of the sessions with the
+    /// newest messages, at most `sessions`.
+    pub(super) fn newest_of_sessions(
         &self,
-        limit: usize,
-        per_session: usize,
+        sessions: usize,
         found: &mut Vec<Address>,
     ) -> BackendResult<()> {
+        let most = Most { messages: usize::MAX, sessions, of_each: HITS_PER_SESSION };
+        self.merge(most, found)
+    }
+
+    fn merge(&self, most: Most, found: &mut Vec<Address>) -> BackendResult<()> {
+        let mut sessions = 0;
         let left_out = self.left_out()?;
         let mut reader = self.checks.reader(self.conn)?;
         let mut streams: Vec<Stream> = Vec::new();
@@ -56,14 +77,18 @@ impl Listing<'_> {
             heap.push((time, last, streams.len(), false));
             streams.push(Stream { low, high, batch: VecDeque::new(), batch_size: 1, count: 0 });
         }
-        while found.len() < limit
+        while found.len() < most.messages
             && let Some((_, address, number, is_next)) = heap.pop()
         {
             let stream = &mut streams[number];
+            if stream.count == 0 && sessions == most.sessions {
+                continue;
+            }
             if is_next {
+                sessions += usize::from(stream.count == 0);
                 found.push(address);
                 stream.count += 1;
-                if stream.count == per_session {
+                if stream.count == most.of_each {
                     continue;
                 }
             }
@@ -76,9 +101,14 @@ impl Listing<'_> {
 
     /// Returns the range of each session or path, with the address and time of its last message.
     fn ranges(&self) -> BackendResult<Vec<(Address, Address, Address, i64)>> {
-        if !self.range.is_store() {
-            let ranges = self.range.ranges().into_iter();
-            return Ok(ranges.map(|(low, high)| (low, high, high, i64::MAX)).collect());
+        let unread = |(low, high): (Address, Address)| (low, high, high, i64::MAX);
+        match self.range {
+            Range::Store { .. } => {}
+            // However many there are: each is a stream of its own.
+            Range::Sessions(keys) => {
+                return Ok(keys.iter().map(|&key| unread(Address::range_of(key))).collect());
+            }
+            Range::Path(_) => return Ok(self.range.ranges().into_iter().map(unread).collect()),
         }
         let mut statement = self.conn.prepare_cached(LAST)?;
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;

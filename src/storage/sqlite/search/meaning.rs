@@ -170,7 +170,7 @@ impl Search<'_> {
         sessions.extend(greatest.into_iter().map(|(session, cosine)| (session, WEIGHT * cosine)));
         sessions.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         let floor = messages.last().map_or(0.0, |last| last.1);
-        let mut joined = Ranked { messages, sessions, matched, is_cut: ranked.is_cut };
+        let mut joined = Ranked { messages, sessions, matched, more: ranked.more };
         joined.follow(&rest, floor);
         Ok(joined)
     }

@@ -18,7 +18,7 @@ mod steps;
 mod tests;
 
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rusqlite::Connection;
 use talktree_text::{Analysis, Candidate, DateHint, Expr, Query, Unit};
@@ -28,7 +28,7 @@ use self::hits::HitMaker;
 use self::listing::Listing;
 use self::meaning::Meaning;
 use self::range::Range;
-use self::ranked::{MAX_READ_BYTES, Ranked, Texts, Wanted};
+use self::ranked::{MAX_READ_BYTES, Ranked, Texts};
 use self::steps::{Results, Step};
 use super::connection::Database;
 use super::error::BackendResult;
@@ -41,6 +41,11 @@ use crate::search::{
     Found, HITS_PER_SESSION, Matched, SearchRequest, SessionHit, SessionsFound, Taken,
 };
 use crate::tree::Address;
+
+/// How many of the newest matches are looked at for sessions at a time.
+const OF_A_SESSION: usize = 64;
+/// How many messages are listed per requested session if there is no time to rank them.
+const MESSAGES_PER_SESSION: usize = 20;
 
 impl Database {
     /// Returns the matching messages, best first.
@@ -68,7 +73,7 @@ impl Database {
     /// Returns the matching sessions, best first.
     pub(crate) fn search_sessions(&self, request: &SearchRequest) -> Result<SessionsFound> {
         let budget = request.timeout.map(TimeBudget::of_time);
-        let answer = self.answer(request, Wanted::Sessions, budget, |search, results| {
+        let answer = self.answer(request, Wanted::Sessions(page_end(request)), budget, |search, results| {
             let makers = search.hit_makers(results);
             // All of a session come from the first step that found it, and the others are not as good.
             let mut best: HashMap<i64, (usize, Vec<(Address, f64)>)> = HashMap::new();
@@ -124,6 +129,13 @@ impl Database {
             }
         })
     }
+}
+
+/// How many results of a search are needed.
+#[derive(Debug, Clone, Copy)]
+enum Wanted {
+    Messages(usize),
+    Sessions(usize),
 }
 
 /// Returns how many results are needed.
@@ -195,14 +207,9 @@ fn answer_on<T>(
         steps::take(&search, (request, wanted), &mut results)?;
     }
     let found = show(&search, &results)?;
-    let is_full = match wanted {
-        Wanted::Messages(count) => results.messages().nth(count.saturating_sub(1)).is_some(),
-        Wanted::Sessions => results.sessions().nth(page_end(request).saturating_sub(1)).is_some(),
-    };
     let is_partial = is_capped
         || pending == Prepared::Some
-        || search.is_stopped.get()
-        || !is_full && results.steps().iter().any(|step| step.ranked.is_cut);
+        || search.is_stopped.get();
     let notices = [asked.query.notices.clone(), notices].concat();
     Ok(Answer { found, matched: results.matched(), steps: results.taken, notices, is_partial })
 }
@@ -235,22 +242,81 @@ impl<'c> Search<'c> {
     fn find(&self, wanted: Wanted) -> BackendResult<Ranked> {
         self.watch.enter(Phase::Ranking);
         let found = match self.analysis.query.has_terms() {
-            true => Ranked::find(self, self.analysis.is_question, wanted)
-                .and_then(|ranked| self.with_meaning(ranked)),
+            true => self.filled(wanted),
             false => self.listed(wanted),
         };
         let found = match found {
-            Err(error) if self.watch.is_end_of_budget(&error) => self.newest(wanted),
+            Err(error) if self.watch.is_end_of_budget(&error) => self.newest_in_time(wanted),
             found => found,
         };
         self.watch.enter(Phase::Finishing);
         found
     }
 
+    /// Returns the best matches and, if more are wanted, the newest of the others. A spent budget leaves what was found until then.
+    fn filled(&self, wanted: Wanted) -> BackendResult<Ranked> {
+        let ranked = Ranked::find(self, self.analysis.is_question)?;
+        let mut ranked = self.with_meaning(ranked)?;
+        self.watch.enter(Phase::Listing);
+        let filled = match wanted {
+            Wanted::Messages(count) => ranked.fill(self, count),
+            Wanted::Sessions(count) => self.fill_sessions(&mut ranked, count),
+        };
+        match filled {
+            Err(error) if self.watch.is_end_of_budget(&error) => self.is_stopped.set(true),
+            done => done?,
+        }
+        Ok(ranked)
+    }
+
+    /// Adds the sessions whose matches were not ranked, the newest first, until there are as many as wanted, and to each of
+    /// them its newest matches, until it has [`HITS_PER_SESSION`].
+    fn fill_sessions(&self, ranked: &mut Ranked, wanted: usize) -> BackendResult<()> {
+        let Some(all) = ranked.more.clone() else { return Ok(()) };
+        let mut known: HashSet<i64> = ranked.sessions.iter().map(|session| session.0).collect();
+        let mut found = Vec::new();
+        for (low, mut high) in self.range.ranges().into_iter().rev() {
+            while known.len() < wanted {
+                let newest = self.newest_in((low, high), &all, OF_A_SESSION)?;
+                found.extend(newest.iter().filter(|address| known.insert(address.session())));
+                let Some(last) = newest.get(OF_A_SESSION - 1) else { break };
+                high = Address::range_of(last.session()).0.before();
+            }
+        }
+        ranked.follow_unknown(found);
+        let mut found = Vec::new();
+        for (session, _) in ranked.sessions.iter().take(wanted) {
+            let of_session = ranked.messages.iter().filter(|found| found.0.session() == *session);
+            if of_session.take(HITS_PER_SESSION).count() < HITS_PER_SESSION {
+                found.extend(self.newest_in(Address::range_of(*session), &all, HITS_PER_SESSION)?);
+            }
+        }
+        ranked.follow_unknown(found);
+        Ok(())
+    }
+
+    /// Returns the newest matches in a range that pass the filters, newest first.
+    fn newest_in(
+        &self,
+        range: (Address, Address),
+        expr: &Expr,
+        limit: usize,
+    ) -> BackendResult<Vec<Address>> {
+        let mut reader = self.checks.reader(self.conn)?;
+        let mut found = Vec::new();
+        if limit > 0 {
+            self.each(expr, &[range], |address| {
+                if reader.passes(address)? {
+                    found.push(address);
+                }
+                Ok(found.len() < limit)
+            })?;
+        }
+        Ok(found)
+    }
+
     /// Returns the newest matches that the rest of the budget reaches, without ranking them.
-    fn newest(&self, wanted: Wanted) -> BackendResult<Ranked> {
-        /// How many are listed for sessions.
-        const OF_SESSIONS: usize = 1_000;
+    fn newest_in_time(&self, wanted: Wanted) -> BackendResult<Ranked> {
         self.is_stopped.set(true);
         self.watch.enter(Phase::Listing);
         let is_relaxed = self.analysis.is_question && !self.analysis.is_fixed();
@@ -260,13 +326,14 @@ impl<'c> Search<'c> {
         };
         let limit = match wanted {
             Wanted::Messages(count) => count,
-            Wanted::Sessions => OF_SESSIONS,
+            Wanted::Sessions(count) => count.saturating_mul(MESSAGES_PER_SESSION),
         };
         let mut ranked = Ranked::none(matched);
+        let mut reader = self.checks.reader(self.conn)?;
         let mut found = Vec::new();
         if let Some(expr) = &expr {
             let listed = self.each(expr, &self.range.ranges(), |address| {
-                if self.passes(address)? {
+                if reader.passes(address)? {
                     found.push(address);
                 }
                 Ok(found.len() < limit)
@@ -293,13 +360,13 @@ impl<'c> Search<'c> {
             excluded: excluded.as_deref(),
             watch: self.watch,
         };
-        let (limit, per_session) = match wanted {
-            Wanted::Messages(count) => (count, usize::MAX),
-            Wanted::Sessions => (usize::MAX, HITS_PER_SESSION),
-        };
         let mut found = Vec::new();
         self.watch.enter(Phase::Listing);
-        match listing.newest(limit, per_session, &mut found) {
+        let listed = match wanted {
+            Wanted::Messages(count) => listing.newest(count, &mut found),
+            Wanted::Sessions(count) => listing.newest_of_sessions(count, &mut found),
+        };
+        match listed {
             Err(error) if self.watch.is_end_of_budget(&error) => self.is_stopped.set(true),
             done => done?,
         }
@@ -475,7 +542,11 @@ impl Texts for Search<'_> {
         Ok((passed, candidates))
     }
 
-    fn passes(&self, found: Address) -> BackendResult<bool> {
-        self.checks.reader(self.conn)?.passes(found)
+    fn newest(&self, expr: &Expr, limit: usize) -> BackendResult<Vec<Address>> {
+        let mut found = Vec::new();
+        for range in self.range.ranges().into_iter().rev() {
+            found.extend(self.newest_in(range, expr, limit - found.len())?);
+        }
+        Ok(found)
     }
 }

@@ -111,10 +111,6 @@ impl Range {
         }
     }
 
-    pub(super) fn is_store(&self) -> bool {
-        matches!(self, Self::Store { .. })
-    }
-
     /// Returns whether each address of its ranges belongs to it.
     pub(super) fn is_whole(&self) -> bool {
         match self {

@@ -1,7 +1,9 @@
 //! Finding and ranking matches, for messages and for the texts of context blocks.
 //!
 //! A text must have all words. If no text has them all, any of them is enough. Up to [`RANKED`] matches are all ranked. Of more, those
-//! with the rarest words are, and of equal ones some evenly of all ages. The others follow, so that pages do not overlap.
+//! with the rarest words are, and of equal ones some evenly of all ages. The others follow, the newest first.
+//!
+//! Invariant: which texts are ranked, and so the order of all, does not depend on how many are wanted. So pages have no gaps.
 //!
 //! The engine only lists matches, newest first, because it can stop early then. Its own ranking reads every posting of each word.
 
@@ -14,8 +16,6 @@ use crate::search::Matched;
 use crate::tree::Address;
 
 /// How many matches are ranked at most. To read one takes about 10 µs.
-///
-/// Does not depend on the limit of the search: all pages must have one order.
 pub(super) const RANKED: usize = 2_000;
 /// How many bytes of a text are read for ranking.
 pub(in super::super) const MAX_READ_BYTES: usize = 64 << 10;
@@ -51,8 +51,8 @@ pub(in super::super) trait Texts {
         pairs: &[(usize, usize)],
     ) -> BackendResult<(Vec<Address>, Vec<Candidate>)>;
 
-    /// Returns whether a match passes the filters.
-    fn passes(&self, found: Address) -> BackendResult<bool>;
+    /// Returns the newest matches that pass the filters, newest first: at most `limit`.
+    fn newest(&self, expr: &Expr, limit: usize) -> BackendResult<Vec<Address>>;
 }
 
 /// The matches, best first.
@@ -61,53 +61,38 @@ pub(in super::super) struct Ranked {
     pub(in super::super) messages: Vec<(Address, f64)>,
     pub(in super::super) sessions: Vec<(i64, f64)>,
     pub(in super::super) matched: Matched,
-    /// Whether there may be more matches.
-    pub(in super::super) is_cut: bool,
-}
-
-/// How many results of a search are needed.
-#[derive(Debug, Clone, Copy)]
-pub(in super::super) enum Wanted {
-    Messages(usize),
-    Sessions,
+    /// What finds all matches, if there may be more than these.
+    pub(in super::super) more: Option<Expr>,
 }
 
 impl Ranked {
     pub(in super::super) fn none(matched: Matched) -> Self {
-        Self { messages: Vec::new(), sessions: Vec::new(), matched, is_cut: false }
+        Self { messages: Vec::new(), sessions: Vec::new(), matched, more: None }
     }
 
     /// Returns the matches, best first: of all words, or if there are none or the query is relaxed at once, of any.
-    pub(in super::super) fn find(
-        texts: &impl Texts,
-        is_relaxed_at_once: bool,
-        wanted: Wanted,
-    ) -> BackendResult<Self> {
+    pub(in super::super) fn find(texts: &impl Texts, is_relaxed_at_once: bool) -> BackendResult<Self> {
         let analysis = texts.analysis();
         if analysis.is_fixed() || !is_relaxed_at_once {
-            let found = Self::of_all_words(texts, wanted)?;
+            let found = Self::of_all_words(texts)?;
             if !found.messages.is_empty() || analysis.is_fixed() {
                 return Ok(found);
             }
         }
-        Self::of_any_word(texts, wanted)
+        Self::of_any_word(texts)
     }
 
-    fn of_all_words(texts: &impl Texts, wanted: Wanted) -> BackendResult<Self> {
+    fn of_all_words(texts: &impl Texts) -> BackendResult<Self> {
         let analysis = texts.analysis();
         let Some(all) = analysis.all() else { return Ok(Self::none(Matched::All)) };
-        let listed = match wanted {
-            Wanted::Messages(count) => LISTED_OF_EACH.max(count + 1),
-            Wanted::Sessions => LISTED,
-        };
-        let mut found = texts.list(&all, None, listed)?;
+        let found = texts.list(&all, None, LISTED_OF_EACH)?;
         if found.is_empty() {
             return Ok(Self::none(Matched::All));
         }
-        let is_cut = found.len() == listed;
+        let is_cut = found.len() == LISTED_OF_EACH;
         let total = texts.count()?;
         let frequencies = match analysis.is_one_unit() {
-            true => vec![frequency(texts, &found, listed)?],
+            true => vec![frequency(texts, &found, LISTED_OF_EACH)?],
             false => lists(texts, LISTED_OF_EACH / 4)?.into_iter().map(|list| list.1).collect(),
         };
         // The engine also reads every posting of each word.
@@ -118,14 +103,11 @@ impl Ranked {
             _ if is_few && let Some(best) = texts.best(&all, RANKED)? => best,
             _ => evenly(&found, RANKED),
         };
-        let chosen: HashSet<Address> = best.iter().copied().collect();
-        found.retain(|address| !chosen.contains(address));
-        let mut ranked = Self::of(texts, (&best, found), (Matched::All, wanted), &frequencies, total)?;
-        ranked.is_cut = is_cut;
-        Ok(ranked)
+        let ranked = Self::of(texts, &best, Matched::All, &frequencies, total)?;
+        Ok(Self { more: (found.len() > RANKED).then_some(all), ..ranked })
     }
 
-    fn of_any_word(texts: &impl Texts, wanted: Wanted) -> BackendResult<Self> {
+    fn of_any_word(texts: &impl Texts) -> BackendResult<Self> {
         let analysis = texts.analysis();
         let total = texts.count()?;
         let limit = (LISTED / analysis.units.len().max(1)).min(LISTED_OF_EACH);
@@ -153,18 +135,17 @@ impl Ranked {
         }
         let heaviest = heaviest(weights);
         let best = best_of(&heaviest);
-        let chosen: HashSet<Address> = best.iter().copied().collect();
-        let rest = heaviest.into_iter().map(|(address, _)| address).filter(|it| !chosen.contains(it));
-        let mut ranked = Self::of(texts, (&best, rest.collect()), (Matched::Relaxed, wanted), &frequencies, total)?;
-        ranked.is_cut = lists.iter().any(|list| list.0.len() >= limit);
-        Ok(ranked)
+        let is_all = heaviest.len() == best.len() && lists.iter().all(|list| list.0.len() < limit);
+        let more = analysis.any(used()).filter(|_| !is_all);
+        let ranked = Self::of(texts, &best, Matched::Relaxed, &frequencies, total)?;
+        Ok(Self { more, ..ranked })
     }
 
-    /// Ranks the best matches; the rest follows.
+    /// Ranks the best matches.
     fn of(
         texts: &impl Texts,
-        (best, rest): (&[Address], Vec<Address>),
-        (matched, wanted): (Matched, Wanted),
+        best: &[Address],
+        matched: Matched,
         frequencies: &[f64],
         total: f64,
     ) -> BackendResult<Self> {
@@ -177,22 +158,24 @@ impl Ranked {
         messages.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         let mut sessions: Vec<_> = ranking.sessions.into_iter().collect();
         sessions.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        let mut ranked = Self { messages, sessions, matched, is_cut: false };
-        let mut passed = Vec::new();
-        let mut seen: HashSet<i64> = ranked.sessions.iter().map(|session| session.0).collect();
-        for address in rest {
-            let is_needed = match wanted {
-                Wanted::Messages(count) => ranked.messages.len() + passed.len() < count,
-                Wanted::Sessions => !seen.contains(&address.session()),
-            };
-            if is_needed && texts.passes(address)? {
-                seen.insert(address.session());
-                passed.push(address);
-            }
+        Ok(Self { messages, sessions, matched, more: None })
+    }
+
+    /// Adds other matches, the newest first, until there are as many as wanted.
+    pub(in super::super) fn fill(&mut self, texts: &impl Texts, wanted: usize) -> BackendResult<()> {
+        if let Some(all) = self.more.as_ref().filter(|_| self.messages.len() < wanted) {
+            let newest = texts.newest(all, wanted)?;
+            self.follow_unknown(newest);
         }
-        let floor = ranked.messages.last().map_or(0.0, |last| last.1);
-        ranked.follow(&passed, floor);
-        Ok(ranked)
+        Ok(())
+    }
+
+    /// Adds those of the matches at the end that are not among these.
+    pub(in super::super) fn follow_unknown(&mut self, mut found: Vec<Address>) {
+        let known: HashSet<Address> = self.messages.iter().map(|known| known.0).collect();
+        found.retain(|address| !known.contains(address));
+        let floor = self.messages.last().map_or(1.0, |last| last.1);
+        self.follow(&found, floor);
     }
 
     /// Adds messages in the given order, with scores that fall from `floor` on, and their sessions if those are new.

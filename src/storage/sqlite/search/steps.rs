@@ -23,7 +23,8 @@ use super::super::error::BackendResult;
 use super::super::index::{Index, each_from, languages};
 use super::super::time_budget::Phase;
 use super::Search;
-use super::ranked::{RANKED, Ranked, Texts, Wanted};
+use super::Wanted;
+use super::ranked::{RANKED, Ranked, Texts};
 use crate::search::{Matched, SearchRequest, Step as Tried, Taken};
 use crate::tree::Address;
 
@@ -234,12 +235,8 @@ impl Steps<'_, '_> {
         let Some(expr) = expr else { return Ok(()) };
         let other = self.search.of(&analysis);
         let known = self.results.known();
-        let mut hits = 0;
-        for found in other.list(&expr, None, RANKED + known.len())? {
-            if !known.contains(&found) && hits < RANKED as u64 && other.passes(found)? {
-                hits += 1;
-            }
-        }
+        let found = other.newest(&expr, RANKED + known.len())?;
+        let hits = found.iter().filter(|found| !known.contains(found)).count().min(RANKED) as u64;
         if hits > 0 {
             self.results.taken.push(Taken { step: Tried::MoreInTools, hits });
         }
