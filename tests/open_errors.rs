@@ -2,8 +2,7 @@
 
 mod common;
 
-use rusqlite::Connection;
-use talktree::{Error, Message, Result, Store};
+use talktree::{Error, Result, Store};
 
 /// Bytes that look random: of no store, or of an encrypted one.
 fn noise(bytes: usize) -> Vec<u8> {
@@ -45,22 +44,5 @@ fn a_loop_of_links_is_named() -> Result<()> {
         assert!(matches!(error, Error::Io { .. }), "{error}");
         assert!(error.to_string().contains("loop of symbolic links"), "{error}");
     }
-    Ok(())
-}
-
-/// The error said only that a column existed already.
-#[test]
-fn a_wrong_version_says_that_the_file_cannot_be_migrated() -> Result<()> {
-    let folder = common::folder()?;
-    let path = folder.path().join("bot.db");
-    Store::open(&path)?.session("s")?.append(Message::user("hello"))?;
-    let foreign = Connection::open(&path).unwrap();
-    foreign.execute_batch("PRAGMA user_version = 3").unwrap();
-    let text = Store::open(&path).map(drop).unwrap_err().to_string();
-    let why =
-        "its header says schema version 3, and it cannot be migrated to 5: duplicate column name";
-    assert!(text.contains(why), "{text}");
-    foreign.execute_batch("PRAGMA user_version = 5").unwrap();
-    assert_eq!(Store::open(&path)?.session("s")?.path_length()?, 1);
     Ok(())
 }

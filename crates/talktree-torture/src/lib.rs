@@ -30,7 +30,6 @@ pub mod grow;
 pub mod hostile;
 pub mod imports;
 pub mod kill;
-pub mod migrate;
 pub mod neighbours;
 pub mod paths;
 pub mod power;

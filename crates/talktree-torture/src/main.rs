@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use talktree_torture::{
     Report, Result, addresses, backup, callbacks, commits, contend, counters, damage, erasures,
-    extremes, faults, grow, hostile, imports, kill, migrate, neighbours, paths, power, scarce,
+    extremes, faults, grow, hostile, imports, kill, neighbours, paths, power, scarce,
     soak, visit,
 };
 
@@ -45,8 +45,6 @@ enum Test {
     Paths(paths::Args),
     /// Let other programs write to the file of a store.
     Neighbours(neighbours::Args),
-    /// Kill processes that raise the format of a store.
-    Migrate(migrate::Args),
     /// Make backups while other processes write.
     Backup(backup::Args),
     /// Run callbacks of every kind that panic, fail, block and call back.
@@ -105,7 +103,6 @@ fn main() -> Result<ExitCode> {
         Test::Neighbours(args) => {
             report_of("neighbours", seed, |report| neighbours::run(args, report))
         }
-        Test::Migrate(args) => report_of("migrate", seed, |report| migrate::run(args, report)),
         Test::Backup(args) => report_of("backup", seed, |report| backup::run(args, report)),
         Test::Callbacks(args) => {
             report_of("callbacks", seed, |report| callbacks::run(args, report))

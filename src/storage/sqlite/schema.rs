@@ -16,17 +16,15 @@ const APPLICATION_ID: i64 = 0x7461_6c6b;
 /// The current format.
 pub(super) const SCHEMA: &str = include_str!("../../../schema.sql");
 
-/// The migrations: the first takes a store from version 1 to 2, and so on. A migration is never
+/// The oldest version that this build reads: that of `schema.sql` without the migrations.
+const FIRST: u32 = 6;
+
+/// The migrations: the first takes a store from version [`FIRST`] to the next, and so on. A migration is never
 /// edited after its release; together they lead to `schema.sql`.
-const MIGRATIONS: &[&str] = &[
-    include_str!("migrations/0002_plain_names.sql"),
-    include_str!("migrations/0003_unindexed.sql"),
-    include_str!("migrations/0004_many_sessions.sql"),
-    include_str!("migrations/0005_recent_words.sql"),
-];
+const MIGRATIONS: &[&str] = &[];
 
 /// The version that this build writes.
-const VERSION: u32 = MIGRATIONS.len() as u32 + 1;
+const VERSION: u32 = FIRST + MIGRATIONS.len() as u32;
 
 enum Found {
     Nothing,
@@ -57,7 +55,7 @@ pub(super) fn create_or_migrate(
         match identify_to_write(conn)? {
             Found::Nothing => fill(conn),
             Found::Store { version } => {
-                migrate(conn, version).map_err(|error| with_versions(error, version))
+                migrate(conn, version, MIGRATIONS).map_err(|error| with_versions(error, version))
             }
             found @ Found::SomethingElse => refuse(&found, path),
         }
@@ -142,41 +140,14 @@ fn with_versions(error: BackendError, version: u32) -> BackendError {
     }
 }
 
-fn migrate(conn: &Connection, version: u32) -> BackendResult<()> {
-    transaction::run(conn, "SAVEPOINT migration")?;
-    match run_migrations(conn, version) {
-        // The index is made of the messages: it is made again, if it is what is damaged. FTS5 reports that in many ways.
-        Err(error)
-            if version < UNINDEXED_IN_SESSIONS
-                && !error.is_of_system()
-                && !error.is_busy()
-                && !conn.is_autocommit() =>
-        {
-            transaction::run(conn, "ROLLBACK TO migration")?;
-            // If that fails too, something else is damaged.
-            let emptied = conn.execute_batch(EMPTY_FORMER_INDEX).map_err(BackendError::from);
-            emptied.and_then(|()| run_migrations(conn, version)).map_err(|_| error)?;
-        }
-        migrated => migrated?,
+/// Runs the migrations from a version on, in the transaction of the caller.
+fn migrate(conn: &Connection, version: u32, migrations: &[&str]) -> BackendResult<()> {
+    for migration in migrations.iter().skip((version - FIRST) as usize) {
+        conn.execute_batch(migration)?;
     }
-    transaction::run(conn, "RELEASE migration")?;
-    conn.pragma_update(None, "user_version", VERSION)?;
+    conn.pragma_update(None, "user_version", FIRST + migrations.len() as u32)?;
     Ok(())
 }
-
-fn run_migrations(conn: &Connection, version: u32) -> BackendResult<()> {
-    for step in MIGRATIONS.iter().skip(version.saturating_sub(1) as usize) {
-        conn.execute_batch(step)?;
-    }
-    Ok(())
-}
-
-/// The version since which a session says which of its messages are not in the search index.
-const UNINDEXED_IN_SESSIONS: u32 = 3;
-
-/// Empties the search index of an older version. Every message is pending then.
-const EMPTY_FORMER_INDEX: &str = "INSERT INTO search (search) VALUES ('delete-all');
- INSERT OR IGNORE INTO search_pending SELECT address FROM message WHERE id IS NOT NULL;";
 
 /// Tells what a file is. Inside a transaction: another process may create the store between two reads.
 fn identify(conn: &Connection) -> BackendResult<Found> {
@@ -203,6 +174,9 @@ fn refuse(found: &Found, path: &Path) -> BackendResult<()> {
     match *found {
         Found::Store { version } if version > VERSION => {
             Err(BackendError::Own(Error::NewerStore { found: version, supported: VERSION }))
+        }
+        Found::Store { version } if version < FIRST => {
+            Err(BackendError::Own(Error::OlderStore { found: version, current: VERSION }))
         }
         Found::SomethingElse => Err(BackendError::Own(Error::NotAStore {
             path: path.to_owned(),
@@ -261,6 +235,27 @@ mod tests {
         assert_eq!(text, "this storage does not support a write-ahead log on this file system");
         // Nothing was written.
         assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
+    }
+
+    #[test]
+    fn a_migration_raises_the_version_with_what_it_changes_or_changes_nothing() {
+        let conn = Connection::open_in_memory().unwrap();
+        create(&conn, &Config::default()).unwrap();
+        let version = || -> u32 { conn.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap() };
+        let tables = || -> i64 {
+            let sql = "SELECT count(*) FROM sqlite_schema WHERE name IN ('first', 'second')";
+            conn.query_row(sql, [], |row| row.get(0)).unwrap()
+        };
+        let migrate = |migrations: &[&str]| {
+            let from = version();
+            transaction::write(&conn, &Config::default(), Duration::ZERO, |conn| migrate(conn, from, migrations))
+        };
+        assert!(migrate(&["CREATE TABLE first (a)", "CREATE TABLE message (a)"]).is_err());
+        assert_eq!((version(), tables()), (FIRST, 0));
+        migrate(&["CREATE TABLE first (a)"]).unwrap();
+        assert_eq!((version(), tables()), (FIRST + 1, 1));
+        migrate(&["CREATE TABLE first (a)", "CREATE TABLE second (a)"]).unwrap();
+        assert_eq!((version(), tables()), (FIRST + 2, 2));
     }
 
     /// An opener took a store for a database of another program: it had read the id of the program before another opener

@@ -58,9 +58,6 @@ use scan::Prover;
 use targets::Targets;
 use texts::Texts;
 
-/// The setting that exists while the file has pages that were written without `secure_delete`.
-const REWRITE: &str = "erasure_rewrites";
-
 /// How many sessions a retention begins to erase at a time: only these are erased although it is stopped.
 const GROUP: usize = 16;
 
@@ -278,7 +275,7 @@ impl Database {
                 || self.config.encryption.is_some()
                 || has_other_texts
         });
-        if is_rewritten || self.read(|conn| setting(conn, REWRITE))?.is_some() {
+        if is_rewritten {
             self.rewrite()?;
             out.is_rewritten = true;
         }
@@ -289,13 +286,7 @@ impl Database {
             out.is_log_in_use = !self.empty_log()?;
         }
         if out.is_complete() {
-            let is_rewritten = out.is_rewritten;
-            self.write(|conn| {
-                for note in &notes {
-                    note.remove(conn)?;
-                }
-                if is_rewritten { remove_setting(conn, REWRITE) } else { Ok(()) }
-            })?;
+            self.write(|conn| notes.iter().try_for_each(|note| note.remove(conn)))?;
         }
         Ok(())
     }
@@ -388,19 +379,6 @@ fn copies_in<'c>(
 }
 
 const ID: &str = "SELECT id FROM message WHERE address = ?1 AND id IS NOT NULL";
-
-fn setting(conn: &Connection, name: &str) -> BackendResult<Option<String>> {
-    let value = conn
-        .prepare_cached("SELECT value FROM setting WHERE name = ?1")?
-        .query_row([name], |row| row.get(0))
-        .optional()?;
-    Ok(value)
-}
-
-fn remove_setting(conn: &Connection, name: &str) -> BackendResult<()> {
-    conn.prepare_cached("DELETE FROM setting WHERE name = ?1")?.execute([name])?;
-    Ok(())
-}
 
 impl Work<'_> {
     /// Runs a part of the work in a transaction that also notes that the erasure has begun.
