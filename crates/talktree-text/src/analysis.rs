@@ -354,7 +354,9 @@ mod tests {
     /// Asserts the units of `text`: `+` inside a phrase, `*` after a prefix.
     #[track_caller]
     fn counts(text: &str, expected: &str) {
-        let draw = |unit: &Unit| unit.phrases[0].words.join("+") + if unit.term.is_prefix { "*" } else { "" };
+        let draw = |unit: &Unit| {
+            unit.phrases[0].words.join("+") + if unit.term.is_prefix { "*" } else { "" }
+        };
         let units: Vec<_> = read(text).units.iter().map(draw).collect();
         assert_eq!(units.join(" "), expected, "{text}");
     }
@@ -457,7 +459,8 @@ mod tests {
             ('a'..='o').flat_map(|a| ('a'..='z').map(move |b| format!("{a}{b}x "))).collect();
         let analysis = read(&format!("{common} the segmentation fault 0x7ffe in talktree_open"));
         assert!(analysis.is_question);
-        let words: Vec<_> = analysis.units.iter().map(|unit| unit.phrases[0].words.join(" ")).collect();
+        let words: Vec<_> =
+            analysis.units.iter().map(|unit| unit.phrases[0].words.join(" ")).collect();
         for word in ["segmentation", "fault", "0x7ffe", "talktree"] {
             assert!(words.iter().any(|it| it == word), "{word}: {words:?}");
         }

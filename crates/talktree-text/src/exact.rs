@@ -48,11 +48,16 @@ fn may_end_after(run: &str, last: &Token<'_>) -> bool {
     }
     match (rest.is_empty(), last.is_unigram()) {
         // A mark may follow a kana or a letter of Thai. Han has none.
-        (true, true) => !last.text().starts_with(|c| matches!(c, '\u{3400}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7A3}')),
+        (true, true) => !last
+            .text()
+            .starts_with(|c| matches!(c, '\u{3400}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7A3}')),
         (true, false) => {
             // An article or a nasal of a script without case may read otherwise in a longer word.
             last.form().chars().count() < MIN_PREFIX_CHARS
-                || !last.text().chars().all(|c| c.is_ascii() || c.is_lowercase() || c.is_uppercase())
+                || !last
+                    .text()
+                    .chars()
+                    .all(|c| c.is_ascii() || c.is_lowercase() || c.is_uppercase())
         }
         (false, _) => false,
     }

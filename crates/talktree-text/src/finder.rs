@@ -123,7 +123,12 @@ impl Finder {
         (matches, length)
     }
 
-    fn note(&self, form: &str, (position, range): (usize, Range<usize>), found: &mut Vec<Occurrence>) {
+    fn note(
+        &self,
+        form: &str,
+        (position, range): (usize, Range<usize>),
+        found: &mut Vec<Occurrence>,
+    ) {
         if let Some(&id) = self.words.get(form) {
             found.push(Occurrence { position, range: range.clone(), id });
         }
@@ -146,7 +151,12 @@ impl Finder {
                 {
                     let range = first.range.start..last.range.end;
                     let is_whole = *is_whole && is_written;
-                    matches.push(Match { target: *target, position: first.position, range, is_whole });
+                    matches.push(Match {
+                        target: *target,
+                        position: first.position,
+                        range,
+                        is_whole,
+                    });
                 }
             }
             if comparisons >= MAX_COMPARISONS {
@@ -163,7 +173,8 @@ fn end_of<'o>(found: &'o [Occurrence], ids: &[usize]) -> Option<&'o Occurrence> 
     for id in &ids[1..] {
         let wanted = last.position + 1;
         rest = &rest[rest.iter().take_while(|next| next.position < wanted).count()..];
-        last = rest.iter().take_while(|next| next.position == wanted).find(|next| next.id == *id)?;
+        last =
+            rest.iter().take_while(|next| next.position == wanted).find(|next| next.id == *id)?;
     }
     Some(last)
 }

@@ -48,7 +48,26 @@ const ENDINGS: &[(Language, &str, &str)] = &[
 
 /// The endings of Hindi, longest first: gender, number and case.
 const HINDI: [&str; 20] = [
-    "ियों", "ियाँ", "ियां", "ाओं", "ुओं", "ाएं", "ाएँ", "ों", "ें", "ीं", "ां", "ओं", "ा", "ि", "ी", "ु", "ू", "े", "ै", "ो",
+    "ियों",
+    "ियाँ",
+    "ियां",
+    "ाओं",
+    "ुओं",
+    "ाएं",
+    "ाएँ",
+    "ों",
+    "ें",
+    "ीं",
+    "ां",
+    "ओं",
+    "ा",
+    "ि",
+    "ी",
+    "ु",
+    "ू",
+    "े",
+    "ै",
+    "ो",
 ];
 
 /// Particles that Arabic joins to the beginning of a word.
@@ -164,15 +183,14 @@ fn algorithm(language: Language) -> Option<Algorithm> {
         Arabic => Algorithm::Arabic,
         Greek => Algorithm::Greek,
         Tamil => Algorithm::Tamil,
-        Polish | Czech | Indonesian | Vietnamese | Ukrainian | Persian | Hebrew | Hindi | Thai | Korean
-        | Japanese | Chinese => return None,
+        Polish | Czech | Indonesian | Vietnamese | Ukrainian | Persian | Hebrew | Hindi | Thai
+        | Korean | Japanese | Chinese => return None,
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    
 
     fn is_form(language: Language, word: &str, other: &str) -> bool {
         let (word, other) = (normal_form(word), normal_form(other));

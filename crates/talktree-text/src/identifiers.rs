@@ -168,7 +168,8 @@ pub fn terms(text: &str) -> String {
         }
         out.push_str(&token.form());
         for run in runs(text, &token) {
-            let whole = run.first().map_or(0, |first| first.start)..run.last().map_or(0, |last| last.end);
+            let whole =
+                run.first().map_or(0, |first| first.start)..run.last().map_or(0, |last| last.end);
             if seen.insert(&text[whole]) {
                 parts.extend([' ', BOUNDARY]);
                 for part in run {
@@ -211,8 +212,18 @@ mod tests {
     #[test]
     fn other_words_have_no_parts() {
         for word in [
-            "word", "Word", "WORD", "URLs", "IDs", "sha256", "eBay", "aGVsbG8gd29y", "x2Y", "fooB",
-            "größeB", "req011CVvAQm5gLufA1cDeHobKh",
+            "word",
+            "Word",
+            "WORD",
+            "URLs",
+            "IDs",
+            "sha256",
+            "eBay",
+            "aGVsbG8gd29y",
+            "x2Y",
+            "fooB",
+            "größeB",
+            "req011CVvAQm5gLufA1cDeHobKh",
         ] {
             splits(word, "");
         }

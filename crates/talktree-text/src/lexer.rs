@@ -1,11 +1,13 @@
 //! Splits the text of a query into words, quoted phrases and filters.
 
-use crate::date;
 use crate::chars::is_space_or_control;
+use crate::date;
 
-const FILTERS: [(&str, Filter); 6] = [
+const FILTERS: [(&str, Filter); 8] = [
     ("role:", Filter::Role),
     ("session:", Filter::Session),
+    ("author:", Filter::Author),
+    ("tag:", Filter::Tag),
     ("after:", Filter::After),
     ("before:", Filter::Before),
     ("in:", Filter::In),
@@ -20,6 +22,10 @@ pub enum Filter {
     Role,
     /// `session:`
     Session,
+    /// `author:`
+    Author,
+    /// `tag:`
+    Tag,
     /// `after:`
     After,
     /// `before:`
@@ -36,6 +42,8 @@ impl Filter {
         match self {
             Filter::Role => "the name of a role",
             Filter::Session => "the id of a session",
+            Filter::Author => "the id of an author",
+            Filter::Tag => "a tag of messages",
             Filter::After | Filter::Before => date::EXPECTED,
             Filter::In => "in:text, in:tools or in:all",
             Filter::Exact => "exact:\"characters\"",

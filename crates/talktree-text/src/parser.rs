@@ -6,14 +6,12 @@ use std::collections::HashSet;
 
 use chrono::{DateTime, Utc};
 
+use crate::chars::is_space_or_control;
 use crate::date::parse_date;
 use crate::identifiers::spellings;
 use crate::language::StopWords;
 use crate::lexer::{Filter, Lexeme, LexemeKind, lex};
-use crate::query::{
-    Clause, Columns, MAX_KEYWORDS, MAX_TERM_TOKENS, MAX_TERMS, Query, Term,
-};
-use crate::chars::is_space_or_control;
+use crate::query::{Clause, Columns, MAX_KEYWORDS, MAX_TERM_TOKENS, MAX_TERMS, Query, Term};
 use crate::token::{normal_form, tokens};
 
 /// The maximum number of values of one filter, and of notices: nobody reads more.

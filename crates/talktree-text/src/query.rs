@@ -107,6 +107,10 @@ pub struct Filters {
     pub roles: Vec<String>,
     /// The ids of allowed sessions; empty for any.
     pub sessions: Vec<String>,
+    /// The authors; empty for any.
+    pub authors: Vec<String>,
+    /// The tags, all of which the message must have.
+    pub tags: Vec<String>,
     /// The earliest time, inclusive.
     pub after: Option<DateTime<Utc>>,
     /// The latest time, exclusive.
@@ -130,6 +134,8 @@ impl Filters {
     pub fn is_empty(&self) -> bool {
         self.roles.is_empty()
             && self.sessions.is_empty()
+            && self.authors.is_empty()
+            && self.tags.is_empty()
             && self.after.is_none()
             && self.before.is_none()
             && self.exact.is_empty()
@@ -170,6 +176,8 @@ impl Query {
     /// | `red OR blue fox` | `fox`, and one of the others |
     /// | `role:user` | by this role; repeated: by one of them |
     /// | `session:ID` | in this session; repeated: in one of them |
+    /// | `author:ID` | written by this person; repeated: by one of them |
+    /// | `tag:spam` | with this tag; repeated: with all of them |
     /// | `after:2026-01-31`, `before:7d` | from this date on; until before it; see [`parse_date`](crate::parse_date) |
     /// | `in:text`, `in:tools`, `in:all` | text parts (the default), reasoning and tools, both |
     /// | `exact:"a ?? b"` | exactly these characters, in upper or lower case as written |
@@ -380,11 +388,17 @@ mod tests {
     #[test]
     fn words_are_cut_again_whatever_a_term_holds() {
         let term = Term { tokens: vec!["a\" OR b\0".into(), "*".into()], ..Term::default() };
-        assert_eq!(term.phrases(), [Phrase { words: vec!["a".into(), "or".into(), "b".into()], is_prefix: false }]);
+        assert_eq!(
+            term.phrases(),
+            [Phrase { words: vec!["a".into(), "or".into(), "b".into()], is_prefix: false }]
+        );
     }
 
     #[test]
     fn a_repeated_clause_is_looked_up_once() {
-        assert_eq!(Expr::all(&Query::parse("red Red réd").clauses), Expr::all(&Query::parse("red").clauses));
+        assert_eq!(
+            Expr::all(&Query::parse("red Red réd").clauses),
+            Expr::all(&Query::parse("red").clauses)
+        );
     }
 }

@@ -59,7 +59,13 @@ pub struct Candidate {
 impl Candidate {
     /// Reads the first `max_bytes` of a text. `finder` has the units of a query, and `pairs` those that are neighbours in it.
     #[must_use]
-    pub fn read(text: &str, finder: &Finder, units: usize, pairs: &[(usize, usize)], max_bytes: usize) -> Self {
+    pub fn read(
+        text: &str,
+        finder: &Finder,
+        units: usize,
+        pairs: &[(usize, usize)],
+        max_bytes: usize,
+    ) -> Self {
         let read = &text[..text.floor_char_boundary(max_bytes)];
         let (matches, length) = finder.find(read);
         let (mut counts, mut others) = (vec![0.0; units], vec![false; units]);
@@ -95,7 +101,11 @@ fn are_near(a: &[usize], b: &[usize]) -> bool {
         if x.abs_diff(*y) <= NEAR_WORDS {
             return true;
         }
-        if x < y { a.next() } else { b.next() };
+        if x < y {
+            a.next()
+        } else {
+            b.next()
+        };
     }
     false
 }
@@ -144,14 +154,16 @@ pub fn rank(
             if score > *first { (score, *first) } else { (*first, second.max(score)) };
         ranking.texts.push(score);
     }
-    let of_session = |(session, [first, second]): (i64, [f64; 2])| (session, first + SECOND_SHARE * second);
+    let of_session =
+        |(session, [first, second]): (i64, [f64; 2])| (session, first + SECOND_SHARE * second);
     ranking.sessions = best.into_iter().map(of_session).collect();
     ranking
 }
 
 /// Returns the weight of each unit: rare ones weigh a little more than in BM25, all together as much.
 fn weights(frequencies: &[f64], texts: f64) -> Vec<f64> {
-    let plain: Vec<f64> = frequencies.iter().map(|found| inverse_frequency(*found, texts)).collect();
+    let plain: Vec<f64> =
+        frequencies.iter().map(|found| inverse_frequency(*found, texts)).collect();
     let mut weights: Vec<f64> = plain.iter().map(|weight| weight.powf(RARITY_POWER)).collect();
     let scale = plain.iter().sum::<f64>() / weights.iter().sum::<f64>();
     weights.iter_mut().for_each(|weight| *weight *= if scale.is_finite() { scale } else { 1.0 });
@@ -198,9 +210,8 @@ mod tests {
             Candidate { session, is_user, is_in_time: is_in_time(at), ..read }
         };
         let candidates: Vec<_> = texts.iter().enumerate().map(candidate).collect();
-        let frequency = |unit| {
-            candidates.iter().filter(|candidate| candidate.has(unit)).count() as f64
-        };
+        let frequency =
+            |unit| candidates.iter().filter(|candidate| candidate.has(unit)).count() as f64;
         let frequencies: Vec<f64> = (0..analysis.units.len()).map(frequency).collect();
         let corpus = Corpus { texts: 1000.0, mean_length: 3.0 };
         rank(&analysis, &pairs, &frequencies, corpus, &candidates)

@@ -159,7 +159,11 @@ fn matches(text: &str, query: &Query) -> Vec<Match> {
         .into_iter()
         .filter(|found| targets[found.target].1.is_none_or(|whole| counts[whole] == 0))
         .take(MAX_MATCHES)
-        .map(|found| Match { range: found.range, target: found.target, value: targets[found.target].0 })
+        .map(|found| Match {
+            range: found.range,
+            target: found.target,
+            value: targets[found.target].0,
+        })
         .collect();
     for (number, run) in query.filters.exact.iter().enumerate() {
         let target = targets.len() + number;

@@ -89,7 +89,6 @@ impl Misspelled {
     }
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -136,8 +136,9 @@ fn signed(text: &str, start: usize) -> Option<Range<usize>> {
     let is_free = |c: Option<char>, others: &str| {
         !c.is_some_and(|c| is_letter(c) || is_unigram(c) || others.contains(c))
     };
-    (is_free(text[..dot].chars().next_back(), "./*") && is_free(text[start + 3..].chars().next(), "*"))
-        .then_some(dot..start + 3)
+    (is_free(text[..dot].chars().next_back(), "./*")
+        && is_free(text[start + 3..].chars().next(), "*"))
+    .then_some(dot..start + 3)
 }
 
 /// The sign of a word with one in its normal form: the wide form of `+`, `#` and `.`, which no engine takes for a separator.
@@ -348,7 +349,10 @@ mod tests {
                 for token in tokens(&text) {
                     let form = token.form();
                     assert_eq!(normal_form(&form), form, "{c:?}");
-                    assert!(form.chars().all(|c| !c.is_ascii() || c.is_ascii_alphanumeric()), "{c:?}");
+                    assert!(
+                        form.chars().all(|c| !c.is_ascii() || c.is_ascii_alphanumeric()),
+                        "{c:?}"
+                    );
                     assert!(!form.is_empty());
                 }
             }

@@ -6,8 +6,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use talktree_torture::{
     Report, Result, addresses, backup, callbacks, commits, contend, counters, damage, erasures,
-    extremes, faults, grow, hostile, imports, kill, neighbours, paths, power, scarce,
-    soak, visit,
+    extremes, faults, grow, hostile, imports, kill, neighbours, paths, power, scarce, soak, visit,
 };
 
 /// Breaks talktree on purpose and reports what survived.

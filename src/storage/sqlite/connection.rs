@@ -11,16 +11,16 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::index::Deferred;
 use super::commit_group::Writers;
 use super::encryption::Encryption;
 use super::error::{BackendError, BackendResult};
 use super::file::{self, StoreFile};
+use super::index::Deferred;
 use super::interrupt::InterruptSignal;
 use super::snapshot::Pinned;
 use super::transcript::projection::Projectors;
 use super::wal::{self, Wal};
-use super::{header, schema, index, transaction, triggers};
+use super::{header, index, schema, transaction, triggers};
 use crate::error::{Error, Result};
 use crate::storage::DEFAULT_BUSY_TIMEOUT;
 

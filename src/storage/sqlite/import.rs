@@ -11,7 +11,7 @@ use super::handle::Named;
 use super::row::message::Content;
 use super::row::session::{self as session_row, SessionRow};
 use super::tokens::CountedMessages;
-use super::{erase, message, index, usage};
+use super::{erase, index, message, usage};
 use crate::id::MessageId;
 use crate::message::Message;
 use crate::outcome::{ImportRecord, Imported};

@@ -11,7 +11,7 @@ use super::error::{BackendError, BackendResult};
 use super::row::session as session_row;
 use super::tokens::CountedMessages;
 use super::transaction::run;
-use super::{append, catalog, compaction, erase, head, import, label, index};
+use super::{append, catalog, compaction, erase, head, import, index, label};
 use crate::error::{Error, Result};
 use crate::id::MessageId;
 use crate::outcome::{Imported, SessionImport};

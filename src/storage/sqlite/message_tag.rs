@@ -4,8 +4,8 @@ use rusqlite::{Connection, params};
 
 use super::connection::Database;
 use super::error::{BackendError, BackendResult};
-use super::message;
 use super::row::session::{self as session_row, read_id};
+use super::{index, message};
 use crate::catalog::{ListedMessage, MessageCursor, MessageFilter, MessagePage};
 use crate::error::Result;
 use crate::id::MessageId;
@@ -19,6 +19,7 @@ const MAX_PAGE: usize = 1_000;
 pub(super) fn add(conn: &Connection, address: Address, tag: &str) -> BackendResult<()> {
     conn.prepare_cached("INSERT OR IGNORE INTO message_tag (address, tag) VALUES (?1, ?2)")?
         .execute(params![address, tag])?;
+    index::refresh(conn, address)?;
     match of(conn, address)?.len() <= MAX_TAGS {
         true => Ok(()),
         false => Err(BackendError::Own(too_many_tags("message", tag))),
@@ -28,7 +29,7 @@ pub(super) fn add(conn: &Connection, address: Address, tag: &str) -> BackendResu
 pub(super) fn remove(conn: &Connection, address: Address, tag: &str) -> BackendResult<()> {
     conn.prepare_cached("DELETE FROM message_tag WHERE address = ?1 AND tag = ?2")?
         .execute(params![address, tag])?;
-    Ok(())
+    index::refresh(conn, address)
 }
 
 /// Removes the tags of a range of messages.

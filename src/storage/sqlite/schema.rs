@@ -241,14 +241,17 @@ mod tests {
     fn a_migration_raises_the_version_with_what_it_changes_or_changes_nothing() {
         let conn = Connection::open_in_memory().unwrap();
         create(&conn, &Config::default()).unwrap();
-        let version = || -> u32 { conn.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap() };
+        let version =
+            || -> u32 { conn.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap() };
         let tables = || -> i64 {
             let sql = "SELECT count(*) FROM sqlite_schema WHERE name IN ('first', 'second')";
             conn.query_row(sql, [], |row| row.get(0)).unwrap()
         };
         let migrate = |migrations: &[&str]| {
             let from = version();
-            transaction::write(&conn, &Config::default(), Duration::ZERO, |conn| migrate(conn, from, migrations))
+            transaction::write(&conn, &Config::default(), Duration::ZERO, |conn| {
+                migrate(conn, from, migrations)
+            })
         };
         assert!(migrate(&["CREATE TABLE first (a)", "CREATE TABLE message (a)"]).is_err());
         assert_eq!((version(), tables()), (FIRST, 0));

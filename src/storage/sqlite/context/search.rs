@@ -72,7 +72,8 @@ impl Texts for Search<'_> {
         if let Some((number, of)) = span {
             let last = self.last()?.raw() - low.raw() + 1;
             let place = |at: usize| low.raw() + last * at as i64 / of as i64;
-            (low, high) = (Address::from_raw(place(number)), Address::from_raw(place(number + 1) - 1));
+            (low, high) =
+                (Address::from_raw(place(number)), Address::from_raw(place(number + 1) - 1));
         }
         let expression = index::fts(expr, Columns::All, None);
         let mut found = Vec::new();
@@ -127,8 +128,10 @@ impl Texts for Search<'_> {
 impl Search<'_> {
     /// Returns the last text of the block.
     fn last(&self) -> BackendResult<Address> {
-        let last: Option<Address> =
-            self.conn.prepare_cached(LAST)?.query_row(params![self.range.0, self.range.1], |row| row.get(0))?;
+        let last: Option<Address> = self
+            .conn
+            .prepare_cached(LAST)?
+            .query_row(params![self.range.0, self.range.1], |row| row.get(0))?;
         Ok(last.unwrap_or(self.range.0))
     }
 }

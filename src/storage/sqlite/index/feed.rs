@@ -26,6 +26,16 @@ const MANY: u64 = 64;
 /// How many bytes of text one transaction indexes, so that others do not wait long for it.
 const MAX_BYTES: usize = 256 << 10;
 
+/// The tags of a message, as a JSON array.
+macro_rules! tags {
+    () => {
+        "(SELECT json_group_array(tag)
+            FROM message_tag
+           WHERE message_tag.address = message.address)"
+    };
+}
+pub(super) use tags;
+
 /// How many messages a handle has appended since it indexed some.
 #[derive(Debug, Default)]
 pub(in super::super) struct Deferred {
@@ -167,6 +177,20 @@ pub(in super::super) fn remove_to_update(
     Ok(false)
 }
 
+/// Indexes a message again whose labels changed, unless it is pending.
+pub(in super::super) fn refresh(conn: &Connection, address: Address) -> BackendResult<()> {
+    let unindexed: Option<u64> = conn
+        .prepare_cached("SELECT unindexed FROM session WHERE key = ?1")?
+        .query_row([address.session()], |row| row.get(0))
+        .optional()?
+        .flatten();
+    if unindexed.is_some_and(|first| first <= u64::from(address.n())) {
+        return Ok(());
+    }
+    Index::Messages.remove(conn, address, address)?;
+    add(conn, address)
+}
+
 /// Indexes a message that is not pending.
 pub(in super::super) fn add(conn: &Connection, address: Address) -> BackendResult<()> {
     let mut statement = conn.prepare_cached(PENDING_PARTS)?;
@@ -187,17 +211,25 @@ pub(super) struct Doc {
     pub(super) labels: String,
 }
 
-/// Reads a row of address, parts, role and time, and notes its terms.
+/// Reads a row of address, parts, role, time, author and tags, and notes its terms.
 pub(super) fn read_doc(row: &Row<'_>, found: &mut Found) -> BackendResult<Doc> {
     // Damaged parts have no text.
     let parts = row.get_ref(1)?.as_str().ok().and_then(|text| parts_from_text(text).ok());
     let parts = parts.unwrap_or_default();
     let role = row.get_ref(2)?.as_str().unwrap_or_default();
+    let tags = row.get_ref(5)?.as_str_or_null()?.unwrap_or("[]");
+    let mut tags: Vec<String> = serde_json::from_str(tags).unwrap_or_default();
+    tags.sort_unstable();
     Ok(Doc {
         address: row.get(0)?,
         text: cut(&indexed_text::plain_text(&parts), found),
         tools: cut(&indexed_text::plain_tools(&parts), found),
-        labels: labels::of_message(role, row::time(row.get(3)?)?),
+        labels: labels::of_message(
+            role,
+            row::time(row.get(3)?)?,
+            row.get_ref(4)?.as_str_or_null()?,
+            &tags,
+        ),
     })
 }
 
@@ -215,10 +247,14 @@ pub(in super::super) fn each_doc(
     Ok(())
 }
 
-const INDEXED: &str = "SELECT address, parts, role, message.created_at
+const INDEXED: &str = concat!(
+    "SELECT address, parts, role, message.created_at, author, ",
+    tags!(),
+    "
    FROM session
   CROSS JOIN message ON address BETWEEN key << 32 AND (key << 32) + 4294967295
-  WHERE message.id IS NOT NULL AND (unindexed IS NULL OR address < (key << 32) + unindexed)";
+  WHERE message.id IS NOT NULL AND (unindexed IS NULL OR address < (key << 32) + unindexed)"
+);
 
 /// What was indexed in one transaction.
 #[derive(Debug, Default, Clone, Copy)]
@@ -245,7 +281,8 @@ fn index_some(conn: &Connection) -> BackendResult<Indexed> {
         // `verify` reports a number that is damaged.
         let first = u32::try_from(first.max(1)).unwrap_or(u32::MAX);
         let mut statement = conn.prepare_cached(PENDING_PARTS)?;
-        let mut rows = statement.query(params![Address::new(key, first), Address::range_of(key).1])?;
+        let mut rows =
+            statement.query(params![Address::new(key, first), Address::range_of(key).1])?;
         let mut rest = None;
         while let Some(row) = rows.next()? {
             if bytes >= MAX_BYTES {
@@ -257,7 +294,11 @@ fn index_some(conn: &Connection) -> BackendResult<Indexed> {
             messages += 1;
             bytes += text.len() + tools.len() + labels.len();
         }
-        store_unindexed(conn, key, rest.filter(|rest| i64::try_from(*rest).is_ok_and(|rest| rest < next)))?;
+        store_unindexed(
+            conn,
+            key,
+            rest.filter(|rest| i64::try_from(*rest).is_ok_and(|rest| rest < next)),
+        )?;
     }
     found.store(conn)?;
     Ok(Indexed { messages, is_all: !is_any_pending(conn)? })
@@ -269,10 +310,14 @@ pub(in super::super) const FIRST_PENDING: &str = "SELECT key, unindexed, next
   ORDER BY key
   LIMIT 1";
 
-pub(in super::super) const PENDING_PARTS: &str = "SELECT address, parts, role, created_at
+pub(in super::super) const PENDING_PARTS: &str = concat!(
+    "SELECT address, parts, role, created_at, author, ",
+    tags!(),
+    "
    FROM message
   WHERE address BETWEEN ?1 AND ?2 AND id IS NOT NULL
-  ORDER BY address";
+  ORDER BY address"
+);
 
 /// Checks that the index holds the current version of the indexed text.
 ///

@@ -1,4 +1,4 @@
-//! The labels of a message in the index: its role, and the day, month, year and longer spans of its time.
+//! The labels of a message in the index: its role, author and tags, and the day, month, year and longer spans of its time.
 //!
 //! A span of time is the few labels that cover it, as `d20260131`, `m202602`, `y2027`, `e203`, `c21`: days up to the end of a month,
 //! months up to the end of a year. A time of day is compared with the row.
@@ -7,8 +7,18 @@ use chrono::{DateTime, Datelike, Days, NaiveDate, TimeDelta, Utc};
 use talktree_text::{Expr, Filters, Phrase};
 
 /// Returns the labels of a message.
-pub(in super::super) fn of_message(role: &str, created_at: DateTime<Utc>) -> String {
+pub(in super::super) fn of_message(
+    role: &str,
+    created_at: DateTime<Utc>,
+    author: Option<&str>,
+    tags: &[String],
+) -> String {
     let mut labels = label('r', role);
+    let author = author.map(|author| label('a', author));
+    for other in author.into_iter().chain(tags.iter().map(|tag| label('t', tag))) {
+        labels.push(' ');
+        labels.push_str(&other);
+    }
     let date = created_at.date_naive();
     if (0..=9999).contains(&date.year()) {
         for span in [Span::Day, Span::Month, Span::Year, Span::Decade, Span::Century] {
@@ -26,8 +36,15 @@ pub(in super::super) fn wanted(filters: &Filters) -> Option<Expr> {
     if !filters.roles.is_empty() {
         all.push(Expr::Any(filters.roles.iter().map(|role| word(label('r', role))).collect()));
     }
+    if !filters.authors.is_empty() {
+        all.push(Expr::Any(
+            filters.authors.iter().map(|author| word(label('a', author))).collect(),
+        ));
+    }
+    all.extend(filters.tags.iter().map(|tag| word(label('t', tag))));
     if filters.after.is_some() || filters.before.is_some() {
-        let first = filters.after.map_or(NaiveDate::from_ymd_opt(0, 1, 1), |time| Some(time.date_naive()));
+        let first =
+            filters.after.map_or(NaiveDate::from_ymd_opt(0, 1, 1), |time| Some(time.date_naive()));
         let end = filters.before.map(|time| (time - TimeDelta::microseconds(1)).date_naive());
         let last = end.or(NaiveDate::from_ymd_opt(9999, 12, 31));
         let labels = first.zip(last).map(|(first, last)| spans(first, last)).unwrap_or_default();
@@ -47,7 +64,9 @@ fn label(kind: char, value: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     match !value.is_empty() && value.bytes().all(is_plain) {
         true => format!("{kind}{value}"),
-        false => value.bytes().fold(format!("{kind}x"), |label, byte| label + &format!("_{byte:02x}")),
+        false => {
+            value.bytes().fold(format!("{kind}x"), |label, byte| label + &format!("_{byte:02x}"))
+        }
     }
     .replace('_', "")
 }
@@ -97,7 +116,10 @@ fn spans(first: NaiveDate, last: NaiveDate) -> Vec<Expr> {
     while at <= last {
         let longest = [Span::Century, Span::Decade, Span::Year, Span::Month, Span::Day]
             .into_iter()
-            .find_map(|span| Some((span, span.end(at)?)).filter(|(_, end)| end.pred_opt().is_some_and(|day| day <= last)));
+            .find_map(|span| {
+                Some((span, span.end(at)?))
+                    .filter(|(_, end)| end.pred_opt().is_some_and(|day| day <= last))
+            });
         let Some((span, end)) = longest else { break };
         labels.push(word(span.label(at)));
         at = end;
@@ -120,7 +142,10 @@ mod tests {
 
     #[test]
     fn few_labels_cover_a_span() {
-        assert_eq!(covered("2026-01-30", "2026-03-02"), "d20260130 d20260131 m202602 d20260301 d20260302");
+        assert_eq!(
+            covered("2026-01-30", "2026-03-02"),
+            "d20260130 d20260131 m202602 d20260301 d20260302"
+        );
         assert_eq!(covered("2025-01-01", "2026-01-01"), "y2025 d20260101");
         assert_eq!(covered("2019-12-31", "2030-12-31"), "d20191231 e202 y2030");
         assert_eq!(covered("1900-01-01", "2009-12-31"), "c19 e200");
@@ -132,7 +157,8 @@ mod tests {
     #[test]
     fn no_two_roles_have_one_label() {
         let roles = ["user", "User", "x75", "", "a b", "a-b", "ünder", "u\u{0}"];
-        let labels: std::collections::HashSet<String> = roles.iter().map(|role| label('r', role)).collect();
+        let labels: std::collections::HashSet<String> =
+            roles.iter().map(|role| label('r', role)).collect();
         assert_eq!(labels.len(), roles.len());
     }
 }

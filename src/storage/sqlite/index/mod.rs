@@ -17,17 +17,17 @@ use rusqlite::{Connection, params};
 use talktree_text::{Columns, Expr, Phrase};
 
 pub(super) use self::feed::{
-    Deferred, add, each_doc, empty_if_outdated, has_current_version, make_pending,
+    Deferred, add, each_doc, empty_if_outdated, has_current_version, make_pending, refresh,
     remove_to_update, store_version,
 };
+#[cfg(test)]
+pub(super) use self::feed::{FIRST_PENDING, PENDING_PARTS};
 pub(super) use self::labels::wanted;
+#[cfg(test)]
+pub(super) use self::pending::{CREATE as CREATE_PENDING, IS_PENDING, PENDING};
 pub(super) use self::pending::{Prepared, prepare};
 pub(super) use self::terms::{Found, cut, each_from, languages, sweep};
 pub(super) use super::context::entry::each_text;
-#[cfg(test)]
-pub(super) use self::feed::{FIRST_PENDING, PENDING_PARTS};
-#[cfg(test)]
-pub(super) use self::pending::{CREATE as CREATE_PENDING, IS_PENDING, PENDING};
 use super::error::BackendResult;
 use super::interrupt::Watch;
 use crate::tree::Address;
@@ -64,13 +64,19 @@ impl Index {
         address: Address,
         [text, tools, labels]: [&str; 3],
     ) -> BackendResult<()> {
-        let sql = of_each!(self, "INSERT INTO ", " (rowid, text, tools, labels) VALUES (?1, ?2, ?3, ?4)");
+        let sql =
+            of_each!(self, "INSERT INTO ", " (rowid, text, tools, labels) VALUES (?1, ?2, ?3, ?4)");
         conn.prepare_cached(sql)?.execute(params![address, text, tools, labels])?;
         Ok(())
     }
 
     /// Removes the texts of a range. Those that are not in the index are no error.
-    pub(super) fn remove(self, conn: &Connection, first: Address, last: Address) -> BackendResult<()> {
+    pub(super) fn remove(
+        self,
+        conn: &Connection,
+        first: Address,
+        last: Address,
+    ) -> BackendResult<()> {
         let sql = of_each!(self, "DELETE FROM ", " WHERE rowid BETWEEN ?1 AND ?2");
         conn.prepare_cached(sql)?.execute([first, last])?;
         Ok(())
@@ -176,6 +182,14 @@ const BEST: [&str; 2] = [
     "SELECT rowid FROM context_search WHERE context_search MATCH ?1 AND rowid BETWEEN ?2 AND ?3 ORDER BY bm25(context_search, 2, 1, 0) LIMIT ?4",
 ];
 
+/// Returns the expression in FTS5's language of texts with these labels.
+pub(super) fn fts_labels(labels: &Expr) -> String {
+    let mut out = String::from("{labels} : (");
+    write(labels, &mut out);
+    out.push(')');
+    out
+}
+
 /// Returns an expression in FTS5's language, in some columns, of texts with these labels.
 ///
 /// Invariant: FTS5 gets quoted words in their normal form and these operators, whatever a query holds.
@@ -188,9 +202,8 @@ pub(super) fn fts(expr: &Expr, columns: Columns, labels: Option<&Expr>) -> Strin
     write(expr, &mut out);
     out.push(')');
     if let Some(labels) = labels {
-        out.push_str(" AND {labels} : (");
-        write(labels, &mut out);
-        out.push(')');
+        out.push_str(" AND ");
+        out.push_str(&fts_labels(labels));
     }
     out
 }

@@ -8,7 +8,7 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::Index;
-use super::feed::{Doc, read_doc};
+use super::feed::{Doc, read_doc, tags};
 use super::terms::Found;
 use crate::storage::sqlite::error::BackendResult;
 use crate::storage::sqlite::interrupt::Watch;
@@ -26,7 +26,8 @@ pub(in super::super) enum Prepared {
     All,
 }
 
-pub(in super::super) const CREATE: &str = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.pending_index USING fts5 (
+pub(in super::super) const CREATE: &str =
+    "CREATE VIRTUAL TABLE IF NOT EXISTS temp.pending_index USING fts5 (
     text, tools, labels,
     content = '', contentless_delete = 1, tokenize = 'ascii'
 );
@@ -97,10 +98,14 @@ pub(in super::super) const IS_PENDING: &str = "SELECT EXISTS (SELECT 1
                  WHERE unindexed IS NOT NULL AND key BETWEEN ?1 >> 32 AND ?2 >> 32)";
 
 /// The pending messages from address ?1 to ?2, in order of address: session by session.
-pub(in super::super) const PENDING: &str = "SELECT address, parts, role, message.created_at
+pub(in super::super) const PENDING: &str = concat!(
+    "SELECT address, parts, role, message.created_at, author, ",
+    tags!(),
+    "
    FROM session INDEXED BY session_unindexed
   CROSS JOIN message ON address BETWEEN max((key << 32) + unindexed, ?1)
                                     AND min((key << 32) + 4294967295, ?2)
   WHERE unindexed IS NOT NULL AND key BETWEEN ?1 >> 32 AND ?2 >> 32
     AND message.id IS NOT NULL
-  LIMIT ?3";
+  LIMIT ?3"
+);

@@ -94,7 +94,8 @@ const FROM: &str = "SELECT term, languages FROM term WHERE term >= ?1 AND term <
 
 /// Removes the terms after one that no text in the index has, some of them; returns where to go on.
 pub(in super::super) fn sweep(conn: &Connection, after: &str) -> BackendResult<Option<String>> {
-    let mut statement = conn.prepare_cached("SELECT term FROM term WHERE term > ?1 ORDER BY term LIMIT ?2")?;
+    let mut statement =
+        conn.prepare_cached("SELECT term FROM term WHERE term > ?1 ORDER BY term LIMIT ?2")?;
     let terms: Vec<String> =
         statement.query_map(params![after, SWEPT], |row| row.get(0))?.collect::<Result<_, _>>()?;
     for term in &terms {
@@ -113,4 +114,3 @@ pub(in super::super) fn cut(text: &str, found: &mut Found) -> String {
     found.note(text, &terms);
     terms
 }
-

@@ -50,7 +50,8 @@ impl Checks {
         };
         // No session contains a message twice.
         let has_copies = !range.is_one_session() && conn.prepare_cached(HAS_COPIES)?.exists([])?;
-        let time = |time: Option<chrono::DateTime<chrono::Utc>>| time.map(|time| time.timestamp_micros());
+        let time =
+            |time: Option<chrono::DateTime<chrono::Utc>>| time.map(|time| time.timestamp_micros());
         // A day begins at midnight, and the labels of the index are of days.
         let is_day = |time: Option<i64>| time.is_none_or(|time| time % (86_400 * 1_000_000) == 0);
         let (after, before) = (time(filters.after), time(filters.before));

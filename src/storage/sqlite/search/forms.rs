@@ -18,7 +18,11 @@ const MAX_WORDS: usize = 32;
 
 /// Adds the forms of the words of a query; returns whether prefixes were cut. If the time for that is over, the other words have no
 /// forms.
-pub(in super::super) fn add(conn: &Connection, query: &mut Query, watch: &Watch) -> BackendResult<bool> {
+pub(in super::super) fn add(
+    conn: &Connection,
+    query: &mut Query,
+    watch: &Watch,
+) -> BackendResult<bool> {
     let is_capped = cap_prefixes(conn, query, watch)?;
     let words: Vec<&str> = query.clauses.iter().filter_map(|clause| word(clause)).collect();
     let text = words.join(" ");
@@ -44,7 +48,9 @@ fn cap_prefixes(conn: &Connection, query: &mut Query, watch: &Watch) -> BackendR
     let mut left = MAX_EXPANSIONS;
     let mut notices = Vec::new();
     for term in query.clauses.iter_mut().flatten().filter(|term| term.is_prefix) {
-        let Some(start) = term.tokens.last().map(|word| normal_form(word).into_owned()) else { continue };
+        let Some(start) = term.tokens.last().map(|word| normal_form(word).into_owned()) else {
+            continue;
+        };
         let mut count = 0;
         each_from(conn, &start, watch, |_, _| {
             count += 1;
@@ -57,7 +63,8 @@ fn cap_prefixes(conn: &Connection, query: &mut Query, watch: &Watch) -> BackendR
         // As a phrase it is never relaxed, and neither was the prefix.
         (term.is_prefix, term.is_quoted) = (false, true);
         let words = term.tokens.join(" ");
-        notices.push(format!("\"{words}*\" expands to too many words: it is searched as \"{words}\""));
+        notices
+            .push(format!("\"{words}*\" expands to too many words: it is searched as \"{words}\""));
     }
     let is_capped = !notices.is_empty();
     notices.dedup();
@@ -101,7 +108,8 @@ fn forms(
         let Some(stems) = Stems::of(word, of_word) else { continue };
         each_from(conn, stems.start(), watch, |other, languages| {
             let languages = if languages == 0 { english } else { languages };
-            if stems.has_form(other, languages & of_word) && !words.iter().any(|word| word == other) {
+            if stems.has_form(other, languages & of_word) && !words.iter().any(|word| word == other)
+            {
                 found.push(other.to_owned());
             }
             true

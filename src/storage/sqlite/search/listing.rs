@@ -8,8 +8,8 @@ use std::collections::{BinaryHeap, HashSet, VecDeque};
 use rusqlite::{Connection, params};
 
 use super::super::error::BackendResult;
-use super::super::interrupt::Watch;
 use super::super::index::Index;
+use super::super::interrupt::Watch;
 use super::checks::{Checks, Reader};
 use super::range::Range;
 use crate::search::HITS_PER_SESSION;
@@ -21,6 +21,8 @@ const MAX_BATCH: usize = 256;
 pub(super) struct Listing<'c> {
     pub(super) conn: &'c Connection,
     pub(super) range: &'c Range,
+    /// The messages to list, oldest first, if they are few; all of the range otherwise.
+    pub(super) few: Option<Vec<Address>>,
     pub(super) checks: &'c Checks,
     pub(super) indexes: &'c [Index],
     /// The expression for the words to exclude.
@@ -101,6 +103,11 @@ impl Listing<'_> {
 
     /// Returns the range of each session or path, with the address and time of its last message.
     fn ranges(&self) -> BackendResult<Vec<(Address, Address, Address, i64)>> {
+        if let Some(few) = &self.few {
+            let of_sessions = few.chunk_by(|a, b| a.session() == b.session());
+            let range = |of: &[Address]| (of[0], of[of.len() - 1], of[of.len() - 1], i64::MAX);
+            return Ok(of_sessions.map(range).collect());
+        }
         let unread = |(low, high): (Address, Address)| (low, high, high, i64::MAX);
         match self.range {
             Range::Store { .. } => {}
@@ -153,19 +160,32 @@ impl Listing<'_> {
             if stream.low > stream.high {
                 return Ok(None);
             }
-            let mut statement = self.conn.prepare_cached(NEWEST)?;
-            let mut rows = statement.query(params![stream.low, stream.high, stream.batch_size])?;
-            let (mut count, mut last) = (0, stream.low);
-            while let Some(row) = rows.next()? {
-                (count, last) = (count + 1, row.get(0)?);
+            let newest = self.newest_of(stream)?;
+            for &address in &newest {
                 self.watch.check()?;
-                if self.range.holds(last) && !left_out.contains(&last) {
-                    stream.batch.extend(reader.read(last, |row| Ok((last, row.created_at)))?);
+                if self.range.holds(address) && !left_out.contains(&address) {
+                    stream.batch.extend(reader.read(address, |row| Ok((address, row.created_at)))?);
                 }
             }
-            stream.high = if count == stream.batch_size { last.before() } else { stream.low.before() };
+            stream.high = match newest.last() {
+                Some(last) if newest.len() == stream.batch_size => last.before(),
+                _ => stream.low.before(),
+            };
             stream.batch_size = MAX_BATCH.min(stream.batch_size * 4);
         }
+    }
+
+    /// Returns the next messages of a stream, newest first.
+    fn newest_of(&self, stream: &Stream) -> BackendResult<Vec<Address>> {
+        if let Some(few) = &self.few {
+            let from = few.partition_point(|address| *address < stream.low);
+            let to = few.partition_point(|address| *address <= stream.high);
+            return Ok(few[from..to].iter().rev().take(stream.batch_size).copied().collect());
+        }
+        let mut statement = self.conn.prepare_cached(NEWEST)?;
+        let rows = statement
+            .query_map(params![stream.low, stream.high, stream.batch_size], |row| row.get(0))?;
+        Ok(rows.collect::<Result<_, _>>()?)
     }
 }
 

@@ -65,7 +65,8 @@ impl Search<'_> {
     ///
     /// A spent budget leaves what was found by words.
     pub(super) fn with_meaning(&self, ranked: Ranked) -> BackendResult<Ranked> {
-        let Some(meaning) = self.meaning.as_ref().filter(|_| self.analysis.strict.is_empty()) else {
+        let Some(meaning) = self.meaning.as_ref().filter(|_| self.analysis.strict.is_empty())
+        else {
             return Ok(ranked);
         };
         if self.analysis.query.filters.columns == Columns::Tools || self.is_stopped.get() {
@@ -112,7 +113,9 @@ impl Search<'_> {
         let mut passed = HashSet::new();
         for (address, _) in found {
             let columns = self.analysis.query.filters.columns;
-            let is_excluded = reader.read(*address, |row| Ok(!finder.find(&hits::text(row.parts, columns)).0.is_empty()))?;
+            let is_excluded = reader.read(*address, |row| {
+                Ok(!finder.find(&hits::text(row.parts, columns)).0.is_empty())
+            })?;
             if is_excluded == Some(false) {
                 passed.insert(*address);
             }

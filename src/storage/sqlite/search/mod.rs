@@ -73,28 +73,33 @@ impl Database {
     /// Returns the matching sessions, best first.
     pub(crate) fn search_sessions(&self, request: &SearchRequest) -> Result<SessionsFound> {
         let budget = request.timeout.map(TimeBudget::of_time);
-        let answer = self.answer(request, Wanted::Sessions(page_end(request)), budget, |search, results| {
-            let makers = search.hit_makers(results);
-            // All of a session come from the first step that found it, and the others are not as good.
-            let mut best: HashMap<i64, (usize, Vec<(Address, f64)>)> = HashMap::new();
-            for (step, found) in results.messages() {
-                let of_session =
-                    best.entry(found.0.session()).or_insert_with(|| (step, Vec::new()));
-                if of_session.0 == step && of_session.1.len() < HITS_PER_SESSION {
-                    of_session.1.push(found);
+        let answer = self.answer(
+            request,
+            Wanted::Sessions(page_end(request)),
+            budget,
+            |search, results| {
+                let makers = search.hit_makers(results);
+                // All of a session come from the first step that found it, and the others are not as good.
+                let mut best: HashMap<i64, (usize, Vec<(Address, f64)>)> = HashMap::new();
+                for (step, found) in results.messages() {
+                    let of_session =
+                        best.entry(found.0.session()).or_insert_with(|| (step, Vec::new()));
+                    if of_session.0 == step && of_session.1.len() < HITS_PER_SESSION {
+                        of_session.1.push(found);
+                    }
                 }
-            }
-            let mut sessions = Vec::new();
-            for (key, score) in results.sessions().skip(request.offset).take(request.limit) {
-                let Some(names) = range::names(search.conn, key)? else { continue };
-                let hits = match best.get(&key) {
-                    Some((step, found)) => makers[*step].hits(found)?,
-                    None => Vec::new(),
-                };
-                sessions.push(SessionHit { session: names.id, name: names.name, score, hits });
-            }
-            Ok(sessions)
-        })?;
+                let mut sessions = Vec::new();
+                for (key, score) in results.sessions().skip(request.offset).take(request.limit) {
+                    let Some(names) = range::names(search.conn, key)? else { continue };
+                    let hits = match best.get(&key) {
+                        Some((step, found)) => makers[*step].hits(found)?,
+                        None => Vec::new(),
+                    };
+                    sessions.push(SessionHit { session: names.id, name: names.name, score, hits });
+                }
+                Ok(sessions)
+            },
+        )?;
         let Answer { found, matched, steps, notices, is_partial } = answer;
         Ok(SessionsFound { sessions: found, matched, steps, notices, is_partial })
     }
@@ -207,9 +212,7 @@ fn answer_on<T>(
         steps::take(&search, (request, wanted), &mut results)?;
     }
     let found = show(&search, &results)?;
-    let is_partial = is_capped
-        || pending == Prepared::Some
-        || search.is_stopped.get();
+    let is_partial = is_capped || pending == Prepared::Some || search.is_stopped.get();
     let notices = [asked.query.notices.clone(), notices].concat();
     Ok(Answer { found, matched: results.matched(), steps: results.taken, notices, is_partial })
 }
@@ -288,7 +291,11 @@ impl<'c> Search<'c> {
         for (session, _) in ranked.sessions.iter().take(wanted) {
             let of_session = ranked.messages.iter().filter(|found| found.0.session() == *session);
             if of_session.take(HITS_PER_SESSION).count() < HITS_PER_SESSION {
-                found.extend(self.newest_in(Address::range_of(*session), &all, HITS_PER_SESSION)?);
+                found.extend(self.newest_in(
+                    Address::range_of(*session),
+                    &all,
+                    HITS_PER_SESSION,
+                )?);
             }
         }
         ranked.follow_unknown(found);
@@ -353,6 +360,7 @@ impl<'c> Search<'c> {
         let columns = self.analysis.query.filters.columns;
         let excluded = expr.map(|expr| index::fts(&expr, columns, None));
         let listing = Listing {
+            few: self.few()?,
             conn: self.conn,
             range: self.range,
             checks: self.checks,
@@ -375,12 +383,32 @@ impl<'c> Search<'c> {
         Ok(ranked)
     }
 
+    /// Returns the messages whose labels pass the filters, oldest first, if they are few.
+    fn few(&self) -> BackendResult<Option<Vec<Address>>> {
+        /// So many take half a megabyte.
+        const MAX: usize = 65_536;
+        let Some(labels) = &self.labels else { return Ok(None) };
+        let mut found = Vec::new();
+        self.each_of(&index::fts_labels(labels), &self.range.ranges(), |address| {
+            found.push(address);
+            Ok(found.len() <= MAX)
+        })?;
+        found.sort_unstable();
+        Ok(Some(found).filter(|found| found.len() <= MAX))
+    }
+
     /// Returns what makes hits of the messages of each step.
     fn hit_makers(&self, results: &Results) -> Vec<HitMaker<'_>> {
         let maker = |step: &Step| {
             let matched = (step.ranked.matched, self.meaning.is_some());
             let readings = (self.analysis, &step.analysis);
-            HitMaker::new(self.conn, readings, matched, (self.range, self.checks.has_copies), self.watch)
+            HitMaker::new(
+                self.conn,
+                readings,
+                matched,
+                (self.range, self.checks.has_copies),
+                self.watch,
+            )
         };
         results.steps().iter().map(maker).collect()
     }
@@ -390,21 +418,31 @@ impl<'c> Search<'c> {
         &self,
         expr: &Expr,
         ranges: &[(Address, Address)],
+        take: impl FnMut(Address) -> BackendResult<bool>,
+    ) -> BackendResult<()> {
+        let expression =
+            index::fts(expr, self.analysis.query.filters.columns, self.labels.as_ref());
+        self.each_of(&expression, ranges, take)
+    }
+
+    fn each_of(
+        &self,
+        expression: &str,
+        ranges: &[(Address, Address)],
         mut take: impl FnMut(Address) -> BackendResult<bool>,
     ) -> BackendResult<()> {
-        let expression = index::fts(expr, self.analysis.query.filters.columns, self.labels.as_ref());
         for &range in ranges.iter().rev() {
             // Few messages are pending, and they are of several sessions.
             let mut pending = Vec::new();
             if self.indexes.contains(&Index::Pending) {
-                Index::Pending.each(self.conn, &expression, range, self.watch, |address| {
+                Index::Pending.each(self.conn, expression, range, self.watch, |address| {
                     pending.push(address);
                     Ok(true)
                 })?;
             }
             let mut pending = pending.into_iter().filter(|it| self.range.holds(*it)).peekable();
             let mut goes_on = true;
-            self.each_indexed(&expression, range, |address| {
+            self.each_indexed(expression, range, |address| {
                 while let Some(newer) = pending.next_if(|newer| *newer > address) {
                     goes_on = goes_on && take(newer)?;
                 }
@@ -458,7 +496,8 @@ impl<'c> Search<'c> {
         let Some(name) = self.date.as_ref().and_then(|date| date.name.as_ref()) else {
             return Vec::new();
         };
-        let is_named = |unit: &Unit| matches!(&unit.phrases[0].words[..], [word] if name.contains(word));
+        let is_named =
+            |unit: &Unit| matches!(&unit.phrases[0].words[..], [word] if name.contains(word));
         let units = &self.analysis.units;
         let dated: Vec<usize> = (0..units.len()).filter(|at| is_named(&units[*at])).collect();
         if dated.len() < units.len() { dated } else { Vec::new() }
@@ -495,7 +534,8 @@ impl Texts for Search<'_> {
         if !self.range.is_whole() || self.indexes.contains(&Index::Pending) {
             return Ok(None);
         }
-        let expression = index::fts(expr, self.analysis.query.filters.columns, self.labels.as_ref());
+        let expression =
+            index::fts(expr, self.analysis.query.filters.columns, self.labels.as_ref());
         self.watch.check()?;
         Index::Messages.best(self.conn, &expression, range, limit).map(Some)
     }

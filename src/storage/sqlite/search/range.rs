@@ -154,15 +154,23 @@ impl Range {
     }
 
     /// Returns where an address is on a line on which each session has the same length, and where the line begins and ends.
-    pub(super) fn place(&self, conn: &Connection, address: Address) -> BackendResult<(f64, f64, f64)> {
+    pub(super) fn place(
+        &self,
+        conn: &Connection,
+        address: Address,
+    ) -> BackendResult<(f64, f64, f64)> {
         let within = || -> BackendResult<f64> {
-            let next: Option<u32> = conn.prepare_cached(NEXT)?.query_row([address.session()], |row| row.get(0)).optional()?;
+            let next: Option<u32> = conn
+                .prepare_cached(NEXT)?
+                .query_row([address.session()], |row| row.get(0))
+                .optional()?;
             Ok((f64::from(address.n()) / f64::from(next.unwrap_or(1).max(1))).min(1.0))
         };
         match self {
             Self::Store { .. } => {
-                let (first, last): (i64, i64) =
-                    conn.prepare_cached(KEYS)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                let (first, last): (i64, i64) = conn
+                    .prepare_cached(KEYS)?
+                    .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
                 Ok((address.session() as f64 + within()?, first as f64, last as f64 + 1.0))
             }
             Self::Sessions(keys) => {
@@ -170,9 +178,12 @@ impl Range {
                 Ok((at as f64 + within()?, 0.0, keys.len() as f64))
             }
             Self::Path(stretches) => {
-                let count = |stretch: &(Address, Address)| (stretch.1.raw() - stretch.0.raw() + 1) as f64;
-                let before: f64 = stretches.iter().filter(|stretch| stretch.1 < address).map(count).sum();
-                let own = stretches.iter().find(|stretch| stretch.0 <= address && address <= stretch.1);
+                let count =
+                    |stretch: &(Address, Address)| (stretch.1.raw() - stretch.0.raw() + 1) as f64;
+                let before: f64 =
+                    stretches.iter().filter(|stretch| stretch.1 < address).map(count).sum();
+                let own =
+                    stretches.iter().find(|stretch| stretch.0 <= address && address <= stretch.1);
                 let own = own.map_or(0.0, |stretch| (address.raw() - stretch.0.raw()) as f64);
                 Ok((before + own, 0.0, stretches.iter().map(count).sum()))
             }
@@ -180,29 +191,46 @@ impl Range {
     }
 
     /// Returns the ranges of addresses in one of some spans of equal length on that line, in ascending order.
-    pub(super) fn span(&self, conn: &Connection, (number, of): (usize, usize)) -> BackendResult<Vec<(Address, Address)>> {
+    pub(super) fn span(
+        &self,
+        conn: &Connection,
+        (number, of): (usize, usize),
+    ) -> BackendResult<Vec<(Address, Address)>> {
         let share = |of_all: f64, at: usize| of_all * at as f64 / of as f64;
         match self {
             Self::Path(stretches) => Ok(slice(stretches, number, of)),
             Self::Sessions(keys) if keys.len() == 1 => {
-                let next: u32 = conn.prepare_cached(NEXT)?.query_row([keys[0]], |row| row.get(0)).optional()?.unwrap_or(1);
+                let next: u32 = conn
+                    .prepare_cached(NEXT)?
+                    .query_row([keys[0]], |row| row.get(0))
+                    .optional()?
+                    .unwrap_or(1);
                 Ok(slice(&[(Address::new(keys[0], 0), Address::new(keys[0], next))], number, of))
             }
             Self::Sessions(keys) => {
-                let (from, to) = (share(keys.len() as f64, number) as usize, share(keys.len() as f64, number + 1) as usize);
+                let (from, to) = (
+                    share(keys.len() as f64, number) as usize,
+                    share(keys.len() as f64, number + 1) as usize,
+                );
                 Ok(Self::Sessions(keys[from..to.min(keys.len())].to_vec()).ranges())
             }
             Self::Store { .. } => {
-                let (first, last): (i64, i64) =
-                    conn.prepare_cached(KEYS)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                let (first, last): (i64, i64) = conn
+                    .prepare_cached(KEYS)?
+                    .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
                 if last - first < of as i64 {
                     let mut statement = conn.prepare_cached(ALL_KEYS)?;
-                    let rows = statement.query_map([], |row| Ok((Address::new(row.get(0)?, 0), Address::new(row.get(0)?, row.get(1)?))))?;
+                    let rows = statement.query_map([], |row| {
+                        Ok((Address::new(row.get(0)?, 0), Address::new(row.get(0)?, row.get(1)?)))
+                    })?;
                     return Ok(slice(&rows.collect::<Result<Vec<_>, _>>()?, number, of));
                 }
                 let count = (last - first + 1) as f64;
                 let key = |at: usize| first + share(count, at) as i64;
-                Ok(vec![(Address::range_of(key(number)).0, Address::range_of(key(number + 1)).0.before())])
+                Ok(vec![(
+                    Address::range_of(key(number)).0,
+                    Address::range_of(key(number + 1)).0.before(),
+                )])
             }
         }
     }
@@ -211,9 +239,10 @@ impl Range {
     pub(super) fn count(&self, conn: &Connection) -> BackendResult<f64> {
         match self {
             Self::Store { .. } => {
-                let (sessions, some, messages): (f64, f64, f64) = conn
-                    .prepare_cached(COUNT)?
-                    .query_row([SAMPLE as i64], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+                let (sessions, some, messages): (f64, f64, f64) =
+                    conn.prepare_cached(COUNT)?.query_row([SAMPLE as i64], |row| {
+                        Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+                    })?;
                 Ok(messages * (sessions / some.max(1.0)))
             }
             Self::Sessions(keys) => {
@@ -224,9 +253,10 @@ impl Range {
                 }
                 Ok(messages * (keys.len() as f64 / keys.len().clamp(1, SAMPLE) as f64))
             }
-            Self::Path(stretches) => {
-                Ok(stretches.iter().map(|(first, last)| (last.raw() - first.raw() + 1) as f64).sum())
-            }
+            Self::Path(stretches) => Ok(stretches
+                .iter()
+                .map(|(first, last)| (last.raw() - first.raw() + 1) as f64)
+                .sum()),
         }
     }
 
@@ -261,7 +291,10 @@ fn slice(ranges: &[(Address, Address)], number: usize, of: usize) -> Vec<(Addres
     for range in ranges {
         let (low, high) = ((from - before).max(0), (to - before).min(count(range)) - 1);
         if low <= high {
-            found.push((Address::from_raw(range.0.raw() + low), Address::from_raw(range.0.raw() + high)));
+            found.push((
+                Address::from_raw(range.0.raw() + low),
+                Address::from_raw(range.0.raw() + high),
+            ));
         }
         before += count(range);
     }
@@ -271,15 +304,15 @@ fn slice(ranges: &[(Address, Address)], number: usize, of: usize) -> Vec<(Addres
 /// Of how many sessions the messages are counted; the others are taken to have as many.
 const SAMPLE: usize = 1_000;
 
-pub(in super::super) const COUNT: &str = "SELECT (SELECT count(*) FROM session), count(*), total(messages)
+pub(in super::super) const COUNT: &str =
+    "SELECT (SELECT count(*) FROM session), count(*), total(messages)
    FROM (SELECT messages FROM session ORDER BY key DESC LIMIT ?1)";
 
 pub(in super::super) const MESSAGES: &str = "SELECT total(messages) FROM session WHERE key = ?1";
 
 pub(in super::super) const NEXT: &str = "SELECT next FROM session WHERE key = ?1";
 
-pub(in super::super) const KEYS: &str =
-    "SELECT coalesce((SELECT min(key) FROM session), 0), coalesce((SELECT max(key) FROM session), 0)";
+pub(in super::super) const KEYS: &str = "SELECT coalesce((SELECT min(key) FROM session), 0), coalesce((SELECT max(key) FROM session), 0)";
 
 const ALL_KEYS: &str = "SELECT key, next FROM session ORDER BY key";
 

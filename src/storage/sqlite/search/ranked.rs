@@ -33,7 +33,12 @@ pub(in super::super) trait Texts {
     fn analysis(&self) -> &Analysis;
 
     /// Returns the newest matches in scope, newest first: at most `limit`, from one of some spans of time or from all.
-    fn list(&self, expr: &Expr, span: Option<(usize, usize)>, limit: usize) -> BackendResult<Vec<Address>>;
+    fn list(
+        &self,
+        expr: &Expr,
+        span: Option<(usize, usize)>,
+        limit: usize,
+    ) -> BackendResult<Vec<Address>>;
 
     /// Returns the best matches by the engine's own ranking, which reads all of them; `None` if they are in several ranges.
     fn best(&self, expr: &Expr, limit: usize) -> BackendResult<Option<Vec<Address>>>;
@@ -71,7 +76,10 @@ impl Ranked {
     }
 
     /// Returns the matches, best first: of all words, or if there are none or the query is relaxed at once, of any.
-    pub(in super::super) fn find(texts: &impl Texts, is_relaxed_at_once: bool) -> BackendResult<Self> {
+    pub(in super::super) fn find(
+        texts: &impl Texts,
+        is_relaxed_at_once: bool,
+    ) -> BackendResult<Self> {
         let analysis = texts.analysis();
         if analysis.is_fixed() || !is_relaxed_at_once {
             let found = Self::of_all_words(texts)?;
@@ -122,16 +130,22 @@ impl Ranked {
             let add = |address: &Address| (*address, weight);
             if is_whole(&unit) {
                 weights.extend(lists[unit].0.iter().map(add));
-            } else if let (Some(own), Some(rare)) = (analysis.any([unit]), analysis.any(rare.iter().copied()).filter(|_| !rare.is_empty())) {
+            } else if let (Some(own), Some(rare)) = (
+                analysis.any([unit]),
+                analysis.any(rare.iter().copied()).filter(|_| !rare.is_empty()),
+            ) {
                 // Of a common word those that also have a rare one; alone it tells too little.
-                weights.extend(texts.list(&Expr::All(vec![rare, own]), None, limit)?.iter().map(add));
+                weights
+                    .extend(texts.list(&Expr::All(vec![rare, own]), None, limit)?.iter().map(add));
             } else if let Some(own) = analysis.any([unit]) {
                 weights.extend(spread(texts, &own, limit)?.iter().map(add));
             }
         }
         // A text needs none of the words if it has what is required.
         if let Some(required) = analysis.any([]) {
-            weights.extend(texts.list(&required, None, limit)?.into_iter().map(|address| (address, 0.0)));
+            weights.extend(
+                texts.list(&required, None, limit)?.into_iter().map(|address| (address, 0.0)),
+            );
         }
         let heaviest = heaviest(weights);
         let best = best_of(&heaviest);
@@ -152,7 +166,8 @@ impl Ranked {
         let pairs = texts.analysis().pairs(|unit| frequencies[unit] > 0.0);
         let (found, candidates) = texts.read(best, &pairs)?;
         let length: f64 = candidates.iter().map(|candidate| candidate.length).sum();
-        let corpus = Corpus { texts: total, mean_length: length / (candidates.len() as f64).max(1.0) };
+        let corpus =
+            Corpus { texts: total, mean_length: length / (candidates.len() as f64).max(1.0) };
         let ranking = rank(texts.analysis(), &pairs, frequencies, corpus, &candidates);
         let mut messages: Vec<_> = found.iter().copied().zip(ranking.texts).collect();
         messages.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
@@ -162,7 +177,11 @@ impl Ranked {
     }
 
     /// Adds other matches, the newest first, until there are as many as wanted.
-    pub(in super::super) fn fill(&mut self, texts: &impl Texts, wanted: usize) -> BackendResult<()> {
+    pub(in super::super) fn fill(
+        &mut self,
+        texts: &impl Texts,
+        wanted: usize,
+    ) -> BackendResult<()> {
         if let Some(all) = self.more.as_ref().filter(|_| self.messages.len() < wanted) {
             let newest = texts.newest(all, wanted)?;
             self.follow_unknown(newest);

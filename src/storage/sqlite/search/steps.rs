@@ -371,8 +371,9 @@ fn split(search: &Search<'_>, word: &str) -> BackendResult<Option<[String; 2]>> 
     let mut best: Option<(usize, [String; 2])> = None;
     // The table of terms has none of pending messages.
     let has_pending = search.indexes.contains(&Index::Pending);
-    let may_have =
-        |part: &str| -> BackendResult<bool> { Ok(has_pending || languages(search.conn, &normal_form(part))?.is_some()) };
+    let may_have = |part: &str| -> BackendResult<bool> {
+        Ok(has_pending || languages(search.conn, &normal_form(part))?.is_some())
+    };
     for (a, b) in splits(word) {
         if !may_have(a)? || !may_have(b)? {
             continue;

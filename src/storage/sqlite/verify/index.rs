@@ -21,7 +21,8 @@ const COMPARE: &str = "compare the message with a backup; `rebuild_search`, or `
 /// Compares the indexes with the texts, which SQLite's `integrity_check` does not.
 pub(in super::super) fn damages(conn: &Connection) -> BackendResult<Vec<Damage>> {
     // SQLite's own message, "database disk image is malformed", would alarm for no reason.
-    let broken = |what: &str| Damage { kind: "search-index", what: what.to_owned(), remedy: REBUILD };
+    let broken =
+        |what: &str| Damage { kind: "search-index", what: what.to_owned(), remedy: REBUILD };
     let mut damages = Vec::new();
     match holds(conn, "INSERT INTO search (search) VALUES ('integrity-check')")? {
         true => damages.extend(of_messages(conn)?),
@@ -75,7 +76,12 @@ fn of_context(conn: &Connection) -> BackendResult<bool> {
 }
 
 fn indexed(conn: &Connection, table: &str) -> BackendResult<Sums> {
-    conn.execute(&format!("CREATE VIRTUAL TABLE temp.verified USING fts5vocab('main', '{table}', 'instance')"), [])?;
+    conn.execute(
+        &format!(
+            "CREATE VIRTUAL TABLE temp.verified USING fts5vocab('main', '{table}', 'instance')"
+        ),
+        [],
+    )?;
     let mut sums = Sums::new();
     {
         let mut statement = conn.prepare("SELECT doc, term, col, offset FROM temp.verified")?;

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::connection::{Config, Database};
-use super::super::index::{CREATE_PENDING, FIND, FIRST_PENDING, IS_PENDING, PENDING, PENDING_PARTS};
+use super::super::index::{
+    CREATE_PENDING, FIND, FIRST_PENDING, IS_PENDING, PENDING, PENDING_PARTS,
+};
 use super::super::session::SqliteSession;
 use super::super::time_budget::TimeBudget;
 use super::checks::{HAS_COPIES, HAS_HIDDEN, HIDDEN, ROW};
@@ -85,10 +87,8 @@ fn no_statement_scans_the_messages() -> Result<()> {
                     .query_map(rusqlite::params_from_iter(values), |row| row.get(3))?
                     .collect::<std::result::Result<_, _>>()?;
                 let plan = lines.join("\n");
-                for scan in
-                    ["SCAN message", "SCAN other", "SCAN copy", "SCAN last"]
-                {
-                        let is_the_copies = sql == &hits::COPIES && scan == "SCAN copy";
+                for scan in ["SCAN message", "SCAN other", "SCAN copy", "SCAN last"] {
+                    let is_the_copies = sql == &hits::COPIES && scan == "SCAN copy";
                     assert!(is_the_copies || !plan.contains(scan), "{sql}\n{plan}");
                 }
                 let may_sort = sql == &hits::COPIES;

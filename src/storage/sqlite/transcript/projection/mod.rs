@@ -20,7 +20,7 @@ use rusqlite::Connection;
 use super::super::connection::{Config, Database};
 use super::super::error::{BackendError, BackendResult};
 use super::super::row::session::{self as session_row, SessionRow};
-use super::super::{catalog, erase, head, label, message, path, index};
+use super::super::{catalog, erase, head, index, label, message, path};
 use super::{range, read};
 use crate::clock;
 use crate::error::Result;
