@@ -238,9 +238,8 @@ fn former_contents_of_a_message_are_erased_with_it() -> Result<()> {
     Ok(())
 }
 
-/// The vocabulary has words that the index has only as stems.
 #[test]
-fn erased_words_are_gone_from_the_vocabulary_and_others_stay() -> Result<()> {
+fn erased_words_are_gone_from_the_terms_and_others_stay() -> Result<()> {
     let (_folder, path, store) = open()?;
     let chat = store.session("s")?;
     let former = chat.append(Message::user("mk7qforms mk7qforming"))?.id;

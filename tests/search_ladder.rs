@@ -35,7 +35,7 @@ fn each_step_is_named_and_finds_what_was_meant() -> Result<()> {
     Ok(())
 }
 
-/// The vocabulary has no word of more than 40 letters, so nothing was found.
+/// The table of terms has no word of more than 40 letters, so nothing was found.
 #[test]
 fn the_beginning_of_a_very_long_identifier_is_enough() -> Result<()> {
     let text = "getUserByIdentifierOrElseCreateANewOneAtOnce()";

@@ -59,7 +59,7 @@ pub struct Term {
     /// Whether the phrase is quoted. A quoted phrase is never matched in pieces.
     pub is_quoted: bool,
     /// Other words or phrases that match as the term does: `Http Request` for `HttpRequest`. A search adds the forms of a
-    /// word that the store has, with the feature `stemmers`.
+    /// word that the store has.
     pub forms: Vec<String>,
 }
 

@@ -34,9 +34,7 @@ const TABLES: &[&str] = &[
     "inbox_item",
     "setting",
     "erased_session",
-    "vocabulary",
-    "recent_words",
-    "search_filter",
+    "term",
 ];
 
 /// Opens a file without talktree.
@@ -98,9 +96,8 @@ impl Rows {
         }
         // It changes when the index catches up.
         columns.remove("session.unindexed");
-        // They are made of the messages, and grow then.
-        let made = ["vocabulary", "recent_words", "search_filter"];
-        columns.retain(|column| !made.iter().any(|table| column.starts_with(table)));
+        // It is made of the messages, and grows then.
+        columns.retain(|column| !column.starts_with("term"));
         Ok(columns.into_iter().collect())
     }
 }

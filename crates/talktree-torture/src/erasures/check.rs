@@ -63,7 +63,7 @@ pub(super) fn finished(
     }
     check_bytes(path, &mut wrong)?;
     check_rest(&store, size.others + added, &mut wrong)?;
-    check_vocabulary(&store, path, &mut wrong)?;
+    check_terms(&store, path, &mut wrong)?;
     drop(store);
     check_bytes(path, &mut wrong)?;
     Ok((left, wrong))
@@ -166,13 +166,11 @@ fn check_rest(store: &Store, others: u64, wrong: &mut Vec<String>) -> Result<()>
     Ok(())
 }
 
-/// Checks that the vocabulary has the words of all messages, and no others.
-fn check_vocabulary(store: &Store, path: &Path, wrong: &mut Vec<String>) -> Result<()> {
+/// Checks that the table of terms has those of all messages, and no others.
+fn check_terms(store: &Store, path: &Path, wrong: &mut Vec<String>) -> Result<()> {
     let words = || -> Result<Vec<String>> {
         let sqlite = Connection::open(path)?;
-        let mut statement = sqlite.prepare(
-            "SELECT word FROM vocabulary UNION SELECT word FROM recent_words ORDER BY word",
-        )?;
+        let mut statement = sqlite.prepare("SELECT term FROM term ORDER BY term")?;
         let words = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
         Ok(words)
     };
@@ -181,7 +179,7 @@ fn check_vocabulary(store: &Store, path: &Path, wrong: &mut Vec<String>) -> Resu
     let should = words()?;
     if found != should {
         let (found, should) = (found.len(), should.len());
-        wrong.push(format!("the vocabulary has {found} words, not {should}"));
+        wrong.push(format!("the table of terms has {found}, not {should}"));
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 //! An owner with chats, memory, keys and transcripts is erased on a layer that records every change of the disk. The disk
 //! is then rebuilt as it is at each moment of the erasure, as if the process were killed there. A store that is opened on it
 //! must be untouched, or must finish the erasure: then no byte of its files may have a mark of the owner, all else must be
-//! there, and the vocabulary must have the words of all messages that are left. At some moments the process that finishes
+//! there, and the table of terms must have those of all messages that are left. At some moments the process that finishes
 //! the erasure is killed, too, after each of its commits.
 //!
 //! At some moments another handle, which was opened and has searched before, appends and searches meanwhile, or a reader

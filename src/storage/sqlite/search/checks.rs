@@ -19,6 +19,9 @@ pub(super) struct Checks {
     roles: Vec<String>,
     /// The keys of the sessions within which copies count as one, as a JSON array; `None` for all.
     sessions: Option<String>,
+    /// The authors and the tags, as JSON arrays; `None` for any. A copy may have others than the message.
+    authors: Option<String>,
+    tags: Option<String>,
     /// What the texts of these columns must contain.
     exact: Vec<String>,
     columns: Columns,
@@ -52,6 +55,9 @@ impl Checks {
         let has_copies = !range.is_one_session() && conn.prepare_cached(HAS_COPIES)?.exists([])?;
         let time =
             |time: Option<chrono::DateTime<chrono::Utc>>| time.map(|time| time.timestamp_micros());
+        let array = |names: &[String]| {
+            (!names.is_empty()).then(|| serde_json::Value::from(names).to_string())
+        };
         // A day begins at midnight, and the labels of the index are of days.
         let is_day = |time: Option<i64>| time.is_none_or(|time| time % (86_400 * 1_000_000) == 0);
         let (after, before) = (time(filters.after), time(filters.before));
@@ -66,6 +72,8 @@ impl Checks {
             before,
             roles: filters.roles.clone(),
             sessions,
+            authors: array(&filters.authors),
+            tags: array(&filters.tags),
             exact: filters.exact.clone(),
             columns: filters.columns,
             omits_hidden,
@@ -98,14 +106,15 @@ impl Reader<'_, '_> {
         address: Address,
         read: impl FnOnce(Matching<'_>) -> BackendResult<T>,
     ) -> BackendResult<Option<T>> {
-        let Checks { after, before, roles, sessions, exact, columns, .. } = self.checks;
+        let Checks { after, before, roles, sessions, authors, tags, exact, columns, .. } =
+            self.checks;
         if let Some(hidden) = &mut self.hidden
             && hidden.exists([address])?
         {
             return Ok(None);
         }
         let mut rows = match self.checks.has_copies {
-            true => self.row.query(params![address, after, before, sessions])?,
+            true => self.row.query(params![address, after, before, sessions, authors, tags])?,
             false => self.row.query(params![address, after, before])?,
         };
         let Some(row) = rows.next()? else { return Ok(None) };
@@ -170,13 +179,23 @@ pub(in super::super) const ROW: [&str; 2] = [
                            AND (?4 IS NULL OR other.address >> 32 IN (SELECT value FROM json_each(?4)))
                            AND other.address >> 32 NOT IN (SELECT key FROM session WHERE deleted_at IS NOT NULL)
                            AND other.role = message.role
-                           AND other.parts = message.parts)
+                           AND other.parts = message.parts
+                           AND (?5 IS NULL OR other.author IN (SELECT value FROM json_each(?5)))
+                           AND NOT EXISTS (SELECT 1 FROM json_each(?6) AS wanted
+                                            WHERE NOT EXISTS (SELECT 1 FROM message_tag
+                                                               WHERE message_tag.address = other.address
+                                                                 AND message_tag.tag = wanted.value)))
         AND NOT EXISTS (SELECT 1 FROM message AS other
                          WHERE other.origin = message.origin
                            AND other.address > message.address
                            AND (?4 IS NULL OR other.address >> 32 IN (SELECT value FROM json_each(?4)))
                            AND other.address >> 32 NOT IN (SELECT key FROM session WHERE deleted_at IS NOT NULL)
                            AND other.role = message.role
-                           AND other.parts = message.parts))"
+                           AND other.parts = message.parts
+                           AND (?5 IS NULL OR other.author IN (SELECT value FROM json_each(?5)))
+                           AND NOT EXISTS (SELECT 1 FROM json_each(?6) AS wanted
+                                            WHERE NOT EXISTS (SELECT 1 FROM message_tag
+                                                               WHERE message_tag.address = other.address
+                                                                 AND message_tag.tag = wanted.value))))"
     ),
 ];

@@ -359,8 +359,14 @@ impl<'c> Search<'c> {
         let expr = self.analysis.excluded();
         let columns = self.analysis.query.filters.columns;
         let excluded = expr.map(|expr| index::fts(&expr, columns, None));
+        self.watch.enter(Phase::Ranking);
+        let few = match self.few() {
+            // Then all are read as far as the time reaches.
+            Err(error) if self.watch.is_end_of_budget(&error) => None,
+            few => few?,
+        };
         let listing = Listing {
-            few: self.few()?,
+            few,
             conn: self.conn,
             range: self.range,
             checks: self.checks,
