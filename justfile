@@ -66,7 +66,7 @@ commands help="":
 # Checks that the packaged crate compiles by itself.
 [arg("help", long, value="--help")]
 package help="":
-    cargo package -p talktree {{ if env("CI", "") == "" { "--allow-dirty" } else { "" } }}
+    cargo package -p talktree-text -p talktree {{ if env("CI", "") == "" { "--allow-dirty" } else { "" } }}
 
 # Checks that the stated minimum Rust version is the greatest that a dependency states.
 [arg("help", long, value="--help")]

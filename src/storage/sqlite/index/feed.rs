@@ -213,7 +213,7 @@ pub(super) struct Doc {
 
 /// Reads a row of address, parts, role, time, author and tags, and notes its terms.
 pub(super) fn read_doc(row: &Row<'_>, found: &mut Found) -> BackendResult<Doc> {
-    // Damaged parts have no text.
+    // Damaged parts have no text, and a damaged time has no label.
     let parts = row.get_ref(1)?.as_str().ok().and_then(|text| parts_from_text(text).ok());
     let parts = parts.unwrap_or_default();
     let role = row.get_ref(2)?.as_str().unwrap_or_default();
@@ -226,7 +226,7 @@ pub(super) fn read_doc(row: &Row<'_>, found: &mut Found) -> BackendResult<Doc> {
         tools: cut(&indexed_text::plain_tools(&parts), found),
         labels: labels::of_message(
             role,
-            row::time(row.get(3)?)?,
+            row::time(row.get(3)?).ok(),
             row.get_ref(4)?.as_str_or_null()?,
             &tags,
         ),

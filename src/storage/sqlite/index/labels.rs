@@ -9,7 +9,7 @@ use talktree_text::{Expr, Filters, Phrase};
 /// Returns the labels of a message.
 pub(in super::super) fn of_message(
     role: &str,
-    created_at: DateTime<Utc>,
+    created_at: Option<DateTime<Utc>>,
     author: Option<&str>,
     tags: &[String],
 ) -> String {
@@ -19,8 +19,9 @@ pub(in super::super) fn of_message(
         labels.push(' ');
         labels.push_str(&other);
     }
-    let date = created_at.date_naive();
-    if (0..=9999).contains(&date.year()) {
+    if let Some(date) =
+        created_at.map(|time| time.date_naive()).filter(|date| (0..=9999).contains(&date.year()))
+    {
         for span in [Span::Day, Span::Month, Span::Year, Span::Decade, Span::Century] {
             labels.push(' ');
             labels.push_str(&span.label(date));

@@ -159,7 +159,6 @@ macro_rules! row {
             "SELECT role, parts, created_at
    FROM message
   WHERE address = ?1
-    AND id IS NOT NULL
     AND (?2 IS NULL OR created_at >= ?2)
     AND (?3 IS NULL OR created_at < ?3)",
             $copies
