@@ -58,7 +58,7 @@ fn the_name_of_a_database_in_memory_is_refused() {
     let answer = Store::open(":memory:").map(drop);
     let text = answer.as_ref().unwrap_err().to_string();
     assert!(
-        matches!(answer, Err(Error::NotAStore { .. })) && text.contains("open_in_memory"),
+        matches!(answer, Err(Error::NotAStore { .. })) && text.contains("a store in memory has no path"),
         "{text}"
     );
     assert!(!Path::new(":memory:").exists());
@@ -523,6 +523,6 @@ fn a_path_that_cannot_hold_a_store_is_named_with_the_reason() -> Result<()> {
     }
     let store = open(at("bot.db"))?;
     let text = store.search("x").on_path().run().unwrap_err().to_string();
-    assert!(text.contains("Search::session"), "{text}");
+    assert!(text.contains("name the session"), "{text}");
     Ok(())
 }
