@@ -58,7 +58,8 @@ fn the_name_of_a_database_in_memory_is_refused() {
     let answer = Store::open(":memory:").map(drop);
     let text = answer.as_ref().unwrap_err().to_string();
     assert!(
-        matches!(answer, Err(Error::NotAStore { .. })) && text.contains("a store in memory has no path"),
+        matches!(answer, Err(Error::NotAStore { .. }))
+            && text.contains("a store in memory has no path"),
         "{text}"
     );
     assert!(!Path::new(":memory:").exists());

@@ -1,7 +1,7 @@
 //! Adds to each word of a query its forms that the store has.
 //!
-//! A query tells its language, or the index does: the languages of the texts that have the word. A text whose language cannot be told
-//! may be English, as most short ones are.
+//! A query tells its language, or the index does: the languages of the texts that have the word. Any text may have English words, and
+//! the endings of English are those of other languages, too.
 
 use rusqlite::Connection;
 use talktree_text::{Language, Query, Stems, StopWords, Term, language, normal_form, spellings};
@@ -100,15 +100,14 @@ fn forms(
     }
     for word in &words {
         let of_word = match (language, languages(conn, word)?) {
-            (Some(language), _) => language.bit(),
-            (None, Some(0)) => english,
-            (None, Some(languages)) => languages,
+            (Some(language), _) => language.bit() | english,
+            (None, Some(languages)) => languages | english,
             (None, None) => u32::MAX,
         };
         let Some(stems) = Stems::of(word, of_word) else { continue };
         each_from(conn, stems.start(), watch, |other, languages| {
-            let languages = if languages == 0 { english } else { languages };
-            if stems.has_form(other, languages & of_word) && !words.iter().any(|word| word == other)
+            if stems.has_form(other, (languages | english) & of_word)
+                && !words.iter().any(|word| word == other)
             {
                 found.push(other.to_owned());
             }
