@@ -16,12 +16,14 @@ use crate::search::Matched;
 use crate::tree::Address;
 
 /// How many matches are ranked at most. To read one takes about 10 µs.
-pub(super) const RANKED: usize = 2_000;
+pub(super) const RANKED: usize = 1_000;
 /// How many bytes of a text are read for ranking.
 pub(in super::super) const MAX_READ_BYTES: usize = 64 << 10;
 /// How many matches of one unit are listed at most, and of all together: each takes about 0.1 µs.
 const LISTED_OF_EACH: usize = 16_000;
 const LISTED: usize = 48_000;
+/// Of so many common units matches of all ages are listed; of more the newest.
+const FEW: usize = 4;
 /// From how many spans of time some matches are taken, if there are more than are listed.
 const SPANS: usize = 16;
 /// A unit is ignored if more than this share of many texts have it and two others are left.
@@ -107,6 +109,8 @@ impl Ranked {
         let is_few = frequencies.iter().sum::<f64>() <= LISTED as f64;
         let best = match found.len() {
             0..=RANKED => found.clone(),
+            // FTS5 merges the lists of all words of a prefix each time.
+            _ if has_prefix(analysis) => evenly(&found, RANKED),
             _ if is_cut => spread(texts, &all, RANKED)?,
             _ if is_few && let Some(best) = texts.best(&all, RANKED)? => best,
             _ => evenly(&found, RANKED),
@@ -137,8 +141,13 @@ impl Ranked {
                 // Of a common word those that also have a rare one; alone it tells too little.
                 weights
                     .extend(texts.list(&Expr::All(vec![rare, own]), None, limit)?.iter().map(add));
-            } else if let Some(own) = analysis.any([unit]) {
+            } else if lists.len() <= FEW
+                && !has_prefix(analysis)
+                && let Some(own) = analysis.any([unit])
+            {
                 weights.extend(spread(texts, &own, limit)?.iter().map(add));
+            } else {
+                weights.extend(lists[unit].0.iter().map(add));
             }
         }
         // A text needs none of the words if it has what is required.
@@ -210,6 +219,10 @@ impl Ranked {
             }
         }
     }
+}
+
+fn has_prefix(analysis: &Analysis) -> bool {
+    analysis.units.iter().any(|unit| unit.term.is_prefix)
 }
 
 /// Returns the newest matches of each unit, at most `limit`, and how many texts have it.
