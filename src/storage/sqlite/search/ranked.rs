@@ -25,7 +25,7 @@ const LISTED: usize = 48_000;
 /// Of so many common units matches of all ages are listed; of more the newest.
 const FEW: usize = 4;
 /// From how many spans of time some matches are taken, if there are more than are listed.
-const SPANS: usize = 16;
+const SPANS: usize = 8;
 /// A unit is ignored if more than this share of many texts have it and two others are left.
 const COMMON_SHARE: f64 = 0.3;
 const MANY_TEXTS: f64 = 1_000.0;
@@ -102,8 +102,10 @@ impl Ranked {
         let is_cut = found.len() == LISTED_OF_EACH;
         let total = texts.count()?;
         let frequencies = match analysis.is_one_unit() {
-            true => vec![frequency(texts, &found, LISTED_OF_EACH)?],
-            false => lists(texts, LISTED_OF_EACH / 4)?.into_iter().map(|list| list.1).collect(),
+            true => vec![frequency(texts, &found, LISTED_OF_EACH, total)?],
+            false => {
+                lists(texts, LISTED_OF_EACH / 4, total)?.into_iter().map(|list| list.1).collect()
+            }
         };
         // The engine also reads every posting of each word.
         let is_few = frequencies.iter().sum::<f64>() <= LISTED as f64;
@@ -123,7 +125,7 @@ impl Ranked {
         let analysis = texts.analysis();
         let total = texts.count()?;
         let limit = (LISTED / analysis.units.len().max(1)).min(LISTED_OF_EACH);
-        let lists = lists(texts, limit)?;
+        let lists = lists(texts, limit, total)?;
         let frequencies = without_common(lists.iter().map(|list| list.1).collect(), total);
         let is_whole = |unit: &usize| lists[*unit].0.len() < limit;
         let used = || (0..lists.len()).filter(|unit| frequencies[*unit] > 0.0);
@@ -226,7 +228,7 @@ fn has_prefix(analysis: &Analysis) -> bool {
 }
 
 /// Returns the newest matches of each unit, at most `limit`, and how many texts have it.
-fn lists(texts: &impl Texts, limit: usize) -> BackendResult<Vec<(Vec<Address>, f64)>> {
+fn lists(texts: &impl Texts, limit: usize, total: f64) -> BackendResult<Vec<(Vec<Address>, f64)>> {
     let analysis = texts.analysis();
     let mut lists = Vec::with_capacity(analysis.units.len());
     for unit in 0..analysis.units.len() {
@@ -234,7 +236,7 @@ fn lists(texts: &impl Texts, limit: usize) -> BackendResult<Vec<(Vec<Address>, f
             Some(expr) => texts.list(&expr, None, limit)?,
             None => Vec::new(),
         };
-        let frequency = frequency(texts, &list, limit)?;
+        let frequency = frequency(texts, &list, limit, total)?;
         lists.push((list, frequency));
     }
     Ok(lists)
@@ -243,11 +245,11 @@ fn lists(texts: &impl Texts, limit: usize) -> BackendResult<Vec<(Vec<Address>, f
 /// Returns how many texts match, where these are the newest, at most `limit`.
 ///
 /// Of a longer list this is an estimate: as many in the older texts as in those that the list covers.
-fn frequency(texts: &impl Texts, list: &[Address], limit: usize) -> BackendResult<f64> {
+fn frequency(texts: &impl Texts, list: &[Address], limit: usize, total: f64) -> BackendResult<f64> {
     let count = list.len() as f64;
     match list.last().filter(|_| list.len() >= limit) {
         None => Ok(count),
-        Some(oldest) => Ok((count / texts.share_from(*oldest)?).min(texts.count()?).max(count)),
+        Some(oldest) => Ok((count / texts.share_from(*oldest)?).min(total).max(count)),
     }
 }
 
