@@ -11,7 +11,8 @@ use super::error::BackendResult;
 use super::session::SqliteSession;
 use super::{
     ancestry, children, compaction, delete, erase, fork, inbox, index, label, message, message_tag,
-    outline, owner_data, path, plan_reader, row, tokens, transcript, tree_source, unfinished, usage,
+    outline, owner_data, path, plan_reader, row, tokens, transcript, tree_source, unfinished,
+    usage,
 };
 use crate::catalog::{ResumeRequest, SessionChange};
 use crate::compaction::Compaction;
