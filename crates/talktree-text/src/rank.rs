@@ -66,7 +66,8 @@ impl Candidate {
         pairs: &[(usize, usize)],
         max_bytes: usize,
     ) -> Self {
-        let read = &text[..text.floor_char_boundary(max_bytes)];
+        let end = (0..=max_bytes.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+        let read = &text[..end.unwrap_or(0)];
         let (matches, length) = finder.find(read);
         let (mut counts, mut others) = (vec![0.0; units], vec![false; units]);
         let mut places = vec![Vec::new(); units];
