@@ -65,7 +65,7 @@ impl Database {
         self.deferred.appended.store(0, Ordering::Relaxed);
         // Messages that cannot be indexed now stay pending, and a search still finds them.
         let mut left = MANY.max(count);
-        while let Ok(Some(indexed)) = self.write_step(|conn| index_some(conn)) {
+        while let Ok(Some(indexed)) = self.write_step(index_some) {
             left = left.saturating_sub(indexed.messages);
             if indexed.is_all || left == 0 {
                 break;
