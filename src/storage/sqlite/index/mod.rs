@@ -176,10 +176,10 @@ pub(super) const FIND: [&str; 3] = [
     "SELECT rowid FROM temp.pending_index WHERE pending_index MATCH ?1 AND rowid BETWEEN ?2 AND ?3 ORDER BY rowid DESC",
 ];
 
-/// The best matches in a range. Labels do not count.
+/// The best matches in a range. Labels do not count, and a text that is called so comes first.
 const BEST: [&str; 2] = [
     "SELECT rowid FROM search WHERE search MATCH ?1 AND rowid BETWEEN ?2 AND ?3 ORDER BY bm25(search, 1, 1, 0) LIMIT ?4",
-    "SELECT rowid FROM context_search WHERE context_search MATCH ?1 AND rowid BETWEEN ?2 AND ?3 ORDER BY bm25(context_search, 2, 1, 0) LIMIT ?4",
+    "SELECT rowid FROM context_search WHERE context_search MATCH ?1 AND rowid BETWEEN ?2 AND ?3 ORDER BY bm25(context_search, 10, 1, 0) LIMIT ?4",
 ];
 
 /// Returns the expression in FTS5's language of texts with these labels.
