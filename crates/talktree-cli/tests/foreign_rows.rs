@@ -136,17 +136,6 @@ fn a_foreign_trigger_stops_writes_but_not_reads_or_verify() -> Outcome {
     Ok(())
 }
 
-/// `verify` advised to run `verify`.
-#[test]
-fn a_store_that_cannot_be_migrated_says_why() -> Outcome {
-    let rig = rig();
-    write(&rig, "PRAGMA user_version = 3")?;
-    let said = rig.fails(3, ["verify"]);
-    assert!(said.contains("duplicate column name") && !said.contains("for example"), "{said}");
-    assert!(rig.fails(3, ["sessions"]).contains("verify"));
-    Ok(())
-}
-
 #[cfg(unix)]
 #[test]
 fn a_loop_of_links_is_named() -> Outcome {

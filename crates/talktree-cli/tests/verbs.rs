@@ -325,7 +325,7 @@ fn a_search_with_no_hit_says_what_would_have_some() {
             &["planetarium", "--session", "Unrelated"],
             "in all sessions: talktree search planetarium",
         ),
-        (&["planetarium -planetariums", "--sessions"], "talktree search --sessions planetarium"),
+        (&["planetarium -planetarium", "--sessions"], "talktree search --sessions planetarium"),
     ] {
         let told = rig.fails(1, [&["search"], args].concat());
         assert!(told.contains("nothing found; this finds something:"), "{args:?} {told}");
