@@ -70,7 +70,7 @@ impl Author {
     /// use talktree::Author;
     ///
     /// assert_eq!(Author::new("telegram:42").named("Ada").key(), Some("telegram:42"));
-    /// assert_eq!(Author { name: Some("Ada".to_owned()), ..Author::default() }.key(), Some("Ada"));
+    /// assert_eq!(Author::default().named("Ada").key(), Some("Ada"));
     /// ```
     #[must_use]
     pub fn key(&self) -> Option<&str> {
