@@ -385,7 +385,6 @@ mod tests {
             "DELETE FROM message WHERE id = 'w0o0m2'; UPDATE session SET head = head - 1",
             "UPDATE message SET parts = '[]' WHERE id = 'w0o0m2'",
             "UPDATE session SET head = head - 1",
-            "UPDATE session SET unindexed = 1",
             "UPDATE session SET visible_tokens = visible_tokens + 1",
             "UPDATE session SET end_reason = 'compaction'",
         ] {
