@@ -137,7 +137,12 @@ impl Check<'_> {
         if !erased.is_complete() {
             self.findings.faults.push(format!("the log is in use after {transcript} was erased"));
         }
-        for place in erased.scan()?.occurrences {
+        // What the killed process has deleted is not known here; the marks of its texts are looked for later.
+        let found = match erased.scan() {
+            Err(talktree::Error::NotProved) => Vec::new(),
+            found => found?.occurrences,
+        };
+        for place in found {
             let bytes = bytes_at(&place.path, place.offset)?;
             self.findings.faults.push(format!("{transcript} was erased: {place:?} has {bytes}"));
         }
