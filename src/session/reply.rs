@@ -73,8 +73,8 @@ impl Session {
     /// Replaces the content of an unfinished message, which stays unfinished. [`begin`](Self::begin) has an example.
     ///
     /// # Errors
-    /// [`Error::Finished`](crate::Error::Finished) if someone finished it meanwhile,
-    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if it was discarded; nothing is changed then.
+    /// [`Error::Finished`] if someone finished it meanwhile,
+    /// [`Error::UnknownMessage`] if it was discarded; nothing is changed then.
     pub fn save(&self, message: Message) -> Result<()> {
         let message = message.unfinished();
         self.provider.settle(&message.id, Some(&message))?;
@@ -137,7 +137,7 @@ impl Session {
     /// refused.
     ///
     /// # Errors
-    /// As every read. [`Error::Unsupported`](crate::Error::Unsupported) if the storage cannot.
+    /// As every read. [`Error::Unsupported`] if the storage cannot.
     pub fn unfinished(&self) -> Result<Vec<Message>> {
         self.provider.unfinished()
     }
@@ -207,7 +207,7 @@ impl Reply {
     ///
     /// # Errors
     /// As [`Stream::line`] and [`Session::save`]. What came before is saved, and the reply stays unfinished.
-    /// [`Error::Finished`](crate::Error::Finished) after [`finish`](Self::finish).
+    /// [`Error::Finished`] after [`finish`](Self::finish).
     pub fn push(&mut self, line: &str) -> Result<Option<String>> {
         if self.is_finished {
             let (session, id) = (self.chat.id().clone(), self.id.clone());
