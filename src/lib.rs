@@ -115,7 +115,6 @@ pub use storage::context::{
     BlockScope, ContextStore, ContextTexts, ContextWrite, Elision, Entry, EntryInfo, EntryVersion,
     NewEntry, PromptSection, StoredLabel,
 };
-pub use storage::transcript::TranscriptStore;
 pub use storage::{Cursor, SessionProvider};
 pub use store::{
     Durability, Inbox, InterruptHandle, InterruptWatch, RetentionRun, Store, StoreOptions,

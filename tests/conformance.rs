@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 use common::Scratch;
 use talktree::testing::{
-    MemoryCatalog, MemoryContext, MemorySession, MemoryTranscripts, conformance,
-    conformance_of_catalog, conformance_of_context, conformance_of_removal,
-    conformance_of_transcripts,
+    MemoryCatalog, MemoryContext, MemorySession, conformance, conformance_of_catalog,
+    conformance_of_context, conformance_of_removal,
 };
 use talktree::{
     Block, ContextStore, Error, Message, Result, Session, SessionCatalog, SessionDetails,
@@ -79,30 +78,6 @@ fn the_contexts_of_both_catalogs_conform() -> Result<()> {
         conformance_of_context(|id, owner| context(&*catalog, id, owner));
     }
     assert_eq!(scratch.store.verify(|_| {})?.damages, []);
-    Ok(())
-}
-
-#[test]
-fn the_transcripts_in_memory_conform() {
-    conformance_of_transcripts(|| Arc::new(MemoryTranscripts::new()));
-}
-
-#[test]
-fn the_transcripts_of_a_store_conform() -> Result<()> {
-    conformance_of_transcripts(|| {
-        let store = Store::open_in_memory().expect("memory");
-        Arc::clone(store.transcripts().storage())
-    });
-    let mut scratches = Vec::new();
-    conformance_of_transcripts(|| {
-        let scratch = Scratch::new().expect("a folder");
-        let storage = Arc::clone(scratch.store.transcripts().storage());
-        scratches.push(scratch);
-        storage
-    });
-    for scratch in scratches {
-        assert_eq!(scratch.store.verify(|_| {})?.damages, []);
-    }
     Ok(())
 }
 

@@ -44,9 +44,6 @@ const LAYERS: &[&[&str]] = &[
     &["store", "manager", "import", "export", "transcript::handle", "testing"],
 ];
 
-/// The backends; only `store` may name them.
-const BACKENDS: &[&str] = &["storage::sqlite"];
-
 fn layer(module: &str) -> Option<usize> {
     LAYERS.iter().position(|modules| modules.contains(&module))
 }
@@ -206,27 +203,10 @@ fn imports_point_down_the_layers() -> Outcome {
 }
 
 #[test]
-fn only_the_store_names_a_backend() -> Outcome {
-    let roots = root_names()?;
-    let mut broken = Vec::new();
-    for file in files(&source())? {
-        let module = module_of(&file);
-        let names_backend = crate_paths(&code(&file)?)
-            .iter()
-            .any(|path| BACKENDS.contains(&target(path, &roots).as_str()));
-        if names_backend && module != "store" && !BACKENDS.contains(&module.as_str()) {
-            broken.push(file.display().to_string());
-        }
-    }
-    assert!(broken.is_empty(), "{}", broken.join("\n"));
-    Ok(())
-}
-
-#[test]
 fn sql_and_the_database_stay_in_the_backend() -> Outcome {
     let mut broken = Vec::new();
     for file in files(&source())? {
-        if !BACKENDS.contains(&module_of(&file).as_str()) && code(&file)?.contains("rusqlite") {
+        if module_of(&file) != "storage::sqlite" && code(&file)?.contains("rusqlite") {
             broken.push(file.display().to_string());
         }
     }

@@ -3,6 +3,8 @@
 #![allow(clippy::print_stdout, reason = "a skipped test says why")]
 
 mod common;
+#[path = "transcripts/contract/mod.rs"]
+mod contract;
 #[path = "transcripts/projection.rs"]
 mod projection;
 

@@ -10,7 +10,6 @@ pub(crate) mod context;
 mod cursor;
 pub(crate) mod owner_data;
 pub(crate) mod sqlite;
-pub(crate) mod transcript;
 
 use std::sync::Arc;
 use std::time::Duration;

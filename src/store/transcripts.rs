@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::Store;
-use crate::storage::sqlite::SqliteTranscripts;
 use crate::transcript::handle::Transcripts;
 
 impl Store {
@@ -22,6 +21,6 @@ impl Store {
     /// ```
     #[must_use]
     pub fn transcripts(&self) -> Transcripts {
-        Transcripts::over(Arc::new(SqliteTranscripts::new(Arc::clone(&self.database))))
+        Transcripts::of(Arc::clone(&self.database))
     }
 }

@@ -7,7 +7,6 @@
 //!
 //! [`conformance_of_context()`] tests a [`ContextStore`](crate::ContextStore), and [`conformance_of_catalog()`] a
 //! [`SessionCatalog`](crate::SessionCatalog). [`MemoryContext`] and [`MemoryCatalog`] are small implementations of these.
-//! [`conformance_of_transcripts()`] tests a [`TranscriptStore`](crate::TranscriptStore); [`MemoryTranscripts`] is one.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -21,6 +20,5 @@ mod memory;
 
 pub use conformance::{
     conformance, conformance_of_catalog, conformance_of_context, conformance_of_removal,
-    conformance_of_transcripts,
 };
-pub use memory::{MemoryCatalog, MemoryContext, MemorySession, MemoryTranscripts};
+pub use memory::{MemoryCatalog, MemoryContext, MemorySession};

@@ -58,21 +58,15 @@ impl TranscriptKey {
         self.subpath.is_empty()
     }
 
-    /// Checks the lengths of the parts, for storages of your own.
-    ///
-    /// # Errors
-    /// [`Error::InvalidValue`].
-    pub fn check(&self) -> Result<()> {
+    /// Checks the lengths of the parts.
+    pub(crate) fn check(&self) -> Result<()> {
         check_length("project", &self.project, MAX_PART_BYTES)?;
         check_length("transcript's session", &self.session, MAX_PART_BYTES)?;
         check_length("subpath", &self.subpath, MAX_PART_BYTES)
     }
 
-    /// Checks the size of entries that are to be appended, for storages of your own; `max_bytes` is the limit of one.
-    ///
-    /// # Errors
-    /// [`Error::TooLarge`].
-    pub fn check_size(entries: &[Json], max_bytes: usize) -> Result<()> {
+    /// Checks the size of entries that are to be appended; `max_bytes` is the limit of one.
+    pub(crate) fn check_size(entries: &[Json], max_bytes: usize) -> Result<()> {
         check_sizes(entries.iter().map(|entry| entry.as_str().len()), max_bytes)
     }
 }

@@ -39,14 +39,6 @@ pub struct ListedTranscript {
     pub mtime: i64,
 }
 
-impl ListedTranscript {
-    /// Returns a session of a list, for storages of your own.
-    #[must_use]
-    pub fn new(session: impl Into<String>, mtime: i64) -> Self {
-        Self { session: session.into(), mtime }
-    }
-}
-
 /// A transcript in a list, with what a program needs to decide which transcripts to delete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -63,14 +55,6 @@ pub struct StoredTranscript {
     pub mtime: i64,
     /// The session of the store that shows it, if it is projected.
     pub projected_to: Option<SessionId>,
-}
-
-impl StoredTranscript {
-    /// Returns a transcript without owner and entries, for storages of your own.
-    #[must_use]
-    pub fn new(number: u64, key: TranscriptKey, mtime: i64) -> Self {
-        Self { number, key, owner: None, entries: 0, mtime, projected_to: None }
-    }
 }
 
 /// Which transcripts a list shows; by default all.

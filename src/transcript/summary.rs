@@ -36,12 +36,6 @@ pub struct TranscriptSummary {
 }
 
 impl TranscriptSummary {
-    /// Returns the summary of a session, for storages of your own.
-    #[must_use]
-    pub fn new(session: impl Into<String>, mtime: i64, data: Json) -> Self {
-        Self { session: session.into(), mtime, data }
-    }
-
     /// Returns what a list shows of the session; `None` for a session of a subagent, or one without title and prompt.
     ///
     /// `directory` is used as the folder of the session if no entry names one.

@@ -22,7 +22,6 @@ use crate::message::{Json, Message, Part};
 use crate::outcome::SessionDetails;
 use crate::storage::SessionProvider;
 use crate::storage::context::{BlockScope, NewEntry};
-use crate::storage::transcript::TranscriptStore;
 use crate::transcript::TranscriptKey;
 use crate::view::{ExpectedHead, Parent};
 
@@ -388,17 +387,15 @@ fn filled() -> Result<Database> {
             database.change_session(&resumed.session, &SessionChange::Delete)?;
         }
     }
-    let transcripts = transcript::SqliteTranscripts::new(std::sync::Arc::clone(&database));
     for number in 0..60 {
         let key = TranscriptKey::new(format!("project {}", number % 3), number.to_string());
         let owner = format!("owner {}", number % 7);
         for key in [key.clone(), key.subpath("subagents/agent-1")] {
             let entries: Vec<Json> =
                 (0..20).map(|n| Json::from(serde_json::json!({"uuid": n.to_string()}))).collect();
-            transcripts.append(&key, &entries, Some(&owner))?;
+            database.append_entries(&key, &entries, Some(&owner), transcript::Projects::No)?;
         }
     }
-    drop(transcripts);
     for number in 0..600 {
         let source = format!("source {}", number % 3);
         let item = InboxItem::new(number.to_string(), format!("key {}", number % 20), "body")

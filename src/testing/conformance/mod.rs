@@ -15,7 +15,6 @@ mod plan;
 mod probe;
 mod read;
 mod removal;
-mod transcript;
 mod tree;
 mod turn;
 
@@ -23,7 +22,6 @@ use std::sync::Arc;
 
 pub use catalog::conformance_of_catalog;
 pub use context::conformance_of_context;
-pub use transcript::conformance_of_transcripts;
 
 use crate::error::Result;
 use crate::id::SessionId;

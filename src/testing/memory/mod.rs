@@ -10,11 +10,9 @@ mod handle;
 mod session;
 mod state;
 mod stored;
-mod transcript;
 mod tree;
 mod usage;
 
 pub use catalog::MemoryCatalog;
 pub use context::MemoryContext;
 pub use session::MemorySession;
-pub use transcript::MemoryTranscripts;

@@ -6,6 +6,7 @@ use super::Transcripts;
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::message::Json;
+use crate::storage::sqlite::transcript::read;
 use crate::transcript::fork::Fork;
 use crate::transcript::{TranscriptFork, TranscriptKey, tag};
 
@@ -68,7 +69,8 @@ impl Transcripts {
         let entries = self.load(&source)?;
         let entries = entries.ok_or_else(|| Error::UnknownSession { id: session.into() })?;
         // Read after the entries, so that an owner who was set with them is seen.
-        let owner = self.storage.stored(&source)?.and_then(|stored| stored.owner);
+        let owner =
+            self.database.read(|conn| read::stored(conn, &source))?.and_then(|stored| stored.owner);
         let copies = owner.map_or_else(|| self.clone(), |owner| self.owned_by(owner));
         let id = clock::uuid().to_string();
         let (last, title) = (options.last.as_deref(), options.title.as_deref());

@@ -1,4 +1,4 @@
-//! The transcripts of a storage, for programs: the verbs of the storage, and those that the agent SDK builds on them.
+//! The transcripts of a store, for programs: the verbs of the agent SDK's store, and those that the agent SDK builds on them.
 //! These are for titles, conversations, subagents, copies and files.
 
 mod change;
@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::message::Json;
-use crate::storage::transcript::TranscriptStore;
+use crate::storage::sqlite::Database;
+use crate::storage::sqlite::transcript::{self as stored, Projects};
 use crate::transcript::{
     AppendedEntries, ListedTranscript, StoredTranscript, TranscriptFilter, TranscriptKey,
     TranscriptSummary,
@@ -40,27 +41,14 @@ use crate::transcript::{
 /// ```
 #[derive(Clone)]
 pub struct Transcripts {
-    storage: Arc<dyn TranscriptStore>,
+    database: Arc<Database>,
     owner: Option<Arc<str>>,
-    projects: bool,
+    projects: Projects,
 }
 
 impl Transcripts {
-    /// Returns the transcripts of a storage of your own.
-    ///
-    /// ```
-    /// use std::sync::Arc;
-    ///
-    /// use talktree::Transcripts;
-    /// use talktree::testing::MemoryTranscripts;
-    ///
-    /// let transcripts = Transcripts::over(Arc::new(MemoryTranscripts::new()));
-    /// assert!(transcripts.list_sessions("project")?.is_empty());
-    /// # Ok::<(), talktree::Error>(())
-    /// ```
-    #[must_use]
-    pub fn over(storage: Arc<dyn TranscriptStore>) -> Self {
-        Self { storage, owner: None, projects: false }
+    pub(crate) fn of(database: Arc<Database>) -> Self {
+        Self { database, owner: None, projects: Projects::No }
     }
 
     /// Returns a handle of the same transcripts that appends for this owner.
@@ -102,30 +90,26 @@ impl Transcripts {
     /// ```
     #[must_use]
     pub fn projecting(&self) -> Self {
-        Self { projects: true, ..self.clone() }
-    }
-
-    /// Returns the storage.
-    #[must_use]
-    pub fn storage(&self) -> &Arc<dyn TranscriptStore> {
-        &self.storage
+        Self { projects: Projects::Yes, ..self.clone() }
     }
 
     /// Appends entries to a transcript and returns how many were added.
     ///
-    /// An entry whose `uuid` the transcript has is not added. No entries: nothing is done. See
-    /// [`TranscriptStore::append`].
+    /// An entry whose `uuid` the transcript has is not added: the first one stays, in its place. An entry without one is always
+    /// added. No entries: nothing is done. Entries stay in the order of the appends: within a process that of the calls, between
+    /// processes that of the commits. If the handle projects, the session is written in the same transaction.
+    ///
+    /// An *mtime* is the time of an append, in milliseconds since 1970. It is greater than that of every append before, to any
+    /// transcript of the store, deleted ones included.
+    ///
+    /// A transcript without an owner gets that of the handle.
     ///
     /// # Errors
     /// [`Error::InvalidValue`](crate::Error::InvalidValue) if an entry is not an object, a part of the key is too long, or the
     /// transcript has another owner; [`Error::TooLarge`](crate::Error::TooLarge) if an entry is over the store's limit for
-    /// messages, or all are over [`MAX_TRANSCRIPT_BATCH_BYTES`](crate::MAX_TRANSCRIPT_BATCH_BYTES);
-    /// [`Error::Unsupported`](crate::Error::Unsupported) if the handle projects and the storage cannot.
+    /// messages, or all are over [`MAX_TRANSCRIPT_BATCH_BYTES`](crate::MAX_TRANSCRIPT_BATCH_BYTES).
     pub fn append(&self, key: &TranscriptKey, entries: &[Json]) -> Result<AppendedEntries> {
-        match self.projects {
-            true => self.storage.append_projected(key, entries, self.owner.as_deref()),
-            false => self.storage.append(key, entries, self.owner.as_deref()),
-        }
+        self.database.append_entries(key, entries, self.owner.as_deref(), self.projects)
     }
 
     /// Returns all entries of a transcript, each with the text it was appended with; `None` if it has none.
@@ -133,7 +117,7 @@ impl Transcripts {
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) if an entry is damaged.
     pub fn load(&self, key: &TranscriptKey) -> Result<Option<Vec<Json>>> {
-        self.storage.load(key)
+        self.database.read(|conn| stored::read::load(conn, key))
     }
 
     /// Returns the sessions of a project that have a main transcript, in any order.
@@ -141,7 +125,7 @@ impl Transcripts {
     /// # Errors
     /// [`Error::Storage`](crate::Error::Storage) if the database fails.
     pub fn list_sessions(&self, project: &str) -> Result<Vec<ListedTranscript>> {
-        self.storage.list_sessions(project)
+        self.database.read(|conn| stored::read::sessions(conn, project))
     }
 
     /// Returns the summaries of a project's sessions, in any order.
@@ -149,7 +133,7 @@ impl Transcripts {
     /// # Errors
     /// [`Error::Storage`](crate::Error::Storage) if the database fails.
     pub fn list_session_summaries(&self, project: &str) -> Result<Vec<TranscriptSummary>> {
-        self.storage.list_session_summaries(project)
+        self.database.read(|conn| stored::read::summaries(conn, project))
     }
 
     /// Deletes a transcript; the main one with all others of its session. Returns how many were deleted.
@@ -169,7 +153,7 @@ impl Transcripts {
     /// # Errors
     /// [`Error::Storage`](crate::Error::Storage) if the database fails.
     pub fn delete(&self, key: &TranscriptKey) -> Result<u64> {
-        self.storage.delete(key)
+        self.database.write_long(|conn| stored::delete::delete(conn, key))
     }
 
     /// Returns the subpaths of a session's transcripts, without the main one, in any order.
@@ -177,7 +161,7 @@ impl Transcripts {
     /// # Errors
     /// [`Error::Storage`](crate::Error::Storage) if the database fails.
     pub fn list_subkeys(&self, project: &str, session: &str) -> Result<Vec<String>> {
-        self.storage.list_subkeys(project, session)
+        self.database.read(|conn| stored::read::subpaths(conn, project, session))
     }
 
     /// Returns at most `limit` transcripts that the filter shows, in order of creation: those with a number above `after`.
@@ -190,7 +174,7 @@ impl Transcripts {
         after: Option<u64>,
         limit: usize,
     ) -> Result<Vec<StoredTranscript>> {
-        self.storage.list(filter, after, limit)
+        self.database.read(|conn| stored::read::list(conn, filter, after, limit))
     }
 
     /// Deletes all transcripts of an owner, and the others of a session whose main one is the owner's. Returns how many
@@ -199,7 +183,7 @@ impl Transcripts {
     /// # Errors
     /// [`Error::Storage`](crate::Error::Storage) if the database fails.
     pub fn delete_of_owner(&self, owner: &str) -> Result<u64> {
-        self.storage.delete_of_owner(owner)
+        self.database.write_long(|conn| stored::delete::delete_of_owner(conn, owner))
     }
 }
 

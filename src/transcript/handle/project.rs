@@ -28,10 +28,9 @@ impl Transcripts {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Unsupported`](crate::Error::Unsupported) if the storage has no sessions;
     /// [`Error::Interrupted`](crate::Error::Interrupted).
     pub fn project(&self, key: &TranscriptKey) -> Result<Option<Projection>> {
-        self.storage.project(key)
+        self.database.project(key)
     }
 
     /// Projects all transcripts that the filter shows, in order of their creation, each in a transaction of its own.
@@ -72,6 +71,6 @@ impl Transcripts {
     /// # Errors
     /// [`Error::Storage`](crate::Error::Storage) if the database fails.
     pub fn projection(&self, key: &TranscriptKey) -> Result<Option<Projection>> {
-        self.storage.projection(key)
+        self.database.projection(key)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Transcripts;
 use crate::error::Result;
+use crate::storage::sqlite::transcript::read;
 use crate::transcript::{TranscriptInfo, TranscriptKey, TranscriptMessage, chain, subagent};
 
 impl Transcripts {
@@ -37,7 +38,7 @@ impl Transcripts {
     /// # Errors
     /// [`Error::Storage`](crate::Error::Storage) if the database fails.
     pub fn info(&self, project: &str, session: &str) -> Result<Option<TranscriptInfo>> {
-        let summary = self.storage.session_summary(project, session)?;
+        let summary = self.database.read(|conn| read::summary(conn, project, session))?;
         Ok(summary.and_then(|summary| summary.info(None)))
     }
 

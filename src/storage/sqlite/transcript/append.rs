@@ -19,7 +19,7 @@ const MAX_FEW_PROJECTED: usize = 16;
 const MAX_SHORT: usize = 64 << 10;
 
 impl Database {
-    pub(super) fn append_entries(
+    pub(crate) fn append_entries(
         &self,
         key: &TranscriptKey,
         entries: &[Json],
@@ -64,7 +64,7 @@ impl Database {
 
 /// Whether an append also writes the session that shows the transcript.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Projects {
+pub(crate) enum Projects {
     Yes,
     No,
 }

@@ -10,7 +10,7 @@ use super::{projection, range, read};
 use crate::transcript::TranscriptKey;
 
 /// Deletes a transcript; the main one with all others of its session. Returns how many were deleted.
-pub(in super::super) fn delete(conn: &Connection, key: &TranscriptKey) -> BackendResult<u64> {
+pub(crate) fn delete(conn: &Connection, key: &TranscriptKey) -> BackendResult<u64> {
     delete_rows(conn, named(conn, key)?)
 }
 
@@ -32,7 +32,7 @@ pub(in super::super) const OF_SESSION: &str =
 
 /// Deletes all transcripts of an owner, and the others of a session whose main one is the owner's. Returns how many
 /// were deleted.
-pub(in super::super) fn delete_of_owner(conn: &Connection, owner: &str) -> BackendResult<u64> {
+pub(crate) fn delete_of_owner(conn: &Connection, owner: &str) -> BackendResult<u64> {
     delete_rows(conn, of_owner(conn, owner)?)
 }
 

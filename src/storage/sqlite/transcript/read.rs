@@ -10,7 +10,7 @@ use crate::transcript::{
     ListedTranscript, StoredTranscript, TranscriptFilter, TranscriptKey, TranscriptSummary,
 };
 
-pub(super) fn load(conn: &Connection, key: &TranscriptKey) -> BackendResult<Option<Vec<Json>>> {
+pub(crate) fn load(conn: &Connection, key: &TranscriptKey) -> BackendResult<Option<Vec<Json>>> {
     let Some(row) = row_of(conn, key)? else { return Ok(None) };
     let mut statement = conn.prepare_cached(ENTRIES)?;
     let mut rows = statement.query(range(row))?;
@@ -26,10 +26,10 @@ pub(in super::super) const ENTRIES: &str = "SELECT entry
   WHERE address BETWEEN ?1 AND ?2
   ORDER BY address";
 
-pub(super) fn sessions(conn: &Connection, project: &str) -> BackendResult<Vec<ListedTranscript>> {
+pub(crate) fn sessions(conn: &Connection, project: &str) -> BackendResult<Vec<ListedTranscript>> {
     let mut statement = conn.prepare_cached(SESSIONS)?;
     let rows = statement.query_map([project], |row| {
-        Ok(ListedTranscript::new(row.get::<_, String>(0)?, row.get(1)?))
+        Ok(ListedTranscript { session: row.get(0)?, mtime: row.get(1)? })
     })?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
@@ -38,7 +38,7 @@ pub(in super::super) const SESSIONS: &str = "SELECT session, written_at
    FROM transcript
   WHERE project = ?1 AND subpath = ''";
 
-pub(super) fn summaries(conn: &Connection, project: &str) -> BackendResult<Vec<TranscriptSummary>> {
+pub(crate) fn summaries(conn: &Connection, project: &str) -> BackendResult<Vec<TranscriptSummary>> {
     let mut statement = conn.prepare_cached(SUMMARIES)?;
     let mut rows = statement.query([project])?;
     let mut summaries = Vec::new();
@@ -52,7 +52,7 @@ pub(in super::super) const SUMMARIES: &str = "SELECT session, written_at, summar
    FROM transcript
   WHERE project = ?1 AND subpath = ''";
 
-pub(super) fn summary(
+pub(crate) fn summary(
     conn: &Connection,
     project: &str,
     session: &str,
@@ -68,10 +68,10 @@ pub(in super::super) const SUMMARY: &str = "SELECT session, written_at, summary
 
 fn read_summary(row: &Row<'_>) -> BackendResult<TranscriptSummary> {
     let data = stored_json(row, 2)?;
-    Ok(TranscriptSummary::new(row.get::<_, String>(0)?, row.get(1)?, data))
+    Ok(TranscriptSummary { session: row.get(0)?, mtime: row.get(1)?, data })
 }
 
-pub(super) fn subpaths(
+pub(crate) fn subpaths(
     conn: &Connection,
     project: &str,
     session: &str,
@@ -85,7 +85,7 @@ pub(in super::super) const SUBPATHS: &str = "SELECT subpath
    FROM transcript
   WHERE project = ?1 AND session = ?2 AND subpath > ''";
 
-pub(super) fn list(
+pub(crate) fn list(
     conn: &Connection,
     filter: &TranscriptFilter,
     after: Option<u64>,
@@ -139,7 +139,7 @@ pub(in super::super) const OF_OWNER: &str = stored!("owner = ?2");
 
 pub(in super::super) const ALL: &str = stored!("?2 IS NULL");
 
-pub(super) fn stored(
+pub(crate) fn stored(
     conn: &Connection,
     key: &TranscriptKey,
 ) -> BackendResult<Option<StoredTranscript>> {
@@ -202,10 +202,12 @@ fn read_stored(row: &Row<'_>) -> rusqlite::Result<StoredTranscript> {
     let key = TranscriptKey::new(part(1)?, part(2)?).subpath(part(3)?);
     let next: i64 = row.get(5)?;
     Ok(StoredTranscript {
+        number: row.get(0)?,
+        key,
         owner: row.get(4)?,
         entries: u64::try_from(next - 1).unwrap_or(0),
+        mtime: row.get(6)?,
         projected_to: row.get::<_, Option<String>>(7)?.map(SessionId::from),
-        ..StoredTranscript::new(row.get(0)?, key, row.get(6)?)
     })
 }
 

@@ -111,7 +111,7 @@ impl Database {
     }
 
     /// Projects all entries of a transcript, and repairs its session; `None` if no session shows it.
-    pub(super) fn project(&self, key: &TranscriptKey) -> Result<Option<Projection>> {
+    pub(crate) fn project(&self, key: &TranscriptKey) -> Result<Option<Projection>> {
         let prepared = self.prepared_projector(key)?;
         let projected = self.write_long(|conn| {
             let Some(stored) = read::stored(conn, key)? else { return Ok(None) };
@@ -124,7 +124,7 @@ impl Database {
     }
 
     /// Returns how a session shows a transcript; `None` if none does.
-    pub(super) fn projection(&self, key: &TranscriptKey) -> Result<Option<Projection>> {
+    pub(crate) fn projection(&self, key: &TranscriptKey) -> Result<Option<Projection>> {
         let Some(projector) = self.prepared_projector(key)? else { return Ok(None) };
         self.read(|conn| {
             let Some(stored) = read::stored(conn, key)? else { return Ok(None) };

@@ -1,26 +1,31 @@
 //! The checks of the agent SDK's suites, in their order.
 
 use super::{Probe, entries, entry, key};
-use crate::error::Result;
-use crate::transcript::fold_transcript_summary;
+use talktree::{Result, fold_transcript_summary};
 
 /// A time in milliseconds since 1970 is above this, one in seconds below.
 const MILLIS: i64 = 1_000_000_000_000;
 
-pub(super) fn round_trip(probe: &Probe) -> Result<()> {
+#[test]
+fn entries_come_back_in_their_order() -> Result<()> {
+    let probe = Probe::new()?;
     probe.say("proj/sess", "b a")?;
     assert_eq!(probe.load("proj/sess")?, Some(entries("b a")));
-    Ok(())
+    probe.is_sound()
 }
 
-pub(super) fn unknown(probe: &Probe) -> Result<()> {
+#[test]
+fn an_unknown_transcript_is_none() -> Result<()> {
+    let probe = Probe::new()?;
     assert_eq!(probe.load("proj/nope")?, None);
     probe.say("proj/sess", "x")?;
     assert_eq!(probe.load("proj/sess/nope")?, None);
-    Ok(())
+    probe.is_sound()
 }
 
-pub(super) fn order(probe: &Probe) -> Result<()> {
+#[test]
+fn appends_keep_their_order() -> Result<()> {
+    let probe = Probe::new()?;
     for uuids in ["z", "a m", "b"] {
         probe.say("proj/sess", uuids)?;
     }
@@ -31,28 +36,34 @@ pub(super) fn order(probe: &Probe) -> Result<()> {
         .map(|entry| entry.value()["uuid"].to_string())
         .collect();
     assert_eq!(uuids, [r#""z""#, r#""a""#, r#""m""#, r#""b""#]);
-    Ok(())
+    probe.is_sound()
 }
 
-pub(super) fn nothing(probe: &Probe) -> Result<()> {
+#[test]
+fn an_append_of_nothing_does_nothing() -> Result<()> {
+    let probe = Probe::new()?;
     assert_eq!(probe.append("proj/fresh", &[])?.added, 0);
     assert_eq!((probe.load("proj/fresh")?, probe.sessions("proj")?), (None, vec![]));
     probe.say("proj/sess", "a")?;
     let before = probe.mtime("proj/sess")?;
     probe.append("proj/sess", &[])?;
     assert_eq!((probe.load("proj/sess")?, probe.mtime("proj/sess")?), (Some(entries("a")), before));
-    Ok(())
+    probe.is_sound()
 }
 
-pub(super) fn subpaths(probe: &Probe) -> Result<()> {
+#[test]
+fn a_subpath_is_a_transcript_of_its_own() -> Result<()> {
+    let probe = Probe::new()?;
     probe.say("proj/sess", "m")?;
     probe.say("proj/sess/subagents/agent-1", "s")?;
     assert_eq!(probe.load("proj/sess")?, Some(entries("m")));
     assert_eq!(probe.load("proj/sess/subagents/agent-1")?, Some(entries("s")));
-    Ok(())
+    probe.is_sound()
 }
 
-pub(super) fn projects(probe: &Probe) -> Result<()> {
+#[test]
+fn a_session_of_another_project_is_another_one() -> Result<()> {
+    let probe = Probe::new()?;
     probe.append("A/s1", &[entry(r#"{"type":"x","from":"A"}"#)])?;
     probe.append("B/s1", &[entry(r#"{"type":"x","from":"B"}"#)])?;
     for project in ["A", "B"] {
@@ -60,10 +71,12 @@ pub(super) fn projects(probe: &Probe) -> Result<()> {
         assert_eq!(found, [format!(r#"{{"type":"x","from":"{project}"}}"#)]);
         assert_eq!(probe.sessions(project)?, ["s1"]);
     }
-    Ok(())
+    probe.is_sound()
 }
 
-pub(super) fn lists(probe: &Probe) -> Result<()> {
+#[test]
+fn a_list_has_the_sessions_of_a_project_with_the_time_of_their_last_append() -> Result<()> {
+    let probe = Probe::new()?;
     for path in ["proj/a", "proj/b", "other/c"] {
         probe.say(path, ".")?;
     }
@@ -72,28 +85,34 @@ pub(super) fn lists(probe: &Probe) -> Result<()> {
         assert!(listed.mtime > MILLIS, "{} is in milliseconds", listed.mtime);
     }
     assert!(probe.sessions("never")?.is_empty());
-    Ok(())
+    probe.is_sound()
 }
 
-pub(super) fn listed_once(probe: &Probe) -> Result<()> {
+#[test]
+fn a_session_is_listed_once_and_only_if_it_has_a_main_transcript() -> Result<()> {
+    let probe = Probe::new()?;
     probe.say("proj/main", ".")?;
     probe.say("proj/main/subagents/agent-1", ".")?;
     probe.say("proj/alone/subagents/agent-1", ".")?;
     assert_eq!(probe.sessions("proj")?, ["main"]);
     assert_eq!(probe.storage.list_session_summaries("proj")?.len(), 1);
     assert_eq!(probe.subpaths("proj/alone")?, ["subagents/agent-1"]);
-    Ok(())
+    probe.is_sound()
 }
 
-pub(super) fn deletes(probe: &Probe) -> Result<()> {
+#[test]
+fn a_deleted_transcript_is_none() -> Result<()> {
+    let probe = Probe::new()?;
     assert_eq!(probe.delete("proj/never")?, 0);
     probe.say("proj/sess", ".")?;
     assert_eq!(probe.delete("proj/sess")?, 1);
     assert_eq!(probe.load("proj/sess")?, None);
-    Ok(())
+    probe.is_sound()
 }
 
-pub(super) fn cascade(probe: &Probe) -> Result<()> {
+#[test]
+fn deleting_a_session_deletes_its_other_transcripts() -> Result<()> {
+    let probe = Probe::new()?;
     let of_session = ["proj/sess", "proj/sess/subagents/agent-1", "proj/sess/subagents/agent-2"];
     let others = ["proj/sess2", "other/sess", "proj/sess2/subagents/agent-1"];
     for path in of_session.iter().chain(&others) {
@@ -112,10 +131,12 @@ pub(super) fn cascade(probe: &Probe) -> Result<()> {
     probe.say("proj/alone/subagents/agent-1", ".")?;
     assert_eq!(probe.delete("proj/alone")?, 1);
     assert!(probe.subpaths("proj/alone")?.is_empty());
-    Ok(())
+    probe.is_sound()
 }
 
-pub(super) fn deletes_one(probe: &Probe) -> Result<()> {
+#[test]
+fn deleting_a_subpath_deletes_nothing_else() -> Result<()> {
+    let probe = Probe::new()?;
     for subpath in ["", "/subagents/a", "/subagents/a/b", "/subagents/ab"] {
         probe.say(&format!("proj/sess{subpath}"), ".")?;
     }
@@ -123,10 +144,12 @@ pub(super) fn deletes_one(probe: &Probe) -> Result<()> {
     assert_eq!(probe.load("proj/sess/subagents/a")?, None);
     assert_eq!(probe.subpaths("proj/sess")?, ["subagents/a/b", "subagents/ab"]);
     assert_eq!(probe.sessions("proj")?, ["sess"]);
-    Ok(())
+    probe.is_sound()
 }
 
-pub(super) fn subkeys(probe: &Probe) -> Result<()> {
+#[test]
+fn the_subpaths_are_those_of_the_session() -> Result<()> {
+    let probe = Probe::new()?;
     for path in [
         "proj/sess",
         "proj/sess/subagents/agent-1",
@@ -138,10 +161,12 @@ pub(super) fn subkeys(probe: &Probe) -> Result<()> {
     assert_eq!(probe.subpaths("proj/sess")?, ["subagents/agent-1", "subagents/agent-2"]);
     probe.say("proj/main", ".")?;
     assert!(probe.subpaths("proj/main")?.is_empty() && probe.subpaths("proj/never")?.is_empty());
-    Ok(())
+    probe.is_sound()
 }
 
-pub(super) fn summaries(probe: &Probe) -> Result<()> {
+#[test]
+fn a_summary_is_that_of_the_main_transcript() -> Result<()> {
+    let probe = Probe::new()?;
     let titled = |second: u8, title: &str| {
         let title =
             if title.is_empty() { String::new() } else { format!(r#","customTitle":"{title}""#) };
@@ -162,8 +187,7 @@ pub(super) fn summaries(probe: &Probe) -> Result<()> {
     probe.append("proj/summ/subagents/agent-1", &[titled(9, "subagent")])?;
     assert_eq!(probe.data("proj/summ")?.as_ref(), Some(&summary.data));
     assert!(probe.storage.list_session_summaries("never")?.is_empty());
-    assert_eq!(probe.storage.session_summary("proj", "never")?, None);
     probe.storage.delete(&key("proj/summ"))?;
     assert!(probe.storage.list_session_summaries("proj")?.is_empty());
-    Ok(())
+    probe.is_sound()
 }

@@ -1,11 +1,12 @@
 //! The owners of transcripts, and lists by owner.
 
 use super::{Probe, entries, key};
-use crate::error::{Error, Result};
-use crate::transcript::{StoredTranscript, TranscriptFilter};
+use talktree::{Error, Result, StoredTranscript, TranscriptFilter};
 
 fn say(probe: &Probe, path: &str, owner: Option<&str>) -> Result<()> {
-    probe.storage.append(&key(path), &entries("."), owner).map(drop)
+    let storage =
+        owner.map_or_else(|| probe.storage.clone(), |owner| probe.storage.owned_by(owner));
+    storage.append(&key(path), &entries(".")).map(drop)
 }
 
 fn listed(probe: &Probe, filter: &TranscriptFilter) -> Result<Vec<StoredTranscript>> {
@@ -23,24 +24,26 @@ fn of_owner(owner: &str) -> TranscriptFilter {
     TranscriptFilter { owner: Some(owner.to_owned()), ..TranscriptFilter::default() }
 }
 
-pub(super) fn first(probe: &Probe) -> Result<()> {
-    say(probe, "p/s", None)?;
-    assert_eq!(listed(probe, &of_owner("ann"))?, []);
-    say(probe, "p/s", Some("ann"))?;
-    say(probe, "p/s", None)?;
+#[test]
+fn a_transcript_has_the_owner_of_its_first_append_with_one() -> Result<()> {
+    let probe = Probe::new()?;
+    say(&probe, "p/s", None)?;
+    assert_eq!(listed(&probe, &of_owner("ann"))?, []);
+    say(&probe, "p/s", Some("ann"))?;
+    say(&probe, "p/s", None)?;
     for other in ["bob", ""] {
-        let refused = say(probe, "p/s", Some(other));
+        let refused = say(&probe, "p/s", Some(other));
         assert!(matches!(refused, Err(Error::InvalidValue { .. })), "{refused:?}");
     }
-    let found = listed(probe, &of_owner("ann"))?;
+    let found = listed(&probe, &of_owner("ann"))?;
     assert_eq!((found.len(), found[0].entries, found[0].owner.as_deref()), (1, 3, Some("ann")));
     assert_eq!(probe.mtime("p/s")?, Some(found[0].mtime));
-    assert_eq!(probe.storage.stored(&key("p/s"))?.as_ref(), found.first());
-    assert_eq!(probe.storage.stored(&key("p/s/x"))?, None);
-    Ok(())
+    probe.is_sound()
 }
 
-pub(super) fn lists(probe: &Probe) -> Result<()> {
+#[test]
+fn lists_show_what_their_filter_says() -> Result<()> {
+    let probe = Probe::new()?;
     for (path, owner) in [
         ("p/a", Some("ann")),
         ("p/a/x", Some("ann")),
@@ -48,10 +51,10 @@ pub(super) fn lists(probe: &Probe) -> Result<()> {
         ("p/c", Some("bob")),
         ("q/d", Some("ann")),
     ] {
-        say(probe, path, owner)?;
+        say(&probe, path, owner)?;
     }
     let names = |filter: &TranscriptFilter| -> Result<String> {
-        let found = listed(probe, filter)?;
+        let found = listed(&probe, filter)?;
         let names = found.iter().map(|found| format!("{}{}", found.key.session, found.key.subpath));
         Ok(names.collect::<Vec<_>>().join(" "))
     };
@@ -60,14 +63,16 @@ pub(super) fn lists(probe: &Probe) -> Result<()> {
     let of_project = TranscriptFilter { project: Some("p".to_owned()), ..of_owner("ann") };
     assert_eq!(names(&of_project)?, "a ax");
     let before = probe.mtime("q/b")?;
-    say(probe, "p/a", None)?;
+    say(&probe, "p/a", None)?;
     let old = TranscriptFilter { written_before: before, ..TranscriptFilter::default() };
     assert_eq!(names(&old)?, "ax");
     assert!(probe.storage.list(&old, None, 0)?.is_empty());
-    Ok(())
+    probe.is_sound()
 }
 
-pub(super) fn deletes(probe: &Probe) -> Result<()> {
+#[test]
+fn deleting_an_owners_transcripts_deletes_no_others() -> Result<()> {
+    let probe = Probe::new()?;
     for (path, owner) in [
         ("p/a", Some("ann")),
         ("p/a/x", None),
@@ -78,16 +83,16 @@ pub(super) fn deletes(probe: &Probe) -> Result<()> {
         ("q/a", None),
         ("q/a/x", None),
     ] {
-        say(probe, path, owner)?;
+        say(&probe, path, owner)?;
     }
     assert_eq!(probe.storage.delete_of_owner("nobody")?, 0);
     assert_eq!(probe.storage.delete_of_owner("ann")?, 4);
-    let left = listed(probe, &TranscriptFilter::default())?;
+    let left = listed(&probe, &TranscriptFilter::default())?;
     let left: Vec<String> = left
         .iter()
         .map(|left| format!("{}/{}/{}", left.key.project, left.key.session, left.key.subpath))
         .collect();
     assert_eq!(left, ["p/b/", "p/b/y", "q/a/", "q/a/x"]);
     assert_eq!((probe.load("p/a/y")?, probe.subpaths("p/a")?), (None, vec![]));
-    Ok(())
+    probe.is_sound()
 }

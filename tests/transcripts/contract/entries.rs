@@ -1,11 +1,11 @@
 //! The contents of entries and keys, and which entries are added.
 
 use super::{Probe, entries, entry, key};
-use crate::error::{Error, Result};
-use crate::message::Json;
-use crate::transcript::TranscriptKey;
+use talktree::{Error, Json, Result, TranscriptKey};
 
-pub(super) fn texts(probe: &Probe) -> Result<()> {
+#[test]
+fn entries_come_back_with_their_text() -> Result<()> {
+    let probe = Probe::new()?;
     let deep = format!(r#"{{"deep":{}{}}}"#, "[".repeat(10_000), "]".repeat(10_000));
     let given: Vec<Json> = [
         r#"{"lone":"\ud83d","pair":"\ud83d\ude00","back":"\ude00\ud83d"}"#,
@@ -24,10 +24,12 @@ pub(super) fn texts(probe: &Probe) -> Result<()> {
     probe.append("p/s", &given)?;
     let texts: Vec<&str> = given.iter().map(Json::as_str).collect();
     assert_eq!(probe.texts("p/s")?, texts);
-    Ok(())
+    probe.is_sound()
 }
 
-pub(super) fn keys(probe: &Probe) -> Result<()> {
+#[test]
+fn parts_of_keys_are_any_text() -> Result<()> {
+    let probe = Probe::new()?;
     let keys = [
         TranscriptKey::new("a/b", "c"),
         TranscriptKey::new("a", "b/c"),
@@ -45,7 +47,7 @@ pub(super) fn keys(probe: &Probe) -> Result<()> {
         TranscriptKey::new("a", "b").subpath("../../etc"),
     ];
     for (number, key) in keys.iter().enumerate() {
-        probe.storage.append(key, &[entry(&format!(r#"{{"n":{number}}}"#))], None)?;
+        probe.storage.append(key, &[entry(&format!(r#"{{"n":{number}}}"#))])?;
     }
     for (number, key) in keys.iter().enumerate() {
         let found = probe.storage.load(key)?;
@@ -61,14 +63,16 @@ pub(super) fn keys(probe: &Probe) -> Result<()> {
     // As long as the acceptance run of the SDK's rules has them; a storage may have a limit.
     let long = |part: &str| part.repeat(5_000);
     let long = TranscriptKey::new(long("p"), long("s")).subpath(long("x"));
-    assert_eq!(probe.storage.append(&long, &entries("a"), None)?.added, 1);
+    assert_eq!(probe.storage.append(&long, &entries("a"))?.added, 1);
     assert!(probe.storage.load(&long)?.is_some());
-    let refused = probe.storage.append(&long.subpath("x".repeat(1 << 20)), &entries("a"), None);
+    let refused = probe.storage.append(&long.subpath("x".repeat(1 << 20)), &entries("a"));
     assert!(matches!(refused, Err(Error::InvalidValue { .. })), "{refused:?}");
-    Ok(())
+    probe.is_sound()
 }
 
-pub(super) fn once(probe: &Probe) -> Result<()> {
+#[test]
+fn an_entry_is_added_once_for_its_uuid() -> Result<()> {
+    let probe = Probe::new()?;
     let one = |n: u8| entry(&format!(r#"{{"type":"x","uuid":"a","n":{n}}}"#));
     let added = probe.append("p/s", &[one(1), one(1), one(2), entry(r#"{"uuid":"b"}"#)])?;
     assert_eq!((added.added, added.known, added.differing), (2, 2, 1));
@@ -93,29 +97,35 @@ pub(super) fn once(probe: &Probe) -> Result<()> {
     let hard: Vec<Json> = hard.into_iter().map(entry).collect();
     assert_eq!(probe.append("p/hard", &hard)?.added, 4);
     assert_eq!(probe.append("p/hard", &hard)?.known, 4);
-    Ok(())
+    probe.is_sound()
 }
 
-pub(super) fn scope(probe: &Probe) -> Result<()> {
+#[test]
+fn a_uuid_counts_within_its_transcript() -> Result<()> {
+    let probe = Probe::new()?;
     for path in ["p/s", "p/t", "q/s", "p/s/subagents/agent-1", "p/s/subagents/agent-2"] {
         assert_eq!(probe.say(path, "a")?.added, 1, "{path}");
     }
     // A snapshot names a message by its uuid, and is none.
     let snapshot = entry(r#"{"type":"file-history-snapshot","messageId":"a"}"#);
     assert_eq!(probe.append("p/s", &[snapshot])?.added, 1);
-    Ok(())
+    probe.is_sound()
 }
 
-pub(super) fn again(probe: &Probe) -> Result<()> {
+#[test]
+fn an_entry_that_is_deleted_can_be_added_again() -> Result<()> {
+    let probe = Probe::new()?;
     probe.say("p/s", "a b")?;
     probe.say("p/s/x", "a")?;
     probe.delete("p/s")?;
     assert_eq!((probe.say("p/s", "b c")?.added, probe.say("p/s/x", "a")?.added), (2, 1));
     assert_eq!(probe.load("p/s")?, Some(entries("b c")));
-    Ok(())
+    probe.is_sound()
 }
 
-pub(super) fn objects(probe: &Probe) -> Result<()> {
+#[test]
+fn an_entry_that_is_no_object_is_refused_with_its_batch() -> Result<()> {
+    let probe = Probe::new()?;
     probe.say("p/s", "a")?;
     let before = (probe.texts("p/s")?, probe.mtime("p/s")?, probe.data("p/s")?);
     for bad in ["null", "5", "\"text\"", "[{}]", "true"] {
@@ -127,10 +137,12 @@ pub(super) fn objects(probe: &Probe) -> Result<()> {
     assert_eq!((probe.texts("p/s")?, probe.mtime("p/s")?, probe.data("p/s")?), before);
     assert_eq!((probe.load("p/fresh")?, probe.load("p/s/x")?), (None, None));
     assert_eq!(probe.sessions("p")?, ["s"]);
-    Ok(())
+    probe.is_sound()
 }
 
-pub(super) fn many(probe: &Probe) -> Result<()> {
+#[test]
+fn a_transcript_can_have_many_entries() -> Result<()> {
+    let probe = Probe::new()?;
     let of = |range: std::ops::Range<u32>| -> Vec<Json> {
         range.map(|n| entry(&format!(r#"{{"uuid":"{n}","n":{n}}}"#))).collect()
     };
@@ -138,10 +150,13 @@ pub(super) fn many(probe: &Probe) -> Result<()> {
     let added = probe.append("p/s", &of(650..1_000))?;
     assert_eq!((added.added, added.known), (300, 50));
     assert_eq!(probe.load("p/s")?, Some(of(0..1_000)));
-    Ok(())
+    probe.is_sound()
 }
 
-pub(super) fn threads(probe: &Probe) -> Result<()> {
+#[test]
+fn threads_can_append_at_the_same_time() -> Result<()> {
+    let probe = Probe::new()?;
+    let threads = &probe;
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4)
             .map(|thread| {
@@ -149,7 +164,7 @@ pub(super) fn threads(probe: &Probe) -> Result<()> {
                     for n in 0..20 {
                         let own = format!(r#"{{"uuid":"{thread}-{n}","thread":{thread},"n":{n}}}"#);
                         let shared = format!(r#"{{"uuid":"shared-{n}"}}"#);
-                        probe.append("p/s", &[entry(&own), entry(&shared)])?;
+                        threads.append("p/s", &[entry(&own), entry(&shared)])?;
                     }
                     Ok(())
                 })
@@ -166,5 +181,5 @@ pub(super) fn threads(probe: &Probe) -> Result<()> {
         let order: Vec<_> = own.map(|entry| entry["n"].as_u64()).collect();
         assert!(order.is_sorted() && order.len() == 20, "thread {thread}: {order:?}");
     }
-    Ok(())
+    probe.is_sound()
 }

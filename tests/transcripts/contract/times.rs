@@ -1,9 +1,11 @@
 //! The times of appends.
 
 use super::Probe;
-use crate::error::Result;
+use talktree::Result;
 
-pub(super) fn increase(probe: &Probe) -> Result<()> {
+#[test]
+fn a_time_is_greater_than_every_one_before() -> Result<()> {
+    let probe = Probe::new()?;
     let mut last = 0;
     for n in 0..50 {
         let path = format!("p{}/s{}", n % 3, n % 7);
@@ -15,10 +17,12 @@ pub(super) fn increase(probe: &Probe) -> Result<()> {
             probe.delete(&path)?;
         }
     }
-    Ok(())
+    probe.is_sound()
 }
 
-pub(super) fn of_appends(probe: &Probe) -> Result<()> {
+#[test]
+fn a_time_changes_when_an_entry_is_added_and_only_then() -> Result<()> {
+    let probe = Probe::new()?;
     probe.say("p/s", "a")?;
     let first = probe.mtime("p/s")?;
     // Neither a known entry, nor a transcript of a subagent.
@@ -28,5 +32,5 @@ pub(super) fn of_appends(probe: &Probe) -> Result<()> {
     assert_eq!(probe.mtime("p/s")?, first);
     probe.say("p/s", "a b")?;
     assert!(probe.mtime("p/s")? > first);
-    Ok(())
+    probe.is_sound()
 }

@@ -3,15 +3,15 @@
 use serde_json::{Value, json};
 
 use super::{Probe, entry};
-use crate::error::Result;
-use crate::message::Json;
-use crate::transcript::fold_transcript_summary;
+use talktree::{Json, Result, fold_transcript_summary};
 
 fn user(content: &Value) -> Json {
     Json::from(json!({"type": "user", "message": {"content": content}}))
 }
 
-pub(super) fn refold(probe: &Probe) -> Result<()> {
+#[test]
+fn summaries_equal_one_fold_of_all_entries() -> Result<()> {
+    let probe = Probe::new()?;
     let entries: Vec<Json> = vec![
         entry(r#"{"type":"mode"}"#),
         user(&json!("<command-name>/clear</command-name>")),
@@ -32,10 +32,12 @@ pub(super) fn refold(probe: &Probe) -> Result<()> {
         let folded = fold_transcript_summary(None, &entries)?;
         assert_eq!(probe.data(&path)?.map(|data| data.value()), Some(folded.value()));
     }
-    Ok(())
+    probe.is_sound()
 }
 
-pub(super) fn known(probe: &Probe) -> Result<()> {
+#[test]
+fn a_known_entry_does_not_change_a_summary() -> Result<()> {
+    let probe = Probe::new()?;
     let titled =
         |uuid: &str, title: &str| entry(&format!(r#"{{"uuid":"{uuid}","customTitle":"{title}"}}"#));
     probe.append("p/s", &[titled("a", "first")])?;
@@ -45,10 +47,12 @@ pub(super) fn known(probe: &Probe) -> Result<()> {
     assert_eq!(probe.data("p/s")?, before);
     probe.append("p/s", &[titled("a", "first"), entry(r#"{"uuid":"c"}"#)])?;
     assert_eq!(probe.data("p/s")?, before);
-    Ok(())
+    probe.is_sound()
 }
 
-pub(super) fn rules(probe: &Probe) -> Result<()> {
+#[test]
+fn the_data_of_a_summary_is_read_by_its_rules() -> Result<()> {
+    let probe = Probe::new()?;
     let steps = [
         (entry(r#"{"isSidechain":1,"cwd":""}"#), json!({"is_sidechain": false})),
         (
@@ -73,7 +77,6 @@ pub(super) fn rules(probe: &Probe) -> Result<()> {
         assert_eq!(probe.data("p/s")?.map(|data| data.value()), Some(expected));
     }
     probe.append("p/side", &[entry(r#"{"isSidechain":true,"customTitle":"t"}"#)])?;
-    let side = probe.storage.session_summary("p", "side")?;
-    assert_eq!(side.and_then(|summary| summary.info(None)), None);
-    Ok(())
+    assert_eq!(probe.storage.info("p", "side")?, None);
+    probe.is_sound()
 }
