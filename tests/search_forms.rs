@@ -112,6 +112,25 @@ fn a_form_counts_and_is_marked_as_the_word() -> Result<()> {
 }
 
 #[test]
+fn a_compound_is_found_by_its_last_word() {
+    let texts = [
+        "Die Krankenversicherung ist teuer, und das ist nicht gut.",
+        "Wo sind die Versicherungen von dem Haus?",
+        "Der Versicherungsvertrag ist nicht da.",
+        "Das Krankenhaus ist nicht weit von der Stadt.",
+    ];
+    finds(&texts, "Versicherung", &[0, 1]);
+    finds(&texts, "Haus", &[1]);
+}
+
+#[test]
+fn a_short_text_may_be_of_several_languages() {
+    let texts = ["Ho letto due libri che non sono di mia sorella.", "Un libro aperto."];
+    finds(&texts, "libro", &[0, 1]);
+    finds(&texts, "libri", &[0, 1]);
+}
+
+#[test]
 fn words_without_a_language_have_no_forms() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");

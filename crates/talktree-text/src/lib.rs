@@ -33,7 +33,7 @@ pub use exact::holds as holds_exactly;
 pub use finder::{Finder, Match};
 pub use forms::{Stems, spellings};
 pub use identifiers::terms;
-pub use language::{Language, StopWords, language};
+pub use language::{Language, StopWords, languages};
 pub use lexer::{Filter, Lexeme, LexemeKind, lex};
 pub use query::{Clause, Columns, Expr, Filters, MAX_TERM_TOKENS, MAX_TERMS, Phrase, Query, Term};
 pub use rank::{Candidate, Corpus, Ranking, inverse_frequency, rank};

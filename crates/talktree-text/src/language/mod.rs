@@ -110,6 +110,15 @@ impl Language {
     /// The languages that are written in Latin letters; all of them have stop words.
     const LATIN: u32 = (1 << (Vietnamese as u32 + 1)) - 1;
 
+    /// The languages that join words to one without end.
+    pub const COMPOUNDING: u32 = 1 << German as u32
+        | 1 << Dutch as u32
+        | 1 << Swedish as u32
+        | 1 << Danish as u32
+        | 1 << Norwegian as u32
+        | 1 << Finnish as u32
+        | 1 << Hungarian as u32;
+
     const ALL: [Language; 30] = [
         English, German, French, Spanish, Italian, Portuguese, Dutch, Swedish, Danish, Norwegian,
         Finnish, Polish, Czech, Hungarian, Romanian, Turkish, Indonesian, Vietnamese, Russian,
@@ -128,19 +137,26 @@ impl Language {
     }
 }
 
-/// Returns the language of a text, if its script or its stop words tell it.
+/// Returns the languages that a text may be in, a [bit](Language::bit) each: those that most of its words tell. None are told by code.
 ///
 /// Reads the first four kilobytes at most.
 ///
 /// ```
-/// use talktree_text::{Language, language};
+/// use talktree_text::{Language, languages};
 ///
-/// assert_eq!(language("Was hast du gestern gemacht?"), Some(Language::German));
-/// assert_eq!(language("cargo build --release"), None);
+/// assert_eq!(languages("Was hast du gestern gemacht?"), Language::German.bit());
+/// assert_eq!(languages("Un libro"), languages("un"));
+/// assert_eq!(languages("cargo build --release"), 0);
 /// ```
 #[must_use]
-pub fn language(text: &str) -> Option<Language> {
-    votes(tokens(text).map(|token| token.text())).winner()
+pub fn languages(text: &str) -> u32 {
+    votes(tokens(text).map(|token| token.text())).winners()
+}
+
+/// Returns the language of a text, if its words tell only one.
+pub(crate) fn language(text: &str) -> Option<Language> {
+    let mut found = Language::of_set(languages(text));
+    found.next().filter(|_| found.next().is_none())
 }
 
 fn votes<'a>(words: impl Iterator<Item = &'a str>) -> Votes {
@@ -231,22 +247,19 @@ impl Votes {
         best[0] - best[1]
     }
 
-    fn winner(mut self) -> Option<Language> {
+    fn winners(mut self) -> u32 {
         let cjk = if self.kana * HAN_PER_KANA >= self.han.max(1) { Japanese } else { Chinese };
         self.of[cjk as usize] = self.han + self.kana;
-        let most = self.of.into_iter().max().filter(|most| *most > 0)?;
-        let mut first = Language::ALL.into_iter().filter(|it| self.of[*it as usize] == most);
-        let winner = match (first.next(), first.next()) {
-            (Some(only), None) => only,
-            // If two languages with mostly the same words have the same count, the first one is taken.
-            (Some(usual @ (Russian | Arabic | Danish)), Some(Ukrainian | Persian | Norwegian))
-                if first.next().is_none() =>
-            {
-                usual
-            }
-            _ => return None,
-        };
-        (most as usize * WORDS_PER_VOTE >= self.words).then_some(winner)
+        let most = self.of.into_iter().max().unwrap_or_default();
+        if most == 0 || (most as usize * WORDS_PER_VOTE) < self.words {
+            return 0;
+        }
+        let first = Language::ALL.into_iter().filter(|it| self.of[*it as usize] == most);
+        let winners = first.fold(0, |bits, language| bits | language.bit());
+        // If two languages with mostly the same words have the same count, the first one is taken.
+        let alike = [(Russian, Ukrainian), (Arabic, Persian), (Danish, Norwegian)];
+        let usual = alike.into_iter().find(|(a, b)| winners == a.bit() | b.bit());
+        usual.map_or(winners, |(usual, _)| usual.bit())
     }
 }
 
@@ -325,7 +338,7 @@ mod tests {
             let text = word.repeat(1_000_000);
             let mut read = 0;
             let words = tokens(&text).inspect(|_| read += 1);
-            assert_ne!(votes(words.map(|token| token.text())).winner(), Some(English));
+            assert_ne!(votes(words.map(|token| token.text())).winners(), English.bit());
             assert_eq!(read, MAX_BYTES / word.len() + 1);
         }
     }

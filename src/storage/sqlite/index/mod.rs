@@ -26,7 +26,7 @@ pub(super) use self::labels::wanted;
 #[cfg(test)]
 pub(super) use self::pending::{CREATE as CREATE_PENDING, IS_PENDING, PENDING};
 pub(super) use self::pending::{Prepared, prepare};
-pub(super) use self::terms::{Found, cut, each_from, languages, sweep};
+pub(super) use self::terms::{Found, cut, each_compound, each_from, languages, sweep};
 pub(super) use super::context::entry::each_text;
 use super::error::BackendResult;
 use super::interrupt::Watch;

@@ -2,7 +2,9 @@
 //!
 //! FTS5 lists the terms of a beginning by walking their postings, which takes too long. So each term is also in a plain table, with the
 //! languages of the texts that have it, a bit each: those decide which other terms are its forms. A term of a text whose language
-//! cannot be told has none of them.
+//! cannot be told has none of them, and may be of any.
+//!
+//! A long word of a language that joins words is there backwards, too, to be found by its last word.
 //!
 //! Terms that only deleted messages had stay until an erasure sweeps them out.
 //!
@@ -11,7 +13,7 @@
 use std::collections::HashMap;
 
 use rusqlite::{Connection, params};
-use talktree_text::{Expr, Language, Phrase, is_unigram, language};
+use talktree_text::{Expr, Language, Phrase, is_unigram};
 
 use super::{Columns, Index, fts};
 use crate::storage::sqlite::error::BackendResult;
@@ -21,6 +23,10 @@ use crate::storage::sqlite::interrupt::Watch;
 const CHARS: std::ops::RangeInclusive<usize> = 2..=40;
 /// A word with more digits is an id or a hash. Names such as `parseargs2` and `sha256` have fewer.
 const MAX_DIGITS: usize = 4;
+/// The mark of a term that is stored backwards. No text has it in a term.
+const BACKWARDS: char = '\u{E001}';
+/// A shorter word is no compound.
+const MIN_COMPOUND: usize = 8;
 /// How many terms a step of a sweep looks up.
 const SWEPT: u32 = 1_000;
 
@@ -31,11 +37,14 @@ pub(in super::super) struct Found(HashMap<String, u32>);
 impl Found {
     /// Notes the terms of a text that was cut into `terms`.
     pub(super) fn note(&mut self, text: &str, terms: &str) {
-        let of_text = language(text).map_or(0, Language::bit);
+        let of_text = talktree_text::languages(text);
         for term in terms.split_ascii_whitespace().filter(|term| is_kept(term)) {
             match self.0.get_mut(term) {
                 Some(languages) => *languages |= of_text,
                 None => _ = self.0.insert(term.to_owned(), of_text),
+            }
+            if of_text & Language::COMPOUNDING != 0 && term.chars().count() >= MIN_COMPOUND {
+                self.0.insert(backwards(term), of_text);
             }
         }
     }
@@ -63,6 +72,26 @@ fn is_kept(term: &str) -> bool {
     CHARS.contains(&term.chars().count())
         && digits <= MAX_DIGITS
         && !term.chars().next().is_none_or(is_unigram)
+}
+
+fn backwards(term: &str) -> String {
+    std::iter::once(BACKWARDS).chain(term.chars().rev()).collect()
+}
+
+/// Calls `look` with the compounds that end with a word.
+pub(in super::super) fn each_compound(
+    conn: &Connection,
+    word: &str,
+    watch: &Watch,
+    mut look: impl FnMut(String),
+) -> BackendResult<()> {
+    each_from(conn, &backwards(word), watch, |term, _| {
+        let first = term.chars().count() - 1 - word.chars().count();
+        if first >= *CHARS.start() {
+            look(term.chars().skip(1).collect::<Vec<_>>().into_iter().rev().collect());
+        }
+        true
+    })
 }
 
 /// Returns the languages of a term; `None` if it is not in the table.
@@ -99,7 +128,11 @@ pub(in super::super) fn sweep(conn: &Connection, after: &str) -> BackendResult<O
     let terms: Vec<String> =
         statement.query_map(params![after, SWEPT], |row| row.get(0))?.collect::<Result<_, _>>()?;
     for term in &terms {
-        let phrase = Expr::Phrase(Phrase { words: vec![term.clone()], is_prefix: false });
+        let word = match term.strip_prefix(BACKWARDS) {
+            Some(word) => word.chars().rev().collect(),
+            None => term.clone(),
+        };
+        let phrase = Expr::Phrase(Phrase { words: vec![word], is_prefix: false });
         let expression = fts(&phrase, Columns::All, None);
         if !Index::Messages.has(conn, &expression)? && !Index::Context.has(conn, &expression)? {
             conn.prepare_cached("DELETE FROM term WHERE term = ?1")?.execute([term])?;

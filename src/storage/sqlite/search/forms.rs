@@ -1,13 +1,13 @@
 //! Adds to each word of a query its forms that the store has.
 //!
-//! A query tells its language, or the index does: the languages of the texts that have the word. Any text may have English words, and
-//! the endings of English are those of other languages, too.
+//! The index tells the languages of a word, those of the texts that have it, or the query does. Any text may have English words, and the
+//! endings of English are those of other languages, too.
 
 use rusqlite::Connection;
-use talktree_text::{Language, Query, Stems, StopWords, Term, language, normal_form, spellings};
+use talktree_text::{Language, Query, Stems, StopWords, Term, normal_form, spellings};
 
 use super::super::error::BackendResult;
-use super::super::index::{each_from, languages};
+use super::super::index::{each_compound, each_from, languages};
 use super::super::interrupt::Watch;
 use crate::search::MAX_EXPANSIONS;
 
@@ -15,6 +15,9 @@ use crate::search::MAX_EXPANSIONS;
 const MAX_FORMS: usize = 16;
 /// The words of a longer query beyond this many are searched as they are written.
 const MAX_WORDS: usize = 32;
+
+/// A compound is a form of its last word if that has at least so many letters: a `Stromrechnung` is a `Rechnung`.
+const MIN_COMPOUNDED: usize = 5;
 
 /// Adds the forms of the words of a query; returns whether prefixes were cut. If the time for that is over, the other words have no
 /// forms.
@@ -26,7 +29,7 @@ pub(in super::super) fn add(
     let is_capped = cap_prefixes(conn, query, watch)?;
     let words: Vec<&str> = query.clauses.iter().filter_map(|clause| word(clause)).collect();
     let text = words.join(" ");
-    let (language, stops) = (language(&text), StopWords::of(&text));
+    let (asked, stops) = (talktree_text::languages(&text), StopWords::of(&text));
     let plain = query.clauses.iter_mut().filter(|clause| word(clause).is_some());
     for term in plain.flatten().take(MAX_WORDS) {
         let Some(written) = term.tokens.first().cloned() else { continue };
@@ -34,7 +37,7 @@ pub(in super::super) fn add(
         if stops.contains(&form) {
             continue;
         }
-        match forms(conn, (&written, &form), language, watch) {
+        match forms(conn, (&written, &form), asked, watch) {
             Ok(forms) => term.forms.extend(forms),
             Err(error) if watch.is_end_of_budget(&error) => break,
             Err(error) => return Err(error),
@@ -87,7 +90,7 @@ fn word(clause: &[Term]) -> Option<&str> {
 fn forms(
     conn: &Connection,
     (written, form): (&str, &str),
-    language: Option<Language>,
+    asked: u32,
     watch: &Watch,
 ) -> BackendResult<Vec<String>> {
     let english = Language::English.bit();
@@ -99,20 +102,23 @@ fn forms(
         }
     }
     for word in &words {
-        let of_word = match (language, languages(conn, word)?) {
-            (Some(language), _) => language.bit() | english,
-            (None, Some(languages)) => languages | english,
-            (None, None) => u32::MAX,
-        };
+        let written = languages(conn, word)?;
+        let known = written.unwrap_or_default();
+        let of_word = [asked & known, known, asked].into_iter().find(|set| *set != 0);
+        // Of two words in texts of no language it is not known that they are words of one.
+        let of_other = if of_word.is_some() { u32::MAX } else { english };
+        let of_word = of_word.or(written.map(|_| u32::MAX)).map(|set| set | english);
         let Some(stems) = Stems::of(word, of_word) else { continue };
         each_from(conn, stems.start(), watch, |other, languages| {
-            if stems.has_form(other, (languages | english) & of_word)
-                && !words.iter().any(|word| word == other)
-            {
+            let languages = if languages == 0 { of_other } else { languages | english };
+            if stems.has_form(other, languages) && !words.iter().any(|word| word == other) {
                 found.push(other.to_owned());
             }
             true
         })?;
+    }
+    if form.chars().count() >= MIN_COMPOUNDED {
+        each_compound(conn, form, watch, |other| found.push(other))?;
     }
     found.sort_by_key(|other| (other.len().abs_diff(form.len()), other.clone()));
     found.dedup();
