@@ -1,4 +1,4 @@
-//! What single shapes of messages become, and which rules `validate_for` knows. `tests/provider_views.rs` has random histories.
+//! What single shapes of messages become, and which rules `validate_for` knows. `tests/providers/views.rs` has random histories.
 
 use std::borrow::Cow;
 

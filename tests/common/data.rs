@@ -1,5 +1,5 @@
 //! The folder of real conversations, which is not part of the repository.
-#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
+#![allow(dead_code, unreachable_pub, reason = "each program uses a part of it")]
 #![allow(clippy::print_stdout, reason = "a skipped test says why")]
 
 use std::path::{Path, PathBuf};

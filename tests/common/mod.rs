@@ -1,5 +1,5 @@
-//! Helpers for several test files.
-#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
+//! Helpers for several test programs.
+#![allow(dead_code, unreachable_pub, reason = "each program uses a part of it")]
 
 pub mod data;
 pub mod example;

@@ -1,11 +1,12 @@
-//! Child processes: a test binary starts itself again with a task.
+//! Child processes: a test program starts itself again with a task.
 //!
-//! A test file with child processes has a test `child` that runs the [`task`], and does nothing without one.
+//! A module with child processes has a test `child` that runs the [`task`], and does nothing without one.
 
 #![allow(clippy::print_stdout, reason = "the processes communicate through it")]
 
 use std::fmt::Display;
 use std::io::{BufRead, BufReader, Write};
+use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
@@ -24,10 +25,13 @@ pub struct Other {
 }
 
 impl Other {
+    /// Starts the test `child` of the caller's module.
+    #[track_caller]
     pub fn start(task: &str, store: &Path) -> Result<Self> {
+        let child = test_name("child");
         let io = |source| Error::Io { path: "a child process".into(), source };
         let mut process = Command::new(std::env::current_exe().map_err(io)?)
-            .args(["--exact", "child", "--nocapture", "--test-threads=1"])
+            .args(["--exact", &child, "--nocapture", "--test-threads=1"])
             .env(CHILD, task)
             .env(STORE, store)
             .stdin(Stdio::piped())
@@ -77,6 +81,13 @@ impl Other {
         assert!(status.is_ok_and(|status| status.success()), "a child failed: {lines:?}");
         lines
     }
+}
+
+/// Returns the full name of a test of the caller's module, which has a file of its own: `processes::child`.
+#[track_caller]
+pub fn test_name(test: &str) -> String {
+    let file = Path::new(Location::caller().file());
+    format!("{}::{test}", file.file_stem().unwrap_or_default().display())
 }
 
 /// Sends a line to the parent process.

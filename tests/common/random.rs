@@ -1,5 +1,5 @@
 //! Random cases: as many as the test asks for, or as the environment variable `PROPTEST_CASES` says.
-#![allow(unreachable_pub, reason = "some test files have it as a module of their own")]
+#![allow(unreachable_pub, reason = "some programs have it as a module of their own")]
 
 use std::fmt::Debug;
 

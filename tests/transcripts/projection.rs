@@ -6,7 +6,7 @@ use talktree::{
     TranscriptFilter, TranscriptKey,
 };
 
-use super::common::{Scratch, drawn};
+use crate::common::{Scratch, drawn};
 
 /// Entries from a drawing: each word an entry under the one after the letter, `-` a root; capitals are the model's.
 fn entries(tree: &str) -> Vec<Json> {

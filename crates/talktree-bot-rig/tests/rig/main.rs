@@ -1,0 +1,5 @@
+//! The fake Telegram and the scripted model.
+
+mod client;
+mod model;
+mod telegram;

@@ -1,0 +1,90 @@
+//! `/forget`: no byte of what was erased is left, and nothing else is gone.
+
+use std::fs;
+
+use crate::common::{Home, command, group, private, say, session, texts};
+use talktree::{Message, Part, Role};
+
+/// Returns in which files of the store a mark is.
+fn files_with(home: &Home, mark: &str) -> Vec<String> {
+    let files = fs::read_dir(home.folder.path()).unwrap().map(|entry| entry.unwrap().path());
+    let has = |bytes: Vec<u8>| bytes.windows(mark.len()).any(|window| window == mark.as_bytes());
+    files
+        .filter(|path| has(fs::read(path).unwrap()))
+        .map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
+        .collect()
+}
+
+#[test]
+fn a_person_is_forgotten_to_the_last_byte() {
+    let (home, ada, bob) = (Home::new(), private(42, "Ada"), private(7, "Bob"));
+    let bot = home.bot();
+    let mark = "xylophone-of-ada";
+    say(&bot, &ada, &format!("my instrument is the {mark}"));
+    say(&bot, &ada, "what is my instrument?");
+    command(&bot, &ada, &format!("/remember {mark}"));
+    command(&bot, &ada, &format!("/search {mark}"));
+    command(&bot, &ada, "/new");
+    say(&bot, &ada, &format!("again: {mark}"));
+    session(&bot, &ada).prompt().unwrap();
+    say(&bot, &bob, "my instrument is the trombone-of-bob");
+    assert!(!files_with(&home, mark).is_empty());
+
+    let said = command(&bot, &ada, "/forget");
+    assert!(said.contains("6 messages, 2 conversations, 1 text of memory, 0 summaries"), "{said}");
+    assert!(said.contains("nothing of it is left"), "{said}");
+    assert_eq!(files_with(&home, mark), Vec::<String>::new());
+    assert!(!files_with(&home, "trombone-of-bob").is_empty());
+    assert!(say(&bot, &ada, "what is my instrument?").contains("I do not know"));
+    assert!(command(&bot, &ada, "/remember").contains("nothing"));
+    assert!(say(&bot, &bob, "what is my instrument?").contains("trombone-of-bob"));
+    assert!(command(&bot, &ada, "/forget").contains("Erased")); // again, after a crash
+}
+
+#[test]
+fn in_a_group_what_this_person_wrote_is_erased() {
+    let (home, ada, bob) = (Home::new(), group(9, 42, "Ada"), group(9, 7, "Bob"));
+    let bot = home.bot();
+    let mark = "harpsichord-of-ada";
+    for place in [&ada, &bob] {
+        // Not answered, as most of what is said in a group.
+        let message = talktree::Message::user(match place == &ada {
+            true => format!("mine is the {mark}"),
+            false => "mine is the tuba-of-bob".to_owned(),
+        });
+        session(&bot, place).append(message.from(&place.person)).unwrap();
+    }
+    assert!(!files_with(&home, mark).is_empty());
+    let said = command(&bot, &ada, "/forget");
+    assert!(said.contains("1 message, 0 conversations") && said.contains("stay."), "{said}");
+    assert_eq!(files_with(&home, mark), Vec::<String>::new());
+    assert_eq!(texts(&session(&bot, &bob)), ["mine is the tuba-of-bob"]);
+}
+
+#[test]
+fn in_a_group_the_answers_below_what_is_erased_are_erased_too() {
+    let (home, ada, bob) = (Home::new(), group(9, 42, "Ada"), group(9, 7, "Bob"));
+    let bot = home.bot();
+    let mark = "harpsichord-of-ada";
+    let quoted = say(&bot, &ada, &format!("mine is the {mark}"));
+    assert!(quoted.contains(mark), "{quoted}");
+    let kept = say(&bot, &bob, "mine is the tuba-of-bob");
+    // A second answer, after a tool, on a branch.
+    let chat = session(&bot, &ada);
+    chat.checkout(&chat.roots().unwrap()[0].id).unwrap();
+    let call = Part::tool_call("session_search", "c1", serde_json::json!({"query": mark}));
+    chat.append(Message::new(Role::Assistant, vec![call])).unwrap();
+    let result =
+        Part::tool_result("session_search", "c1", serde_json::json!(format!("found the {mark}")));
+    chat.append(Message::new("tool", vec![result])).unwrap();
+    chat.append(Message::assistant(format!("you have a {mark}"))).unwrap();
+    assert!(!files_with(&home, mark).is_empty());
+
+    let said = command(&bot, &ada, "/forget");
+    assert!(said.contains("5 messages") && said.contains("nothing of it is left"), "{said}");
+    assert!(said.contains("the memory of this group stay"), "{said}");
+    assert_eq!(files_with(&home, mark), Vec::<String>::new());
+    let left: Vec<String> =
+        session(&bot, &bob).all_messages().map(|it| it.unwrap().text()).collect();
+    assert_eq!(left, ["mine is the tuba-of-bob", &kept]);
+}

@@ -1,0 +1,20 @@
+//! The command.
+
+mod catalog;
+mod common;
+mod compact;
+mod context;
+mod context_pages;
+mod context_versions;
+mod documents;
+mod endless;
+mod exit_codes;
+mod foreign_rows;
+mod hints;
+mod import;
+mod json;
+mod output_files;
+mod search;
+mod terminal;
+mod tour;
+mod verbs;

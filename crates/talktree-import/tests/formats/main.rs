@@ -1,0 +1,26 @@
+//! Imports of the formats of other programs.
+
+mod batches;
+#[path = "../../../../tests/common/claude.rs"]
+mod claude;
+mod common;
+mod damaged_headers;
+#[path = "../../../../tests/common/data.rs"]
+mod data;
+mod deep;
+mod details;
+mod each;
+mod hostile;
+mod imported_again;
+mod own_file;
+mod pi_edits;
+mod provider_views;
+#[path = "../../../../tests/common/random.rs"]
+mod random;
+mod real;
+mod records_of_others;
+mod rewritten;
+mod unread_times;
+mod unsupported_formats;
+mod unusual_content;
+mod usage;

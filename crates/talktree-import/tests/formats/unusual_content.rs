@@ -1,0 +1,71 @@
+//! Content that is no text, no time or no part of a message: it is kept, and an export brings it back.
+
+use crate::common::{import, pi, try_import};
+use talktree::{Part, Result, Store};
+use talktree_import::ImportOptions;
+
+#[test]
+fn text_that_a_rust_string_cannot_hold_is_unchanged() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let file = pi("s", "a-").replace("\"content\":\"a\"", r#""content":"a\ud800\u0000""#);
+    assert_eq!(import(&store, &file).kept, 1);
+    let message = store.session("s")?.message(&"a".into())?.unwrap();
+    assert!(matches!(&message.parts[0], Part::Other(json) if json.as_str().contains(r"\ud800")));
+    assert_eq!(message.text(), "a\u{FFFD}\0");
+    assert_eq!(import(&store, &file).added, 0);
+    Ok(())
+}
+
+/// Imports a file, and its export into a second store; both have the same content.
+#[track_caller]
+fn comes_back_from_an_export(file: &str) -> Store {
+    let (store, other) = (Store::open_in_memory().unwrap(), Store::open_in_memory().unwrap());
+    assert!(import(&store, file).added > 0);
+    let mut exported = Vec::new();
+    store.export_jsonl(&mut exported).unwrap();
+    let strict = ImportOptions { is_strict: true, ..ImportOptions::default() };
+    let exported = String::from_utf8(exported).unwrap();
+    try_import(&other, &exported, &strict).unwrap_or_else(|error| panic!("{error}: {exported}"));
+    assert_eq!(store.content_hash().unwrap(), other.content_hash().unwrap(), "{exported}");
+    store
+}
+
+#[test]
+fn a_time_that_cannot_be_read_is_kept_and_comes_back_from_an_export() -> Result<()> {
+    for name in ["created_at", "createdAt"] {
+        let file = format!(
+            r#"[{{"id":"a","role":"user","parts":[{{"type":"text","text":"hi"}}],"{name}":"-01-01T00:00:00Z"}}]"#
+        );
+        let store = comes_back_from_an_export(&file);
+        let session = store.session(store.sessions()?[0].id.clone())?;
+        let message = session.message(&"a".into())?.unwrap();
+        assert_eq!(message.extra[&format!("unread_{name}")].value(), "-01-01T00:00:00Z");
+    }
+    Ok(())
+}
+
+#[test]
+fn times_of_far_years_come_back_from_an_export() {
+    for time in ["8e15", "-6e13"] {
+        comes_back_from_an_export(&format!(
+            r#"[{{"id":"c","title":"t","create_time":{time},"current_node":"n","mapping":{{"n":{{"id":"n","parent":null,"children":[],"message":{{"id":"n","author":{{"role":"user"}},"content":{{"content_type":"text","parts":["hi"]}},"create_time":{time}}}}}}}}}]"#
+        ));
+    }
+}
+
+#[test]
+fn a_block_with_a_field_that_a_part_writes_itself_stays_as_it_came() -> Result<()> {
+    for block in [
+        r#"{"type":"thinking","thinking":"so","text":"other"}"#,
+        r#"{"type":"tool_use","id":"t","name":"look","input":{},"state":"odd"}"#,
+        r#"{"type":"tool_use","id":"t","name":"look","input":{},"toolCallId":"u"}"#,
+    ] {
+        let store = comes_back_from_an_export(&format!(
+            r#"[{{"role":"user","content":"hi"}},{{"id":"a","role":"assistant","content":[{block}]}}]"#
+        ));
+        let session = store.session(store.sessions()?[0].id.clone())?;
+        let message = session.message(&"a".into())?.unwrap();
+        assert_eq!(serde_json::to_string(&message.parts[0]).unwrap(), block);
+    }
+    Ok(())
+}

@@ -1,0 +1,30 @@
+//! The short forms of the torture tests, one at a time: they take over what their process has once, such as the calls that
+//! SQLite makes to the system, the limit of its memory, and the current folder.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+mod addresses;
+mod backup;
+mod callbacks;
+mod commits;
+mod contend;
+mod counters;
+mod damage;
+mod erasures;
+mod extremes;
+mod faults;
+mod grow;
+mod hostile;
+mod imports;
+mod kill;
+mod neighbours;
+mod paths;
+mod power;
+mod scarce;
+mod soak;
+
+/// Waits until no other test of this process runs.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}

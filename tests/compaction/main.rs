@@ -1,0 +1,12 @@
+//! Compactions: by a policy, by hand, in the background.
+
+mod background;
+#[path = "../common/mod.rs"]
+mod common;
+mod counters;
+mod failures;
+mod model;
+mod plans;
+mod policies;
+mod threads;
+mod window;

@@ -1,0 +1,13 @@
+//! Context blocks, documents, and the tools of a model.
+
+mod bad_input;
+#[path = "../common/mod.rs"]
+mod common;
+mod document_folders;
+mod document_keys;
+mod forgery;
+mod model;
+mod processes;
+mod skill_folders;
+mod texts;
+mod tools;

@@ -1,0 +1,6 @@
+//! Erasures.
+
+mod bytes;
+#[path = "../common/mod.rs"]
+mod common;
+mod random;

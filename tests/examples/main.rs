@@ -1,0 +1,10 @@
+//! The examples, which cargo builds with the tests.
+
+mod assistant;
+mod background;
+mod bot_core;
+#[path = "../common/mod.rs"]
+mod common;
+mod long_chat;
+mod ollama;
+mod turns;

@@ -1,0 +1,4 @@
+//! The code and the documents of this repository.
+
+mod documents;
+mod layers;

@@ -1,0 +1,348 @@
+//! Rows that another program wrote and talktree would not: `verify` names each, reading one is an error of damage that names
+//! the row, and what the remedy says helps.
+//!
+//! `verify` called a store sound while other verbs failed: it did not read the trash, the bindings, the ledger, the labels of
+//! blocks and messages, and looked for no triggers.
+
+use std::path::{Path, PathBuf};
+
+use crate::common;
+use rusqlite::Connection;
+use talktree::{
+    BindingFilter, Block, BlockScope, Error, Message, Result, SessionFilter, SessionManager,
+    SessionState, Store, Usage,
+};
+
+/// A store of two sessions with a row of each kind.
+fn store() -> Result<(tempfile::TempDir, PathBuf)> {
+    let folder = common::folder()?;
+    let path = folder.path().join("bot.db");
+    let store = Store::open(&path)?;
+    let chat = store.session("s")?;
+    for id in ["a", "b", "c"] {
+        chat.append(Message::user(format!("message {id} of some length")).with_id(id))?;
+    }
+    chat.label("here", &"b".into())?;
+    chat.add_compaction("short", &"a".into(), &"b".into())?;
+    for input in [5, 6] {
+        chat.add_usage(None, &Usage { input, output: 7, ..Usage::default() })?;
+    }
+    let context = store.context("s").block("memory", Block::stored()).open()?;
+    context.set("memory", "Likes tea.")?;
+    store.session("other")?.append(Message::user("hello").with_id("o"))?;
+    SessionManager::builder(&store).build()?.resume("telegram:1").open()?;
+    Ok((folder, path))
+}
+
+fn write(path: &Path, sql: &str) {
+    Connection::open(path).unwrap().execute_batch(sql).unwrap();
+}
+
+const MAX: &str = "9223372036854775807";
+
+/// A read that meets the row.
+type Read = fn(&Store) -> Result<()>;
+
+fn sessions(store: &Store) -> Result<()> {
+    store.sessions().map(drop)
+}
+
+fn history(store: &Store) -> Result<()> {
+    store.session("s")?.history().map(drop)
+}
+
+fn trash(store: &Store) -> Result<()> {
+    let filter = SessionFilter { state: SessionState::Trash, ..SessionFilter::default() };
+    store.list_sessions(&filter, None, 9).map(drop)
+}
+
+fn bindings(store: &Store) -> Result<()> {
+    store.bindings(&BindingFilter::default(), None, 9).map(drop)
+}
+
+fn labels_of_blocks(store: &Store) -> Result<()> {
+    let context = store.catalog().session(&"s".into()).context.unwrap();
+    context.labels(BlockScope::Session).map(drop)
+}
+
+fn search(store: &Store) -> Result<()> {
+    store.search("message").run().map(drop)
+}
+
+#[test]
+fn each_row_is_named_by_verify_and_by_the_read_that_meets_it() -> Result<()> {
+    let long = "x".repeat(2000);
+    for (sql, kind, offender, read) in [
+        (
+            "INSERT INTO session (id, created_at, updated_at, listed_at) VALUES ('', 1, 1, 1)",
+            "broken-session",
+            "session key 4",
+            sessions as Read,
+        ),
+        (
+            &format!("UPDATE session SET id = '{long}' WHERE key = 1"),
+            "broken-session",
+            "session key 1",
+            sessions,
+        ),
+        (
+            &format!("UPDATE session SET id = '{long}' WHERE key = 1"),
+            "broken-session",
+            "session key 1",
+            search,
+        ),
+        (
+            &format!("UPDATE session SET deleted_at = {MAX} WHERE key = 1"),
+            "broken-session",
+            "\"s\"",
+            trash,
+        ),
+        (&format!("UPDATE binding SET bound_at = {MAX}"), "broken-binding", "binding 1", bindings),
+        ("UPDATE binding SET end_cause = 'x'", "broken-binding", "binding 1", bindings),
+        (
+            "UPDATE context_block SET label = ''",
+            "broken-context",
+            "context block 1",
+            labels_of_blocks,
+        ),
+        (
+            "UPDATE context_block SET label = printf('%.2000c', 'x')",
+            "broken-context",
+            "context block 1",
+            labels_of_blocks,
+        ),
+        (
+            r#"UPDATE message SET extra = '{"id":"evil","role":"system","parts":3}' WHERE id = 'c'"#,
+            "broken-message",
+            "message 3 of session 1",
+            history,
+        ),
+        (
+            "UPDATE message SET id = '' WHERE id = 'c'",
+            "broken-message",
+            "message 3 of session 1",
+            history,
+        ),
+        (
+            "UPDATE message SET id = 'compaction_7' WHERE id = 'c'",
+            "broken-message",
+            "message 3 of session 1",
+            history,
+        ),
+        ("UPDATE compaction SET summary = ''", "broken-compaction", "compaction ", history),
+        ("UPDATE compaction SET id = ''", "broken-compaction", "compaction key 1", history),
+    ] {
+        let (_folder, path) = store()?;
+        write(&path, sql);
+        let store = Store::open(&path)?;
+        let damages = store.verify(|_| {})?.damages;
+        let named =
+            |damage: &&talktree::Damage| damage.kind == kind && damage.what.contains(offender);
+        let told = damages.iter().find(named);
+        assert!(told.is_some_and(|damage| damage.what.len() < 500), "{sql}: {damages:?}");
+        let answer = read(&store);
+        let text = answer.as_ref().map_or_else(ToString::to_string, |()| String::new());
+        assert!(matches!(answer, Err(Error::Corrupt { .. })), "{sql}: {answer:?}");
+        assert!(text.contains(offender), "{sql}: {text}");
+    }
+    Ok(())
+}
+
+/// Such a label harms no read, and an import refuses it.
+#[test]
+fn a_label_without_a_name_is_named_and_can_be_removed() -> Result<()> {
+    let (_folder, path) = store()?;
+    write(&path, "UPDATE label SET name = ''");
+    let store = Store::open(&path)?;
+    let damages = store.verify(|_| {})?.damages;
+    assert_eq!(damages.len(), 1, "{damages:?}");
+    assert_eq!(damages[0].kind, "broken-label");
+    assert!(damages[0].what.contains("session key 1"), "{damages:?}");
+    store.session("s")?.unlabel("")?;
+    assert_eq!(store.verify(|_| {})?.damages, []);
+    Ok(())
+}
+
+/// A report failed with "integer overflow".
+#[test]
+fn sums_of_usage_stop_at_the_greatest_number() -> Result<()> {
+    let (_folder, path) = store()?;
+    write(&path, &format!("UPDATE usage SET input = {MAX}, cost = {MAX}, currency = 'USD'"));
+    let store = Store::open(&path)?;
+    let total = store.usage().total()?;
+    assert!(total.input >= i64::MAX as u64, "{total:?}");
+    assert_eq!((total.answers, total.output), (2, 14));
+    assert_eq!(store.session("s")?.usage()?, total);
+    let damages = store.verify(|_| {})?.damages;
+    assert!(damages[0].what.starts_with("row 1 of the usage"), "{damages:?}");
+    assert_eq!((damages.len(), damages[0].kind), (2, "wrong-usage"), "{damages:?}");
+    Ok(())
+}
+
+/// What a program adds itself is no damage, however much it is.
+#[test]
+fn the_greatest_usage_is_sound() -> Result<()> {
+    let (_folder, path) = store()?;
+    let store = Store::open(&path)?;
+    let most = Usage { input: 1_000_000_000, output: 1_000_000_000, ..Usage::default() };
+    for _ in 0..3 {
+        store.session("s")?.add_usage(None, &most)?;
+    }
+    assert!(store.usage().total()?.input >= 3_000_000_000);
+    assert_eq!(store.verify(|_| {})?.damages, []);
+    Ok(())
+}
+
+/// The other sessions of a store with such a row can be exported.
+#[test]
+fn one_damaged_session_blocks_no_rescue_of_the_others() -> Result<()> {
+    for sql in [
+        "UPDATE session SET id = '' WHERE key = 1",
+        "UPDATE session SET id = printf('%.2000c', 'x') WHERE key = 1",
+        "UPDATE session SET id = CAST(x'ff' AS TEXT) WHERE key = 1",
+        "UPDATE session SET deleted_at = 9223372036854775807 WHERE key = 1",
+        "UPDATE message SET id = '' WHERE id = 'c'",
+        "UPDATE compaction SET summary = ' '",
+    ] {
+        let (_folder, path) = store()?;
+        write(&path, sql);
+        let (mut file, mut skipped) = (Vec::new(), Vec::new());
+        Store::open_read_only(&path)?.export_readable_jsonl(&mut file, |_, error| {
+            skipped.push(error.to_string());
+        })?;
+        assert_eq!(skipped.len(), 1, "{sql}: {skipped:?}");
+        assert!(skipped[0].contains("damaged"), "{sql}: {skipped:?}");
+        let text = String::from_utf8(file).unwrap();
+        assert!(text.contains("hello"), "{sql}: {text}");
+        assert!(!text.contains("of some length"), "{sql}: {text}");
+    }
+    Ok(())
+}
+
+/// Imports were acknowledged and stored without their text.
+#[test]
+fn a_foreign_trigger_is_named_and_nothing_is_written() -> Result<()> {
+    let trigger = "CREATE TRIGGER \"t 1\" AFTER INSERT ON message
+                   BEGIN UPDATE message SET parts = '[]' WHERE address = new.address; END";
+    let (_folder, path) = store()?;
+    let open = Store::open(&path)?;
+    write(&path, trigger);
+    let refused = |answer: Result<()>| {
+        let text = answer.as_ref().map_or_else(ToString::to_string, |()| String::new());
+        assert!(matches!(answer, Err(Error::Corrupt { .. })), "{answer:?}");
+        assert!(text.contains("trigger \"t 1\" on message"), "{text}");
+        assert!(text.contains("DROP TRIGGER \"t 1\""), "{text}");
+    };
+    refused(open.session("s")?.append(Message::user("lost")).map(drop));
+    refused(open.session("s")?.append_all([Message::user("lost")]).map(drop));
+    refused(Store::open(&path).map(drop));
+    // It changes nothing that is read: a search does without the index of the latest messages.
+    assert_eq!(open.search("message").run()?.hits.len(), 3);
+    let reader = Store::open_read_only(&path)?;
+    assert_eq!(reader.session("s")?.path_length()?, 3);
+    for store in [&open, &reader] {
+        let damages = store.verify(|_| {})?.damages;
+        assert_eq!((damages.len(), damages[0].kind), (1, "schema"), "{damages:?}");
+        assert!(damages[0].what.contains("trigger \"t 1\" on message"), "{damages:?}");
+        assert!(damages[0].remedy.contains("DROP TRIGGER"), "{damages:?}");
+    }
+    write(&path, "DROP TRIGGER \"t 1\"");
+    open.session("s")?.append(Message::user("kept"))?;
+    assert_eq!(Store::open(&path)?.session("s")?.path_length()?, 4);
+    Ok(())
+}
+
+#[test]
+fn a_trigger_under_the_name_of_one_of_talktree_is_compared() -> Result<()> {
+    let (_folder, path) = store()?;
+    write(
+        &path,
+        "CREATE TRIGGER embedding_added AFTER INSERT ON message BEGIN DELETE FROM label; END",
+    );
+    let answer = Store::open(&path).map(drop);
+    assert!(
+        matches!(&answer, Err(Error::Corrupt { what }) if what.contains("embedding_added")),
+        "{answer:?}"
+    );
+    Ok(())
+}
+
+/// It runs only when its own program writes.
+#[test]
+fn a_trigger_on_a_foreign_table_does_no_harm() -> Result<()> {
+    for table in ["foreign_notes", "message_notes"] {
+        let (_folder, path) = store()?;
+        write(
+            &path,
+            &format!(
+                "CREATE TABLE {table} (x);
+                 CREATE TRIGGER t AFTER INSERT ON {table} BEGIN DELETE FROM {table}; END"
+            ),
+        );
+        let store = Store::open(&path)?;
+        store.session("s")?.append(Message::user("kept"))?;
+        assert_eq!(store.verify(|_| {})?.damages, [], "{table}");
+    }
+    Ok(())
+}
+
+/// Each remedy that is a statement repairs the damage.
+#[test]
+fn each_remedy_helps() -> Result<()> {
+    for (sql, remedy, repair) in [
+        (
+            "UPDATE session SET id = '' WHERE key = 1",
+            "UPDATE session SET id = 'NEW' WHERE key = KEY",
+            "UPDATE session SET id = 'new' WHERE key = 1",
+        ),
+        (
+            "UPDATE message SET id = '' WHERE id = 'c'",
+            "UPDATE message SET id = 'NEW' WHERE address = SESSION << 32 | MESSAGE",
+            "UPDATE message SET id = 'new' WHERE address = 1 << 32 | 3",
+        ),
+        (
+            "UPDATE binding SET bound_at = 9223372036854775807",
+            "DELETE FROM binding WHERE number = NUMBER",
+            "DELETE FROM binding WHERE number = 1",
+        ),
+        (
+            "UPDATE usage SET input = -1 WHERE number = 2",
+            "DELETE FROM usage WHERE number = NUMBER",
+            "DELETE FROM usage WHERE number = 2",
+        ),
+        (
+            "UPDATE context_block SET label = ''",
+            "UPDATE context_block SET label = 'NEW' WHERE key = KEY",
+            "UPDATE context_block SET label = 'new' WHERE key = 1",
+        ),
+    ] {
+        let (_folder, path) = store()?;
+        write(&path, sql);
+        let store = Store::open(&path)?;
+        let damages = store.verify(|_| {})?.damages;
+        assert!(damages.iter().all(|damage| damage.remedy.contains(remedy)), "{sql}: {damages:?}");
+        write(&path, repair);
+        assert_eq!(store.verify(|_| {})?.damages, [], "{sql}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_message_and_a_compaction_that_cannot_be_read_can_be_removed() -> Result<()> {
+    let (_folder, path) = store()?;
+    let store = Store::open(&path)?;
+    let chat = store.session("s")?;
+    let compaction = chat.compactions()?.remove(0).id;
+    write(
+        &path,
+        r#"UPDATE message SET extra = '{"role":"system"}' WHERE id = 'c';
+           UPDATE compaction SET summary = ''"#,
+    );
+    assert_eq!(store.verify(|_| {})?.damages.len(), 2);
+    assert!(chat.history().is_err());
+    chat.delete([&"c".into()])?;
+    chat.remove_compaction(&compaction)?;
+    assert_eq!(chat.history()?.len(), 2);
+    assert_eq!(store.verify(|_| {})?.damages, []);
+    Ok(())
+}

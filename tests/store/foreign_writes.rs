@@ -1,0 +1,144 @@
+//! What other programs write into the file of a store: each case is a named error, with the offender and the limit.
+//!
+//! Three such cases failed: an append with the number 0 was acknowledged, and no read found it; used-up keys were reported as
+//! a full disk; a process that had the store open went on writing after another one had raised the format.
+
+use std::path::{Path, PathBuf};
+
+use crate::common;
+use rusqlite::Connection;
+use talktree::{Error, Message, Result, Store};
+
+/// A store of one message, and the connection of another program to its file.
+fn store() -> Result<(tempfile::TempDir, PathBuf, Store, Connection)> {
+    let folder = common::folder()?;
+    let path = folder.path().join("bot.db");
+    let store = Store::open(&path)?;
+    store.session("s")?.append(Message::user("hello door").with_id("a"))?;
+    let foreign = Connection::open(&path).unwrap();
+    Ok((folder, path, store, foreign))
+}
+
+fn damages(path: &Path) -> Result<Vec<&'static str>> {
+    let verified = Store::open(path)?.verify(|_| {})?;
+    Ok(verified.damages.iter().map(|damage| damage.kind).collect())
+}
+
+/// Asserts that the error is of damage, and names the offenders.
+#[track_caller]
+fn names<T: std::fmt::Debug>(answer: Result<T>, offenders: &[&str]) {
+    let text = answer.as_ref().map_or_else(ToString::to_string, |_| String::new());
+    assert!(matches!(answer, Err(Error::Corrupt { .. })), "{answer:?}");
+    for offender in offenders {
+        assert!(text.contains(offender), "{text}");
+    }
+}
+
+#[test]
+fn a_next_number_that_cannot_be_used_is_refused() -> Result<()> {
+    for (next, offenders) in
+        [("0", ["\"s\"", " 0"]), ("-1", ["\"s\"", "-1"]), ("1", ["\"s\"", " 1"])]
+    {
+        let (_folder, path, store, foreign) = store()?;
+        foreign.execute_batch(&format!("UPDATE session SET next = {next}")).unwrap();
+        names(store.session("s")?.append(Message::user("more")), &offenders);
+        let count: i64 =
+            foreign.query_row("SELECT count(*) FROM message", [], |row| row.get(0)).unwrap();
+        assert_eq!(count, 1, "{next}");
+        assert!(damages(&path)?.contains(&"number-in-use"), "{next}");
+    }
+    let (_folder, path, _store, foreign) = store()?;
+    foreign
+        .execute_batch(
+            "INSERT INTO session (id, next, created_at, updated_at) VALUES ('t', 0, 0, 0)",
+        )
+        .unwrap();
+    assert_eq!(damages(&path)?, ["number-in-use"]);
+    Ok(())
+}
+
+#[test]
+fn an_indexed_message_made_a_tombstone_by_hand_is_named() -> Result<()> {
+    let (_folder, path, store, foreign) = store()?;
+    store.session("s")?.append(Message::user("another one"))?;
+    store.rebuild_search()?;
+    foreign.execute_batch("UPDATE message SET id = NULL WHERE id = 'a'").unwrap();
+    names(store.search("door").run(), &["message 1", "\"s\""]);
+    assert!(damages(&path)?.contains(&"search-index"));
+    Ok(())
+}
+
+#[test]
+fn keys_that_are_used_up_are_named() -> Result<()> {
+    let (_folder, _path, store, foreign) = store()?;
+    foreign
+        .execute_batch(
+            "INSERT INTO session (key, id, created_at, updated_at)
+             VALUES (9223372036854775807, 'x', 0, 0)",
+        )
+        .unwrap();
+    names(store.session("new")?.append(Message::user("hi")), &["session", "9223372036854775807"]);
+    names(
+        store.session("x")?.append(Message::user("hi")),
+        &["\"x\"", "9223372036854775807", "2147483647"],
+    );
+    store.session("s")?.append(Message::user("the others work").with_id("b"))?;
+    foreign
+        .execute_batch(
+            "INSERT INTO compaction (key, session, id, first, last, first_id, last_id, count, before, after, summary, created_at)
+             VALUES (9223372036854775807, 7, 'c', 1, 1, 'a', 'a', 1, 1, 1, 'x', 0)",
+        )
+        .unwrap();
+    let refused = store.session("s")?.add_compaction("s", &"a".into(), &"b".into());
+    names(refused, &["compaction", "9223372036854775807"]);
+    Ok(())
+}
+
+/// Raises the format as a newer talktree would.
+fn raise(foreign: &Connection) {
+    foreign
+        .execute_batch(
+            "BEGIN; ALTER TABLE session ADD COLUMN newer TEXT; PRAGMA user_version = 99; COMMIT",
+        )
+        .unwrap();
+}
+
+#[test]
+fn a_handle_that_is_open_while_the_format_is_raised_refuses() -> Result<()> {
+    let (_folder, path, store, foreign) = store()?;
+    let chat = store.session("s")?;
+    let read_only = Store::open_read_only(&path)?;
+    assert_eq!(chat.history()?.len() + read_only.session("s")?.history()?.len(), 2);
+    let mut stream = chat.path().raw().iter();
+    raise(&foreign);
+    for refused in [
+        chat.append(Message::user("in the old format")).map(drop),
+        chat.history().map(drop),
+        chat.search("door").run().map(drop),
+        store.rebuild_search(),
+        store.sessions().map(drop),
+        store.backup(path.with_extension("copy"), |_| {}),
+        store.verify(|_| {}).map(drop),
+        read_only.session("s")?.history().map(drop),
+        stream.next().map_or(Ok(()), |message| message.map(drop)),
+    ] {
+        assert!(matches!(refused, Err(Error::NewerStore { found: 99, .. })), "{refused:?}");
+    }
+    assert!(!path.with_extension("copy").exists());
+    let count: i64 =
+        foreign.query_row("SELECT count(*) FROM message", [], |row| row.get(0)).unwrap();
+    assert_eq!(count, 1);
+    Ok(())
+}
+
+#[test]
+fn a_handle_refuses_a_file_that_became_older_or_something_else() -> Result<()> {
+    let (_folder, _path, store, foreign) = store()?;
+    foreign.execute_batch("PRAGMA user_version = 1").unwrap();
+    let refused = store.session("s")?.append(Message::user("hi")).map(drop);
+    assert!(matches!(refused, Err(Error::OlderStore { found: 1, .. })), "{refused:?}");
+    foreign.execute_batch("PRAGMA application_id = 7").unwrap();
+    let refused = store.session("s")?.append(Message::user("hi")).map(drop);
+    assert!(matches!(refused, Err(Error::NotAStore { .. })), "{refused:?}");
+    Ok(())
+}

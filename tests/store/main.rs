@@ -1,0 +1,25 @@
+//! Stores, sessions and all that is theirs: files, threads, processes, limits, damage.
+
+mod callbacks;
+#[path = "../common/mod.rs"]
+mod common;
+mod conformance;
+mod encryption;
+mod events;
+mod file_names;
+mod foreign_rows;
+mod foreign_writes;
+mod hostile;
+mod inbox;
+mod manager;
+mod open_errors;
+mod paths;
+mod processes;
+mod read_only;
+mod retention;
+mod schema;
+mod sessions;
+mod shared_commits;
+mod threads;
+mod usage;
+mod verify;
