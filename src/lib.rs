@@ -62,8 +62,7 @@ pub mod testing;
 
 pub use catalog::{
     Binding, BindingEnd, BindingFilter, ListedMessage, ListedSession, MessageCursor, MessageFilter,
-    MessagePage, OwnerInfo, ResumeRequest, Resumed, SessionChange, SessionCursor, SessionFilter,
-    SessionPage, SessionState,
+    MessagePage, OwnerInfo, SessionChange, SessionCursor, SessionFilter, SessionPage, SessionState,
 };
 pub use compaction::policy::{
     CompactionOptions, CompactionPlan, CompactionPolicy, CompactionWindow, Extract,
@@ -110,11 +109,7 @@ pub use session::{
     AddedCompaction, BranchSummaryPlan, Compacted, CompactionJob, CompactionOutcome, Messages,
     OneSession, PageBuilder, Path, Reply, Retried, Session, SessionBuilder, ToolStats,
 };
-pub use storage::catalog::{SessionCatalog, SessionStorage};
-pub use storage::context::{
-    BlockScope, ContextStore, ContextTexts, ContextWrite, Elision, Entry, EntryInfo, EntryVersion,
-    NewEntry, PromptSection, StoredLabel,
-};
+pub use storage::context::{BlockScope, EntryInfo, EntryVersion, StoredLabel};
 pub use storage::{Cursor, SessionProvider};
 pub use store::{
     Durability, Inbox, InterruptHandle, InterruptWatch, RetentionRun, Store, StoreOptions,

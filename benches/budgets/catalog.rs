@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use talktree::{
-    Durability, ExpectedHead, Message, Parent, ResumeRequest, SessionCatalog, SessionDetails,
-    SessionFilter, SessionId,
-};
+use talktree::{Durability, Message, SessionDetails, SessionFilter, SessionId, SessionManager};
 
 use crate::measure::{Rounds, repeat, timed};
 use crate::stores::open;
@@ -20,8 +17,8 @@ const OWNERS: usize = 1_000;
 pub(crate) fn run(bench: &mut Bench) -> Result<()> {
     let count = bench.million / 10;
     let store = open(&bench.stores.fresh("catalog.db")?, Durability::Normal)?;
-    let catalog = store.catalog();
-    fill(&*catalog, count)?;
+    let bot = SessionManager::builder(&store).build()?;
+    fill(&bot, count)?;
     let mut number = 0;
     for (name, owner) in [("all", None), ("one owner's", Some(owner(7)))] {
         // In a small store an owner has less than a page.
@@ -29,7 +26,7 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
         let filter = SessionFilter { owner, ..SessionFilter::default() };
         let times = repeat(Rounds::default(), || {
             timed(|| {
-                let page = catalog.list(&filter, None, PAGE)?;
+                let page = store.list_sessions(&filter, None, PAGE)?;
                 assert_eq!(page.sessions.len(), expected);
                 Ok(page)
             })
@@ -40,9 +37,9 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
     let times = repeat(Rounds::default(), || {
         number = (number + 7_919) % count;
         let expire_after = Duration::from_secs(1 << 30);
-        let request = ResumeRequest { expire_after, ..ResumeRequest::new(key(number)) };
+        let request = bot.resume(key(number)).expire_after(expire_after);
         timed(|| {
-            let resumed = catalog.resume(&request)?;
+            let resumed = request.run()?;
             assert!(!resumed.is_new);
             Ok(resumed)
         })
@@ -61,21 +58,19 @@ fn key(number: usize) -> String {
 }
 
 /// Creates sessions of four messages, each bound to a key.
-fn fill(catalog: &dyn SessionCatalog, count: usize) -> Result<()> {
+fn fill(bot: &SessionManager, count: usize) -> Result<()> {
     for number in 0..count {
         let details =
             SessionDetails { owner: Some(owner(number)), ..SessionDetails::named("Deployment") };
         let new_id = SessionId::from(format!("session {number}"));
-        let request = ResumeRequest { new_id, details, ..ResumeRequest::new(key(number)) };
-        let resumed = catalog.resume(&request)?;
+        let chat = bot.resume(key(number)).new_id(new_id).details(details).open()?;
         let messages = [
             Message::user("Can we deploy on Friday?"),
             Message::assistant("Yes, after the backup."),
             Message::user("And on Monday?"),
             Message::assistant("Then, too."),
         ];
-        let chat = catalog.session(&resumed.session).session;
-        chat.append(&Parent::Head, &ExpectedHead::Any, &messages)?;
+        chat.append_all(messages)?;
     }
     Ok(())
 }

@@ -71,9 +71,8 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
 fn look(bench: &mut Bench) -> Result<()> {
     let sessions = bench.million / 10;
     let store = open(&bench.stores.fresh("retention.db")?, Durability::Normal)?;
-    let catalog = store.catalog();
     for number in 0..sessions {
-        catalog.create(&format!("session {number}").into(), &"Deployment".into())?;
+        store.create_session_as(format!("session {number}"), "Deployment")?;
     }
     store.change_session(&"session 7".into(), &SessionChange::End("over".to_owned()))?;
     let retention = Retention::new().rule(RetentionRule::new("ended").ended());

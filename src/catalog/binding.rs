@@ -60,31 +60,30 @@ pub struct BindingFilter {
     pub is_open: bool,
 }
 
-/// What [`SessionCatalog::resume`](crate::SessionCatalog::resume) is asked for.
+/// What a resume is asked for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ResumeRequest {
+pub(crate) struct ResumeRequest {
     /// The key, such as `telegram:12345`.
-    pub key: String,
+    pub(crate) key: String,
     /// The owner that the session must have.
-    pub owner: Option<String>,
+    pub(crate) owner: Option<String>,
     /// How long after its last message a session is not resumed any more; zero: it always is.
-    pub expire_after: Duration,
+    pub(crate) expire_after: Duration,
     /// The id of a session that has to be created.
-    pub new_id: SessionId,
+    pub(crate) new_id: SessionId,
     /// The details of a session that has to be created. Its owner is that of the request.
-    pub details: SessionDetails,
+    pub(crate) details: SessionDetails,
 }
 
 /// The session that a key points to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Resumed {
+#[derive(Debug)]
+pub(crate) struct Resumed {
     /// The session.
-    pub session: SessionId,
+    pub(crate) session: SessionId,
     /// Whether it was created.
-    pub is_new: bool,
+    pub(crate) is_new: bool,
     /// The session that the key pointed to until now, and why it does not any more.
-    pub former: Option<(SessionId, BindingEnd)>,
+    pub(crate) former: Option<(SessionId, BindingEnd)>,
 }
 
 impl BindingEnd {
@@ -129,20 +128,9 @@ impl fmt::Display for BindingEnd {
     }
 }
 
-impl Binding {
-    /// Returns a binding that holds now, for storages of your own.
-    #[must_use]
-    pub fn new(key: String, session: SessionId, bound_at: DateTime<Utc>, number: u64) -> Self {
-        Self { key, session, bound_at, ended_at: None, end: None, number }
-    }
-}
-
 impl BindingFilter {
     /// Returns whether a binding is listed.
-    ///
-    /// For storages of your own: an index needs to serve some of the conditions only.
-    #[must_use]
-    pub fn shows(&self, binding: &Binding) -> bool {
+    pub(crate) fn shows(&self, binding: &Binding) -> bool {
         self.key.as_ref().is_none_or(|key| *key == binding.key)
             && self.session.as_ref().is_none_or(|session| *session == binding.session)
             && !(self.is_open && binding.ended_at.is_some())
@@ -151,8 +139,7 @@ impl BindingFilter {
 
 impl ResumeRequest {
     /// Returns a request for a key: any owner, no expiry, a new random id.
-    #[must_use]
-    pub fn new(key: impl Into<String>) -> Self {
+    pub(crate) fn new(key: impl Into<String>) -> Self {
         Self {
             key: key.into(),
             owner: None,
@@ -163,10 +150,7 @@ impl ResumeRequest {
     }
 
     /// Checks key, id and details.
-    ///
-    /// # Errors
-    /// [`Error::InvalidValue`](crate::Error::InvalidValue) if one is empty or too long.
-    pub fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         check_name("key", &self.key)?;
         self.new_id.check()?;
         if let Some(owner) = &self.owner {
@@ -178,17 +162,8 @@ impl ResumeRequest {
     /// Returns whether a session whose last message (or binding, if that is later) has this time is too old.
     ///
     /// A time in the future, as after a clock was set back, is not.
-    #[must_use]
-    pub fn is_expired(&self, last: DateTime<Utc>, now: DateTime<Utc>) -> bool {
+    pub(crate) fn is_expired(&self, last: DateTime<Utc>, now: DateTime<Utc>) -> bool {
         let idle = now.signed_duration_since(last).to_std().unwrap_or_default();
         !self.expire_after.is_zero() && idle >= self.expire_after
-    }
-}
-
-impl Resumed {
-    /// Returns the answer of a resume, for storages of your own.
-    #[must_use]
-    pub fn new(session: SessionId, is_new: bool, former: Option<(SessionId, BindingEnd)>) -> Self {
-        Self { session, is_new, former }
     }
 }

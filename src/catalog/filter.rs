@@ -67,18 +67,8 @@ pub enum SessionState {
 }
 
 impl SessionFilter {
-    /// Checks that owner, author, source, model and tag are not empty, for storages of your own: no session has an empty one.
-    ///
-    /// ```
-    /// use talktree::SessionFilter;
-    ///
-    /// assert!(SessionFilter::default().check().is_ok());
-    /// assert!(SessionFilter::owned_by("").check().is_err());
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::InvalidValue`](crate::Error::InvalidValue).
-    pub fn check(&self) -> Result<()> {
+    /// Checks that owner, author, source, model and tag are not empty: no session has an empty one.
+    pub(crate) fn check(&self) -> Result<()> {
         check_given([
             ("owner", &self.owner),
             ("author", &self.author),
@@ -101,19 +91,7 @@ impl SessionFilter {
     }
 
     /// Returns whether a session is shown, except that who wrote in it is not compared: its details do not say that.
-    ///
-    /// For storages of your own: an index needs to serve some of the conditions only.
-    ///
-    /// ```
-    /// use talktree::{SessionFilter, Store};
-    ///
-    /// let chat = Store::open_in_memory()?.create_session("Deployment")?;
-    /// let filter = SessionFilter { name: Some("DEPLOY".to_owned()), ..SessionFilter::default() };
-    /// assert!(filter.shows(&chat.info()?.unwrap()));
-    /// # Ok::<(), talktree::Error>(())
-    /// ```
-    #[must_use]
-    pub fn shows(&self, info: &SessionInfo) -> bool {
+    pub(crate) fn shows(&self, info: &SessionInfo) -> bool {
         let is =
             |wanted: &Option<String>, found: &Option<String>| wanted.is_none() || wanted == found;
         let at = info.last_message_at.unwrap_or(info.created_at);

@@ -12,7 +12,8 @@ mod message;
 mod owner;
 mod page;
 
-pub use binding::{Binding, BindingEnd, BindingFilter, ResumeRequest, Resumed};
+pub use binding::{Binding, BindingEnd, BindingFilter};
+pub(crate) use binding::{ResumeRequest, Resumed};
 pub use change::SessionChange;
 pub use filter::{SessionFilter, SessionState};
 pub use message::{ListedMessage, MessageCursor, MessageFilter, MessagePage};

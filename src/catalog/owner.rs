@@ -16,20 +16,12 @@ pub struct OwnerInfo {
     pub messages: u64,
     /// The time of the message that was appended last to any of them.
     pub last_message_at: Option<DateTime<Utc>>,
-    /// How many transcripts of agents, if the storage keeps both.
+    /// How many transcripts of agents.
     pub transcripts: u64,
 }
 
 impl OwnerInfo {
-    /// Returns an owner without sessions, for storages of your own.
-    #[must_use]
-    pub fn new(owner: impl Into<String>) -> Self {
-        Self {
-            owner: owner.into(),
-            sessions: 0,
-            messages: 0,
-            last_message_at: None,
-            transcripts: 0,
-        }
+    pub(crate) fn new(owner: String) -> Self {
+        Self { owner, sessions: 0, messages: 0, last_message_at: None, transcripts: 0 }
     }
 }

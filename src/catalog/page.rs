@@ -3,7 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use crate::error::{Error, Result};
@@ -54,9 +53,8 @@ pub struct SessionCursor {
 }
 
 impl ListedSession {
-    /// Returns a session of a list, for storages of your own. `first` is its first message of a user.
-    #[must_use]
-    pub fn new(info: SessionInfo, first: Option<&Message>) -> Self {
+    /// Returns a session of a list; `first` is its first message of a user.
+    pub(crate) fn new(info: SessionInfo, first: Option<&Message>) -> Self {
         let text = first.map(Message::text).unwrap_or_default();
         let line = text.lines().map(str::trim).find(|line| !line.is_empty());
         let preview = line.map(|line| match line.char_indices().nth(MAX_PREVIEW - 1) {
@@ -67,22 +65,7 @@ impl ListedSession {
     }
 }
 
-impl SessionPage {
-    /// Returns a page, for storages of your own.
-    #[must_use]
-    pub fn new(sessions: Vec<ListedSession>, after: Option<SessionCursor>) -> Self {
-        Self { sessions, after }
-    }
-}
-
 impl SessionCursor {
-    /// Returns the place of a session, for storages of your own: the time of its last message, and a number that
-    /// distinguishes sessions of the same time.
-    #[must_use]
-    pub fn new(last_message_at: DateTime<Utc>, key: i64) -> Self {
-        Self::from_micros(last_message_at.timestamp_micros(), key)
-    }
-
     pub(crate) fn from_micros(at: i64, key: i64) -> Self {
         Self { at, key }
     }

@@ -5,38 +5,31 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::search::{Found, Scope, SearchRequest};
-use crate::storage::context::{BlockScope, ContextStore};
+use crate::storage::context::BlockScope;
+use crate::storage::sqlite::SqliteContext;
 use crate::storage::{DEFAULT_BUSY_TIMEOUT, SessionProvider};
 
 /// A session over a [`SessionProvider`] of the caller may have no store; a context without a session has no conversation.
 #[derive(Clone, Default)]
 pub(crate) struct Backing {
-    pub(crate) store: Option<Arc<dyn ContextStore>>,
+    pub(crate) store: Option<SqliteContext>,
     pub(crate) conversation: Option<Arc<dyn SessionProvider>>,
-    /// Whether the verbs of the conversation leave the store alone: then the session itself copies the texts to a fork, and
-    /// removes the frozen prompt when the conversation is cleared or compacted.
-    pub(crate) is_beside: bool,
 }
 
 impl Backing {
     /// Returns the backing of another session of the same storage.
     pub(crate) fn of(&self, conversation: Arc<dyn SessionProvider>) -> Self {
         let store = self.store.as_ref().map(|store| store.of(conversation.id()));
-        Self { store, conversation: Some(conversation), is_beside: self.is_beside }
+        Self { store, conversation: Some(conversation) }
     }
 
-    /// Returns the store if the verbs of the conversation leave it alone.
-    pub(crate) fn store_beside(&self) -> Option<&dyn ContextStore> {
-        self.store.as_deref().filter(|_| self.is_beside)
-    }
-
-    pub(crate) fn store(&self) -> Result<&dyn ContextStore> {
-        self.store.as_deref().ok_or(Error::Unsupported { what: "context kept in the store" })
+    pub(crate) fn store(&self) -> Result<&SqliteContext> {
+        self.store.as_ref().ok_or(Error::Unsupported { what: "context kept in the store" })
     }
 
     /// Returns how long a write to a block waits for other writes.
     pub(super) fn busy_timeout(&self) -> Duration {
-        self.store.as_ref().map_or(DEFAULT_BUSY_TIMEOUT, |store| store.busy_timeout())
+        self.store.as_ref().map_or(DEFAULT_BUSY_TIMEOUT, SqliteContext::busy_timeout)
     }
 
     /// Searches the messages of past sessions: of the session's owner, or of all. A session without an owner finds its own

@@ -7,7 +7,6 @@ use super::block::Block;
 use super::labelled::LabelledBlock;
 use super::{Backing, Context, Options, push};
 use crate::error::Result;
-use crate::storage::context::ContextStore;
 
 /// Builds a [`Context`]. Only the order of its blocks matters, not that of the other calls.
 ///
@@ -42,12 +41,6 @@ impl ContextBuilder {
     /// Returns the builder over another backing.
     pub(crate) fn backed_by(self, backing: Backing) -> Self {
         Self { backing, ..self }
-    }
-
-    /// Keeps the stored texts in a store beside the conversation.
-    pub(crate) fn kept_in(mut self, store: Arc<dyn ContextStore>) -> Self {
-        self.backing = Backing { store: Some(store), is_beside: true, ..self.backing };
-        self
     }
 
     /// Adds a block under a label.

@@ -2,7 +2,6 @@
 
 use super::provider::Document;
 use super::slug::{self, Candidates};
-use crate::error::Result;
 use crate::storage::context::Entry;
 
 /// How many keys with a hash are tried; each is taken only if someone chose it for another document.
@@ -44,10 +43,10 @@ impl From<Entry> for Holder {
 ///
 /// If the document is stored already, its key; else the readable key if that is free; else one with a hash. The key with a
 /// hash is looked up first: the document got it if the readable key was taken then, and that may be free by now.
-pub(super) fn choose(
+pub(super) fn choose<E>(
     document: &Document,
-    look: impl Fn(&str) -> Result<Option<Holder>>,
-) -> Result<String> {
+    look: impl Fn(&str) -> Result<Option<Holder>, E>,
+) -> Result<String, E> {
     let candidates = Candidates::of(document.title.as_deref(), &document.content);
     let mut long = candidates.long();
     let hashed = long.next().unwrap_or_default();

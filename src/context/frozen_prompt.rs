@@ -42,7 +42,7 @@ impl Context {
         if !self.shared.options.is_cached {
             return Ok(text(&self.sections()?));
         }
-        if let Some(frozen) = self.backing().store()?.frozen()? {
+        if let Some(frozen) = self.backing().store()?.read(|texts| texts.frozen())? {
             return Ok(text(&frozen));
         }
         match self.freeze(Frozen::Kept) {
@@ -55,7 +55,7 @@ impl Context {
     /// Returns what [`prompt`](Self::prompt) would return, without freezing it.
     pub(crate) fn current_prompt(&self) -> Result<String> {
         match self.shared.options.is_cached {
-            true => match self.backing().store()?.frozen()? {
+            true => match self.backing().store()?.read(|texts| texts.frozen())? {
                 Some(frozen) => Ok(text(&frozen)),
                 None => Ok(text(&self.sections()?)),
             },
@@ -103,7 +103,7 @@ impl Context {
     /// # Errors
     /// As every write.
     pub fn thaw_prompt(&self) -> Result<()> {
-        self.backing().store()?.set_frozen(None)
+        self.backing().store()?.write(|texts| texts.set_frozen(None))
     }
 
     /// Returns the frozen prompt; `None` if none is frozen. Nothing is rendered.
@@ -123,7 +123,7 @@ impl Context {
     /// As every read.
     pub fn frozen_prompt(&self) -> Result<Option<String>> {
         let Some(store) = &self.backing().store else { return Ok(None) };
-        Ok(store.frozen()?.map(|sections| text(&sections)))
+        Ok(store.read(|texts| texts.frozen())?.map(|sections| text(&sections)))
     }
 
     /// Returns the blocks that differ from the frozen prompt, with both texts; none if no prompt is frozen.
@@ -134,7 +134,7 @@ impl Context {
     /// As [`prompt`](Self::prompt).
     pub fn drift(&self) -> Result<Vec<Drift>> {
         let Some(store) = &self.backing().store else { return Ok(Vec::new()) };
-        let Some(frozen) = store.frozen()? else { return Ok(Vec::new()) };
+        let Some(frozen) = store.read(|texts| texts.frozen())? else { return Ok(Vec::new()) };
         Ok(drifts(frozen, self.sections()?))
     }
 
@@ -158,7 +158,7 @@ impl Context {
     /// As [`block`](Self::block).
     pub fn reminder(&self) -> Result<Option<String>> {
         let Some(store) = &self.backing().store else { return Ok(None) };
-        let Some(frozen) = store.frozen()? else { return Ok(None) };
+        let Some(frozen) = store.read(|texts| texts.frozen())? else { return Ok(None) };
         let mut texts = Vec::new();
         for block in self.all().iter().filter(|block| block.block.is_reminding) {
             let was = frozen.iter().find(|section| section.label == block.label);
@@ -186,13 +186,11 @@ impl Context {
             false => block.content(self.backing()).map(Some),
         };
         let contents = blocks.iter().map(read).collect::<Result<Vec<_>>>()?;
-        let mut frozen = String::new();
-        self.backing().store()?.write(&mut |texts| {
+        self.backing().store()?.write(|texts| {
             if before == Frozen::Kept
                 && let Some(known) = texts.frozen()?
             {
-                frozen = text(&known);
-                return Ok(());
+                return Ok(text(&known));
             }
             let mut sections = Vec::new();
             for (block, content) in blocks.iter().zip(&contents) {
@@ -202,10 +200,9 @@ impl Context {
                 };
                 sections.extend(section(&block.block.info(&block.label, content)));
             }
-            frozen = text(&sections);
-            texts.set_frozen(Some(&sections))
-        })?;
-        Ok(frozen)
+            texts.set_frozen(Some(&sections))?;
+            Ok(text(&sections))
+        })
     }
 
     fn sections(&self) -> Result<Vec<PromptSection>> {

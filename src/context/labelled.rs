@@ -17,9 +17,8 @@ use super::slug;
 use crate::callback;
 use crate::error::{BoxError, Error, Result};
 use crate::search::{Hit, Matched, Scope, SearchRequest};
-use crate::storage::context::{
-    BlockScope, ContextTexts, ContextWrite, Entry, EntryInfo, EntryVersion, NewEntry,
-};
+use crate::storage::context::{BlockScope, Entry, EntryInfo, EntryVersion, NewEntry};
+use crate::storage::sqlite::{BackendResult, Texts, Writing};
 
 /// A block under its label. A session and its forks share it.
 #[derive(Debug)]
@@ -64,7 +63,7 @@ impl LabelledBlock {
     pub(super) fn content(&self, backing: &Backing) -> Result<String> {
         match &self.block.source {
             Source::Stored | Source::StoredSkills | Source::Knowledge => {
-                self.stored_content(backing.store()?)
+                backing.store()?.read(|texts| self.stored_content(texts))
             }
             Source::Text(text) => Ok(text.to_string()),
             Source::Read(provider) => {
@@ -93,7 +92,7 @@ impl LabelledBlock {
     }
 
     /// Returns the content of a block that is kept in the store; nothing for any other.
-    pub(super) fn stored_content(&self, texts: &(impl ContextTexts + ?Sized)) -> Result<String> {
+    pub(super) fn stored_content(&self, texts: &Texts<'_>) -> BackendResult<String> {
         let (scope, label) = (self.scope(), self.label.as_str());
         match &self.block.source {
             Source::Stored => {
@@ -126,7 +125,9 @@ impl LabelledBlock {
             _ => {
                 self.check_tokens(content)?;
                 let entry = NewEntry::new("", content);
-                backing.store()?.put(self.scope(), &self.label, &[entry], false)?;
+                backing
+                    .store()?
+                    .write(|texts| texts.put(self.scope(), &self.label, &entry, false))?;
                 Ok(self.block.info(&self.label, content.to_owned()))
             }
         }
@@ -136,7 +137,7 @@ impl LabelledBlock {
         self.check_plain()?;
         match &self.block.source {
             Source::Write(_) => Err(self.cannot("be removed: its text is not in the store")),
-            _ => backing.store()?.remove(self.scope(), &self.label, ""),
+            _ => backing.store()?.write(|texts| texts.remove(self.scope(), &self.label, "")),
         }
     }
 
@@ -213,7 +214,7 @@ impl LabelledBlock {
         // The documents of this call by key.
         let mut taken: HashMap<String, usize> =
             given.map(|(at, document)| (document.key.clone(), at)).collect();
-        backing.store()?.write(&mut |texts| {
+        backing.store()?.write(|texts| {
             for at in 0..documents.len() {
                 if documents[at].key.is_empty() {
                     let key = choose(&documents[at], |key| match taken.get(key) {
@@ -230,11 +231,11 @@ impl LabelledBlock {
     }
 
     /// Returns the stored document of a key.
-    fn holder(&self, texts: &dyn ContextWrite, key: &str) -> Result<Option<Holder>> {
+    fn holder(&self, texts: &Texts<'_>, key: &str) -> BackendResult<Option<Holder>> {
         Ok(texts.entry(self.scope(), &self.label, key)?.map(Holder::from))
     }
 
-    fn put(&self, texts: &mut dyn ContextWrite, document: &Document) -> Result<()> {
+    fn put(&self, texts: &Writing<'_>, document: &Document) -> BackendResult<()> {
         let is_searchable = self.block.source.is_searchable();
         texts.put(self.scope(), &self.label, &entry_of(document), is_searchable)
     }
@@ -290,7 +291,7 @@ impl LabelledBlock {
         if !new.key.is_empty() {
             check_key(&new.key)?;
         }
-        let find = |texts: &dyn ContextWrite| match new.key.is_empty() {
+        let find = |texts: &Texts<'_>| match new.key.is_empty() {
             false => Ok(new.key.clone()),
             true => choose(new, |key| self.holder(texts, key)),
         };
@@ -313,17 +314,16 @@ impl LabelledBlock {
     fn renew(
         &self,
         backing: &Backing,
-        find: impl Fn(&dyn ContextWrite) -> Result<String>,
+        find: impl Fn(&Texts<'_>) -> BackendResult<String>,
         make: impl Fn(&str, Option<Entry>) -> Document,
     ) -> Result<Document> {
-        let mut written = Document::default();
-        backing.store()?.write(&mut |texts| {
+        backing.store()?.write(|texts| {
             let key = find(texts)?;
-            written = make(&key, texts.entry(self.scope(), &self.label, &key)?);
+            let written = make(&key, texts.entry(self.scope(), &self.label, &key)?);
             self.check_tokens(&written.content)?;
-            self.put(texts, &written)
-        })?;
-        Ok(written)
+            self.put(texts, &written)?;
+            Ok(written)
+        })
     }
 
     pub(super) fn remove_document(&self, backing: &Backing, key: &str) -> Result<bool> {
@@ -331,13 +331,13 @@ impl LabelledBlock {
         self.check_writable()?;
         match key {
             "" => Ok(false),
-            _ => backing.store()?.remove(self.scope(), &self.label, key),
+            _ => backing.store()?.write(|texts| texts.remove(self.scope(), &self.label, key)),
         }
     }
 
     pub(super) fn documents(&self, backing: &Backing) -> Result<Vec<EntryInfo>> {
         self.check_documents()?;
-        backing.store()?.documents(self.scope(), &self.label)
+        backing.store()?.read(|texts| texts.documents(self.scope(), &self.label))
     }
 
     pub(super) fn load(&self, backing: &Backing, key: &str) -> Result<Option<String>> {
@@ -383,7 +383,7 @@ impl LabelledBlock {
 
     pub(super) fn versions(&self, backing: &Backing, key: &str) -> Result<Vec<EntryVersion>> {
         self.check_stored()?;
-        backing.store()?.versions(self.scope(), &self.label, key)
+        backing.store()?.read(|texts| texts.versions(self.scope(), &self.label, key))
     }
 
     pub(super) fn version(
@@ -393,21 +393,22 @@ impl LabelledBlock {
         version: u64,
     ) -> Result<EntryVersion> {
         self.check_stored()?;
-        self.version_in(backing.store()?, key, version)
+        backing.store()?.read(|texts| self.version_in(texts, key, version))
     }
 
     fn version_in(
         &self,
-        texts: &(impl ContextTexts + ?Sized),
+        texts: &Texts<'_>,
         key: &str,
         version: u64,
-    ) -> Result<EntryVersion> {
+    ) -> BackendResult<EntryVersion> {
         let found = texts.version(self.scope(), &self.label, key, version)?;
-        found.ok_or_else(|| Error::UnknownVersion {
+        let unknown = || Error::UnknownVersion {
             label: self.label.clone(),
             key: Some(key.to_owned()).filter(|key| !key.is_empty()),
             version,
-        })
+        };
+        Ok(found.ok_or_else(unknown)?)
     }
 
     pub(super) fn restore(&self, backing: &Backing, key: &str, version: u64) -> Result<()> {
@@ -418,7 +419,7 @@ impl LabelledBlock {
             "" => self.check_plain()?,
             _ => self.check_keyed()?,
         }
-        backing.store()?.write(&mut |texts| {
+        backing.store()?.write(|texts| {
             let found = self.version_in(texts, key, version)?;
             let Some(content) = found.content else {
                 return texts.remove(self.scope(), &self.label, key).map(drop);
@@ -435,7 +436,7 @@ impl LabelledBlock {
     }
 
     fn entry(&self, backing: &Backing, key: &str) -> Result<Option<Entry>> {
-        backing.store()?.entry(self.scope(), &self.label, key)
+        backing.store()?.read(|texts| texts.entry(self.scope(), &self.label, key))
     }
 
     fn scope(&self) -> BlockScope {

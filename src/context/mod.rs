@@ -33,7 +33,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use crate::error::{Error, Result};
-use crate::storage::context::{BlockScope, ContextStore};
+use crate::storage::context::BlockScope;
+use crate::storage::sqlite::SqliteContext;
 
 pub use block::{Block, BlockInfo};
 pub use builder::ContextBuilder;
@@ -310,8 +311,8 @@ impl Context {
         self.find(label).ok_or_else(|| Error::UnknownBlock { label: label.to_owned() })
     }
 
-    pub(crate) fn store(&self) -> Option<&dyn ContextStore> {
-        self.shared.backing.store.as_deref()
+    pub(crate) fn store(&self) -> Option<&SqliteContext> {
+        self.shared.backing.store.as_ref()
     }
 
     pub(crate) fn backing(&self) -> &Backing {

@@ -45,6 +45,25 @@ impl Context {
         Ok(stored)
     }
 
+    /// Returns the labels under which the store keeps texts of this scope, sorted.
+    ///
+    /// ```
+    /// use talktree::{Block, BlockScope, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let context = store.context("assistant").block("rules", Block::stored().across_sessions()).open()?;
+    /// context.set("rules", "Be brief.")?;
+    /// assert!(context.stored_labels(BlockScope::Session)?.is_empty());
+    /// assert_eq!(context.stored_labels(BlockScope::Shared)?[0].label, "rules");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As every read.
+    pub fn stored_labels(&self, scope: BlockScope) -> Result<Vec<StoredLabel>> {
+        self.backing().store()?.labels(scope)
+    }
+
     /// Returns the versions of a stored block or, with a `key`, of a document of the block, oldest first; the last one is
     /// the current version.
     ///

@@ -53,12 +53,12 @@ pub use owner::{OwnerExport, OwnerFormat};
 use std::io::Write;
 
 use crate::error::{Error, Result};
-use crate::storage::context::Spool;
+use crate::storage::sqlite::Spool;
 
 /// Calls `write`, and writes to the output what it wrote once it has ended and has closed its snapshot: an output that takes
 /// nothing more keeps no snapshot open.
 fn spooled<T>(
-    spool: Option<Box<dyn Spool>>,
+    spool: Option<Spool>,
     output: &mut impl Write,
     write: impl FnOnce(&mut dyn Write) -> Result<T>,
 ) -> Result<T> {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::open_sessions::OpenSessions;
 use super::{SessionManager, Shared};
 use crate::error::Result;
-use crate::event::Events;
-use crate::session::{InProgress, SessionBuilder};
-use crate::storage::catalog::SessionCatalog;
+use crate::id::SessionId;
+use crate::session::SessionBuilder;
+use crate::storage::sqlite::SqliteSession;
 use crate::store::Store;
 
 /// A builder of a [`SessionManager`]: the settings of a [`SessionBuilder`], for all its sessions.
@@ -17,13 +17,7 @@ pub type SessionManagerBuilder = SessionBuilder<ManySessions>;
 /// What a [`SessionManagerBuilder`] builds: a manager.
 #[derive(Clone)]
 pub struct ManySessions {
-    catalog: Arc<dyn SessionCatalog>,
-}
-
-impl ManySessions {
-    pub(super) fn catalog(&self) -> &Arc<dyn SessionCatalog> {
-        &self.catalog
-    }
+    pub(super) store: Store,
 }
 
 impl SessionManager {
@@ -38,18 +32,19 @@ impl SessionManager {
     /// # Ok::<(), talktree::Error>(())
     /// ```
     pub fn builder(store: &Store) -> SessionManagerBuilder {
-        let of = ManySessions { catalog: store.catalog() };
+        let of = ManySessions { store: store.clone() };
         SessionBuilder::of(of, store.events().clone(), store.in_progress().clone())
-    }
-
-    /// Returns a builder of a manager of sessions that the caller stores.
-    pub fn over(catalog: impl SessionCatalog + 'static) -> SessionManagerBuilder {
-        let of = ManySessions { catalog: Arc::new(catalog) };
-        SessionBuilder::of(of, Events::default(), InProgress::separate())
     }
 }
 
 impl SessionManagerBuilder {
+    /// Returns a builder of one of the sessions.
+    pub(super) fn session(&self, id: SessionId) -> SessionBuilder {
+        let session = Arc::new(SqliteSession::new(Arc::clone(self.target().store.database()), id));
+        let context = session.context();
+        self.for_session(session, Some(context))
+    }
+
     /// Returns the manager.
     ///
     /// # Errors
@@ -57,8 +52,7 @@ impl SessionManagerBuilder {
     pub fn build(self) -> Result<SessionManager> {
         // What is wrong with the settings is known now, not when a message comes in. The first session is opened, and
         // nothing is stored before something is written to it.
-        let probe = self.target().catalog.session(&"template of the manager".into());
-        self.for_session(probe.session, probe.context).open()?;
+        self.session("template of the manager".into()).open()?;
         let shared = Shared { template: self, open: OpenSessions::default() };
         Ok(SessionManager { shared: Arc::new(shared) })
     }

@@ -18,7 +18,7 @@ impl SessionManager {
     /// # Errors
     /// As every read.
     pub fn get(&self, id: &SessionId) -> Result<Option<SessionInfo>> {
-        self.catalog().info(id)
+        self.store().database().session_info(id)
     }
 
     /// Changes a session in a way that is no change of its conversation. The verbs below are short for this one.
@@ -26,7 +26,7 @@ impl SessionManager {
     /// # Errors
     /// [`Error::UnknownSession`]; [`Error::InvalidValue`] if a text is empty or too long, or there are 100 tags already.
     pub fn change(&self, id: &SessionId, change: &SessionChange) -> Result<()> {
-        self.catalog().change(id, change)
+        self.store().change_session(id, change)
     }
 
     /// Sets the name of a session.
@@ -128,7 +128,7 @@ impl SessionManager {
     /// # Errors
     /// [`Error::UnknownSession`]; as every write.
     pub fn remove(&self, id: &SessionId) -> Result<()> {
-        self.catalog().remove(id)?;
+        self.store().database().remove(id)?;
         self.emit(id, || Change::Remove);
         Ok(())
     }

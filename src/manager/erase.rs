@@ -13,7 +13,7 @@ impl SessionManager {
     /// Erases what is named, as [`Store::erase`](crate::Store::erase) does.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if the storage cannot; as [`Store::erase`](crate::Store::erase).
+    /// As [`Store::erase`](crate::Store::erase).
     pub fn erase(&self, erasure: &Erasure) -> Result<Erased> {
         self.erase_with_progress(erasure, |_| {})
     }
@@ -25,7 +25,7 @@ impl SessionManager {
     /// use talktree::{Erasure, Message, SessionManager, Store};
     ///
     /// let bot = SessionManager::builder(&Store::open_in_memory()?).build()?;
-    /// bot.append(&"s".into(), Message::user("hello"))?;
+    /// bot.session("s")?.append(Message::user("hello"))?;
     /// let mut calls = 0;
     /// bot.erase_with_progress(&Erasure::session("s"), |_| calls += 1)?;
     /// assert!(calls > 0);
@@ -39,7 +39,7 @@ impl SessionManager {
         erasure: &Erasure,
         mut progress: impl FnMut(Progress),
     ) -> Result<Erased> {
-        let erased = self.catalog().erase(erasure, &mut progress)?;
+        let erased = self.store().database().erase(erasure, &mut progress)?;
         tell_erased(&erased, |session, change| self.emit(session, || change));
         Ok(erased)
     }
@@ -87,6 +87,6 @@ impl SessionManager {
     /// # Errors
     /// As [`erase`](Self::erase).
     pub fn erasure_extent(&self, erasure: &Erasure) -> Result<ErasureExtent> {
-        self.catalog().erasure_extent(erasure)
+        self.store().erasure_extent(erasure)
     }
 }

@@ -1,13 +1,11 @@
 //! Lists of sessions.
 
-use std::sync::Arc;
-
 use chrono::{DateTime, Utc};
 
 use super::SessionManager;
 use crate::catalog::{SessionCursor, SessionFilter, SessionPage, SessionState};
 use crate::error::Result;
-use crate::storage::catalog::SessionCatalog;
+use crate::store::Store;
 
 /// The sessions of a page if nothing else is asked for.
 const DEFAULT_LIMIT: usize = 20;
@@ -29,7 +27,7 @@ const DEFAULT_LIMIT: usize = 20;
 #[derive(Clone)]
 #[must_use = "a list does nothing until `run`"]
 pub struct SessionList {
-    catalog: Arc<dyn SessionCatalog>,
+    store: Store,
     filter: SessionFilter,
     after: Option<SessionCursor>,
     limit: usize,
@@ -39,7 +37,7 @@ impl SessionManager {
     /// Returns a list of the sessions that are not in the trash. [`SessionList`] has an example.
     pub fn list(&self) -> SessionList {
         SessionList {
-            catalog: Arc::clone(self.catalog()),
+            store: self.store().clone(),
             filter: SessionFilter::default(),
             after: None,
             limit: DEFAULT_LIMIT,
@@ -146,7 +144,7 @@ impl SessionList {
     /// # Errors
     /// As every read.
     pub fn run(self) -> Result<SessionPage> {
-        self.catalog.list(&self.filter, self.after, self.limit)
+        self.store.list_sessions(&self.filter, self.after, self.limit)
     }
 }
 

@@ -1,12 +1,10 @@
 //! Many sessions: one template for all of them, a list, and the outside keys that lead to them.
 //!
 //! A [`SessionManager`] holds what a bot's sessions have in common: blocks, the frozen prompt, compaction, a token counter,
-//! tools. It opens every session with these settings. Handles of one session in one process share their blocks, so a block
-//! added through one is seen by the others; they end when the last handle is dropped. A manager works over a
-//! [`SessionCatalog`]: a [`Store`], or a storage of the caller.
+//! tools. It opens every session of a [`Store`] with these settings. Handles of one session in one process share their blocks, so
+//! a block added through one is seen by the others; they end when the last handle is dropped.
 
 mod builder;
-mod by_id;
 mod catalog;
 mod erase;
 mod list;
@@ -21,12 +19,9 @@ use crate::event::Change;
 use crate::id::SessionId;
 use crate::outcome::SessionDetails;
 use crate::retention::Retention;
-use crate::search::{Found, Scope, Search, SearchRequest, SearchTarget, SessionsFound};
+use crate::search::Search;
 use crate::session::{Session, SessionBuilder};
-use crate::storage::catalog::SessionCatalog;
-#[expect(unused_imports, reason = "the documents link to it")]
-use crate::store::Store;
-use crate::store::{RetentionRun, UsageReport};
+use crate::store::{RetentionRun, Store, UsageReport};
 
 pub use builder::{ManySessions, SessionManagerBuilder};
 pub use list::SessionList;
@@ -83,10 +78,7 @@ impl SessionManager {
     /// [`Error::InvalidValue`](crate::Error::InvalidValue) if the id is empty or too long.
     pub fn session(&self, id: impl Into<SessionId>) -> Result<Session> {
         let id = id.into();
-        self.shared.open.get(&id, || {
-            let storage = self.catalog().session(&id);
-            self.shared.template.for_session(storage.session, storage.context).open()
-        })
+        self.shared.open.get(&id, || self.shared.template.session(id.clone()).open())
     }
 
     /// Creates a session with a new id and these details. A text is the name.
@@ -116,10 +108,8 @@ impl SessionManager {
         id: impl Into<SessionId>,
         details: impl Into<SessionDetails>,
     ) -> Result<Session> {
-        let (id, details) = (id.into(), details.into());
-        id.check()?;
-        details.check()?;
-        self.catalog().create(&id, &details)?;
+        let id = id.into();
+        self.store().create_session_as(id.clone(), details)?;
         let session = self.session(id)?;
         session.info()?; // from here on the handle knows the session
         Ok(session)
@@ -136,13 +126,12 @@ impl SessionManager {
     /// # Ok::<(), talktree::Error>(())
     /// ```
     pub fn search(&self, text: impl Into<String>) -> Search {
-        let target = Arc::new(Searched(Arc::clone(self.catalog())));
-        Search::new(target, SearchRequest::new(text, Scope::Store))
+        self.store().search(text)
     }
 
     /// Returns a report of what answers took. [`UsageReport`] has an example.
     pub fn usage(&self) -> UsageReport {
-        UsageReport::over(Arc::clone(self.catalog()))
+        self.store().usage()
     }
 
     /// Returns a run of retention rules, as [`Store::retention`] does.
@@ -152,7 +141,7 @@ impl SessionManager {
     ///
     /// let bot = SessionManager::builder(&Store::open_in_memory()?).build()?;
     /// for id in ["monday", "tuesday"] {
-    ///     bot.append(&id.into(), Message::user("hello"))?;
+    ///     bot.session(id)?.append(Message::user("hello"))?;
     /// }
     /// let newest = RetentionRule::new("newest").keep_sessions(1);
     /// bot.retention(Retention::new().rule(newest)).run()?;
@@ -161,11 +150,11 @@ impl SessionManager {
     /// ```
     pub fn retention(&self, retention: Retention) -> RetentionRun<'_> {
         let on_removed = |id: &SessionId| self.emit(id, || Change::Remove);
-        RetentionRun::over(Arc::clone(self.catalog()), retention, on_removed)
+        RetentionRun::over(Arc::clone(self.store().database()), retention, on_removed)
     }
 
-    fn catalog(&self) -> &Arc<dyn SessionCatalog> {
-        self.shared.template.target().catalog()
+    fn store(&self) -> &Store {
+        &self.shared.template.target().store
     }
 
     fn emit(&self, id: &SessionId, change: impl FnOnce() -> Change) {
@@ -176,19 +165,6 @@ impl SessionManager {
                 session.report(error);
             }
         });
-    }
-}
-
-/// A catalog as the target of a search.
-struct Searched(Arc<dyn SessionCatalog>);
-
-impl SearchTarget for Searched {
-    fn search(&self, request: &SearchRequest) -> Result<Found> {
-        self.0.search(request)
-    }
-
-    fn search_sessions(&self, request: &SearchRequest) -> Result<SessionsFound> {
-        self.0.search_sessions(request)
     }
 }
 

@@ -61,7 +61,7 @@ impl SessionManager {
     /// # Errors
     /// As every write.
     pub fn unbind(&self, key: &str) -> Result<Option<SessionId>> {
-        self.catalog().unbind(key)
+        self.store().database().unbind(key)
     }
 
     /// Returns the sessions that a key points to and pointed to before, the newest 1 000, newest first.
@@ -70,7 +70,7 @@ impl SessionManager {
     /// As every read.
     pub fn bindings(&self, key: impl Into<String>) -> Result<Vec<Binding>> {
         let filter = BindingFilter { key: Some(key.into()), ..BindingFilter::default() };
-        self.catalog().bindings(&filter, None, usize::MAX)
+        self.store().bindings(&filter, None, usize::MAX)
     }
 }
 
@@ -116,10 +116,9 @@ impl Resume<'_> {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn run(self) -> Result<ResumedSession> {
-        self.request.check()?;
         let mut tries = 1;
         loop {
-            let resumed = self.manager.catalog().resume(&self.request)?;
+            let resumed = self.manager.store().database().resume(&self.request)?;
             let session = self.manager.session(resumed.session)?;
             // From here on the handle knows the session. Otherwise, if it is removed or erased, the first write would create
             // it again, without an owner and without the key.

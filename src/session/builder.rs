@@ -10,7 +10,7 @@ use crate::context::{Backing, Block, ContextBuilder};
 use crate::error::{Error, Result};
 use crate::event::Events;
 use crate::storage::SessionProvider;
-use crate::storage::context::ContextStore;
+use crate::storage::sqlite::SqliteContext;
 use crate::tokens::TokenCounter;
 
 /// A builder of a session with context blocks, a frozen prompt, tools and compaction.
@@ -57,44 +57,14 @@ impl SessionBuilder {
         provider: Arc<dyn SessionProvider>,
         events: Events,
         in_progress: InProgress,
-        store: Option<Arc<dyn ContextStore>>,
+        store: Option<SqliteContext>,
     ) -> Self {
         let conversation = Some(Arc::clone(&provider));
-        let backing = Backing { store, conversation, is_beside: false };
+        let backing = Backing { store, conversation };
         let compaction =
             CompactionSettingsBuilder { in_progress, ..CompactionSettingsBuilder::default() };
         let context = ContextBuilder::over(backing);
         Self { of: OneSession { provider }, events, context, compaction }
-    }
-
-    /// Keeps the texts of stored blocks and the frozen prompt in a storage of your own, beside the conversation's.
-    ///
-    /// A context of another session is replaced by that of this session in the same storage. The session copies its own
-    /// texts to a fork or a split after that is stored, and removes the frozen prompt after the conversation is cleared or
-    /// compacted; [`on_error`](Self::on_error) receives a failure of this.
-    ///
-    /// ```
-    /// use talktree::testing::{MemoryContext, MemorySession}; // with the feature `testing`
-    /// use talktree::{Block, Message, Session};
-    ///
-    /// let chat = Session::builder(MemorySession::new("s".into()))
-    ///     .context_store(MemoryContext::new("s".into()))
-    ///     .block("memory", Block::stored())
-    ///     .cached_prompt()
-    ///     .open()?;
-    /// let frozen = chat.prompt()?;
-    /// chat.context().set("memory", "Likes coffee.")?;
-    /// assert_eq!(chat.prompt()?, frozen);
-    /// chat.clear()?;
-    /// assert!(chat.prompt()?.ends_with("\nLikes coffee."));
-    /// # Ok::<(), talktree::Error>(())
-    /// ```
-    pub fn context_store(self, store: impl ContextStore + 'static) -> Self {
-        let store: Arc<dyn ContextStore> = match store.session() == self.of.provider.id() {
-            true => Arc::new(store),
-            false => store.of(self.of.provider.id()),
-        };
-        self.with(|context| context.kept_in(store))
     }
 }
 
@@ -118,10 +88,10 @@ impl<Of> SessionBuilder<Of> {
     pub(crate) fn for_session(
         &self,
         provider: Arc<dyn SessionProvider>,
-        store: Option<Arc<dyn ContextStore>>,
+        store: Option<SqliteContext>,
     ) -> SessionBuilder {
         let conversation = Some(Arc::clone(&provider));
-        let backing = Backing { store, conversation, is_beside: false };
+        let backing = Backing { store, conversation };
         SessionBuilder {
             of: OneSession { provider },
             events: self.events.clone(),

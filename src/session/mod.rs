@@ -34,8 +34,7 @@ use crate::event::{Change, Event, Events, Subscription};
 use crate::id::{MessageId, SessionId, check_name};
 use crate::outcome::{SessionDetails, SessionInfo};
 use crate::storage::SessionProvider;
-use crate::storage::catalog::SessionStorage;
-use crate::storage::context::{Spool, copy as copy_context};
+use crate::storage::sqlite::Spool;
 use crate::tokens::Counter;
 
 pub use builder::{OneSession, SessionBuilder};
@@ -103,8 +102,7 @@ impl Session {
 
     /// Returns a builder of a session over the caller's own storage, with context blocks.
     ///
-    /// Stored blocks and a frozen prompt need a [`context_store`](SessionBuilder::context_store), or a
-    /// [`Store`](crate::Store).
+    /// Stored blocks and a frozen prompt need a [`Store`](crate::Store).
     ///
     /// ```
     /// use talktree::testing::MemorySession; // with the feature `testing`
@@ -245,7 +243,6 @@ impl Session {
         let details = SessionDetails { name: Some(name.to_owned()), ..SessionDetails::default() };
         let provider = self.provider.fork(at, id, &details)?;
         let fork = self.with_provider(provider);
-        self.copy_context(&fork);
         if let Ok(length) = fork.path_length() {
             fork.emit_changed(|| Change::Import { messages: length });
         }
@@ -285,10 +282,9 @@ impl Session {
     /// Returns the session as it is now, for reads only; over a storage that has no snapshots, the session itself.
     pub(crate) fn snapshot(&self) -> Result<Self> {
         let Some(store) = self.context.store() else { return Ok(self.clone()) };
-        let Some(storage) = store.snapshot()? else { return Ok(self.clone()) };
-        let SessionStorage { session: provider, context: store } = storage;
-        let conversation = Some(Arc::clone(&provider));
-        let backing = Backing { store, conversation, ..Backing::default() };
+        let (session, store) = store.snapshot()?;
+        let provider: Arc<dyn SessionProvider> = Arc::new(session);
+        let backing = Backing { store: Some(store), conversation: Some(Arc::clone(&provider)) };
         Ok(Self {
             provider,
             events: Events::default(),
@@ -298,8 +294,8 @@ impl Session {
     }
 
     /// Returns where an export of a snapshot is kept until the snapshot is closed; `None` over a storage without snapshots.
-    pub(crate) fn spool(&self) -> Option<Box<dyn Spool>> {
-        self.context.store()?.spool()
+    pub(crate) fn spool(&self) -> Option<Spool> {
+        Some(self.context.store()?.spool())
     }
 
     /// Returns a session over another storage of the same store, with the same settings.
@@ -322,25 +318,6 @@ impl Session {
     /// Returns whether two handles are clones of one.
     pub(crate) fn is_same_handle(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.provider, &other.provider)
-    }
-
-    /// Copies the texts of the session to one that was made from it, unless the storage did.
-    fn copy_context(&self, to: &Self) {
-        let stores = (self.context.backing().store_beside(), to.context.backing().store_beside());
-        if let (Some(from), Some(to)) = stores
-            && let Err(error) = copy_context(from, to)
-        {
-            self.compaction.report(&error);
-        }
-    }
-
-    /// Removes the frozen prompt after a change that calls for a new one, unless the storage did.
-    fn thaw_context(&self) {
-        if let Some(store) = self.context.backing().store_beside()
-            && let Err(error) = store.set_frozen(None)
-        {
-            self.compaction.report(&error);
-        }
     }
 
     fn emit(&self, change: impl FnOnce() -> Change) {

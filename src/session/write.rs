@@ -523,7 +523,6 @@ impl Session {
     /// As every write.
     pub fn clear(&self) -> Result<()> {
         self.provider.clear()?;
-        self.thaw_context();
         self.emit_changed(|| Change::Clear);
         Ok(())
     }

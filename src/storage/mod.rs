@@ -4,7 +4,6 @@
 //! on those, or return [`Error::Unsupported`]. Each verb is atomic: all of it is done, or nothing. The conformance
 //! suite in `talktree::testing` checks this contract.
 
-pub(crate) mod catalog;
 mod commit;
 pub(crate) mod context;
 mod cursor;

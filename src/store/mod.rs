@@ -23,9 +23,7 @@ use crate::error::Error;
 use crate::error::Result;
 use crate::event::{Event, Events, Subscription};
 use crate::session::{InProgress, Session};
-use crate::storage::catalog::SessionCatalog;
-use crate::storage::context::Spool;
-use crate::storage::sqlite::{self, Database, SqliteCatalog};
+use crate::storage::sqlite::{self, Database, Spool};
 
 pub(crate) use erase::tell as tell_erased;
 pub use inbox::Inbox;
@@ -168,7 +166,7 @@ impl Store {
     }
 
     /// Returns where an export of a snapshot is kept until the snapshot is closed.
-    pub(crate) fn spool(&self) -> Option<Box<dyn Spool>> {
+    pub(crate) fn spool(&self) -> Option<Spool> {
         Some(self.database.spool())
     }
 
@@ -180,20 +178,8 @@ impl Store {
         &self.in_progress
     }
 
-    /// Returns the doorway to all its sessions, as a storage of your own would implement it.
-    ///
-    /// ```
-    /// use talktree::{Message, Session, SessionFilter, Store};
-    ///
-    /// let catalog = Store::open_in_memory()?.catalog();
-    /// catalog.create(&"monday".into(), &"Deployment".into())?;
-    /// let page = catalog.list(&SessionFilter::default(), None, 20)?;
-    /// assert_eq!(page.sessions[0].info.name.as_deref(), Some("Deployment"));
-    /// # Ok::<(), talktree::Error>(())
-    /// ```
-    #[must_use]
-    pub fn catalog(&self) -> Arc<dyn SessionCatalog> {
-        Arc::new(SqliteCatalog::new(Arc::clone(&self.database)))
+    pub(crate) fn database(&self) -> &Arc<Database> {
+        &self.database
     }
 
     fn over(database: Database) -> Self {

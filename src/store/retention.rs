@@ -24,7 +24,7 @@ use crate::report::Progress;
 use crate::retention::{
     Judge, Retention, RetentionAction, RetentionReport, RetentionRule, is_past, rule_in_trash,
 };
-use crate::storage::catalog::SessionCatalog;
+use crate::storage::sqlite::Database;
 
 /// How many sessions are read at a time.
 const PAGE: usize = 500;
@@ -46,7 +46,7 @@ const MAX_MESSAGES: u64 = 128;
 /// before its turn is left alone.
 #[must_use = "rules do nothing until `run` or `dry_run`"]
 pub struct RetentionRun<'p> {
-    catalog: Arc<dyn SessionCatalog>,
+    database: Arc<Database>,
     retention: Retention,
     now: Option<DateTime<Utc>>,
     interrupt: Option<InterruptHandle>,
@@ -62,20 +62,20 @@ impl Store {
         let events = self.events.clone();
         // A store has no error handler.
         let on_removed = move |id: &SessionId| events.emit(id, || Change::Remove, |_| {});
-        let run = RetentionRun::over(self.catalog(), retention, on_removed);
+        let run = RetentionRun::over(Arc::clone(&self.database), retention, on_removed);
         RetentionRun { interrupt: Some(self.interrupt_handle()), ..run }
     }
 }
 
 impl<'p> RetentionRun<'p> {
-    /// Returns a run over a catalog; `on_removed` is called after the removal of a session.
+    /// Returns a run over a store; `on_removed` is called after the removal of a session.
     pub(crate) fn over(
-        catalog: Arc<dyn SessionCatalog>,
+        database: Arc<Database>,
         retention: Retention,
         on_removed: impl Fn(&SessionId) + 'p,
     ) -> Self {
         Self {
-            catalog,
+            database,
             retention,
             now: None,
             interrupt: None,
@@ -148,10 +148,6 @@ impl<'p> RetentionRun<'p> {
         if !retention.allows_all() {
             self.find_kept(retention.rules(), now, watch.as_ref())?;
         }
-        if retention.has_erasing() {
-            // Fails here if the storage cannot erase, before anything is put into the trash.
-            self.catalog.erasure_extent(&Erasure::default())?;
-        }
         let mut pass = Pass {
             run: self,
             watch,
@@ -181,12 +177,12 @@ impl<'p> RetentionRun<'p> {
             rules.iter().map(|rule| (rule, Judge::new(std::slice::from_ref(rule), now))).collect();
         let (mut sessions, mut newest) = (0, None);
         let mut look = |filter: &SessionFilter, size| {
-            each(&*self.catalog, filter, size, |page| {
+            each(&self.database, filter, size, |page| {
                 watch.map_or(Ok(()), InterruptWatch::check)?;
                 for info in &page.sessions {
                     let mut kept = Vec::new();
                     for (at, (_, judge)) in undecided.iter_mut().enumerate() {
-                        let rule = judge.rule_for(info, || self.catalog.bytes(&info.id))?;
+                        let rule = judge.rule_for(info, || self.database.bytes(&info.id))?;
                         if rule.is_none() && !info.is_pinned {
                             kept.push(at);
                         }
@@ -260,13 +256,13 @@ impl Pass<'_> {
         filter: &SessionFilter,
         mut judge: impl FnMut(&SessionInfo, &mut dyn FnMut() -> Result<u64>) -> Result<Option<usize>>,
     ) -> Result<()> {
-        let catalog = Arc::clone(&self.run.catalog);
-        each(&*catalog, filter, PAGE, |page| {
+        let database = Arc::clone(&self.run.database);
+        each(&database, filter, PAGE, |page| {
             for info in page.sessions {
                 let mut size = None;
                 let mut bytes = || match size {
                     Some(size) => Ok(size),
-                    None => Ok(*size.insert(catalog.bytes(&info.id)?)),
+                    None => Ok(*size.insert(database.bytes(&info.id)?)),
                 };
                 if let Some(rule) = judge(&info, &mut bytes)? {
                     let bytes = bytes()?;
@@ -310,7 +306,7 @@ impl Pass<'_> {
             true => {
                 let sessions: Vec<SessionInfo> =
                     due.iter().map(|(info, ..)| info.clone()).collect();
-                self.run.catalog.discard(&sessions, action)?
+                self.run.database.discard(&sessions, action)?
             }
             false => vec![true; due.len()],
         };
@@ -336,11 +332,11 @@ impl Pass<'_> {
         if !self.is_real {
             for info in &self.to_erase {
                 // Someone else may have removed it.
-                if self.run.catalog.info(&info.id)?.is_some() {
+                if self.run.database.session_info(&info.id)?.is_some() {
                     options = options.and(Erasure::session(&info.id));
                 }
             }
-            let mut copies = self.run.catalog.erasure_extent(&options)?.copies_left;
+            let mut copies = self.run.database.erasure_extent(&options)?.copies_left;
             // These are removed before.
             let removed = self.report.sessions.iter();
             let removed = removed.filter(|session| session.action == RetentionAction::Remove);
@@ -350,7 +346,7 @@ impl Pass<'_> {
             return Ok(());
         }
         let progress = &mut self.run.on_progress;
-        let erased = self.run.catalog.erase_unchanged(&self.to_erase, &options, progress)?;
+        let erased = self.run.database.erase_unchanged(&self.to_erase, &options, progress)?;
         let ids: HashSet<&SessionId> = erased.extent.sessions.iter().collect();
         self.report.take_back(self.to_erase.iter().filter(|info| !ids.contains(&info.id)));
         erased.extent.sessions.iter().for_each(&self.run.on_removed);
@@ -361,7 +357,8 @@ impl Pass<'_> {
 
     /// After an error: leaves in the report only what was erased.
     fn keep_what_is_left(&mut self) {
-        let is_left = |info: &&SessionInfo| !matches!(self.run.catalog.info(&info.id), Ok(None));
+        let is_left =
+            |info: &&SessionInfo| !matches!(self.run.database.session_info(&info.id), Ok(None));
         let (left, gone): (Vec<_>, Vec<_>) = self.to_erase.iter().partition(is_left);
         self.report.take_back(left.into_iter());
         if self.is_real {
@@ -378,14 +375,14 @@ struct Read {
 
 /// Reads the sessions that a filter shows, page by page; the first page has `first` sessions at most.
 fn each(
-    catalog: &dyn SessionCatalog,
+    database: &Database,
     filter: &SessionFilter,
     first: usize,
     mut with: impl FnMut(Read) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
     let (mut after, mut size) = (None, first);
     loop {
-        let page = catalog.list(filter, after, size)?;
+        let page = database.list_sessions(filter, after, size)?;
         (after, size) = (page.after, PAGE);
         let sessions = page.sessions.into_iter().map(|listed| listed.info).collect();
         if with(Read { sessions, is_last: after.is_none() })?.is_break() || after.is_none() {

@@ -68,7 +68,7 @@ impl Store {
         let conversation = Arc::new(SqliteSession::new(Arc::clone(&self.database), id));
         let store = conversation.context();
         let (store, conversation) = (Some(store), Some(conversation as Arc<dyn SessionProvider>));
-        ContextBuilder::over(Backing { store, conversation, is_beside: false })
+        ContextBuilder::over(Backing { store, conversation })
     }
 
     /// Creates a session with a new id and these details, in one transaction, and returns it.

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use super::Store;
 use crate::error::Result;
 use crate::id::SessionId;
-use crate::storage::catalog::SessionCatalog;
+use crate::storage::sqlite::Database;
 use crate::usage::{UsageFilter, UsageGroup, UsageRow, UsageTotal};
 
 /// A report of what answers took. Made by [`Store::usage`] and [`SessionManager::usage`](crate::SessionManager::usage).
@@ -32,7 +32,7 @@ use crate::usage::{UsageFilter, UsageGroup, UsageRow, UsageTotal};
 #[derive(Clone)]
 #[must_use = "a report does nothing until `run` or `total`"]
 pub struct UsageReport {
-    catalog: Arc<dyn SessionCatalog>,
+    database: Arc<Database>,
     filter: UsageFilter,
     group: UsageGroup,
 }
@@ -40,15 +40,12 @@ pub struct UsageReport {
 impl Store {
     /// Returns a report of what answers took. [`UsageReport`] has an example.
     pub fn usage(&self) -> UsageReport {
-        UsageReport::over(self.catalog())
+        let (filter, group) = (UsageFilter::default(), UsageGroup::All);
+        UsageReport { database: Arc::clone(&self.database), filter, group }
     }
 }
 
 impl UsageReport {
-    pub(crate) fn over(catalog: Arc<dyn SessionCatalog>) -> Self {
-        Self { catalog, filter: UsageFilter::default(), group: UsageGroup::All }
-    }
-
     /// Adds up what a filter names, instead of what was set before.
     pub fn filter(mut self, filter: UsageFilter) -> Self {
         self.filter = filter;
@@ -152,7 +149,7 @@ impl UsageReport {
     /// # Errors
     /// As every read.
     pub fn run(self) -> Result<Vec<UsageRow>> {
-        self.catalog.usage(&self.filter, self.group)
+        self.database.usage(&self.filter, self.group)
     }
 
     /// Returns the sum of all.

@@ -5,9 +5,6 @@
 //! [`Error::Unsupported`](crate::Error::Unsupported). [`conformance_of_removal()`] is for storages that can remove a
 //! session. [`MemorySession`] is a small implementation to start from.
 //!
-//! [`conformance_of_context()`] tests a [`ContextStore`](crate::ContextStore), and [`conformance_of_catalog()`] a
-//! [`SessionCatalog`](crate::SessionCatalog). [`MemoryContext`] and [`MemoryCatalog`] are small implementations of these.
-//!
 //! ```
 //! use std::sync::Arc;
 //! use talktree::testing::{MemorySession, conformance};
@@ -18,7 +15,5 @@
 mod conformance;
 mod memory;
 
-pub use conformance::{
-    conformance, conformance_of_catalog, conformance_of_context, conformance_of_removal,
-};
-pub use memory::{MemoryCatalog, MemoryContext, MemorySession};
+pub use conformance::{conformance, conformance_of_removal};
+pub use memory::MemorySession;

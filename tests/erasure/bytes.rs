@@ -15,7 +15,7 @@ use talktree::import::JsonlOptions;
 use talktree::{
     Block, CompactionOptions, Document, Erased, Erasure, Error, ImportRecord, Json, Message,
     MessageId, Planned, Result, Session, SessionChange, SessionDetails, SessionManager, Store,
-    TranscriptFilter, TranscriptKey, Usage, UsageFilter, UsageGroup,
+    TranscriptFilter, TranscriptKey, Usage, UsageGroup,
 };
 use tempfile::TempDir;
 
@@ -733,13 +733,13 @@ fn an_owner_is_erased_with_memory_keys_and_usage_and_no_other_owner_is() -> Resu
     assert_eq!(erased.prove()?.found, 0);
     assert_gone(&store, &path, "mk7qowner");
     assert_eq!(bot.list().owner("other").run()?.sessions.len(), 2);
-    let totals = store.catalog().usage(&UsageFilter::default(), UsageGroup::Model)?;
+    let totals = store.usage().by(UsageGroup::Model).run()?;
     assert_eq!(totals[0].total.input, 40);
 
     let erased = bot.erase_owner("other")?;
     assert_eq!(erased.extent.usage, 2);
     assert_gone(&store, &path, "other:key");
-    let totals = store.catalog().usage(&UsageFilter::default(), UsageGroup::Model)?;
+    let totals = store.usage().by(UsageGroup::Model).run()?;
     assert_eq!(totals[0].total.input, 20);
     assert_eq!(bot.erase_owner("nobody")?.extent.messages, 0);
     assert!(matches!(bot.erase_owner(""), Err(Error::InvalidValue { .. })));

@@ -14,7 +14,7 @@ use talktree::export::session_hash;
 use talktree::records::Title;
 use talktree::{
     Block, CompactionId, Erased, Erasure, Error, Message, MessageId, Result, Session,
-    SessionChange, SessionId, SessionManager, Store, Usage, UsageFilter, UsageGroup,
+    SessionChange, SessionId, SessionManager, Store, Usage, UsageGroup,
 };
 
 type Pick = u8;
@@ -431,7 +431,7 @@ impl World {
         for (session, hash) in hashes {
             assert_eq!(session_hash(&self.bot.session(session.clone())?)?, hash, "{session}");
         }
-        let usage = self.store.catalog().usage(&UsageFilter::default(), UsageGroup::All)?;
+        let usage = self.store.usage().by(UsageGroup::All).run()?;
         let used = usage.first().map_or(0, |row| row.total.input);
         match gone.sessions.is_empty() {
             true => assert_eq!(used, self.usage),

@@ -3,14 +3,8 @@
 use std::sync::Arc;
 
 use crate::common::Scratch;
-use talktree::testing::{
-    MemoryCatalog, MemoryContext, MemorySession, conformance, conformance_of_catalog,
-    conformance_of_context, conformance_of_removal,
-};
-use talktree::{
-    Block, ContextStore, Error, Message, Result, Session, SessionCatalog, SessionDetails,
-    SessionId, Store,
-};
+use talktree::testing::{MemorySession, conformance, conformance_of_removal};
+use talktree::{Error, Message, Result, Session, Store};
 
 #[test]
 fn the_memory_provider_conforms() {
@@ -38,58 +32,6 @@ fn sqlite_conforms_to_the_rules_of_removal() -> Result<()> {
         conformance_of_removal(|id| provider(store, id), |id| store.remove(id));
     }
     Ok(())
-}
-
-#[test]
-fn the_sessions_of_the_memory_catalog_conform() {
-    let catalog = MemoryCatalog::new();
-    conformance(|id| catalog.session(&id).session);
-    conformance_of_removal(|id| catalog.session(&id).session, |id| catalog.remove(id));
-}
-
-#[test]
-fn the_memory_catalog_conforms() {
-    conformance_of_catalog(|| Arc::new(MemoryCatalog::new()));
-}
-
-#[test]
-fn the_catalog_of_a_store_conforms() -> Result<()> {
-    conformance_of_catalog(|| Store::open_in_memory().expect("memory").catalog());
-    let mut scratches = Vec::new();
-    conformance_of_catalog(|| {
-        let scratch = Scratch::new().expect("a folder");
-        let catalog = scratch.store.catalog();
-        scratches.push(scratch);
-        catalog
-    });
-    for scratch in scratches {
-        assert_eq!(scratch.store.verify(|_| {})?.damages, []);
-    }
-    Ok(())
-}
-
-#[test]
-fn the_contexts_of_both_catalogs_conform() -> Result<()> {
-    let scratch = Scratch::new()?;
-    let stores = [scratch.store.catalog(), Store::open_in_memory()?.catalog()];
-    for catalog in stores.into_iter().chain([Arc::new(MemoryCatalog::new()) as Arc<_>]) {
-        conformance_of_context(|id, owner| context(&*catalog, id, owner));
-    }
-    assert_eq!(scratch.store.verify(|_| {})?.damages, []);
-    Ok(())
-}
-
-/// Returns the context of a new session.
-fn context(
-    catalog: &dyn SessionCatalog,
-    id: SessionId,
-    owner: Option<&str>,
-) -> Arc<dyn ContextStore> {
-    if let Some(owner) = owner {
-        let details = SessionDetails { owner: Some(owner.to_owned()), ..SessionDetails::default() };
-        catalog.create(&id, &details).expect("the id is new");
-    }
-    catalog.session(&id).context.expect("it has contexts")
 }
 
 #[test]
@@ -132,61 +74,5 @@ fn an_unsupported_method_is_an_error() -> Result<()> {
     ] {
         assert!(matches!(answer, Err(Error::Unsupported { .. })), "{answer:?}");
     }
-    Ok(())
-}
-
-#[test]
-fn stored_blocks_and_a_frozen_prompt_work_over_a_storage_of_ones_own() -> Result<()> {
-    // A context of another session is replaced by that of the session.
-    let chat = Session::builder(MemorySession::new("s".into()))
-        .context_store(MemoryContext::new("another".into()))
-        .block("memory", Block::stored())
-        .block("facts", Block::knowledge().across_sessions())
-        .block("person", Block::stored().per_owner())
-        .cached_prompt()
-        .open()?;
-    let context = chat.context();
-    context.set("memory", "Likes tea.")?;
-    context.set_document("facts", &talktree::Document::new("hours", "We open at nine."))?;
-    assert_eq!(context.search("facts", "open", 9)?.len(), 1);
-    assert!(matches!(context.set("person", "Ann"), Err(Error::NoOwner { .. })));
-    let frozen = chat.prompt()?;
-    assert!(frozen.contains("Likes tea."));
-    context.set("memory", "Likes coffee.")?;
-    assert_eq!((chat.prompt()?, chat.drift()?.len()), (frozen, 1));
-    assert_eq!(context.versions("memory", None)?.len(), 2);
-
-    // A compaction or a clear calls for a new prompt; the storage of the messages knows nothing of it.
-    let long = chat.append(Message::user("word ".repeat(50)))?.id;
-    chat.add_compaction("short", &long, &long)?;
-    let second = chat.prompt()?;
-    assert!(second.contains("Likes coffee."));
-    context.set("memory", "Likes water.")?;
-    assert_eq!(chat.prompt()?, second);
-    chat.clear()?;
-    assert!(chat.prompt()?.contains("Likes water."));
-    Ok(())
-}
-
-#[test]
-fn a_continued_session_has_copies_of_texts_that_are_kept_beside_it() -> Result<()> {
-    // The sessions of a store, with a context elsewhere.
-    let store = Store::open_in_memory()?;
-    let chat = store
-        .session_builder("s")
-        .context_store(MemoryContext::new("s".into()))
-        .block("memory", Block::stored())
-        .block("facts", Block::knowledge())
-        .open()?;
-    let hello = chat.append(Message::user("hello"))?.id;
-    chat.context().set("memory", "Likes tea.")?;
-    chat.context().set_document("facts", &talktree::Document::new("k", "A fact."))?;
-    for copy in [chat.fork(&hello, "fork")?, chat.compact_and_split("They greeted.")?] {
-        assert_eq!(copy.block("memory")?.map(|block| block.content).as_deref(), Some("Likes tea."));
-        assert_eq!(copy.context().search("facts", "fact", 9)?.len(), 1);
-        copy.context().set("memory", "Likes coffee.")?;
-    }
-    assert_eq!(chat.block("memory")?.map(|block| block.content).as_deref(), Some("Likes tea."));
-    assert!(store.session("s")?.context().stored()?.is_empty());
     Ok(())
 }

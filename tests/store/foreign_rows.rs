@@ -61,8 +61,7 @@ fn bindings(store: &Store) -> Result<()> {
 }
 
 fn labels_of_blocks(store: &Store) -> Result<()> {
-    let context = store.catalog().session(&"s".into()).context.unwrap();
-    context.labels(BlockScope::Session).map(drop)
+    store.context("s").open()?.stored_labels(BlockScope::Session).map(drop)
 }
 
 fn search(store: &Store) -> Result<()> {

@@ -1,6 +1,7 @@
 //! Stores, sessions and all that is theirs: files, threads, processes, limits, damage.
 
 mod callbacks;
+mod catalog;
 #[path = "../common/mod.rs"]
 mod common;
 mod conformance;

@@ -163,7 +163,7 @@ fn a_key_leads_to_a_new_session_where_the_old_one_must_not_be_resumed() -> Resul
     use BindingEnd::{Deleted, Ended, OtherOwner, Unbound};
     assert_eq!(ends, [None, Some(Unbound), Some(Deleted), Some(Ended), Some(OtherOwner)]);
     // The former ones can still be read.
-    assert_eq!(bot.history(old.id())?.len(), 1);
+    assert_eq!(bot.session(old.id().clone())?.history()?.len(), 1);
     Ok(())
 }
 
@@ -197,24 +197,24 @@ fn lists_are_ordered_by_the_last_message_and_other_writes_do_not_move_a_session(
     let bot = manager(&store)?;
     let at = |minute: u32| format!("2024-01-01T00:{minute:02}:00Z").parse().unwrap();
     for (id, minute) in [("a", 1), ("b", 2), ("c", 3)] {
-        bot.append(&id.into(), Message::user("hello").at(at(minute)))?;
+        bot.session(id)?.append(Message::user("hello").at(at(minute)))?;
     }
     assert_eq!(ids(&bot)?, ["c", "b", "a"]);
     bot.rename(&"a".into(), "First")?;
     bot.tag(&"a".into(), "work")?;
-    bot.session("b")?.label("x", &bot.history(&"b".into())?[0].id)?;
+    bot.session("b")?.label("x", &bot.session("b")?.history()?[0].id)?;
     assert_eq!(ids(&bot)?, ["c", "b", "a"]);
     let info = bot.get(&"a".into())?.unwrap();
     assert_eq!(info.last_message_at, Some(at(1)));
     assert!(info.updated_at > at(59));
 
-    bot.append(&"a".into(), Message::user("more").at(at(4)))?;
+    bot.session("a")?.append(Message::user("more").at(at(4)))?;
     assert_eq!(ids(&bot)?, ["a", "c", "b"]);
     // A message of the future counts as now, so that it does not stay on top for ever.
-    bot.append(&"b".into(), Message::user("soon").at("2099-01-01T00:00:00Z".parse().unwrap()))?;
+    bot.session("b")?.append(Message::user("soon").at("2099-01-01T00:00:00Z".parse().unwrap()))?;
     assert!(bot.get(&"b".into())?.unwrap().last_message_at < Some(chrono::Utc::now()));
     // A fork has the time of the message that it ends with.
-    let first = bot.history(&"c".into())?[0].id.clone();
+    let first = bot.session("c")?.history()?[0].id.clone();
     let fork = bot.fork(&"c".into(), &first, "What if")?;
     assert_eq!(fork.info()?.unwrap().last_message_at, Some(at(3)));
     // Records may be imported in any order.
@@ -235,23 +235,24 @@ fn counts_follow_every_way_of_writing() -> Result<()> {
     let store = Store::open_in_memory()?;
     let bot = manager(&store)?;
     let id = "s".into();
-    let question = bot.append(&id, Message::user("?"))?.id;
-    let answers = bot.append_all(&id, [Message::assistant("1"), Message::user("2")])?;
-    bot.upsert(&id, Some(&question), Message::assistant("other").with_id("o"))?;
-    bot.upsert(&id, Some(&question), Message::assistant("changed").with_id("o"))?;
-    assert_eq!(bot.count(&id)?, 4);
+    let chat = bot.session("s")?;
+    let count = |id| -> Result<u64> { Ok(bot.get(id)?.map_or(0, |info| info.messages)) };
+    let question = chat.append(Message::user("?"))?.id;
+    let answers = chat.append_all([Message::assistant("1"), Message::user("2")])?;
+    chat.append_to(&question, Message::assistant("other").with_id("o"))?;
+    chat.upsert(Message::assistant("changed").with_id("o"))?;
+    assert_eq!(count(&id)?, 4);
     let fork = bot.fork(&id, &answers[1].id, "Fork")?;
-    assert_eq!(bot.count(fork.id())?, 3);
-    bot.delete_messages(&id, [&answers[0].id])?; // a tombstone: it has a child
-    assert_eq!(bot.count(&id)?, 3);
+    assert_eq!(count(fork.id())?, 3);
+    chat.delete([&answers[0].id])?; // a tombstone: it has a child
+    assert_eq!(count(&id)?, 3);
     let fork = bot.fork(&id, &answers[1].id, "Over a tombstone")?;
-    assert_eq!(bot.count(fork.id())?, 2);
-    bot.session("s")?.delete_branch(&question)?;
-    assert_eq!(bot.count(&id)?, 0);
-    bot.append(&id, Message::user("again"))?;
-    bot.clear(&id)?;
-    assert_eq!((bot.count(&id)?, bot.count(&"unknown".into())?), (0, 0));
-    assert!(matches!(bot.clear(&"unknown".into()), Err(Error::UnknownSession { .. })));
+    assert_eq!(count(fork.id())?, 2);
+    chat.delete_branch(&question)?;
+    assert_eq!(count(&id)?, 0);
+    chat.append(Message::user("again"))?;
+    chat.clear()?;
+    assert_eq!((count(&id)?, count(&"unknown".into())?), (0, 0));
     assert_eq!(store.verify(|_| {})?.damages, []);
     Ok(())
 }

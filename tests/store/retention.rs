@@ -632,17 +632,3 @@ fn rules_and_refusals_count_one_and_many() -> Result<()> {
     }
     Ok(())
 }
-
-#[test]
-fn a_storage_that_cannot_erase_says_so_before_anything_is_done() -> Result<()> {
-    let catalog = talktree::testing::MemoryCatalog::new();
-    let bot = talktree::SessionManager::over(catalog).build()?;
-    for id in ["a", "b"] {
-        bot.append(&id.into(), Message::user("hello"))?;
-    }
-    let rule = RetentionRule::new("erased").more_messages_than(0).erase();
-    let refused = bot.retention(Retention::new().rule(rule).allow_all()).run();
-    assert!(matches!(refused, Err(Error::Unsupported { .. })), "{refused:?}");
-    assert_eq!(bot.list().run()?.sessions.len(), 2);
-    Ok(())
-}

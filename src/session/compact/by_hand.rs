@@ -126,7 +126,6 @@ impl Session {
             return Err(Error::SummaryRefused { why: SummaryRefused::Blank });
         }
         let status = self.provider.add_compaction(compaction)?;
-        self.thaw_context();
         self.emit_changed(|| self.compacted(compaction));
         Ok(status)
     }

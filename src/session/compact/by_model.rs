@@ -118,7 +118,6 @@ impl Session {
             ..Compaction::new(summary.text, plan.first().clone(), plan.last().clone())
         };
         let is_shown = self.provider.commit_compaction(&compaction, plan.leaf(), plan.seen())?;
-        self.thaw_context();
         self.emit(|| self.compacted(&compaction));
         Ok(Compacted {
             messages: plan.messages(),

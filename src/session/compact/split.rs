@@ -77,7 +77,6 @@ impl Session {
         };
         let provider = self.provider.split(id, &opening, END_REASON)?;
         let child = self.with_provider(provider);
-        self.copy_context(&child);
         child.emit(|| Change::Append { ids: vec![opening.id.clone()] });
         self.emit(|| Change::Split {
             child: child.id().clone(),

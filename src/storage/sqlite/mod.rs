@@ -69,10 +69,12 @@ mod verify;
 mod wal;
 mod write;
 
-pub(crate) use catalog::SqliteCatalog;
 pub(crate) use connection::{Config, Database};
+pub(crate) use context::{SqliteContext, Texts, Writing};
 #[cfg(feature = "sqlcipher")]
 pub(crate) use encryption::Encryption;
+pub(crate) use error::BackendResult;
 pub(crate) use file::is_open;
 pub(crate) use interrupt::{InterruptSignal, Watch};
 pub(crate) use session::SqliteSession;
+pub(crate) use spool::Spool;

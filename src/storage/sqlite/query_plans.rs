@@ -358,7 +358,9 @@ fn filled() -> Result<Database> {
         let context = database.context(&name.into());
         for n in 0..100 {
             let key = n.to_string();
-            context.put(BlockScope::Session, "documents", &[NewEntry::new(&key, "text")], true)?;
+            context.write(|texts| {
+                texts.put(BlockScope::Session, "documents", &NewEntry::new(&key, "text"), true)
+            })?;
         }
         let result = Part::tool_result("look", "call", serde_json::json!("text"));
         session.append(

@@ -13,7 +13,6 @@ use super::connection::{Database, busy_ms, unlock};
 use super::interrupt::Watch;
 use super::partial_file::PartialFile;
 use crate::error::Result;
-use crate::storage::context::Spool;
 
 /// How many bytes are kept in memory, and in each row.
 const CHUNK: usize = 1 << 20;
@@ -26,7 +25,8 @@ PRAGMA synchronous = OFF;
 BEGIN;
 CREATE TABLE spool (n INTEGER PRIMARY KEY, bytes BLOB)";
 
-struct SqliteSpool {
+/// What an export has written, before it is written to the output of the caller.
+pub(crate) struct Spool {
     database: Arc<Database>,
     watch: Watch,
     /// Closed before the file is removed, where an open file cannot lose its name.
@@ -38,14 +38,14 @@ struct SqliteSpool {
 
 impl Database {
     /// Returns an empty spool; an interrupt from now on ends it.
-    pub(crate) fn spool(self: &Arc<Self>) -> Box<dyn Spool> {
+    pub(crate) fn spool(self: &Arc<Self>) -> Spool {
         let watch = self.interrupt_signal().watch();
         let database = Arc::clone(self);
-        Box::new(SqliteSpool { database, watch, file: None, rows: 0, memory: Vec::new() })
+        Spool { database, watch, file: None, rows: 0, memory: Vec::new() }
     }
 }
 
-impl SqliteSpool {
+impl Spool {
     /// Moves what is in memory to the file.
     fn spill(&mut self) -> Result<()> {
         if self.file.is_none() {
@@ -76,31 +76,8 @@ impl SqliteSpool {
         Ok(Some((conn, file)))
     }
 
-    fn give(&self, bytes: &[u8], with: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        bytes.chunks(PIECE).try_for_each(|piece| self.watch.check().and_then(|()| with(piece)))
-    }
-
-    fn public(&self, error: impl Into<super::error::BackendError>) -> crate::error::Error {
-        self.database.public_error(error.into(), busy_ms(&self.database.config))
-    }
-}
-
-impl Write for SqliteSpool {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.memory.len() >= CHUNK {
-            self.spill().map_err(io::Error::other)?;
-        }
-        self.memory.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Spool for SqliteSpool {
-    fn each_piece(&mut self, with: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    /// Calls `with` with all that was written, piece by piece.
+    pub(crate) fn each_piece(&self, with: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         if let Some((conn, _)) = &self.file {
             for row in 1..=self.rows {
                 let bytes: Vec<u8> = conn
@@ -111,5 +88,27 @@ impl Spool for SqliteSpool {
             }
         }
         self.give(&self.memory, with)
+    }
+
+    fn give(&self, bytes: &[u8], with: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        bytes.chunks(PIECE).try_for_each(|piece| self.watch.check().and_then(|()| with(piece)))
+    }
+
+    fn public(&self, error: impl Into<super::error::BackendError>) -> crate::error::Error {
+        self.database.public_error(error.into(), busy_ms(&self.database.config))
+    }
+}
+
+impl Write for Spool {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.memory.len() >= CHUNK {
+            self.spill().map_err(io::Error::other)?;
+        }
+        self.memory.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

@@ -1,12 +1,10 @@
-//! The conformance suites: of [`SessionProvider`] here, of the doorways to contexts and to all sessions below.
+//! The conformance suite of [`SessionProvider`].
 //!
 //! A rule is a sentence and a check. Each check runs on an empty session, in the order of the table.
 
 #![expect(clippy::panic, reason = "a test suite panics if a rule is broken")]
 
-mod catalog;
 mod compaction;
-mod context;
 mod copy;
 mod delete;
 mod head;
@@ -19,9 +17,6 @@ mod tree;
 mod turn;
 
 use std::sync::Arc;
-
-pub use catalog::conformance_of_catalog;
-pub use context::conformance_of_context;
 
 use crate::error::Result;
 use crate::id::SessionId;

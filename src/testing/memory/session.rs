@@ -47,18 +47,6 @@ impl MemorySession {
         Self { id, serial: SERIALS.fetch_add(1, Ordering::Relaxed), tree: Mutex::default() }
     }
 
-    /// Returns how many messages it has, on all branches.
-    pub(super) fn count(&self) -> u64 {
-        self.tree().nodes.iter().filter(|node| node.message.is_some()).count() as u64
-    }
-
-    /// Returns whether a person wrote one of them.
-    pub(super) fn is_written_in_by(&self, author: &str) -> bool {
-        let tree = self.tree();
-        let mut messages = tree.nodes.iter().filter_map(|node| node.message.as_ref());
-        messages.any(|message| message.is_written_by(author))
-    }
-
     fn tree(&self) -> MutexGuard<'_, MemoryTree> {
         self.tree.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -49,11 +49,13 @@ impl Database {
         request.check()?;
         let found = self.read(|conn| find(conn, request))?;
         if let Found::Session { id, is_unowned: false } = found {
-            return Ok(Resumed::new(id, false, None));
+            return Ok(Resumed { session: id, is_new: false, former: None });
         }
         if self.is_read_only() {
             // Says that the store is read-only.
-            return self.write(|_| Ok(Resumed::new(request.new_id.clone(), true, None)));
+            return self.write(|_| {
+                Ok(Resumed { session: request.new_id.clone(), is_new: true, former: None })
+            });
         }
         self.write_short(|conn| {
             let former = match find(conn, request)? {
@@ -64,7 +66,7 @@ impl Database {
                         let details = SessionDetails { owner, ..SessionDetails::default() };
                         row::set_details(conn, session.key, &details)?;
                     }
-                    return Ok(Resumed::new(id, false, None));
+                    return Ok(Resumed { session: id, is_new: false, former: None });
                 }
                 Found::Nothing => None,
                 Found::Former { number, id, why } => {
@@ -80,7 +82,7 @@ impl Database {
             let details = SessionDetails { owner, ..request.details.clone() };
             set_details(conn, session.key, &details, self.config.max_message_bytes)?;
             bind(conn, &request.key, session.key)?;
-            Ok(Resumed::new(request.new_id.clone(), true, former))
+            Ok(Resumed { session: request.new_id.clone(), is_new: true, former })
         })
     }
 
@@ -229,8 +231,7 @@ pub(in super::super) fn read(row: &Row<'_>) -> BackendResult<Binding> {
     let read = || {
         let (ended_at, cause): (Option<i64>, Option<String>) = (row.get(4)?, row.get(5)?);
         let session = SessionId::read(row, 2)?;
-        let unsigned = u64::try_from(number).unwrap_or_default();
-        let binding = Binding::new(row.get(1)?, session, time(row.get(3)?)?, unsigned);
+        let (key, bound_at) = (row.get(1)?, time(row.get(3)?)?);
         let end = match cause {
             None => None,
             Some(name) => Some(
@@ -238,7 +239,9 @@ pub(in super::super) fn read(row: &Row<'_>) -> BackendResult<Binding> {
                     .ok_or_else(|| corrupt(format!("the end cause {name:?} is unknown")))?,
             ),
         };
-        Ok(Binding { ended_at: ended_at.map(time).transpose()?, end, ..binding })
+        let ended_at = ended_at.map(time).transpose()?;
+        let number = u64::try_from(number).unwrap_or_default();
+        Ok(Binding { key, session, bound_at, ended_at, end, number })
     };
     read().map_err(damaged(named(number)))
 }

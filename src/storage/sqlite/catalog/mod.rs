@@ -3,14 +3,11 @@
 pub(super) mod binding;
 pub(super) mod change;
 pub(super) mod discard;
-mod doorway;
 pub(super) mod list;
 pub(super) mod owners;
 pub(super) mod removal;
 #[cfg(test)]
 mod tests;
-
-pub(crate) use doorway::SqliteCatalog;
 
 use rusqlite::{Connection, params};
 
@@ -113,6 +110,11 @@ pub(super) fn remove(conn: &Connection, key: i64) -> BackendResult<()> {
 }
 
 impl Database {
+    /// Returns the details of a session, also of one in the trash.
+    pub(crate) fn session_info(&self, id: &SessionId) -> Result<Option<SessionInfo>> {
+        self.read(|conn| row::info(conn, id))
+    }
+
     /// Returns every session, the one written to last first.
     pub(crate) fn sessions(&self) -> Result<Vec<SessionInfo>> {
         self.read(|conn| {

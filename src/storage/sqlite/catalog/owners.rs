@@ -27,7 +27,7 @@ impl Database {
                     sessions: number(1)?,
                     messages: number(2)?,
                     last_message_at: row.get::<_, Option<i64>>(3)?.map(time).transpose()?,
-                    ..OwnerInfo::new(row.get::<_, String>(0)?)
+                    ..OwnerInfo::new(row.get(0)?)
                 });
             }
             let mut statement = conn.prepare_cached(OF_TRANSCRIPTS)?;

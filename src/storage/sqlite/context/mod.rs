@@ -5,7 +5,8 @@
 //! block are one range of rowids, in the index too, and a search in one block does not read the others.
 //!
 //! Invariant: a searchable text that was not removed is in the index; its index entry is deleted before its row
-//! changes.
+//! changes. What is made from stored texts is stored by the [`write`](SqliteContext::write) that read them, so neither a newer
+//! version nor another owner can come in between.
 
 pub(super) mod block;
 pub(super) mod elision;
@@ -17,7 +18,7 @@ pub(super) mod search;
 mod tests;
 pub(super) mod texts;
 
-use std::cell::Cell;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,13 +30,12 @@ use super::error::{BackendError, BackendResult};
 use super::handle::{Handle, Named};
 use super::row::session::SessionRow;
 use super::session::SqliteSession;
+use super::spool::Spool;
 use crate::error::{Error, Result};
 use crate::id::{MessageId, SessionId};
 use crate::search::{Found, Matched, SearchRequest};
-use crate::storage::catalog::SessionStorage;
 use crate::storage::context::{
-    BlockScope, ContextStore, ContextTexts, ContextWrite, Elision, Entry, EntryInfo, EntryVersion,
-    NewEntry, PromptSection, Spool, StoredLabel,
+    BlockScope, Elision, Entry, EntryInfo, EntryVersion, NewEntry, PromptSection, StoredLabel,
 };
 
 /// The session key of texts that are not of one session; no session has it.
@@ -66,6 +66,12 @@ fn owner_of(conn: &Connection, session: i64) -> BackendResult<Option<String>> {
 
 pub(super) const OWNER: &str = "SELECT owner FROM session WHERE key = ?1";
 
+/// The storage of one session's context, and of the texts that it shares with others.
+///
+/// A session that was never written to reads as empty, and the first write of a text of its own or of a frozen prompt creates
+/// it. The texts of [`BlockScope::Owner`] are those of the owner that the session has when the verb runs. Without an owner they
+/// read as empty, and a write is [`Error::NoOwner`].
+#[derive(Clone)]
 pub(crate) struct SqliteContext {
     database: Arc<Database>,
     handle: Arc<Handle>,
@@ -74,13 +80,13 @@ pub(crate) struct SqliteContext {
 impl Database {
     /// Returns the context of a session, which need not exist yet.
     #[cfg(test)]
-    pub(crate) fn context(self: &Arc<Self>, id: &SessionId) -> Arc<dyn ContextStore> {
+    pub(crate) fn context(self: &Arc<Self>, id: &SessionId) -> SqliteContext {
         self.context_of(&Arc::new(Handle::new(id.clone())))
     }
 
     /// Returns the context of the session that a handle is bound to.
-    pub(super) fn context_of(self: &Arc<Self>, handle: &Arc<Handle>) -> Arc<dyn ContextStore> {
-        Arc::new(SqliteContext { database: Arc::clone(self), handle: Arc::clone(handle) })
+    pub(super) fn context_of(self: &Arc<Self>, handle: &Arc<Handle>) -> SqliteContext {
+        SqliteContext { database: Arc::clone(self), handle: Arc::clone(handle) }
     }
 }
 
@@ -101,79 +107,106 @@ fn whose(
     }
 }
 
-impl SqliteContext {
-    fn block(
-        &self,
-        conn: &Connection,
-        scope: BlockScope,
-        label: &str,
-    ) -> BackendResult<Option<i64>> {
-        match whose(conn, scope, || self.handle.find(conn))? {
-            Some(whose) => block::find(conn, &whose, label),
-            None => Ok(None),
-        }
-    }
-
-    /// Reads from a block; a missing block reads as empty.
-    fn read<T: Default>(
-        &self,
-        scope: BlockScope,
-        label: &str,
-        work: impl FnOnce(&Connection, i64) -> BackendResult<T>,
-    ) -> Result<T> {
-        self.database.read(|conn| match self.block(conn, scope, label)? {
-            Some(block) => work(conn, block),
-            None => Ok(T::default()),
-        })
-    }
+/// The texts of a context, as one read or one write sees them. A missing block reads as empty.
+pub(crate) struct Texts<'c> {
+    conn: &'c Connection,
+    session: &'c dyn Fn() -> BackendResult<Option<SessionRow>>,
 }
 
 /// A write of a context, inside its transaction.
-struct Writing<'c> {
-    conn: &'c Connection,
+pub(crate) struct Writing<'c> {
+    texts: Texts<'c>,
     name: &'c Named<'c>,
     /// How long a text may be.
     max: usize,
-    /// The first error of SQLite: the transaction ends with it, whatever becomes of it on the way.
-    failed: Cell<Option<BackendError>>,
 }
 
-impl Writing<'_> {
-    /// Returns the public error of a step.
-    fn public<T>(&self, answer: BackendResult<T>) -> Result<T> {
-        answer.map_err(|error| {
-            if let BackendError::Sqlite(_) = error {
-                let first = self.failed.take().unwrap_or_else(|| error.again());
-                self.failed.set(Some(first));
-            }
-            error.into_error(0)
-        })
-    }
+impl<'c> Deref for Writing<'c> {
+    type Target = Texts<'c>;
 
+    fn deref(&self) -> &Texts<'c> {
+        &self.texts
+    }
+}
+
+impl Texts<'_> {
     fn block(&self, scope: BlockScope, label: &str) -> BackendResult<Option<i64>> {
-        match whose(self.conn, scope, || self.name.find(self.conn))? {
+        match whose(self.conn, scope, self.session)? {
             Some(whose) => block::find(self.conn, &whose, label),
             None => Ok(None),
         }
     }
 
-    /// Reads from a block; a missing block reads as empty.
     fn read<T: Default>(
         &self,
         scope: BlockScope,
         label: &str,
         work: impl FnOnce(&Connection, i64) -> BackendResult<T>,
-    ) -> Result<T> {
-        let block = self.block(scope, label);
-        self.public(block.and_then(|block| match block {
+    ) -> BackendResult<T> {
+        match self.block(scope, label)? {
             Some(block) => work(self.conn, block),
             None => Ok(T::default()),
-        }))
+        }
     }
 
+    /// Returns the text under a key.
+    pub(crate) fn entry(
+        &self,
+        scope: BlockScope,
+        label: &str,
+        key: &str,
+    ) -> BackendResult<Option<Entry>> {
+        self.read(scope, label, |conn, block| entry::read(conn, block, key))
+    }
+
+    /// Returns a label's documents without their texts, sorted by key. The block's own text is not among them.
+    pub(crate) fn documents(
+        &self,
+        scope: BlockScope,
+        label: &str,
+    ) -> BackendResult<Vec<EntryInfo>> {
+        self.read(scope, label, entry::documents)
+    }
+
+    /// Returns how many documents a label has.
+    pub(crate) fn count(&self, scope: BlockScope, label: &str) -> BackendResult<u64> {
+        self.read(scope, label, entry::count)
+    }
+
+    /// Returns the versions of a text, oldest first, the current one included.
+    pub(crate) fn versions(
+        &self,
+        scope: BlockScope,
+        label: &str,
+        key: &str,
+    ) -> BackendResult<Vec<EntryVersion>> {
+        self.read(scope, label, |conn, block| entry::versions(conn, block, key))
+    }
+
+    /// Returns one version of a text, without reading the others.
+    pub(crate) fn version(
+        &self,
+        scope: BlockScope,
+        label: &str,
+        key: &str,
+        number: u64,
+    ) -> BackendResult<Option<EntryVersion>> {
+        self.read(scope, label, |conn, block| entry::version(conn, block, key, number))
+    }
+
+    /// Returns the frozen prompt, if there is one.
+    pub(crate) fn frozen(&self) -> BackendResult<Option<Vec<PromptSection>>> {
+        match (self.session)()? {
+            Some(session) => frozen_prompt::read(self.conn, session.key),
+            None => Ok(None),
+        }
+    }
+}
+
+impl Writing<'_> {
     /// Returns whose the blocks of a scope are that are to be written; nobody's before the session exists.
     fn whose(&self, scope: BlockScope) -> BackendResult<Option<Whose>> {
-        let whose = whose(self.conn, scope, || self.name.find(self.conn))?;
+        let whose = whose(self.conn, scope, self.session)?;
         if whose.is_none() && scope == BlockScope::Owner {
             let session = SessionId::clone(self.name);
             return Err(BackendError::Own(Error::NoOwner { session }));
@@ -191,7 +224,12 @@ impl Writing<'_> {
         }
     }
 
-    fn put_text(
+    /// Puts a text.
+    ///
+    /// A text that differs from the stored one in content, title or description is a new version; the same text is none,
+    /// but `is_searchable` counts: it says whether [`search`](SqliteContext::search) finds the text. At least the newest
+    /// thousand versions are kept.
+    pub(crate) fn put(
         &self,
         scope: BlockScope,
         label: &str,
@@ -219,7 +257,8 @@ impl Writing<'_> {
         entry::insert(conn, block, new, is_searchable)
     }
 
-    fn remove_text(&self, scope: BlockScope, label: &str, key: &str) -> BackendResult<bool> {
+    /// Removes a text; returns whether there was one. The removal is a version, and the versions before are kept.
+    pub(crate) fn remove(&self, scope: BlockScope, label: &str, key: &str) -> BackendResult<bool> {
         let Some(whose) = self.whose(scope)? else { return Ok(false) };
         let Some(block) = block::find(self.conn, &whose, label)? else { return Ok(false) };
         let stored = entry::find(self.conn, block, key)?;
@@ -229,7 +268,8 @@ impl Writing<'_> {
         Ok(true)
     }
 
-    fn freeze(&self, sections: Option<&[PromptSection]>) -> BackendResult<()> {
+    /// Freezes these sections, replacing a prompt that is frozen; `None` removes it.
+    pub(crate) fn set_frozen(&self, sections: Option<&[PromptSection]>) -> BackendResult<()> {
         match sections {
             Some(sections) => {
                 let text = frozen_prompt::to_text(sections, self.max)?;
@@ -244,152 +284,72 @@ impl Writing<'_> {
     }
 }
 
-impl ContextTexts for Writing<'_> {
-    fn entry(&self, scope: BlockScope, label: &str, key: &str) -> Result<Option<Entry>> {
-        self.read(scope, label, |conn, block| entry::read(conn, block, key))
-    }
-
-    fn documents(&self, scope: BlockScope, label: &str) -> Result<Vec<EntryInfo>> {
-        self.read(scope, label, entry::documents)
-    }
-
-    fn count(&self, scope: BlockScope, label: &str) -> Result<u64> {
-        self.read(scope, label, entry::count)
-    }
-
-    fn versions(&self, scope: BlockScope, label: &str, key: &str) -> Result<Vec<EntryVersion>> {
-        self.read(scope, label, |conn, block| entry::versions(conn, block, key))
-    }
-
-    fn version(
-        &self,
-        scope: BlockScope,
-        label: &str,
-        key: &str,
-        number: u64,
-    ) -> Result<Option<EntryVersion>> {
-        self.read(scope, label, |conn, block| entry::version(conn, block, key, number))
-    }
-
-    fn frozen(&self) -> Result<Option<Vec<PromptSection>>> {
-        let session = self.name.find(self.conn);
-        self.public(session.and_then(|session| match session {
-            Some(session) => frozen_prompt::read(self.conn, session.key),
-            None => Ok(None),
-        }))
-    }
-}
-
-impl ContextWrite for Writing<'_> {
-    fn put(
-        &mut self,
-        scope: BlockScope,
-        label: &str,
-        new: &NewEntry<'_>,
-        is_searchable: bool,
-    ) -> Result<()> {
-        self.public(self.put_text(scope, label, new, is_searchable))
-    }
-
-    fn remove(&mut self, scope: BlockScope, label: &str, key: &str) -> Result<bool> {
-        self.public(self.remove_text(scope, label, key))
-    }
-
-    fn set_frozen(&mut self, sections: Option<&[PromptSection]>) -> Result<()> {
-        self.public(self.freeze(sections))
-    }
-}
-
-impl ContextTexts for SqliteContext {
-    fn entry(&self, scope: BlockScope, label: &str, key: &str) -> Result<Option<Entry>> {
-        self.read(scope, label, |conn, block| entry::read(conn, block, key))
-    }
-
-    fn documents(&self, scope: BlockScope, label: &str) -> Result<Vec<EntryInfo>> {
-        self.read(scope, label, entry::documents)
-    }
-
-    fn count(&self, scope: BlockScope, label: &str) -> Result<u64> {
-        self.read(scope, label, entry::count)
-    }
-
-    fn versions(&self, scope: BlockScope, label: &str, key: &str) -> Result<Vec<EntryVersion>> {
-        self.read(scope, label, |conn, block| entry::versions(conn, block, key))
-    }
-
-    fn version(
-        &self,
-        scope: BlockScope,
-        label: &str,
-        key: &str,
-        number: u64,
-    ) -> Result<Option<EntryVersion>> {
-        self.read(scope, label, |conn, block| entry::version(conn, block, key, number))
-    }
-
-    fn frozen(&self) -> Result<Option<Vec<PromptSection>>> {
-        self.database.read(|conn| match self.handle.find(conn)? {
-            Some(session) => frozen_prompt::read(conn, session.key),
-            None => Ok(None),
-        })
-    }
-}
-
-impl ContextStore for SqliteContext {
-    fn session(&self) -> &SessionId {
+impl SqliteContext {
+    /// Returns the session's id.
+    pub(crate) fn session(&self) -> &SessionId {
         self.handle.id()
     }
 
-    fn busy_timeout(&self) -> Duration {
+    /// Returns how long a write waits for other writers.
+    pub(crate) fn busy_timeout(&self) -> Duration {
         self.database.config.busy_timeout
     }
 
-    fn snapshot(&self) -> Result<Option<SessionStorage>> {
-        let database = self.database.snapshot()?;
-        let session = Arc::new(SqliteSession::of_handle(&database, &self.handle));
-        Ok(Some(SessionStorage { session, context: Some(database.context_of(&self.handle)) }))
-    }
-
-    fn spool(&self) -> Option<Box<dyn Spool>> {
-        Some(self.database.spool())
-    }
-
-    fn of(&self, session: &SessionId) -> Arc<dyn ContextStore> {
+    /// Returns the context of another session of the same store.
+    pub(crate) fn of(&self, session: &SessionId) -> Self {
         let handle = Arc::new(Handle::new(session.clone()));
         // Binds it to the session as it is now. If this read fails, so will the next, which binds it.
         let _ = self.database.read(|conn| handle.find(conn));
         self.database.context_of(&handle)
     }
 
-    fn search_sessions(&self, request: &SearchRequest) -> Result<Found> {
-        self.database.search(request)
+    /// Returns this session and its context as they are now, so that many reads see one state.
+    pub(crate) fn snapshot(&self) -> Result<(SqliteSession, Self)> {
+        let database = self.database.snapshot()?;
+        let session = SqliteSession::of_handle(&database, &self.handle);
+        Ok((session, database.context_of(&self.handle)))
     }
 
-    fn labels(&self, scope: BlockScope) -> Result<Vec<StoredLabel>> {
+    /// Returns where an export of a snapshot is kept until the snapshot is closed.
+    pub(crate) fn spool(&self) -> Spool {
+        self.database.spool()
+    }
+
+    /// Runs a read, which sees one state.
+    pub(crate) fn read<T>(&self, work: impl FnOnce(&Texts<'_>) -> BackendResult<T>) -> Result<T> {
+        self.database.read(|conn| work(&Texts { conn, session: &|| self.handle.find(conn) }))
+    }
+
+    /// Runs a write, all of it or nothing; no other write comes in between. `work` calls no code of the program.
+    pub(crate) fn write<T>(
+        &self,
+        work: impl FnOnce(&Writing<'_>) -> BackendResult<T>,
+    ) -> Result<T> {
+        let max = self.database.config.max_message_bytes;
+        self.handle.write(&self.database, |conn, name| {
+            let texts = Texts { conn, session: &|| name.find(conn) };
+            work(&Writing { texts, name, max })
+        })
+    }
+
+    /// Checks a text as [`put`](Writing::put) does, without writing it.
+    pub(crate) fn check(&self, label: &str, new: &NewEntry<'_>) -> Result<()> {
+        let checked = entry::check(label, new, self.database.config.max_message_bytes);
+        checked.map_err(|error| error.into_error(0))
+    }
+
+    /// Returns the labels that have at least one text, sorted.
+    pub(crate) fn labels(&self, scope: BlockScope) -> Result<Vec<StoredLabel>> {
         self.database.read(|conn| match whose(conn, scope, || self.handle.find(conn))? {
             Some(whose) => block::labels(conn, &whose),
             None => Ok(Vec::new()),
         })
     }
 
-    fn check(&self, label: &str, new: &NewEntry<'_>) -> Result<()> {
-        let checked = entry::check(label, new, self.database.config.max_message_bytes);
-        checked.map_err(|error| error.into_error(0))
-    }
-
-    fn write(&self, work: &mut dyn FnMut(&mut dyn ContextWrite) -> Result<()>) -> Result<()> {
-        let max = self.database.config.max_message_bytes;
-        self.handle.write(&self.database, |conn, name| {
-            let mut writing = Writing { conn, name, max, failed: Cell::default() };
-            let answer = work(&mut writing);
-            match writing.failed.take() {
-                Some(error) => Err(error),
-                None => Ok(answer?),
-            }
-        })
-    }
-
-    fn search(
+    /// Searches a label's searchable texts, best first: for all words and, if no text has them all, for any of them.
+    ///
+    /// Keys, titles and descriptions are searched too. Filters on messages are ignored. A query without a word finds nothing.
+    pub(crate) fn search(
         &self,
         scope: BlockScope,
         label: &str,
@@ -397,27 +357,39 @@ impl ContextStore for SqliteContext {
         limit: usize,
     ) -> Result<(Vec<Entry>, Matched)> {
         let watch = self.database.interrupt_signal().watch();
-        self.database.read_long(|conn| match self.block(conn, scope, label)? {
-            Some(block) => search::search(conn, block, (query, limit), &watch),
-            None => Ok((Vec::new(), Matched::All)),
+        self.database.read_long(|conn| {
+            let texts = Texts { conn, session: &|| self.handle.find(conn) };
+            match texts.block(scope, label)? {
+                Some(block) => search::search(conn, block, (query, limit), &watch),
+                None => Ok((Vec::new(), Matched::All)),
+            }
         })
     }
 
-    fn is_elided(&self, message: &MessageId, call: &str) -> Result<bool> {
+    /// Searches the messages of all sessions, for the tool that offers it.
+    pub(crate) fn search_sessions(&self, request: &SearchRequest) -> Result<Found> {
+        self.database.search(request)
+    }
+
+    /// Returns whether a marker replaces the output of a tool call of a message.
+    pub(crate) fn is_elided(&self, message: &MessageId, call: &str) -> Result<bool> {
         self.database.read(|conn| match self.handle.find(conn)? {
             Some(session) => elision::is_there(conn, session.key, message, call),
             None => Ok(false),
         })
     }
 
-    fn elisions(&self) -> Result<Vec<Elision>> {
+    /// Returns all elisions.
+    pub(crate) fn elisions(&self) -> Result<Vec<Elision>> {
         self.database.read(|conn| match self.handle.find(conn)? {
             Some(session) => elision::all(conn, session.key),
             None => Ok(Vec::new()),
         })
     }
 
-    fn elide(&self, results: &[(MessageId, String)], marker: &str) -> Result<()> {
+    /// Replaces the outputs of tool calls, each given with its message, by a marker: all of them or none. An earlier
+    /// marker is replaced. Histories show the marker; the stored messages do not change.
+    pub(crate) fn elide(&self, results: &[(MessageId, String)], marker: &str) -> Result<()> {
         let max = self.database.config.max_message_bytes;
         self.handle.write(&self.database, |conn, name| {
             results.iter().try_for_each(|(message, call)| {

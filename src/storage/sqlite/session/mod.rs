@@ -8,6 +8,7 @@ use rusqlite::Connection;
 
 use super::catalog;
 use super::connection::Database;
+use super::context::SqliteContext;
 use super::cursor::{PathCursor, SessionCursor};
 use super::error::{BackendError, BackendResult};
 use super::handle::Handle;
@@ -28,7 +29,6 @@ use crate::outcome::{
     RowStat, SessionDetails, SessionInfo, Updated, Upserted,
 };
 use crate::search::{Found, SearchRequest, SessionsFound};
-use crate::storage::context::ContextStore;
 use crate::storage::{Cursor, SessionProvider};
 use crate::tokens::{Counter, TokenCounter};
 use crate::tree::{Address, Tree};
@@ -53,7 +53,7 @@ impl SqliteSession {
     }
 
     /// Returns the storage of this session's context, bound to the same session.
-    pub(crate) fn context(&self) -> Arc<dyn ContextStore> {
+    pub(crate) fn context(&self) -> SqliteContext {
         self.database.context_of(&self.handle)
     }
 

@@ -190,10 +190,7 @@ impl<'a> Scope<'a> {
 
     /// Returns what this scope itself has: for a session, without the texts of its owner and of all sessions.
     pub(super) fn stored(&self) -> Result<Vec<(String, Block)>> {
-        let Some(context) = self.store.catalog().session(&self.id).context else {
-            return Ok(Vec::new());
-        };
-        let labels = context.labels(self.of)?.into_iter();
+        let labels = self.context([])?.stored_labels(self.of)?.into_iter();
         Ok(labels.map(|found| (found.label.clone(), self.block(Kind::of(&found)))).collect())
     }
 
@@ -202,7 +199,7 @@ impl<'a> Scope<'a> {
         if self.of != BlockScope::Session {
             return Ok(Vec::new());
         }
-        let owner = self.store.catalog().info(&self.id)?.and_then(|info| info.owner);
+        let owner = self.store.session(self.id.clone())?.info()?.and_then(|info| info.owner);
         let of_owner = owner.map(|owner| Self::through(self.store, self.id.clone(), owner));
         Ok(of_owner.into_iter().chain([Self::shared(self.store)]).collect())
     }

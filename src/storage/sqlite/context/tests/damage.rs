@@ -32,8 +32,8 @@ fn verify_reports_damage_in_every_table() -> Result<()> {
         let database = in_memory()?;
         with_result(&database)?;
         let context = database.context(&"s".into());
-        put(&*context, "k", "one")?;
-        put(&*context, "k", "two")?;
+        put(&context, "k", "one")?;
+        put(&context, "k", "two")?;
         context.set_frozen(Some(&section("one")))?;
         context.elide(&[("r".into(), "call".into())], "unloaded")?;
         sound(&database)?;
@@ -57,7 +57,7 @@ fn verify_reports_damage_in_every_table() -> Result<()> {
 fn a_damaged_text_is_an_error_that_names_it() -> Result<()> {
     let database = in_memory()?;
     let context = database.context(&"s".into());
-    put(&*context, "k", "one")?;
+    put(&context, "k", "one")?;
     database.write(|conn| Ok(conn.execute("UPDATE context_entry SET changed_at = 9e18", [])?))?;
     let answer = context.entry(BlockScope::Session, "memory", "k");
     let Err(Error::Corrupt { what }) = answer else { panic!("{answer:?}") };

@@ -100,9 +100,9 @@ fn a_fork_starts_with_the_current_texts_and_the_elisions_on_its_path() -> Result
     let database = in_memory()?;
     let chat = with_result(&database)?;
     let context = database.context(&"s".into());
-    put(&*context, "k", "red fox")?;
-    put(&*context, "k", "blue fox")?;
-    put(&*context, "gone", "green fox")?;
+    put(&context, "k", "red fox")?;
+    put(&context, "k", "blue fox")?;
+    put(&context, "gone", "green fox")?;
     context.remove(BlockScope::Session, "memory", "gone")?;
     context.elide(&[("r".into(), "call".into())], "unloaded")?;
     context.set_frozen(Some(&section("one")))?;
@@ -115,14 +115,14 @@ fn a_fork_starts_with_the_current_texts_and_the_elisions_on_its_path() -> Result
     assert_eq!(copy.versions(BlockScope::Session, "memory", "k")?.len(), 1);
     assert_eq!(copy.entry(BlockScope::Session, "memory", "k")?.unwrap().version, 2);
     assert_eq!(copy.versions(BlockScope::Session, "memory", "gone")?.len(), 0);
-    assert_eq!(keys(&*copy, "fox")?.0, ["k"]);
-    put(&*copy, "k", "yellow fox")?;
-    put(&*copy, "new", "white fox")?;
+    assert_eq!(keys(&copy, "fox")?.0, ["k"]);
+    put(&copy, "k", "yellow fox")?;
+    put(&copy, "new", "white fox")?;
     assert_eq!(context.entry(BlockScope::Session, "memory", "k")?.unwrap().content, "blue fox");
     assert_eq!(database.stats()?.elisions, 2);
     sound(&database)?;
     database.remove(&"s".into())?;
-    assert_eq!(keys(&*copy, "white")?.0, ["new"]);
+    assert_eq!(keys(&copy, "white")?.0, ["new"]);
     assert_eq!(outputs(&fork.history(None)?), [MARKER]);
     sound(&database)
 }

@@ -1,4 +1,4 @@
-//! The context's storage, tested below the doorway.
+//! The context's storage.
 
 mod damage;
 mod elision;
@@ -14,7 +14,9 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::super::connection::{Config, Database};
+use super::super::error::BackendResult;
 use super::super::session::SqliteSession;
+use super::SqliteContext;
 use crate::compaction::Compaction;
 use crate::error::{Error, Result};
 use crate::id::SessionId;
@@ -23,7 +25,7 @@ use crate::outcome::SessionDetails;
 use crate::search::Matched;
 use crate::storage::SessionProvider;
 use crate::storage::context::{
-    BlockScope, ContextStore, ContextWrite, MAX_VERSIONS, NewEntry, PromptSection,
+    BlockScope, Entry, EntryInfo, EntryVersion, MAX_VERSIONS, NewEntry, PromptSection,
 };
 use crate::view::{ExpectedHead, Order, Parent, View};
 
@@ -45,18 +47,8 @@ enum Put {
     },
 }
 
-trait PutOne {
-    fn put_one(
-        &self,
-        scope: BlockScope,
-        label: &str,
-        new: &NewEntry<'_>,
-        is_searchable: bool,
-        expected: Option<u64>,
-    ) -> Result<Put>;
-}
-
-impl<T: ContextStore + ?Sized> PutOne for T {
+/// Each as one read or one write.
+impl SqliteContext {
     fn put_one(
         &self,
         scope: BlockScope,
@@ -65,30 +57,54 @@ impl<T: ContextStore + ?Sized> PutOne for T {
         is_searchable: bool,
         expected: Option<u64>,
     ) -> Result<Put> {
-        let mut put = Put::Moved { found: 0 };
-        self.write(&mut |texts| {
-            let stored = |texts: &dyn ContextWrite| -> Result<u64> {
+        self.write(|texts| {
+            let stored = || -> BackendResult<u64> {
                 Ok(texts.entry(scope, label, new.key)?.map_or(0, |entry| entry.version))
             };
-            let found = stored(texts)?;
+            let found = stored()?;
             if expected.is_some_and(|expected| expected != found) {
-                put = Put::Moved { found };
-                return Ok(());
+                return Ok(Put::Moved { found });
             }
             texts.put(scope, label, new, is_searchable)?;
-            put = match stored(texts)? {
+            Ok(match stored()? {
                 version if version == found => Put::Unchanged { version },
                 version => Put::Stored { version },
-            };
-            Ok(())
-        })?;
-        Ok(put)
+            })
+        })
+    }
+
+    fn remove(&self, scope: BlockScope, label: &str, key: &str) -> Result<bool> {
+        self.write(|texts| texts.remove(scope, label, key))
+    }
+
+    fn set_frozen(&self, sections: Option<&[PromptSection]>) -> Result<()> {
+        self.write(|texts| texts.set_frozen(sections))
+    }
+
+    fn frozen(&self) -> Result<Option<Vec<PromptSection>>> {
+        self.read(|texts| texts.frozen())
+    }
+
+    fn entry(&self, scope: BlockScope, label: &str, key: &str) -> Result<Option<Entry>> {
+        self.read(|texts| texts.entry(scope, label, key))
+    }
+
+    fn documents(&self, scope: BlockScope, label: &str) -> Result<Vec<EntryInfo>> {
+        self.read(|texts| texts.documents(scope, label))
+    }
+
+    fn count(&self, scope: BlockScope, label: &str) -> Result<u64> {
+        self.read(|texts| texts.count(scope, label))
+    }
+
+    fn versions(&self, scope: BlockScope, label: &str, key: &str) -> Result<Vec<EntryVersion>> {
+        self.read(|texts| texts.versions(scope, label, key))
     }
 }
 
 /// Freezes these sections unless a prompt is frozen; returns the sections that are frozen then.
-fn freeze(context: &dyn ContextStore, sections: &[PromptSection]) -> Result<Vec<PromptSection>> {
-    context.write(&mut |texts| match texts.frozen()? {
+fn freeze(context: &SqliteContext, sections: &[PromptSection]) -> Result<Vec<PromptSection>> {
+    context.write(|texts| match texts.frozen()? {
         Some(_) => Ok(()),
         None => texts.set_frozen(Some(sections)),
     })?;
@@ -107,11 +123,11 @@ fn text<'a>(key: &'a str, content: &'a str) -> NewEntry<'a> {
     NewEntry { key, content, ..NewEntry::default() }
 }
 
-fn put(context: &dyn ContextStore, key: &str, content: &str) -> Result<Put> {
+fn put(context: &SqliteContext, key: &str, content: &str) -> Result<Put> {
     context.put_one(BlockScope::Session, "memory", &text(key, content), true, None)
 }
 
-fn keys(context: &dyn ContextStore, query: &str) -> Result<(Vec<String>, Matched)> {
+fn keys(context: &SqliteContext, query: &str) -> Result<(Vec<String>, Matched)> {
     let (found, matched) = context.search(BlockScope::Session, "memory", query, 10)?;
     Ok((found.into_iter().map(|entry| entry.key).collect(), matched))
 }
@@ -132,7 +148,11 @@ fn sound(database: &Database) -> Result<()> {
 }
 
 fn section(content: &str) -> Vec<PromptSection> {
-    vec![PromptSection::new("memory".into(), "MEMORY".into(), content.into())]
+    vec![PromptSection {
+        label: "memory".to_owned(),
+        header: "MEMORY".to_owned(),
+        content: content.to_owned(),
+    }]
 }
 
 /// A conversation whose second message is the result of a tool.
@@ -168,6 +188,6 @@ const STORED: &str = r#"{"text":"a very long skill"}"#;
 const MARKER: &str = "\"unloaded\"";
 
 /// Returns the labels that have at least one text.
-fn stored_labels(context: &dyn ContextStore, owner: BlockScope) -> Result<Vec<String>> {
+fn stored_labels(context: &SqliteContext, owner: BlockScope) -> Result<Vec<String>> {
     Ok(context.labels(owner)?.into_iter().map(|found| found.label).collect())
 }

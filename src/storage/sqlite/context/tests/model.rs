@@ -184,7 +184,7 @@ fn play(acts: &[(usize, Act)]) -> Result<()> {
             }
             Act::Freeze(content) => {
                 let now = model.frozen[*who].get_or_insert_with(|| content.clone());
-                assert_eq!(freeze(&*context, &section(content))?, section(now));
+                assert_eq!(freeze(&context, &section(content))?, section(now));
             }
             Act::Refreeze(content) => {
                 model.frozen[*who] = Some(content.clone());
@@ -274,7 +274,7 @@ fn play(acts: &[(usize, Act)]) -> Result<()> {
                 labels.extend(is_held.then_some(*name));
             }
             labels.sort_unstable();
-            assert_eq!(stored_labels(&*context, scope)?, labels);
+            assert_eq!(stored_labels(&context, scope)?, labels);
         }
     }
     sound(&database)

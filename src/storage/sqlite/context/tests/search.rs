@@ -8,9 +8,9 @@ use super::*;
 fn all_words_are_searched_first_then_any_word() -> Result<()> {
     let database = in_memory()?;
     let context = database.context(&"s".into());
-    put(&*context, "deploy", "How to deploy on a Friday")?;
-    put(&*context, "bake", "How to bake bread")?;
-    put(&*context, "beijing", "故宫在北京")?;
+    put(&context, "deploy", "How to deploy on a Friday")?;
+    put(&context, "bake", "How to bake bread")?;
+    put(&context, "beijing", "故宫在北京")?;
     for (query, expected, matched) in [
         ("deploying fridays", &["deploy"][..], Matched::All),
         ("bread friday", &["bake", "deploy"], Matched::Relaxed),
@@ -26,7 +26,7 @@ fn all_words_are_searched_first_then_any_word() -> Result<()> {
         ("-bread", &[], Matched::All),
         ("\" OR AND ( *", &[], Matched::All),
     ] {
-        let (mut found, how) = keys(&*context, query)?;
+        let (mut found, how) = keys(&context, query)?;
         found.sort();
         assert_eq!(
             (found.as_slice(), how),
@@ -41,16 +41,16 @@ fn all_words_are_searched_first_then_any_word() -> Result<()> {
 fn keys_titles_and_descriptions_are_found_and_weigh_more() -> Result<()> {
     let database = in_memory()?;
     let context = database.context(&"s".into());
-    put(&*context, "one", "a word on sailing among other words of this long text")?;
+    put(&context, "one", "a word on sailing among other words of this long text")?;
     let titled = NewEntry {
         title: Some("Sailing"),
         description: Some("for beginners"),
         ..text("boats", "the first words of a text that is as long as that")
     };
     context.put_one(BlockScope::Session, "memory", &titled, true, None)?;
-    assert_eq!(keys(&*context, "sailing")?.0, ["boats", "one"]);
-    assert_eq!(keys(&*context, "beginner")?.0, ["boats"]);
-    assert_eq!(keys(&*context, "boat")?.0, ["boats"]);
+    assert_eq!(keys(&context, "sailing")?.0, ["boats", "one"]);
+    assert_eq!(keys(&context, "beginner")?.0, ["boats"]);
+    assert_eq!(keys(&context, "boat")?.0, ["boats"]);
     Ok(())
 }
 
@@ -62,11 +62,11 @@ fn a_text_is_found_only_while_it_is_searchable() -> Result<()> {
         context.put_one(BlockScope::Session, "memory", &text("k", "fox"), is_searchable, None)
     };
     set(false)?;
-    assert_eq!(keys(&*context, "fox")?.0.len(), 0);
+    assert_eq!(keys(&context, "fox")?.0.len(), 0);
     assert_eq!(set(true)?, Put::Unchanged { version: 1 });
-    assert_eq!(keys(&*context, "fox")?.0, ["k"]);
+    assert_eq!(keys(&context, "fox")?.0, ["k"]);
     set(false)?;
-    assert_eq!(keys(&*context, "fox")?.0.len(), 0);
+    assert_eq!(keys(&context, "fox")?.0.len(), 0);
     sound(&database)
 }
 
@@ -100,7 +100,7 @@ fn the_best_of_very_many_matches_are_found() -> Result<()> {
 #[test]
 fn a_search_asks_the_index_within_the_blocks_range() -> Result<()> {
     let database = in_memory()?;
-    put(&*database.context(&"s".into()), "k", "fox")?;
+    put(&database.context(&"s".into()), "k", "fox")?;
     let [_, sql, _] = FIND;
     let details: Vec<String> = database.read(|conn| {
         let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
@@ -118,5 +118,19 @@ fn a_search_asks_the_index_within_the_blocks_range() -> Result<()> {
     // rowids.
     let plan = details.join("\n");
     assert!(plan.contains("VIRTUAL TABLE INDEX") && plan.contains("M3><"), "{sql}: {plan}");
+    Ok(())
+}
+
+#[test]
+fn every_text_is_a_query() -> Result<()> {
+    let database = in_memory()?;
+    let context = database.context(&"s".into());
+    put(&context, "k", "text")?;
+    for query in ["AND", "a OR", "*", "role:", "in:x", "\0", "') --", "NEAR(", "(((("] {
+        keys(&context, query)?;
+    }
+    for without_a_word in ["", " ", "\"", "\"\"", "-", "-text"] {
+        assert!(keys(&context, without_a_word)?.0.is_empty(), "{without_a_word:?}");
+    }
     Ok(())
 }

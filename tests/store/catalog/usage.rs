@@ -1,16 +1,13 @@
-//! The usage of answers: sums by group, also after deletes. A catalog need not support it.
-
-use std::slice::from_ref;
+//! The usage of answers: sums by group, also after deletes.
 
 use serde_json::json;
 
+use talktree::{
+    Cost, Error, Message, Result, Session, SessionChange, SessionDetails, Usage, UsageFilter,
+    UsageGroup,
+};
+
 use super::{Probe, at, owned_by};
-use crate::catalog::SessionChange;
-use crate::error::{Error, Result};
-use crate::message::Message;
-use crate::outcome::SessionDetails;
-use crate::usage::{Cost, Usage, UsageFilter, UsageGroup};
-use crate::view::{ExpectedHead, Parent};
 
 /// One day, in microseconds.
 const DAY: i64 = 86_400_000_000;
@@ -31,21 +28,17 @@ fn all() -> UsageFilter {
     UsageFilter::default()
 }
 
-/// Returns whether the catalog has a ledger.
-fn is_supported(probe: &Probe) -> Result<bool> {
-    match probe.catalog.usage(&all(), UsageGroup::All) {
-        Ok(rows) => {
-            assert_eq!(rows, [], "a new catalog has no usage");
-            Ok(true)
-        }
-        Err(Error::Unsupported { .. }) => Ok(false),
-        Err(error) => Err(error),
-    }
+fn sums(probe: &Probe, filter: &UsageFilter, group: UsageGroup) -> Result<Vec<Sum>> {
+    let rows = probe.store.usage().filter(filter.clone()).by(group).run()?;
+    Ok(rows.into_iter().map(|row| (row.group, row.total.answers, row.total.output)).collect())
 }
 
-fn sums(probe: &Probe, filter: &UsageFilter, group: UsageGroup) -> Result<Vec<Sum>> {
-    let rows = probe.catalog.usage(filter, group)?;
-    Ok(rows.into_iter().map(|row| (row.group, row.total.answers, row.total.output)).collect())
+/// Returns the output of the answers on the path to the head.
+fn on_path(chat: &Session) -> Result<u64> {
+    match chat.head()? {
+        Some(head) => Ok(chat.at(&head).usage()?.output),
+        None => Ok(0),
+    }
 }
 
 /// Returns the answers and the output of all.
@@ -66,15 +59,14 @@ fn is(found: &[Sum], expected: &[(&str, u64, u64)]) {
     assert_eq!(found, expected);
 }
 
-pub(super) fn groups(probe: &Probe) -> Result<()> {
-    if !is_supported(probe)? {
-        return Ok(());
-    }
+#[test]
+fn usage_is_added_up_by_group() -> Result<()> {
+    let probe = Probe::new()?;
     for (id, owner, source) in
         [("a", "ann", "mail"), ("b", "bob", "telegram"), ("c", "ann", "mail")]
     {
         let source = Some(source.to_owned());
-        probe.catalog.create(&id.into(), &SessionDetails { source, ..owned_by(owner) })?;
+        probe.create_as(&id.into(), &SessionDetails { source, ..owned_by(owner) })?;
     }
     // A session without an owner and a source.
     for (number, (session, model, output, day)) in [
@@ -93,7 +85,7 @@ pub(super) fn groups(probe: &Probe) -> Result<()> {
     probe.append("a", &Message::user("no usage").with_metadata(json!({"usage": {"output": 9}})))?;
 
     use UsageGroup::{All, Day, Model, Owner, Session, Source};
-    let by = |group| sums(probe, &all(), group);
+    let by = |group| sums(&probe, &all(), group);
     is(&by(All)?, &[("", 5, 543_210)]);
     is(&by(Model)?, &[("small", 3, 503_010), ("large", 2, 40_200)]);
     is(&by(Day)?, &[("2020-09-15", 2, 540_000), ("2020-09-14", 2, 3_200), ("2020-09-13", 1, 10)]);
@@ -120,30 +112,29 @@ pub(super) fn groups(probe: &Probe) -> Result<()> {
             Some((1, 40_000)),
         ),
     ] {
-        let found = sums(probe, &filter, All)?;
+        let found = sums(&probe, &filter, All)?;
         let found = found.first().map(|(_, answers, output)| (*answers, *output));
         assert_eq!(found, expected, "{filter:?}");
     }
-    let rows = probe.catalog.usage(&all(), All)?;
+    let rows = probe.store.usage().filter(all()).by(All).run()?;
     assert_eq!(rows[0].total.costs, [Cost { micros: 1_086_420, currency: "EUR".to_owned() }]);
-    Ok(())
+    probe.is_sound()
 }
 
-pub(super) fn once(probe: &Probe) -> Result<()> {
-    if !is_supported(probe)? {
-        return Ok(());
-    }
-    let chat = probe.chat("s");
+#[test]
+fn an_answer_counts_once() -> Result<()> {
+    let probe = Probe::new()?;
+    let chat = probe.chat("s")?;
     probe.append("s", &answer("m", "small", 10))?;
     probe.append("s", &answer("m", "small", 10))?;
-    assert_eq!(total(probe)?, (1, 10), "a known message is a no-op");
-    chat.update(&answer("m", "large", 30))?;
-    is(&sums(probe, &all(), UsageGroup::Model)?, &[("large", 1, 30)]);
+    assert_eq!(total(&probe)?, (1, 10), "a known message is a no-op");
+    chat.update(answer("m", "large", 30))?;
+    is(&sums(&probe, &all(), UsageGroup::Model)?, &[("large", 1, 30)]);
     chat.add_usage(Some(&"m".into()), &usage("small", 50))?;
-    is(&sums(probe, &all(), UsageGroup::Model)?, &[("small", 1, 50)]);
+    is(&sums(&probe, &all(), UsageGroup::Model)?, &[("small", 1, 50)]);
     chat.add_usage(None, &usage("small", 5))?;
     chat.add_usage(None, &usage("small", 5))?;
-    assert_eq!(total(probe)?, (3, 60));
+    assert_eq!(total(&probe)?, (3, 60));
     let unknown = chat.add_usage(Some(&"nobody".into()), &usage("small", 1));
     assert!(matches!(unknown, Err(Error::UnknownMessage { .. })), "{unknown:?}");
     // One answer in several messages, each with the usage of all of it so far.
@@ -152,19 +143,18 @@ pub(super) fn once(probe: &Probe) -> Result<()> {
         let part = Message::assistant("text").with_id(id).with_metadata(json!({"message": about}));
         probe.append("s", &part)?;
     }
-    assert_eq!(total(probe)?, (4, 760));
+    assert_eq!(total(&probe)?, (4, 760));
     assert_eq!((chat.usage()?.answers, chat.usage()?.output), (4, 760));
-    Ok(())
+    probe.is_sound()
 }
 
-pub(super) fn followed(probe: &Probe) -> Result<()> {
-    if !is_supported(probe)? {
-        return Ok(());
-    }
-    let chat = probe.chat("s");
+#[test]
+fn usage_is_that_of_the_sessions_owner_and_source() -> Result<()> {
+    let probe = Probe::new()?;
+    let chat = probe.chat("s")?;
     probe.append("s", &answer("a", "small", 1))?;
     chat.add_usage(None, &Usage { output: 20, ..Usage::default() })?;
-    let by = |group| sums(probe, &all(), group);
+    let by = |group| sums(&probe, &all(), group);
     is(&by(UsageGroup::Model)?, &[("", 1, 20), ("small", 1, 1)]);
     let text = |text: &str| Some(text.to_owned());
     for (owner, source, model) in [("ann", "mail", "large"), ("bob", "telegram", "huge")] {
@@ -175,43 +165,38 @@ pub(super) fn followed(probe: &Probe) -> Result<()> {
         // An answer that names no model is one of the first model that the session has.
         is(&by(UsageGroup::Model)?, &[("large", 1, 20), ("small", 1, 1)]);
     }
-    probe.catalog.remove(&"s".into())?;
+    probe.store.remove(&"s".into())?;
     is(&by(UsageGroup::Owner)?, &[("bob", 2, 21)]);
     is(&by(UsageGroup::Source)?, &[("telegram", 2, 21)]);
-    Ok(())
+    probe.is_sound()
 }
 
-pub(super) fn kept(probe: &Probe) -> Result<()> {
-    if !is_supported(probe)? {
-        return Ok(());
-    }
-    probe.catalog.create(&"s".into(), &owned_by("ann"))?;
+#[test]
+fn the_usage_of_removed_messages_stays_in_the_totals() -> Result<()> {
+    let probe = Probe::new()?;
+    probe.create_as(&"s".into(), &owned_by("ann"))?;
     for (id, output) in [("a", 1), ("b", 20), ("c", 300)] {
         probe.append("s", &answer(id, "small", output))?;
     }
-    let chat = probe.chat("s");
-    assert_eq!(chat.path_usage(None)?.output, 321);
-    assert_eq!(chat.path_usage(Some(&"b".into()))?.output, 21);
-    chat.delete(&["b".into()])?;
-    assert_eq!((total(probe)?, chat.path_usage(None)?.output), ((3, 321), 301));
+    let chat = probe.chat("s")?;
+    assert_eq!(on_path(&chat)?, 321);
+    assert_eq!(chat.at(&"b".into()).usage()?.output, 21);
+    chat.delete([&"b".into()])?;
+    assert_eq!((total(&probe)?, on_path(&chat)?), ((3, 321), 301));
     // A new message of the id is another one.
     probe.append("s", &answer("b", "small", 4_000))?;
-    assert_eq!((total(probe)?, chat.path_usage(None)?.output), ((4, 4_321), 4_301));
+    assert_eq!((total(&probe)?, on_path(&chat)?), ((4, 4_321), 4_301));
     chat.clear()?;
-    assert_eq!((total(probe)?, chat.path_usage(None)?.output), ((4, 4_321), 0));
-    probe.catalog.change(&"s".into(), &SessionChange::Owner(Some("bob".to_owned())))?;
-    is(&sums(probe, &all(), UsageGroup::Owner)?, &[("bob", 4, 4_321)]);
-    probe.catalog.change(&"s".into(), &SessionChange::Delete)?;
-    assert_eq!(total(probe)?, (4, 4_321));
-    probe.catalog.remove(&"s".into())?;
-    is(&sums(probe, &all(), UsageGroup::Owner)?, &[("bob", 4, 4_321)]);
-    is(&sums(probe, &all(), UsageGroup::Session)?, &[("", 4, 4_321)]);
+    assert_eq!((total(&probe)?, on_path(&chat)?), ((4, 4_321), 0));
+    probe.store.change_session(&"s".into(), &SessionChange::Owner(Some("bob".to_owned())))?;
+    is(&sums(&probe, &all(), UsageGroup::Owner)?, &[("bob", 4, 4_321)]);
+    probe.store.change_session(&"s".into(), &SessionChange::Delete)?;
+    assert_eq!(total(&probe)?, (4, 4_321));
+    probe.store.remove(&"s".into())?;
+    is(&sums(&probe, &all(), UsageGroup::Owner)?, &[("bob", 4, 4_321)]);
+    is(&sums(&probe, &all(), UsageGroup::Session)?, &[("", 4, 4_321)]);
     // A new session of the id begins with nothing.
-    probe.chat("s").append(
-        &Parent::Head,
-        &ExpectedHead::Any,
-        from_ref(&answer("a", "small", 9)),
-    )?;
-    assert_eq!((probe.chat("s").usage()?.output, total(probe)?), (9, (5, 4_330)));
-    Ok(())
+    probe.append("s", &answer("a", "small", 9))?;
+    assert_eq!((probe.chat("s")?.usage()?.output, total(&probe)?), (9, (5, 4_330)));
+    probe.is_sound()
 }

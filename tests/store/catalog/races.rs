@@ -2,10 +2,9 @@
 
 use std::sync::Barrier;
 
+use talktree::{Error, Result, SessionChange, SessionDetails};
+
 use super::Probe;
-use crate::catalog::{BindingFilter, ResumeRequest, SessionChange, SessionFilter};
-use crate::error::{Error, Result};
-use crate::outcome::SessionDetails;
 
 const THREADS: usize = 8;
 
@@ -28,29 +27,12 @@ fn at_once<T: Send>(work: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> 
     })
 }
 
-pub(super) fn resumes(probe: &Probe) -> Result<()> {
-    for round in 1..=3 {
-        let resumed = at_once(|_| probe.catalog.resume(&ResumeRequest::new("key")))?;
-        let first = &resumed[0].session;
-        assert!(resumed.iter().all(|one| one.session == *first), "one session: {resumed:?}");
-        let new = resumed.iter().filter(|one| one.is_new).count();
-        assert_eq!(new, 1, "one thread created it");
-        assert_eq!(
-            resumed.iter().filter(|one| one.former.is_some()).count(),
-            usize::from(round > 1)
-        );
-        assert_eq!(probe.listed(&SessionFilter::default())?.len(), round);
-        let open = BindingFilter { is_open: true, ..BindingFilter::default() };
-        assert_eq!(probe.catalog.bindings(&open, None, 99)?.len(), 1);
-        probe.catalog.change(first, &SessionChange::End("over".to_owned()))?;
-    }
-    Ok(())
-}
-
-pub(super) fn creates(probe: &Probe) -> Result<()> {
+#[test]
+fn of_threads_that_create_one_session_one_succeeds() -> Result<()> {
+    let probe = Probe::new()?;
     let created = at_once(|number| {
         let details = SessionDetails::named(number.to_string());
-        match probe.catalog.create(&"s".into(), &details) {
+        match probe.create_as(&"s".into(), &details) {
             Ok(()) => Ok(Some(number.to_string())),
             Err(Error::SessionExists { .. }) => Ok(None),
             Err(error) => Err(error),
@@ -59,16 +41,18 @@ pub(super) fn creates(probe: &Probe) -> Result<()> {
     let created: Vec<_> = created.into_iter().flatten().collect();
     assert_eq!(created.len(), 1, "{created:?}");
     assert_eq!(probe.info("s")?.name.as_ref(), created.first());
-    Ok(())
+    probe.is_sound()
 }
 
-pub(super) fn tags(probe: &Probe) -> Result<()> {
+#[test]
+fn threads_that_tag_a_session_do_not_exceed_the_limit() -> Result<()> {
+    let probe = Probe::new()?;
     probe.create("s")?;
     let tagged = at_once(|thread| {
         let mut tagged = 0;
         for number in 0..20 {
             let tag = SessionChange::Tag(format!("{thread}.{number}"));
-            match probe.catalog.change(&"s".into(), &tag) {
+            match probe.store.change_session(&"s".into(), &tag) {
                 Ok(()) => tagged += 1,
                 Err(Error::InvalidValue { .. }) => {}
                 Err(error) => return Err(error),
@@ -77,5 +61,5 @@ pub(super) fn tags(probe: &Probe) -> Result<()> {
         Ok(tagged)
     })?;
     assert_eq!((tagged.into_iter().sum::<usize>(), probe.info("s")?.tags.len()), (100, 100));
-    Ok(())
+    probe.is_sound()
 }

@@ -5,28 +5,16 @@ use std::collections::HashSet;
 
 use chrono::{TimeDelta, Utc};
 
-use super::{Probe, at};
-use crate::catalog::{BindingFilter, SessionChange, SessionFilter, SessionState};
-use crate::error::Result;
-use crate::message::{Author, Message, now};
-use crate::outcome::SessionDetails;
-use crate::search::{Scope, SearchRequest};
+use talktree::{
+    Author, Message, Result, SessionChange, SessionDetails, SessionFilter, SessionInfo,
+    SessionState,
+};
 
-pub(super) fn empty(probe: &Probe) -> Result<()> {
-    let page = probe.catalog.list(&SessionFilter::default(), None, 9)?;
-    assert_eq!((page.sessions.len(), page.after), (0, None));
-    assert_eq!(probe.catalog.info(&"s".into())?, None);
-    assert_eq!(probe.catalog.bindings(&BindingFilter::default(), None, 9)?, []);
-    assert_eq!(probe.catalog.unbind("key")?, None);
-    let request = SearchRequest::new("text", Scope::Store);
-    assert_eq!(probe.catalog.search(&request)?.hits, []);
-    assert_eq!(probe.catalog.search_sessions(&request)?.sessions, []);
-    probe.chat("s").history(None)?;
-    assert_eq!(probe.catalog.info(&"s".into())?, None, "reading creates no session");
-    Ok(())
-}
+use super::{Probe, at, now, owned_by};
 
-pub(super) fn order(probe: &Probe) -> Result<()> {
+#[test]
+fn a_list_shows_the_session_with_the_newest_message_first() -> Result<()> {
+    let probe = Probe::new()?;
     let all = SessionFilter::default();
     for (id, time) in [("old", 0), ("new", 5_000_000), ("between", 2_000_000)] {
         probe.say(id, at(time))?;
@@ -37,7 +25,7 @@ pub(super) fn order(probe: &Probe) -> Result<()> {
     assert_eq!(probe.listed(&all)?, ["empty", "new", "between", "old"]);
     let created_at = Some(at(1_000_000));
     let details = SessionDetails { created_at, ..SessionDetails::default() };
-    probe.catalog.create(&"imported".into(), &details)?;
+    probe.create_as(&"imported".into(), &details)?;
     assert_eq!(probe.listed(&all)?, ["empty", "new", "between", "imported", "old"]);
 
     probe.say("old", at(3_000_000))?;
@@ -51,22 +39,26 @@ pub(super) fn order(probe: &Probe) -> Result<()> {
     let last = probe.info("imported")?.last_message_at;
     assert!(last.is_some_and(|last| before <= last && last <= now()), "{last:?}");
     // A delete changes no time, and neither does a change of the details.
-    let head = probe.chat("new").head()?.into_iter().collect::<Vec<_>>();
-    probe.chat("new").delete(&head)?;
-    probe.catalog.change(&"between".into(), &SessionChange::Name(Some("a name".to_owned())))?;
+    let head = probe.chat("new")?.head()?.into_iter().collect::<Vec<_>>();
+    probe.chat("new")?.delete(&head)?;
+    probe
+        .store
+        .change_session(&"between".into(), &SessionChange::Name(Some("a name".to_owned())))?;
     assert_eq!(probe.listed(&all)?, ["imported", "empty", "old", "new", "between"]);
     assert_eq!((probe.info("new")?.messages, probe.info("old")?.messages), (1, 2));
-    let nothing = probe.catalog.list(&all, None, 0)?;
+    let nothing = probe.store.list_sessions(&all, None, 0)?;
     assert_eq!((nothing.sessions.len(), nothing.after), (0, None), "a limit of 0 lists nothing");
-    Ok(())
+    probe.is_sound()
 }
 
 /// A storage may index a time less often than it changes; then its lists have to look further.
-pub(super) fn close_times(probe: &Probe) -> Result<()> {
+#[test]
+fn messages_a_moment_apart_are_listed_in_the_order_of_their_times() -> Result<()> {
+    let probe = Probe::new()?;
     const SESSIONS: u64 = 12;
     let filter = SessionFilter::owned_by("ann");
     for number in 0..SESSIONS {
-        probe.catalog.create(&number.to_string().into(), &super::owned_by("ann"))?;
+        probe.create_as(&number.to_string().into(), &owned_by("ann"))?;
     }
     // A sequence of numbers without a pattern, the same in every run.
     let mut seed = 7_u64;
@@ -87,10 +79,12 @@ pub(super) fn close_times(probe: &Probe) -> Result<()> {
             assert_eq!((ids.len(), listed.len()), (SESSIONS as usize, SESSIONS as usize));
         }
     }
-    Ok(())
+    probe.is_sound()
 }
 
-pub(super) fn filters(probe: &Probe) -> Result<()> {
+#[test]
+fn each_filter_shows_the_sessions_that_it_says() -> Result<()> {
+    let probe = Probe::new()?;
     let text = |name: &str| Some(name.to_owned());
     let mut infos = Vec::new();
     for number in 0..48_u32 {
@@ -110,11 +104,11 @@ pub(super) fn filters(probe: &Probe) -> Result<()> {
             created_at: Some(at(i64::from(number) * 1_000)),
             ..SessionDetails::default()
         };
-        probe.catalog.create(&id.as_str().into(), &details)?;
+        probe.create_as(&id.as_str().into(), &details)?;
         if is(0) {
             probe.say(&id, at(i64::from(number) * 1_000))?;
         }
-        let change = |change| probe.catalog.change(&id.as_str().into(), &change);
+        let change = |change| probe.store.change_session(&id.as_str().into(), &change);
         if number % 8 == 3 {
             change(SessionChange::End("done".to_owned()))?;
         }
@@ -159,16 +153,18 @@ pub(super) fn filters(probe: &Probe) -> Result<()> {
     for filter in filters {
         for state in states {
             let filter = SessionFilter { state, ..filter.clone() };
-            let shown: Vec<_> = infos.iter().filter(|info| filter.shows(info)).cloned().collect();
+            let shown: Vec<_> = infos.iter().filter(|info| shows(&filter, info)).cloned().collect();
             for size in [1, 4, 100] {
                 assert_eq!(probe.listed_by(&filter, size)?, shown, "{filter:?} by {size}");
             }
         }
     }
-    Ok(())
+    probe.is_sound()
 }
 
-pub(super) fn by_author(probe: &Probe) -> Result<()> {
+#[test]
+fn a_list_by_author_shows_the_sessions_in_which_the_author_wrote() -> Result<()> {
+    let probe = Probe::new()?;
     for (id, author) in [("a", "ann"), ("b", "bob"), ("c", "ann")] {
         probe.append(id, &Message::user("hello").from(&Author::new(author)))?;
     }
@@ -179,10 +175,12 @@ pub(super) fn by_author(probe: &Probe) -> Result<()> {
         found.sort();
         assert_eq!(found, sessions, "{author}");
     }
-    Ok(())
+    probe.is_sound()
 }
 
-pub(super) fn pages(probe: &Probe) -> Result<()> {
+#[test]
+fn pages_show_every_session_once_while_others_append() -> Result<()> {
+    let probe = Probe::new()?;
     const SESSIONS: usize = 40;
     for is_in_trash in [false, true] {
         let id = |number: usize| format!("{is_in_trash} {number}");
@@ -191,16 +189,16 @@ pub(super) fn pages(probe: &Probe) -> Result<()> {
         let filter = SessionFilter { owner: owner.clone(), state, ..SessionFilter::default() };
         for number in 0..SESSIONS {
             let details = SessionDetails { owner: owner.clone(), ..SessionDetails::default() };
-            probe.catalog.create(&id(number).into(), &details)?;
+            probe.create_as(&id(number).into(), &details)?;
             // Four at a time have the same time.
             probe.say(&id(number), at(number as i64 / 4 * 10))?;
             if is_in_trash {
-                probe.catalog.change(&id(number).into(), &SessionChange::Delete)?;
+                probe.store.change_session(&id(number).into(), &SessionChange::Delete)?;
             }
         }
         let (mut seen, mut moved, mut after) = (Vec::new(), HashSet::new(), None);
         for turn in 0.. {
-            let page = probe.catalog.list(&filter, after, 7)?;
+            let page = probe.store.list_sessions(&filter, after, 7)?;
             seen.extend(page.sessions.iter().map(|listed| listed.info.id.to_string()));
             if page.after.is_none() {
                 break;
@@ -212,7 +210,7 @@ pub(super) fn pages(probe: &Probe) -> Result<()> {
                     probe.say(&id(number), now())?;
                     moved.insert(id(number));
                 }
-                probe.catalog.create(&format!("new {turn}").into(), &super::owned_by("false"))?;
+                probe.create_as(&format!("new {turn}").into(), &owned_by("false"))?;
             }
         }
         let once: HashSet<_> = seen.iter().cloned().collect();
@@ -223,12 +221,14 @@ pub(super) fn pages(probe: &Probe) -> Result<()> {
         }
         assert!(once.iter().all(|id| !id.starts_with("new")), "new sessions are on earlier pages");
     }
-    Ok(())
+    probe.is_sound()
 }
 
-pub(super) fn previews(probe: &Probe) -> Result<()> {
+#[test]
+fn a_listed_session_has_the_first_line_of_a_user() -> Result<()> {
+    let probe = Probe::new()?;
     let preview = |id: &str| -> Result<Option<String>> {
-        let page = probe.catalog.list(&SessionFilter::default(), None, 99)?;
+        let page = probe.store.list_sessions(&SessionFilter::default(), None, 99)?;
         let listed = page.sessions.into_iter().find(|listed| listed.info.id == *id);
         Ok(listed.and_then(|listed| listed.preview))
     };
@@ -238,9 +238,63 @@ pub(super) fn previews(probe: &Probe) -> Result<()> {
     probe.append("s", &Message::user("\n  Can we deploy?\nOn Friday?").with_id("q"))?;
     probe.append("s", &Message::user("Please."))?;
     assert_eq!(preview("s")?.as_deref(), Some("Can we deploy?"));
-    probe.chat("s").delete(&["q".into()])?;
+    probe.chat("s")?.delete([&"q".into()])?;
     assert_eq!(preview("s")?.as_deref(), Some("Please."));
     probe.append("long", &Message::user("重".repeat(500)))?;
     assert_eq!(preview("long")?.map(|text| text.chars().count()), Some(120));
-    Ok(())
+    probe.is_sound()
+}
+
+#[test]
+fn owners_are_listed_by_name() -> Result<()> {
+    let probe = Probe::new()?;
+    assert_eq!(probe.store.owners(None, 9)?, []);
+    for (id, owner) in [("a", "bob"), ("b", "ann"), ("c", "bob"), ("d", "Bob"), ("e", "zoë")] {
+        probe.create_as(&id.into(), &owned_by(owner))?;
+    }
+    probe.create("nobody's")?;
+    for (id, time) in [("a", 5), ("c", 9), ("c", 7), ("e", 1)] {
+        probe.say(id, at(time))?;
+    }
+    probe.store.change_session(&"e".into(), &SessionChange::Delete)?;
+    let listed = |after: Option<&str>, limit| -> Result<Vec<_>> {
+        let owners = probe.store.owners(after, limit)?;
+        Ok(owners
+            .into_iter()
+            .map(|of| (of.owner, of.sessions, of.messages, of.last_message_at))
+            .collect())
+    };
+    let expected = [
+        ("Bob".to_owned(), 1, 0, None),
+        ("ann".to_owned(), 1, 0, None),
+        ("bob".to_owned(), 2, 3, Some(at(7))),
+    ];
+    assert_eq!(listed(None, 9)?, expected);
+    assert_eq!(listed(None, 1)?, expected[..1]);
+    assert_eq!(listed(Some("Bob"), 1)?, expected[1..2]);
+    assert_eq!(listed(Some("b"), 9)?, expected[2..]);
+    assert_eq!(listed(Some("bob"), 9)?, []);
+    assert_eq!(listed(None, 0)?, []);
+    probe.is_sound()
+}
+
+fn shows(filter: &SessionFilter, info: &SessionInfo) -> bool {
+    let is = |wanted: &Option<String>, found: &Option<String>| wanted.is_none() || wanted == found;
+    let at = info.last_message_at.unwrap_or(info.created_at);
+    let name = info.name.as_deref().unwrap_or_default().to_lowercase();
+    let (is_deleted, is_ended) = (info.deleted_at.is_some(), info.ended_at.is_some());
+    is(&filter.owner, &info.owner)
+        && is(&filter.source, &info.source)
+        && is(&filter.model, &info.model)
+        && filter.tag.as_ref().is_none_or(|tag| info.tags.contains(tag))
+        && filter.since.is_none_or(|since| at >= since)
+        && filter.until.is_none_or(|until| at < until)
+        && filter.name.as_ref().is_none_or(|text| name.contains(&text.to_lowercase()))
+        && filter.is_pinned.is_none_or(|is_pinned| is_pinned == info.is_pinned)
+        && match filter.state {
+            SessionState::Present => !is_deleted,
+            SessionState::Open => !is_deleted && !is_ended,
+            SessionState::Ended => !is_deleted && is_ended,
+            SessionState::Trash => is_deleted,
+        }
 }

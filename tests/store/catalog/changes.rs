@@ -1,12 +1,14 @@
 //! Creating and changing sessions.
 
-use super::{Probe, at, owned_by};
-use crate::catalog::{BindingFilter, SessionChange, SessionFilter, SessionState};
-use crate::error::{Error, Result};
-use crate::message::{Json, now};
-use crate::outcome::SessionDetails;
+use talktree::{
+    BindingFilter, Error, Json, Result, SessionChange, SessionDetails, SessionFilter, SessionState,
+};
 
-pub(super) fn creates(probe: &Probe) -> Result<()> {
+use super::{Probe, at, now, owned_by};
+
+#[test]
+fn a_session_is_created_once_with_its_details() -> Result<()> {
+    let probe = Probe::new()?;
     let text = |text: &str| Some(text.to_owned());
     let before = now();
     let details = SessionDetails {
@@ -20,7 +22,7 @@ pub(super) fn creates(probe: &Probe) -> Result<()> {
         parent_session: Some("parent".into()),
         ..SessionDetails::default()
     };
-    probe.catalog.create(&"s".into(), &details)?;
+    probe.create_as(&"s".into(), &details)?;
     let info = probe.info("s")?;
     assert_eq!((&info.name, &info.owner), (&details.name, &details.owner));
     assert_eq!((&info.source, &info.model), (&details.source, &details.model));
@@ -32,7 +34,7 @@ pub(super) fn creates(probe: &Probe) -> Result<()> {
     assert_eq!((info.messages, info.last_message_at), (0, None));
     assert!(before <= info.created_at && info.created_at <= now());
     for again in [details, SessionDetails::default()] {
-        let answer = probe.catalog.create(&"s".into(), &again);
+        let answer = probe.create_as(&"s".into(), &again);
         assert!(matches!(answer, Err(Error::SessionExists { .. })), "{answer:?}");
     }
     let (created_at, updated_at) = (at(0), at(9));
@@ -42,24 +44,26 @@ pub(super) fn creates(probe: &Probe) -> Result<()> {
         end_reason: text("over"),
         ..SessionDetails::default()
     };
-    probe.catalog.create(&"old".into(), &old)?;
+    probe.create_as(&"old".into(), &old)?;
     let info = probe.info("old")?;
     assert_eq!((info.created_at, info.updated_at), (created_at, updated_at));
     assert_eq!((info.end_reason, info.ended_at), (text("over"), Some(updated_at)));
     probe.say("s", now())?;
     assert_eq!(probe.info("s")?.messages, 1);
-    assert_eq!(probe.open("s").session.info()?, Some(probe.info("s")?), "both tell the same");
-    Ok(())
+    assert_eq!(probe.chat("s")?.info()?, Some(probe.info("s")?), "both tell the same");
+    probe.is_sound()
 }
 
-pub(super) fn changes(probe: &Probe) -> Result<()> {
+#[test]
+fn changes_are_read_back() -> Result<()> {
+    let probe = Probe::new()?;
     use SessionChange::{End, Metadata, Name, Owner, Pin, Reopen, Tag, Untag};
     let text = |text: &str| text.to_owned();
     probe.say("s", at(0))?;
     probe.say("other", at(0))?;
     let (before, other) = (probe.info("s")?, probe.info("other")?);
     let change = |change: SessionChange| -> Result<_> {
-        probe.catalog.change(&"s".into(), &change)?;
+        probe.store.change_session(&"s".into(), &change)?;
         probe.info("s")
     };
     assert_eq!(change(Name(Some(text("Deployment"))))?.name, Some(text("Deployment")));
@@ -90,29 +94,31 @@ pub(super) fn changes(probe: &Probe) -> Result<()> {
         let open = change(Reopen)?;
         assert_eq!((open.end_reason, open.ended_at), (None, None));
     }
-    let after = probe.info("s")?;
+    let mut after = probe.info("s")?;
     assert!(after.updated_at >= before.updated_at);
     let (updated_at, messages) = (before.updated_at, before.messages);
-    let same = crate::outcome::SessionInfo { updated_at, messages, ..after };
-    assert_eq!(same, before, "all changes were taken back");
+    (after.updated_at, after.messages) = (updated_at, messages);
+    assert_eq!(after, before, "all changes were taken back");
     assert_eq!(probe.info("other")?, other);
-    Ok(())
+    probe.is_sound()
 }
 
-pub(super) fn tags(probe: &Probe) -> Result<()> {
+#[test]
+fn a_session_has_a_hundred_tags_at_most() -> Result<()> {
+    let probe = Probe::new()?;
     let id = "s".into();
     let tag = |number: u32| SessionChange::Tag(format!("tag {number:03}"));
     probe.create("s")?;
     for number in 0..100 {
-        probe.catalog.change(&id, &tag(number))?;
+        probe.store.change_session(&id, &tag(number))?;
     }
     for answer in [
-        probe.catalog.change(&id, &tag(100)),
-        probe.chat("s").set_details(&SessionDetails {
+        probe.store.change_session(&id, &tag(100)),
+        probe.chat("s")?.set_details(&SessionDetails {
             tags: vec!["another".to_owned()],
             ..SessionDetails::default()
         }),
-        probe.catalog.create(
+        probe.create_as(
             &"too many".into(),
             &SessionDetails {
                 tags: (0..101).map(|number| number.to_string()).collect(),
@@ -122,18 +128,20 @@ pub(super) fn tags(probe: &Probe) -> Result<()> {
     ] {
         assert!(matches!(answer, Err(Error::InvalidValue { what: "tag", .. })), "{answer:?}");
     }
-    assert_eq!(probe.catalog.info(&"too many".into())?, None);
-    probe.catalog.change(&id, &tag(99))?;
+    assert_eq!(probe.bot.get(&"too many".into())?, None);
+    probe.store.change_session(&id, &tag(99))?;
     assert_eq!(probe.info("s")?.tags.len(), 100);
-    probe.catalog.change(&id, &SessionChange::Untag("tag 050".to_owned()))?;
-    probe.catalog.change(&id, &tag(100))?;
+    probe.store.change_session(&id, &SessionChange::Untag("tag 050".to_owned()))?;
+    probe.store.change_session(&id, &tag(100))?;
     let tags = probe.info("s")?.tags;
     assert!(tags.len() == 100 && tags.is_sorted(), "{tags:?}");
-    Ok(())
+    probe.is_sound()
 }
 
 /// A storage may have an index for each of these lists.
-pub(super) fn moves(probe: &Probe) -> Result<()> {
+#[test]
+fn a_changed_detail_moves_a_session_to_other_lists() -> Result<()> {
+    let probe = Probe::new()?;
     let text = |text: &str| Some(text.to_owned());
     let all = SessionFilter::default;
     probe.say("s", at(0))?;
@@ -174,15 +182,15 @@ pub(super) fn moves(probe: &Probe) -> Result<()> {
     ];
     for (filter, there, back) in &cases {
         assert!(!is_listed(filter)?, "before {there:?}");
-        probe.catalog.change(&"s".into(), there)?;
+        probe.store.change_session(&"s".into(), there)?;
         assert!(is_listed(filter)?, "after {there:?}");
-        probe.catalog.change(&"s".into(), back)?;
+        probe.store.change_session(&"s".into(), back)?;
         assert!(!is_listed(filter)?, "after {back:?}");
     }
     let (model, source) = (text("large"), text("mail"));
     let details =
         SessionDetails { model: model.clone(), source: source.clone(), ..owned_by("bob") };
-    probe.chat("s").set_details(&details)?;
+    probe.chat("s")?.set_details(&details)?;
     for filter in [
         SessionFilter { model, ..all() },
         SessionFilter { source, ..all() },
@@ -190,23 +198,25 @@ pub(super) fn moves(probe: &Probe) -> Result<()> {
     ] {
         assert!(is_listed(&filter)?, "{filter:?}");
     }
-    Ok(())
+    probe.is_sound()
 }
 
-pub(super) fn unknown(probe: &Probe) -> Result<()> {
+#[test]
+fn an_unknown_session_is_an_error() -> Result<()> {
+    let probe = Probe::new()?;
     let id = "nobody".into();
     for answer in [
-        probe.catalog.change(&id, &SessionChange::Pin(true)),
-        probe.catalog.change(&id, &SessionChange::Restore),
-        probe.catalog.remove(&id),
+        probe.store.change_session(&id, &SessionChange::Pin(true)),
+        probe.store.change_session(&id, &SessionChange::Restore),
+        probe.store.remove(&id),
     ] {
         match answer {
             Err(Error::UnknownSession { id: unknown }) => assert_eq!(unknown, id),
             other => panic!("it should be Error::UnknownSession, not {other:?}"),
         }
     }
-    assert_eq!(probe.catalog.info(&id)?, None);
+    assert_eq!(probe.bot.get(&id)?, None);
     let filter = BindingFilter { session: Some(id), ..BindingFilter::default() };
-    assert_eq!(probe.catalog.bindings(&filter, None, 9)?, []);
-    Ok(())
+    assert_eq!(probe.store.bindings(&filter, None, 9)?, []);
+    probe.is_sound()
 }

@@ -1,16 +1,18 @@
 //! Names: any text, up to a length.
 
-use super::{Probe, owned_by};
-use crate::catalog::{BindingFilter, ResumeRequest, SessionChange, SessionFilter};
-use crate::error::{Error, Result};
-use crate::id::{MAX_ID_BYTES, SessionId};
-use crate::message::now;
-use crate::outcome::SessionDetails;
+use talktree::{
+    BindingFilter, Error, MAX_ID_BYTES, Result, SessionChange, SessionDetails, SessionFilter,
+    SessionId,
+};
+
+use super::{Probe, ResumeRequest, now, owned_by};
 
 /// Control characters, a change of direction, quotes, scripts without spaces.
 const ODD: &str = "\0\n\t\u{1b}[31m\u{202e}'\"; DROP TABLE session; -- %_重";
 
-pub(super) fn odd(probe: &Probe) -> Result<()> {
+#[test]
+fn names_are_any_texts_that_are_not_too_long() -> Result<()> {
+    let probe = Probe::new()?;
     let odd = || Some(ODD.to_owned());
     let details = SessionDetails {
         name: odd(),
@@ -21,7 +23,7 @@ pub(super) fn odd(probe: &Probe) -> Result<()> {
         tags: vec![ODD.to_owned()],
         ..SessionDetails::default()
     };
-    probe.catalog.create(&ODD.into(), &details)?;
+    probe.create_as(&ODD.into(), &details)?;
     let info = probe.info(ODD)?;
     assert_eq!((info.name, info.owner, info.source), (odd(), odd(), odd()));
     assert_eq!((info.model, info.end_reason, info.tags), (odd(), odd(), vec![ODD.to_owned()]));
@@ -36,19 +38,21 @@ pub(super) fn odd(probe: &Probe) -> Result<()> {
         assert_eq!(probe.listed(&filter)?, [ODD]);
     }
     probe.say(ODD, now())?;
-    let resumed = probe.catalog.resume(&ResumeRequest::new(ODD))?;
-    assert_eq!(probe.catalog.resume(&ResumeRequest::new(ODD))?.session, resumed.session);
+    let resumed = probe.resumed(&ResumeRequest::new(ODD))?;
+    assert_eq!(probe.resumed(&ResumeRequest::new(ODD))?.session, resumed.session);
     let filter = BindingFilter { key: odd(), ..BindingFilter::default() };
-    assert_eq!(probe.catalog.bindings(&filter, None, 9)?[0].key, ODD);
-    assert_eq!(probe.catalog.unbind(ODD)?, Some(resumed.session));
-    Ok(())
+    assert_eq!(probe.store.bindings(&filter, None, 9)?[0].key, ODD);
+    assert_eq!(probe.bot.unbind(ODD)?, Some(resumed.session));
+    probe.is_sound()
 }
 
-pub(super) fn long(probe: &Probe) -> Result<()> {
+#[test]
+fn a_name_that_is_too_long_is_refused_and_nothing_is_done() -> Result<()> {
+    let probe = Probe::new()?;
     let fits = "x".repeat(MAX_ID_BYTES);
-    probe.catalog.create(&fits.as_str().into(), &owned_by(&fits))?;
-    probe.catalog.resume(&ResumeRequest::new(fits.as_str()))?;
-    probe.catalog.change(&fits.as_str().into(), &SessionChange::Tag(fits.clone()))?;
+    probe.create_as(&fits.as_str().into(), &owned_by(&fits))?;
+    probe.resumed(&ResumeRequest::new(fits.as_str()))?;
+    probe.store.change_session(&fits.as_str().into(), &SessionChange::Tag(fits.clone()))?;
     let (before, count) = (probe.info(&fits)?, probe.listed(&SessionFilter::default())?.len());
 
     let long = ["x".repeat(MAX_ID_BYTES + 1), "x".repeat(1 << 20)];
@@ -56,13 +60,11 @@ pub(super) fn long(probe: &Probe) -> Result<()> {
         let text = || Some(given.to_owned());
         let none = SessionDetails::default;
         let mut answers = vec![
-            probe.catalog.create(&given.into(), &none()),
-            probe.catalog.create(&"n".into(), &SessionDetails { name: text(), ..none() }),
-            probe.catalog.create(&"n".into(), &SessionDetails { owner: text(), ..none() }),
-            probe
-                .catalog
-                .create(&"n".into(), &SessionDetails { tags: vec![given.into()], ..none() }),
-            probe.catalog.resume(&ResumeRequest::new(given)).map(drop),
+            probe.create_as(&given.into(), &none()),
+            probe.create_as(&"n".into(), &SessionDetails { name: text(), ..none() }),
+            probe.create_as(&"n".into(), &SessionDetails { owner: text(), ..none() }),
+            probe.create_as(&"n".into(), &SessionDetails { tags: vec![given.into()], ..none() }),
+            probe.resumed(&ResumeRequest::new(given)).map(drop),
         ];
         let request = || ResumeRequest::new("key");
         for request in [
@@ -70,7 +72,7 @@ pub(super) fn long(probe: &Probe) -> Result<()> {
             ResumeRequest { owner: text(), ..request() },
             ResumeRequest { details: SessionDetails { name: text(), ..none() }, ..request() },
         ] {
-            answers.push(probe.catalog.resume(&request).map(drop));
+            answers.push(probe.resumed(&request).map(drop));
         }
         for change in [
             SessionChange::Name(text()),
@@ -79,7 +81,7 @@ pub(super) fn long(probe: &Probe) -> Result<()> {
             SessionChange::Untag(given.to_owned()),
             SessionChange::End(given.to_owned()),
         ] {
-            answers.push(probe.catalog.change(&fits.as_str().into(), &change));
+            answers.push(probe.store.change_session(&fits.as_str().into(), &change));
         }
         if !given.is_empty() {
             for details in [
@@ -88,7 +90,7 @@ pub(super) fn long(probe: &Probe) -> Result<()> {
                 SessionDetails { end_reason: text(), ..none() },
                 SessionDetails { parent_session: Some(given.into()), ..none() },
             ] {
-                answers.push(probe.catalog.create(&"n".into(), &details));
+                answers.push(probe.create_as(&"n".into(), &details));
             }
         }
         for (number, answer) in answers.into_iter().enumerate() {
@@ -99,6 +101,6 @@ pub(super) fn long(probe: &Probe) -> Result<()> {
     }
     assert_eq!(probe.info(&fits)?, before);
     assert_eq!(probe.listed(&SessionFilter::default())?.len(), count);
-    assert_eq!(probe.catalog.bindings(&BindingFilter::default(), None, 9)?.len(), 1);
-    Ok(())
+    assert_eq!(probe.store.bindings(&BindingFilter::default(), None, 9)?.len(), 1);
+    probe.is_sound()
 }
