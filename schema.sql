@@ -244,7 +244,7 @@ CREATE TABLE imported (
 ) STRICT, WITHOUT ROWID;
 
 -- The index of words, in their normal form: what the text says, what reasoning and tools say, and labels of the message's role and
--- time (`ruser`, `d20260131`, `m202601`, `y2026`). It holds no text, so `MATCH` finds addresses alone.
+-- time (`ruser`, `d46051`: the days since 1900). It holds no text, so `MATCH` finds addresses alone.
 CREATE VIRTUAL TABLE search USING fts5 (
     text, tools, labels,
     content = '', contentless_delete = 1, tokenize = 'ascii'

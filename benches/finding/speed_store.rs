@@ -11,7 +11,7 @@ use crate::Result;
 use crate::corpus::Corpus;
 
 /// Raised when the texts change, so that an old store is not used.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const PER_SESSION: usize = 200;
 /// The seconds from one message to the next, and the time of the first: the start of 2020.
 const SECONDS: i64 = 60;

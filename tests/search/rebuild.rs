@@ -94,7 +94,7 @@ fn a_rebuild_that_is_killed_goes_on() -> Result<()> {
     let mut all: Vec<Progress> = Vec::new();
     store.index(|at| all.push(at))?;
     assert_eq!((all[0].done, all[0].total), (0, MESSAGES - done));
-    assert!(all.len() > 2 && all[all.len() - 1].done == MESSAGES - done, "{all:?}");
+    assert!(all.len() > 1 && all[all.len() - 1].done == MESSAGES - done, "{all:?}");
     assert_eq!(found(&store, "fox")?, MESSAGES as usize);
     assert!(store.verify(|_| {})?.damages.is_empty());
     Ok(())

@@ -17,8 +17,8 @@ use crate::token::{normal_form, tokens};
 
 /// The maximum number of units of a query: each is looked up in the index, and counted in each candidate.
 ///
-/// With 128 a pasted page took 45 ms in a million messages.
-const MAX_UNITS: usize = 64;
+/// With 64 a pasted page took 70 ms in a million messages.
+const MAX_UNITS: usize = 32;
 
 /// The units of a longer query are chosen from so many.
 const MAX_READ_UNITS: usize = 1024;

@@ -11,7 +11,7 @@ use super::super::error::BackendResult;
 use super::super::index::{self, Index};
 use super::super::interrupt::Watch;
 use super::super::search::forms;
-use super::super::search::ranked::{MAX_READ_BYTES, Ranked, Texts};
+use super::super::search::ranked::{All, MAX_READ_BYTES, Ranked, Texts};
 use super::entry;
 use crate::search::Matched;
 use crate::storage::context::Entry;
@@ -120,8 +120,8 @@ impl Texts for Search<'_> {
         Ok((read, candidates))
     }
 
-    fn newest(&self, expr: &Expr, limit: usize) -> BackendResult<Vec<Address>> {
-        self.list(expr, None, limit)
+    fn newest(&self, all: &All, limit: usize) -> BackendResult<Vec<Address>> {
+        self.list(&all.expr, None, limit)
     }
 }
 

@@ -220,16 +220,18 @@ pub(super) fn read_doc(row: &Row<'_>, found: &mut Found) -> BackendResult<Doc> {
     let tags = row.get_ref(5)?.as_str_or_null()?.unwrap_or("[]");
     let mut tags: Vec<String> = serde_json::from_str(tags).unwrap_or_default();
     tags.sort_unstable();
+    let tools = cut(&indexed_text::plain_tools(&parts), found);
     Ok(Doc {
         address: row.get(0)?,
         text: cut(&indexed_text::plain_text(&parts), found),
-        tools: cut(&indexed_text::plain_tools(&parts), found),
         labels: labels::of_message(
             role,
             row::time(row.get(3)?).ok(),
             row.get_ref(4)?.as_str_or_null()?,
             &tags,
+            !tools.is_empty(),
         ),
+        tools,
     })
 }
 

@@ -1,9 +1,9 @@
-//! The labels of a message in the index: its role, author and tags, and the day, month, year and longer spans of its time.
+//! The labels of a message in the index: its role, author and tags, whether tools or reasoning say anything, and its day.
 //!
-//! A span of time is the few labels that cover it, as `d20260131`, `m202602`, `y2027`, `e203`, `c21`: days up to the end of a month,
-//! months up to the end of a year. A time of day is compared with the row.
+//! A range of days is the few labels that cover it: each day has a label, and so has each span of 8, 64, 512 and 4 096 days. Days before
+//! 1900 and after 2100 count as the first and last of these, and a time of day has no label: such times are compared with the row.
 
-use chrono::{DateTime, Datelike, Days, NaiveDate, TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use talktree_text::{Expr, Filters, Phrase};
 
 /// Returns the labels of a message.
@@ -12,19 +12,21 @@ pub(in super::super) fn of_message(
     created_at: Option<DateTime<Utc>>,
     author: Option<&str>,
     tags: &[String],
+    has_tools: bool,
 ) -> String {
     let mut labels = label('r', role);
+    if has_tools {
+        labels.push(' ');
+        labels.push_str(TOOLS);
+    }
     let author = author.map(|author| label('a', author));
     for other in author.into_iter().chain(tags.iter().map(|tag| label('t', tag))) {
         labels.push(' ');
         labels.push_str(&other);
     }
-    if let Some(date) =
-        created_at.map(|time| time.date_naive()).filter(|date| (0..=9999).contains(&date.year()))
-    {
-        for span in [Span::Day, Span::Month, Span::Year, Span::Decade, Span::Century] {
-            labels.push(' ');
-            labels.push_str(&span.label(date));
+    if let Some(day) = created_at.map(day) {
+        for (kind, days) in SPANS {
+            labels.push_str(&format!(" {kind}{}", day / days));
         }
     }
     labels
@@ -44,16 +46,22 @@ pub(in super::super) fn wanted(filters: &Filters) -> Option<Expr> {
     }
     all.extend(filters.tags.iter().map(|tag| word(label('t', tag))));
     if filters.after.is_some() || filters.before.is_some() {
-        let first =
-            filters.after.map_or(NaiveDate::from_ymd_opt(0, 1, 1), |time| Some(time.date_naive()));
-        let end = filters.before.map(|time| (time - TimeDelta::microseconds(1)).date_naive());
-        let last = end.or(NaiveDate::from_ymd_opt(9999, 12, 31));
-        let labels = first.zip(last).map(|(first, last)| spans(first, last)).unwrap_or_default();
+        let first = filters.after.map_or(FIRST, day);
+        let last = filters.before.map_or(LAST, |time| day(time - TimeDelta::microseconds(1)));
+        let labels = spans(first, last);
         // Of no time at all is no message.
         let labels = if labels.is_empty() { vec![word("none".to_owned())] } else { labels };
         all.push(Expr::Any(labels));
     }
     (!all.is_empty()).then_some(Expr::All(all))
+}
+
+/// The label of messages in which tools or reasoning say anything.
+const TOOLS: &str = "x";
+
+/// Returns what the labels of a message must match if tools or reasoning say anything in it, besides `others`.
+pub(in super::super) fn with_tools(others: Option<&Expr>) -> Expr {
+    Expr::All(others.cloned().into_iter().chain([word(TOOLS.to_owned())]).collect())
 }
 
 fn word(label: String) -> Expr {
@@ -72,58 +80,38 @@ fn label(kind: char, value: &str) -> String {
     .replace('_', "")
 }
 
-#[derive(Clone, Copy)]
-enum Span {
-    Day,
-    Month,
-    Year,
-    Decade,
-    Century,
+/// The spans of time that have labels, by their number of days, the longest first: each begins at a multiple of it.
+const SPANS: [(char, i64); 5] = [('l', 4_096), ('h', 512), ('g', 64), ('e', 8), ('d', 1)];
+const SECONDS: i64 = 86_400;
+/// The days with labels of their own, since 1900-01-01.
+const FIRST: i64 = 0;
+const LAST: i64 = 73_413;
+/// 1970-01-01.
+const EPOCH: i64 = 25_567;
+
+fn day(time: DateTime<Utc>) -> i64 {
+    since_first(time).clamp(FIRST, LAST)
 }
 
-impl Span {
-    fn label(self, date: NaiveDate) -> String {
-        let (year, month, day) = (date.year(), date.month(), date.day());
-        match self {
-            Span::Day => format!("d{year:04}{month:02}{day:02}"),
-            Span::Month => format!("m{year:04}{month:02}"),
-            Span::Year => format!("y{year:04}"),
-            Span::Decade => format!("e{:03}", year / 10),
-            Span::Century => format!("c{:02}", year / 100),
-        }
-    }
+fn since_first(time: DateTime<Utc>) -> i64 {
+    time.timestamp().div_euclid(SECONDS) + EPOCH
+}
 
-    /// Returns the first day after the span that begins on a day; `None` if none begins there, or if that was the last.
-    fn end(self, date: NaiveDate) -> Option<NaiveDate> {
-        let (year, month) = (date.year(), date.month());
-        let first_of = |year, month| NaiveDate::from_ymd_opt(year, month, 1);
-        let begins_year = date.ordinal() == 1;
-        match self {
-            Span::Day => date.checked_add_days(Days::new(1)),
-            Span::Month if date.day() == 1 && month == 12 => first_of(year + 1, 1),
-            Span::Month if date.day() == 1 => first_of(year, month + 1),
-            Span::Year if begins_year => first_of(year + 1, 1),
-            Span::Decade if begins_year && year % 10 == 0 => first_of(year + 10, 1),
-            Span::Century if begins_year && year % 100 == 0 => first_of(year + 100, 1),
-            _ => None,
-        }
-    }
+/// Returns whether the labels tell what is before a time and what is not.
+pub(in super::super) fn tell(time: DateTime<Utc>) -> bool {
+    let is_midnight = time.timestamp_micros() % (SECONDS * 1_000_000) == 0;
+    is_midnight && (FIRST + 1..=LAST).contains(&since_first(time))
 }
 
 /// Returns the labels that cover the days from `first` to `last`.
-fn spans(first: NaiveDate, last: NaiveDate) -> Vec<Expr> {
+fn spans(first: i64, last: i64) -> Vec<Expr> {
     let mut labels = Vec::new();
     let mut at = first;
     while at <= last {
-        let longest = [Span::Century, Span::Decade, Span::Year, Span::Month, Span::Day]
-            .into_iter()
-            .find_map(|span| {
-                Some((span, span.end(at)?))
-                    .filter(|(_, end)| end.pred_opt().is_some_and(|day| day <= last))
-            });
-        let Some((span, end)) = longest else { break };
-        labels.push(word(span.label(at)));
-        at = end;
+        let fits = |(_, days): &&(char, i64)| at % days == 0 && at + days - 1 <= last;
+        let Some((kind, days)) = SPANS.iter().find(fits) else { break };
+        labels.push(word(format!("{kind}{}", at / days)));
+        at += days;
     }
     labels
 }
@@ -132,9 +120,8 @@ fn spans(first: NaiveDate, last: NaiveDate) -> Vec<Expr> {
 mod tests {
     use super::*;
 
-    fn covered(first: &str, last: &str) -> String {
-        let day = |text: &str| text.parse().unwrap_or_default();
-        let words = spans(day(first), day(last)).into_iter().map(|label| match label {
+    fn covered(first: i64, last: i64) -> String {
+        let words = spans(first, last).into_iter().map(|label| match label {
             Expr::Phrase(phrase) => phrase.words.concat(),
             other => panic!("{other:?}"),
         });
@@ -143,16 +130,28 @@ mod tests {
 
     #[test]
     fn few_labels_cover_a_span() {
-        assert_eq!(
-            covered("2026-01-30", "2026-03-02"),
-            "d20260130 d20260131 m202602 d20260301 d20260302"
-        );
-        assert_eq!(covered("2025-01-01", "2026-01-01"), "y2025 d20260101");
-        assert_eq!(covered("2019-12-31", "2030-12-31"), "d20191231 e202 y2030");
-        assert_eq!(covered("1900-01-01", "2009-12-31"), "c19 e200");
-        assert_eq!(covered("2026-01-02", "2026-01-01"), "");
-        assert!(covered("0000-01-01", "2026-06-15").split(' ').count() < 60);
-        assert!(covered("2026-06-15", "9999-12-31").ends_with("c99"));
+        assert_eq!(covered(6, 17), "d6 d7 e1 d16 d17");
+        assert_eq!(covered(0, 4_096), "l0 d4096");
+        assert_eq!(covered(56, 64 + 511), "e7 g1 g2 g3 g4 g5 g6 g7 g8");
+        assert_eq!(covered(2, 1), "");
+        assert!(covered(FIRST + 1, LAST - 1).split(' ').count() < 80);
+    }
+
+    #[test]
+    fn days_are_counted_from_1900_to_2100() {
+        let day = |text: &str| day(text.parse().unwrap());
+        assert_eq!(day("1900-01-01T00:00:00Z"), FIRST);
+        assert_eq!(day("1970-01-01T23:59:59Z"), EPOCH);
+        assert_eq!(day("2100-12-31T12:00:00Z"), LAST);
+        assert_eq!((day("0001-01-01T00:00:00Z"), day("9999-12-31T00:00:00Z")), (FIRST, LAST));
+        for (time, expected) in [
+            ("2026-01-31T00:00:00Z", true),
+            ("2026-01-31T00:00:01Z", false),
+            ("1850-01-01T00:00:00Z", false),
+            ("2150-01-01T00:00:00Z", false),
+        ] {
+            assert_eq!(tell(time.parse().unwrap()), expected, "{time}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! FTS5 holds terms and no text. It is given normal forms, cut by `talktree-text`, and answers with addresses; the library ranks and
 //! shows what it finds. There are three columns: the text, what tools and reasoning say, and *labels*, words that stand for what a
-//! message is: its role and its time. So a filter is a word of the expression, and the engine skips what cannot pass it.
+//! message is: its role and its day. So a filter is a word of the expression, and the engine skips what cannot pass it.
 //!
 //! In the sqlite3 shell MATCH takes normal forms: `SELECT rowid FROM search WHERE search MATCH 'text: deploy AND labels: ruser'`.
 //!
@@ -22,7 +22,7 @@ pub(super) use self::feed::{
 };
 #[cfg(test)]
 pub(super) use self::feed::{FIRST_PENDING, PENDING_PARTS};
-pub(super) use self::labels::wanted;
+pub(super) use self::labels::{tell, wanted, with_tools};
 #[cfg(test)]
 pub(super) use self::pending::{CREATE as CREATE_PENDING, IS_PENDING, PENDING};
 pub(super) use self::pending::{Prepared, prepare};

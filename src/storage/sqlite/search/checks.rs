@@ -7,6 +7,7 @@ use rusqlite::{CachedStatement, Connection, params};
 use talktree_text::{Columns, Filters, holds_exactly};
 
 use super::super::error::BackendResult;
+use super::super::index;
 use super::hits;
 use super::range::Range;
 use crate::tree::Address;
@@ -58,12 +59,10 @@ impl Checks {
         let array = |names: &[String]| {
             (!names.is_empty()).then(|| serde_json::Value::from(names).to_string())
         };
-        // A day begins at midnight, and the labels of the index are of days.
-        let is_day = |time: Option<i64>| time.is_none_or(|time| time % (86_400 * 1_000_000) == 0);
         let (after, before) = (time(filters.after), time(filters.before));
         let omits_hidden = omits_hidden && has_hidden(conn, range)?;
-        let is_open = is_day(after)
-            && is_day(before)
+        let is_open = filters.after.is_none_or(index::tell)
+            && filters.before.is_none_or(index::tell)
             && filters.exact.is_empty()
             && !omits_hidden
             && !has_copies;

@@ -14,7 +14,7 @@ use crate::search::MAX_EXPANSIONS;
 /// A word is searched in at most so many other forms: each is a list of the index to merge.
 const MAX_FORMS: usize = 16;
 /// The words of a longer query beyond this many are searched as they are written.
-const MAX_WORDS: usize = 32;
+const MAX_WORDS: usize = 16;
 
 /// A compound is a form of its last word if that has at least so many letters: a `Stromrechnung` is a `Rechnung`.
 const MIN_COMPOUNDED: usize = 5;

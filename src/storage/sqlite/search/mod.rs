@@ -28,7 +28,7 @@ use self::hits::HitMaker;
 use self::listing::Listing;
 use self::meaning::Meaning;
 use self::range::Range;
-use self::ranked::{MAX_READ_BYTES, Ranked, Texts};
+use self::ranked::{All, MAX_READ_BYTES, Ranked, Texts};
 use self::steps::{Results, Step};
 use super::connection::Database;
 use super::error::BackendResult;
@@ -291,11 +291,8 @@ impl<'c> Search<'c> {
         for (session, _) in ranked.sessions.iter().take(wanted) {
             let of_session = ranked.messages.iter().filter(|found| found.0.session() == *session);
             if of_session.take(HITS_PER_SESSION).count() < HITS_PER_SESSION {
-                found.extend(self.newest_in(
-                    Address::range_of(*session),
-                    &all,
-                    HITS_PER_SESSION,
-                )?);
+                let range = Address::range_of(*session);
+                found.extend(self.newest_in(range, &all, HITS_PER_SESSION)?);
             }
         }
         ranked.follow_unknown(found);
@@ -305,19 +302,29 @@ impl<'c> Search<'c> {
     /// Returns the newest matches in a range that pass the filters, newest first.
     fn newest_in(
         &self,
-        range: (Address, Address),
-        expr: &Expr,
+        (low, high): (Address, Address),
+        all: &All,
         limit: usize,
     ) -> BackendResult<Vec<Address>> {
         let mut reader = self.checks.reader(self.conn)?;
         let mut found = Vec::new();
-        if limit > 0 {
-            self.each(expr, &[range], |address| {
-                if reader.passes(address)? {
-                    found.push(address);
+        let mut take = |address| {
+            if found.len() < limit && reader.passes(address)? {
+                found.push(address);
+            }
+            Ok(found.len() < limit)
+        };
+        match &all.listed {
+            Some(listed) => {
+                let newest = listed.partition_point(|address| *address > high);
+                let of_range = listed[newest..].iter().take_while(|address| **address >= low);
+                for address in of_range {
+                    if !take(*address)? {
+                        break;
+                    }
                 }
-                Ok(found.len() < limit)
-            })?;
+            }
+            None => self.each(&all.expr, &[(low, high)], take)?,
         }
         Ok(found)
     }
@@ -588,10 +595,10 @@ impl Texts for Search<'_> {
         Ok((passed, candidates))
     }
 
-    fn newest(&self, expr: &Expr, limit: usize) -> BackendResult<Vec<Address>> {
+    fn newest(&self, all: &All, limit: usize) -> BackendResult<Vec<Address>> {
         let mut found = Vec::new();
         for range in self.range.ranges().into_iter().rev() {
-            found.extend(self.newest_in(range, expr, limit - found.len())?);
+            found.extend(self.newest_in(range, all, limit - found.len())?);
         }
         Ok(found)
     }

@@ -6,6 +6,7 @@
 //! Invariant: which texts are ranked, and so the order of all, does not depend on how many are wanted. So pages have no gaps.
 //!
 //! The engine only lists matches, newest first, because it can stop early then. Its own ranking reads every posting of each word.
+//! A lookup takes about 0.1 ms for each form of each word at a million messages, whatever it finds, so there are few of them.
 
 use std::collections::HashSet;
 
@@ -19,13 +20,17 @@ use crate::tree::Address;
 pub(super) const RANKED: usize = 1_000;
 /// How many bytes of a text are read for ranking.
 pub(in super::super) const MAX_READ_BYTES: usize = 64 << 10;
-/// How many matches of one unit are listed at most, and of all together: each takes about 0.1 µs.
+/// How many matches of one unit are listed at most, and of all together: each takes about 0.2 µs.
 const LISTED_OF_EACH: usize = 16_000;
-const LISTED: usize = 48_000;
-/// Of so many common units matches of all ages are listed; of more the newest.
-const FEW: usize = 4;
+const LISTED: usize = 32_000;
+/// Up to so many matches of all words the engine ranks, and only if it reads as few of each word: each takes about 1 µs.
+const ALL_RANKED: usize = 8_000;
+/// How many matches of a unit are counted, if all units are needed: the order depends on little more than the magnitude.
+const COUNTED: usize = 1_000;
+/// Of a common unit among so many those matches are listed that also have a rare one; among more the newest.
+const FEW: usize = 8;
 /// From how many spans of time some matches are taken, if there are more than are listed.
-const SPANS: usize = 8;
+const SPANS: usize = 4;
 /// A unit is ignored if more than this share of many texts have it and two others are left.
 const COMMON_SHARE: f64 = 0.3;
 const MANY_TEXTS: f64 = 1_000.0;
@@ -59,7 +64,15 @@ pub(in super::super) trait Texts {
     ) -> BackendResult<(Vec<Address>, Vec<Candidate>)>;
 
     /// Returns the newest matches that pass the filters, newest first: at most `limit`.
-    fn newest(&self, expr: &Expr, limit: usize) -> BackendResult<Vec<Address>>;
+    fn newest(&self, all: &All, limit: usize) -> BackendResult<Vec<Address>>;
+}
+
+/// All matches.
+#[derive(Debug, Clone)]
+pub(in super::super) struct All {
+    pub(in super::super) expr: Expr,
+    /// They themselves, newest first, if they were all listed.
+    pub(in super::super) listed: Option<Vec<Address>>,
 }
 
 /// The matches, best first.
@@ -68,8 +81,8 @@ pub(in super::super) struct Ranked {
     pub(in super::super) messages: Vec<(Address, f64)>,
     pub(in super::super) sessions: Vec<(i64, f64)>,
     pub(in super::super) matched: Matched,
-    /// What finds all matches, if there may be more than these.
-    pub(in super::super) more: Option<Expr>,
+    /// All matches, if there may be more than these.
+    pub(in super::super) more: Option<All>,
 }
 
 impl Ranked {
@@ -99,26 +112,25 @@ impl Ranked {
         if found.is_empty() {
             return Ok(Self::none(Matched::All));
         }
-        let is_cut = found.len() == LISTED_OF_EACH;
         let total = texts.count()?;
         let frequencies = match analysis.is_one_unit() {
             true => vec![frequency(texts, &found, LISTED_OF_EACH, total)?],
-            false => {
-                lists(texts, LISTED_OF_EACH / 4, total)?.into_iter().map(|list| list.1).collect()
-            }
+            false => lists(texts, COUNTED, total)?.into_iter().map(|list| list.1).collect(),
         };
+        let is_whole = found.len() < LISTED_OF_EACH;
+        let is_plain = analysis.units.iter().all(|unit| unit.phrases[0].words.len() == 1);
         // The engine also reads every posting of each word.
-        let is_few = frequencies.iter().sum::<f64>() <= LISTED as f64;
+        let may_rank = is_plain && frequencies.iter().all(|found| *found <= ALL_RANKED as f64);
         let best = match found.len() {
             0..=RANKED => found.clone(),
-            // FTS5 merges the lists of all words of a prefix each time.
             _ if has_prefix(analysis) => evenly(&found, RANKED),
-            _ if is_cut => spread(texts, &all, RANKED)?,
-            _ if is_few && let Some(best) = texts.best(&all, RANKED)? => best,
+            _ if !is_whole => spread(texts, &all, RANKED)?,
+            _ if may_rank && let Some(best) = texts.best(&all, RANKED)? => best,
             _ => evenly(&found, RANKED),
         };
-        let ranked = Self::of(texts, &best, Matched::All, &frequencies, total)?;
-        Ok(Self { more: (found.len() > RANKED).then_some(all), ..ranked })
+        let more =
+            (found.len() > RANKED).then(|| All { expr: all, listed: is_whole.then_some(found) });
+        Ok(Self { more, ..Self::of(texts, &best, Matched::All, &frequencies, total)? })
     }
 
     fn of_any_word(texts: &impl Texts) -> BackendResult<Self> {
@@ -134,36 +146,32 @@ impl Ranked {
         for unit in used() {
             let weight = inverse_frequency(frequencies[unit], total);
             let add = |address: &Address| (*address, weight);
-            if is_whole(&unit) {
+            let own = analysis.any([unit]);
+            let Some(own) = own.filter(|_| !is_whole(&unit) && lists.len() <= FEW) else {
                 weights.extend(lists[unit].0.iter().map(add));
-            } else if let (Some(own), Some(rare)) = (
-                analysis.any([unit]),
-                analysis.any(rare.iter().copied()).filter(|_| !rare.is_empty()),
-            ) {
+                continue;
+            };
+            let found = match analysis.any(rare.iter().copied()).filter(|_| !rare.is_empty()) {
                 // Of a common word those that also have a rare one; alone it tells too little.
-                weights
-                    .extend(texts.list(&Expr::All(vec![rare, own]), None, limit)?.iter().map(add));
-            } else if lists.len() <= FEW
-                && !has_prefix(analysis)
-                && let Some(own) = analysis.any([unit])
-            {
-                weights.extend(spread(texts, &own, limit)?.iter().map(add));
-            } else {
-                weights.extend(lists[unit].0.iter().map(add));
-            }
+                Some(rare) => texts.list(&Expr::All(vec![rare, own]), None, limit)?,
+                None if has_prefix(analysis) => lists[unit].0.clone(),
+                None => spread(texts, &own, limit)?,
+            };
+            weights.extend(found.iter().map(add));
         }
         // A text needs none of the words if it has what is required.
-        if let Some(required) = analysis.any([]) {
-            weights.extend(
-                texts.list(&required, None, limit)?.into_iter().map(|address| (address, 0.0)),
-            );
-        }
-        let heaviest = heaviest(weights);
-        let best = best_of(&heaviest);
-        let is_all = heaviest.len() == best.len() && lists.iter().all(|list| list.0.len() < limit);
-        let more = analysis.any(used()).filter(|_| !is_all);
-        let ranked = Self::of(texts, &best, Matched::Relaxed, &frequencies, total)?;
-        Ok(Self { more, ..ranked })
+        let required = match analysis.any([]) {
+            Some(required) => texts.list(&required, None, limit)?,
+            None => Vec::new(),
+        };
+        let is_whole = required.len() < limit && used().all(|unit| lists[unit].0.len() < limit);
+        weights.extend(required.into_iter().map(|address| (address, 0.0)));
+        let mut sums = sums(weights);
+        let listed = is_whole.then(|| sums.iter().rev().map(|(address, _)| *address).collect());
+        let is_more = !is_whole || sums.len() > RANKED;
+        let more = analysis.any(used()).filter(|_| is_more).map(|expr| All { expr, listed });
+        let best = heaviest(&mut sums);
+        Ok(Self { more, ..Self::of(texts, &best, Matched::Relaxed, &frequencies, total)? })
     }
 
     /// Ranks the best matches.
@@ -223,6 +231,7 @@ impl Ranked {
     }
 }
 
+/// Returns whether a unit is a prefix: FTS5 merges the lists of all its words at each lookup.
 fn has_prefix(analysis: &Analysis) -> bool {
     analysis.units.iter().any(|unit| unit.term.is_prefix)
 }
@@ -280,27 +289,24 @@ fn evenly(found: &[Address], limit: usize) -> Vec<Address> {
     (0..limit).map(|at| found[at * found.len() / limit]).collect()
 }
 
-/// Adds up the weights of each text; the heaviest first, of equal ones the newest.
-fn heaviest(mut weights: Vec<(Address, f64)>) -> Vec<(Address, f64)> {
+/// Adds up the weights of each text, in order of address.
+fn sums(mut weights: Vec<(Address, f64)>) -> Vec<(Address, f64)> {
     // The lists are sorted: to merge them is faster than a hash table.
     weights.sort_by_key(|(address, _)| *address);
     let of_one = weights.chunk_by(|a, b| a.0 == b.0);
-    let sum = |all: &[(Address, f64)]| (all[0].0, all.iter().fold(0.0, |sum, one| sum + one.1));
-    let mut sums: Vec<_> = of_one.map(sum).collect();
-    sums.sort_by(|a, b| b.1.total_cmp(&a.1).then(b.0.cmp(&a.0)));
-    sums
+    of_one.map(|all| (all[0].0, all.iter().map(|one| one.1).sum())).collect()
 }
 
 /// Returns the texts to rank: the heaviest, and of those that are equal where the limit is, some evenly of all ages.
-fn best_of(heaviest: &[(Address, f64)]) -> Vec<Address> {
-    let Some((_, last)) = heaviest.get(RANKED) else {
-        return heaviest.iter().map(|(address, _)| *address).collect();
-    };
-    let from = heaviest.partition_point(|(_, weight)| weight > last);
-    let to = heaviest.partition_point(|(_, weight)| weight >= last);
-    let equal: Vec<Address> = heaviest[from..to].iter().map(|(address, _)| *address).collect();
-    let best = heaviest[..from].iter().map(|(address, _)| *address);
-    best.chain(evenly(&equal, RANKED - from)).collect()
+fn heaviest(sums: &mut [(Address, f64)]) -> Vec<Address> {
+    sums.sort_by(|a, b| b.1.total_cmp(&a.1).then(b.0.cmp(&a.0)));
+    let addresses = |sums: &[(Address, f64)]| sums.iter().map(|(address, _)| *address).collect();
+    let Some((_, last)) = sums.get(RANKED) else { return addresses(sums) };
+    let from = sums.partition_point(|(_, weight)| weight > last);
+    let to = sums.partition_point(|(_, weight)| weight >= last);
+    let mut best: Vec<Address> = addresses(&sums[..from]);
+    best.extend(evenly(&addresses(&sums[from..to]), RANKED - from));
+    best
 }
 
 #[cfg(test)]

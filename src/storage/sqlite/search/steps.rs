@@ -20,11 +20,11 @@ use talktree_text::{
 };
 
 use super::super::error::BackendResult;
-use super::super::index::{Index, each_from, languages};
+use super::super::index::{self, Index, each_from, languages};
 use super::super::time_budget::Phase;
 use super::Search;
 use super::Wanted;
-use super::ranked::{RANKED, Ranked, Texts};
+use super::ranked::{All, RANKED, Ranked, Texts};
 use crate::search::{Matched, SearchRequest, Step as Tried, Taken};
 use crate::tree::Address;
 
@@ -139,8 +139,9 @@ pub(super) fn take(
     (request, wanted): (&SearchRequest, Wanted),
     results: &mut Results,
 ) -> BackendResult<()> {
-    let may_search_tools =
-        search.analysis.query.filters.columns == Columns::Text && !names_columns(request);
+    let may_search_tools = search.analysis.query.filters.columns == Columns::Text
+        && !names_columns(request)
+        && has_tools(search)?;
     let mut steps = Steps { search, wanted, may_search_tools, results };
     match steps.take(&request.text) {
         Err(error) if search.watch.is_end_of_budget(&error) => search.is_stopped.set(true),
@@ -148,6 +149,17 @@ pub(super) fn take(
     }
     search.watch.enter(Phase::Finishing);
     Ok(())
+}
+
+/// Returns whether tools say anything in the store.
+fn has_tools(search: &Search<'_>) -> BackendResult<bool> {
+    let expression = index::fts_labels(&index::with_tools(None));
+    for index in search.indexes {
+        if index.has(search.conn, &expression)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Returns whether a request says which part of messages is searched, so that no other part may be.
@@ -214,11 +226,20 @@ impl Steps<'_, '_> {
             return Ok(());
         }
         self.search.watch.check()?;
-        let other = self.search.of(&analysis);
+        let other = self.other(&analysis);
         let ranked = other.find(self.wanted)?;
         self.search.is_stopped.set(other.is_stopped.get());
         self.results.add(analysis, ranked, tried);
         Ok(())
+    }
+
+    /// Returns the search of another query. In all columns it looks at messages with tools alone: the text had nothing.
+    fn other<'a>(&'a self, analysis: &'a Analysis) -> Search<'a> {
+        let mut other = self.search.of(analysis);
+        if analysis.query.filters.columns != self.search.analysis.query.filters.columns {
+            other.labels = Some(index::with_tools(self.search.labels.as_ref()));
+        }
+        other
     }
 
     /// Counts the messages that the query as it is written finds in reasoning and tools only.
@@ -233,9 +254,10 @@ impl Steps<'_, '_> {
             false => analysis.all(),
         };
         let Some(expr) = expr else { return Ok(()) };
-        let other = self.search.of(&analysis);
+        let other = self.other(&analysis);
         let known = self.results.known();
-        let found = other.newest(&expr, RANKED + known.len())?;
+        let all = All { expr, listed: None };
+        let found = other.newest(&all, RANKED + known.len())?;
         let hits = found.iter().filter(|found| !known.contains(found)).count().min(RANKED) as u64;
         if hits > 0 {
             self.results.taken.push(Taken { step: Tried::MoreInTools, hits });
