@@ -66,7 +66,7 @@ commands help="":
 # Checks that the packaged crate compiles by itself.
 [arg("help", long, value="--help")]
 package help="":
-    cargo package -p talktree-text -p talktree {{ if env("CI", "") == "" { "--allow-dirty" } else { "" } }}
+    cargo package -p talktree-text -p talktree -p talktree-model {{ if env("CI", "") == "" { "--allow-dirty" } else { "" } }}
 
 # Checks that the stated minimum Rust version is the greatest that a dependency states.
 [arg("help", long, value="--help")]
@@ -100,7 +100,7 @@ background help="":
 # Plays a chat bot for many people, which remembers, searches and forgets.
 [arg("help", long, value="--help")]
 bot help="":
-    cargo run --example bot_core
+    cargo run -p talktree-model --example bot_core
 
 # Chats in the terminal with the bot, offline unless `bot.toml` says otherwise: `just chat --config my.toml`.
 chat *args:

@@ -32,7 +32,6 @@ mod encryption_key;
 mod erasure;
 mod error;
 mod event;
-mod foreign;
 mod id;
 mod inbox;
 mod manager;
@@ -54,11 +53,12 @@ mod view;
 
 pub mod export;
 pub mod import;
-pub mod model;
 #[doc(hidden)]
 pub mod records;
 #[cfg(feature = "testing")]
 pub mod testing;
+
+use talktree_text::foreign;
 
 pub use catalog::{
     Binding, BindingEnd, BindingFilter, ListedMessage, ListedSession, MessageCursor, MessageFilter,
@@ -92,7 +92,10 @@ pub use inbox::{InboxItem, InboxOffset, MAX_HANDLED_IDS, MAX_INBOX_BATCH_BYTES, 
 pub use manager::{
     ManySessions, Resume, ResumedSession, SessionList, SessionManager, SessionManagerBuilder,
 };
-pub use message::{Author, Extra, File, Json, Message, Part, Reasoning, Role, Text, Tool};
+pub use message::{
+    Author, AuthorLine, Extra, File, Json, Message, Pairing, Part, Reasoning, Role, Text, Tool,
+    ToolPairs, ToolSide,
+};
 pub use outcome::{
     Appended, CountedAppend, Deleted, HeadEntry, ImportRecord, Imported, Label, MessageTag, Page,
     Recent, RowStat, SessionDetails, SessionImport, SessionInfo, Updated, Upserted,
@@ -107,7 +110,7 @@ pub use search::{
 };
 pub use session::{
     AddedCompaction, BranchSummaryPlan, Compacted, CompactionJob, CompactionOutcome, Messages,
-    OneSession, PageBuilder, Path, Reply, Retried, Session, SessionBuilder, ToolStats,
+    OneSession, PageBuilder, Path, Retried, Session, SessionBuilder, ToolStats,
 };
 pub use storage::context::{BlockScope, EntryInfo, EntryVersion, StoredLabel};
 pub use storage::{Cursor, SessionProvider};
@@ -128,21 +131,15 @@ pub use tree::{CompactionMark, DrawOptions, Landmark, Line, Lines, PieceKind, Se
 pub use usage::{Cost, Usage, UsageFilter, UsageGroup, UsageRow, UsageTotal};
 pub use view::{Budget, ExpectedHead, Order, Parent, View};
 
-/// Runs the examples of the documents; those of migrating.md run in `talktree-import`, those of
-/// async.md in `talktree-tokio`.
+/// Runs the examples of the documents that need the library alone; those of the others run in `talktree-model`,
+/// `talktree-import` and `talktree-tokio`.
 #[cfg(doctest)]
 mod documents {
-    #[doc = include_str!("../README.md")]
-    mod readme {}
-    #[doc = include_str!("../docs/compaction.md")]
-    mod compaction {}
     #[doc = include_str!("../docs/context.md")]
     mod context {}
     #[cfg(feature = "sqlcipher")]
     #[doc = include_str!("../docs/encryption.md")]
     mod encryption {}
-    #[doc = include_str!("../docs/guide.md")]
-    mod guide {}
     #[doc = include_str!("../docs/search.md")]
     mod search {}
     #[doc = include_str!("../docs/transcripts.md")]

@@ -1,7 +1,7 @@
 //! Writes conversations to files.
 //!
-//! There are three formats: talktree's own JSON lines, which hold everything that a read of a session returns and
-//! which [`Store::import_jsonl`](crate::Store::import_jsonl) reads; Markdown, for people; and messages of the OpenAI chat API, for programs.
+//! There are two formats: talktree's own JSON lines, which hold everything that a read of a session returns and
+//! which [`Store::import_jsonl`](crate::Store::import_jsonl) reads, and Markdown, for people.
 //! [`Store::export_owner`](crate::Store::export_owner) writes all data of one owner. [`content_hash`] compares the content
 //! of two stores.
 //!
@@ -42,7 +42,6 @@ mod entries;
 mod hash;
 mod jsonl;
 mod markdown;
-mod openai;
 mod owner;
 mod records;
 

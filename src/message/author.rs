@@ -2,19 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::{Message, Role, tool_of};
+use super::{Message, Role};
 use crate::foreign::name;
 
 /// The field of the metadata that holds the author.
 const FIELD: &str = "author";
 
-/// The beginning of the line that names an author to a model.
-pub(crate) const AUTHOR_MARK: &str = "[from ";
-
 /// A person who writes in a conversation.
 ///
-/// [`Message::from`] stores it with a message; a model sees it if the request shows it
-/// ([`name_authors`](crate::model::name_authors)). The time is that of the message, which [`Message::at`] sets.
+/// [`Message::from`] stores it with a message; a model sees it if the request shows its [line](AuthorLine). The time is that of the message, which [`Message::at`] sets.
 ///
 /// ```
 /// use talktree::{Author, Message};
@@ -80,6 +76,60 @@ impl Author {
     }
 }
 
+/// The line that names the author of a user message to a model: `[from Ada (id 42)]`.
+///
+/// Requests show it, and the [tokens](Message::tokens) of a message include it. A name that could be taken for more than a name
+/// is in quotation marks.
+///
+/// ```
+/// use talktree::{Author, AuthorLine, Message};
+///
+/// let time = "2026-01-31T14:05:00Z".parse().unwrap();
+/// let message = Message::user("hi").from(&Author::new("42").named("Ada")).at(time);
+/// let line = AuthorLine::NameAndTime.of(&message).unwrap();
+/// assert_eq!(line, "[from Ada (id 42), 2026-01-31 14:05 UTC]");
+/// assert!(line.starts_with(AuthorLine::START));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AuthorLine {
+    /// The name and the id.
+    Name,
+    /// The name, the id and the time of the message, in UTC.
+    NameAndTime,
+}
+
+impl AuthorLine {
+    /// What each such line begins with.
+    pub const START: &str = "[from ";
+
+    /// Returns the line; `None` if the message is not a user's, names no author, or has only results of tools, which nobody
+    /// writes.
+    #[must_use]
+    pub fn of(self, message: &Message) -> Option<String> {
+        if message.role != Role::User {
+            return None;
+        }
+        let author = Author::of(message)?;
+        if message.parts.iter().all(|part| part.tool().is_some()) {
+            return None;
+        }
+        let who = match (&author.name, &author.id) {
+            (Some(of), Some(id)) => format!("{} (id {})", name(of), name(id)),
+            (Some(of), None) => name(of).into_owned(),
+            (None, Some(id)) => format!("id {}", name(id)),
+            (None, None) => return None,
+        };
+        Some(match self {
+            Self::Name => format!("{}{who}]", Self::START),
+            Self::NameAndTime => {
+                let time = message.created_at.format("%Y-%m-%d %H:%M UTC");
+                format!("{}{who}, {time}]", Self::START)
+            }
+        })
+    }
+}
+
 impl Message {
     /// Returns the message with its author in the field `author` of its metadata.
     ///
@@ -100,34 +150,6 @@ impl Message {
         let author: serde_json::Map<String, Value> =
             fields.map(|(field, text)| (field.to_owned(), json!(text))).collect();
         self.with_field(FIELD, Value::Object(author))
-    }
-
-    /// Returns the line that names the author of a user message to a model; `None` if the message has no author, or only
-    /// results of tools, which nobody says.
-    pub(crate) fn author_line(&self) -> Option<String> {
-        Some(format!("{AUTHOR_MARK}{}]", self.author_to_show()?))
-    }
-
-    /// Returns the same line with the time of the message.
-    pub(crate) fn author_line_with_time(&self) -> Option<String> {
-        let time = self.created_at.format("%Y-%m-%d %H:%M UTC");
-        Some(format!("{AUTHOR_MARK}{}, {time}]", self.author_to_show()?))
-    }
-
-    fn author_to_show(&self) -> Option<String> {
-        if self.role != Role::User {
-            return None;
-        }
-        let author = Author::of(self)?;
-        if self.parts.iter().all(|part| tool_of(part).is_some()) {
-            return None;
-        }
-        match (&author.name, &author.id) {
-            (Some(of), Some(id)) => Some(format!("{} (id {})", name(of), name(id))),
-            (Some(of), None) => Some(name(of).into_owned()),
-            (None, Some(id)) => Some(format!("id {}", name(id))),
-            (None, None) => None,
-        }
     }
 
     /// Returns whether the author of the message has this key.

@@ -53,6 +53,19 @@ impl Json {
         self.0.get()
     }
 
+    /// Returns the text with U+FFFD in place of each lone surrogate, which most readers of JSON refuse.
+    ///
+    /// ```
+    /// use talktree::Json;
+    ///
+    /// assert_eq!(Json::parse(r#"["\ud800"]"#)?.to_valid_unicode(), r#"["\ufffd"]"#);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    #[must_use]
+    pub fn to_valid_unicode(&self) -> Cow<'_, str> {
+        replace_lone_surrogates(self.as_str())
+    }
+
     /// Returns the value.
     ///
     /// A lone surrogate becomes U+FFFD. A value that is nested deeper than 128 levels, or holds a number
@@ -68,7 +81,7 @@ impl Json {
     #[must_use]
     pub fn value(&self) -> Value {
         self.exact_value().unwrap_or_else(|| {
-            let mended = replace_lone_surrogates(self.as_str());
+            let mended = self.to_valid_unicode();
             serde_json::from_str(&mended).unwrap_or_else(|_| Value::String(mended.into_owned()))
         })
     }

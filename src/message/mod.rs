@@ -22,14 +22,12 @@ use chrono::{DateTime, SubsecRound, Utc};
 
 use crate::id::MessageId;
 
-pub(crate) use author::AUTHOR_MARK;
-pub use author::Author;
+pub use author::{Author, AuthorLine};
 pub(crate) use canonical::canonical;
 pub use json::Json;
 pub(crate) use json::replace_lone_surrogates;
-pub(crate) use pairs::{
-    NewestFirst, OldestFirst, Pairing, Side, input_of, is_denied, output_of, pairs_across, tool_of,
-};
+pub(crate) use pairs::{NewestFirst, pairs_across};
+pub use pairs::{Pairing, ToolPairs, ToolSide};
 pub use part::{File, Part, Reasoning, Text, Tool};
 pub use role::Role;
 pub(crate) use wire::{
@@ -250,8 +248,9 @@ impl Message {
         for part in &self.parts {
             let typed = part.typed();
             if let Part::Text(text) = typed.as_ref() {
-                let goes_on = matches!(before.as_deref(), Some(Part::Text(it)) if self.goes_on(&it.extra, text));
-                if !texts.is_empty() && !goes_on {
+                let is_continued = self.role == Role::Assistant
+                    && matches!(before.as_deref(), Some(Part::Text(it)) if text.continues(&it.extra));
+                if !texts.is_empty() && !is_continued {
                     texts.push('\n');
                 }
                 texts.push_str(&text.text);
@@ -259,13 +258,6 @@ impl Message {
             before = Some(typed);
         }
         texts
-    }
-
-    /// Returns whether a text goes on with the text part right before it, which has these extra fields: both are of one answer,
-    /// and of one item of it.
-    pub(crate) fn goes_on(&self, before: &Extra, text: &Text) -> bool {
-        let is_same = |field: &&str| before.get(*field) == text.extra.get(*field);
-        self.role == Role::Assistant && ["id", "refusal", "audio"].iter().all(is_same)
     }
 
     /// Returns the estimated number of tokens the message takes in a model's window. It includes the line that names the

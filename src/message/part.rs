@@ -52,7 +52,6 @@ pub enum Part {
 /// assert!(text.extra.is_empty());
 /// ```
 #[derive(Debug, Clone, PartialEq, Default)]
-#[non_exhaustive]
 pub struct Text {
     /// The text.
     pub text: String,
@@ -69,7 +68,6 @@ pub struct Text {
 /// assert_eq!(reasoning.text, "2 and 2");
 /// ```
 #[derive(Debug, Clone, PartialEq, Default)]
-#[non_exhaustive]
 pub struct Reasoning {
     /// The text.
     pub text: String,
@@ -136,6 +134,16 @@ pub struct File {
     pub filename: Option<String>,
     /// Fields talktree does not know.
     pub extra: Extra,
+}
+
+impl Text {
+    /// Returns whether the text continues a text part right before it, in a message of a model, that has these extra fields: a
+    /// provider cuts an answer where it cites.
+    #[must_use]
+    pub fn continues(&self, before: &Extra) -> bool {
+        let is_same = |field: &&str| before.get(*field) == self.extra.get(*field);
+        ["id", "refusal", "audio"].iter().all(is_same)
+    }
 }
 
 impl Part {

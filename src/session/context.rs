@@ -3,7 +3,10 @@
 use super::Session;
 use crate::context::{BlockInfo, Context, Drift};
 use crate::error::Result;
-use crate::tools::Tools;
+use crate::id::MessageId;
+use crate::message::Message;
+use crate::outcome::Appended;
+use crate::tools::{self, Tools};
 
 impl Session {
     /// Returns the context: blocks, their prompt, documents, versions.
@@ -93,5 +96,11 @@ impl Session {
     /// [`Tools`] has an example.
     pub fn tools(&self) -> Tools {
         self.context.tools().of(std::sync::Arc::new(self.clone()))
+    }
+}
+
+impl tools::Conversation for Session {
+    fn append_if_head(&self, head: Option<&MessageId>, message: Message) -> Result<Appended> {
+        Self::append_if_head(self, head, message)
     }
 }

@@ -4,7 +4,6 @@
 //! threads may use one, and it caches nothing of the conversation. The first write creates the
 //! session; before that it reads as empty. One file holds one family of verbs.
 
-mod answer;
 mod builder;
 mod compact;
 mod context;
@@ -14,11 +13,10 @@ mod page;
 mod path;
 mod read;
 mod recent;
-mod reply;
-mod request;
 mod retry;
 mod search;
 mod stream;
+mod unfinished;
 mod usage;
 mod weak;
 mod write;
@@ -44,7 +42,6 @@ pub use compact::{
 };
 pub use page::PageBuilder;
 pub use path::Path;
-pub use reply::Reply;
 pub use retry::Retried;
 pub use stream::Messages;
 pub use usage::ToolStats;

@@ -6,7 +6,7 @@ use super::Session;
 use crate::error::{Error, Result};
 use crate::event::Change;
 use crate::id::MessageId;
-use crate::message::{Message, NewestFirst, Role, Side, tool_of};
+use crate::message::{Message, NewestFirst, Part, Role};
 use crate::view::{ExpectedHead, Order, View};
 
 /// How many messages are read at once on the way up to the question.
@@ -144,8 +144,8 @@ struct WayUp {
 impl WayUp {
     /// Takes the next older message, and returns the question if it is found.
     fn take(&mut self, message: Message) -> Option<Question> {
-        for tool in message.parts.iter().rev().filter_map(tool_of) {
-            if Side::of(&tool).is_call() {
+        for tool in message.parts.iter().rev().filter_map(Part::tool) {
+            if tool.side().is_call() {
                 self.results.remove(&tool.call_id);
                 self.kept.retain(|(_, results)| !results.contains(&tool.call_id));
             } else {
@@ -174,5 +174,5 @@ impl WayUp {
 fn asks(message: &Message) -> bool {
     message.role == Role::User
         && !message.is_hidden
-        && message.parts.iter().any(|part| tool_of(part).is_none())
+        && message.parts.iter().any(|part| part.tool().is_none())
 }

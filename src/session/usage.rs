@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{Path, Session};
 use crate::error::Result;
 use crate::id::MessageId;
-use crate::message::{OldestFirst, Pairing, tool_of};
+use crate::message::{Pairing, Part, ToolPairs};
 use crate::usage::{Usage, UsageTotal};
 
 /// How often a tool was called.
@@ -72,10 +72,10 @@ impl Session {
     /// # Errors
     /// As every read.
     pub fn tool_stats(&self) -> Result<BTreeMap<String, ToolStats>> {
-        let mut pairing = OldestFirst::default();
+        let mut pairing = ToolPairs::default();
         let mut calls: Vec<Call> = Vec::new();
         for (at, message) in self.all_messages().enumerate() {
-            for tool in message?.parts.iter().filter_map(tool_of) {
+            for tool in message?.parts.iter().filter_map(Part::tool) {
                 let is_error =
                     tool.error_text.is_some() || tool.state.as_deref() == Some("output-error");
                 let call = |is_answered| Call { name: tool.name.clone(), is_answered, is_error };

@@ -57,7 +57,7 @@ pub trait TokenCounter: Send + Sync {
     fn count_text(&self, text: &str) -> f64;
 
     /// Returns the number of tokens of a message: by default 4 plus the counts of its parts and of the line that names its
-    /// author ([`name_authors`](crate::model::name_authors)), each rounded up. If a count is invalid, the first such count is
+    /// author ([`AuthorLine`](crate::AuthorLine)), each rounded up. If a count is invalid, the first such count is
     /// returned.
     fn count(&self, message: &Message) -> f64 {
         let invalid = Cell::new(None);

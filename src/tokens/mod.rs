@@ -6,7 +6,7 @@
 
 mod counter;
 
-use crate::message::{Message, Part};
+use crate::message::{AuthorLine, Message, Part};
 
 pub(crate) use counter::{Count, Counter, HEURISTIC, Handler};
 pub use counter::{HeuristicCounter, TokenCounter};
@@ -72,7 +72,7 @@ pub(crate) fn of_message(message: &Message) -> u64 {
 pub(crate) fn of_message_by(message: &Message, count: &impl Fn(&str) -> u64) -> u64 {
     let parts = message.parts.iter().map(|part| of_part(part, count)).sum::<u64>();
     // Counted even if a request does not show the line, so that a request that shows it does not exceed the window.
-    PER_MESSAGE + parts + message.author_line_with_time().map_or(0, |line| count(&line))
+    PER_MESSAGE + parts + AuthorLine::NameAndTime.of(message).map_or(0, |line| count(&line))
 }
 
 fn of_part(part: &Part, count: &impl Fn(&str) -> u64) -> u64 {

@@ -14,9 +14,7 @@ use super::definition::{LOAD_CONTEXT, UNLOAD_CONTEXT};
 use crate::context::Context;
 use crate::error::Result;
 use crate::id::MessageId;
-use crate::message::{
-    Json, Message, OldestFirst, Pairing, Part, Role, Tool, input_of, output_of, tool_of,
-};
+use crate::message::{Json, Message, Pairing, Part, Role, Tool, ToolPairs};
 use crate::view::{Order, View};
 
 /// How many of the newest messages are searched for calls.
@@ -178,14 +176,14 @@ impl Loaded {
 /// Returns what the calls in these messages, oldest first, have loaded.
 pub(crate) fn loaded(messages: &[Message]) -> Loaded {
     let mut loaded = Loaded::default();
-    let mut pairs = OldestFirst::default();
+    let mut pairs = ToolPairs::default();
     // What each part asks for, in order; a result asks for nothing.
     let mut calls = Vec::new();
     for (at, message) in messages.iter().enumerate() {
         if !is_of_tool_round(message) {
             continue;
         }
-        for tool in message.parts.iter().filter_map(tool_of) {
+        for tool in message.parts.iter().filter_map(Part::tool) {
             let Some(is_load) = is_load(&tool) else { continue };
             let here = calls.len();
             // Only a model calls tools.
@@ -218,7 +216,7 @@ fn is_of_tool_round(message: &Message) -> bool {
 
 /// Returns whether a part is a call that loads or unloads a skill, or the answer to one.
 pub(crate) fn is_of_skills(part: &Part) -> bool {
-    tool_of(part).is_some_and(|tool| is_load(&tool).is_some())
+    part.tool().is_some_and(|tool| is_load(&tool).is_some())
 }
 
 fn is_load(tool: &Tool) -> Option<bool> {
@@ -230,7 +228,7 @@ fn is_load(tool: &Tool) -> Option<bool> {
 }
 
 fn call_of(tool: &Tool, is_load: bool) -> Option<Call> {
-    let input = input_of(tool)?.value();
+    let input = tool.effective_input()?.value();
     // Arguments are kept as text where they came as text.
     let input = match input.as_str() {
         Some(text) => serde_json::from_str(text).ok()?,
@@ -242,7 +240,7 @@ fn call_of(tool: &Tool, is_load: bool) -> Option<Call> {
 
 fn has_succeeded(tool: &Tool) -> bool {
     let is_error = tool.error_text.is_some() || tool.state.as_deref() == Some("output-error");
-    let output = output_of(tool).filter(|output| !output.is_null());
+    let output = tool.effective_output().filter(|output| !output.is_null());
     !is_error && output.is_some_and(|output| !answer::is_error(&text_of(output)))
 }
 

@@ -12,7 +12,7 @@ use super::Tools;
 use crate::callback;
 use crate::error::{BoxError, Error, Result};
 use crate::id::{CompactionId, MessageId};
-use crate::message::{Message, OldestFirst, Pairing, Part, Role, Side, Tool, input_of, tool_of};
+use crate::message::{Message, Pairing, Part, Role, Tool, ToolPairs, ToolSide};
 use crate::outcome::Appended;
 use crate::storage::SessionProvider;
 use crate::view::{Order, View};
@@ -204,10 +204,10 @@ impl Round {
 fn unanswered(messages: &[Message]) -> (Vec<(usize, Tool)>, Option<usize>) {
     let Some(first) = messages.first() else { return Default::default() };
     let mut waiting: Vec<(usize, Tool)> = calls_of(first).collect();
-    let (mut newest, mut pairs) = (None, OldestFirst::default());
+    let (mut newest, mut pairs) = (None, ToolPairs::default());
     for (at, message) in messages.iter().enumerate() {
         for (place, part) in message.parts.iter().enumerate() {
-            let Some(tool) = tool_of(part) else { continue };
+            let Some(tool) = part.tool() else { continue };
             if let Pairing::Answers((0, call)) = pairs.take(at, &tool, (at, place)) {
                 waiting.retain(|(place, _)| *place != call);
                 newest = Some(at);
@@ -221,17 +221,17 @@ fn unanswered(messages: &[Message]) -> (Vec<(usize, Tool)>, Option<usize>) {
 fn calls_of(message: &Message) -> impl Iterator<Item = (usize, Tool)> {
     let parts = message.parts.iter().enumerate().filter(|_| message.role == Role::Assistant);
     parts.filter_map(|(place, part)| {
-        let tool = tool_of(part)?;
+        let tool = part.tool()?;
         let is_of_provider =
             tool.extra.get("providerExecuted").is_some_and(|json| json.as_str() == "true");
         let waits_for_person = tool.state.as_deref() == Some("approval-requested");
         let is_left = is_of_provider || waits_for_person;
-        (matches!(Side::of(&tool), Side::Call(_)) && !is_left).then(|| (place, tool.into_owned()))
+        (matches!(tool.side(), ToolSide::Call(_)) && !is_left).then(|| (place, tool.into_owned()))
     })
 }
 
 fn call(tool: Tool) -> ToolCall {
-    let input = input_of(&tool).map(|input| input.value()).unwrap_or_default();
+    let input = tool.effective_input().map(|input| input.value()).unwrap_or_default();
     ToolCall { id: tool.call_id, name: tool.name, input }
 }
 

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use talktree::{
     Block, BoxError, CompactionOptions, Document, Message, Part, Planned, ReadProvider, Session,
-    SessionDetails, SkillProvider, Store, model,
+    SessionDetails, SkillProvider, Store,
 };
 
 const RULE: &str = "══════════════════════════════════════════════";
@@ -354,22 +354,6 @@ fn check_prompt(store: &Store, t: &Texts) -> Outcome {
 }
 
 fn check_summaries(chat: &Session) -> Outcome {
-    let history = chat.history().map_err(fail)?;
-    for view in [
-        model::to_anthropic(&history)["messages"].clone(),
-        model::to_openai_chat(&history),
-        model::to_openai_responses(&history),
-    ] {
-        let mut texts = Vec::new();
-        collect(&view, &mut texts);
-        let seen: Vec<_> = texts.iter().flat_map(|text| lines(text)).collect();
-        let heads = starting(&seen, "[summary of ");
-        prop_assert!(
-            matches!(heads[..], [one] if one.starts_with("[summary of 2 earlier messages, id ")),
-            "{}",
-            view
-        );
-    }
     let options = CompactionOptions::default().protect_head(0).keep_recent_tokens(0).min_tail(0);
     let Planned::Compact(plan) = chat.plan_compaction(&options).map_err(fail)? else {
         return Err(fail("there is something to compact"));
@@ -392,32 +376,6 @@ fn check_summaries(chat: &Session) -> Outcome {
         .collect();
     prop_assert_eq!(words, ["summary", "message", "file", "message", "end"], "{}", prompt);
     Ok(())
-}
-
-/// Collects what a request says, without ids and names.
-fn collect(view: &Value, texts: &mut Vec<String>) {
-    match view {
-        Value::Array(values) => values.iter().for_each(|value| collect(value, texts)),
-        Value::Object(fields) => {
-            let said = ["text", "content"].iter().filter_map(|field| fields.get(*field));
-            let is_said = matches!(
-                fields.get("role").and_then(Value::as_str),
-                None | Some("user" | "assistant" | "system")
-            );
-            for value in said.filter(|_| is_said) {
-                match value {
-                    Value::String(text) if fields.get("type") != Some(&json!("tool_result")) => {
-                        texts.push(text.clone());
-                    }
-                    Value::Array(_) if fields.get("type") != Some(&json!("tool_result")) => {
-                        collect(value, texts);
-                    }
-                    _ => {}
-                }
-            }
-        }
-        _ => {}
-    }
 }
 
 fn check_pages(chat: &Session) -> Outcome {

@@ -10,4 +10,5 @@ mod model;
 mod processes;
 mod skill_folders;
 mod texts;
+mod tool_rounds;
 mod tools;

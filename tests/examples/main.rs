@@ -2,9 +2,7 @@
 
 mod assistant;
 mod background;
-mod bot_core;
 #[path = "../common/mod.rs"]
 mod common;
 mod long_chat;
 mod ollama;
-mod turns;

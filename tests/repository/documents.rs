@@ -5,7 +5,6 @@ use std::path::Path;
 use chrono::DateTime;
 use serde_json::json;
 use talktree::import::MAX_NOTES;
-use talktree::model::stream::MAX_STREAM_BYTES;
 use talktree::search::{MAX_EXPANSIONS, MAX_TERM_TOKENS, MAX_TERMS};
 use talktree::{
     Block, Document, Error, Json, MAX_HANDLED_IDS, MAX_INBOX_BATCH_BYTES,
@@ -63,7 +62,6 @@ fn real(what: &str, documented: u64) -> Result<u64> {
         }
         "the items of one `receive` of an inbox, together" => (MAX_INBOX_BATCH_BYTES >> 30) as u64,
         "handled items of a source whose ids are remembered" => MAX_HANDLED_IDS,
-        "a streamed answer, with all that its events repeat" => (MAX_STREAM_BYTES >> 20) as u64,
         "a message, as JSON" => match chat.append(Message::user("x".repeat(64 << 20))) {
             Err(Error::MessageTooLarge { max, .. }) => (max >> 20) as u64,
             other => panic!("{other:?}"),

@@ -757,12 +757,11 @@ fn an_interrupt_ends_the_export_of_a_long_session() -> Result<()> {
     let owner = Some("ann".to_owned());
     let chat = store.create_session(SessionDetails { owner, ..SessionDetails::default() })?;
     chat.append_all((0..5_000).map(|n| Message::user(format!("message {n}"))))?;
-    let export: [Export<'_>; 5] = [
+    let export: [Export<'_>; 4] = [
         &|output| store.export_jsonl(output),
         &|output| store.export_owner("ann", talktree::export::OwnerFormat::Jsonl, output).map(drop),
         &|output| chat.export_jsonl(output),
         &|output| chat.export_markdown(output),
-        &|output| chat.export_openai(output),
     ];
     for (at, export) in export.iter().enumerate() {
         let stopped = export(&mut Interrupting(store.interrupt_handle()));
@@ -813,7 +812,7 @@ fn an_output_that_takes_nothing_more_keeps_no_log() -> Result<()> {
         let store = &store;
         move |output: &mut Stopped| store.export_owner("ann", format, output).map(drop)
     };
-    let export: [Export<'_>; 8] = [
+    let export: [Export<'_>; 7] = [
         &|output| {
             store.export_author("bob", talktree::export::OwnerFormat::Markdown, output).map(drop)
         },
@@ -823,7 +822,6 @@ fn an_output_that_takes_nothing_more_keeps_no_log() -> Result<()> {
         &of_owner(talktree::export::OwnerFormat::Markdown),
         &|output| chat.export_jsonl(output),
         &|output| chat.export_markdown(output),
-        &|output| chat.export_openai(output),
     ];
     for (at, export) in export.iter().enumerate() {
         std::thread::scope(|scope| -> Result<()> {

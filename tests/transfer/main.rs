@@ -4,7 +4,6 @@
 mod common;
 mod export_jsonl;
 mod export_markdown;
-mod export_openai;
 mod export_owner;
 mod import_jsonl;
 mod import_jsonl_damage;

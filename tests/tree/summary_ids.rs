@@ -22,7 +22,6 @@ fn chat() -> Result<(Store, Session, MessageId)> {
 fn reads(chat: &Session, place: &MessageId) -> Result<Vec<String>> {
     let at = chat.at(place);
     let mut file = Vec::new();
-    at.export_openai(&mut file)?;
     at.export_markdown(&mut file)?;
     Ok(vec![
         drawn(&at.history()?),

@@ -60,14 +60,14 @@ pub enum Error {
     },
 }
 
-impl From<talktree_models::Error> for Error {
-    fn from(error: talktree_models::Error) -> Self {
+impl From<talktree_client::Error> for Error {
+    fn from(error: talktree_client::Error) -> Self {
         match error {
-            talktree_models::Error::NoAnswer { model, tries, why } => {
+            talktree_client::Error::NoAnswer { model, tries, why } => {
                 Self::Model { model, tries, why }
             }
-            talktree_models::Error::Store(error) => Self::Store(error),
-            talktree_models::Error::Stopped => Self::Stopped,
+            talktree_client::Error::Store(error) => Self::Store(error),
+            talktree_client::Error::Stopped => Self::Stopped,
         }
     }
 }

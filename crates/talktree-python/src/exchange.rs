@@ -205,7 +205,7 @@ impl Session {
             match format {
                 "jsonl" => chat.export_jsonl(&mut output)?,
                 "markdown" => path(chat, leaf, is_raw).export_markdown(&mut output)?,
-                _ => path(chat, leaf, is_raw).export_openai(&mut output)?,
+                _ => talktree_model::export_openai(&path(chat, leaf, is_raw), &mut output)?,
             }
             output.hand_over();
             Ok(())

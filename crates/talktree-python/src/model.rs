@@ -2,8 +2,8 @@
 
 use pyo3::prelude::*;
 use serde_json::{Value, json};
-use talktree::model::{self, AuthorLine, Conversation, Provider, Request, TruncateOptions};
-use talktree::{MessageId, Result};
+use talktree::{AuthorLine, MessageId, Result};
+use talktree_model::{self as model, Conversation, Provider, Request, TruncateOptions};
 
 use crate::call::detached;
 use crate::error::exception;

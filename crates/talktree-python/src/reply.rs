@@ -12,7 +12,7 @@ use crate::json;
 #[pyclass(frozen, module = "talktree._native")]
 pub(crate) struct Reply {
     /// Nothing after a `finish` that succeeded, and while a call has it: a listener that hears of the call may use the reply, too.
-    reply: Handle<Arc<Mutex<Option<talktree::Reply>>>>,
+    reply: Handle<Arc<Mutex<Option<talktree_model::Reply>>>>,
     id: String,
     text: Mutex<String>,
 }
@@ -22,7 +22,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Reply {
-    pub(crate) fn keep(reply: talktree::Reply, life: &Life) -> Self {
+    pub(crate) fn keep(reply: talktree_model::Reply, life: &Life) -> Self {
         let id = reply.id().to_string();
         Self {
             reply: Handle::new(life, Arc::new(Mutex::new(Some(reply)))),

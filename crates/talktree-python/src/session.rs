@@ -2,8 +2,8 @@
 
 use pyo3::prelude::*;
 use serde_json::json;
-use talktree::model::stream::Stream;
 use talktree::{Appended, MessageId, Parent, SessionDetails, Updated, Upserted};
+use talktree_model::Stream;
 
 use crate::callback::Function;
 use crate::handle::{Handle, Life};
@@ -135,7 +135,9 @@ impl Session {
     }
 
     fn append_answer(&self, py: Python<'_>, response: &str) -> PyResult<String> {
-        self.handle.call(py, |chat| json::text(&chat.append_answer(json::value(response)?)?))
+        self.handle.call(py, |chat| {
+            json::text(&talktree_model::append_answer(chat, json::value(response)?)?)
+        })
     }
 
     fn begin(&self, py: Python<'_>, message: &str) -> PyResult<AppendedParts> {
@@ -165,7 +167,7 @@ impl Session {
             "openai_chat" => Stream::openai_chat(),
             _ => Stream::openai_responses(),
         };
-        let reply = self.handle.call(py, |chat| chat.stream(stream))?;
+        let reply = self.handle.call(py, |chat| talktree_model::stream(chat, stream))?;
         Ok(Reply::keep(reply, self.handle.life()))
     }
 

@@ -5,7 +5,7 @@
 //! has work, and [`Permits`] let the oldest updates go first. [`Stop`] ends all waits when the program ends. All calls block;
 //! nothing is stored here.
 
-#[path = "../../talktree-models/src/addresses.rs"]
+#[path = "../../talktree-client/src/addresses.rs"]
 mod addresses;
 mod client;
 mod pace;

@@ -14,6 +14,7 @@ mod date;
 mod date_hint;
 mod exact;
 mod finder;
+pub mod foreign;
 mod forms;
 mod identifiers;
 mod language;

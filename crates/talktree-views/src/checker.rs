@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use talktree::Message;
-use talktree::model::{Provider, validate_for};
+use talktree_model::{Provider, validate_for};
 
 use crate::requests::Maker;
 use crate::{Options, Result, breaks, environment};

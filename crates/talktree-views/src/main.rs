@@ -9,7 +9,7 @@
 mod breaks;
 mod checker;
 mod environment;
-#[path = "../../../tests/common/histories.rs"]
+#[path = "../../talktree-model/tests/model/histories.rs"]
 mod histories;
 mod real;
 mod requests;

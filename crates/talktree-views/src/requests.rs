@@ -7,7 +7,7 @@ use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::Value;
 use talktree::Message;
-use talktree::model::{
+use talktree_model::{
     Provider, TruncateOptions, sanitize, to_ai_sdk, to_anthropic, to_openai_chat,
     to_openai_responses, truncate,
 };

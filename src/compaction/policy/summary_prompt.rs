@@ -12,7 +12,7 @@ use std::fmt::Write;
 use super::{CompactionOptions, Item};
 use crate::foreign::{quoted, without_invisible};
 use crate::id::shorten;
-use crate::message::{File, Json, Message, Part, Side, Tool, input_of, output_of, tool_of};
+use crate::message::{File, Json, Message, Part, Tool};
 
 /// The word of a mark, before its number.
 const MARK: &str = "quote";
@@ -175,7 +175,7 @@ impl Quotes {
             // The text that follows says what came of it.
             Part::Reasoning(_) => {}
             Part::File(file) => self.push_file(file, max_chars),
-            _ => match tool_of(part) {
+            _ => match part.tool() {
                 Some(tool) => self.push_tool(&tool, max_chars),
                 None => self.push_other(part, max_chars),
             },
@@ -196,19 +196,19 @@ impl Quotes {
 
     fn push_tool(&mut self, tool: &Tool, max_chars: usize) {
         let about = format!("{}, id {}", named(&tool.name), named(&tool.call_id));
-        let side = Side::of(tool);
+        let side = tool.side();
         if side.is_call() {
-            let input = input_of(tool).map(compact).unwrap_or_default();
+            let input = tool.effective_input().map(compact).unwrap_or_default();
             self.push_cut(format!("tool call {about}, input"), &input, max_chars);
         }
-        if let Some(output) = output_of(tool) {
+        if let Some(output) = tool.effective_output() {
             self.push_cut(format!("tool result {about}, output"), &compact(output), max_chars);
         }
         if let Some(error) = &tool.error_text {
             self.push_cut(format!("tool result {about}, error"), error, max_chars);
         }
         // The tool answered nothing, or a person denied the call.
-        if let (None, None, Some(state)) = (output_of(tool), &tool.error_text, &tool.state)
+        if let (None, None, Some(state)) = (tool.effective_output(), &tool.error_text, &tool.state)
             && side.has_result()
         {
             self.push(format!("tool result {about}, state {}", named(state)), "");

@@ -1,6 +1,6 @@
 //! Tool calls and their results: which part is which, and which result belongs to which call.
 //!
-//! [`Side`] says whether a tool part is a call, a result, or both. The rules of pairing:
+//! [`ToolSide`] says whether a tool part is a call, a result, or both. The rules of pairing:
 //!
 //! - A call waits until its first result. A result belongs to the nearest earlier call of its id
 //!   that waits, so an id may be used again.
@@ -12,23 +12,23 @@
 //! - If no call of its id waits, a result repeats the nearest earlier call of that id. If there is
 //!   no earlier call of that id, the result is stray.
 //!
-//! [`OldestFirst`] pairs each result while messages are read from the start. [`NewestFirst`] reads
+//! [`ToolPairs`] pairs each result while messages are read from the start. [`NewestFirst`] reads
 //! from the end: it holds only the results whose calls it has not met, not the messages.
 //!
-//! Invariant: `NewestFirst` lacks a call exactly if `OldestFirst` finds a stray result in the same
+//! Invariant: `NewestFirst` lacks a call exactly if `ToolPairs` finds a stray result in the same
 //! messages, up to [`NewestFirst::REACH`].
 
 mod side;
 
 use std::collections::{HashMap, HashSet};
 
-pub(crate) use side::{Side, input_of, is_denied, output_of, tool_of};
+pub use side::ToolSide;
 
-use super::{Json, Message, Tool};
+use super::{Json, Message, Part, Tool};
 
-/// What a tool part is to the parts before it; `C` is how the caller refers to a call.
+/// What a tool part is to the parts before it; `C` is how the caller of [`ToolPairs`] refers to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pairing<C> {
+pub enum Pairing<C> {
     /// A call whose input has not come.
     Started,
     /// A call that waits for its result.
@@ -43,9 +43,25 @@ pub(crate) enum Pairing<C> {
     Stray,
 }
 
-/// Pairs calls and results, oldest part first.
+/// Pairs tool calls with their results, oldest part first.
+///
+/// A result belongs to the nearest earlier call of its id that has none, since many providers number the calls of each turn
+/// from one. A part that repeats a waiting call of an earlier message, and has a result, is its result.
+///
+/// ```
+/// use serde_json::json;
+/// use talktree::{Pairing, Part, ToolPairs};
+///
+/// let call = Part::tool_call("add", "c1", json!({"a": 2}));
+/// let result = Part::tool_result("add", "c1", json!(4));
+/// let mut pairs = ToolPairs::default();
+/// assert_eq!(pairs.take(0, &call.tool().unwrap(), "the call"), Pairing::Call);
+/// assert!(pairs.is_waiting());
+/// assert_eq!(pairs.take(1, &result.tool().unwrap(), "the result"), Pairing::Answers("the call"));
+/// assert_eq!(pairs.waiting().count(), 0);
+/// ```
 #[derive(Debug)]
-pub(crate) struct OldestFirst<C> {
+pub struct ToolPairs<C> {
     calls: HashMap<String, Calls<C>>,
     /// How many calls wait, over all ids.
     waiting: usize,
@@ -68,24 +84,24 @@ struct Waiting<C> {
     input: Json,
 }
 
-impl<C> Default for OldestFirst<C> {
+impl<C> Default for ToolPairs<C> {
     fn default() -> Self {
         Self { calls: HashMap::new(), waiting: 0 }
     }
 }
 
-impl<C: Copy> OldestFirst<C> {
+impl<C: Copy> ToolPairs<C> {
     /// Takes the next part and pairs it with those before it.
     ///
     /// `message` grows from message to message. `here` refers to the part if it is a call.
-    pub(crate) fn take(&mut self, message: usize, tool: &Tool, here: C) -> Pairing<C> {
-        match Side::of(tool) {
-            Side::Result => self.take_result(&tool.call_id),
-            Side::Started => {
+    pub fn take(&mut self, message: usize, tool: &Tool, here: C) -> Pairing<C> {
+        match tool.side() {
+            ToolSide::Result => self.take_result(&tool.call_id),
+            ToolSide::Started => {
                 self.calls_of(&tool.call_id, here);
                 Pairing::Started
             }
-            Side::Both(input) => {
+            ToolSide::Both(input) => {
                 let repeats = |waiting: &Waiting<C>| {
                     waiting.message < message
                         && waiting.name == tool.name
@@ -97,7 +113,7 @@ impl<C: Copy> OldestFirst<C> {
                 self.calls_of(&tool.call_id, here);
                 Pairing::Complete
             }
-            Side::Call(input) => {
+            ToolSide::Call(input) => {
                 let (name, input) = (tool.name.clone(), input.clone());
                 let waiting = Waiting { message, call: here, name, input };
                 self.calls_of(&tool.call_id, here).waiting.push(waiting);
@@ -136,17 +152,19 @@ impl<C: Copy> OldestFirst<C> {
         Some(waiting.remove(first).call)
     }
 
-    pub(crate) fn is_waiting(&self) -> bool {
+    /// Returns whether a call waits for its result.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
         self.waiting > 0
     }
 
     /// Returns the calls that wait, in no order.
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = C> {
+    pub fn waiting(&self) -> impl Iterator<Item = C> {
         self.calls.values().flat_map(|calls| calls.waiting.iter().map(|waiting| waiting.call))
     }
 
     /// Forgets all calls, so that later results are stray.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.calls.clear();
         self.waiting = 0;
     }
@@ -159,10 +177,10 @@ impl<C: Copy> OldestFirst<C> {
 pub(crate) fn pairs_across<'a>(
     messages: impl IntoIterator<Item = &'a Message>,
 ) -> Vec<(usize, usize)> {
-    let mut matcher = OldestFirst::default();
+    let mut matcher = ToolPairs::default();
     let mut pairs = Vec::new();
     for (at, message) in messages.into_iter().enumerate() {
-        for tool in message.parts.iter().filter_map(tool_of) {
+        for tool in message.parts.iter().filter_map(Part::tool) {
             if let Pairing::Answers(call) | Pairing::Repeats(call) = matcher.take(at, &tool, at)
                 && call < at
             {
@@ -206,8 +224,8 @@ impl NewestFirst {
     /// A call is found for all newer results of its id. That an older call waits for one of them
     /// cannot be known yet.
     pub(crate) fn take(&mut self, message: &Message) {
-        for tool in message.parts.iter().rev().filter_map(tool_of) {
-            if Side::of(&tool).is_call() {
+        for tool in message.parts.iter().rev().filter_map(Part::tool) {
+            if tool.side().is_call() {
                 self.results.remove(&tool.call_id);
             } else {
                 let (newest, oldest) = (self.taken, self.taken);

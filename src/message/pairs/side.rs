@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use crate::message::{Extra, Json, Part, Tool, replace_lone_surrogates};
 
-/// Which side of a pair a tool part is.
+/// Which side of a pair a tool part is: the call, its result, or both. [`Tool::side`] returns it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Side<'a> {
+pub enum ToolSide<'a> {
     /// A call whose input has not come.
     Started,
     /// A call with this input, without a result.
@@ -19,69 +19,103 @@ pub(crate) enum Side<'a> {
     Both(&'a Json),
 }
 
-impl<'a> Side<'a> {
-    pub(crate) fn of(tool: &'a Tool) -> Self {
-        match (input_of(tool), has_result(tool)) {
-            // While an input is streamed, the AI SDK stores the part of it that has come.
-            _ if tool.state.as_deref() == Some("input-streaming") => Self::Started,
-            (None, false) => Self::Started,
-            (Some(input), false) => Self::Call(input),
-            (None, true) => Self::Result,
-            (Some(input), true) => Self::Both(input),
-        }
-    }
-
-    pub(crate) fn is_call(self) -> bool {
+impl ToolSide<'_> {
+    /// Returns whether the part is a call, with or without its result.
+    #[must_use]
+    pub fn is_call(self) -> bool {
         !matches!(self, Self::Result)
     }
 
-    pub(crate) fn has_result(self) -> bool {
+    /// Returns whether the part holds a result, with or without its call.
+    #[must_use]
+    pub fn has_result(self) -> bool {
         matches!(self, Self::Result | Self::Both(_))
     }
 }
 
-/// Returns what the tool was called with. The AI SDK stores an input that it could not parse as
-/// `rawInput`.
-pub(crate) fn input_of(tool: &Tool) -> Option<&Json> {
-    let input = tool.input.as_ref();
-    input.filter(|input| !input.is_null()).or_else(|| tool.extra.get("rawInput")).or(input)
-}
-
-/// Returns what the tool answered. Older versions of the AI SDK store it as `result`.
-pub(crate) fn output_of(tool: &Tool) -> Option<&Json> {
-    tool.output.as_ref().or_else(|| tool.extra.get("result"))
-}
-
-/// Returns whether a person refused to let the tool run.
-pub(crate) fn is_denied(tool: &Tool) -> bool {
-    match tool.state.as_deref() {
-        Some("output-denied") => true,
-        Some("approval-responded") => {
-            tool.extra.get("approval").is_some_and(|approval| approval.value()["approved"] == false)
+impl Tool {
+    /// Returns whether the part is a call, a result, or both.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use talktree::{Part, ToolSide};
+    ///
+    /// let part = Part::tool_result("add", "c1", json!(4));
+    /// assert_eq!(part.tool().unwrap().side(), ToolSide::Result);
+    /// ```
+    #[must_use]
+    pub fn side(&self) -> ToolSide<'_> {
+        match (self.effective_input(), has_result(self)) {
+            // While an input is streamed, the AI SDK stores the part of it that has come.
+            _ if self.state.as_deref() == Some("input-streaming") => ToolSide::Started,
+            (None, false) => ToolSide::Started,
+            (Some(input), false) => ToolSide::Call(input),
+            (None, true) => ToolSide::Result,
+            (Some(input), true) => ToolSide::Both(input),
         }
-        _ => false,
+    }
+
+    /// Returns what the tool was called with, wherever it is stored: the AI SDK stores an input that it could not parse as
+    /// `rawInput`.
+    #[must_use]
+    pub fn effective_input(&self) -> Option<&Json> {
+        let input = self.input.as_ref();
+        input.filter(|input| !input.is_null()).or_else(|| self.extra.get("rawInput")).or(input)
+    }
+
+    /// Returns what the tool answered, wherever it is stored: older versions of the AI SDK store it as `result`.
+    #[must_use]
+    pub fn effective_output(&self) -> Option<&Json> {
+        self.output.as_ref().or_else(|| self.extra.get("result"))
+    }
+
+    /// Returns whether a person refused to let the tool run.
+    #[must_use]
+    pub fn is_denied(&self) -> bool {
+        match self.state.as_deref() {
+            Some("output-denied") => true,
+            Some("approval-responded") => {
+                let approval = self.extra.get("approval");
+                approval.is_some_and(|approval| approval.value()["approved"] == false)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Part {
+    /// Returns the tool part that this is; `None` if it is none. Of JSON that does not fit the typed shape, the fields that fit
+    /// are read.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use talktree::Part;
+    ///
+    /// let part: Part = serde_json::from_value(json!({"type": "tool-add", "toolCallId": 7, "input": {}}))?;
+    /// assert!(matches!(part, Part::Other(_)));
+    /// assert_eq!(part.tool().unwrap().call_id, "7");
+    /// assert_eq!(Part::text("4").tool(), None);
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    #[must_use]
+    pub fn tool(&self) -> Option<Cow<'_, Tool>> {
+        match self {
+            Self::Tool(tool) => Some(Cow::Borrowed(tool)),
+            Self::Other(json) if may_name_a_tool(json.as_str()) => match self.typed() {
+                Cow::Owned(Self::Tool(tool)) => Some(Cow::Owned(tool)),
+                _ => untyped(json).map(Cow::Owned),
+            },
+            _ => None,
+        }
     }
 }
 
 /// A tool that answered nothing, or that a person denied, has a state and no output.
 fn has_result(tool: &Tool) -> bool {
     tool.error_text.is_some()
-        || output_of(tool).is_some()
+        || tool.effective_output().is_some()
         || tool.state.as_deref().is_some_and(|state| state.starts_with("output-"))
-        || is_denied(tool)
-}
-
-/// Returns the tool part that a part is, if it is one. Of JSON that does not fit the typed shape,
-/// the fields that fit are read.
-pub(crate) fn tool_of(part: &Part) -> Option<Cow<'_, Tool>> {
-    match part {
-        Part::Tool(tool) => Some(Cow::Borrowed(tool)),
-        Part::Other(json) if may_name_a_tool(json.as_str()) => match part.typed() {
-            Cow::Owned(Part::Tool(tool)) => Some(Cow::Owned(tool)),
-            _ => untyped(json).map(Cow::Owned),
-        },
-        _ => None,
-    }
+        || tool.is_denied()
 }
 
 /// Searching a text is much cheaper than parsing it, and most parts of other types name no tool.
@@ -131,7 +165,7 @@ mod tests {
     #[track_caller]
     fn read(part: Value) -> Tool {
         let part: Part = serde_json::from_value(part).unwrap();
-        tool_of(&part).unwrap().into_owned()
+        part.tool().unwrap().into_owned()
     }
 
     #[test]
@@ -177,11 +211,11 @@ mod tests {
             for (field, value) in fields.as_object().unwrap() {
                 part[field] = value.clone();
             }
-            let found = match Side::of(&read(part)) {
-                Side::Started => started,
-                Side::Call(_) => call,
-                Side::Result => result,
-                Side::Both(_) => both,
+            let found = match read(part).side() {
+                ToolSide::Started => started,
+                ToolSide::Call(_) => call,
+                ToolSide::Result => result,
+                ToolSide::Both(_) => both,
             };
             assert_eq!(found, expected, "{rule}");
         }
@@ -191,10 +225,10 @@ mod tests {
     fn only_a_result_alone_is_no_call() {
         let input = json!({}).into();
         for (side, is_call, has_result) in [
-            (Side::Started, true, false),
-            (Side::Call(&input), true, false),
-            (Side::Result, false, true),
-            (Side::Both(&input), true, true),
+            (ToolSide::Started, true, false),
+            (ToolSide::Call(&input), true, false),
+            (ToolSide::Result, false, true),
+            (ToolSide::Both(&input), true, true),
         ] {
             assert_eq!((side.is_call(), side.has_result()), (is_call, has_result), "{side:?}");
         }
@@ -211,20 +245,20 @@ mod tests {
             "type": "tool-sum", "state": "output-denied", "toolCallId": 7, "input": null, "rawInput": "[1",
             "errorText": null, "approval": {"reason": "no"},
         }));
-        assert_eq!(input_of(&tool), Some(&json!("[1").into()));
+        assert_eq!(tool.effective_input(), Some(&json!("[1").into()));
         assert_eq!(tool.extra["approval"].value()["reason"], "no");
 
         let part = r#"{"type": "tool-sum", "toolCallId": 7, "input": {"n": 1e400}}"#;
         let part: Part = serde_json::from_str(part).unwrap();
-        assert_eq!(tool_of(&part).unwrap().input.as_ref().unwrap().as_str(), r#"{"n": 1e400}"#);
+        assert_eq!(part.tool().unwrap().input.as_ref().unwrap().as_str(), r#"{"n": 1e400}"#);
 
         let tool = read(json!({"type": "tool-sum", "rawInput": "[1,"}));
         assert_eq!(tool.input, Some(json!("[1,").into()));
 
         let tool = read(json!({"type": "dynamic-tool", "state": null, "errorText": "no"}));
         assert_eq!((tool.error_text.as_deref(), tool.state), (Some("no"), None));
-        let text = serde_json::from_value(json!({"type": "text", "text": 7})).unwrap();
-        assert_eq!(tool_of(&text), None);
+        let text: Part = serde_json::from_value(json!({"type": "text", "text": 7})).unwrap();
+        assert_eq!(text.tool(), None);
     }
 
     #[test]
@@ -234,7 +268,7 @@ mod tests {
             r#"{"type": "\u0074ool-sum", "toolCallId": "\ud800", "input": "\ud800"}"#,
         ] {
             let part: Part = serde_json::from_str(part).unwrap();
-            let tool = tool_of(&part).unwrap();
+            let tool = part.tool().unwrap();
             assert_eq!(tool.call_id, "\u{FFFD}");
             assert_eq!(tool.input, Some(json!("\u{FFFD}").into()));
         }

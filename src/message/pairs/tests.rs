@@ -40,11 +40,11 @@ fn messages(drawn: &str) -> Vec<Message> {
 /// Returns what becomes of each result: the place of its call as `message.part`, with `again` if
 /// it repeats the call; then the calls that wait.
 fn pairings(messages: &[Message]) -> (Vec<String>, Vec<String>) {
-    let mut matcher = OldestFirst::default();
+    let mut matcher = ToolPairs::default();
     let mut results = Vec::new();
     for (at, message) in messages.iter().enumerate() {
         for (place, part) in message.parts.iter().enumerate() {
-            let Some(tool) = tool_of(part) else { continue };
+            let Some(tool) = part.tool() else { continue };
             match matcher.take(at, &tool, (at, place)) {
                 Pairing::Started | Pairing::Call | Pairing::Complete => {}
                 Pairing::Answers((at, place)) => results.push(format!("{at}.{place}")),
@@ -113,9 +113,9 @@ fn pairs_across_messages_are_listed_once() {
 
 #[test]
 fn cleared_calls_are_forgotten() {
-    let mut matcher = OldestFirst::default();
+    let mut matcher = ToolPairs::default();
     let (call, result) = (message("c1"), message("r1"));
-    let [call, result] = [&call, &result].map(|message| tool_of(&message.parts[0]).unwrap());
+    let [call, result] = [&call, &result].map(|message| message.parts[0].tool().unwrap());
     matcher.take(0, &call, ());
     matcher.clear();
     assert!(!matcher.is_waiting());

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use serde_json::Value;
-use talktree::model::Provider;
+use talktree_model::Provider;
 
 use crate::Mark;
 use crate::http::{Incoming, Reply, Server, cut};

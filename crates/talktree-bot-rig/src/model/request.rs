@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use talktree::estimate_tokens;
-use talktree::model::{Provider, validate_for};
+use talktree_model::{Provider, validate_for};
 
 use crate::http::Incoming;
 use crate::{Mark, marks_in};

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use talktree::model::from_response;
 use talktree_bot_rig::model::{Asked, Fault, Kind, Options};
 use talktree_bot_rig::{Mark, Model};
+use talktree_model::from_response;
 
 use crate::client::post;
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use talktree::{Message, Session, SessionManager};
-pub use talktree_models::{Client, Flow};
+pub use talktree_client::{Client, Flow};
 
 use crate::config::{Agent, Provider};
 use crate::error::{Error, Result};

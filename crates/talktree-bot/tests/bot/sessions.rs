@@ -5,7 +5,8 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::common::{Home, group, private, say, session, texts};
-use talktree::model::{AuthorLine, Provider, Request, validate_for};
+use talktree::AuthorLine;
+use talktree_model::{Provider, Request, validate_for};
 
 #[test]
 fn a_chat_goes_on_after_a_restart() {

@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 use talktree::export::OwnerFormat;
 use talktree::{Error, Part, Store};
+use talktree_model::export_openai;
 
 use crate::context::Context;
 use crate::failure::{Damage, Failure, Result, tell};
@@ -231,7 +232,7 @@ fn write(selection: &Selection, args: &Args, output: &mut impl Write) -> Result<
         (Selection::Store(store), _) => store.export_jsonl(output),
         (Selection::Path(path), Format::Talktree) => path.session().export_jsonl(output),
         (Selection::Path(path), Format::Markdown) => path.export_markdown(output),
-        (Selection::Path(path), Format::Openai) => path.export_openai(output),
+        (Selection::Path(path), Format::Openai) => export_openai(path, output),
     };
     written.map_err(|error| match error {
         // The store returns this kind of error only when it is opened, so this one is the output's.

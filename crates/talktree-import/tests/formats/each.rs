@@ -275,7 +275,7 @@ fn openai() -> Result<()> {
 
     // An export and its import give the same messages.
     let mut written = Vec::new();
-    chat.export_openai(&mut written)?;
+    talktree_model::export_openai(&chat.path(), &mut written)?;
     let json: serde_json::Value = serde_json::from_slice(&written).unwrap();
     assert_eq!(json["messages"][2]["tool_calls"][1]["function"]["arguments"], "not json");
     let copy = Store::open_in_memory()?;

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use crate::data::folder;
 use serde_json::{Value, json};
-use talktree::model::{
+use talktree::{Json, Message, MessageId, Result, Store, TranscriptKey};
+use talktree_import::{ImportOptions, import_reader};
+use talktree_model::{
     Provider, TruncateOptions, sanitize, to_ai_sdk, to_anthropic, to_openai_chat,
     to_openai_responses, truncate, validate_for,
 };
-use talktree::{Json, Message, MessageId, Result, Store, TranscriptKey};
-use talktree_import::{ImportOptions, import_reader};
 
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     let mut paths: Vec<_> =

@@ -10,9 +10,9 @@ use crate::{claude, random};
 use serde_json::{Value, json};
 use talktree::export::{content_hash, session_hash};
 use talktree::import::ImportReport;
-use talktree::model::{Provider, validate_for};
 use talktree::{Json, Result, Session, Store, TranscriptKey};
 use talktree_import::{Format, ImportOptions, import_reader};
+use talktree_model::{Provider, export_openai, validate_for};
 
 fn import(store: &Store, path: &Path) -> Result<ImportReport> {
     let report = talktree_import::import(store, path, &ImportOptions::default(), |_| {})?;
@@ -213,7 +213,7 @@ fn agent_logs_become_valid_chats_and_pages() -> Result<()> {
         let chat = store.session(&report.sessions[0])?;
         for path in [chat.path(), chat.path().raw()] {
             let mut exported = Vec::new();
-            path.export_openai(&mut exported)?;
+            export_openai(&path, &mut exported)?;
             let exported: Value = serde_json::from_slice(&exported).unwrap();
             let request = json!({"messages": exported["messages"]});
             assert!(!request["messages"].as_array().unwrap().is_empty());

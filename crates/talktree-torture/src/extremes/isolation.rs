@@ -162,11 +162,6 @@ const VERBS: &[(&str, Verb)] = &[
         chat.at(&id.into()).export_markdown(&mut text)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
     }),
-    ("export_openai", |chat, id, _| {
-        let mut text = Vec::new();
-        chat.at(&id.into()).export_openai(&mut text)?;
-        Ok(String::from_utf8_lossy(&text).into_owned())
-    }),
     ("append_to", |chat, id, _| chat.append_to(&id.into(), new_message(id)).map(words)),
     ("append_all_to", |chat, id, _| {
         chat.append_all_to(&Parent::Message(id.into()), [new_message(id), new_message(id)])

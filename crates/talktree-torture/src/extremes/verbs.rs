@@ -62,7 +62,6 @@ pub(super) fn read(grown: &GrownTree, meter: &mut Meter<'_>) -> Result<()> {
     let sink = std::io::sink;
     meter.time("export_jsonl", || Ok(chat.export_jsonl(&mut sink())?))?;
     meter.time("export_markdown", || Ok(chat.export_markdown(&mut sink())?))?;
-    meter.time("export_openai", || Ok(chat.export_openai(&mut sink())?))?;
     meter.time("content_hash", || Ok(store.content_hash()?))?;
     meter.check("first search", false, || {
         Ok(store.search("\"message 7\"").run()?.hits.is_empty())

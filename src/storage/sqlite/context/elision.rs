@@ -10,7 +10,7 @@ use super::super::handle::Named;
 use super::super::message;
 use crate::error::Error;
 use crate::id::{MessageId, shorten};
-use crate::message::{Json, Message, Part, Tool, output_of, tool_of};
+use crate::message::{Json, Message, Part, Tool};
 use crate::storage::context::Elision;
 use crate::tree::Address;
 
@@ -47,8 +47,8 @@ pub(in super::super) fn answers(message: &Message, call: &str) -> bool {
 ///
 /// A call without a result does not count; a message may contain both the call and its result.
 fn result_of(part: &Part, call: &str) -> Option<Tool> {
-    let tool = tool_of(part)?;
-    (tool.call_id == call && output_of(&tool).is_some()).then(|| tool.into_owned())
+    let tool = part.tool()?;
+    (tool.call_id == call && tool.effective_output().is_some()).then(|| tool.into_owned())
 }
 
 /// Returns whether a session has any elision. Asked once per read, so that reading costs nothing where there are
@@ -117,7 +117,7 @@ pub(in super::super) fn apply(
     address: Address,
     message: &mut Message,
 ) -> BackendResult<()> {
-    if !message.parts.iter().any(|part| tool_of(part).is_some()) {
+    if !message.parts.iter().any(|part| part.tool().is_some()) {
         return Ok(());
     }
     let mut statement = conn.prepare_cached(OF_MESSAGE)?;

@@ -2,9 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use talktree::model::{
-    Provider, sanitize, to_anthropic, to_openai_chat, to_openai_responses, validate_for,
-};
 use talktree::{CompactionId, CompactionStatus, Message, Result, Session};
 
 use super::{Backend, Content, Figures, World, contents, session_options};
@@ -98,7 +95,6 @@ impl World {
                     self.view(Some(at)).iter().map(|item| self.item_content(item)).collect();
                 let history = self.chat().at(&self.id(at)).history()?;
                 assert_eq!(contents(&history), view);
-                check_views(&history);
             }
             self.compare_expansions()?;
         }
@@ -136,18 +132,6 @@ impl World {
             assert_eq!(contents(&expand_all(chat, &id, model.compactions.len())?), contents(&seen));
         }
         Ok(())
-    }
-}
-
-/// Checks that the view is valid for every provider.
-fn check_views(view: &[Message]) {
-    let view = sanitize(view);
-    for (provider, request) in [
-        (Provider::Anthropic, to_anthropic(&view)),
-        (Provider::OpenAiChat, to_openai_chat(&view)),
-        (Provider::OpenAiResponses, to_openai_responses(&view)),
-    ] {
-        assert_eq!(validate_for(provider, &request), [], "{provider}");
     }
 }
 
