@@ -5,8 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
+use talktree_text::foreign;
+
 use crate::compaction::{Stale, SummaryRefused};
-use crate::foreign;
 use crate::id::{CompactionId, MessageId, SessionId, shorten};
 
 /// Any error. Callbacks return it, so that they can use `?` on any error type.

@@ -58,8 +58,6 @@ pub mod records;
 #[cfg(feature = "testing")]
 pub mod testing;
 
-use talktree_text::foreign;
-
 pub use catalog::{
     Binding, BindingEnd, BindingFilter, ListedMessage, ListedSession, MessageCursor, MessageFilter,
     MessagePage, OwnerInfo, SessionChange, SessionCursor, SessionFilter, SessionPage, SessionState,

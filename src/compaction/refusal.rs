@@ -1,6 +1,7 @@
 //! The reasons why a summary is refused or a plan is stale.
 
-use crate::foreign::is_unseen;
+use talktree_text::foreign::is_unseen;
+
 use crate::id::{CompactionId, MessageId};
 
 /// The reason why a summary, or the range that it should replace, is refused. The history is unchanged.

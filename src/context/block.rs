@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
+use talktree_text::foreign;
 
 use super::folder::WatchedText;
 use super::provider::{ReadProvider, SearchProvider, SkillProvider, WriteProvider};
 use crate::callback;
 use crate::error::{self, BoxError, Error};
-use crate::foreign;
 use crate::id::shorten;
 use crate::storage::context::BlockScope;
 

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::foreign;
+use talktree_text::foreign;
 
 /// A document and what its front matter says.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use talktree_text::foreign::{guarded, name};
+
 use super::Context;
 use super::drift::{Drift, drifts};
 use super::labelled::LabelledBlock;
 use super::system_prompt::{section, text};
 use crate::error::{Error, Result};
-use crate::foreign::{guarded, name};
 use crate::storage::context::PromptSection;
 
 /// The text after the label in a reminder. A line of a block with this text begins with `> `.

@@ -1,7 +1,8 @@
 //! Labels of blocks and keys of documents: what may be one, and the line that lists a document.
 
+use talktree_text::foreign::{self, breaks_line};
+
 use crate::error::{Error, Result};
-use crate::foreign::{self, breaks_line};
 use crate::id::shorten;
 
 /// The longest label, in characters.

@@ -6,9 +6,10 @@
 
 use std::borrow::Cow;
 
+use talktree_text::foreign::{breaks_line, guarded, without_invisible};
+
 use super::label::check_label;
 use crate::error::Result;
-use crate::foreign::{breaks_line, guarded, without_invisible};
 
 /// The label of the text above the first heading.
 const PREAMBLE: &str = "system";

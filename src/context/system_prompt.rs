@@ -8,9 +8,10 @@
 
 use std::borrow::Cow;
 
+use talktree_text::foreign::{self, RULES};
+
 use super::block::{BlockInfo, percent};
 use super::markdown::Passage;
-use crate::foreign::{self, RULES};
 use crate::storage::context::PromptSection;
 
 /// The characters of the line above and below a label.

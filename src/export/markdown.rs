@@ -6,9 +6,10 @@
 use std::borrow::Cow;
 use std::io::Write;
 
+use talktree_text::foreign::{guarded, line, lines};
+
 use super::{output_error, spooled};
 use crate::error::Result;
-use crate::foreign::{guarded, line, lines};
 use crate::id::{CompactionId, shorten};
 use crate::message::{Json, Message, Part, Role, Tool};
 use crate::session::{Path, Session};

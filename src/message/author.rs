@@ -1,9 +1,9 @@
 //! Authors: which of many people wrote a message.
 
 use serde_json::{Value, json};
+use talktree_text::foreign::name;
 
 use super::{Message, Role};
-use crate::foreign::name;
 
 /// The field of the metadata that holds the author.
 const FIELD: &str = "author";

@@ -85,7 +85,7 @@ pub fn refused(words: Option<String>, mut extra: Extra) -> Option<Part> {
 
 fn reasoning(block: &Fields, field: &str) -> Option<Part> {
     let (text, extra) = (block.text(field)?, extra(block, &["type", field]));
-    Some(Part::Reasoning(Reasoning { text, extra, ..Reasoning::default() }))
+    Some(Part::Reasoning(Reasoning { text, extra }))
 }
 
 fn call(block: &Fields, input: &str) -> Option<Part> {

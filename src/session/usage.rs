@@ -43,7 +43,7 @@ struct Call {
 impl Session {
     /// Adds usage to the ledger: of a message, whose usage it replaces, or of none, such as of a call that left no message.
     ///
-    /// A message that is appended with its usage ([`append_answer`](Self::append_answer),
+    /// A message that is appended with its usage (an answer of a provider,
     /// [`Message::with_usage`](crate::Message::with_usage), an import) is in the ledger already.
     ///
     /// [`UsageTotal`] has an example.

@@ -385,7 +385,7 @@ impl Session {
     }
 
     /// Replaces the content of a message, or appends it if its id is unknown. A reply that streams in is for
-    /// [`stream`](Self::stream): a request has what was upserted.
+    /// [`begin`](Self::begin): a request has what was upserted.
     ///
     /// ```
     /// use talktree::{Message, Store};

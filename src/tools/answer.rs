@@ -8,8 +8,9 @@
 
 use std::fmt;
 
+use talktree_text::foreign::{self, indented, quoted};
+
 use crate::context::BlockInfo;
-use crate::foreign::{self, indented, quoted};
 use crate::search::{Matched, Taken};
 use crate::tokens::estimate_tokens;
 

@@ -1,6 +1,7 @@
 //! Calls: what a model asks for, with its input checked.
 
 use serde_json::{Map, Value};
+use talktree_text::foreign::{self, breaks_line, quoted};
 
 use super::definition::{
     HISTORY_BRANCHES, HISTORY_EXPAND, HISTORY_SEARCH, LOAD_CONTEXT, METADATA, SEARCH_CONTEXT,
@@ -9,7 +10,6 @@ use super::definition::{
 use super::nearest::{list, suggestion};
 use super::schema::{self, field};
 use crate::context::{BlockInfo, ToolOptions};
-use crate::foreign::{self, breaks_line, quoted};
 use crate::id::{CompactionId, MessageId, shorten};
 
 /// A call of a tool with a checked input.

@@ -1,6 +1,7 @@
 //! The nearest name: what an unknown name was probably meant to be.
 
-use crate::foreign::quoted;
+use talktree_text::foreign::quoted;
+
 use crate::id::shorten;
 
 /// The most names that an answer lists.

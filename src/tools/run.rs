@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use talktree_text::foreign::{name, quoted, read_name};
+
 use super::answer;
 use super::call::{Action, Call, Target};
 use super::nearest::suggestion;
 use crate::context::{BlockInfo, Context, Document};
 use crate::error::{Error, Result};
-use crate::foreign::{name, quoted, read_name};
 use crate::id::{CompactionId, MessageId, shorten};
 use crate::message::{Message, Role};
 use crate::search::indexed_text::{plain_text, plain_tools};

@@ -4,10 +4,10 @@
 //! `additionalProperties`, `enum`, `description`. What these cannot express (no blank key) is checked by the call.
 
 use serde_json::{Map, Value, json};
+use talktree_text::foreign::quoted;
 
 use super::definition::{Field, Kind};
 use super::nearest::{list, suggestion};
-use crate::foreign::quoted;
 use crate::id::shorten;
 
 /// Returns the schema of an object with these fields, in which a label is one of `labels`.

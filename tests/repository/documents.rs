@@ -185,7 +185,7 @@ fn changed(sql: &str, verb: impl Fn(&Store) -> Result<()>) -> Result<()> {
 #[test]
 fn the_documented_limits_are_the_real_ones() -> Result<()> {
     let rows = documented();
-    assert_eq!(rows.len(), 21);
+    assert_eq!(rows.len(), 20);
     for (what, limit) in rows {
         assert_eq!(limit, real(&what, limit)?, "{what}");
     }

@@ -9,8 +9,9 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use talktree_text::foreign::{quoted, without_invisible};
+
 use super::{CompactionOptions, Item};
-use crate::foreign::{quoted, without_invisible};
 use crate::id::shorten;
 use crate::message::{File, Json, Message, Part, Tool};
 

@@ -19,12 +19,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use talktree_text::foreign;
+
 use super::front_matter::FrontMatter;
 use super::label::listed;
 use super::provider::{ReadProvider, SkillProvider};
 use crate::callback;
 use crate::error::{BoxError, Error, Result};
-use crate::foreign;
 use crate::id::shorten;
 pub use documents::{DocumentFolder, FolderChanges};
 pub use notice::FileNotice;

@@ -29,7 +29,7 @@ impl FileNotice {
 
 impl fmt::Display for FileNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = crate::foreign::line(&self.path.to_string_lossy());
+        let path = talktree_text::foreign::line(&self.path.to_string_lossy());
         let left_out = if self.is_left_out { "left out: " } else { "" };
         write!(f, "{path}: {left_out}{}", self.why)
     }

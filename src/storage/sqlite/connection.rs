@@ -396,7 +396,7 @@ fn not_a_store(error: BackendError, path: &Path, busy_ms: u64, is_encrypted: boo
         BackendError::Sqlite(rusqlite::Error::SqliteFailure(code, Some(text)))
             if text.contains(&file::immutable_uri(path)) =>
         {
-            let text = format!("SQLite cannot open {}: {code}", crate::foreign::path(path));
+            let text = format!("SQLite cannot open {}: {code}", talktree_text::foreign::path(path));
             BackendError::Sqlite(rusqlite::Error::SqliteFailure(code, Some(text)))
                 .into_error(busy_ms)
         }
@@ -405,7 +405,7 @@ fn not_a_store(error: BackendError, path: &Path, busy_ms: u64, is_encrypted: boo
                 // The first bytes of an encrypted file look random.
                 let told = if is_encrypted { None } else { header::cut_off(path) };
                 let what = told.unwrap_or(what);
-                Error::Corrupt { what: format!("{}: {what}", crate::foreign::path(path)) }
+                Error::Corrupt { what: format!("{}: {what}", talktree_text::foreign::path(path)) }
             }
             error => error,
         },

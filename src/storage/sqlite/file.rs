@@ -10,10 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use talktree_text::foreign;
+
 use super::error::{BackendError, BackendResult};
 use super::{header, names, raw_file};
 use crate::error::{Error, Result};
-use crate::foreign;
 use crate::id::shorten;
 
 /// The longest path of a file that SQLite opens on Unix, in bytes; it appends up to eight.

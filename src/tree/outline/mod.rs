@@ -17,8 +17,8 @@ use std::fmt;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
+use talktree_text::foreign::short_line;
 
-use crate::foreign::short_line;
 use crate::id::{CompactionId, MessageId};
 use crate::message::{Part, Role};
 

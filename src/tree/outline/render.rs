@@ -8,9 +8,10 @@
 
 use std::fmt;
 
+use talktree_text::foreign::name;
+
 use super::draw::DrawOptions;
 use super::{CompactionMark, Landmark};
-use crate::foreign::name;
 use crate::id::shorten;
 
 /// The kind of a piece of a line, for colouring.

@@ -34,8 +34,8 @@ pub const MAX_STREAM_BYTES: usize = 256 << 20;
 /// stays a text. If the provider answers with a plain JSON body instead of a stream, that is the response.
 ///
 /// ```
-/// use talktree_model::Stream;
 /// use talktree::{Message, Store};
+/// use talktree_model::{Stream, append_answer};
 ///
 /// let chat = Store::open_in_memory()?.session("s")?;
 /// chat.append(Message::user("2 + 2?"))?;
@@ -54,7 +54,7 @@ pub const MAX_STREAM_BYTES: usize = 256 << 20;
 ///         shown.push_str(&piece);
 ///     }
 /// }
-/// let answer = chat.append_answer(stream.finish()?)?;
+/// let answer = append_answer(&chat, stream.finish()?)?;
 /// assert_eq!((shown.as_str(), answer.text().as_str()), ("It is 4.", "It is 4."));
 /// # Ok::<(), talktree::Error>(())
 /// ```
