@@ -273,9 +273,10 @@ impl<'c> Search<'c> {
     }
 
     /// Adds the sessions whose matches were not ranked, the newest first, until there are as many as wanted, and to each of
-    /// them its newest matches, until it has [`HITS_PER_SESSION`].
+    /// them the newest of the matches that were listed, until it has [`HITS_PER_SESSION`].
     fn fill_sessions(&self, ranked: &mut Ranked, wanted: usize) -> BackendResult<()> {
         let Some(all) = ranked.more.clone() else { return Ok(()) };
+        let listed = All { is_whole: true, ..all.clone() };
         let mut known: HashSet<i64> = ranked.sessions.iter().map(|session| session.0).collect();
         let mut found = Vec::new();
         for (low, mut high) in self.range.ranges().into_iter().rev() {
@@ -291,8 +292,11 @@ impl<'c> Search<'c> {
         for (session, _) in ranked.sessions.iter().take(wanted) {
             let of_session = ranked.messages.iter().filter(|found| found.0.session() == *session);
             if of_session.take(HITS_PER_SESSION).count() < HITS_PER_SESSION {
-                let range = Address::range_of(*session);
-                found.extend(self.newest_in(range, &all, HITS_PER_SESSION)?);
+                found.extend(self.newest_in(
+                    Address::range_of(*session),
+                    &listed,
+                    HITS_PER_SESSION,
+                )?);
             }
         }
         ranked.follow_unknown(found);
@@ -314,17 +318,15 @@ impl<'c> Search<'c> {
             }
             Ok(found.len() < limit)
         };
-        match &all.listed {
-            Some(listed) => {
-                let newest = listed.partition_point(|address| *address > high);
-                let of_range = listed[newest..].iter().take_while(|address| **address >= low);
-                for address in of_range {
-                    if !take(*address)? {
-                        break;
-                    }
-                }
+        if !all.is_whole {
+            self.each(&all.expr, &[(low, high)], take)?;
+            return Ok(found);
+        }
+        let newest = all.listed.partition_point(|address| *address > high);
+        for address in all.listed[newest..].iter().take_while(|address| **address >= low) {
+            if !take(*address)? {
+                break;
             }
-            None => self.each(&all.expr, &[(low, high)], take)?,
         }
         Ok(found)
     }
@@ -544,11 +546,11 @@ impl Texts for Search<'_> {
 
     fn best(&self, expr: &Expr, limit: usize) -> BackendResult<Option<Vec<Address>>> {
         let [range] = self.range.ranges()[..] else { return Ok(None) };
-        if !self.range.is_whole() || self.indexes.contains(&Index::Pending) {
+        let is_filtered = self.labels.is_some() || !self.range.is_whole();
+        if is_filtered || self.indexes.contains(&Index::Pending) {
             return Ok(None);
         }
-        let expression =
-            index::fts(expr, self.analysis.query.filters.columns, self.labels.as_ref());
+        let expression = index::fts(expr, self.analysis.query.filters.columns, None);
         self.watch.check()?;
         Index::Messages.best(self.conn, &expression, range, limit).map(Some)
     }

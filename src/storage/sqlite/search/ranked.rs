@@ -47,7 +47,7 @@ pub(in super::super) trait Texts {
         limit: usize,
     ) -> BackendResult<Vec<Address>>;
 
-    /// Returns the best matches by the engine's own ranking, which reads all of them; `None` if they are in several ranges.
+    /// Returns the best matches by the engine's own ranking, which reads all of them; `None` if they are in several ranges, or filtered.
     fn best(&self, expr: &Expr, limit: usize) -> BackendResult<Option<Vec<Address>>>;
 
     /// Returns the share of the texts that are not older than this one, never 0.
@@ -71,8 +71,10 @@ pub(in super::super) trait Texts {
 #[derive(Debug, Clone)]
 pub(in super::super) struct All {
     pub(in super::super) expr: Expr,
-    /// They themselves, newest first, if they were all listed.
-    pub(in super::super) listed: Option<Vec<Address>>,
+    /// Those that were listed, newest first.
+    pub(in super::super) listed: Vec<Address>,
+    /// Whether these are all.
+    pub(in super::super) is_whole: bool,
 }
 
 /// The matches, best first.
@@ -128,8 +130,7 @@ impl Ranked {
             _ if may_rank && let Some(best) = texts.best(&all, RANKED)? => best,
             _ => evenly(&found, RANKED),
         };
-        let more =
-            (found.len() > RANKED).then(|| All { expr: all, listed: is_whole.then_some(found) });
+        let more = (found.len() > RANKED).then(|| All { expr: all, listed: found, is_whole });
         Ok(Self { more, ..Self::of(texts, &best, Matched::All, &frequencies, total)? })
     }
 
@@ -167,9 +168,10 @@ impl Ranked {
         let is_whole = required.len() < limit && used().all(|unit| lists[unit].0.len() < limit);
         weights.extend(required.into_iter().map(|address| (address, 0.0)));
         let mut sums = sums(weights);
-        let listed = is_whole.then(|| sums.iter().rev().map(|(address, _)| *address).collect());
+        let listed = sums.iter().rev().map(|(address, _)| *address).collect();
         let is_more = !is_whole || sums.len() > RANKED;
-        let more = analysis.any(used()).filter(|_| is_more).map(|expr| All { expr, listed });
+        let more =
+            analysis.any(used()).filter(|_| is_more).map(|expr| All { expr, listed, is_whole });
         let best = heaviest(&mut sums);
         Ok(Self { more, ..Self::of(texts, &best, Matched::Relaxed, &frequencies, total)? })
     }

@@ -256,7 +256,7 @@ impl Steps<'_, '_> {
         let Some(expr) = expr else { return Ok(()) };
         let other = self.other(&analysis);
         let known = self.results.known();
-        let all = All { expr, listed: None };
+        let all = All { expr, listed: Vec::new(), is_whole: false };
         let found = other.newest(&all, RANKED + known.len())?;
         let hits = found.iter().filter(|found| !known.contains(found)).count().min(RANKED) as u64;
         if hits > 0 {
