@@ -61,9 +61,33 @@ pub(crate) fn long_chats(folder: &Path) -> Result<Vec<Chat>> {
     lines.map(|line| Ok(serde_json::from_str(&line?)?)).collect()
 }
 
+/// A question about chats of LongMemEval.
+#[derive(Deserialize)]
+pub(crate) struct Question {
+    pub(crate) question: String,
+    question_date: String,
+    pub(crate) answer_session_ids: Vec<String>,
+}
+
+impl Question {
+    pub(crate) fn asked_at(&self) -> Result<DateTime<Utc>> {
+        time(&self.question_date)
+    }
+}
+
+pub(crate) fn questions(folder: &Path) -> Result<Vec<Question>> {
+    let text = std::fs::read_to_string(folder.join("longmemeval/questions.jsonl"))?;
+    text.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
+}
+
 /// Returns a store with the chats of LongMemEval: one person talks to an assistant.
 pub(crate) fn chats(folder: &Path) -> Result<Store> {
     let store = Store::open_in_memory()?;
+    add_chats(&store, folder)?;
+    Ok(store)
+}
+
+pub(crate) fn add_chats(store: &Store, folder: &Path) -> Result<()> {
     for chat in long_chats(folder)? {
         let time = time(&chat.date)?;
         let messages = chat.turns.iter().enumerate().map(|(index, turn)| {
@@ -75,7 +99,7 @@ pub(crate) fn chats(folder: &Path) -> Result<Store> {
         });
         store.session(chat.session_id.as_str())?.append_all(messages)?;
     }
-    Ok(store)
+    Ok(())
 }
 
 fn time(text: &str) -> Result<DateTime<Utc>> {

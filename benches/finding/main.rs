@@ -9,6 +9,7 @@
 
 #![allow(clippy::print_stdout, reason = "a program to be watched")]
 
+mod age;
 mod corpus;
 mod data;
 mod grades;
@@ -36,6 +37,7 @@ const PARTS: &[(&str, Part)] = &[
     ("chats", judged::chats),
     ("languages", languages::run),
     ("guard", guard::run),
+    ("age", age::run),
     ("speed", speed::run),
 ];
 

@@ -9,10 +9,10 @@ Measures how well and how fast search finds what people mean, and prints a table
 
 Usage: cargo bench -p talktree-import --bench finding -- [OPTIONS]
 
-      --only PART      Only this part; repeat it for several: developer, typos, chats, languages, guard, speed
+      --only PART      Only this part; repeat it for several: developer, typos, chats, languages, guard, age, speed
       --list           List the tuned queries and the probes that fail, with the place of the first answer
       --list-held      List the held queries that fail, too: not while tuning
-      --messages N     Size of the store of the part `speed` [default: 1000000]; it is kept in the target folder
+      --messages N     Size of the store of the part `speed`, which is kept in the target folder, and of that of `age` [default: 1000000]
       --runs N         How often each query is timed [default: 11]
       --kind TEXT      Only the kinds of queries of the part `speed` whose names have this text, and the times of each query
       --snapshot FILE  Store the first ten hits of 200 queries that find enough

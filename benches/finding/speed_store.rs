@@ -66,6 +66,20 @@ fn remove(path: &Path) -> Result<()> {
 fn fill(corpus: &Corpus, messages: usize, path: &Path) -> Result<()> {
     let store = Store::options().durability(Durability::Normal).open(path)?;
     let began = Instant::now();
+    add(&store, corpus, messages)?;
+    let written = began.elapsed();
+    let began = Instant::now();
+    store.search("anything").run()?;
+    println!(
+        "{messages} messages written in {:.1} s, the rest indexed in {:.1} s",
+        written.as_secs_f64(),
+        began.elapsed().as_secs_f64()
+    );
+    Ok(())
+}
+
+/// Adds this many messages in chats of their own.
+pub(crate) fn add(store: &Store, corpus: &Corpus, messages: usize) -> Result<()> {
     let large = messages / 10;
     let mut done = 0;
     // The large session is in the middle.
@@ -94,14 +108,6 @@ fn fill(corpus: &Corpus, messages: usize, path: &Path) -> Result<()> {
         }
         done += count;
     }
-    let written = began.elapsed();
-    let began = Instant::now();
-    store.search("anything").run()?;
-    println!(
-        "{messages} messages written in {:.1} s, the rest indexed in {:.1} s",
-        written.as_secs_f64(),
-        began.elapsed().as_secs_f64()
-    );
     Ok(())
 }
 
