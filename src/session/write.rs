@@ -110,29 +110,18 @@ impl Session {
         expected: &ExpectedHead,
         message: Message,
     ) -> Result<Appended> {
-        self.append_and_tell(parent, expected, message, None)
+        self.append_message(parent, expected, message, None)
     }
 
-    /// Appends the summary of a branch, and tells subscribers so.
-    pub(super) fn append_summary(
+    /// Appends a message; with the summary of a branch, subscribers get its change, too.
+    pub(super) fn append_message(
         &self,
         parent: &Parent,
         expected: &ExpectedHead,
         message: Message,
-        summary: Change,
-        seen: &Seen,
+        summary: Option<(Change, &Seen)>,
     ) -> Result<Appended> {
-        self.append_and_tell(parent, expected, message, Some((summary, seen)))
-    }
-
-    fn append_and_tell(
-        &self,
-        parent: &Parent,
-        expected: &ExpectedHead,
-        message: Message,
-        also: Option<(Change, &Seen)>,
-    ) -> Result<Appended> {
-        let mut appended = self.append_chain(parent, expected, &[message], also)?;
+        let mut appended = self.append_chain(parent, expected, &[message], summary)?;
         appended.pop().ok_or(crate::Error::Corrupt {
             what: "the storage did not answer for an appended message".to_owned(),
         })

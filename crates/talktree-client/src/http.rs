@@ -70,8 +70,8 @@ pub(crate) struct Call<'a> {
     pub(crate) max_tokens: u32,
 }
 
-/// What the thread that reads a response tells.
-enum Heard {
+/// What the thread that reads a response sends.
+enum Received {
     /// An answer is streamed; its lines follow.
     Begun,
     /// The lines that arrived together.
@@ -177,20 +177,20 @@ impl Http {
         let request = Arc::clone(&call.request);
         let (least, of_token, most) = MAX_BYTES;
         let max = (least + of_token * u64::from(call.max_tokens)).min(most);
-        let (sender, heard) = mpsc::sync_channel(256);
+        let (sender, received) = mpsc::sync_channel(256);
         // A thread sends and reads, so that a silent server is noticed, and the caller can stop at any time.
         thread::spawn(move || {
             if let Err(why) = hear(post.send(&request[..]), max, &sender) {
-                let _ = sender.send(Heard::Failed(why)); // or nobody waits any more
+                let _ = sender.send(Received::Failed(why)); // or nobody waits any more
             }
         });
         let mut word: Option<Instant> = None;
         let mut asked = Instant::now();
         let mut is_former = true;
         loop {
-            match heard.recv_timeout(TICK) {
-                Ok(Heard::Begun) => word = Some(Instant::now()),
-                Ok(Heard::Lines(lines)) => {
+            match received.recv_timeout(TICK) {
+                Ok(Received::Begun) => word = Some(Instant::now()),
+                Ok(Received::Lines(lines)) => {
                     let has_word = lines.lines().any(is_word);
                     for line in lines.lines() {
                         let broken = |_| passing("an error in the middle of the answer");
@@ -212,13 +212,13 @@ impl Http {
                     if stream.is_complete() {
                         let end = Instant::now() + END;
                         let left = || end.saturating_duration_since(Instant::now());
-                        while heard.recv_timeout(left()).is_ok() {}
+                        while received.recv_timeout(left()).is_ok() {}
                         return stream.finish().map_err(cut);
                     }
                 }
-                Ok(Heard::Whole { status, wait, body }) => return whole(status, wait, &body),
-                Ok(Heard::Failed(why)) => return Err(passing(why)),
-                Ok(Heard::TooLong) => {
+                Ok(Received::Whole { status, wait, body }) => return whole(status, wait, &body),
+                Ok(Received::Failed(why)) => return Err(passing(why)),
+                Ok(Received::TooLong) => {
                     return Err(Failure::Final(format!(
                         "the response is over the limit of {max} bytes"
                     )));
@@ -260,7 +260,7 @@ fn is_word(line: &str) -> bool {
 fn hear(
     response: Result<Response<Body>, ureq::Error>,
     max: u64,
-    heard: &SyncSender<Heard>,
+    sender: &SyncSender<Received>,
 ) -> Result<(), String> {
     let response = response.map_err(|error| error.to_string())?;
     let (status, wait) = (response.status(), retry_after(&response));
@@ -269,28 +269,28 @@ fn hear(
     let mut body = BufReader::new(response.into_body().into_reader().take(max));
     let (mut text, read) = (String::new(), &mut body);
     let read = match status.is_success() && is_stream {
-        true => tell_lines(read, heard),
+        true => send_lines(read, sender),
         false => read.read_to_string(&mut text).map(drop),
     };
     if body.get_ref().limit() == 0 {
-        let _ = heard.send(Heard::TooLong);
+        let _ = sender.send(Received::TooLong);
         return Ok(());
     }
     read.map_err(|error| error.to_string())?;
     if !(status.is_success() && is_stream) {
-        let _ = heard.send(Heard::Whole { status, wait, body: text });
+        let _ = sender.send(Received::Whole { status, wait, body: text });
     }
     Ok(())
 }
 
 /// Tells the lines of a stream.
-fn tell_lines(body: &mut BufReader<impl Read>, heard: &SyncSender<Heard>) -> io::Result<()> {
-    let mut is_heard = heard.send(Heard::Begun).is_ok();
+fn send_lines(body: &mut BufReader<impl Read>, sender: &SyncSender<Received>) -> io::Result<()> {
+    let mut is_connected = sender.send(Received::Begun).is_ok();
     let mut lines = String::new();
-    while is_heard && body.read_line(&mut lines)? > 0 {
+    while is_connected && body.read_line(&mut lines)? > 0 {
         // Lines that arrived together are sent together, because each send wakes a thread.
         if !body.buffer().contains(&b'\n') {
-            is_heard = heard.send(Heard::Lines(std::mem::take(&mut lines))).is_ok();
+            is_connected = sender.send(Received::Lines(std::mem::take(&mut lines))).is_ok();
         }
     }
     Ok(())

@@ -1,7 +1,6 @@
 //! Messages made from a provider's response.
 
 use serde_json::{Map, Value};
-
 use talktree::{Extra, Json, Message, Part, Reasoning, Role, Text};
 
 /// Returns an assistant message of these parts. Fields that are not null become its metadata.

@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
-
-use super::files::as_text;
-use super::input::plain;
-use super::turns::is_white_space;
+use serde_json::{Value, json};
 use talktree::{File, Json, Part, Tool};
+
+use crate::files::as_text;
+use crate::input::plain;
+use crate::turns::is_white_space;
 
 /// The text of an error whose own text is blank: providers require one.
 pub(super) const NO_REASON: &str = "(failed without an error message)";
@@ -32,9 +32,27 @@ impl Content {
     }
 }
 
-/// Returns the pieces as one text, joined by line breaks.
+/// Returns the content as one text, joined by line breaks.
 pub(super) fn joined(content: &[Content]) -> String {
     content.iter().map(Content::text).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns the content as one text, or as a list of parts if the API accepts one of the files, of which `file` returns the part.
+pub(super) fn text_or_parts(
+    content: &[Content],
+    text_kind: &str,
+    file: fn(&File) -> Option<Value>,
+) -> Value {
+    let files = content.iter().map(|piece| match piece {
+        Content::File(of) => file(of),
+        Content::Text(_) => None,
+    });
+    let files: Vec<Option<Value>> = files.collect();
+    if files.iter().all(Option::is_none) {
+        return joined(content).into();
+    }
+    let text = |piece: &Content| json!({"type": text_kind, "text": piece.text()});
+    content.iter().zip(files).map(|(piece, file)| file.unwrap_or_else(|| text(piece))).collect()
 }
 
 /// Returns the part in its nearest typed shape; of a tool part that does not fit, the fields that do.
@@ -120,8 +138,6 @@ fn piece(item: &Value) -> Option<Content> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

@@ -2,6 +2,10 @@
 
 use std::borrow::Cow;
 
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
+use percent_encoding::percent_decode_str;
 use talktree::File;
 
 /// The image types that all providers accept.
@@ -36,9 +40,7 @@ pub(super) fn accepted(file: &File) -> Option<AcceptedFile<'_>> {
     if let Some(url) = file.url.strip_prefix("data:") {
         let (head, data) = url.split_once(',')?;
         let media = head.strip_suffix(";base64")?;
-        if !is_base64(data) {
-            return None;
-        }
+        from_base64(data)?;
         let media = if media.is_empty() { &file.media_type } else { media };
         let media = media_of(media);
         if media == "application/pdf" {
@@ -92,7 +94,10 @@ fn text(file: &File) -> Option<String> {
     if !is_text {
         return None;
     }
-    let bytes = if is_base64 { from_base64(data)? } else { from_percents(data) };
+    let bytes = match is_base64 {
+        true => from_base64(data)?,
+        false => percent_decode_str(data).collect(),
+    };
     String::from_utf8(bytes).ok().filter(|text| !text.trim().is_empty())
 }
 
@@ -103,48 +108,9 @@ fn media_of(media: &str) -> Cow<'_, str> {
 }
 
 fn from_base64(data: &str) -> Option<Vec<u8>> {
-    if !is_base64(data) {
-        return None;
-    }
-    let mut bytes = Vec::with_capacity(data.len() / 4 * 3);
-    let (mut bits, mut count) = (0_u32, 0);
-    for digit in data.trim_end_matches('=').bytes() {
-        let value = match digit {
-            b'A'..=b'Z' => digit - b'A',
-            b'a'..=b'z' => digit - b'a' + 26,
-            b'0'..=b'9' => digit - b'0' + 52,
-            b'+' => 62,
-            _ => 63,
-        };
-        (bits, count) = (bits << 6 | u32::from(value), count + 6);
-        if count >= 8 {
-            count -= 8;
-            bytes.push((bits >> count & 0xFF) as u8);
-        }
-    }
-    Some(bytes)
-}
-
-fn from_percents(data: &str) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(data.len());
-    let mut rest = data.as_bytes();
-    while let [byte, after @ ..] = rest {
-        let code = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
-        let code = code.and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        (rest, _) = match (byte, code) {
-            (b'%', Some(code)) => (&after[2..], bytes.push(code)),
-            _ => (after, bytes.push(*byte)),
-        };
-    }
-    bytes
-}
-
-fn is_base64(data: &str) -> bool {
-    let digits = data.trim_end_matches('=');
-    data.len().is_multiple_of(4)
-        && !digits.is_empty()
-        && data.len() - digits.len() <= 2
-        && digits.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'))
+    // Some programs leave bits in the last digit.
+    let config = GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true);
+    GeneralPurpose::new(&STANDARD, config).decode(data).ok().filter(|bytes| !bytes.is_empty())
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value, json};
-
 use talktree::Json;
 
 /// The longest name of a tool that all providers accept.

@@ -65,6 +65,7 @@ mod input;
 mod openai_chat;
 mod openai_responses;
 mod origin;
+mod pairs;
 mod reply;
 mod request;
 mod response;

@@ -8,8 +8,8 @@ use talktree::{Extra, File, Json, Message, Part, Reasoning};
 use crate::OPENING;
 use crate::answer;
 use crate::call_id::CallIds;
-use crate::content::{Content, joined};
-use crate::files::{AcceptedFile, accepted, as_text, name_of};
+use crate::content::{joined, text_or_parts};
+use crate::files::{AcceptedFile, accepted, name_of};
 use crate::input::{arguments_of, arguments_text, plain, tool_name};
 use crate::origin::{chat_field, field};
 use crate::summary::as_shown;
@@ -89,7 +89,8 @@ impl Chat {
                     written.push(json!({"role": role, "content": text}));
                 }
                 Turn::User(content) => {
-                    written.push(json!({"role": "user", "content": user_content(&content)}));
+                    let content = text_or_parts(&content, "text", file_part);
+                    written.push(json!({"role": "user", "content": content}));
                 }
                 Turn::Model(model) => self.write_model(&model, &mut written),
             }
@@ -166,34 +167,18 @@ pub(super) fn is_custom(call: &Call) -> bool {
     call.extra.get("custom").is_some_and(|json| json.as_str() == "true")
 }
 
-/// Returns the content as one text, or as a list of parts if the API accepts one of the files.
-fn user_content(content: &[Content]) -> Value {
-    let parts: Vec<_> = content.iter().map(content_part).collect();
-    let is_text = parts.iter().all(|part| part["type"] == "text");
-    if is_text { joined(content).into() } else { parts.into() }
-}
-
-fn content_part(content: &Content) -> Value {
-    match content {
-        Content::Text(text) => json!({"type": "text", "text": text}),
-        Content::File(file) => file_part(file),
-    }
-}
-
-fn file_part(file: &File) -> Value {
+fn file_part(file: &File) -> Option<Value> {
     let image = |url: &str| json!({"type": "image_url", "image_url": {"url": url}});
-    match accepted(file) {
-        Some(AcceptedFile::ImageUrl(url)) => image(url),
-        Some(AcceptedFile::ImageData { media, data }) => {
-            image(&format!("data:{media};base64,{data}"))
-        }
-        Some(AcceptedFile::PdfData(data)) => {
+    Some(match accepted(file)? {
+        AcceptedFile::ImageUrl(url) => image(url),
+        AcceptedFile::ImageData { media, data } => image(&format!("data:{media};base64,{data}")),
+        AcceptedFile::PdfData(data) => {
             let url = format!("data:application/pdf;base64,{data}");
             let name = name_of(file).unwrap_or("file.pdf");
             json!({"type": "file", "file": {"filename": name, "file_data": url}})
         }
-        Some(AcceptedFile::PdfUrl(_)) | None => json!({"type": "text", "text": as_text(file)}),
-    }
+        AcceptedFile::PdfUrl(_) => return None,
+    })
 }
 
 /// Returns the message of a response of the OpenAI chat completions API: its first choice.
@@ -217,10 +202,10 @@ fn file_part(file: &File) -> Value {
 #[must_use]
 pub fn from_openai_chat(response: &Value) -> Message {
     let choice = &response["choices"][0];
-    let said = &choice["message"];
+    let message = &choice["message"];
     let mut parts = Vec::new();
-    parts.extend(reasoning(said));
-    match &said["content"] {
+    parts.extend(reasoning(message));
+    match &message["content"] {
         Value::Array(pieces) => {
             parts.extend(pieces.iter().filter_map(|piece| match piece["type"].as_str() {
                 Some("text") => answer::text(&piece["text"]),
@@ -230,10 +215,10 @@ pub fn from_openai_chat(response: &Value) -> Message {
         }
         content => parts.extend(answer::text(content)),
     }
-    parts.extend(answer::refusal(&said["refusal"]));
-    let audio = Extra::from([("audio".to_owned(), json!({"id": said["audio"]["id"]}).into())]);
-    parts.extend(answer::text_with(&said["audio"]["transcript"], audio));
-    let calls = said["tool_calls"].as_array().into_iter().flatten();
+    parts.extend(answer::refusal(&message["refusal"]));
+    let audio = Extra::from([("audio".to_owned(), json!({"id": message["audio"]["id"]}).into())]);
+    parts.extend(answer::text_with(&message["audio"]["transcript"], audio));
+    let calls = message["tool_calls"].as_array().into_iter().flatten();
     parts.extend(calls.filter_map(call_part));
     let fields = [
         ("id", response["id"].clone()),
@@ -245,11 +230,11 @@ pub fn from_openai_chat(response: &Value) -> Message {
 }
 
 /// Returns the reasoning, with the field in which the server wrote it if it is not the usual one.
-fn reasoning(said: &Value) -> Option<Part> {
+fn reasoning(message: &Value) -> Option<Part> {
     let (field, text) = ["reasoning_content", "reasoning"].into_iter().find_map(|field| {
-        said[field].as_str().filter(|text| !text.is_empty()).map(|text| (field, text))
+        message[field].as_str().filter(|text| !text.is_empty()).map(|text| (field, text))
     })?;
-    let mut extra = answer::fields(said, &["reasoning_details"]);
+    let mut extra = answer::fields(message, &["reasoning_details"]);
     if field != "reasoning_content" {
         extra.insert("field".to_owned(), Value::from(field).into());
     }

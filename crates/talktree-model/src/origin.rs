@@ -5,7 +5,6 @@
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
-
 use talktree::{Extra, Json, Message, Reasoning};
 
 /// The fields of a chat that hold reasoning. Pi stores the name of the field where others store a signature.

@@ -267,7 +267,7 @@ impl<'a> Request<'a> {
         let is_paused = history.last().is_some_and(is_paused);
         let (mut request, goes_on) = self.ended(&history, is_paused, to_anthropic);
         let mut system = Vec::new();
-        if let Some(prompt) = said(self.conversation.prompt()?) {
+        if let Some(prompt) = not_blank(self.conversation.prompt()?) {
             let mut block = json!({"type": "text", "text": prompt});
             mark(&mut block);
             system.push(block);
@@ -345,12 +345,12 @@ impl<'a> Request<'a> {
     }
 
     fn reminder(&self) -> Result<Option<String>> {
-        Ok(self.conversation.reminder()?.and_then(said))
+        Ok(self.conversation.reminder()?.and_then(not_blank))
     }
 
     /// Returns the prompt and the reminder as one text.
     fn instructions(&self) -> Result<Option<String>> {
-        let texts = [said(self.conversation.prompt()?), self.reminder()?];
+        let texts = [not_blank(self.conversation.prompt()?), self.reminder()?];
         let texts: Vec<String> = texts.into_iter().flatten().collect();
         Ok(Some(texts.join("\n\n")).filter(|text| !text.is_empty()))
     }
@@ -418,7 +418,7 @@ fn with_tools(mut request: Value, tools: Vec<Value>) -> Value {
 }
 
 /// Returns the text unless it is blank: providers refuse that.
-fn said(text: String) -> Option<String> {
+fn not_blank(text: String) -> Option<String> {
     Some(text).filter(|text| !text.trim().is_empty())
 }
 

@@ -1,15 +1,14 @@
 //! Repairs the pairs of tool calls and results in a view.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-
-use super::content::read;
-use super::turns::{is_step_start, is_white_space};
-use talktree::CompactionId;
-use talktree::{Message, Pairing, Part, ToolPairs};
+use talktree::{CompactionId, Message, Pairing, Part};
 use talktree_text::foreign::name;
+
+use crate::content::read;
+use crate::pairs::paired;
+use crate::turns::{is_step_start, is_white_space};
 
 /// Returns the view with every tool call followed by its result, as providers require.
 ///
@@ -36,25 +35,29 @@ use talktree_text::foreign::name;
 /// ```
 #[must_use]
 pub fn sanitize(view: &[Message]) -> Cow<'_, [Message]> {
-    let faults = Faults::of(view);
-    if faults.stubs.is_empty() && faults.strays.is_empty() && !view.iter().any(is_silent) {
+    let shown = || view.iter().enumerate().filter(|(_, message)| !message.is_hidden);
+    let (pairs, waiting) = paired(shown());
+    let is_stray = |pairing: &Pairing<_>| {
+        matches!(pairing, Pairing::Started | Pairing::Repeats(_) | Pairing::Stray)
+    };
+    if waiting.is_empty() && !pairs.values().any(is_stray) && !view.iter().any(is_silent) {
         return Cow::Borrowed(view);
     }
     let mut sane = Vec::with_capacity(view.len());
-    for (at, message) in view.iter().enumerate().filter(|(_, message)| !message.is_hidden) {
+    for (at, message) in shown() {
         let mut message = message.clone();
         let mut place = 0;
         message.parts.retain_mut(|part| {
             let here = (at, place);
             place += 1;
-            if let Some(stub) = faults.stubs.get(&here)
+            if waiting.contains(&here)
                 && let Part::Tool(mut tool) = read(part).into_owned()
             {
-                tool.output = Some(Value::from(stub.as_str()).into());
+                tool.output = Some(Value::from(stub(&view[at + 1..])).into());
                 tool.state = Some("output-available".to_owned());
                 *part = Part::Tool(tool);
             }
-            !faults.strays.contains(&here)
+            !pairs.get(&here).is_some_and(is_stray)
         });
         if !is_silent(&message) {
             sane.push(message);
@@ -63,49 +66,11 @@ pub fn sanitize(view: &[Message]) -> Cow<'_, [Message]> {
     Cow::Owned(sane)
 }
 
-/// A part, by the place of its message in the view and its place in the message.
-type Spot = (usize, usize);
-
-/// What is wrong with the pairs of a view.
-struct Faults {
-    /// The results that calls without one get.
-    stubs: BTreeMap<Spot, String>,
-    /// Results that answer no call, and calls without an input.
-    strays: BTreeSet<Spot>,
-}
-
-impl Faults {
-    fn of(view: &[Message]) -> Self {
-        let mut pairs = ToolPairs::default();
-        let mut strays = BTreeSet::new();
-        for (at, message) in view.iter().enumerate().filter(|(_, message)| !message.is_hidden) {
-            for (place, part) in message.parts.iter().enumerate() {
-                let part = read(part);
-                let Part::Tool(tool) = part.as_ref() else { continue };
-                match pairs.take(at, tool, (at, place)) {
-                    Pairing::Call | Pairing::Complete | Pairing::Answers(_) => {}
-                    Pairing::Started | Pairing::Repeats(_) | Pairing::Stray => {
-                        strays.insert((at, place));
-                    }
-                }
-            }
-        }
-        let mut stubs = BTreeMap::new();
-        if pairs.is_waiting() {
-            let summaries: Vec<usize> =
-                (0..view.len()).filter(|at| is_summary(&view[*at])).collect();
-            stubs.extend(pairs.waiting().map(|spot| (spot, stub(view, &summaries, spot))));
-        }
-        Self { stubs, strays }
-    }
-}
-
-/// Returns the text that stands in for a missing result.
-fn stub(view: &[Message], summaries: &[usize], (at, _): Spot) -> String {
-    // A summary before the call cannot have replaced its result.
-    match summaries.get(summaries.partition_point(|summary| *summary <= at)) {
-        Some(&summary) => {
-            let id = name(view[summary].id.as_str());
+/// Returns the text that stands in for a missing result. A summary before the call cannot have replaced it.
+fn stub(after: &[Message]) -> String {
+    match after.iter().find(|message| is_summary(message)) {
+        Some(summary) => {
+            let id = name(summary.id.as_str());
             format!("[the result is not here; the summary below may contain it: {id}]")
         }
         None => "[the result is not here]".to_owned(),

@@ -7,11 +7,11 @@
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
-
-use super::content::read;
-use super::input::exact;
 use talktree::CompactionId;
 use talktree::{Json, Message, Part, Role, Tool};
+
+use crate::content::read;
+use crate::input::exact;
 
 /// Replaces a value that has no room at all.
 const CUT: &str = "[cut]";

@@ -31,7 +31,7 @@ pub(super) enum Turn {
     Model(Model),
 }
 
-/// What the model said and called, in its order.
+/// What the model wrote and called, in its order.
 #[derive(Debug, Default)]
 pub(super) struct Model {
     pub(super) pieces: Vec<Piece>,
@@ -106,7 +106,7 @@ pub(super) struct Turns {
     model: Model,
     /// The calls of the open turn, by their index in `model.pieces`.
     pairs: ToolPairs<usize>,
-    /// What others said while calls waited.
+    /// The turns of others while calls waited.
     behind: Vec<Turn>,
     /// Whether a next call would belong to the same step as the newest one.
     in_step: bool,
@@ -151,10 +151,13 @@ impl Turns {
                 }
                 // No provider accepts a file from the model's side.
                 Part::File(file) => {
-                    self.say(Piece::Text(vec![Text { text: as_text(file), extra: Extra::new() }]));
+                    self.add_piece(Piece::Text(vec![Text {
+                        text: as_text(file),
+                        extra: Extra::new(),
+                    }]));
                 }
                 Part::Reasoning(reasoning) => {
-                    self.say(match origin.redacted(reasoning) {
+                    self.add_piece(match origin.redacted(reasoning) {
                         Some(data) => Piece::Redacted(data),
                         None => Piece::Reasoning(origin.signed(reasoning)),
                     });
@@ -178,11 +181,11 @@ impl Turns {
         for part in &message.parts {
             match read(part).as_ref() {
                 Part::Tool(tool) => self.take_tool(tool, false),
-                part => content.extend(said_by_others(part)),
+                part => content.extend(user_content(part)),
             }
         }
         if !content.is_empty() {
-            self.others_say(match &message.role {
+            self.add_other(match &message.role {
                 Role::System => Turn::System { is_developer: false, text: joined(&content) },
                 Role::Other(role) if &**role == "developer" => {
                     Turn::System { is_developer: true, text: joined(&content) }
@@ -192,7 +195,7 @@ impl Turns {
         }
     }
 
-    fn say(&mut self, piece: Piece) {
+    fn add_piece(&mut self, piece: Piece) {
         // What the model says after a result, or after someone else spoke, begins another turn.
         if !self.behind.is_empty() || self.is_answered {
             self.end();
@@ -210,12 +213,12 @@ impl Turns {
                 None => parts.push(text.clone()),
             },
             _ if is_blank => return false,
-            _ => self.say(Piece::Text(vec![text.clone()])),
+            _ => self.add_piece(Piece::Text(vec![text.clone()])),
         }
         true
     }
 
-    fn others_say(&mut self, turn: Turn) {
+    fn add_other(&mut self, turn: Turn) {
         if self.awaits() {
             self.behind.push(turn);
         } else {
@@ -242,7 +245,7 @@ impl Turns {
                     let Some(result) = outcome(tool) else { return };
                     let text = joined(&result.content);
                     let text = format!("Result of the tool {}: {text}", tool.name);
-                    self.others_say(Turn::User(vec![Content::Text(text)]));
+                    self.add_other(Turn::User(vec![Content::Text(text)]));
                 }
             },
         }
@@ -285,15 +288,15 @@ impl Turns {
             "steering-message" => {
                 let content = steering(&part);
                 if !content.is_empty() {
-                    self.others_say(Turn::User(content));
+                    self.add_other(Turn::User(content));
                 }
             }
             "redacted_thinking" => {
                 if let Some(data) = part["data"].as_str().filter(|data| !data.is_empty()) {
-                    self.say(Piece::Redacted(data.to_owned()));
+                    self.add_piece(Piece::Redacted(data.to_owned()));
                 }
             }
-            kind if is_native(kind) => self.say(Piece::Native(json.clone())),
+            kind if is_native(kind) => self.add_piece(Piece::Native(json.clone())),
             _ => {}
         }
     }
@@ -324,7 +327,7 @@ fn is_native(kind: &str) -> bool {
         || kind == "mcp_list_tools"
 }
 
-fn said_by_others(part: &Part) -> Vec<Content> {
+fn user_content(part: &Part) -> Vec<Content> {
     match part {
         Part::Text(text) if is_white_space(&text.text) => Vec::new(),
         Part::Text(text) => vec![Content::Text(text.text.clone())],
@@ -337,9 +340,9 @@ fn said_by_others(part: &Part) -> Vec<Content> {
     }
 }
 
-/// Returns what a user said while the model worked.
+/// Returns what a user wrote while the model worked.
 fn steering(part: &Value) -> Vec<Content> {
-    steering_parts(part).flat_map(|part| said_by_others(&part)).collect()
+    steering_parts(part).flat_map(|part| user_content(&part)).collect()
 }
 
 /// Returns whether the part only marks the start of another step.

@@ -152,7 +152,8 @@ impl Session {
             tokens_after: self.compaction.counter().message(&message),
         };
         self.compaction.note_change();
-        self.append_summary(&Parent::Message(plan.to), &expected, message, summary, &plan.seen)
+        let (parent, summary) = (Parent::Message(plan.to), Some((summary, &plan.seen)));
+        self.append_message(&parent, &expected, message, summary)
     }
 
     /// Moves the head to a message and appends a summary of the branch it comes from, by the session's

@@ -3,14 +3,15 @@
 mod part;
 mod tool;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use talktree::{Message, Pairing, Part, Role, Tool};
 
-use super::OPENING;
-use super::content::{joined, outcome, read};
-use super::summary::as_shown;
-use talktree::{Message, Pairing, Part, Role, Tool, ToolPairs};
+use crate::OPENING;
+use crate::content::{joined, outcome, read};
+use crate::pairs::{Spot, paired};
+use crate::summary::as_shown;
 
 /// Returns the messages as the AI SDK's `validateUIMessages` accepts them: a list of `UIMessage`.
 ///
@@ -48,10 +49,15 @@ use talktree::{Message, Pairing, Part, Role, Tool, ToolPairs};
 #[must_use]
 pub fn to_ai_sdk(messages: &[Message]) -> Value {
     let messages: Vec<_> = as_shown(messages).collect();
-    let pairs = Pairs::of(messages.iter().map(AsRef::as_ref));
+    let (pairs, _) = paired(messages.iter().map(AsRef::as_ref).enumerate());
+    let result = |(&(at, place), pairing): (&Spot, &Pairing<Spot>)| match pairing {
+        Pairing::Answers(call) => Some((*call, messages[at].parts[place].tool()?.into_owned())),
+        _ => None,
+    };
+    let results: BTreeMap<Spot, Tool> = pairs.iter().filter_map(result).collect();
     let mut written = Vec::new();
     for (at, message) in messages.iter().enumerate() {
-        write(message, at, &pairs, &mut written);
+        write(message, at, &pairs, &results, &mut written);
     }
     if written.is_empty() {
         written.push(json!({"id": "opening", "role": "user", "parts": [part::text(OPENING)]}));
@@ -59,42 +65,13 @@ pub fn to_ai_sdk(messages: &[Message]) -> Value {
     written.into()
 }
 
-/// A part, by the place of its message and its place in the message.
-type Spot = (usize, usize);
-
-/// Which results belong to which calls.
-#[derive(Default)]
-struct Pairs {
-    results: BTreeMap<Spot, Tool>,
-    /// Results that are written in the part of their call.
-    moved: BTreeSet<Spot>,
-    /// Results without a call, or of a call that has one already.
-    strays: BTreeSet<Spot>,
-}
-
-impl Pairs {
-    fn of<'a>(messages: impl Iterator<Item = &'a Message>) -> Self {
-        let mut found = Self::default();
-        let mut pairs = ToolPairs::default();
-        for (at, message) in messages.enumerate() {
-            for (place, part) in message.parts.iter().enumerate() {
-                let part = read(part);
-                let Part::Tool(tool) = part.as_ref() else { continue };
-                match pairs.take(at, tool, (at, place)) {
-                    Pairing::Answers(call) => {
-                        found.results.insert(call, tool.clone());
-                        found.moved.insert((at, place));
-                    }
-                    Pairing::Repeats(_) | Pairing::Stray => drop(found.strays.insert((at, place))),
-                    Pairing::Started | Pairing::Call | Pairing::Complete => {}
-                }
-            }
-        }
-        found
-    }
-}
-
-fn write(message: &Message, at: usize, pairs: &Pairs, written: &mut Vec<Value>) {
+fn write(
+    message: &Message,
+    at: usize,
+    pairs: &BTreeMap<Spot, Pairing<Spot>>,
+    results: &BTreeMap<Spot, Tool>,
+    written: &mut Vec<Value>,
+) {
     let role = match &message.role {
         Role::Assistant => "assistant",
         Role::System => "system",
@@ -104,18 +81,20 @@ fn write(message: &Message, at: usize, pairs: &Pairs, written: &mut Vec<Value>) 
     let (mut parts, mut calls, mut strays) = (Vec::new(), Vec::new(), Vec::new());
     for (place, stored) in message.parts.iter().enumerate() {
         let spot = (at, place);
-        match read(stored).as_ref() {
-            Part::Tool(_) if pairs.moved.contains(&spot) => {}
-            Part::Tool(tool) if pairs.strays.contains(&spot) => {
+        match (read(stored).as_ref(), pairs.get(&spot)) {
+            // It is written in the part of its call.
+            (Part::Tool(_), Some(Pairing::Answers(_))) => {}
+            // Its call has a result already, or is missing.
+            (Part::Tool(tool), Some(Pairing::Repeats(_) | Pairing::Stray)) => {
                 let result =
                     outcome(tool).map(|result| joined(&result.content)).unwrap_or_default();
                 strays.push(part::text(&format!("Result of the tool {}: {result}", tool.name)));
             }
-            Part::Tool(tool) => {
-                let call = tool::part(tool, pairs.results.get(&spot));
+            (Part::Tool(tool), _) => {
+                let call = tool::part(tool, results.get(&spot));
                 if role == "assistant" { parts.push(call) } else { calls.push(call) }
             }
-            part => parts.extend(part::parts(part, role)),
+            (part, _) => parts.extend(part::parts(part, role)),
         }
     }
     let id = message.id.as_str();

@@ -1,10 +1,10 @@
 //! Parts that are not calls of tools.
 
 use serde_json::{Map, Value, json};
+use talktree::{Extra, File, Part, Reasoning, Text};
 
 use crate::content::steering_parts;
 use crate::files::as_text;
-use talktree::{Extra, File, Part, Reasoning, Text};
 
 /// The fields of providers, and where the AI SDK keeps them.
 const FIELDS: [(&str, &str, &str); 8] = [
@@ -126,12 +126,14 @@ fn other(part: &Value, role: &str) -> Vec<Value> {
 }
 
 fn steering(part: &Value, role: &str) -> Vec<Value> {
-    let said: Vec<Value> = steering_parts(part).flat_map(|part| parts(&part, "user")).collect();
+    let content: Vec<Value> = steering_parts(part).flat_map(|part| parts(&part, "user")).collect();
     match part["id"].as_str() {
-        _ if role != "assistant" => said,
-        _ if said.is_empty() => Vec::new(),
+        _ if role != "assistant" => content,
+        _ if content.is_empty() => Vec::new(),
         id => {
-            vec![json!({"type": "steering-message", "id": id.unwrap_or_default(), "parts": said})]
+            vec![
+                json!({"type": "steering-message", "id": id.unwrap_or_default(), "parts": content}),
+            ]
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Tool parts of the AI SDK: a call and its result in one part, whose state says which of them it has.
 
 use serde_json::{Value, json};
+use talktree::{Json, Tool, ToolSide};
 
 use super::part::add_metadata;
 use crate::content::NO_REASON;
 use crate::input::exact;
-use talktree::{Json, Tool, ToolSide};
 
 /// Returns the part of a call; `result` holds its result if that is another part.
 pub(super) fn part(call: &Tool, result: Option<&Tool>) -> Value {

@@ -1,9 +1,9 @@
 //! The citations of a text.
 
 use serde_json::{Map, Value};
+use talktree::Text;
 
 use crate::origin::value;
-use talktree::Text;
 
 /// The fields of each type of citation that a request may have: of text, of numbers, and of text or null.
 const KINDS: [(&str, &[&str], &[&str], &str); 5] = [

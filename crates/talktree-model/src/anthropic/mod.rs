@@ -5,11 +5,11 @@ mod request;
 mod server_tools;
 
 use serde_json::Value;
-
-use super::answer;
-use super::summary::as_shown;
-use super::turns::{Turn, Turns};
 use talktree::{Message, Part};
+
+use crate::answer;
+use crate::summary::as_shown;
+use crate::turns::{Turn, Turns};
 
 use request::Request;
 

@@ -3,17 +3,17 @@
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
+use talktree::{File, Text};
 
 use super::citations::citations;
 use super::server_tools;
 use crate::OPENING;
 use crate::call_id::CallIds;
 use crate::content::{Content, Outcome};
-use crate::files::{AcceptedFile, accepted, as_text};
+use crate::files::{AcceptedFile, accepted};
 use crate::input::{arguments, tool_name};
 use crate::origin::{signature, value};
 use crate::turns::{Call, Model, Piece};
-use talktree::{File, Text};
 
 /// The longest id of a call. The provider publishes a pattern for ids and no length.
 const MAX_ID: usize = 64;
@@ -187,27 +187,22 @@ fn result_block(id: &str, outcome: &Outcome) -> Value {
 }
 
 fn block(content: &Content) -> Value {
-    match content {
-        Content::Text(text) => text_block(text),
+    let file = match content {
+        Content::Text(_) => None,
         Content::File(file) => file_block(file),
-    }
+    };
+    file.unwrap_or_else(|| text_block(&content.text()))
 }
 
-fn file_block(file: &File) -> Value {
+fn file_block(file: &File) -> Option<Value> {
     let base64 =
         |media: &str, data: &str| json!({"type": "base64", "media_type": media, "data": data});
-    let (kind, source) = match accepted(file) {
-        Some(AcceptedFile::ImageData { media, data }) => ("image", base64(media, data)),
-        Some(AcceptedFile::PdfData(data)) => ("document", base64("application/pdf", data)),
-        Some(AcceptedFile::ImageUrl(url)) if url.starts_with("https:") => {
-            ("image", json!({"type": "url", "url": url}))
-        }
-        Some(AcceptedFile::PdfUrl(url)) if url.starts_with("https:") => {
-            ("document", json!({"type": "url", "url": url}))
-        }
-        Some(AcceptedFile::ImageUrl(_) | AcceptedFile::PdfUrl(_)) | None => {
-            return text_block(&as_text(file));
-        }
+    let url = |url: &str| url.starts_with("https:").then(|| json!({"type": "url", "url": url}));
+    let (kind, source) = match accepted(file)? {
+        AcceptedFile::ImageData { media, data } => ("image", base64(media, data)),
+        AcceptedFile::PdfData(data) => ("document", base64("application/pdf", data)),
+        AcceptedFile::ImageUrl(of) => ("image", url(of)?),
+        AcceptedFile::PdfUrl(of) => ("document", url(of)?),
     };
-    json!({"type": kind, "source": source})
+    Some(json!({"type": kind, "source": source}))
 }

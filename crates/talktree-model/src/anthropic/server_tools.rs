@@ -88,7 +88,7 @@ fn is_text_or_list(content: &Value) -> bool {
     content.is_string() || content.is_array()
 }
 
-/// Returns who made a call, in the provider's spelling; `None` if it is not said.
+/// Returns who made a call, in the provider's spelling; `None` if none is named.
 pub(super) fn caller(caller: &Value) -> Option<Value> {
     let kind = caller["type"].as_str()?;
     if kind == "direct" {

@@ -1,10 +1,10 @@
 //! A response as a message.
 
 use serde_json::Value;
+use talktree::{Extra, Message, Part};
 
 use crate::answer;
 use crate::input::arguments_of;
-use talktree::{Extra, Message, Part};
 
 pub(super) fn message(response: &Value) -> Message {
     let mut parts = Vec::new();

@@ -7,15 +7,16 @@
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
+use talktree::{Reasoning, Text};
 
-use super::input_content;
+use super::file_part;
 use crate::OPENING;
 use crate::call_id::CallIds;
+use crate::content::text_or_parts;
 use crate::input::{arguments_text, plain, tool_name};
 use crate::openai_chat::is_custom;
 use crate::origin::{field, value};
 use crate::turns::{Call, Model, Piece};
-use talktree::{Reasoning, Text};
 
 /// The longest id of a call or an item that the API accepts.
 const MAX_ID: usize = 64;
@@ -66,7 +67,7 @@ impl Items {
         Self { written: Vec::new(), ids: CallIds::new(MAX_ID), seen: HashSet::new() }
     }
 
-    pub(super) fn say(&mut self, role: &str, content: Value) {
+    pub(super) fn add_message(&mut self, role: &str, content: Value) {
         self.written.push(json!({"type": "message", "role": role, "content": content}));
     }
 
@@ -224,7 +225,7 @@ impl Items {
         if let Some(namespace) = field(&call.extra, "namespace", ("openai", "namespace")) {
             item["namespace"] = namespace.into();
         }
-        let output = input_content(&call.outcome().content);
+        let output = text_or_parts(&call.outcome().content, "input_text", file_part);
         (item, json!({"type": format!("{kind}_output"), "call_id": id, "output": output}))
     }
 
@@ -252,7 +253,7 @@ impl Items {
 
     pub(super) fn finish(mut self) -> Value {
         if self.written.is_empty() {
-            self.say("user", OPENING.into());
+            self.add_message("user", OPENING.into());
         }
         Value::Array(self.written)
     }

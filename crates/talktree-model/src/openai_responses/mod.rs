@@ -4,12 +4,12 @@ mod answer;
 mod items;
 
 use serde_json::{Value, json};
-
-use super::content::{Content, joined};
-use super::files::{AcceptedFile, accepted, as_text, name_of};
-use super::summary::as_shown;
-use super::turns::{Turn, Turns};
 use talktree::{File, Message};
+
+use crate::content::text_or_parts;
+use crate::files::{AcceptedFile, accepted, name_of};
+use crate::summary::as_shown;
+use crate::turns::{Turn, Turns};
 
 use items::Items;
 
@@ -54,44 +54,29 @@ pub fn to_openai_responses(messages: &[Message]) -> Value {
         match turn {
             Turn::System { is_developer, text } => {
                 let role = if is_developer { "developer" } else { "system" };
-                items.say(role, text.into());
+                items.add_message(role, text.into());
             }
-            Turn::User(content) => items.say("user", input_content(&content)),
+            Turn::User(content) => {
+                items.add_message("user", text_or_parts(&content, "input_text", file_part))
+            }
             Turn::Model(model) => items.add_model(&model),
         }
     }
     items.finish()
 }
 
-/// Returns the content as one text, or as a list of parts if the API accepts one of the files.
-pub(super) fn input_content(content: &[Content]) -> Value {
-    let parts: Vec<_> = content.iter().map(input_part).collect();
-    let is_text = parts.iter().all(|part| part["type"] == "input_text");
-    if is_text { joined(content).into() } else { parts.into() }
-}
-
-fn input_part(content: &Content) -> Value {
-    match content {
-        Content::Text(text) => json!({"type": "input_text", "text": text}),
-        Content::File(file) => file_part(file),
-    }
-}
-
-fn file_part(file: &File) -> Value {
+pub(super) fn file_part(file: &File) -> Option<Value> {
     let image = |url: &str| json!({"type": "input_image", "image_url": url, "detail": "auto"});
-    match accepted(file) {
-        Some(AcceptedFile::ImageUrl(url)) => image(url),
-        Some(AcceptedFile::ImageData { media, data }) => {
-            image(&format!("data:{media};base64,{data}"))
-        }
-        Some(AcceptedFile::PdfUrl(url)) => json!({"type": "input_file", "file_url": url}),
-        Some(AcceptedFile::PdfData(data)) => {
+    Some(match accepted(file)? {
+        AcceptedFile::ImageUrl(url) => image(url),
+        AcceptedFile::ImageData { media, data } => image(&format!("data:{media};base64,{data}")),
+        AcceptedFile::PdfUrl(url) => json!({"type": "input_file", "file_url": url}),
+        AcceptedFile::PdfData(data) => {
             let url = format!("data:application/pdf;base64,{data}");
             let name = name_of(file).unwrap_or("file.pdf");
             json!({"type": "input_file", "filename": name, "file_data": url})
         }
-        None => json!({"type": "input_text", "text": as_text(file)}),
-    }
+    })
 }
 
 /// Returns the message of a response of the OpenAI responses API.

@@ -14,11 +14,12 @@ mod openai_responses;
 use std::fmt;
 
 use serde_json::Value;
-
-use super::response::{MAX_CHARS, error_of};
-use events::{Event, Events, is_end};
 use talktree::{Error, Result};
 use talktree_text::foreign::short_line;
+
+use crate::response::{MAX_CHARS, error_of};
+
+use events::{Event, Events, is_end};
 
 /// The maximum size of a streamed body, in bytes: 256 MiB. Comments count, too.
 ///
@@ -74,7 +75,7 @@ trait Assembly: Send + Sync {
     /// Takes the mark at the end of some streams.
     fn end(&mut self) {}
 
-    /// Returns whether the provider has said that the answer is complete.
+    /// Returns whether the provider marked the answer as complete.
     fn is_complete(&self) -> bool;
 
     /// Returns whether the answer is complete except perhaps for the usage.
@@ -203,7 +204,7 @@ impl Stream {
         &self.pieces.text
     }
 
-    /// Returns whether the provider has said that the answer is complete. Nothing more needs to be read then, even if the
+    /// Returns whether the provider marked the answer as complete. Nothing more needs to be read then, even if the
     /// connection stays open.
     #[must_use]
     pub fn is_complete(&self) -> bool {

@@ -54,8 +54,8 @@ impl Assembly for Answer {
                     *known = event["part"].take();
                 }
             }
-            "response.output_text.delta" => self.say(index, part, "text", delta, pieces),
-            "response.refusal.delta" => self.say(index, part, "refusal", delta, pieces),
+            "response.output_text.delta" => self.add_text(index, part, "text", delta, pieces),
+            "response.refusal.delta" => self.add_text(index, part, "refusal", delta, pieces),
             "response.reasoning_text.delta" => grow(at(self.item(index), "content", part), delta),
             "response.reasoning_summary_part.added" => {
                 if let Some(known) = at(self.item(index), "summary", summary) {
@@ -105,7 +105,7 @@ impl Answer {
         item
     }
 
-    fn say(&mut self, index: u64, part: u64, field: &str, delta: &str, pieces: &mut Pieces) {
+    fn add_text(&mut self, index: u64, part: u64, field: &str, delta: &str, pieces: &mut Pieces) {
         if let Some(piece) = at(self.item(index), "content", part)
             && piece.is_object()
         {

@@ -1,96 +1,60 @@
-//! The fields that an object of a request may have.
+//! The fields that an object of a request may have, as rules of one line.
+//!
+//! A rule names the fields, each with what it holds: `id name? phase?~:commentary|final_answer cache:object`. A field without a
+//! colon is a text; `?` means that it may be missing, `~` that it may be null.
 
 use serde_json::Value;
 
 use super::Report;
 
-/// What a field holds.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Is {
-    /// Checked elsewhere, or not at all.
-    Any,
-    Text,
-    Flag,
-    Object,
-    List,
-    /// Text or a list.
-    Content,
-    One(&'static [&'static str]),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Need {
-    Must,
-    May,
-    /// May be missing or null.
-    Null,
-    /// Must be there, and may be null.
-    MustOrNull,
-}
-
-/// A field by its name.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Field(&'static str, Is, Need);
-
-pub(super) const fn must(name: &'static str, is: Is) -> Field {
-    Field(name, is, Need::Must)
-}
-
-pub(super) const fn may(name: &'static str, is: Is) -> Field {
-    Field(name, is, Need::May)
-}
-
-pub(super) const fn null(name: &'static str, is: Is) -> Field {
-    Field(name, is, Need::Null)
-}
-
-pub(super) const fn must_or_null(name: &'static str, is: Is) -> Field {
-    Field(name, is, Need::MustOrNull)
-}
-
-impl Is {
-    fn fits(self, value: &Value) -> bool {
-        match self {
-            Self::Any => true,
-            Self::Text => value.is_string(),
-            Self::Flag => value.is_boolean(),
-            Self::Object => value.is_object(),
-            Self::List => value.is_array(),
-            Self::Content => value.is_string() || value.is_array(),
-            Self::One(words) => value.as_str().is_some_and(|word| words.contains(&word)),
-        }
-    }
-
-    fn name(self) -> String {
-        match self {
-            Self::Any => "anything".to_owned(),
-            Self::Text => "a string".to_owned(),
-            Self::Flag => "true or false".to_owned(),
-            Self::Object => "an object".to_owned(),
-            Self::List => "a list".to_owned(),
-            Self::Content => "a string or a list".to_owned(),
-            Self::One(words) => format!("one of {}", words.join(", ")),
-        }
-    }
-}
-
 impl Report {
-    /// Checks that an object has these fields and no others; `type` is checked by the caller.
-    pub(super) fn fields(&mut self, place: &str, object: &Value, fields: &[Field]) {
-        let Some(given) = object.as_object() else { return self.add(place, "is not an object") };
-        for Field(name, is, need) in fields {
-            match given.get(*name) {
-                None if matches!(need, Need::May | Need::Null) => {}
-                None => self.add(format!("{place}.{name}"), "is missing"),
-                Some(Value::Null) if matches!(need, Need::Null | Need::MustOrNull) => {}
-                Some(value) if is.fits(value) => {}
-                Some(_) => self.add(format!("{place}.{name}"), format!("is not {}", is.name())),
-            }
-        }
-        for name in given.keys() {
-            if name != "type" && !fields.iter().any(|field| field.0 == name) {
+    /// Checks that an object has the fields of the rule and no others; `type` is checked by the caller.
+    pub(super) fn fields(&mut self, place: &str, object: &Value, rule: &str) {
+        self.has(place, object, rule);
+        let known = |name: &str| rule.split_whitespace().any(|field| parts(field).0 == name);
+        for name in object.as_object().into_iter().flat_map(|given| given.keys()) {
+            if name != "type" && !known(name) {
                 self.add(format!("{place}.{name}"), "is not a field that is accepted here");
             }
         }
+    }
+
+    /// Checks that an object has the fields of the rule, whatever else it has.
+    pub(super) fn has(&mut self, place: &str, object: &Value, rule: &str) {
+        let Some(given) = object.as_object() else { return self.add(place, "is not an object") };
+        for field in rule.split_whitespace() {
+            let (name, marks, holds) = parts(field);
+            match given.get(name) {
+                None if marks.contains('?') => {}
+                None => self.add(format!("{place}.{name}"), "is missing"),
+                Some(Value::Null) if marks.contains('~') => {}
+                Some(value) if fits(value, holds) => {}
+                Some(_) => self.add(format!("{place}.{name}"), format!("is not {holds}")),
+            }
+        }
+    }
+}
+
+/// Returns the name of a field of a rule, its marks, and what it holds.
+fn parts(field: &str) -> (&str, &str, &str) {
+    let (name, holds) = field.split_once(':').unwrap_or((field, "text"));
+    let (name, marks) = name.split_at(name.find(['?', '~']).unwrap_or(name.len()));
+    (name, marks, holds)
+}
+
+fn fits(value: &Value, holds: &str) -> bool {
+    match holds {
+        "any" => true,
+        "text" => value.is_string(),
+        "flag" => value.is_boolean(),
+        "true" => *value == true,
+        "false" => *value == false,
+        "count" => value.is_u64(),
+        "number" => value.is_i64(),
+        "object" => value.is_object(),
+        "objects" => value.as_object().is_some_and(|of| of.values().all(Value::is_object)),
+        "list" => value.is_array(),
+        "content" => value.is_string() || value.is_array(),
+        words => value.as_str().is_some_and(|word| words.split('|').any(|known| known == word)),
     }
 }

@@ -170,13 +170,6 @@ impl Report {
         }
     }
 
-    /// Checks the arguments of a call: any string, since models do not always write JSON.
-    fn arguments(&mut self, place: &str, arguments: &Value) {
-        if !arguments.is_string() {
-            self.add(place, "is not a string");
-        }
-    }
-
     /// Checks an `http` or `https` URL, or a `data:` URL in base64 of one of these types; of any type
     /// if none is named.
     fn url(&mut self, place: &str, url: &Value, media: &[&str]) {

@@ -6,7 +6,6 @@
 
 use serde_json::Value;
 
-use super::fields::{Field, Is, may, must, null};
 use super::{IMAGES, Report};
 
 /// The longest call id, by the error messages of the API. It used to be 40.
@@ -15,19 +14,8 @@ const MAX_ID: usize = 64;
 /// The longest name of a function.
 const MAX_NAME: usize = 64;
 
-const MODEL: [Field; 11] = [
-    must("role", Is::Text),
-    null("content", Is::Content),
-    may("tool_calls", Is::List),
-    null("refusal", Is::Text),
-    null("audio", Is::Object),
-    may("name", Is::Text),
-    null("function_call", Is::Object),
-    may("reasoning_content", Is::Text),
-    may("reasoning", Is::Text),
-    may("reasoning_text", Is::Text),
-    may("reasoning_details", Is::Any),
-];
+const MODEL: &str = "role content?~:content tool_calls?:list refusal?~ audio?~:object name? \
+    function_call?~:object reasoning_content? reasoning? reasoning_text? reasoning_details?:any";
 
 pub(super) fn check(request: &Value, report: &mut Report) {
     let messages = report.list(request, "messages");
@@ -42,9 +30,7 @@ pub(super) fn check(request: &Value, report: &mut Report) {
         }
         unanswered(&mut open, report);
         if role != "assistant" {
-            let fields =
-                [must("role", Is::Text), must("content", Is::Content), may("name", Is::Text)];
-            report.fields(&place, message, &fields);
+            report.fields(&place, message, "role content:content name?");
         }
         match role {
             "system" | "developer" => content(&place, message, &["text"], report),
@@ -71,13 +57,7 @@ fn result<'a>(
     open: &mut Vec<(String, &'a str)>,
     report: &mut Report,
 ) {
-    let fields = [
-        must("role", Is::Text),
-        must("content", Is::Content),
-        must("tool_call_id", Is::Text),
-        may("name", Is::Text),
-    ];
-    report.fields(place, message, &fields);
+    report.fields(place, message, "role content:content tool_call_id name?");
     let id = message["tool_call_id"].as_str().unwrap_or_default();
     match open.iter().position(|(_, call)| *call == id) {
         Some(found) => drop(open.remove(found)),
@@ -95,33 +75,25 @@ fn content(place: &str, message: &Value, kinds: &[&str], report: &mut Report) {
     for (place, kind, part) in parts {
         match kind {
             "text" => {
-                let fields = [must("text", Is::Text), may("prompt_cache_breakpoint", Is::Object)];
-                report.fields(&place, part, &fields);
+                report.fields(&place, part, "text prompt_cache_breakpoint?:object");
                 report.text(&format!("{place}.text"), &part["text"]);
             }
             "refusal" => {
-                report.fields(&place, part, &[must("refusal", Is::Text)]);
+                report.fields(&place, part, "refusal");
                 report.text(&format!("{place}.refusal"), &part["refusal"]);
             }
             "image_url" => {
-                let fields =
-                    [must("image_url", Is::Object), may("prompt_cache_breakpoint", Is::Object)];
-                report.fields(&place, part, &fields);
-                let details = Is::One(&["auto", "low", "high", "original"]);
-                let fields = [must("url", Is::Text), may("detail", details)];
-                report.fields(&format!("{place}.image_url"), &part["image_url"], &fields);
+                report.fields(&place, part, "image_url:object prompt_cache_breakpoint?:object");
+                let rule = "url detail?:auto|low|high|original";
+                report.fields(&format!("{place}.image_url"), &part["image_url"], rule);
                 let place = format!("{place}.image_url.url");
                 report.url(&place, &part["image_url"]["url"], &IMAGES);
             }
             "file" if part["file"]["file_id"].is_string() => {}
             "file" => {
-                report.fields(
-                    &place,
-                    part,
-                    &[must("file", Is::Object), may("prompt_cache_breakpoint", Is::Object)],
-                );
-                let fields = [must("file_data", Is::Text), must("filename", Is::Text)];
-                report.fields(&format!("{place}.file"), &part["file"], &fields);
+                report.fields(&place, part, "file:object prompt_cache_breakpoint?:object");
+                let rule = "file_data filename";
+                report.fields(&format!("{place}.file"), &part["file"], rule);
                 report.text(&format!("{place}.file.filename"), &part["file"]["filename"]);
                 let place = format!("{place}.file.file_data");
                 report.url(&place, &part["file"]["file_data"], &[]);
@@ -133,7 +105,7 @@ fn content(place: &str, message: &Value, kinds: &[&str], report: &mut Report) {
 
 /// Checks an assistant message and returns its calls.
 fn model<'a>(place: &str, message: &'a Value, report: &mut Report) -> Vec<(String, &'a str)> {
-    report.fields(place, message, &MODEL);
+    report.fields(place, message, MODEL);
     let calls = &message["tool_calls"];
     let may_be_null = !calls.is_null()
         || ["refusal", "audio", "function_call"].iter().any(|field| !message[*field].is_null());
@@ -151,8 +123,6 @@ fn model<'a>(place: &str, message: &'a Value, report: &mut Report) -> Vec<(Strin
     for (at, call) in calls.iter().enumerate() {
         let place = format!("{place}.tool_calls[{at}]");
         report.word(&format!("{place}.id"), &call["id"], MAX_ID);
-        // What Gemini's server adds to a call.
-        let extra = may("extra_content", Is::Object);
         let (kind, input) = match call["type"].as_str() {
             Some("function") => ("function", "arguments"),
             Some("custom") => ("custom", "input"),
@@ -161,12 +131,11 @@ fn model<'a>(place: &str, message: &'a Value, report: &mut Report) -> Vec<(Strin
                 ("function", "arguments")
             }
         };
-        report.fields(&place, call, &[must("id", Is::Text), must(kind, Is::Object), extra]);
-        let fields = [must("name", Is::Text), must(input, Is::Text)];
+        // Gemini's server adds the extra content.
+        report.fields(&place, call, &format!("id {kind}:object extra_content?:object"));
         let function = &call[kind];
-        report.fields(&format!("{place}.{kind}"), function, &fields);
+        report.fields(&format!("{place}.{kind}"), function, &format!("name {input}"));
         report.word(&format!("{place}.{kind}.name"), &function["name"], MAX_NAME);
-        report.arguments(&format!("{place}.{kind}.{input}"), &function[input]);
         let id = call["id"].as_str().unwrap_or_default();
         if open.iter().any(|(_, other)| *other == id) {
             report.add(format!("{place}.id"), format!("the id {id:?} occurs twice"));

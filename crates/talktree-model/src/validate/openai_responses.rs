@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::fields::{Field, Is, may, must, must_or_null, null};
 use super::{IMAGES, Report};
 
 /// The longest id.
@@ -17,93 +16,45 @@ const MAX_ID: usize = 64;
 /// The longest name of a function.
 const MAX_NAME: usize = 64;
 
-const STATUS: Is = Is::One(&["in_progress", "completed", "incomplete"]);
-const PHASE: Is = Is::One(&["commentary", "final_answer"]);
-const CALL: [Field; 8] = [
-    must("call_id", Is::Text),
-    must("name", Is::Text),
-    must("arguments", Is::Text),
-    may("id", Is::Text),
-    may("status", STATUS),
-    null("caller", Is::Object),
-    may("namespace", Is::Text),
-    may("async", Is::Flag),
-];
-const CUSTOM: [Field; 7] = [
-    must("call_id", Is::Text),
-    must("name", Is::Text),
-    must("input", Is::Text),
-    may("id", Is::Text),
-    null("caller", Is::Object),
-    may("namespace", Is::Text),
-    may("async", Is::Flag),
-];
-const OUTPUT: [Field; 7] = [
-    must("call_id", Is::Text),
-    must("output", Is::Content),
-    null("id", Is::Text),
-    null("status", STATUS),
-    null("caller", Is::Object),
-    null("name", Is::Text),
-    null("namespace", Is::Text),
-];
-const REASONING: [Field; 5] = [
-    must("id", Is::Text),
-    must("summary", Is::List),
-    may("content", Is::List),
-    null("encrypted_content", Is::Text),
-    may("status", STATUS),
+const MESSAGE: &str =
+    "id role content:list status:in_progress|completed|incomplete phase?~:commentary|final_answer";
+const CALL: &str = "call_id name arguments id? status?:in_progress|completed|incomplete \
+    caller?~:object namespace? async?:flag";
+const CUSTOM: &str = "call_id name input id? caller?~:object namespace? async?:flag";
+const OUTPUT: &str = "call_id output:content id?~ status?~:in_progress|completed|incomplete \
+    caller?~:object name?~ namespace?~";
+const REASONING: &str = "id summary:list content?:list encrypted_content?~ \
+    status?:in_progress|completed|incomplete";
+
+/// The fields of the items of built-in tools, which the provider runs.
+const BUILT_IN: [(&str, &str); 6] = [
+    (
+        "web_search_call",
+        "id status:in_progress|searching|completed|failed|incomplete action:object",
+    ),
+    (
+        "file_search_call",
+        "id status:in_progress|searching|completed|incomplete|failed queries:list results?~:list",
+    ),
+    (
+        "code_interpreter_call",
+        "id status:in_progress|completed|incomplete|interpreting|failed container_id code~ outputs~:list",
+    ),
+    (
+        "image_generation_call",
+        "id status:in_progress|completed|generating|failed result~ error?:object svg_usage?:object \
+         action?~ background?~ output_format?~ quality?~ revised_prompt?~ size?~",
+    ),
+    (
+        "mcp_call",
+        "id arguments name server_label approval_request_id?~ error?~:any output?~ \
+         status?:in_progress|completed|incomplete|calling|failed",
+    ),
+    ("mcp_list_tools", "id server_label tools:list error?~"),
 ];
 
-/// The fields of an item of a built-in tool, which the provider runs.
-fn built_in(kind: &str) -> Option<Vec<Field>> {
-    let status = |words| must("status", Is::One(words));
-    let fields = match kind {
-        "web_search_call" => vec![
-            status(&["in_progress", "searching", "completed", "failed", "incomplete"]),
-            must("action", Is::Object),
-        ],
-        "file_search_call" => vec![
-            status(&["in_progress", "searching", "completed", "incomplete", "failed"]),
-            must("queries", Is::List),
-            null("results", Is::List),
-        ],
-        "code_interpreter_call" => vec![
-            status(&["in_progress", "completed", "incomplete", "interpreting", "failed"]),
-            must("container_id", Is::Text),
-            must_or_null("code", Is::Text),
-            must_or_null("outputs", Is::List),
-        ],
-        "image_generation_call" => {
-            let rest =
-                ["action", "background", "output_format", "quality", "revised_prompt", "size"];
-            let mut fields = vec![
-                status(&["in_progress", "completed", "generating", "failed"]),
-                must_or_null("result", Is::Text),
-                may("error", Is::Object),
-                may("svg_usage", Is::Object),
-            ];
-            fields.extend(rest.map(|name| null(name, Is::Text)));
-            fields
-        }
-        "mcp_call" => vec![
-            must("arguments", Is::Text),
-            must("name", Is::Text),
-            must("server_label", Is::Text),
-            null("approval_request_id", Is::Text),
-            null("error", Is::Any),
-            null("output", Is::Text),
-            may(
-                "status",
-                Is::One(&["in_progress", "completed", "incomplete", "calling", "failed"]),
-            ),
-        ],
-        "mcp_list_tools" => {
-            vec![must("server_label", Is::Text), must("tools", Is::List), null("error", Is::Text)]
-        }
-        _ => return None,
-    };
-    Some(fields.into_iter().chain([must("id", Is::Text)]).collect())
+fn built_in(kind: &str) -> Option<&'static str> {
+    BUILT_IN.iter().find(|(name, _)| *name == kind).map(|(_, rule)| *rule)
 }
 
 pub(super) fn check(request: &Value, report: &mut Report) {
@@ -135,9 +86,12 @@ pub(super) fn check(request: &Value, report: &mut Report) {
                 }
             }
             Some(kind @ ("function_call_output" | "custom_tool_call_output")) => {
-                let fields =
-                    if kind == "function_call_output" { &OUTPUT[..] } else { &OUTPUT[..3] };
-                report.fields(&place, item, fields);
+                let is_custom = kind == "custom_tool_call_output";
+                report.fields(
+                    &place,
+                    item,
+                    if is_custom { "call_id output:content id?~" } else { OUTPUT },
+                );
                 let id = item["call_id"].as_str().unwrap_or_default();
                 match calls.get_mut(id) {
                     Some((_, call, _)) if !kind.starts_with(*call) => {
@@ -156,14 +110,10 @@ pub(super) fn check(request: &Value, report: &mut Report) {
             }
             Some("reasoning") => reasoning(&place, item, items.get(at + 1), report),
             Some("compaction") => {
-                report.fields(
-                    &place,
-                    item,
-                    &[must("encrypted_content", Is::Text), null("id", Is::Text)],
-                );
+                report.fields(&place, item, "encrypted_content id?~");
             }
             Some(kind) => match built_in(kind) {
-                Some(fields) => report.fields(&place, item, &fields),
+                Some(rule) => report.fields(&place, item, rule),
                 None => report.add(format!("{place}.type"), format!("{kind:?} is not an item")),
             },
         }
@@ -176,7 +126,7 @@ pub(super) fn check(request: &Value, report: &mut Report) {
 }
 
 fn reasoning(place: &str, item: &Value, next: Option<&Value>, report: &mut Report) {
-    report.fields(place, item, &REASONING);
+    report.fields(place, item, REASONING);
     let id = item["id"].as_str().unwrap_or_default();
     if !id.starts_with("rs") {
         report.add(format!("{place}.id"), format!("{id:?} does not begin with rs"));
@@ -187,7 +137,7 @@ fn reasoning(place: &str, item: &Value, next: Option<&Value>, report: &mut Repor
             if piece["type"] != kind {
                 report.add(format!("{place}.type"), format!("is not {kind:?}"));
             }
-            report.fields(&place, piece, &[must("text", Is::Text)]);
+            report.fields(&place, piece, "text");
         }
     }
     if !next.is_some_and(|next| is_of_model(next) && next["id"].is_string()) {
@@ -205,8 +155,8 @@ fn is_of_model(item: &Value) -> bool {
 
 fn call(place: &str, item: &Value, report: &mut Report) {
     let is_custom = item["type"] == "custom_tool_call";
-    let (fields, prefix) = if is_custom { (&CUSTOM[..], "ctc") } else { (&CALL[..], "fc") };
-    report.fields(place, item, fields);
+    let (rule, prefix) = if is_custom { (CUSTOM, "ctc") } else { (CALL, "fc") };
+    report.fields(place, item, rule);
     report.word(&format!("{place}.call_id"), &item["call_id"], MAX_ID);
     report.word(&format!("{place}.name"), &item["name"], MAX_NAME);
     if item["id"].as_str().is_some_and(|id| !id.starts_with(prefix)) {
@@ -215,19 +165,12 @@ fn call(place: &str, item: &Value, report: &mut Report) {
 }
 
 fn message(place: &str, item: &Value, report: &mut Report) {
-    let (role, content) = (must("role", Is::Text), must("content", Is::Content));
-    let fields: &[Field] = match (item["role"].as_str(), item["id"].is_null()) {
-        (Some("assistant"), true) => &[role, content, null("phase", PHASE)],
-        (Some("assistant"), false) => &[
-            role,
-            must("id", Is::Text),
-            must("content", Is::List),
-            must("status", STATUS),
-            null("phase", PHASE),
-        ],
-        _ => &[role, content, may("status", STATUS)],
+    let rule = match (item["role"].as_str(), item["id"].is_null()) {
+        (Some("assistant"), true) => "role content:content phase?~:commentary|final_answer",
+        (Some("assistant"), false) => MESSAGE,
+        _ => "role content:content status?:in_progress|completed|incomplete",
     };
-    report.fields(place, item, fields);
+    report.fields(place, item, rule);
     if !item["id"].is_null() && item["type"] != "message" {
         report.add(
             format!("{place}.type"),
@@ -247,20 +190,14 @@ fn message(place: &str, item: &Value, report: &mut Report) {
 
 /// Checks content that must be a text or a list of parts of these kinds.
 fn parts(place: &str, content: &Value, kinds: &[&str], report: &mut Report) {
-    let cache = || null("prompt_cache_breakpoint", Is::Object);
     for (place, kind, part) in report.parts(place, content, kinds) {
         match kind {
             "input_text" => {
-                report.fields(&place, part, &[must("text", Is::Text), cache()]);
+                report.fields(&place, part, "text prompt_cache_breakpoint?~:object");
                 report.text(&format!("{place}.text"), &part["text"]);
             }
             "output_text" => {
-                let fields = [
-                    must("text", Is::Text),
-                    must("annotations", Is::List),
-                    may("logprobs", Is::List),
-                ];
-                report.fields(&place, part, &fields);
+                report.fields(&place, part, "text annotations:list logprobs?:list");
                 report.text(&format!("{place}.text"), &part["text"]);
                 for (at, annotation) in
                     part["annotations"].as_array().into_iter().flatten().enumerate()
@@ -269,18 +206,13 @@ fn parts(place: &str, content: &Value, kinds: &[&str], report: &mut Report) {
                 }
             }
             "refusal" => {
-                report.fields(&place, part, &[must("refusal", Is::Text)]);
+                report.fields(&place, part, "refusal");
                 report.text(&format!("{place}.refusal"), &part["refusal"]);
             }
             "input_image" => {
-                let details = Is::One(&["auto", "low", "high", "original"]);
-                let fields = [
-                    must("detail", details),
-                    null("image_url", Is::Text),
-                    null("file_id", Is::Text),
-                    cache(),
-                ];
-                report.fields(&place, part, &fields);
+                let rule = "detail:auto|low|high|original image_url?~ file_id?~ \
+                    prompt_cache_breakpoint?~:object";
+                report.fields(&place, part, rule);
                 if !part["file_id"].is_string() {
                     report.url(&format!("{place}.image_url"), &part["image_url"], &IMAGES);
                 }
@@ -291,15 +223,9 @@ fn parts(place: &str, content: &Value, kinds: &[&str], report: &mut Report) {
 }
 
 fn file(place: &str, part: &Value, report: &mut Report) {
-    let fields = [
-        may("detail", Is::One(&["auto", "low", "high"])),
-        may("filename", Is::Text),
-        null("file_id", Is::Text),
-        may("file_data", Is::Text),
-        may("file_url", Is::Text),
-        may("prompt_cache_breakpoint", Is::Object),
-    ];
-    report.fields(place, part, &fields);
+    let rule = "detail?:auto|low|high filename? file_id?~ file_data? file_url? \
+        prompt_cache_breakpoint?:object";
+    report.fields(place, part, rule);
     if part["file_id"].is_string() {
         return;
     }
@@ -311,22 +237,14 @@ fn file(place: &str, part: &Value, report: &mut Report) {
 }
 
 fn annotated(place: &str, annotation: &Value, report: &mut Report) {
-    let (texts, numbers): (&[&'static str], &[&'static str]) = match annotation["type"].as_str() {
-        Some("url_citation") => (&["title", "url"], &["start_index", "end_index"]),
-        Some("file_citation") => (&["file_id", "filename"], &["index"]),
-        Some("file_path") => (&["file_id"], &["index"]),
+    let rule = match annotation["type"].as_str() {
+        Some("url_citation") => "title url start_index:number end_index:number",
+        Some("file_citation") => "file_id filename index:number",
+        Some("file_path") => "file_id index:number",
         Some("container_file_citation") => {
-            (&["container_id", "file_id", "filename"], &["start_index", "end_index"])
+            "container_id file_id filename start_index:number end_index:number"
         }
         _ => return report.add(format!("{place}.type"), "is not an annotation"),
     };
-    let fields: Vec<Field> = texts
-        .iter()
-        .map(|name| must(name, Is::Text))
-        .chain(numbers.iter().map(|name| must(name, Is::Any)))
-        .collect();
-    report.fields(place, annotation, &fields);
-    for name in numbers.iter().filter(|name| !annotation[**name].is_i64()) {
-        report.add(format!("{place}.{name}"), "is not a number");
-    }
+    report.fields(place, annotation, rule);
 }

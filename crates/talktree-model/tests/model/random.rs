@@ -8,8 +8,6 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use crate::common::{Scratch, random};
-use crate::expected::{Expected, Outcome, is_summary, marks};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use talktree::{Block, Budget, Document, Error, Message, MessageId, Part, Result, Session};
@@ -17,6 +15,9 @@ use talktree_model::{
     Provider, TruncateOptions, sanitize, to_anthropic, to_openai_chat, to_openai_responses,
     truncate, validate_for,
 };
+
+use crate::common::{Scratch, random};
+use crate::expected::{Expected, Outcome, is_summary, marks};
 
 /// Selects one of the existing things, however many there are.
 type Pick = u16;

@@ -3,7 +3,6 @@
 
 use std::borrow::Cow;
 
-use crate::histories::histories;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use talktree::{Json, Message, Part, Role};
@@ -11,6 +10,8 @@ use talktree_model::{
     Provider, TruncateOptions, from_anthropic, from_openai_chat, from_openai_responses, sanitize,
     to_ai_sdk, to_anthropic, to_openai_chat, to_openai_responses, truncate, validate_for,
 };
+
+use crate::histories::histories;
 
 #[track_caller]
 fn message(role: &str, parts: Value) -> Message {

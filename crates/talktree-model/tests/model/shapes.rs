@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use serde_json::{Value, json};
-
 use talktree::{Message, Part, Role};
 use talktree_model::*;
 

@@ -1,7 +1,8 @@
 //! The example `turns` plays whole turns: tools, another answer, another question.
 
-use crate::common::example::printed;
 use talktree::{Role, Store, Usage};
+
+use crate::common::example::printed;
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 

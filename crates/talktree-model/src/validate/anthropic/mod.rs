@@ -12,44 +12,15 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::fields::{Field, Is, may, must, must_or_null, null};
 use super::{IMAGES, Report};
 
 /// The longest name of a tool.
 const MAX_NAME: usize = 128;
 
-const CACHE: Field = null("cache_control", Is::Object);
-const TEXT: [Field; 3] = [must("text", Is::Text), null("citations", Is::List), CACHE];
-const IMAGE: [Field; 3] = [must("source", Is::Object), null("transformations", Is::Object), CACHE];
-const DOCUMENT: [Field; 5] = [
-    must("source", Is::Object),
-    null("title", Is::Text),
-    null("context", Is::Text),
-    null("citations", Is::Object),
-    CACHE,
-];
-const SEARCH_RESULT: [Field; 5] = [
-    must("content", Is::List),
-    must("source", Is::Text),
-    must("title", Is::Text),
-    may("citations", Is::Object),
-    CACHE,
-];
-const RESULT: [Field; 5] = [
-    must("tool_use_id", Is::Text),
-    may("content", Is::Content),
-    may("is_error", Is::Flag),
-    null("toolset_name", Is::Text),
-    CACHE,
-];
-const CALL: [Field; 6] = [
-    must("id", Is::Text),
-    must("name", Is::Text),
-    must("input", Is::Object),
-    may("caller", Is::Object),
-    null("toolset_name", Is::Text),
-    CACHE,
-];
+const RESULT: &str =
+    "tool_use_id content?:content is_error?:flag toolset_name?~ cache_control?~:object";
+const CALL: &str = "id name input:object caller?:object toolset_name?~ cache_control?~:object";
+const DOCUMENT: &str = "source:object title?~ context?~ citations?~:object cache_control?~:object";
 
 pub(super) fn check(request: &Value, report: &mut Report) {
     system(&request["system"], report);
@@ -68,7 +39,7 @@ pub(super) fn check(request: &Value, report: &mut Report) {
     for (at, message) in messages.iter().enumerate() {
         let place = format!("messages[{at}]");
         let role = message["role"].as_str().unwrap_or_default();
-        report.fields(&place, message, &[must("role", Is::Text), must("content", Is::Content)]);
+        report.fields(&place, message, "role content:content");
         match (role, before) {
             ("assistant", None) => report.add(&place, "the first message is not a user message"),
             ("user" | "assistant", Some(before)) if before == role => {
@@ -157,10 +128,10 @@ fn user(place: &str, blocks: &[Value], report: &mut Report) {
     for (at, block) in blocks.iter().enumerate() {
         let place = format!("{place}.content[{at}]");
         if block["type"] != "tool_result" {
-            said(&place, block, report);
+            content_block(&place, block, report);
             continue;
         }
-        report.fields(&place, block, &RESULT);
+        report.fields(&place, block, RESULT);
         let place = format!("{place}.content");
         let content = &block["content"];
         if block["is_error"] == true
@@ -169,13 +140,13 @@ fn user(place: &str, blocks: &[Value], report: &mut Report) {
             report.add(&place, "is empty, but an error needs a text");
         }
         for (at, block) in content.as_array().into_iter().flatten().enumerate() {
-            said(&format!("{place}[{at}]"), block, report);
+            content_block(&format!("{place}[{at}]"), block, report);
         }
     }
 }
 
 fn text(place: &str, block: &Value, report: &mut Report) {
-    report.fields(place, block, &TEXT);
+    report.fields(place, block, "text citations?~:list cache_control?~:object");
     report.text(&format!("{place}.text"), &block["text"]);
     for (at, citation) in block["citations"].as_array().into_iter().flatten().enumerate() {
         cited(&format!("{place}.citations[{at}]"), citation, report);
@@ -183,56 +154,51 @@ fn text(place: &str, block: &Value, report: &mut Report) {
 }
 
 fn cited(place: &str, citation: &Value, report: &mut Report) {
-    let number = |name| must(name, Is::Any);
-    let text = |name| must(name, Is::Text);
-    let title = |name| must_or_null(name, Is::Text);
-    let (texts, numbers): (&[Field], &[&'static str]) = match citation["type"].as_str() {
-        Some("char_location") => (
-            &[text("cited_text"), title("document_title")],
-            &["document_index", "start_char_index", "end_char_index"],
-        ),
-        Some("page_location") => (
-            &[text("cited_text"), title("document_title")],
-            &["document_index", "start_page_number", "end_page_number"],
-        ),
-        Some("content_block_location") => (
-            &[text("cited_text"), title("document_title")],
-            &["document_index", "start_block_index", "end_block_index"],
-        ),
-        Some("search_result_location") => (
-            &[text("cited_text"), text("source"), title("title")],
-            &["search_result_index", "start_block_index", "end_block_index"],
-        ),
-        Some("web_search_result_location") => {
-            (&[text("cited_text"), text("url"), text("encrypted_index"), title("title")], &[])
+    let rule = match citation["type"].as_str() {
+        Some("char_location") => {
+            "cited_text document_title~ document_index:count start_char_index:count \
+             end_char_index:count"
         }
+        Some("page_location") => {
+            "cited_text document_title~ document_index:count start_page_number:count \
+             end_page_number:count"
+        }
+        Some("content_block_location") => {
+            "cited_text document_title~ document_index:count start_block_index:count \
+             end_block_index:count"
+        }
+        Some("search_result_location") => {
+            "cited_text source title~ search_result_index:count start_block_index:count \
+             end_block_index:count"
+        }
+        Some("web_search_result_location") => "cited_text url encrypted_index title~",
         _ => return report.add(format!("{place}.type"), "is not a citation"),
     };
-    let fields: Vec<Field> =
-        texts.iter().copied().chain(numbers.iter().map(|name| number(name))).collect();
-    report.fields(place, citation, &fields);
-    for name in numbers {
-        if !citation[*name].is_u64() {
-            report.add(format!("{place}.{name}"), "is not a number from 0");
-        }
-    }
+    report.fields(place, citation, rule);
 }
 
 /// Checks a text, an image or a document.
-fn said(place: &str, block: &Value, report: &mut Report) {
+fn content_block(place: &str, block: &Value, report: &mut Report) {
     let media: &[&str] = match block["type"].as_str() {
         Some("text") => return text(place, block, report),
         Some("image") => {
-            report.fields(place, block, &IMAGE);
+            report.fields(
+                place,
+                block,
+                "source:object transformations?~:object cache_control?~:object",
+            );
             &IMAGES
         }
         Some("document") => {
-            report.fields(place, block, &DOCUMENT);
+            report.fields(place, block, DOCUMENT);
             &["application/pdf"]
         }
-        Some("search_result") => return report.fields(place, block, &SEARCH_RESULT),
+        Some("search_result") => {
+            let rule = "content:list source title citations?:object cache_control?~:object";
+            return report.fields(place, block, rule);
+        }
         Some("container_upload") => {
-            return report.fields(place, block, &[must("file_id", Is::Text), CACHE]);
+            return report.fields(place, block, "file_id cache_control?~:object");
         }
         _ => return report.add(format!("{place}.type"), "is not accepted here"),
     };
@@ -240,14 +206,14 @@ fn said(place: &str, block: &Value, report: &mut Report) {
     let place = format!("{place}.source");
     match source["type"].as_str() {
         Some("base64") => {
-            report.fields(&place, source, &[must("media_type", Is::Text), must("data", Is::Text)]);
+            report.fields(&place, source, "media_type data");
             if !source["media_type"].as_str().is_some_and(|found| media.contains(&found)) {
                 report.add(format!("{place}.media_type"), "is not accepted");
             }
             report.base64(&place, source["data"].as_str().unwrap_or_default());
         }
         Some("url") => {
-            report.fields(&place, source, &[must("url", Is::Text)]);
+            report.fields(&place, source, "url");
             if !source["url"].as_str().is_some_and(|url| url.starts_with("https://")) {
                 report.add(place, "is not an https URL");
             }
@@ -289,14 +255,10 @@ fn model<'a>(
             }
             "thinking" | "redacted_thinking" => {
                 if kind == "thinking" {
-                    report.fields(
-                        &place,
-                        block,
-                        &[must("thinking", Is::Text), must("signature", Is::Text)],
-                    );
+                    report.fields(&place, block, "thinking signature");
                     report.text(&format!("{place}.signature"), &block["signature"]);
                 } else {
-                    report.fields(&place, block, &[must("data", Is::Text)]);
+                    report.fields(&place, block, "data");
                     report.text(&format!("{place}.data"), &block["data"]);
                 }
                 if is_end {
@@ -304,7 +266,7 @@ fn model<'a>(
                 }
             }
             "tool_use" => {
-                report.fields(&place, block, &CALL);
+                report.fields(&place, block, CALL);
                 server_tools::caller(&place, &block["caller"], report);
                 report.word(&format!("{place}.id"), &block["id"], usize::MAX);
                 report.word(&format!("{place}.name"), &block["name"], MAX_NAME);

@@ -9,24 +9,15 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::super::Report;
-use super::super::fields::{Field, Is, may, must, null};
-use super::CACHE;
 
-const TOOLS: [&str; 8] = [
-    "advisor",
-    "web_search",
-    "web_fetch",
-    "code_execution",
-    "bash_code_execution",
-    "text_editor_code_execution",
-    "tool_search_tool_regex",
-    "tool_search_tool_bm25",
-];
+const TOOLS: &str = "advisor|web_search|web_fetch|code_execution|bash_code_execution|\
+    text_editor_code_execution|tool_search_tool_regex|tool_search_tool_bm25";
 
 pub(super) fn is_block(kind: &str) -> bool {
     let stem = kind.strip_suffix("_tool_result");
-    let is_result =
-        stem.is_some_and(|stem| TOOLS.contains(&stem) || matches!(stem, "mcp" | "tool_search"));
+    let is_result = stem.is_some_and(|stem| {
+        TOOLS.split('|').any(|tool| tool == stem) || matches!(stem, "mcp" | "tool_search")
+    });
     is_result
         || matches!(kind, "server_tool_use" | "mcp_tool_use" | "container_upload" | "compaction")
 }
@@ -37,56 +28,47 @@ pub(super) fn block<'a>(
     seen: &mut BTreeSet<&'a str>,
     report: &mut Report,
 ) {
-    let result = [must("tool_use_id", Is::Text), must("content", Is::Any), CACHE];
     let kind = block["type"].as_str().unwrap_or_default();
     match kind {
         "server_tool_use" | "mcp_tool_use" => {
-            let mut fields = vec![must("id", Is::Text), must("input", Is::Object), CACHE];
             let id = block["id"].as_str().unwrap_or_default();
             if kind == "server_tool_use" {
-                fields.extend([must("name", Is::One(&TOOLS)), may("caller", Is::Object)]);
+                let rule =
+                    format!("id name:{TOOLS} input:object caller?:object cache_control?~:object");
+                report.fields(place, block, &rule);
                 if !id.starts_with("srvtoolu_") {
                     report.add(format!("{place}.id"), "does not begin with srvtoolu_");
                 }
             } else {
-                fields.extend([must("name", Is::Text), must("server_name", Is::Text)]);
+                report.fields(
+                    place,
+                    block,
+                    "id name server_name input:object cache_control?~:object",
+                );
             }
-            report.fields(place, block, &fields);
             report.word(&format!("{place}.id"), &block["id"], usize::MAX);
             if !seen.insert(id) {
                 report.add(format!("{place}.id"), format!("the id {id:?} occurs twice"));
             }
         }
-        "container_upload" => report.fields(place, block, &[must("file_id", Is::Text), CACHE]),
+        "container_upload" => report.fields(place, block, "file_id cache_control?~:object"),
         "compaction" => {
-            let fields: [Field; 5] = [
-                null("content", Is::Text),
-                null("encrypted_content", Is::Text),
-                null("signature", Is::Text),
-                null("tool_changes", Is::List),
-                CACHE,
-            ];
-            report.fields(place, block, &fields);
+            let rule = "content?~ encrypted_content?~ signature?~ tool_changes?~:list \
+                cache_control?~:object";
+            report.fields(place, block, rule);
             if block["content"] == "" {
                 report.add(format!("{place}.content"), "is empty");
             }
         }
         "mcp_tool_result" => {
-            let fields = [
-                must("tool_use_id", Is::Text),
-                may("content", Is::Content),
-                may("is_error", Is::Flag),
-                CACHE,
-            ];
-            report.fields(place, block, &fields);
-        }
-        "web_search_tool_result" | "web_fetch_tool_result" => {
-            let fields: Vec<_> = result.into_iter().chain([may("caller", Is::Object)]).collect();
-            report.fields(place, block, &fields);
-            content(place, kind, &block["content"], report);
+            let rule = "tool_use_id content?:content is_error?:flag cache_control?~:object";
+            report.fields(place, block, rule);
         }
         _ => {
-            report.fields(place, block, &result);
+            let has_caller = matches!(kind, "web_search_tool_result" | "web_fetch_tool_result");
+            let caller = if has_caller { "caller?:object" } else { "" };
+            let rule = format!("tool_use_id content:any cache_control?~:object {caller}");
+            report.fields(place, block, &rule);
             content(place, kind, &block["content"], report);
         }
     }
@@ -102,10 +84,7 @@ fn content(place: &str, kind: &str, content: &Value, report: &mut Report) {
             if found["type"] != "web_search_result" {
                 report.add(format!("{place}.type"), "is not \"web_search_result\"");
             }
-            let text = |name| must(name, Is::Text);
-            let fields =
-                [text("url"), text("title"), text("encrypted_content"), null("page_age", Is::Text)];
-            report.fields(&place, found, &fields);
+            report.fields(&place, found, "url title encrypted_content page_age?~");
         }
         return;
     }
@@ -121,9 +100,9 @@ pub(super) fn caller(place: &str, caller: &Value, report: &mut Report) {
     }
     let place = format!("{place}.caller");
     match caller["type"].as_str() {
-        Some("direct") => report.fields(&place, caller, &[]),
+        Some("direct") => report.fields(&place, caller, ""),
         Some("code_execution_20250825" | "code_execution_20260120") => {
-            report.fields(&place, caller, &[must("tool_id", Is::Text)]);
+            report.fields(&place, caller, "tool_id");
         }
         _ => report.add(format!("{place}.type"), "is not a caller"),
     }

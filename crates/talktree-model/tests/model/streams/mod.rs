@@ -5,7 +5,6 @@ mod random;
 mod shapes;
 
 use serde_json::{Value, json};
-
 use talktree::{Error, Result};
 use talktree_model::{Stream, from_response};
 
