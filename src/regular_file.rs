@@ -1,67 +1,19 @@
 //! Opens a file that is not ours.
-//!
-//! A path may name a pipe, whose opening waits until someone writes into it, or a device. Looking at the path first does not
-//! help: it may be replaced in between. So the file is opened without waiting, and the open file is looked at.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::path::Path;
 
 /// Opens a file for reading; an error if it is a folder, a pipe, a device or a socket.
 ///
-/// Where the flag for not waiting is unknown, a pipe that replaces the file while it is opened is waited for.
+/// A pipe that replaces the file between the look and the opening is waited for.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true);
-    #[cfg(unix)]
-    match NONBLOCK {
-        Some(flag) => {
-            std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flag);
-        }
-        None => check(&std::fs::metadata(path)?)?,
-    }
-    let file = options.open(path)?;
-    check(&file.metadata()?)?;
-    Ok(file)
-}
-
-fn check(found: &std::fs::Metadata) -> io::Result<()> {
-    match found.is_file() {
-        true => Ok(()),
-        false if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-        false => Err(io::Error::other("it is a pipe, a device or a socket, not a file")),
+    match std::fs::metadata(path)? {
+        found if found.is_file() => File::open(path),
+        found if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        _ => Err(io::Error::other("it is a pipe, a device or a socket, not a file")),
     }
 }
-
-/// The value of `O_NONBLOCK`, from the headers of each system; `None` where we do not know it.
-#[cfg(unix)]
-const NONBLOCK: Option<i32> =
-    if cfg!(any(target_os = "linux", target_os = "android", target_os = "l4re")) {
-        if cfg!(any(
-            target_arch = "mips",
-            target_arch = "mips32r6",
-            target_arch = "mips64",
-            target_arch = "mips64r6"
-        )) {
-            Some(0x80)
-        } else if cfg!(any(target_arch = "sparc", target_arch = "sparc64")) {
-            Some(0x4000)
-        } else {
-            Some(0x800)
-        }
-    } else if cfg!(any(
-        target_vendor = "apple",
-        target_os = "freebsd",
-        target_os = "dragonfly",
-        target_os = "netbsd",
-        target_os = "openbsd",
-    )) {
-        Some(0x4)
-    } else if cfg!(any(target_os = "solaris", target_os = "illumos")) {
-        Some(0x80)
-    } else {
-        None
-    };
 
 #[cfg(all(test, unix))]
 mod tests {

@@ -24,7 +24,6 @@ mod subagent;
 mod summary;
 mod tag;
 mod text;
-mod time;
 
 pub use chain::TranscriptMessage;
 pub(crate) use facts::Facts;

@@ -3,11 +3,13 @@
 //! Each of its values comes either from the first entry that has one, or from the last. So an append needs only the old
 //! summary and its own entries.
 
+use chrono::DateTime;
+
 use super::facts::{Facts, LAST_WINS};
 use super::first_prompt;
 use super::info::TranscriptInfo;
 use super::object::Object;
-use super::{text, time};
+use super::text;
 use crate::error::Result;
 use crate::message::Json;
 
@@ -79,13 +81,20 @@ pub(crate) fn fold<'a>(
     Json::parse(&data.to_text())
 }
 
+/// Returns the milliseconds since 1970 of a timestamp, as the SDK computes them; `None` if it is no time.
+fn millis(token: &str) -> Option<i64> {
+    let text = String::from_utf8(text::decode(token)?.into_owned()).ok()?;
+    let time = DateTime::parse_from_rfc3339(&text).ok()?;
+    Some((time.timestamp_micros() as f64 / 1e6 * 1000.0) as i64)
+}
+
 fn add<'a>(data: &mut Object<'a>, entry: &Facts<'a>) {
     if !data.has("is_sidechain") {
         let is_sidechain = entry.is_sidechain == Some("true");
         data.set("is_sidechain", if is_sidechain { "true" } else { "false" });
     }
     if !data.has("created_at")
-        && let Some(millis) = entry.timestamp.and_then(time::millis)
+        && let Some(millis) = entry.timestamp.and_then(millis)
     {
         data.set("created_at", millis.to_string());
     }

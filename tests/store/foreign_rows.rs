@@ -1,8 +1,8 @@
 //! Rows that another program wrote and talktree would not: `verify` names each, reading one is an error of damage that names
 //! the row, and what the remedy says helps.
 //!
-//! `verify` called a store sound while other verbs failed: it did not read the trash, the bindings, the ledger, the labels of
-//! blocks and messages, and looked for no triggers.
+//! `verify` called a store sound while other verbs failed: it did not read the trash, the bindings, the ledger and the labels of
+//! blocks and messages.
 
 use std::path::{Path, PathBuf};
 
@@ -214,73 +214,6 @@ fn one_damaged_session_blocks_no_rescue_of_the_others() -> Result<()> {
         let text = String::from_utf8(file).unwrap();
         assert!(text.contains("hello"), "{sql}: {text}");
         assert!(!text.contains("of some length"), "{sql}: {text}");
-    }
-    Ok(())
-}
-
-/// Imports were acknowledged and stored without their text.
-#[test]
-fn a_foreign_trigger_is_named_and_nothing_is_written() -> Result<()> {
-    let trigger = "CREATE TRIGGER \"t 1\" AFTER INSERT ON message
-                   BEGIN UPDATE message SET parts = '[]' WHERE address = new.address; END";
-    let (_folder, path) = store()?;
-    let open = Store::open(&path)?;
-    write(&path, trigger);
-    let refused = |answer: Result<()>| {
-        let text = answer.as_ref().map_or_else(ToString::to_string, |()| String::new());
-        assert!(matches!(answer, Err(Error::Corrupt { .. })), "{answer:?}");
-        assert!(text.contains("trigger \"t 1\" on message"), "{text}");
-        assert!(text.contains("DROP TRIGGER \"t 1\""), "{text}");
-    };
-    refused(open.session("s")?.append(Message::user("lost")).map(drop));
-    refused(open.session("s")?.append_all([Message::user("lost")]).map(drop));
-    refused(Store::open(&path).map(drop));
-    // It changes nothing that is read: a search does without the index of the latest messages.
-    assert_eq!(open.search("message").run()?.hits.len(), 3);
-    let reader = Store::open_read_only(&path)?;
-    assert_eq!(reader.session("s")?.path_length()?, 3);
-    for store in [&open, &reader] {
-        let damages = store.verify(|_| {})?.damages;
-        assert_eq!((damages.len(), damages[0].kind), (1, "schema"), "{damages:?}");
-        assert!(damages[0].what.contains("trigger \"t 1\" on message"), "{damages:?}");
-        assert!(damages[0].remedy.contains("DROP TRIGGER"), "{damages:?}");
-    }
-    write(&path, "DROP TRIGGER \"t 1\"");
-    open.session("s")?.append(Message::user("kept"))?;
-    assert_eq!(Store::open(&path)?.session("s")?.path_length()?, 4);
-    Ok(())
-}
-
-#[test]
-fn a_trigger_under_the_name_of_one_of_talktree_is_compared() -> Result<()> {
-    let (_folder, path) = store()?;
-    write(
-        &path,
-        "CREATE TRIGGER embedding_added AFTER INSERT ON message BEGIN DELETE FROM label; END",
-    );
-    let answer = Store::open(&path).map(drop);
-    assert!(
-        matches!(&answer, Err(Error::Corrupt { what }) if what.contains("embedding_added")),
-        "{answer:?}"
-    );
-    Ok(())
-}
-
-/// It runs only when its own program writes.
-#[test]
-fn a_trigger_on_a_foreign_table_does_no_harm() -> Result<()> {
-    for table in ["foreign_notes", "message_notes"] {
-        let (_folder, path) = store()?;
-        write(
-            &path,
-            &format!(
-                "CREATE TABLE {table} (x);
-                 CREATE TRIGGER t AFTER INSERT ON {table} BEGIN DELETE FROM {table}; END"
-            ),
-        );
-        let store = Store::open(&path)?;
-        store.session("s")?.append(Message::user("kept"))?;
-        assert_eq!(store.verify(|_| {})?.damages, [], "{table}");
     }
     Ok(())
 }

@@ -86,8 +86,8 @@ impl Context {
     pub(crate) fn searcher(&self) -> Result<Store> {
         let path = self.existing()?;
         let store = match Store::open(&path) {
-            // On a medium where SQLite cannot create its lock files it reports that it cannot open the file. A store with a
-            // foreign trigger is not opened for writing. If something else is wrong, opening read-only fails with it again.
+            // On a medium where SQLite cannot create its lock files it reports that it cannot open the file. If something else
+            // is wrong, opening read-only fails with it again.
             Err(
                 error @ (Error::ReadOnly
                 | Error::Io { .. }

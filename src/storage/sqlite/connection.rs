@@ -4,7 +4,7 @@
 //! only processes compete for SQLite's lock. Reads have [connections of their own](super::readers).
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use super::interrupt::InterruptSignal;
 use super::snapshot::Pinned;
 use super::transcript::projection::Projectors;
 use super::wal::{self, Wal};
-use super::{header, index, schema, transaction, triggers};
+use super::{header, index, schema, transaction};
 use crate::error::{Error, Result};
 use crate::storage::DEFAULT_BUSY_TIMEOUT;
 
@@ -75,8 +75,6 @@ pub(crate) struct Database {
     is_read_only: bool,
     /// Whether a system call failed under the writer, which is then reopened before its next write.
     pub(super) is_suspect: AtomicBool,
-    /// SQLite's counter of schema changes at the last search for foreign triggers; -1 before the first.
-    pub(super) checked_schema: AtomicI64,
     /// The number of this handle in this process.
     serial: u64,
     /// `None` for a database in memory: there is one connection, and readers use it, too. Declared after the
@@ -112,10 +110,6 @@ impl Database {
         }
         file::make_private(path)?;
         let file = StoreFile::of(path)?;
-        if file.is_of_other_user() {
-            drop(file);
-            return Err(file::unreadable(path).unwrap_or(Error::ReadOnly));
-        }
         let opened = open_writer(file.path(), &config)
             .and_then(|conn| make_current(&conn, file.path(), &config).map(|()| conn));
         match opened {
@@ -155,12 +149,6 @@ impl Database {
         let without_locks = || -> BackendResult<Self> {
             Self::over_readers(StoreFile::of(&path)?.without_locks()?, config.clone())
         };
-        // Where the lock files of this reader would bar the owner from writing, none are created, unless there is a log.
-        if file.would_bar_owner()
-            && let Ok(database) = without_locks()
-        {
-            return Ok(database);
-        }
         let opened = match Self::over_readers(file, config.clone()) {
             // The log needs lock files. Where they cannot be created, a file without a log is read without locks.
             Err(error) if error.is_of_opening() => without_locks(),
@@ -191,7 +179,6 @@ impl Database {
             writers: Writers::default(),
             is_read_only: false,
             is_suspect: AtomicBool::new(false),
-            checked_schema: AtomicI64::new(triggers::NOT_CHECKED),
             file,
             serial: SERIALS.fetch_add(1, Ordering::Relaxed),
             log: Wal::default(),
@@ -240,15 +227,6 @@ impl Database {
     /// Returns an error unless the format is still that of this build: another process may have raised it.
     pub(super) fn check_version(&self, conn: &Connection) -> BackendResult<()> {
         self.path().map_or(Ok(()), |path| schema::check_version(conn, path))
-    }
-
-    /// Returns an error unless a write is safe: the format is that of this build, and no foreign trigger changes what is
-    /// written. Inside the transaction of the write.
-    pub(super) fn check_to_write(&self, conn: &Connection) -> BackendResult<()> {
-        self.path().map_or(Ok(()), |path| {
-            schema::check_version(conn, path)?;
-            self.refuse_new_triggers(conn)
-        })
     }
 
     /// Returns the writing connection; `None` if the database is read-only. The first call chooses it.
@@ -363,12 +341,9 @@ pub(super) fn busy_ms(config: &Config) -> u64 {
 /// SQLite reports another kind of file, or a damaged header, as "not a database", and a file that was cut off as
 /// "malformed"; the error here names the file.
 fn not_a_store(error: BackendError, path: &Path, busy_ms: u64, is_encrypted: bool) -> Error {
-    let of_file = match &error {
-        error if error.is_read_only() => file::unwritable_log(path),
-        error if error.is_of_opening() => file::unreadable(path),
-        _ => None,
-    };
-    if let Some(error) = of_file {
+    if error.is_of_opening()
+        && let Some(error) = file::unreadable(path)
+    {
         return error;
     }
     match error {

@@ -19,7 +19,7 @@ use rusqlite::{Connection, ErrorCode};
 use super::commit_group::Length;
 use super::connection::{Database, busy_ms, open_writer};
 use super::error::{BackendError, BackendResult};
-use super::{file, transaction};
+use super::transaction;
 use crate::error::{Error, Result};
 
 /// The key of a database and those of its connections that have it.
@@ -103,9 +103,6 @@ impl Database {
                 why: "it was given another key since it was opened; open it again with that"
                     .to_owned(),
             },
-            (Some(path), _) if error.is_read_only() && !self.is_read_only() => {
-                file::unwritable_log(path).unwrap_or_else(|| error.into_error(waited_ms))
-            }
             _ => error.into_error(waited_ms),
         }
     }

@@ -87,51 +87,6 @@ impl StoreFile {
         Ok(self)
     }
 
-    /// Returns whether a reader with locks would leave a log and a lock file that the owner of the database cannot write.
-    ///
-    /// SQLite creates both with the mode of the database, and they belong to the user of this process. A connection that only
-    /// reads does not remove them. Only on Linux the standard library tells that user, by the owner of `/proc/self`.
-    #[cfg(target_os = "linux")]
-    pub(super) fn would_bar_owner(&self) -> bool {
-        use std::os::unix::fs::MetadataExt;
-        let Some((file, process)) = self.of_other_user() else { return false };
-        let folder = self.path.parent().and_then(|folder| std::fs::metadata(folder).ok());
-        // A folder with this bit gives new files its own group.
-        let inherited = folder.filter(|folder| folder.mode() & 0o2000 != 0);
-        let group = inherited.map_or(process.gid(), |folder| folder.gid());
-        let shares_group = file.mode() & 0o020 != 0 && group == file.gid();
-        let is_writable = shares_group || file.mode() & 0o002 != 0;
-        !(is_writable || self.log.exists() && self.lock_file.exists())
-    }
-
-    /// Returns whether only another user can write the database. SQLite would open it to read, and leave a log and a lock
-    /// file that this user cannot write.
-    #[cfg(target_os = "linux")]
-    pub(super) fn is_of_other_user(&self) -> bool {
-        use std::os::unix::fs::MetadataExt;
-        self.of_other_user().is_some_and(|(file, _)| file.mode() & WRITABLE_BY_OTHERS == 0)
-    }
-
-    /// Returns the file and this process, if they belong to different users.
-    #[cfg(target_os = "linux")]
-    fn of_other_user(&self) -> Option<(std::fs::Metadata, std::fs::Metadata)> {
-        use std::os::unix::fs::MetadataExt;
-        let file = std::fs::metadata(&self.path).ok()?;
-        let process = std::fs::metadata("/proc/self").ok()?;
-        // Files that SQLite creates as root are given to the owner of the database.
-        (process.uid() != 0 && process.uid() != file.uid()).then_some((file, process))
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    pub(super) fn would_bar_owner(&self) -> bool {
-        false
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    pub(super) fn is_of_other_user(&self) -> bool {
-        false
-    }
-
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -507,40 +462,6 @@ pub(super) fn unreadable(path: &Path) -> Option<Error> {
     let why = format!("it cannot be read: {error}");
     Some(io(path, std::io::Error::new(error.kind(), why)))
 }
-
-/// Returns the error for a log or lock file that belongs to another user than its database, whose owner cannot write it. A
-/// reader of another user may have left it.
-#[cfg(unix)]
-pub(super) fn unwritable_log(path: &Path) -> Option<Error> {
-    use std::os::unix::fs::MetadataExt;
-    let owner = std::fs::metadata(path).ok()?.uid();
-    ["-wal", "-shm"].iter().find_map(|suffix| {
-        let beside = beside(path, suffix);
-        let file = std::fs::metadata(&beside).ok()?;
-        if file.uid() == owner || file.mode() & WRITABLE_BY_OTHERS != 0 {
-            return None;
-        }
-        // The content of a lock file, and of an empty log, does not matter.
-        let advice = match (*suffix, file.len()) {
-            ("-wal", 1..) => format!("give it to user {owner}"),
-            _ => "remove it while no program has the store open".to_owned(),
-        };
-        let why = format!(
-            "it cannot be written: it belongs to user {}, and the store to user {owner}; {advice}",
-            file.uid()
-        );
-        Some(io(&beside, std::io::Error::new(std::io::ErrorKind::PermissionDenied, why)))
-    })
-}
-
-#[cfg(not(unix))]
-pub(super) fn unwritable_log(_: &Path) -> Option<Error> {
-    None
-}
-
-/// The bits of a mode that let others than the owner write the file.
-#[cfg(unix)]
-const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 /// Returns the URI that makes SQLite read a file without locks.
 pub(super) fn immutable_uri(path: &Path) -> String {

@@ -61,7 +61,6 @@ mod tokens;
 mod transaction;
 pub(crate) mod transcript;
 mod tree_source;
-mod triggers;
 mod unfinished;
 mod update;
 mod usage;

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 
 use super::connection::Config;
 use super::error::{BackendError, BackendResult, corrupt};
-use super::{transaction, triggers};
+use super::transaction;
 use crate::error::Error;
 
 /// Marks a talktree store in the header of its file: "talk".
@@ -34,7 +34,7 @@ enum Found {
 
 /// Returns whether a file has the current format and the write-ahead log.
 pub(super) fn is_current(conn: &Connection) -> BackendResult<bool> {
-    Ok(matches!(identify_to_write(conn)?, Found::Store { version: VERSION }) && is_wal(conn)?)
+    Ok(matches!(identify(conn)?, Found::Store { version: VERSION }) && is_wal(conn)?)
 }
 
 /// Creates the format in a new file, or migrates an older one.
@@ -43,7 +43,7 @@ pub(super) fn create_or_migrate(
     path: &Path,
     config: &Config,
 ) -> BackendResult<()> {
-    let found = transaction::read(conn, identify_to_write)?;
+    let found = transaction::read(conn, identify)?;
     if let Found::Store { version: VERSION } = found {
         // Another program may have changed the mode since; readers and durability rest on it.
         return if is_wal(conn)? { Ok(()) } else { use_wal(conn, config) };
@@ -52,7 +52,7 @@ pub(super) fn create_or_migrate(
     use_wal(conn, config)?;
     transaction::write(conn, config, config.busy_timeout, |conn| {
         // Another process may have done it meanwhile.
-        match identify_to_write(conn)? {
+        match identify(conn)? {
             Found::Nothing => fill(conn),
             Found::Store { version } => {
                 migrate(conn, version, MIGRATIONS).map_err(|error| with_versions(error, version))
@@ -158,15 +158,6 @@ fn identify(conn: &Connection) -> BackendResult<Found> {
     }
     let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     Ok(if tables == 0 && application_id == 0 { Found::Nothing } else { Found::SomethingElse })
-}
-
-/// Tells what a file is, before anything is written to it; an error if a store has a foreign trigger.
-fn identify_to_write(conn: &Connection) -> BackendResult<Found> {
-    let found = identify(conn)?;
-    if let Found::Store { .. } = found {
-        triggers::refuse_foreign(conn)?;
-    }
-    Ok(found)
 }
 
 /// Returns an error for a file that this build cannot read, before anything is written to it.

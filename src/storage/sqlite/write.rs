@@ -95,8 +95,7 @@ impl Database {
         self.write_alone(writer, Some(watch), work)
     }
 
-    /// Runs a write if the write lock is free now; `None` if it is held, or if nothing can be written: the database is
-    /// read-only, or has a foreign trigger.
+    /// Runs a write if the write lock is free now; `None` if it is held, or if the database is read-only.
     pub(crate) fn try_write<T>(
         &self,
         work: impl FnOnce(&Connection) -> BackendResult<T>,
@@ -106,10 +105,6 @@ impl Database {
         let Some(mut turn) = self.writers.try_ask() else { return Ok(None) };
         let Some(mut conn) = try_lock(writer) else { return Ok(None) };
         self.reopen_if_suspect(&mut conn).map_err(|error| self.public_error(error, 0))?;
-        let is_refused = self.refuse_new_triggers(&conn).is_err_and(|error| error.is_corrupt());
-        if is_refused {
-            return Ok(None);
-        }
         self.unless_busy(self.write_on(&mut conn, &mut turn, Duration::ZERO, None, work))
     }
 
@@ -205,7 +200,7 @@ impl Database {
             transaction::write_after(conn, &self.config, timeout, refused_since, |conn| {
                 let began = Instant::now();
                 self.log.note_begin();
-                self.check_to_write(conn)?;
+                self.check_version(conn)?;
                 let answer = work(conn)?;
                 // As late as possible, and early enough to write nothing.
                 self.check_file()?;
@@ -291,7 +286,7 @@ impl Database {
         self.log.note_begin();
         turn.wake_next();
         let answer = catch_unwind(AssertUnwindSafe(|| {
-            self.check_to_write(conn)?;
+            self.check_version(conn)?;
             let answer = work(conn)?;
             match conn.is_autocommit() {
                 true => Err(transaction::rolled_back()),
@@ -338,7 +333,6 @@ impl Database {
         error: BackendError,
     ) {
         self.reopen_after(Some(&error), &mut conn);
-        self.forget_checked_schema();
         drop(conn);
         turn.end(&Err(Arc::new(error)), Duration::ZERO);
     }

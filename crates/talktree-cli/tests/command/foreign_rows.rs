@@ -115,25 +115,6 @@ fn a_compaction_without_text_is_named_and_removed() -> Outcome {
     Ok(())
 }
 
-#[test]
-fn a_foreign_trigger_stops_writes_but_not_reads_or_verify() -> Outcome {
-    let rig = rig();
-    write(
-        &rig,
-        "CREATE TRIGGER t AFTER INSERT ON message BEGIN UPDATE message SET parts = '[]' WHERE address = new.address; END",
-    )?;
-    for command in [&["new", "x"][..], &["import", &text(&rig.path("sample.jsonl"))]] {
-        let said = rig.fails(4, command);
-        assert!(said.contains("trigger \"t\" on message"), "{said}");
-    }
-    rig.ok(["search", "planetarium"]);
-    rig.ok(["sessions"]);
-    let answer = rig.run(["verify"]);
-    assert_eq!(answer.code, 4, "{answer:?}");
-    assert!(answer.stdout.contains("DROP TRIGGER \"t\""), "{answer:?}");
-    Ok(())
-}
-
 #[cfg(unix)]
 #[test]
 fn a_loop_of_links_is_named() -> Outcome {

@@ -79,11 +79,6 @@ const ROWS: &[(&str, bool)] = &[
     ("DELETE FROM setting", false),
     ("UPDATE session SET unindexed = -1", true),
     ("UPDATE session SET unindexed = 9223372036854775807", true),
-    (
-        "CREATE TRIGGER t AFTER INSERT ON message
-         BEGIN UPDATE message SET parts = '[]' WHERE address = new.address; END",
-        true,
-    ),
     ("UPDATE OR IGNORE context_block SET label = ''", true),
     ("UPDATE context_block SET next = 0", true),
     ("UPDATE context_block SET next = 9223372036854775807", false),

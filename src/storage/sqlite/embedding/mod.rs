@@ -25,12 +25,6 @@ const MAX_QUEUED: usize = 10_000;
 
 pub(super) const TABLES: &str = include_str!("tables.sql");
 
-/// Returns the statements that create the triggers, as SQLite keeps them.
-pub(super) fn triggers() -> impl Iterator<Item = String> {
-    let after = TABLES.split("CREATE TRIGGER IF NOT EXISTS ").skip(1);
-    after.filter_map(|text| Some(format!("CREATE TRIGGER {}END", text.rsplit_once("END;")?.0)))
-}
-
 /// The vectors of one embedder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EmbedderRow {

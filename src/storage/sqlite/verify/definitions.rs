@@ -1,17 +1,14 @@
-//! Comparing the schema of a store with that of this build, and looking for foreign triggers.
+//! Comparing the schema of a store with that of this build.
 
 use rusqlite::Connection;
 
 use super::super::connection::Config;
 use super::super::error::BackendResult;
-use super::super::{schema, triggers};
+use super::super::schema;
 use super::RESTORE;
 use crate::report::Damage;
 
-/// The remedy for a foreign trigger.
-const DROP: &str = "run the DROP TRIGGER with the sqlite3 shell, and compare what was written meanwhile with a backup";
-
-/// Reports each definition that is missing or differs, and each foreign trigger.
+/// Reports each definition that is missing or differs.
 pub(super) fn differences(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
     let fresh = Connection::open_in_memory()?;
     schema::create(&fresh, &Config::default())?;
@@ -26,14 +23,11 @@ pub(super) fn differences(conn: &Connection, found: &mut Vec<Damage>) -> Backend
             Some(_) => {}
         }
     }
-    for trigger in triggers::foreign(conn)? {
-        found.push(Damage { kind: "schema", what: trigger.description(), remedy: DROP });
-    }
     Ok(())
 }
 
 /// Returns whether two definitions differ in comments and spaces at most.
-pub(in super::super) fn is_same(one: Option<&str>, other: Option<&str>) -> bool {
+fn is_same(one: Option<&str>, other: Option<&str>) -> bool {
     canonical(one) == canonical(other)
 }
 

@@ -26,7 +26,6 @@ use crate::error::{Error, Result};
 use crate::id::MessageId;
 use crate::report::{Damage, Progress, Verified};
 use crate::tree::Address;
-pub(super) use definitions::is_same;
 use queries::{CHECKS, Check};
 
 /// How many damages of one kind are reported at most.
