@@ -57,6 +57,20 @@ pub(crate) fn typos(options: &Options) -> Result<()> {
     measure(title, &store, read("typos.json")?, Wanted::Messages, options)
 }
 
+pub(crate) fn tools(options: &Options) -> Result<()> {
+    let Some(folder) = data::folder() else { return Ok(()) };
+    let store = data::transcripts(&folder)?;
+    let title = "Queries of developers for what tools said";
+    measure(title, &store, read("tools.json")?, Wanted::Messages, options)
+}
+
+pub(crate) fn times(options: &Options) -> Result<()> {
+    let Some(folder) = data::folder() else { return Ok(()) };
+    let store = data::chats(&folder)?;
+    let title = "Times of chats, where many chats have the words";
+    measure(title, &store, read("times.json")?, Wanted::Chats, options)
+}
+
 pub(crate) fn chats(options: &Options) -> Result<()> {
     let Some(folder) = data::folder() else { return Ok(()) };
     let store = data::chats(&folder)?;

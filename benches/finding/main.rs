@@ -34,7 +34,9 @@ type Part = fn(&Options) -> Result<()>;
 const PARTS: &[(&str, Part)] = &[
     ("developer", judged::developer),
     ("typos", judged::typos),
+    ("tools", judged::tools),
     ("chats", judged::chats),
+    ("times", judged::times),
     ("languages", languages::run),
     ("guard", guard::run),
     ("age", age::run),

@@ -9,7 +9,7 @@ Measures how well and how fast search finds what people mean, and prints a table
 
 Usage: cargo bench -p talktree-import --bench finding -- [OPTIONS]
 
-      --only PART      Only this part; repeat it for several: developer, typos, chats, languages, guard, age, speed
+      --only PART      Only this part; repeat it for several: developer, typos, tools, chats, times, languages, guard, age, speed
       --list           List the tuned queries and the probes that fail, with the place of the first answer
       --list-held      List the held queries that fail, too: not while tuning
       --messages N     Size of the store of the part `speed`, which is kept in the target folder, and of that of `age` [default: 1000000]

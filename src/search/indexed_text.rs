@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::message::Part;
 
 /// The version of the indexed text: an index with another version is rebuilt.
-pub(crate) const VERSION: u32 = 6;
+pub(crate) const VERSION: u32 = 7;
 
 /// Returns the text parts, one a line.
 pub(crate) fn plain_text(parts: &[Part]) -> String {
@@ -38,6 +38,15 @@ pub(crate) fn plain_tools(parts: &[Part]) -> String {
     lines.0
 }
 
+/// Returns whether a word is data in base64, or ends with some: no name or path is that long without another sign.
+fn is_encoded(word: &str) -> bool {
+    const MIN_BYTES: usize = 200;
+    let is_sign = |byte: &u8| {
+        byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'-' | b'_')
+    };
+    word.len() >= MIN_BYTES && word.bytes().rev().take(MIN_BYTES).all(|byte| is_sign(&byte))
+}
+
 #[derive(Default)]
 struct Lines(String);
 
@@ -51,12 +60,18 @@ impl Lines {
         }
     }
 
-    /// Adds the strings and numbers of a value, but not its field names: people search for the former.
+    /// Adds the strings and numbers of a value, but not its field names: people search for the former. Images and other encoded data
+    /// are no text.
     fn add_strings(&mut self, value: &Value) {
         // A loop, not recursion: a tool decides how deep a value nests.
         let mut values = vec![value];
         while let Some(value) = values.pop() {
             match value {
+                Value::String(text) if text.split_whitespace().any(is_encoded) => {
+                    let words: Vec<&str> =
+                        text.split_whitespace().filter(|word| !is_encoded(word)).collect();
+                    self.add(&words.join(" "));
+                }
                 Value::String(text) => self.add(text),
                 Value::Number(number) => self.add(&number.to_string()),
                 Value::Array(items) => values.extend(items.iter().rev()),
@@ -82,6 +97,16 @@ mod tests {
         ];
         assert_eq!(plain_text(&parts), "Look it up: 故宫");
         assert_eq!(plain_tools(&parts), "I should call the tool\nweather\nJena\n1\nC");
+    }
+
+    #[test]
+    fn encoded_data_of_a_tool_is_no_text() {
+        let data = "iVBORw0KGgo".repeat(40);
+        let input =
+            json!({"image": data, "url": format!("see data:image/png;base64,{data} there")});
+        assert_eq!(plain_tools(&[Part::tool_call("draw", "c", input)]), "draw\nsee there");
+        let path = json!(format!("src/{}", "folder/file.rs ".repeat(40)));
+        assert!(plain_tools(&[Part::tool_call("read", "c", path)]).contains("folder/file.rs"));
     }
 
     #[test]

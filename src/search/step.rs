@@ -22,10 +22,6 @@ use serde::Serialize;
 #[serde(tag = "step", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Step {
-    /// Reasoning and tools were searched.
-    Tools,
-    /// The hits in reasoning and tools were only counted, because there are hits in the text. `in:all` finds them.
-    MoreInTools,
     /// A word was searched as the beginning of words.
     Beginning {
         /// The word in the query.
@@ -66,7 +62,7 @@ const MAX_HITS: u64 = 1_000;
 /// ```
 /// use talktree::search::{Step, Taken};
 ///
-/// assert_eq!(Taken::new(Step::Tools, 7).to_string(), "7 hits in reasoning and tools");
+/// assert_eq!(Taken::new(Step::AnyWord, 7).to_string(), "7 hits: searched for any of the words");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[non_exhaustive]
@@ -75,7 +71,7 @@ pub struct Taken {
     #[serde(flatten)]
     pub step: Step,
     /// How many messages it found that no earlier step found, at most 1 000. Steps that were taken together have the same
-    /// number. The messages are among the hits, except those of [`Step::MoreInTools`].
+    /// number. The messages are among the hits.
     pub hits: u64,
 }
 
@@ -94,21 +90,13 @@ impl fmt::Display for Taken {
             MAX_HITS.. => format!("at least {MAX_HITS} hits"),
             hits => format!("{hits} hits"),
         };
-        match &self.step {
-            Step::Tools => write!(f, "{hits} in reasoning and tools"),
-            Step::MoreInTools => {
-                write!(f, "{hits} more in reasoning and tools, which `in:all` finds")
-            }
-            step => write!(f, "{hits}: {step}"),
-        }
+        write!(f, "{hits}: {}", self.step)
     }
 }
 
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Tools => f.write_str("searched in reasoning and tools"),
-            Self::MoreInTools => f.write_str("looked into reasoning and tools"),
             Self::AnyWord => f.write_str("searched for any of the words"),
             Self::Beginning { written, .. } => {
                 write!(f, "searched for words that begin with {written:?}")

@@ -275,9 +275,9 @@ mod tests {
         assert!(
             relaxed.starts_with("Nothing has all the words; these have some of them.\n\n[tea]\n")
         );
-        let steps = [Taken::new(Step::Tools, 7)];
+        let steps = [Taken::new(Step::AnyWord, 7)];
         let last = found("x", Matched::All, &steps, false, &hits);
-        let note = "As it is written, the query finds little or nothing; there are also: 7 hits in reasoning and tools.\n\n";
+        let note = "As it is written, the query finds little or nothing; there are also: 7 hits: searched for any of the words.\n\n";
         assert_eq!(last, format!("{note}{text}"));
         let many: Vec<_> = (0..20).map(|_| hit("k", "v")).collect();
         assert_eq!(found("x", Matched::All, &[], false, &many).matches("[k]").count(), MAX_HITS);

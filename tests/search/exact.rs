@@ -85,12 +85,12 @@ fn the_part_that_is_searched_and_the_filters_apply() -> Result<()> {
     chat.append(Message::new(Role::Assistant, vec![call]))?;
     chat.append(Message::user("it was a && b"))?;
     for (query, expected) in [
-        ("exact:\"a && b\"", 1),
+        ("exact:\"a && b\" in:text", 1),
         ("exact:\"a && b\" in:tools", 1),
-        ("exact:&& in:all", 2),
-        ("exact:&& in:all role:user", 1),
+        ("exact:&&", 2),
+        ("exact:&& role:user", 1),
         ("was exact:&&", 1),
-        ("exact:&& -was", 0),
+        ("exact:&& -was in:text", 0),
     ] {
         assert_eq!(store.search(query).run()?.hits.len(), expected, "{query}");
     }

@@ -218,7 +218,8 @@ fn reasoning_and_tools_are_found_in_their_column() -> Outcome {
         .with_part(Part::reasoning("maybe the fox"))
         .with_part(Part::tool_call("weather", "1", json!({"city": "Jena"})));
     store.session("s")?.append_all([call, user("b", "the fox in Jena")])?;
-    finds(&store, "fox", &["b"]);
+    finds(&store, "fox", &["a", "b"]);
+    finds(&store, "in:text fox", &["b"]);
     finds(&store, "in:tools fox", &["a"]);
     finds(&store, "in:all fox", &["a", "b"]);
     finds(&store, "in:tools weather jena", &["a"]);

@@ -12,7 +12,7 @@ use crate::chars::is_unigram;
 use crate::finder::Finder;
 use crate::identifiers::spellings;
 use crate::language::StopWords;
-use crate::query::{Clause, Columns, Expr, MAX_KEYWORDS, MAX_TERM_TOKENS, Phrase, Query, Term};
+use crate::query::{Clause, Expr, MAX_KEYWORDS, MAX_TERM_TOKENS, Phrase, Query, Term};
 use crate::token::{normal_form, tokens};
 
 /// The maximum number of units of a query: each is looked up in the index, and counted in each candidate.
@@ -139,14 +139,6 @@ impl Analysis {
         Self { can_relax: false, ..self.clone() }
     }
 
-    /// Returns the query in all columns.
-    #[must_use]
-    pub fn in_all_columns(&self) -> Self {
-        let mut all = self.clone();
-        all.query.filters.columns = Columns::All;
-        all
-    }
-
     /// Returns whether the query is never relaxed.
     #[must_use]
     pub fn is_fixed(&self) -> bool {
@@ -169,6 +161,13 @@ impl Analysis {
     #[must_use]
     pub fn words_finder(&self) -> Finder {
         finder(&self.words)
+    }
+
+    /// Returns the words with capitals as they are written: they may be names.
+    #[must_use]
+    pub fn names(&self) -> Vec<&str> {
+        let words = self.units.iter().flat_map(|unit| &unit.term.tokens).map(String::as_str);
+        words.filter(|word| word.contains(char::is_uppercase)).collect()
     }
 
     /// Returns the kept units that are neighbours in the query, each pair once.
@@ -270,7 +269,7 @@ fn unit(words: &[&str], is_prefix: bool, term: &Term) -> Unit {
         _ if words.len() == term.tokens.len() => term.forms.clone(),
         _ => Vec::new(),
     };
-    let term = Term { tokens, is_prefix, is_quoted: term.is_quoted, forms };
+    let term = Term { tokens, is_prefix, is_quoted: term.is_quoted, is_optional: false, forms };
     Unit { phrases: term.phrases(), term }
 }
 

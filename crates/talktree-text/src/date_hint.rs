@@ -1,265 +1,372 @@
-//! The time that a query mentions: `two weeks ago`, `last Saturday`, `in March 2022`, `last spring`.
+//! The time that a query mentions: `two weeks ago`, `last Saturday`, `in March 2022`, `2023-03-08`, `vor drei Monaten`.
 //!
-//! English only. It is a hint for ranking and never a filter: people misremember dates, and a message about March may
-//! have been written in April.
+//! It is a hint for ranking and never a filter: people misremember dates, and a message about March may have been written in April. The
+//! tables have the words of a dozen languages, as normal forms; which language a query is in does not matter.
 
-use chrono::{DateTime, Datelike, NaiveDate, Utc, Weekday};
+use chrono::{DateTime, Datelike, NaiveDate, Utc};
 
-use crate::token::tokens;
+use crate::token::{Token, tokens};
 
 /// The time that a query mentions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DateHint {
-    days: DateRange,
-    /// The two words of the query that name the date: `march 2022`, `march 15th`, `fall 2023`.
-    pub name: Option<[String; 2]>,
+    first: f64,
+    last: f64,
+    /// The words of the query that say it, normalized.
+    pub words: Vec<String>,
+    /// Whether they are a date that a text may have, too: `March 2022`, `2023-03-08`. Nobody writes `two weeks ago` again.
+    pub is_date: bool,
 }
 
 impl DateHint {
+    /// Returns the first day of the range, and the last.
+    #[must_use]
+    pub fn days(&self) -> Option<(NaiveDate, NaiveDate)> {
+        let day = |day: f64| NaiveDate::from_num_days_from_ce_opt(day as i32);
+        Some((day((self.first - 0.5).ceil())?, day((self.last + 0.5).floor())?))
+    }
+
     /// Returns whether `time` is on a day of the range.
     #[must_use]
     pub fn contains(&self, time: DateTime<Utc>) -> bool {
-        let (DateRange { first, last }, day) = (self.days, day_of(time));
-        first - TOLERANCE_DAYS <= day && day <= last + TOLERANCE_DAYS
+        (self.first - 0.5..=self.last + 0.5).contains(&day_of(time))
     }
 }
 
-/// An inclusive range of days, counted from 1 January of year 1.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct DateRange {
-    first: f64,
-    last: f64,
-}
-
-/// The tolerance at both ends of the range.
-const TOLERANCE_DAYS: f64 = 0.5;
-
-/// A unit of time. `N units ago` is rarely exact.
-struct Unit {
-    days: f64,
-    /// The tolerance of `N units ago`.
-    tolerance: f64,
-    /// The length of a unit in `the past N units`.
-    past_days: f64,
-}
-
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
+/// Units of time in days, with the tolerance of `N units ago`, which is rarely exact.
+const UNITS: [(f64, f64, &str); 4] = [
+    (
+        1.0,
+        1.0,
+        "day days tag tage tagen jour jours dia dias giorno giorni dag dagen dagar день дня дней 天 日",
+    ),
+    (
+        7.0,
+        3.0,
+        "week weeks weekend weekends woche wochen semaine semaines semana semanas settimana settimane weken \
+         vecka veckor неделю недели недель неделе 周",
+    ),
+    (
+        30.4,
+        10.0,
+        "month months monat monate monaten monats mois mes meses mese mesi maand maanden manad месяц месяца месяцев месяце 月",
+    ),
+    (
+        365.0,
+        90.0,
+        "year years jahr jahre jahren jahres an ans annee annees ano anos anno anni jaar ar год года лет году 年",
+    ),
 ];
+
+const NUMBERS: [&str; 13] = [
+    "",
+    "a an one ein eine einem einer un une una uno um uma een en один одну 一",
+    "couple two zwei deux dos due dois duas twee tva два две 二 两",
+    "few three drei trois tres tre drie три 三",
+    "several four vier quatre cuatro quattro quatro fyra четыре 四",
+    "five funf cinq cinco cinque vijf fem пять 五",
+    "six sechs seis sei zes sex шесть 六",
+    "seven sieben sept siete sette sete zeven sju семь 七",
+    "eight acht huit ocho otto oito atta восемь 八",
+    "nine neun neuf nueve nove negen nio девять 九",
+    "ten zehn dix diez dieci dez tien tio десять 十",
+    "eleven elf onze once undici",
+    "twelve zwolf douze doce dodici twaalf",
+];
+
+/// Months, also as English and German shorten them.
+const MONTHS: [&str; 12] = [
+    "january januar janvier enero gennaio janeiro januari января январе jan",
+    "february februar fevrier febrero febbraio fevereiro februari февраля феврале feb",
+    "march marz mars marzo marco maart марта марте mar",
+    "april avril abril aprile апреля апреле apr",
+    "may mai mayo maggio maio mei мая мае",
+    "june juni juin junio giugno junho июня июне jun",
+    "july juli juillet julio luglio julho июля июле jul",
+    "august aout agosto augustus augusti августа августе aug",
+    "september septembre septiembre settembre setembro сентября сентябре sep sept",
+    "october oktober octobre octubre ottobre outubro октября октябре oct okt",
+    "november novembre noviembre novembro ноября ноябре nov",
+    "december dezember decembre diciembre dicembre dezembro декабря декабре dec dez",
+];
+
+const WEEKDAYS: [&str; 7] = [
+    "monday montag lundi lunes lunedi maandag понедельник",
+    "tuesday dienstag mardi martes martedi dinsdag вторник",
+    "wednesday mittwoch mercredi miercoles mercoledi woensdag среду",
+    "thursday donnerstag jeudi jueves giovedi donderdag четверг",
+    "friday freitag vendredi viernes venerdi vrijdag пятницу",
+    "saturday samstag samedi sabado sabato zaterdag субботу",
+    "sunday sonntag dimanche domingo domenica zondag воскресенье",
+];
+
+/// The seasons of the northern half of the world, where most people live, with the month in which each begins.
+const SEASONS: [(u32, &str); 4] = [
+    (3, "spring fruhling printemps primavera lente весной"),
+    (6, "summer sommer ete verano estate verao zomer летом"),
+    (9, "fall autumn herbst automne otono autunno outono herfst осенью"),
+    (12, "winter hiver invierno inverno зимой"),
+];
+
+/// Feasts, with their month and day. People write of them weeks before.
+const FEASTS: [(u32, u32, &str); 2] =
+    [(10, 31, "halloween"), (12, 25, "christmas weihnachten noel navidad natale natal kerst")];
+
+const YESTERDAY: &str = "yesterday gestern ayer ieri ontem gisteren вчера";
+const TODAY: &str = "today heute hoy oggi hoje vandaag сегодня";
+const LAST: &str = "last past recent letzte letzten letzter letztes vergangene vergangenen dernier derniere derniers dernieres \
+    pasado pasada pasados pasadas scorso scorsa scorsi ultimo ultimi passado passada vorige afgelopen förra прошлый прошлой \
+    прошлом прошлую 上 先 去 昨";
+/// What stands before a time, or between the words of one.
+const BEFORE: &str = "in this im am on during over en em nel au le el il op within year в";
+const BETWEEN: &str = "of de di del the der 个 か";
+const AGO: &str = "ago fa geleden atras назад sedan siden 前";
+
+fn has(list: &str, word: &str) -> bool {
+    list.split_ascii_whitespace().any(|known| known == word)
+}
+
+fn place<'l>(lists: impl IntoIterator<Item = &'l str>, word: &str) -> Option<usize> {
+    lists.into_iter().position(|list| has(list, word))
+}
+
+/// The words of a query from one of them on.
+#[derive(Clone, Copy)]
+struct Words<'w> {
+    before: Option<&'w str>,
+    rest: &'w [&'w str],
+    now: DateTime<Utc>,
+}
+
+/// The days of a time, from 1 January of year 1, how many words say it, and whether they are a date.
+type Found = ((f64, f64), usize, bool);
 
 /// Returns the time that `text` mentions, relative to `now`; the first pattern that matches wins.
 #[must_use]
 pub fn date_hint(text: &str, now: DateTime<Utc>) -> Option<DateHint> {
-    let words: Vec<_> = tokens(text).map(|token| token.form()).collect();
-    let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
-    let each = |read: fn(&[&str], DateTime<Utc>) -> Option<DateRange>| {
-        (0..words.len()).find_map(|at| read(&words[at..], now))
+    let found: Vec<Token<'_>> = tokens(text).collect();
+    let forms: Vec<_> = found.iter().map(Token::form).collect();
+    let words: Vec<&str> = forms.iter().map(AsRef::as_ref).collect();
+    let from = |at: usize| {
+        let before = words[..at].iter().rev().find(|word| !has(BETWEEN, word)).copied();
+        Words { before, rest: &words[at..], now }
     };
-    let days = each(ago)
-        .or_else(|| each(the_past))
-        .or_else(|| each(weekday))
-        .or_else(|| each(near_day))
-        .or_else(|| each(season))
-        .or_else(|| each(feast))
-        .or_else(|| each(month))
-        .or_else(|| each(whole_year))?;
-    Some(DateHint { days, name: (0..words.len()).find_map(|at| name(&words[at..])) })
+    let readers: [fn(Words<'_>) -> Option<Found>; 8] =
+        [ago, the_past, weekday, near_day, season, feast, month, whole_year];
+    let numeric = (0..words.len()).find_map(|at| Some((at, numeric(text, &found[at..])?)));
+    let (at, ((first, last), count, is_date)) = numeric.or_else(|| {
+        readers.iter().find_map(|read| (0..words.len()).find_map(|at| Some((at, read(from(at))?))))
+    })?;
+    let start = at - usize::from(at > 0 && has(BEFORE, words[at - 1]));
+    let words = words[start..at + count].iter().map(|word| (*word).to_owned()).collect();
+    Some(DateHint { first, last, words, is_date })
 }
 
-/// `March 2022`, `March 15th`, `fall of 2023`, `Christmas 2023`: the first two words that name a date.
-fn name(words: &[&str]) -> Option<[String; 2]> {
-    let (first, rest) = words.split_first()?;
-    let rest = rest.strip_prefix(&["of"]).unwrap_or(rest);
-    let is_month = MONTHS.contains(first);
-    let has_years = is_month
-        || FEASTS.iter().any(|feast| feast.0 == *first)
-        || SEASONS.iter().any(|season| season.0 == *first);
-    let is_named =
-        (has_years && year_after(rest).is_some()) || (is_month && day_of_month(rest).is_some());
-    is_named.then(|| [(*first).to_owned(), rest[0].to_owned()])
-}
-
-/// `three weeks ago`, `a couple of days ago`, `5 days before today`.
-fn ago(words: &[&str], now: DateTime<Utc>) -> Option<DateRange> {
-    let (count, rest) = number(words)?;
-    let rest = rest.strip_prefix(&["of"]).unwrap_or(rest);
-    let [name, rest @ ..] = rest else { return None };
-    let unit = unit(name).filter(|_| *name != "weekend" && *name != "weekends")?;
-    if !(rest.starts_with(&["ago"]) || rest.starts_with(&["before", "today"])) {
-        return None;
+/// `2023-03-08`, `2023-03`, `2023/3/8`, `8.3.2023`, `3/8/2023`, `2023年3月`.
+fn numeric(text: &str, found: &[Token<'_>]) -> Option<Found> {
+    const SEPARATORS: [&str; 3] = ["-", "/", "."];
+    let mut numbers: Vec<u32> = Vec::new();
+    let (mut count, mut separator) = (0, "");
+    for (at, token) in found.iter().enumerate() {
+        if numbers.len() == 3 || !token.text().bytes().all(|byte| byte.is_ascii_digit()) {
+            break;
+        }
+        numbers.push(token.text().parse().ok().filter(|number| *number < 10_000)?);
+        count = at + 1;
+        let next = found.get(at + 1).map(|next| &text[token.range().end..next.range().start]);
+        match next.filter(|between| SEPARATORS.contains(between)) {
+            Some(between) => separator = between,
+            None => break,
+        }
     }
-    let day = day_of(now) - count * unit.days;
-    Some(DateRange { first: day - unit.tolerance, last: day + unit.tolerance })
-}
-
-/// `last week`, `the past two months`, `recent days`.
-fn the_past(words: &[&str], now: DateTime<Utc>) -> Option<DateRange> {
-    let ["past" | "last" | "recent", rest @ ..] = words else { return None };
-    let (count, rest) = number(rest).unwrap_or((1.0, rest));
-    let unit = unit(rest.first()?)?;
-    let last = day_of(now);
-    // People round down: the past month is often five weeks.
-    Some(DateRange { first: last - count * unit.past_days * 1.3, last })
-}
-
-/// `last Saturday`, `this past Friday`, `on Monday`: the latest such day before today.
-fn weekday(words: &[&str], now: DateTime<Utc>) -> Option<DateRange> {
-    let ["last" | "past" | "on", name, ..] = words else { return None };
-    // Chrono also parses `mon` as a day, which may be any word here.
-    let day: Weekday = name.parse().ok().filter(|_| name.ends_with("day"))?;
-    let back = (now.weekday().days_since(day) + 6) % 7 + 1;
-    Some(one_day(day_of(now) - f64::from(back)))
-}
-
-/// `yesterday`, `today`.
-fn near_day(words: &[&str], now: DateTime<Utc>) -> Option<DateRange> {
-    match *words.first()? {
-        "yesterday" => Some(one_day(day_of(now) - 1.0)),
-        "today" => Some(one_day(day_of(now))),
-        _ => None,
-    }
-}
-
-/// `in March`, `March 15`, `March 2022`, `March 15th, 2022`; without a year the latest that is not in the future.
-fn month(words: &[&str], now: DateTime<Utc>) -> Option<DateRange> {
-    let (name, rest) = words.split_first()?;
-    let number = MONTHS.iter().position(|month| month == name)? as u32 + 1;
-    let day = day_of_month(rest);
-    let year = year_after(if day.is_some() { &rest[1..] } else { rest });
-    // `may` is usually a verb, and a `march` may be one of many people.
-    if *name == "may" && year.is_none() {
-        return None;
-    }
-    let latest = if number <= now.month() { now.year() } else { now.year() - 1 };
-    let first = first_of(year.unwrap_or(latest), number, day.unwrap_or(1))?;
-    let after = if day.is_some() { 3.0 } else { 33.0 };
-    Some(DateRange { first: first - 3.0, last: first + after })
-}
-
-/// The seasons of the northern half of the world, where most people live, with the month in which each begins.
-const SEASONS: [(&str, u32); 5] =
-    [("spring", 3), ("summer", 6), ("fall", 9), ("autumn", 9), ("winter", 12)];
-
-/// `last spring`, `in summer`, `winter 2022/23`. A season without a year or one of these words is any word: `spring` and
-/// `fall` are verbs, too.
-fn season(words: &[&str], now: DateTime<Utc>) -> Option<DateRange> {
-    let begins = |word: &str| SEASONS.iter().find(|season| season.0 == word).map(|season| season.1);
-    let of = |year: i32, month: u32| {
-        let first = first_of(year, month, 1)?;
-        Some(DateRange { first: first - 10.0, last: first + 92.0 + 10.0 })
-    };
-    let (name, rest) = words.split_first()?;
-    if let (Some(month), Some(year)) = (begins(name), year_after(rest)) {
-        return of(year, month);
-    }
-    let rest = if rest.first() == Some(&"the") { &rest[1..] } else { rest };
-    let month = begins(rest.first()?)?;
-    let ended = match *name {
-        "last" | "past" => 92.0,
-        "in" | "this" | "during" | "over" => 0.0,
+    let (year, month, day) = match (&numbers[..], separator) {
+        (&[year @ 1970..=9999, month], "-" | "/") => (year, month, None),
+        (&[year @ 1970..=9999, month, day], _) => (year, month, Some(day)),
+        // Only Americans write the month first, and only with slashes.
+        (&[month @ ..=12, day, year @ 1970..=9999], "/") => (year, month, Some(day)),
+        (&[day, month, year @ 1970..=9999], _) => (year, month, Some(day)),
         _ => return None,
     };
-    // With a year it is found at the next word.
-    if year_after(&rest[1..]).is_some() {
+    Some((month_or_day(year as i32, month, day)?, count, true))
+}
+
+fn month_or_day(year: i32, month: u32, day: Option<u32>) -> Option<(f64, f64)> {
+    let first = first_of(year, month, day.unwrap_or(1))?;
+    Some((first, if day.is_some() { first } else { first + 30.0 }))
+}
+
+/// `three weeks ago`, `a couple of days ago`, `5 days before today`, `vor drei Wochen`, `il y a deux ans`, `三个月前`.
+fn ago(words: Words<'_>) -> Option<Found> {
+    let starts: [&[&str]; 5] = [&["vor"], &["hace"], &["ha"], &["il", "y", "a"], &["y", "a"]];
+    let start = starts.iter().find_map(|start| words.rest.strip_prefix(*start));
+    let (count, rest) = number(start.unwrap_or(words.rest))?;
+    let ((days, tolerance), rest) = unit(without_between(rest))?;
+    let end = match rest {
+        [ago, rest @ ..] if has(AGO, ago) => Some(rest),
+        ["before", "today", rest @ ..] => Some(rest),
+        _ => start.map(|_| rest),
+    }?;
+    let day = day_of(words.now) - count * days;
+    Some(((day - tolerance, day + tolerance), words.rest.len() - end.len(), false))
+}
+
+/// `last week`, `the past two months`, `recent days`, `letzten Monat`, `el mes pasado`, `上个月`.
+fn the_past(words: Words<'_>) -> Option<Found> {
+    let (first, rest) = words.rest.split_first()?;
+    let (count, (days, _), rest) = match has(LAST, first) || *first == "this" {
+        true => {
+            let (count, rest) = number(rest).unwrap_or((1.0, rest));
+            let (unit, rest) = unit(without_between(rest))?;
+            (count, unit, rest)
+        }
+        false => {
+            let (unit, rest) = unit(words.rest)?;
+            let (last, rest) = rest.split_first()?;
+            (1.0, unit, Some(rest).filter(|_| has(LAST, last))?)
+        }
+    };
+    let last = day_of(words.now);
+    // People round down: the past month is often five weeks.
+    Some(((last - count * days * 1.3, last), words.rest.len() - rest.len(), false))
+}
+
+/// `last Saturday`, `on Monday`: the latest such day before today.
+fn weekday(words: Words<'_>) -> Option<Found> {
+    let day = place(WEEKDAYS, words.rest.first()?)? as u32;
+    words.before.filter(|before| has(LAST, before) || has(BEFORE, before))?;
+    let back = (words.now.weekday().num_days_from_monday() + 6 - day) % 7 + 1;
+    Some((one_day(day_of(words.now) - f64::from(back)), 1, false))
+}
+
+fn near_day(words: Words<'_>) -> Option<Found> {
+    let back = place([TODAY, YESTERDAY], words.rest.first()?)?;
+    Some((one_day(day_of(words.now) - back as f64), 1, false))
+}
+
+/// `in March`, `March 15`, `March 2022`, `15 March 2022`, `März 2022`; without a year the latest that is not in the future.
+fn month(words: Words<'_>) -> Option<Found> {
+    let (name, rest) = words.rest.split_first()?;
+    let number = place(MONTHS, name)? as u32 + 1;
+    let before = words.before.and_then(day_of_month);
+    let day = before.or_else(|| day_of_month(rest.first()?));
+    let rest = if day.is_some() && before.is_none() { &rest[1..] } else { rest };
+    let (year, rest) = year_after(rest).map_or((None, rest), |(year, rest)| (Some(year), rest));
+    // A short name is usually another word.
+    let is_after = |before: &str| has(BEFORE, before) || has(LAST, before) || before == "since";
+    if name.chars().count() <= 4
+        && year.is_none()
+        && day.is_none()
+        && !words.before.is_some_and(is_after)
+    {
         return None;
     }
-    let has_come =
-        |year: &i32| first_of(*year, month, 1).is_some_and(|first| first + ended <= day_of(now));
-    let year = [now.year(), now.year() - 1, now.year() - 2].into_iter().find(has_come)?;
-    of(year, month)
+    let latest = words.now.year() - i32::from(number > words.now.month());
+    let first = first_of(year.unwrap_or(latest), number, day.unwrap_or(1))?;
+    let last = first + if day.is_some() { 3.0 } else { 33.0 };
+    Some(((first - 3.0, last), words.rest.len() - rest.len(), year.is_some() || day.is_some()))
 }
 
-/// Feasts, with their month and day.
-const FEASTS: [(&str, u32, u32); 2] = [("halloween", 10, 31), ("christmas", 12, 25)];
+/// `last spring`, `in summer`, `winter 2022/23`. A season without a year or one of these words is any word: `spring` and `fall` are
+/// verbs, too.
+fn season(words: Words<'_>) -> Option<Found> {
+    let (name, rest) = words.rest.split_first()?;
+    let month = SEASONS.iter().find(|season| has(season.1, name))?.0;
+    let of = |year: i32| {
+        let first = first_of(year, month, 1)?;
+        Some((first - 10.0, first + 92.0 + 10.0))
+    };
+    if let Some((year, rest)) = year_after(rest) {
+        return Some((of(year)?, words.rest.len() - rest.len(), true));
+    }
+    let ended = match words.before? {
+        last if has(LAST, last) => 92.0,
+        before if has(BEFORE, before) => 0.0,
+        _ => return None,
+    };
+    let has_come = |year: &i32| {
+        first_of(*year, month, 1).is_some_and(|first| first + ended <= day_of(words.now))
+    };
+    let year = (0..3).map(|back| words.now.year() - back).find(has_come)?;
+    Some((of(year)?, 1, false))
+}
 
-/// `Halloween`, `Christmas 2023`: people write of them weeks before.
-fn feast(words: &[&str], now: DateTime<Utc>) -> Option<DateRange> {
-    let (name, rest) = words.split_first()?;
-    let &(_, month, day) = FEASTS.iter().find(|feast| feast.0 == *name)?;
+/// `Halloween`, `Christmas 2023`.
+fn feast(words: Words<'_>) -> Option<Found> {
+    let (name, rest) = words.rest.split_first()?;
+    let &(month, day, _) = FEASTS.iter().find(|feast| has(feast.2, name))?;
     let of = |year: i32| first_of(year, month, day);
-    let latest = [now.year(), now.year() - 1]
-        .into_iter()
-        .find(|year| of(*year).is_some_and(|first| first - 30.0 <= day_of(now)));
-    let first = of(year_after(rest).or(latest)?)?;
-    Some(DateRange { first: first - 30.0, last: first + 7.0 })
+    let latest = (0..2)
+        .map(|back| words.now.year() - back)
+        .find(|year| of(*year).is_some_and(|first| first - 30.0 <= day_of(words.now)));
+    let (year, rest) = match year_after(rest) {
+        Some((year, rest)) => (year, rest),
+        None => (latest?, rest),
+    };
+    let first = of(year)?;
+    Some(((first - 30.0, first + 7.0), words.rest.len() - rest.len(), true))
 }
 
-/// `in 2022`, `during 2022`, `the whole of 2022`.
-fn whole_year(words: &[&str], _: DateTime<Utc>) -> Option<DateRange> {
-    let ["in" | "during" | "of" | "year", rest @ ..] = words else { return None };
-    let first = first_of(year_after(rest)?, 1, 1)?;
-    Some(DateRange { first: first - 3.0, last: first + 368.0 })
+/// `in 2022`, `during 2022`, `im Jahr 2022`, `2022年`.
+fn whole_year(words: Words<'_>) -> Option<Found> {
+    let year = year_of(words.rest.first()?)?;
+    let is_year = words.before.is_some_and(|before| has(BEFORE, before) || has(UNITS[3].2, before))
+        || words.rest.get(1) == Some(&"年");
+    let first = first_of(year, 1, 1).filter(|_| is_year)?;
+    Some(((first - 3.0, first + 368.0), 1, true))
 }
 
-/// Returns the day of a month that the words begin with, as in `15th`.
-fn day_of_month(words: &[&str]) -> Option<u32> {
-    let digits = words.first()?.trim_end_matches(|c: char| c.is_ascii_lowercase());
+/// Returns the day of a month: `15`, `15th`.
+fn day_of_month(word: &str) -> Option<u32> {
+    let digits = word.trim_end_matches(|c: char| c.is_ascii_lowercase());
     digits.parse().ok().filter(|day| (1..=31).contains(day))
 }
 
-/// Returns the year that the words begin with, as in `of 2022`.
-fn year_after(words: &[&str]) -> Option<i32> {
-    let words = words.strip_prefix(&["of"]).unwrap_or(words);
-    let year = words.first().filter(|word| word.len() == 4)?.parse().ok()?;
+fn year_of(word: &str) -> Option<i32> {
+    let year = Some(word).filter(|word| word.len() == 4)?.parse().ok()?;
     (1_970..2_100).contains(&year).then_some(year)
+}
+
+/// Returns the year that the words begin with, as in `of 2022`, and the words after it.
+fn year_after<'a, 'w>(words: &'a [&'w str]) -> Option<(i32, &'a [&'w str])> {
+    let (year, rest) = without_between(words).split_first()?;
+    Some((year_of(year)?, rest))
+}
+
+fn without_between<'a, 'w>(words: &'a [&'w str]) -> &'a [&'w str] {
+    match words {
+        [first, rest @ ..] if has(BETWEEN, first) => rest,
+        words => words,
+    }
+}
+
+fn unit<'a, 'w>(words: &'a [&'w str]) -> Option<((f64, f64), &'a [&'w str])> {
+    let (name, rest) = words.split_first()?;
+    let (days, tolerance, _) = UNITS.iter().find(|unit| has(unit.2, name))?;
+    Some(((*days, *tolerance), rest))
+}
+
+/// Returns the number at the start of the words, and the words after it.
+fn number<'a, 'w>(words: &'a [&'w str]) -> Option<(f64, &'a [&'w str])> {
+    let (first, rest) = words.split_first()?;
+    // `a few weeks`, `a couple of days`: the number follows.
+    if matches!((*first, rest), ("a" | "an", ["few" | "couple", ..])) {
+        return number(rest);
+    }
+    // The limit prevents an overflow.
+    let digits = || first.parse().ok().filter(|count| *count < 10_000);
+    Some((place(NUMBERS, first).or_else(digits)? as f64, rest))
 }
 
 fn first_of(year: i32, month: u32, day: u32) -> Option<f64> {
     Some(f64::from(NaiveDate::from_ymd_opt(year, month, day)?.num_days_from_ce()))
 }
 
-fn one_day(day: f64) -> DateRange {
-    DateRange { first: day, last: day }
+fn one_day(day: f64) -> (f64, f64) {
+    (day, day)
 }
 
 fn day_of(time: DateTime<Utc>) -> f64 {
     f64::from(time.date_naive().num_days_from_ce())
-}
-
-fn unit(name: &str) -> Option<Unit> {
-    let (days, tolerance, past_days) = match name.strip_suffix('s').unwrap_or(name) {
-        "day" => (1.0, 1.0, 1.0),
-        "week" => (7.0, 3.0, 7.0),
-        "weekend" => (7.0, 3.0, 7.0),
-        "month" => (30.4, 10.0, 31.0),
-        "year" => (365.0, 90.0, 365.0),
-        _ => return None,
-    };
-    Some(Unit { days, tolerance, past_days })
-}
-
-/// Returns the number at the start of the words, and the words after it.
-fn number<'a, 'w>(words: &'a [&'w str]) -> Option<(f64, &'a [&'w str])> {
-    const NAMES: [&str; 13] = [
-        "", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
-        "eleven", "twelve",
-    ];
-    let (first, rest) = words.split_first()?;
-    let named = NAMES.iter().position(|name| name == first && !name.is_empty());
-    let count = match *first {
-        // `a few weeks`, `a couple of days`: the number follows.
-        "a" | "an" if rest.first().is_some_and(|word| ["few", "couple"].contains(word)) => {
-            return number(rest);
-        }
-        "a" | "an" => 1,
-        "couple" => 2,
-        "few" => 3,
-        "several" => 4,
-        // The limit prevents an overflow.
-        digits => named.or_else(|| digits.parse().ok().filter(|&count| count < 10_000))?,
-    };
-    Some((count as f64, rest))
 }
 
 #[cfg(test)]
@@ -303,7 +410,7 @@ mod tests {
     #[test]
     fn the_past_number_of_units() {
         mentions("How often did I run last week?", "05-22 05-31");
-        mentions("in the past two months", "03-11 05-31");
+        mentions("in the past two months", "03-13 05-31");
         mentions("last but not least", "");
     }
 
@@ -323,6 +430,7 @@ mod tests {
         mentions("in October", "2022-09-28 2022-11-03");
         mentions("on March 15th or on March 15", "03-12 03-18");
         mentions("what may I do", "");
+        mentions("what we did in May", "04-28 06-03");
         mentions("February 30", "");
     }
 
@@ -362,19 +470,50 @@ mod tests {
     }
 
     #[test]
-    fn a_date_with_a_day_or_a_year_is_named_by_two_words() {
-        let name = |text: &str| {
+    fn a_date_is_written_with_numbers_in_any_order() {
+        for text in ["on 2023-03-08", "2023/3/8", "8.3.2023", "3/8/2023", "08.03.2023"] {
+            mentions(text, "03-08 03-08");
+        }
+        mentions("13/3/2023", "03-13 03-13");
+        mentions("2023-03", "03-01 03-31");
+        for text in ["1.2.3", "10.0.0.1", "2023.1", "2023-13-01", "v2023", "3/8", "99/99/2023"] {
+            mentions(text, "");
+        }
+    }
+
+    #[test]
+    fn other_languages_mention_times_too() {
+        mentions("Was war vor drei Wochen?", "05-07 05-13");
+        mentions("il y a deux semaines", "05-14 05-20");
+        mentions("hace diez dias", "05-20 05-22");
+        mentions("letzten Monat", "04-21 05-31");
+        mentions("la semaine dernière", "05-22 05-31");
+        mentions("el mes pasado", "04-21 05-31");
+        mentions("上个月", "04-21 05-31");
+        mentions("两周前", "05-14 05-20");
+        mentions("am Montag", "05-29 05-29");
+        mentions("im März 2022", "2022-02-26 2022-04-03");
+        mentions("15. Januar 2022", "2022-01-12 2022-01-18");
+        mentions("в апреле", "03-29 05-04");
+        mentions("im Jahr 2022", "2021-12-29 01-04");
+    }
+
+    #[test]
+    fn the_words_of_a_time_are_told() {
+        let words = |text: &str| {
             let hint = date_hint(text, DateTime::UNIX_EPOCH);
-            hint.and_then(|hint| hint.name).map(|words| words.join(" ")).unwrap_or_default()
+            hint.map_or((String::new(), false), |hint| (hint.words.join(" "), hint.is_date))
         };
-        assert_eq!(name("my plans in fall 2023"), "fall 2023");
-        assert_eq!(name("What did I read in January of 2022?"), "january 2022");
-        assert_eq!(name("the trip on March 15th, 2022"), "march 15th");
-        assert_eq!(name("gifts for Christmas 2023"), "christmas 2023");
-        for text in
-            ["last spring", "in March", "two weeks ago", "in 2022", "the week around Christmas"]
-        {
-            assert_eq!(name(text), "", "{text}");
+        for (text, expected, is_date) in [
+            ("my plans in fall 2023", "in fall 2023", true),
+            ("What did I read in January of 2022?", "in january of 2022", true),
+            ("the trip on March 15th, 2022", "on march 15th 2022", true),
+            ("log of 2023-03-08", "2023 03 08", true),
+            ("gifts two weeks ago", "two weeks ago", false),
+            ("trip last month", "last month", false),
+            ("red fox", "", false),
+        ] {
+            assert_eq!(words(text), (expected.to_owned(), is_date), "{text}");
         }
     }
 

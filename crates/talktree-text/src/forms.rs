@@ -68,10 +68,9 @@ impl<'w> Stems<'w> {
         // All forms of a word begin as its shortest stem does, up to its last letter: `cities` and `city`.
         let stems = of.iter().map(|(_, stem)| shared_chars(stem, word).saturating_sub(1));
         let rich = languages.unwrap_or_default() & RICH;
-        let endings = (rich != 0).then(|| (SHARED_FIFTHS * chars).div_ceil(5));
+        let endings = (rich != 0).then(|| (SHARED_FIFTHS * letters(word)).div_ceil(5));
         let shared = stems.chain(endings).min()?.max(SHARED_CHARS);
-        let end = word.char_indices().nth(shared).map_or(word.len(), |(at, _)| at);
-        Some(Self { word, start: &word[..end], rich, of })
+        Some(Self { word, start: start_of(word, shared), rich, of })
     }
 
     /// Returns the letters that all forms begin with.
@@ -96,15 +95,25 @@ fn shared_chars(a: &str, b: &str) -> usize {
     a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count()
 }
 
+/// Returns the first characters of a word.
+fn start_of(word: &str, chars: usize) -> &str {
+    word.char_indices().nth(chars).map_or(word, |(end, _)| &word[..end])
+}
+
+/// Returns how many letters a word has, without the vowel signs of Hindi.
+fn letters(word: &str) -> usize {
+    word.chars().filter(|c| !matches!(c, '\u{900}'..='\u{903}' | '\u{93E}'..='\u{94C}')).count()
+}
+
 /// Returns whether two words begin alike, and the rest of each is empty or begins with a vowel: `premier` and `première`.
 fn differ_in_endings(a: &str, b: &str) -> bool {
     let shared = shared_chars(a, b);
-    let longer = a.chars().count().max(b.chars().count());
+    let longer = letters(a).max(letters(b));
     let is_ending = |word: &str, from| word.chars().nth(from).is_none_or(is_vowel);
     // The endings may begin alike: `mangée` and `manger`.
     (shared.saturating_sub(1)..=shared).any(|from| {
         from >= SHARED_CHARS
-            && 5 * from >= SHARED_FIFTHS * longer
+            && 5 * letters(start_of(a, from)) >= SHARED_FIFTHS * longer
             && is_ending(a, from)
             && is_ending(b, from)
     })

@@ -212,7 +212,7 @@ impl<'a> Parser<'a> {
             ));
         }
         let forms = if is_plain { spellings(&tokens, body) } else { Vec::new() };
-        let term = Term { tokens, is_prefix, is_quoted, forms };
+        let term = Term { tokens, is_prefix, is_quoted, is_optional: false, forms };
         self.ends_with_word = is_plain;
         self.ends_with_term = !is_excluded;
         match self.query.clauses.last_mut() {
@@ -478,7 +478,7 @@ mod tests {
     #[test]
     fn different_columns_combine_to_all() {
         for (text, columns) in [
-            ("a", Columns::Text),
+            ("a", Columns::All),
             ("in:tools", Columns::Tools),
             ("in:tools in:tools", Columns::Tools),
             ("in:text in:tools", Columns::All),

@@ -6,6 +6,7 @@
 use chrono::{DateTime, Utc};
 
 use crate::chars::is_unigram;
+use crate::date_hint::DateHint;
 use crate::exact;
 use crate::parser::{self, add_value};
 use crate::token::tokens;
@@ -58,6 +59,8 @@ pub struct Term {
     pub is_prefix: bool,
     /// Whether the phrase is quoted. A quoted phrase is never matched in pieces.
     pub is_quoted: bool,
+    /// Whether a message need not have it, as the date of a question: it counts in the order of hits.
+    pub is_optional: bool,
     /// Other words or phrases that match as the term does: `Http Request` for `HttpRequest`. A search adds the forms of a
     /// word that the store has.
     pub forms: Vec<String>,
@@ -78,17 +81,17 @@ pub type Clause = Vec<Term>;
 /// ```
 /// use talktree_text::{Columns, Query};
 ///
-/// assert_eq!(Query::parse("deploy").filters.columns, Columns::Text);
+/// assert_eq!(Query::parse("deploy").filters.columns, Columns::All);
 /// assert_eq!(Query::parse("deploy in:tools").filters.columns, Columns::Tools);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Columns {
     /// The text parts.
-    #[default]
     Text,
     /// Reasoning, and the names, inputs and outputs of tools.
     Tools,
-    /// Both.
+    /// Both. In the order of hits a word in tools counts less.
+    #[default]
     All,
 }
 
@@ -179,7 +182,7 @@ impl Query {
     /// | `author:ID` | written by this person; repeated: by one of them |
     /// | `tag:spam` | with this tag; repeated: with all of them |
     /// | `after:2026-01-31`, `before:7d` | from this date on; until before it; see [`parse_date`](crate::parse_date) |
-    /// | `in:text`, `in:tools`, `in:all` | text parts (the default), reasoning and tools, both |
+    /// | `in:text`, `in:tools`, `in:all` | text parts, reasoning and tools, both (the default) |
     /// | `exact:"a ?? b"` | exactly these characters, in upper or lower case as written |
     ///
     /// A word with punctuation inside (`user@host`, `don't`) is a phrase of its parts, and so are adjacent characters
@@ -233,6 +236,31 @@ impl Query {
         add_value(&mut self.filters.exact, run);
         if self.filters.exact.len() > known {
             self.clauses.extend(exact::words(run).map(|term| vec![term]));
+        }
+    }
+
+    /// Leaves out the words of a time, or makes them optional if they are a date, which a message may have, too. Keeps them if there are
+    /// no others.
+    pub fn set_time(&mut self, hint: &DateHint) {
+        let is_time = |clause: &Clause| match &clause[..] {
+            [term] if !term.is_quoted && !term.is_prefix => {
+                forms(term.tokens.iter().map(String::as_str))
+                    .iter()
+                    .all(|form| hint.words.contains(form))
+            }
+            _ => false,
+        };
+        if self.clauses.iter().all(is_time) {
+            return;
+        }
+        match hint.is_date {
+            true => self
+                .clauses
+                .iter_mut()
+                .filter(|clause| is_time(clause))
+                .flatten()
+                .for_each(|term| term.is_optional = true),
+            false => self.clauses.retain(|clause| !is_time(clause)),
         }
     }
 
@@ -301,8 +329,12 @@ impl Expr {
     /// Returns the expression for all of some clauses; `None` if they have no word.
     #[must_use]
     pub fn all<'t>(clauses: impl IntoIterator<Item = &'t Clause>) -> Option<Self> {
+        let clauses: Vec<&Clause> = clauses.into_iter().collect();
+        let is_required = |clause: &&&Clause| clause.iter().any(|term| !term.is_optional);
+        let has_required = clauses.iter().any(|clause| is_required(&clause));
+        let clauses = clauses.iter().filter(|clause| !has_required || is_required(clause));
         let mut all: Vec<Expr> = Vec::new();
-        for clause in clauses.into_iter().filter_map(Expr::any) {
+        for clause in clauses.copied().into_iter().filter_map(Expr::any) {
             // An engine would read the list of a repeated clause again.
             if !all.contains(&clause) {
                 all.push(clause);

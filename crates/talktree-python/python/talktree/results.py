@@ -506,7 +506,7 @@ def sessions_found(text: str) -> SessionsFound:
 class Alternative:
     """A query that finds something where another one found nothing."""
 
-    #: What it gives up: `any_role`, `any_time`, `any_session`, `shorter_word`, ..
+    #: What it gives up: `any_role`, `any_time`, `any_session`, `loose_phrase`, ..
     widening: str
     query: str
 

@@ -114,7 +114,7 @@ impl Texts for Search<'_> {
             // An address that only the index has is damage, which `verify` finds.
             let Some(entry) = entry::at(self.conn, address)? else { continue };
             let text = ranked_text(&entry);
-            candidates.push(Candidate::read(&text, &finder, units, pairs, MAX_READ_BYTES));
+            candidates.push(Candidate::read((&text, ""), &finder, units, pairs, MAX_READ_BYTES));
             read.push(address);
         }
         Ok((read, candidates))

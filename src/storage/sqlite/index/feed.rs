@@ -229,7 +229,6 @@ pub(super) fn read_doc(row: &Row<'_>, found: &mut Found) -> BackendResult<Doc> {
             row::time(row.get(3)?).ok(),
             row.get_ref(4)?.as_str_or_null()?,
             &tags,
-            !tools.is_empty(),
         ),
         tools,
     })

@@ -1,4 +1,4 @@
-//! The labels of a message in the index: its role, author and tags, whether tools or reasoning say anything, and its day.
+//! The labels of a message in the index: its role, author and tags, and its day.
 //!
 //! A range of days is the few labels that cover it: each day has a label, and so has each span of 8, 64, 512 and 4 096 days. Days before
 //! 1900 and after 2100 count as the first and last of these, and a time of day has no label: such times are compared with the row.
@@ -12,13 +12,8 @@ pub(in super::super) fn of_message(
     created_at: Option<DateTime<Utc>>,
     author: Option<&str>,
     tags: &[String],
-    has_tools: bool,
 ) -> String {
     let mut labels = label('r', role);
-    if has_tools {
-        labels.push(' ');
-        labels.push_str(TOOLS);
-    }
     let author = author.map(|author| label('a', author));
     for other in author.into_iter().chain(tags.iter().map(|tag| label('t', tag))) {
         labels.push(' ');
@@ -54,14 +49,6 @@ pub(in super::super) fn wanted(filters: &Filters) -> Option<Expr> {
         all.push(Expr::Any(labels));
     }
     (!all.is_empty()).then_some(Expr::All(all))
-}
-
-/// The label of messages in which tools or reasoning say anything.
-const TOOLS: &str = "x";
-
-/// Returns what the labels of a message must match if tools or reasoning say anything in it, besides `others`.
-pub(in super::super) fn with_tools(others: Option<&Expr>) -> Expr {
-    Expr::All(others.cloned().into_iter().chain([word(TOOLS.to_owned())]).collect())
 }
 
 fn word(label: String) -> Expr {

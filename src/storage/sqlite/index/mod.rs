@@ -22,7 +22,7 @@ pub(super) use self::feed::{
 };
 #[cfg(test)]
 pub(super) use self::feed::{FIRST_PENDING, PENDING_PARTS};
-pub(super) use self::labels::{tell, wanted, with_tools};
+pub(super) use self::labels::{tell, wanted};
 #[cfg(test)]
 pub(super) use self::pending::{CREATE as CREATE_PENDING, IS_PENDING, PENDING};
 pub(super) use self::pending::{Prepared, prepare};

@@ -40,6 +40,8 @@ pub(super) struct Matching<'r> {
     pub(super) role: &'r str,
     pub(super) parts: &'r str,
     pub(super) created_at: i64,
+    /// Whether it says who wrote it.
+    pub(super) has_author: bool,
 }
 
 impl Checks {
@@ -124,7 +126,8 @@ impl Reader<'_, '_> {
         if !holds {
             return Ok(None);
         }
-        read(Matching { address, role, parts, created_at: row.get(2)? }).map(Some)
+        let (created_at, has_author) = (row.get(2)?, row.get(3)?);
+        read(Matching { address, role, parts, created_at, has_author }).map(Some)
     }
 
     /// Returns whether a message passes.
@@ -155,7 +158,7 @@ pub(in super::super) const HAS_COPIES: &str = "SELECT 1 FROM message WHERE origi
 macro_rules! row {
     ($copies:literal) => {
         concat!(
-            "SELECT role, parts, created_at
+            "SELECT role, parts, created_at, author IS NOT NULL
    FROM message
   WHERE address = ?1
     AND (?2 IS NULL OR created_at >= ?2)

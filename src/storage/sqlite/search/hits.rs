@@ -57,10 +57,8 @@ impl Row {
 ///
 /// Damaged parts have no text: one damaged message must not make every search fail. Reading that message is an error.
 pub(super) fn text(parts: &str, columns: Columns) -> Cow<'_, str> {
-    if columns != Columns::Tools
-        && let Some(text) = single_text(parts)
-    {
-        return Cow::Borrowed(text);
+    if let Some(text) = single_text(parts) {
+        return Cow::Borrowed(if columns == Columns::Tools { "" } else { text });
     }
     let parts = parts_from_text(parts).unwrap_or_default();
     Cow::Owned(match columns {

@@ -17,11 +17,12 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
 use rusqlite::Connection;
-use talktree_text::{Analysis, Candidate, DateHint, Expr, Query, Unit};
+use talktree_text::{Analysis, Candidate, Columns, DateHint, Expr, Query, Unit};
 
 use self::checks::Checks;
 use self::hits::HitMaker;
@@ -186,6 +187,8 @@ fn answer_on<T>(
         Prepared::Some | Prepared::All => &[Index::Messages, Index::Pending],
     };
     watch.enter(Phase::Ranking);
+    let date = request.date_hint();
+    date.iter().for_each(|date| query.set_time(date));
     let is_capped = forms::add(conn, &mut query, watch)?;
     let checks = Checks::of(conn, (&query.filters, request.omits_hidden), &range)?;
     let meaning = Meaning::of(conn, request.meaning.as_ref(), &mut notices)?;
@@ -196,7 +199,7 @@ fn answer_on<T>(
         analysis: &asked,
         range: &range,
         checks: &checks,
-        date: request.date_hint(),
+        date,
         meaning,
         indexes,
         watch,
@@ -209,7 +212,10 @@ fn answer_on<T>(
     search.is_stopped.set(first.is_stopped.get());
     let mut results = Results::new(written, ranked);
     if !asked.words.is_empty() {
-        steps::take(&search, (request, wanted), &mut results)?;
+        steps::take(&search, (&request.text, wanted), &mut results)?;
+    }
+    if results.matched() == Matched::Relaxed {
+        notices.extend(steps::missing(&search, &request.text)?);
     }
     let found = show(&search, &results)?;
     let is_partial = is_capped || pending == Prepared::Some || search.is_stopped.get();
@@ -508,11 +514,8 @@ impl<'c> Search<'c> {
     /// A message that has only these is not one of the time that is asked about: of `my plans in fall 2023` it may have `fall`
     /// because it is about leaves.
     fn dated(&self) -> Vec<usize> {
-        let Some(name) = self.date.as_ref().and_then(|date| date.name.as_ref()) else {
-            return Vec::new();
-        };
-        let is_named =
-            |unit: &Unit| matches!(&unit.phrases[0].words[..], [word] if name.contains(word));
+        let Some(date) = &self.date else { return Vec::new() };
+        let is_named = |unit: &Unit| unit.phrases[0].words.iter().all(|it| date.words.contains(it));
         let units = &self.analysis.units;
         let dated: Vec<usize> = (0..units.len()).filter(|at| is_named(&units[*at])).collect();
         if dated.len() < units.len() { dated } else { Vec::new() }
@@ -572,20 +575,28 @@ impl Texts for Search<'_> {
         let (finder, units) = (self.analysis.finder(), self.analysis.units.len());
         let columns = self.analysis.query.filters.columns;
         let dated = self.dated();
+        let names = self.analysis.names();
         let mut reader = self.checks.reader(self.conn)?;
         let (mut passed, mut candidates) = (Vec::new(), Vec::new());
         for &address in found {
             self.watch.check()?;
             let candidate = reader.read(address, |row| {
-                let text = hits::text(row.parts, columns);
-                let mut read = Candidate::read(&text, &finder, units, pairs, MAX_READ_BYTES);
+                let (text, tools) = match columns {
+                    Columns::All => (Columns::Text, hits::text(row.parts, Columns::Tools)),
+                    one => (one, Cow::default()),
+                };
+                let text = (&*hits::text(row.parts, text), &*tools);
+                let mut read = Candidate::read(text, &finder, units, pairs, MAX_READ_BYTES);
                 let is_about = || (0..units).any(|unit| read.has(unit) && !dated.contains(&unit));
                 let is_in_time = match &self.date {
                     Some(date) => date.contains(time(row.created_at)?) && is_about(),
                     None => false,
                 };
                 read.session = row.address.session();
-                read.is_user = row.role == "user";
+                // Whose role is `assistant` may be a person, too, in a chat of two people.
+                read.is_user = row.role == "user" || row.has_author;
+                read.as_written =
+                    names.iter().filter(|name| text.0.contains(**name)).count() as i32;
                 read.is_in_time = is_in_time;
                 Ok(read)
             })?;

@@ -1,12 +1,11 @@
 //! What is tried for a query that finds little or nothing as it is written.
 //!
-//! First the same words in reasoning and tools, too. Then the words that no text in scope has are replaced: by the words
-//! that begin so, by one word with a neighbour, by two words, by the nearest spelling, by the words that end so. What a step finds
-//! follows below what was found before, and is counted. If nothing is found at all, any word is enough.
+//! The words that no text in scope has are replaced: by the words that begin so, by one word with a neighbour, by two words, by the
+//! nearest spelling. What a step finds follows below what was found before, and is counted. If nothing is found at all, any word is
+//! enough.
 //!
 //! Of 160 judged queries of developers, 41 find one or two messages. Other words add four hits to one of them, and all four
-//! are answers. Of the hits in tools among the first ten, 19 of 70 are answers, and 1 of 30 in the held-out half, so they are
-//! only counted if the text has something. Of messages with some of the words, 4 of 59 are. Steps below five hits instead of
+//! are answers. Of messages with some of the words, 4 of 59 are. Steps below five hits instead of
 //! three add 66 hits, of which 10 are answers, and below ten 81 more, of which 6 are. If words that one or two messages have
 //! are replaced, too, none of these queries changes.
 //!
@@ -15,17 +14,17 @@
 use std::collections::{BTreeSet, HashSet};
 
 use talktree_text::{
-    Analysis, Clause, Columns, Expr, Filter, LexemeKind, Misspelled, Query, Term, is_unigram, lex,
-    normal_form, splits,
+    Analysis, Clause, Expr, LexemeKind, Misspelled, Query, Term, is_unigram, lex, normal_form,
+    splits,
 };
 
 use super::super::error::BackendResult;
-use super::super::index::{self, Index, each_from, languages};
+use super::super::index::{Index, each_from, languages};
 use super::super::time_budget::Phase;
 use super::Search;
 use super::Wanted;
-use super::ranked::{All, RANKED, Ranked, Texts};
-use crate::search::{Matched, SearchRequest, Step as Tried, Taken};
+use super::ranked::{RANKED, Ranked, Texts};
+use crate::search::{Matched, Step as Tried, Taken};
 use crate::tree::Address;
 
 /// A query that finds this many hits takes no step.
@@ -136,14 +135,11 @@ fn lower<'s>(scores: impl Iterator<Item = &'s mut f64>, floor: Option<f64>) {
 /// A spent budget ends this: what was found until then is kept.
 pub(super) fn take(
     search: &Search<'_>,
-    (request, wanted): (&SearchRequest, Wanted),
+    (text, wanted): (&str, Wanted),
     results: &mut Results,
 ) -> BackendResult<()> {
-    let may_search_tools = search.analysis.query.filters.columns == Columns::Text
-        && !names_columns(request)
-        && has_tools(search)?;
-    let mut steps = Steps { search, wanted, may_search_tools, results };
-    match steps.take(&request.text) {
+    let mut steps = Steps { search, wanted, results };
+    match steps.take(text) {
         Err(error) if search.watch.is_end_of_budget(&error) => search.is_stopped.set(true),
         done => done?,
     }
@@ -151,27 +147,9 @@ pub(super) fn take(
     Ok(())
 }
 
-/// Returns whether tools say anything in the store.
-fn has_tools(search: &Search<'_>) -> BackendResult<bool> {
-    let expression = index::fts_labels(&index::with_tools(None));
-    for index in search.indexes {
-        if index.has(search.conn, &expression)? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// Returns whether a request says which part of messages is searched, so that no other part may be.
-fn names_columns(request: &SearchRequest) -> bool {
-    let is_column = |kind| matches!(kind, LexemeKind::Filter { filter: Filter::In, .. });
-    !request.is_plain && lex(&request.text).any(|lexeme| is_column(lexeme.kind))
-}
-
 struct Steps<'a, 'c> {
     search: &'a Search<'c>,
     wanted: Wanted,
-    may_search_tools: bool,
     results: &'a mut Results,
 }
 
@@ -182,10 +160,6 @@ impl Steps<'_, '_> {
             true => analysis.clone(),
             false => analysis.strictly(),
         };
-        match self.results.is_empty() {
-            true => self.attempt_tools(&strictly(asked), &[])?,
-            false => self.count_tools()?,
-        }
         if self.is_over() {
             return Ok(());
         }
@@ -193,13 +167,13 @@ impl Steps<'_, '_> {
         let (loose, tried) = match repair(self.search)? {
             Some(Repaired { query, beginnings, tried }) => {
                 let analysis = Analysis::of_repaired(query, text, &beginnings);
-                self.attempt_all(&strictly(&analysis), &tried)?;
+                self.attempt(strictly(&analysis), &tried)?;
                 (analysis, tried)
             }
             None => (asked.clone(), Vec::new()),
         };
         if self.results.is_empty() && !asked.is_question && !loose.is_fixed() {
-            self.attempt_all(&loose, &[&*tried, &[Tried::AnyWord]].concat())?;
+            self.attempt(loose, &[&*tried, &[Tried::AnyWord]].concat())?;
         }
         Ok(())
     }
@@ -208,60 +182,15 @@ impl Steps<'_, '_> {
         self.search.is_stopped.get() || self.results.has_enough()
     }
 
-    /// Searches the text; if nothing is found at all, all columns.
-    fn attempt_all(&mut self, analysis: &Analysis, tried: &[Tried]) -> BackendResult<()> {
-        self.attempt(analysis.clone(), tried)?;
-        if self.results.is_empty() { self.attempt_tools(analysis, tried) } else { Ok(()) }
-    }
-
-    fn attempt_tools(&mut self, analysis: &Analysis, tried: &[Tried]) -> BackendResult<()> {
-        if !self.may_search_tools {
-            return Ok(());
-        }
-        self.attempt(analysis.in_all_columns(), &[tried, &[Tried::Tools]].concat())
-    }
-
     fn attempt(&mut self, analysis: Analysis, tried: &[Tried]) -> BackendResult<()> {
         if self.is_over() {
             return Ok(());
         }
         self.search.watch.check()?;
-        let other = self.other(&analysis);
+        let other = self.search.of(&analysis);
         let ranked = other.find(self.wanted)?;
         self.search.is_stopped.set(other.is_stopped.get());
         self.results.add(analysis, ranked, tried);
-        Ok(())
-    }
-
-    /// Returns the search of another query. In all columns it looks at messages with tools alone: the text had nothing.
-    fn other<'a>(&'a self, analysis: &'a Analysis) -> Search<'a> {
-        let mut other = self.search.of(analysis);
-        if analysis.query.filters.columns != self.search.analysis.query.filters.columns {
-            other.labels = Some(index::with_tools(self.search.labels.as_ref()));
-        }
-        other
-    }
-
-    /// Counts the messages that the query as it is written finds in reasoning and tools only.
-    fn count_tools(&mut self) -> BackendResult<()> {
-        if !self.may_search_tools || self.is_over() {
-            return Ok(());
-        }
-        self.search.watch.enter(Phase::Ranking);
-        let analysis = self.search.analysis.in_all_columns();
-        let expr = match analysis.is_question && !analysis.is_fixed() {
-            true => analysis.any(0..analysis.units.len()),
-            false => analysis.all(),
-        };
-        let Some(expr) = expr else { return Ok(()) };
-        let other = self.other(&analysis);
-        let known = self.results.known();
-        let all = All { expr, listed: Vec::new(), is_whole: false };
-        let found = other.newest(&all, RANKED + known.len())?;
-        let hits = found.iter().filter(|found| !known.contains(found)).count().min(RANKED) as u64;
-        if hits > 0 {
-            self.results.taken.push(Taken { step: Tried::MoreInTools, hits });
-        }
         Ok(())
     }
 }
@@ -328,11 +257,40 @@ fn repair(search: &Search<'_>) -> BackendResult<Option<Repaired>> {
     Ok((!tried.is_empty()).then_some(Repaired { query, beginnings, tried }))
 }
 
+/// Returns a notice for each version and identifier of a query that no message in scope has: who types one wants no other.
+pub(super) fn missing(search: &Search<'_>, text: &str) -> BackendResult<Vec<String>> {
+    let mut notices = Vec::new();
+    for lexeme in lex(text).filter(|lexeme| !lexeme.is_excluded) {
+        let LexemeKind::Word(word) = lexeme.kind else { continue };
+        let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+        if notices.len() < MAX_MISSING
+            && is_name(word)
+            && let [clause] = &Query::plain(word).clauses[..]
+            && count(search, &clause[0], 1)? == 0
+        {
+            notices.push(format!("no message in scope has {word:?}"));
+        }
+    }
+    Ok(notices)
+}
+
+/// How many names are looked up.
+const MAX_MISSING: usize = 8;
+
+/// Returns whether a word is a version or an identifier: it has digits and other characters, an underscore or an inner capital.
+fn is_name(word: &str) -> bool {
+    let is_digit = |c: char| c.is_ascii_digit();
+    word.contains(is_digit) && !word.chars().all(is_digit)
+        || word.contains('_')
+        || word.contains(char::is_lowercase) && word.chars().skip(1).any(char::is_uppercase)
+}
+
 /// Returns the single word of a clause without an operator; `None` for phrases and unigrams.
 fn word_of(clause: &Clause) -> Option<&str> {
     let [term] = clause.as_slice() else { return None };
     let [token] = term.tokens.as_slice() else { return None };
-    let is_word = !term.is_quoted && !term.is_prefix && !token.chars().any(is_unigram);
+    let is_word =
+        !term.is_quoted && !term.is_prefix && !term.is_optional && !token.chars().any(is_unigram);
     is_word.then_some(token)
 }
 
@@ -364,11 +322,10 @@ fn begins(search: &Search<'_>, word: &str) -> BackendResult<bool> {
 /// Of a beginning of so many letters the index is asked.
 const MAX_LETTERS: usize = 10;
 
-/// Returns how many messages in scope have a term in any column, at most `limit`.
+/// Returns how many messages in scope have a term, at most `limit`.
 fn count(search: &Search<'_>, term: &Term, limit: usize) -> BackendResult<usize> {
     let Some(expr) = Expr::any([term]) else { return Ok(0) };
-    let all = search.analysis.in_all_columns();
-    let mut other = search.of(&all);
+    let mut other = search.clone();
     // Whether they pass the filters or not.
     other.labels = None;
     Ok(other.list(&expr, None, limit)?.len())

@@ -55,11 +55,6 @@ impl<'a> Again<'a> {
         Self { page, ..self }
     }
 
-    /// Returns the search of text, reasoning and tools.
-    pub(super) fn in_all_columns(self) -> Self {
-        Self { column: Some(Column::All), ..self }
-    }
-
     /// Returns the search of the messages of one session.
     pub(super) fn within(self, session: &'a str) -> Self {
         Self { session: Some(session), is_grouped: false, ..self }

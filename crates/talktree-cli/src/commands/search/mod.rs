@@ -187,7 +187,7 @@ fn print(search: Search, args: &Args, store: &Store, context: &mut Context) -> R
     if args.sessions {
         let mut found = search.by_session().run()?;
         let has_more = args.cut(&mut found.sessions);
-        notice(&found.notices, &found.steps, found.matched, found.sessions.is_empty(), args);
+        notice(&found.notices, &found.steps, found.matched, found.sessions.is_empty());
         let first = sessions(&found.sessions, store, context)?;
         return Ok(End { is_partial: found.is_partial, has_more, first, steps: found.steps });
     }
@@ -195,13 +195,13 @@ fn print(search: Search, args: &Args, store: &Store, context: &mut Context) -> R
         let found = search.limit(GROUPED).offset(0).run()?;
         let mut groups: Vec<Group> = groups(&found.hits).into_iter().skip(args.offset()).collect();
         let has_more = args.cut(&mut groups);
-        notice(&found.notices, &found.steps, found.matched, groups.is_empty(), args);
+        notice(&found.notices, &found.steps, found.matched, groups.is_empty());
         let first = grouped::print(&groups, store, args, context)?;
         return Ok(End { is_partial: found.is_partial, has_more, first, steps: found.steps });
     }
     let mut found = search.run()?;
     let has_more = args.cut(&mut found.hits);
-    notice(&found.notices, &found.steps, found.matched, found.hits.is_empty(), args);
+    notice(&found.notices, &found.steps, found.matched, found.hits.is_empty());
     let first = hits(&found.hits, store, context)?;
     Ok(End { is_partial: found.is_partial, has_more, first, steps: found.steps })
 }
@@ -359,20 +359,13 @@ fn page(given: &str) -> std::result::Result<usize, String> {
 }
 
 /// Says what was done besides the search, before its hits.
-fn notice(notices: &[String], steps: &[Taken], matched: Matched, is_empty: bool, args: &Args) {
+fn notice(notices: &[String], steps: &[Taken], matched: Matched, is_empty: bool) {
     notices.iter().for_each(|notice| tell(notice));
     if !steps.is_empty() {
         tell("little or nothing was found for the query as it is written; there are also:");
     }
     for taken in steps {
-        match taken.step {
-            Step::MoreInTools => {
-                let hits = plural(taken.hits, "hit");
-                let again = Again::of(args).in_all_columns().line();
-                tell(&format!("  {hits} in reasoning and tools: {again}"));
-            }
-            _ => tell(&format!("  {taken}")),
-        }
+        tell(&format!("  {taken}"));
     }
     let is_named = steps.iter().any(|taken| taken.step == Step::AnyWord);
     if matched == Matched::Relaxed && !is_empty && !is_named {
