@@ -338,10 +338,9 @@ fn a_search_with_no_hit_says_what_would_have_some() {
         }
     }
     // A misspelled word is found at once, and the step is named; so is one that only a tool has.
-    for (word, step) in [
-        ("planetarum", "searched for \"planetarium\" instead of \"planetarum\""),
-        ("opening", ""),
-    ] {
+    for (word, step) in
+        [("planetarum", "searched for \"planetarium\" instead of \"planetarum\""), ("opening", "")]
+    {
         let answer = rig.run(["search", word]);
         assert!(answer.code == 0 && answer.stderr.contains(step), "{word} {}", answer.stderr);
     }
