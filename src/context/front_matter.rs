@@ -170,34 +170,14 @@ fn single_quoted(text: &str) -> String {
     value
 }
 
-/// Returns the text up to the closing quote, without its escapes.
+/// Returns the text up to the closing quote, without its escapes, which are those of JSON but for rare ones.
 fn double_quoted(text: &str) -> String {
-    let mut value = String::new();
-    let mut letters = text.chars();
-    while let Some(c) = letters.next() {
-        match c {
-            '"' => break,
-            '\\' => match letters.next() {
-                Some('n') => value.push('\n'),
-                Some('t') => value.push('\t'),
-                Some('r') => value.push('\r'),
-                Some(width @ ('x' | 'u' | 'U')) => {
-                    let digits = match width {
-                        'x' => 2,
-                        'u' => 4,
-                        _ => 8,
-                    };
-                    let code: String = letters.by_ref().take(digits).collect();
-                    let code = u32::from_str_radix(&code, 16).ok().and_then(char::from_u32);
-                    value.push(code.unwrap_or(char::REPLACEMENT_CHARACTER));
-                }
-                Some(other) => value.push(other),
-                None => break,
-            },
-            other => value.push(other),
-        }
+    let quoted = format!("\"{text}");
+    let mut values = serde_json::Deserializer::from_str(&quoted).into_iter();
+    match values.next() {
+        Some(Ok(value)) => value,
+        _ => text.trim_end_matches('"').to_owned(),
     }
-    value
 }
 
 #[cfg(test)]

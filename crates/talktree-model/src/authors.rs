@@ -30,7 +30,7 @@ pub fn name_authors(messages: &[Message], line: AuthorLine) -> Cow<'_, [Message]
         for (place, part) in message.parts.iter().enumerate() {
             let part = part.typed();
             let Part::Text(text) = part.as_ref() else { continue };
-            if let Cow::Owned(guarded) = guarded(&text.text) {
+            if let Cow::Owned(guarded) = foreign::guarded_from(&text.text, AuthorLine::START) {
                 let text = Text { text: guarded, extra: text.extra.clone() };
                 view.to_mut()[at].parts[place] = Part::Text(text);
             }
@@ -40,13 +40,6 @@ pub fn name_authors(messages: &[Message], line: AuthorLine) -> Cow<'_, [Message]
         }
     }
     view
-}
-
-fn guarded(text: &str) -> Cow<'_, str> {
-    match foreign::has_line_with(text, '[') {
-        true => foreign::guarded(text, |line| line.starts_with(AuthorLine::START)),
-        false => text.into(),
-    }
 }
 
 #[cfg(test)]

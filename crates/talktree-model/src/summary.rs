@@ -31,13 +31,13 @@ fn shown(message: &Message) -> Cow<'_, Message> {
     shown
 }
 
-/// Returns the message with each text as [`guarded_text`] returns it, and with names of files on one line.
+/// Returns the message with `> ` before each line that reads as that of a summary, and with names of files on one line.
 fn guarded(message: &Message) -> Cow<'_, Message> {
     let mut shown = Cow::Borrowed(message);
     for (at, part) in message.parts.iter().enumerate() {
         let part = part.typed();
         let guarded = match part.as_ref() {
-            Part::Text(text) => match guarded_text(&text.text) {
+            Part::Text(text) => match foreign::guarded_from(&text.text, MARK) {
                 Cow::Owned(guarded) => Part::Text(Text { text: guarded, ..text.clone() }),
                 Cow::Borrowed(_) => continue,
             },
@@ -54,15 +54,6 @@ fn guarded(message: &Message) -> Cow<'_, Message> {
         shown.to_mut().parts[at] = guarded;
     }
     shown
-}
-
-/// Returns the text with `> ` before each line that reads as the line of a summary.
-fn guarded_text(text: &str) -> Cow<'_, str> {
-    // Nearly all texts are as they were; a request has all of a history.
-    match foreign::has_line_with(text, '[') {
-        true => foreign::guarded(text, |line| line.starts_with(MARK)),
-        false => text.into(),
-    }
 }
 
 fn names_of(file: &File) -> impl Iterator<Item = &str> {

@@ -232,8 +232,17 @@ pub fn guarded(text: &str, mut is_ours: impl FnMut(&str) -> bool) -> Cow<'_, str
     guarded.into()
 }
 
-/// Returns whether a line begins with this character, as a reader sees it. Much faster than a look at each line.
-pub fn has_line_with(text: &str, start: char) -> bool {
+/// Returns the text with `> ` before each line that begins like this, as a reader sees it.
+pub fn guarded_from<'t>(text: &'t str, start: &str) -> Cow<'t, str> {
+    // Most texts have no such line, and a look for its first character is much faster than one at each line.
+    match start.chars().next() {
+        Some(first) if has_line_with(text, first) => guarded(text, |line| line.starts_with(start)),
+        _ => text.into(),
+    }
+}
+
+/// Returns whether a line begins with this character, as a reader sees it.
+fn has_line_with(text: &str, start: char) -> bool {
     text.match_indices(start).any(|(at, _)| {
         let mut before = text[..at].chars().rev();
         before.find(|c| is_break(*c) || !is_unseen(*c)).is_none_or(is_break)
