@@ -52,7 +52,6 @@ mod usage;
 mod view;
 
 pub mod export;
-pub mod import;
 #[doc(hidden)]
 pub mod records;
 #[cfg(feature = "testing")]

@@ -9,7 +9,7 @@ mod status;
 mod summary;
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::id::{CompactionId, MessageId};
@@ -41,7 +41,7 @@ pub use summary::Summary;
 /// assert_eq!((compaction.first, compaction.last), (hello, reply));
 /// # Ok::<(), talktree::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Compaction {
     /// Its id, unique in its session.
@@ -51,15 +51,18 @@ pub struct Compaction {
     /// The last message of the range. The summary is visible on the paths that contain it.
     pub last: MessageId,
     /// The number of messages of the range when the compaction was added.
+    #[serde(default)]
     pub count: u64,
     /// The summary.
     pub summary: String,
     /// The tokens that a model saw in the range before: of messages, and of summaries inside it.
+    #[serde(default)]
     pub tokens_before: u64,
     /// The tokens of the summary as a message.
+    #[serde(default)]
     pub tokens_after: u64,
     /// The compactions inside the range whose summaries were visible before; oldest first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nested: Vec<CompactionId>,
     /// The model that wrote the summary, if the caller set it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,6 +71,7 @@ pub struct Compaction {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<Json>,
     /// The time of creation, in UTC, to the microsecond.
+    #[serde(default = "crate::message::now")]
     pub created_at: DateTime<Utc>,
 }
 

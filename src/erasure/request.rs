@@ -252,7 +252,7 @@ impl Erasure {
     /// Makes later imports of the erased sessions fail with [`Error::SessionErased`](crate::Error::SessionErased).
     ///
     /// Imports are refused by the id of the session only. The same messages under another id are imported: in an export that
-    /// was changed, in a file without ids, or with [`JsonlOptions::session`](crate::import::JsonlOptions::session).
+    /// was changed, in a file without ids, or with the option `session`.
     ///
     /// The store keeps a keyed hash of each id, and the key. So anyone who has the file can test whether an id was erased.
     ///

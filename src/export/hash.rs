@@ -23,7 +23,8 @@ use crate::store::Store;
 ///
 /// ```
 /// use std::io::Cursor;
-/// use talktree::{Message, Store, export::content_hash, import::JsonlOptions};
+/// use talktree::{Message, Store, export::content_hash};
+/// use talktree_import::{ImportOptions, import_reader};
 ///
 /// let store = Store::open_in_memory()?;
 /// store.session("s")?.append(Message::user("hi"))?;
@@ -31,7 +32,7 @@ use crate::store::Store;
 /// store.export_jsonl(&mut file)?;
 ///
 /// let copy = Store::open_in_memory()?;
-/// copy.import_jsonl("export.jsonl", Cursor::new(file), &JsonlOptions::default(), |_| {})?;
+/// import_reader(&copy, "export.jsonl", Cursor::new(file), &ImportOptions::default(), |_| {})?;
 /// assert_eq!(content_hash(&copy)?, content_hash(&store)?);
 /// # Ok::<(), talktree::Error>(())
 /// ```

@@ -1,6 +1,5 @@
 //! talktree's own format: JSON lines.
 
-use std::fmt;
 use std::io::Write;
 
 use serde::Serialize;
@@ -14,41 +13,9 @@ use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Message;
 use crate::outcome::{SessionDetails, SessionInfo};
+use crate::records::export::{Counts, VERSION, chain, number_of};
 use crate::session::Session;
 use crate::store::Store;
-
-/// The version of the format that this build writes and reads.
-pub(crate) const FORMAT_VERSION: u32 = 2;
-
-/// Returns the checksum with one more line.
-pub(crate) fn chain(checksum: Uuid, line: &str) -> Uuid {
-    Uuid::new_v5(&checksum, line.as_bytes())
-}
-
-/// Returns the number that each record of a session has. It is made from the id of the session: a counter would begin again
-/// in each export, and a file may hold several exports.
-pub(crate) fn number_of(session: &SessionId) -> u64 {
-    chain(Uuid::nil(), session.as_str()).as_fields().0.into()
-}
-
-/// The number of records of an export.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub(crate) struct Counts {
-    pub(crate) sessions: u64,
-    pub(crate) messages: u64,
-    pub(crate) compactions: u64,
-    pub(crate) labels: u64,
-}
-
-impl fmt::Display for Counts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { sessions, messages, compactions, labels } = self;
-        write!(
-            f,
-            "{sessions} sessions, {messages} messages, {compactions} compactions and {labels} labels"
-        )
-    }
-}
 
 impl Session {
     /// Writes the session in talktree's own format.
@@ -195,7 +162,7 @@ pub(super) struct Position {
 impl<'a, W: Write> Lines<'a, W> {
     fn begin(output: &'a mut W) -> Result<Self> {
         // Not serialized: readers recognize the format by its first bytes.
-        Self::begin_with(&format!(r#"{{"format":"talktree","version":{FORMAT_VERSION}}}"#), output)
+        Self::begin_with(&format!(r#"{{"format":"talktree","version":{VERSION}}}"#), output)
     }
 
     pub(super) fn begin_with(header: &str, output: &'a mut W) -> Result<Self> {

@@ -1,7 +1,7 @@
 //! Writes conversations to files.
 //!
 //! There are two formats: talktree's own JSON lines, which hold everything that a read of a session returns and
-//! which [`Store::import_jsonl`](crate::Store::import_jsonl) reads, and Markdown, for people.
+//! which the crate `talktree-import` reads, and Markdown, for people.
 //! [`Store::export_owner`](crate::Store::export_owner) writes all data of one owner. [`content_hash`] compares the content
 //! of two stores.
 //!
@@ -46,7 +46,6 @@ mod owner;
 mod records;
 
 pub use hash::{content_hash, session_hash};
-pub(crate) use jsonl::{Counts, FORMAT_VERSION, chain, number_of};
 pub use owner::{OwnerExport, OwnerFormat};
 
 use std::io::Write;

@@ -18,7 +18,7 @@ use crate::id::{MessageId, check_label};
 /// assert_eq!((&*label.name, &label.id), ("best", &draft));
 /// # Ok::<(), talktree::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Label {
     /// The name, unique in its session.

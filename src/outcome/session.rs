@@ -1,7 +1,7 @@
 //! What a session is besides its messages.
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::catalog::SessionChange;
 use crate::error::{Error, Result};
@@ -236,7 +236,8 @@ impl SessionInfo {
 /// assert_eq!(chat.info()?.unwrap().source.as_deref(), Some("telegram"));
 /// # Ok::<(), talktree::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct SessionDetails {
     /// The name, for people.
     #[serde(skip_serializing_if = "Option::is_none")]

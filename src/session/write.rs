@@ -3,7 +3,7 @@
 use super::Session;
 use crate::compaction::Seen;
 use crate::erasure::Erased;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::event::Change;
 use crate::id::{MessageId, SessionId};
 use crate::message::Message;
@@ -324,6 +324,30 @@ impl Session {
             self.emit_changed(|| Change::Import { messages: added as u64 });
         }
         Ok(imported)
+    }
+
+    /// Adds an elision from elsewhere: a marker replaces the result of a tool call when a history is read.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use talktree::{Message, Part, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let result = Part::tool_result("load_context", "c1", json!("A long recipe."));
+    /// chat.append(Message::assistant("").with_part(result).with_id("r"))?;
+    /// chat.import_elision(&"r".into(), "c1", "[unloaded]")?;
+    /// let shown = serde_json::to_string(&chat.history()?).unwrap();
+    /// assert!(shown.contains("[unloaded]") && !shown.contains("recipe"));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage), [`Error::UnknownCall`](crate::Error::UnknownCall);
+    /// [`Error::Unsupported`](crate::Error::Unsupported) over a storage of your own.
+    pub fn import_elision(&self, message: &MessageId, call: &str, marker: &str) -> Result<()> {
+        let what = "an elision over a storage of your own";
+        let store = self.context.store().ok_or(Error::Unsupported { what })?;
+        store.elide(&[(message.clone(), call.to_owned())], marker)
     }
 
     /// Returns whether a record was imported, even if its message was deleted since.

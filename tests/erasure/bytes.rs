@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::common::process::{Other, task};
-use talktree::import::JsonlOptions;
 use talktree::{
     Block, CompactionOptions, Document, Erased, Erasure, Error, ImportRecord, Json, Message,
     MessageId, Planned, Result, Session, SessionChange, SessionDetails, SessionManager, Store,
     TranscriptFilter, TranscriptKey, Usage, UsageGroup,
 };
+use talktree_import::{ImportOptions, import_reader};
 use tempfile::TempDir;
 
 /// Returns how often a mark is in the bytes of a file, in any case.
@@ -456,8 +456,8 @@ fn a_name_made_from_a_message_goes_with_it() -> Result<()> {
 
     let (_folder, path, store) = open()?;
     let import = || {
-        let options = JsonlOptions::default();
-        store.import_jsonl("export", std::io::Cursor::new(&export), &options, |_| {})
+        let options = ImportOptions::default();
+        import_reader(&store, "export", std::io::Cursor::new(&export), &options, |_| {})
     };
     let _ = import()?;
     let chat = store.session("s")?;

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use chrono::DateTime;
 use serde_json::json;
-use talktree::import::MAX_NOTES;
 use talktree::search::{MAX_EXPANSIONS, MAX_TERM_TOKENS, MAX_TERMS};
 use talktree::{
     Block, Document, Error, Json, MAX_HANDLED_IDS, MAX_INBOX_BATCH_BYTES,
     MAX_TRANSCRIPT_BATCH_BYTES, Message, Result, Role, Store, TranscriptKey, estimate_tokens,
 };
+use talktree_import::MAX_NOTES;
 
 fn document(name: &str) -> String {
     std::fs::read_to_string(format!("{}/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()

@@ -39,7 +39,7 @@ const LAYERS: &[&[&str]] = &[
     &["context"],
     &["tools"],
     &["session"],
-    &["store", "manager", "import", "export", "transcript::handle", "testing"],
+    &["store", "manager", "export", "transcript::handle", "testing"],
 ];
 
 fn layer(module: &str) -> Option<usize> {

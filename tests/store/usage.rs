@@ -253,8 +253,8 @@ fn a_copy_of_a_store_has_the_totals_of_the_store() -> Result<()> {
     store.export_jsonl(&mut export)?;
 
     let copy = Store::open_in_memory()?;
-    let options = talktree::import::JsonlOptions::default();
-    copy.import_jsonl("e", std::io::Cursor::new(&export), &options, |_| {})?;
+    let options = talktree_import::ImportOptions::default();
+    talktree_import::import_reader(&copy, "e", std::io::Cursor::new(&export), &options, |_| {})?;
     assert_eq!(copy.content_hash()?, store.content_hash()?);
     for id in ["c", "f", "g"] {
         let (of, copied) = (store.session(id)?, copy.session(id)?);

@@ -8,11 +8,11 @@ use crate::common::{self, random};
 use proptest::prelude::*;
 use serde_json::json;
 use talktree::export::{content_hash, session_hash};
-use talktree::import::{FORMAT, ImportReport, JsonlOptions};
 use talktree::{
     Compaction, Error, Json, Message, MessageId, Part, Result, Session, SessionChange,
     SessionDetails, Store,
 };
+use talktree_import::{ImportOptions, ImportReport, import_reader};
 
 fn export(store: &Store) -> Result<Vec<u8>> {
     let mut file = Vec::new();
@@ -20,22 +20,22 @@ fn export(store: &Store) -> Result<Vec<u8>> {
     Ok(file)
 }
 
-fn import(file: &[u8], options: &JsonlOptions) -> Result<(Store, ImportReport)> {
+fn import(file: &[u8], options: &ImportOptions) -> Result<(Store, ImportReport)> {
     let copy = Store::open_in_memory()?;
-    let report = copy.import_jsonl("export.jsonl", Cursor::new(file), options, |_| {})?;
+    let report = import_reader(&copy, "export.jsonl", Cursor::new(file), options, |_| {})?;
     assert_eq!(report.records, report.kept + report.converted + report.dropped, "{report:#?}");
     Ok((copy, report))
 }
 
 /// Exports, imports strictly, compares, and repeats it with the copy.
 fn round_trip(store: &Store) -> Result<Store> {
-    let strict = JsonlOptions { is_strict: true, ..JsonlOptions::default() };
+    let strict = ImportOptions { is_strict: true, ..ImportOptions::default() };
     let file = export(store)?;
     let (copy, report) = import(&file, &strict)?;
-    assert_eq!(report.format, FORMAT);
+    assert_eq!(report.format, "talktree");
     assert_eq!(content_hash(&copy)?, content_hash(store)?);
     assert!(export(&copy)? == file, "the copy exports other bytes");
-    let again = copy.import_jsonl("export.jsonl", Cursor::new(&file), &strict, |_| {})?;
+    let again = import_reader(&copy, "export.jsonl", Cursor::new(&file), &strict, |_| {})?;
     assert_eq!(again.added, 0);
     assert_eq!(content_hash(&copy)?, content_hash(store)?);
     Ok(copy)
@@ -265,12 +265,12 @@ fn a_later_export_continues_at_the_place_of_a_deleted_message() -> Result<()> {
     let summary = chat.add_compaction("Y", &"b".into(), &"d".into())?.id.as_message();
     chat.add_compaction("X", &"a".into(), &"c".into())?;
     chat.delete([&"d".into()])?;
-    let (copy, _) = import(&export(&store)?, &JsonlOptions::default())?;
+    let (copy, _) = import(&export(&store)?, &ImportOptions::default())?;
     chat.append_to(&summary, Message::user("f").with_id("f"))?;
     assert_eq!(views(&chat)?, [["a", "Y", "e"], ["a", "Y", "f"]]);
     let grown = export(&store)?;
-    let strict = JsonlOptions { is_strict: true, ..JsonlOptions::default() };
-    let report = copy.import_jsonl("grown", Cursor::new(&grown), &strict, |_| {})?;
+    let strict = ImportOptions { is_strict: true, ..ImportOptions::default() };
+    let report = import_reader(&copy, "grown", Cursor::new(&grown), &strict, |_| {})?;
     assert_eq!((report.added, report.known), (1, 4), "{report:#?}");
     assert_eq!(views(&copy.session("s")?)?, views(&chat)?);
     assert_eq!(copy.content_hash()?, store.content_hash()?);
@@ -301,7 +301,7 @@ fn a_truncated_or_changed_export_is_detected() -> Result<()> {
         .session("s")?
         .append_all([Message::user("one").with_id("a"), Message::user("two").with_id("b")])?;
     let whole = String::from_utf8(export(&store)?).unwrap();
-    let lenient = JsonlOptions::default();
+    let lenient = ImportOptions::default();
     let lines: Vec<&str> = whole.lines().collect();
 
     let (copy, report) = import(lines[..lines.len() - 1].join("\n").as_bytes(), &lenient)?;
@@ -320,7 +320,7 @@ fn a_truncated_or_changed_export_is_detected() -> Result<()> {
     assert_eq!((report.kept, report.dropped), (0, lines.len() as u64));
     assert!(copy.sessions()?.is_empty());
 
-    let strict = JsonlOptions { is_strict: true, ..lenient };
+    let strict = ImportOptions { is_strict: true, ..lenient };
     for bad in [lines[..lines.len() - 1].join("\n"), whole.replace("two", "2"), without, newer] {
         assert!(import(bad.as_bytes(), &strict).is_err());
     }
@@ -336,7 +336,7 @@ fn a_truncated_or_changed_export_is_detected() -> Result<()> {
 #[test]
 fn inconsistent_records_of_an_export_are_reported() -> Result<()> {
     let file = concat!(
-        r#"{"format":"talktree","version":1}"#,
+        r#"{"format":"talktree","version":2}"#,
         "\n",
         r#"{"type":"message","message":{"id":"z","role":"user","parts":[]}}"#,
         "\n",
@@ -359,7 +359,7 @@ fn inconsistent_records_of_an_export_are_reported() -> Result<()> {
         r#"{"type":"novelty"}"#,
         "\n",
     );
-    let (copy, report) = import(file.as_bytes(), &JsonlOptions::default())?;
+    let (copy, report) = import(file.as_bytes(), &ImportOptions::default())?;
     assert_eq!((report.kept, report.converted, report.dropped), (1, 2, 8), "{report:#?}");
     let lines: Vec<_> = report.notes.iter().filter_map(|note| note.line).collect();
     assert_eq!(lines, [2, 5, 6, 7, 8, 9, 10, 11, 11]);
@@ -386,8 +386,8 @@ fn an_import_that_stopped_anywhere_is_completed_by_the_next() -> Result<()> {
     for calls in 1.. {
         let copy = Store::open_in_memory()?;
         let (handle, mut left) = (copy.interrupt_handle(), calls);
-        let options = JsonlOptions::default();
-        let stopped = copy.import_jsonl("e", Cursor::new(&file), &options, |_| {
+        let options = ImportOptions::default();
+        let stopped = import_reader(&copy, "e", Cursor::new(&file), &options, |_| {
             left -= 1;
             if left == 0 {
                 handle.interrupt();
@@ -395,7 +395,7 @@ fn an_import_that_stopped_anywhere_is_completed_by_the_next() -> Result<()> {
         });
         let is_stopped = matches!(stopped, Err(Error::Interrupted));
         stops += u32::from(is_stopped && copy.stats()?.messages == 2_500);
-        copy.import_jsonl("e", Cursor::new(&file), &options, |_| {})?;
+        import_reader(&copy, "e", Cursor::new(&file), &options, |_| {})?;
         assert_eq!(copy.content_hash()?, store.content_hash()?, "stopped at call {calls}");
         if !is_stopped {
             break;
@@ -403,7 +403,7 @@ fn an_import_that_stopped_anywhere_is_completed_by_the_next() -> Result<()> {
         // A completed import does not set the head again.
         let copied = copy.session("s")?;
         copied.checkout(&"m7".into())?;
-        copy.import_jsonl("e", Cursor::new(&file), &options, |_| {})?;
+        import_reader(&copy, "e", Cursor::new(&file), &options, |_| {})?;
         assert_eq!(copied.head()?, Some("m7".into()));
     }
     assert_eq!(stops, 1, "one stop lies between the messages and the head");
@@ -420,13 +420,14 @@ fn a_compaction_or_label_removed_after_an_import_stays_removed() -> Result<()> {
     let file = export(&store)?;
     chat.append(Message::user("d").with_id("d"))?;
     let grown = export(&store)?;
-    let (copy, _) = import(&file, &JsonlOptions::default())?;
+    let (copy, _) = import(&file, &ImportOptions::default())?;
     let copied = copy.session("s")?;
     copied.remove_compaction(&compaction)?;
     copied.unlabel("l")?;
     let hash = copy.content_hash()?;
     for (file, is_equal) in [(&file, true), (&grown, false)] {
-        let report = copy.import_jsonl("e", Cursor::new(file), &JsonlOptions::default(), |_| {})?;
+        let report =
+            import_reader(&copy, "e", Cursor::new(file), &ImportOptions::default(), |_| {})?;
         assert_eq!(report.dropped, 0, "{report:#?}");
         assert_eq!(copy.content_hash()? == hash, is_equal);
         assert!(copied.compactions()?.is_empty() && copied.labels()?.is_empty());
@@ -850,4 +851,30 @@ fn an_output_that_takes_nothing_more_keeps_no_log() -> Result<()> {
 
 fn export_lines(store: &Store) -> Result<usize> {
     Ok(export(store)?.iter().filter(|byte| **byte == b'\n').count())
+}
+
+/// The output of a skill that was unloaded came back as a whole in a copy.
+#[test]
+fn an_elided_output_is_elided_in_a_copy() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let chat = store.session("s")?;
+    let result = Part::tool_result("load_context", "c1", json!("A long recipe."));
+    chat.append(Message::assistant("").with_part(result).with_id("r"))?;
+    let before = store.content_hash()?;
+    chat.import_elision(&"r".into(), "c1", "[unloaded]")?;
+    assert_ne!(store.content_hash()?, before);
+    let copy = round_trip(&store)?;
+    let copied = copy.session("s")?;
+    assert_eq!(copied.history()?, chat.history()?);
+    assert_eq!(copied.raw_history()?, chat.raw_history()?);
+
+    // An elision that was removed since does not come back.
+    copied.update(Message::assistant("").with_id("r"))?;
+    copied.update(chat.raw_history()?.remove(0))?;
+    let raw = copied.raw_history()?;
+    assert_eq!(copied.history()?, raw);
+    let file = export(&store)?;
+    import_reader(&copy, "e", Cursor::new(&file), &ImportOptions::default(), |_| {})?;
+    assert_eq!(copied.history()?, raw);
+    Ok(())
 }

@@ -4,18 +4,20 @@
 use std::fmt::Write as _;
 use std::io::Cursor;
 
-use talktree::import::{ImportReport, JsonlOptions};
-use talktree::{CompactionId, Error, Message, MessageId, Result, Store, Usage};
+use talktree::{Error, Message, MessageId, Result, Store, Usage};
+use talktree_import::{Format, ImportOptions, ImportReport, import_reader};
 
-fn try_import(store: &Store, file: &str, options: &JsonlOptions) -> Result<ImportReport> {
-    let report = store.import_jsonl("file", Cursor::new(file.as_bytes()), options, |_| {})?;
+fn try_import(store: &Store, file: &str, options: &ImportOptions) -> Result<ImportReport> {
+    // Some of these files are no exports.
+    let options = ImportOptions { format: Some(Format::Own), ..options.clone() };
+    let report = import_reader(&store, "file", Cursor::new(file.as_bytes()), &options, |_| {})?;
     assert_eq!(report.records, report.kept + report.converted + report.dropped, "{report:#?}");
     Ok(report)
 }
 
 #[track_caller]
 fn import(store: &Store, file: &str) -> ImportReport {
-    try_import(store, file, &JsonlOptions::default()).unwrap()
+    try_import(store, file, &ImportOptions::default()).unwrap()
 }
 
 /// An export without its end, drawn: each word a message under the letter after it; what follows is
@@ -23,9 +25,9 @@ fn import(store: &Store, file: &str) -> ImportReport {
 fn export(session: &str, tree: &str) -> String {
     let mut file = format!(
         "{}\n{}",
-        r#"{"format":"talktree","version":1}"#,
+        r#"{"format":"talktree","version":2}"#,
         format_args!(
-            r#"{{"type":"session","id":"{session}","created_at":"2026-01-02T03:04:05Z"}}"#
+            r#"{{"type":"session","session":1,"id":"{session}","created_at":"2026-01-02T03:04:05Z"}}"#
         )
     );
     for node in tree.split_whitespace() {
@@ -38,7 +40,7 @@ fn export(session: &str, tree: &str) -> String {
         }
         let parent = parent.filter(|p| *p != '-').map_or("null".to_owned(), |p| format!("\"{p}\""));
         let said: String = letters.collect();
-        write!(file, r#"{{"type":"message","message":{{"id":"{id}","parent":{parent},"role":"user","parts":[{{"type":"text","text":"{id}{said}"}}],"created_at":"2026-01-02T03:04:05Z"}}}}"#).unwrap();
+        write!(file, r#"{{"type":"message","session":1,"message":{{"id":"{id}","parent":{parent},"role":"user","parts":[{{"type":"text","text":"{id}{said}"}}],"created_at":"2026-01-02T03:04:05Z"}}}}"#).unwrap();
     }
     file
 }
@@ -75,7 +77,7 @@ fn a_damaged_line_is_reported_with_its_number_and_skipped() -> Result<()> {
     let mut bytes = export("s", "a-").into_bytes();
     bytes.extend(b"\n{\"type\":\"\xFF\"}");
     let store = Store::open_in_memory()?;
-    let report = store.import_jsonl("f", Cursor::new(bytes), &JsonlOptions::default(), |_| {})?;
+    let report = import_reader(&store, "f", Cursor::new(bytes), &ImportOptions::default(), |_| {})?;
     assert!(report.notes[0].why.contains("UTF-8"), "{report:?}");
     Ok(())
 }
@@ -91,7 +93,7 @@ fn a_byte_order_mark_and_blank_lines_are_no_records() -> Result<()> {
 
 #[test]
 fn strict_refuses_before_anything_is_written() -> Result<()> {
-    let strict = JsonlOptions { is_strict: true, ..JsonlOptions::default() };
+    let strict = ImportOptions { is_strict: true, ..ImportOptions::default() };
     for (tree, line) in [("a- ba !", 5), ("a- bx", 4), ("ab ba", 3), ("a- a-other", 4), ("a-", 3)] {
         let store = Store::open_in_memory()?;
         let error = try_import(&store, &export("s", tree), &strict).unwrap_err();
@@ -104,7 +106,7 @@ fn strict_refuses_before_anything_is_written() -> Result<()> {
 
 #[test]
 fn a_dry_run_writes_nothing_and_reports_everything() -> Result<()> {
-    let dry = JsonlOptions { is_dry_run: true, ..JsonlOptions::default() };
+    let dry = ImportOptions { is_dry_run: true, ..ImportOptions::default() };
     let file = export("s", "a- ! ba cx a-");
     let store = Store::open_in_memory()?;
     let rehearsed = try_import(&store, &file, &dry)?;
@@ -157,11 +159,12 @@ fn two_exports_that_claim_one_session_are_not_merged() -> Result<()> {
     for other in ["a-other ba-other cb", "x- yx"] {
         let report = import(&store, &format!("{}\n{compaction}", export("s", other)));
         assert_eq!((report.added, report.kept), (0, 0), "{report:#?}");
-        assert_eq!(report.dropped, other.split(' ').count() as u64 + 1);
+        // The messages, the record of the session and the compaction.
+        assert_eq!(report.dropped, other.split(' ').count() as u64 + 2);
         assert!(report.first_fault().unwrap().why.contains("another conversation"));
         assert_eq!(store.content_hash()?, hash);
     }
-    let options = JsonlOptions { session: Some("t".into()), ..JsonlOptions::default() };
+    let options = ImportOptions { session: Some("t".into()), ..ImportOptions::default() };
     assert_eq!(try_import(&store, &export("s", "x- yx"), &options)?.added, 2);
     let two = format!("{}\n{}", export("s", "a-"), export("u", "b-"));
     let error = try_import(&store, &two, &options).unwrap_err();
@@ -244,34 +247,12 @@ fn progress_ends_where_it_said_it_would() -> Result<()> {
     let store = Store::open_in_memory()?;
     let file = export("s", "a- ba");
     let mut told = Vec::new();
-    store.import_jsonl("f", Cursor::new(&file), &JsonlOptions::default(), |progress| {
+    import_reader(&store, "f", Cursor::new(&file), &ImportOptions::default(), |progress| {
         told.push((progress.done, progress.total));
     })?;
     assert!(told.is_sorted(), "{told:?}");
     let (done, total) = *told.last().unwrap();
-    assert!(done == total && total == file.len() as u64);
-    Ok(())
-}
-
-/// Version 1 called a hidden message an aside, and the compactions inside a range its folds.
-#[test]
-fn an_export_of_version_1_is_read_with_its_old_names() -> Result<()> {
-    let export = [
-        r#"{"format":"talktree","version":1}"#,
-        r#"{"type":"session","id":"s"}"#,
-        r#"{"type":"message","message":{"id":"a","parent":null,"role":"user","parts":[]}}"#,
-        r#"{"type":"message","message":{"id":"b","parent":"a","role":"system","parts":[],"aside":true}}"#,
-        r#"{"type":"compaction","id":"x","first":"a","last":"a","count":1,"summary":"in"}"#,
-        r#"{"type":"compaction","id":"y","first":"a","last":"b","count":2,"summary":"out","folds":["x"]}"#,
-    ];
-    let store = Store::open_in_memory()?;
-    let file = Cursor::new(export.join("\n"));
-    store.import_jsonl("old.jsonl", file, &JsonlOptions::default(), |_| {})?;
-    let chat = store.session("s")?;
-    let stored = chat.raw_history()?;
-    assert_eq!((stored[0].is_hidden, stored[1].is_hidden), (false, true));
-    assert!(stored[1].extra.is_empty());
-    assert_eq!(chat.compaction(&"y".into())?.nested, [CompactionId::from("x")]);
+    assert!(done == total && total >= file.len() as u64);
     Ok(())
 }
 
@@ -326,49 +307,38 @@ fn without_the_record_of_its_session_a_message_is_left_out() -> Result<()> {
     let mut file = Vec::new();
     store.export_jsonl(&mut file)?;
     let text = String::from_utf8(file).expect("UTF-8");
-    // As a former build wrote it.
-    let without_numbers: String = text.split(r#""session":"#).collect::<Vec<_>>().join("\u{0}");
-    let without_numbers = without_numbers
-        .split('\u{0}')
-        .map(|part| part.trim_start_matches(|it: char| it.is_ascii_digit()).trim_start_matches(','))
-        .collect::<String>()
-        .replace(",}\n", "}\n");
-    assert!(!without_numbers.contains(r#""session":"#) && without_numbers.lines().count() > 9);
-    for (text, is_numbered) in [(&text, true), (&without_numbers, false)] {
-        let lines: Vec<&str> = text.lines().collect();
-        let at = |id: &str| lines.iter().position(|line| line.contains(id)).expect("a line");
-        let (fork, last) = (at(r#""name":"of bob""#), at(r#""id":"cid""#));
-        // Which lines are damaged, or missing, in the session after that of ann, and in the last one.
-        let mut cases = vec![vec![fork], vec![last], vec![fork - 1, fork], vec![fork, last]];
-        if is_numbered {
-            cases.push(vec![fork - 1, fork, fork + 1, fork + 2]);
-            cases.push(vec![last - 1, last, last + 1]);
+    let lines: Vec<&str> = text.lines().collect();
+    let at = |id: &str| lines.iter().position(|line| line.contains(id)).expect("a line");
+    let (fork, last) = (at(r#""name":"of bob""#), at(r#""id":"cid""#));
+    // Which lines are damaged, or missing, in the session after that of ann, and in the last one.
+    let cases = [
+        vec![fork],
+        vec![last],
+        vec![fork - 1, fork],
+        vec![fork, last],
+        vec![fork - 1, fork, fork + 1, fork + 2],
+        vec![last - 1, last, last + 1],
+    ];
+    for (case, damaged) in cases.iter().flat_map(|case| [(case, true), (case, false)]) {
+        let kept = lines.iter().enumerate().filter_map(|(n, line)| match case.contains(&n) {
+            false => Some((*line).to_owned()),
+            true => damaged.then(|| line.replacen('{', "{{", 1)),
+        });
+        let file = kept.collect::<Vec<_>>().join("\n");
+        let copy = Store::open_in_memory()?;
+        let name = format!("{case:?} {damaged}");
+        let report =
+            import_reader(&copy, "e", Cursor::new(file), &ImportOptions::default(), |_| {})?;
+        assert!(report.dropped > 0, "{name}");
+        for info in copy.sessions()? {
+            let texts = copy.session(info.id.clone())?.all_messages().map(|it| Ok(it?.text()));
+            let texts = texts.collect::<Result<Vec<_>>>()?;
+            let mut of = vec![if info.id == "cid" { "cid" } else { "ann" }];
+            of.extend(info.name.as_deref().filter(|name| *name == "of bob").map(|_| "bob"));
+            let is_own = |text: &String| of.iter().any(|of| text.ends_with(of));
+            assert!(texts.iter().all(is_own), "{name}: {:?} has {texts:?}", info.id);
         }
-        for (case, damaged) in cases.iter().flat_map(|case| [(case, true), (case, false)]) {
-            // A missing head cannot be told from a missing session without a number.
-            if !damaged && !is_numbered && case.contains(&(fork - 1)) {
-                continue;
-            }
-            let kept = lines.iter().enumerate().filter_map(|(n, line)| match case.contains(&n) {
-                false => Some((*line).to_owned()),
-                true => damaged.then(|| line.replacen('{', "{{", 1)),
-            });
-            let file = kept.collect::<Vec<_>>().join("\n");
-            let copy = Store::open_in_memory()?;
-            let name = format!("{case:?} of {is_numbered} {damaged}");
-            let report =
-                copy.import_jsonl("e", Cursor::new(file), &JsonlOptions::default(), |_| {})?;
-            assert!(report.dropped > 0, "{name}");
-            for info in copy.sessions()? {
-                let texts = copy.session(info.id.clone())?.all_messages().map(|it| Ok(it?.text()));
-                let texts = texts.collect::<Result<Vec<_>>>()?;
-                let mut of = vec![if info.id == "cid" { "cid" } else { "ann" }];
-                of.extend(info.name.as_deref().filter(|name| *name == "of bob").map(|_| "bob"));
-                let is_own = |text: &String| of.iter().any(|of| text.ends_with(of));
-                assert!(texts.iter().all(is_own), "{name}: {:?} has {texts:?}", info.id);
-            }
-            assert_eq!(copy.session("ann")?.path_length()?, 3, "{name}");
-        }
+        assert_eq!(copy.session("ann")?.path_length()?, 3, "{name}");
     }
     Ok(())
 }

@@ -4,9 +4,8 @@
 use std::collections::BTreeSet;
 use std::io::Cursor;
 
-use serde_json::Value;
-use talktree::import::{ImportReport, JsonlOptions};
-use talktree::{Message, MessageId, Result, SessionDetails, Store};
+use talktree::{Message, Result, SessionDetails, Store};
+use talktree_import::{ImportOptions, ImportReport, import_reader};
 
 const NAMES: [&str; 4] = ["alice", "bob", "carol", "dave"];
 const MESSAGES: usize = 4;
@@ -30,24 +29,13 @@ fn export() -> Result<Vec<Vec<u8>>> {
     Ok(file.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect())
 }
 
-/// Returns the lines as former builds wrote them: without the number of the session.
-fn without_numbers(lines: &[Vec<u8>]) -> Vec<Vec<u8>> {
-    let old = |line: &Vec<u8>| {
-        let mut line: Value = serde_json::from_slice(line).unwrap();
-        line.as_object_mut().unwrap().remove("session");
-        // The order of the fields and the checksum differ; neither matters here.
-        format!("{line}\n").into_bytes()
-    };
-    lines.iter().map(old).collect()
-}
-
 /// Imports a file, in a dry run first; returns the report and the store.
 fn import(file: &[u8]) -> Result<(ImportReport, Store)> {
     let store = Store::open_in_memory()?;
-    let dry = JsonlOptions { is_dry_run: true, ..JsonlOptions::default() };
-    let rehearsed = store.import_jsonl("file", Cursor::new(file), &dry, |_| {})?;
-    let options = JsonlOptions::default();
-    let mut report = store.import_jsonl("file", Cursor::new(file), &options, |_| {})?;
+    let dry = ImportOptions { is_dry_run: true, ..ImportOptions::default() };
+    let rehearsed = import_reader(&store, "file", Cursor::new(file), &dry, |_| {})?;
+    let options = ImportOptions::default();
+    let mut report = import_reader(&store, "file", Cursor::new(file), &options, |_| {})?;
     assert_eq!(report.records, report.kept + report.converted + report.dropped, "{report:#?}");
     let mut sorted = rehearsed;
     for notes in [&mut sorted.notes, &mut report.notes] {
@@ -55,7 +43,7 @@ fn import(file: &[u8]) -> Result<(ImportReport, Store)> {
     }
     assert_eq!(sorted, report);
     let hash = store.content_hash()?;
-    let again = store.import_jsonl("file", Cursor::new(file), &options, |_| {})?;
+    let again = import_reader(&store, "file", Cursor::new(file), &options, |_| {})?;
     assert_eq!((again.added, again.known), (0, report.added));
     assert_eq!(store.content_hash()?, hash);
     Ok((report, store))
@@ -118,19 +106,17 @@ fn line_of(lines: &[Vec<u8>], part: &str) -> usize {
 #[test]
 fn what_follows_a_damaged_session_record_is_left_out() -> Result<()> {
     let lines = export()?;
-    for lines in [without_numbers(&lines), lines] {
-        for (at, name) in NAMES.into_iter().enumerate() {
-            let line = line_of(&lines, &format!(r#""id":"{name}""#));
-            for damage in 0..DAMAGES.len() {
-                let (report, store) = import(&damaged(&lines, line, 1, damage))?;
-                assert_eq!(texts(&store)?, all_but(&[name]), "{name}, damage {damage}");
-                assert_eq!(report.sessions.len(), 3);
-                // The line, if it is there, and what follows it: five messages, a label, the head.
-                assert_eq!(report.dropped, u64::from(damage > 0) + 7, "{report:#?}");
-                let before = NAMES[at.saturating_sub(1)];
-                if at > 0 {
-                    assert_eq!(store.session(before)?.head()?, Some("m9".into()));
-                }
+    for (at, name) in NAMES.into_iter().enumerate() {
+        let line = line_of(&lines, &format!(r#""id":"{name}""#));
+        for damage in 0..DAMAGES.len() {
+            let (report, store) = import(&damaged(&lines, line, 1, damage))?;
+            assert_eq!(texts(&store)?, all_but(&[name]), "{name}, damage {damage}");
+            assert_eq!(report.sessions.len(), 3);
+            // The line, if it is there, and what follows it: five messages, a label, the head.
+            assert_eq!(report.dropped, u64::from(damage > 0) + 7, "{report:#?}");
+            let before = NAMES[at.saturating_sub(1)];
+            if at > 0 {
+                assert_eq!(store.session(before)?.head()?, Some("m9".into()));
             }
         }
     }
@@ -140,10 +126,9 @@ fn what_follows_a_damaged_session_record_is_left_out() -> Result<()> {
 #[test]
 fn a_damaged_message_costs_no_other_message() -> Result<()> {
     let lines = export()?;
-    let old = without_numbers(&lines);
     // An export that was cut off has no end record, which counts the sessions.
-    let cut = old[..old.len() - 1].to_vec();
-    for lines in [lines, old, cut] {
+    let cut = lines[..lines.len() - 1].to_vec();
+    for lines in [lines, cut] {
         for lost in all_but(&[]) {
             let line = line_of(&lines, &format!("{lost:?}"));
             for damage in 0..DAMAGES.len() {
@@ -161,28 +146,22 @@ fn a_damaged_message_costs_no_other_message() -> Result<()> {
 #[test]
 fn no_damage_brings_a_text_into_a_session_that_is_not_its_own() -> Result<()> {
     let lines = export()?;
-    for (lines, is_old) in [(without_numbers(&lines), true), (lines, false)] {
-        for count in [1, 2, 3, 8] {
-            for at in 1..lines.len() - count {
-                for damage in 0..DAMAGES.len() {
-                    // Without numbers, several records that leave less than a line each cannot be missed.
-                    if is_old && count > 1 && [0, 3].contains(&damage) {
-                        continue;
-                    }
-                    let (_, store) = import(&damaged(&lines, at, count, damage))?;
-                    let found = texts(&store)?;
-                    // Of the others nothing is lost.
-                    let hit = lines[at..at + count].concat();
-                    let hit = String::from_utf8_lossy(&hit);
-                    let mut whole = all_but(&[]);
-                    whole.retain(|text| {
-                        let name = text.split(' ').next().unwrap_or_default();
-                        let is_lost = hit.contains(&format!("{text:?}"))
-                            || hit.contains(&format!(r#""id":"{name}""#));
-                        !is_lost && !is_old
-                    });
-                    assert!(found.is_superset(&whole), "{at}, {count}, {damage}: {found:?}");
-                }
+    for count in [1, 2, 3, 8] {
+        for at in 1..lines.len() - count {
+            for damage in 0..DAMAGES.len() {
+                let (_, store) = import(&damaged(&lines, at, count, damage))?;
+                let found = texts(&store)?;
+                // Of the others nothing is lost.
+                let hit = lines[at..at + count].concat();
+                let hit = String::from_utf8_lossy(&hit);
+                let mut whole = all_but(&[]);
+                whole.retain(|text| {
+                    let name = text.split(' ').next().unwrap_or_default();
+                    let is_lost = hit.contains(&format!("{text:?}"))
+                        || hit.contains(&format!(r#""id":"{name}""#));
+                    !is_lost
+                });
+                assert!(found.is_superset(&whole), "{at}, {count}, {damage}: {found:?}");
             }
         }
     }
@@ -235,52 +214,6 @@ fn a_wrong_digit_in_the_number_of_a_session_costs_one_record_at_most() -> Result
     let file = String::from_utf8(lines.concat()).unwrap();
     let (report, store) = import(file.replace(r#""id":"bob""#, r#""id":"rob""#).as_bytes())?;
     assert_eq!((report.dropped, store.session("rob")?.path_length()?), (0, 3));
-    Ok(())
-}
-
-/// Returns an export of two sessions whose first message is deleted, so that its place is the first record.
-fn export_of_deleted() -> Result<Vec<Vec<u8>>> {
-    let store = Store::open_in_memory()?;
-    for name in ["alice", "bob"] {
-        let chat = store.session(name)?;
-        let id = |n: usize| MessageId::from(format!("{name}{n}"));
-        for n in 0..2 {
-            chat.append(Message::user(format!("{name} {n}")).with_id(id(n)))?;
-        }
-        for n in 2..4 {
-            chat.append_to(&id(0), Message::user(format!("{name} {n}")).with_id(id(n)))?;
-        }
-        chat.add_compaction("summary", &id(0), &id(1))?;
-        chat.delete([&id(0)])?;
-    }
-    let mut file = Vec::new();
-    store.export_jsonl(&mut file)?;
-    Ok(file.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect())
-}
-
-#[test]
-fn the_place_of_a_deleted_message_begins_a_session_as_a_message_does() -> Result<()> {
-    let lines = without_numbers(&export_of_deleted()?);
-    let session = line_of(&lines, r#""id":"bob""#);
-    for damage in &DAMAGES[1..] {
-        // The head of alice and the record of bob are one damaged line.
-        let merged = [lines[..session - 1].concat(), damage(&lines[session..=session])];
-        let file = [merged.concat(), lines[session + 1..].concat()].concat();
-        let (_, store) = import(&file)?;
-        texts(&store)?;
-        assert_eq!(store.sessions()?.len(), 1);
-    }
-    Ok(())
-}
-
-#[test]
-fn a_message_below_the_place_of_a_deleted_one_begins_no_session() -> Result<()> {
-    let lines = without_numbers(&export_of_deleted()?);
-    let lost = line_of(&lines, r#""alice 2""#);
-    for damage in 1..DAMAGES.len() {
-        let (_, store) = import(&damaged(&lines, lost, 1, damage))?;
-        assert!(store.session("alice")?.message(&"alice3".into())?.is_some(), "damage {damage}");
-    }
     Ok(())
 }
 

@@ -6,11 +6,12 @@
 use std::io::Cursor;
 use std::path::Path;
 
-use talktree::import::{ImportReport, JsonlOptions};
 use talktree::{Compaction, ImportRecord, Message, Result, SessionImport, Store};
+use talktree_import::{ImportOptions, ImportReport, import_reader};
 
 fn import(store: &Store, file: &[u8]) -> Result<ImportReport> {
-    let report = store.import_jsonl("file", Cursor::new(file), &JsonlOptions::default(), |_| {})?;
+    let report =
+        import_reader(&store, "file", Cursor::new(file), &ImportOptions::default(), |_| {})?;
     assert_eq!(report.records, report.kept + report.converted + report.dropped, "{report:#?}");
     Ok(report)
 }
@@ -113,8 +114,8 @@ fn sessions_that_wait_and_sessions_stored_step_by_step_end_equal() -> Result<()>
     for info in store.sessions()? {
         let mut one = Vec::new();
         store.session(&info.id)?.export_jsonl(&mut one)?;
-        let options = JsonlOptions { session: Some(info.id.clone()), ..JsonlOptions::default() };
-        steps.import_jsonl("file", Cursor::new(&one), &options, |_| {})?;
+        let options = ImportOptions { session: Some(info.id.clone()), ..ImportOptions::default() };
+        import_reader(&steps, "file", Cursor::new(&one), &options, |_| {})?;
         let (a, b) = (whole.session(&info.id)?, steps.session(&info.id)?);
         assert_eq!(a.head()?, b.head()?, "{}", info.id);
         let (a, b) = (a.info()?, b.info()?);
@@ -152,7 +153,7 @@ fn three(text: &str) -> String {
     for n in 0..3 {
         let said = if n == 1 { text } else { "hello" };
         file += &format!(
-            "{{\"type\":\"session\",\"id\":\"s{n}\"}}\n{{\"type\":\"message\",\"message\":{{\"id\":\"a\",\"parent\":null,\"role\":\"user\",\"parts\":[{{\"type\":\"text\",\"text\":\"{said}\"}}]}}}}\n"
+            "{{\"type\":\"session\",\"session\":{n},\"id\":\"s{n}\"}}\n{{\"type\":\"message\",\"session\":{n},\"message\":{{\"id\":\"a\",\"parent\":null,\"role\":\"user\",\"parts\":[{{\"type\":\"text\",\"text\":\"{said}\"}}]}}}}\n"
         );
     }
     file
@@ -186,7 +187,7 @@ fn a_damaged_line_is_counted_once() -> Result<()> {
     let store = Store::open_in_memory()?;
     let file = three("hello")
         + "{\"type\":\"message\",\n"
-        + "{\"type\":\"message\",\"message\":{\"id\":\"b\",\"parent\":\"nowhere\",\"role\":\"user\",\"parts\":[]}}\n";
+        + "{\"type\":\"message\",\"session\":2,\"message\":{\"id\":\"b\",\"parent\":\"nowhere\",\"role\":\"user\",\"parts\":[]}}\n";
     let report = import(&store, file.as_bytes())?;
     assert_eq!((report.added, report.dropped), (4, 1), "{report:#?}");
     let lines: Vec<_> = report.notes.iter().map(|note| note.line).collect();

@@ -260,7 +260,13 @@ fn a_fork_at_a_summary_whose_last_message_is_deleted_ends_at_the_message_above()
         let mut file = Vec::new();
         store.export_jsonl(&mut file)?;
         let copy = Store::open_in_memory()?;
-        copy.import_jsonl("e", std::io::Cursor::new(&file), &Default::default(), |_| {})?;
+        talktree_import::import_reader(
+            &copy,
+            "e",
+            std::io::Cursor::new(&file),
+            &Default::default(),
+            |_| {},
+        )?;
         assert_eq!(copy.content_hash()?, store.content_hash()?, "{ranges:?}");
         fork.append(Message::user("and then?"))?;
         assert_eq!(texts(fork.history()?).len(), history.len() + 1);

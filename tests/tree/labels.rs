@@ -6,11 +6,11 @@
 use std::io::Cursor;
 
 use serde_json::json;
-use talktree::import::JsonlOptions;
 use talktree::{
     Author, Error, ImportRecord, Label, Message, MessageFilter, MessageId, Result, SessionFilter,
     SessionImport, SessionState, Store, export,
 };
+use talktree_import::{ImportOptions, import_reader};
 
 /// Returns why a label is refused.
 fn refused(answer: Result<()>) -> String {
@@ -74,8 +74,8 @@ fn an_import_leaves_such_labels_out_and_says_so() -> Result<()> {
         let file = format!("{}{line}{}", &file[..at], &file[at..]);
         for is_dry_run in [true, false] {
             let copy = Store::open_in_memory()?;
-            let options = JsonlOptions { is_dry_run, ..JsonlOptions::default() };
-            let report = copy.import_jsonl("export", Cursor::new(&file), &options, |_| {})?;
+            let options = ImportOptions { is_dry_run, ..ImportOptions::default() };
+            let report = import_reader(&copy, "export", Cursor::new(&file), &options, |_| {})?;
             let note = report.notes.iter().find(|note| note.why.contains(why));
             assert!(note.is_some_and(|note| note.is_fault), "{name:?}: {:?}", report.notes);
             assert_eq!((report.added, report.dropped), (2, 1), "{name:?}");
@@ -196,13 +196,13 @@ fn tags_survive_an_export_and_count_in_hashes() -> Result<()> {
     let mut file = Vec::new();
     chat.export_jsonl(&mut file)?;
     let copy = Store::open_in_memory()?;
-    let strict = JsonlOptions { is_strict: true, ..JsonlOptions::default() };
-    copy.import_jsonl("export", Cursor::new(&file), &strict, |_| {})?;
+    let strict = ImportOptions { is_strict: true, ..ImportOptions::default() };
+    import_reader(&copy, "export", Cursor::new(&file), &strict, |_| {})?;
     let copied = copy.session("s")?;
     assert_eq!(export::session_hash(&copied)?, export::session_hash(&chat)?);
     // A tag that was removed since does not come back.
     copied.untag(&"a".into(), "spam")?;
-    copy.import_jsonl("export", Cursor::new(&file), &strict, |_| {})?;
+    import_reader(&copy, "export", Cursor::new(&file), &strict, |_| {})?;
     assert_eq!(copied.all_tags()?.len(), 1);
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use talktree::{Error, Result};
 
+use crate::draft::{Body, Node};
 use crate::fields::Fields;
 use crate::work::{Fate, MISSING_PARENT, Source, Work};
 
@@ -72,8 +73,12 @@ impl Work<'_> {
     }
 
     fn drop_all(&mut self) -> usize {
-        let nodes = self.fates.iter().filter(|fate| **fate != Fate::Gone).count();
-        self.report.dropped += nodes as u64;
+        let is_message = |(node, fate): &(&Node, &Fate)| {
+            **fate != Fate::Gone && !matches!(node.body, Body::Tombstone)
+        };
+        let nodes = self.nodes.iter().zip(&self.fates).filter(is_message).count();
+        self.report.dropped += nodes as u64 + self.attached;
+        self.report.converted -= self.attached;
         nodes
     }
 

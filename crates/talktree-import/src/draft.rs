@@ -1,9 +1,10 @@
 //! Drafts: the conversations that a reader makes of a file, ready to be stored.
 
+use crate::report::ImportReport;
 use chrono::{DateTime, Utc};
-use talktree::import::ImportReport;
 use talktree::{CompactionId, Json, Message, MessageId, SessionDetails, SessionId};
 
+use crate::exact::Exact;
 use crate::fields::{self, Fields};
 use crate::records::{Place, Record};
 
@@ -23,7 +24,7 @@ pub(crate) trait Reader {
     -> Option<Draft>;
 
     /// Notes a record that cannot be read; `text` is what was kept of it, which may be nothing.
-    fn pass_damaged(&mut self, _text: &[u8]) {}
+    fn pass_damaged(&mut self, _line: u64, _text: &[u8]) {}
 
     /// Returns the conversations of several records.
     fn finish(&mut self, report: &mut ImportReport) -> Vec<Draft>;
@@ -51,6 +52,10 @@ pub(crate) struct Draft {
     pub(crate) line: u64,
     /// What becomes of a node whose parent is nowhere.
     pub(crate) orphans: Orphans,
+    /// How many bytes of its records are in memory.
+    pub(crate) bytes: usize,
+    /// What an export of talktree says besides.
+    pub(crate) exact: Option<Exact>,
     /// Set if the source gives the conversation no id: then the session is found by its content.
     pub(crate) unnamed: Option<Unnamed>,
 }
@@ -84,6 +89,8 @@ pub(crate) struct Node {
 pub(crate) enum Body {
     Here(Box<Message>),
     There(Place),
+    /// Of a deleted message there is only the place.
+    Tombstone,
 }
 
 /// One compaction of the source: its summary replaces the path from the root to `kept`.
@@ -136,6 +143,8 @@ impl Draft {
             head: None,
             line,
             orphans: Orphans::BecomeRoots,
+            bytes: 0,
+            exact: None,
             unnamed: None,
         }
     }

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::time::SystemTime;
 
+use crate::report::ImportReport;
 use chrono::{DateTime, SubsecRound, Utc};
-use talktree::import::{ImportReport, JsonlOptions};
 use talktree::{Error, InterruptWatch, Progress, Result, Store};
 
 use crate::ImportOptions;
@@ -38,15 +38,6 @@ pub(crate) fn import(
     let format = format.ok_or_else(|| refused(None, sniffed.unknown()))?;
     if let Some(why) = sniffed.contradiction(format, &mut records).map_err(io_error)? {
         return Err(refused(None, why));
-    }
-    if format == Format::Own {
-        drop(records);
-        // A session that waits may be in this file, too.
-        flush(store, queue, options)?;
-        let ImportOptions { session, is_strict, is_dry_run, .. } = options.clone();
-        let options = JsonlOptions { session, is_strict, is_dry_run };
-        queue.keep(store.import_jsonl(path, source, &options, progress)?);
-        return Ok(());
     }
     let watch = store.interrupt_handle().watch();
     let mut run =
@@ -122,6 +113,7 @@ impl Run<'_, '_> {
         if read.is_err() {
             writer.queue.forget_current();
         }
+        report.sort();
         read.map(|conversations| (report, conversations))
     }
 }
@@ -140,7 +132,7 @@ fn read(
     let file = path.to_string_lossy().into_owned();
     // `Utc::now` panics if the clock of the system shows a time before 1970.
     let now = DateTime::<Utc>::from(SystemTime::now()).trunc_subsecs(6);
-    let Some(mut reader) = format.reader(file, options.keeps_source, now) else { return Ok(0) };
+    let mut reader = format.reader(file, options.keeps_source, now);
     let (size, mut reported, mut conversations) = (records.size(), 0, 0);
 
     records.rewind().map_err(io_error)?;
@@ -156,10 +148,12 @@ fn read(
                 Ok(fields) => {
                     if let Some(draft) = reader.read(&record, fields, report) {
                         conversations += 1;
-                        let bytes = record.text.len();
+                        let bytes = draft.bytes + record.text.len();
                         let mut source = Source { records: &mut *records, reader: &*reader };
                         writer
-                            .write(draft, bytes, &mut source, report, &mut |_, _| {})
+                            .write(draft, bytes, &mut source, report, &mut |_, _| {
+                                progress(Progress::new(reported, size));
+                            })
                             .map_err(|error| at_path(error, path))?;
                     }
                     continue;
@@ -167,7 +161,7 @@ fn read(
                 Err(error) => damage_of(record, &error),
             },
         };
-        reader.pass_damaged(&damage.text);
+        reader.pass_damaged(damage.line, &damage.text);
         report.records += 1;
         report.lose(damage.line, damage.why);
     }

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use talktree::import::ImportReport;
+use crate::report::ImportReport;
 use talktree::{Error, Progress, Result, Store};
 
 use crate::{ImportOptions, Importer};

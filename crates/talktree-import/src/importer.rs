@@ -3,7 +3,7 @@
 use std::io::{Read, Seek};
 use std::path::Path;
 
-use talktree::import::ImportReport;
+use crate::report::ImportReport;
 use talktree::{Progress, Result, Store};
 
 use crate::ImportOptions;

@@ -23,7 +23,7 @@
 //! three and gives reasons. Ids of the source are kept unchanged, and missing ones are derived from the content. So
 //! importing a file again adds nothing, and importing a file that has grown adds its new messages. Trees stay trees. A
 //! compaction of the source becomes a compaction; the messages that its summary replaces are kept. talktree's own JSON
-//! lines are passed to [`Store::import_jsonl`](talktree::Store::import_jsonl).
+//! lines ([`Store::export_jsonl`](talktree::Store::export_jsonl)) are one of the formats; they are exact.
 //!
 //! # How it is built
 //!
@@ -45,6 +45,7 @@ mod details;
 mod draft;
 mod driver;
 mod edits;
+mod exact;
 mod folder;
 mod formats;
 mod importer;
@@ -52,6 +53,7 @@ mod pointer;
 mod queue;
 mod record_names;
 mod records;
+mod report;
 mod session_import;
 mod sniff;
 mod unnamed;
@@ -63,12 +65,12 @@ use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::Path;
 
-use talktree::import::ImportReport;
 use talktree::{Error, Progress, Result, SessionId, Store};
 
 pub use folder::{FolderImport, conversation_files, import_folder};
 pub use formats::Format;
 pub use importer::Importer;
+pub use report::{ImportReport, MAX_NOTES, Note};
 use talktree::records::{fields, order, title};
 pub use title::Title;
 

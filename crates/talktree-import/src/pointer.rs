@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use talktree::{Error, Label, MessageId, Result};
 
-use crate::draft::DraftLabel;
+use crate::draft::{Body, DraftLabel};
 use crate::record_names::label_record;
 use crate::work::{Fate, Work};
 use crate::write::Writer;
@@ -37,7 +37,7 @@ impl Writer<'_> {
             };
             match result {
                 Ok(()) => work.record_names.push(label_record(name, target)),
-                Err(why) => work.report.fault(*line, format!("label {name:?}: {why}")),
+                Err(why) => work.lose_attached(*line, format!("label {name:?}: {why}")),
             }
         }
         Ok(())
@@ -62,7 +62,7 @@ impl Work<'_> {
                     labels.push(Label::new(name.as_str(), target.clone()));
                     self.record_names.push(label_record(name, target));
                 }
-                Some(why) => self.report.fault(*line, format!("label {name:?}: {why}")),
+                Some(why) => self.lose_attached(*line, format!("label {name:?}: {why}")),
             }
         }
         labels
@@ -100,7 +100,10 @@ impl Work<'_> {
 
     /// Returns where the head is to be: at `head`, or at the node that is stored last.
     pub(crate) fn target(&self, head: Option<&MessageId>) -> Option<MessageId> {
-        let is_there = |at: &u32| self.fates[*at as usize] != Fate::Gone;
+        let is_there = |at: &u32| {
+            let is_message = !matches!(self.nodes[*at as usize].body, Body::Tombstone);
+            self.fates[*at as usize] != Fate::Gone && is_message
+        };
         let target = head.and_then(|id| match self.index.get(id)? {
             at if is_there(at) => Some(id.clone()),
             at => self.living_parent(*at),

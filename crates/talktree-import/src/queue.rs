@@ -8,7 +8,7 @@
 
 use std::collections::HashSet;
 
-use talktree::import::{ImportReport, Note};
+use crate::report::{ImportReport, Note};
 use talktree::{Error, ImportRecord, Result, SessionId, SessionImport, Store};
 
 use crate::work::Waiting;
@@ -38,8 +38,9 @@ pub(crate) struct Queue {
 pub(crate) struct Rest {
     /// The number of its file.
     file: usize,
-    /// What to note in the report when it is stored.
+    /// What to note in the report when it is stored, and how many records are lost then.
     pub(crate) notes: Vec<Note>,
+    pub(crate) lost: u64,
     /// What is needed to store it step by step.
     pub(crate) waiting: Waiting,
 }
@@ -59,14 +60,14 @@ impl Queue {
         &mut self,
         import: SessionImport,
         bytes: usize,
-        notes: Vec<Note>,
+        ImportReport { notes, dropped: lost, .. }: ImportReport,
         waiting: Waiting,
     ) {
         self.messages += import.records.len();
         self.bytes += bytes;
         self.ids.insert(import.id.clone());
         self.imports.push(import);
-        self.rest.push(Rest { file: self.taken + self.reports.len(), notes, waiting });
+        self.rest.push(Rest { file: self.taken + self.reports.len(), notes, lost, waiting });
     }
 
     /// Stores the sessions that wait; `slowly` stores one that was refused. `current` is the report of the file being read.
@@ -91,7 +92,7 @@ impl Queue {
             let at = rest.file - self.taken;
             let report = self.reports.get_mut(at).unwrap_or(&mut *current);
             match outcome {
-                Ok(_) => count(&import.records, rest.notes, report),
+                Ok(_) => count(&import.records, rest.notes, rest.lost, report),
                 Err(_) if failed.is_ok() => failed = slowly(import, rest.waiting, report),
                 // The store itself fails.
                 Err(_) => {}
@@ -120,17 +121,20 @@ impl Queue {
     pub(crate) fn take_reports(&mut self) -> Vec<ImportReport> {
         let first = self.rest.first().map(|rest| rest.file - self.taken);
         let done = first.unwrap_or(self.reports.len()).min(self.reports.len());
-        let reports: Vec<ImportReport> = self.reports.drain(..done).collect();
+        let mut reports: Vec<ImportReport> = self.reports.drain(..done).collect();
+        reports.iter_mut().for_each(ImportReport::sort);
         self.taken += reports.len();
         reports
     }
 }
 
 /// Counts the messages of a session that was stored as a whole.
-fn count(records: &[ImportRecord], notes: Vec<Note>, report: &mut ImportReport) {
+fn count(records: &[ImportRecord], notes: Vec<Note>, lost: u64, report: &mut ImportReport) {
     let hidden = records.iter().filter(|record| record.message.is_hidden).count() as u64;
     report.added += records.len() as u64;
     report.converted += hidden;
+    report.converted -= lost;
+    report.dropped += lost;
     report.kept += records.len() as u64 - hidden;
     for Note { line, why, is_fault, .. } in notes {
         match (line, is_fault) {

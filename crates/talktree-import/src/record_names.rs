@@ -7,9 +7,10 @@
 //! Invariant: none of these names is that of a message's record, which ends in `#` and 16
 //! hexadecimal digits.
 
-use talktree::{CompactionId, Error, ImportRecord, MessageId, Result};
+use talktree::{CompactionId, Error, ImportRecord, MessageId, MessageTag, Result};
 
 use crate::draft::{Node, derive};
+use crate::exact::Elision;
 use crate::work::Work;
 
 /// The session was created by an import; stored with its first messages.
@@ -34,14 +35,22 @@ pub(crate) fn label_record(name: &str, target: &MessageId) -> String {
     format!("{}#label", derive(&[name, target.as_str()]))
 }
 
+pub(crate) fn elision_record(Elision { message, call, marker }: &Elision) -> String {
+    format!("{}#elision", derive(&[message.as_str(), call, marker]))
+}
+
+pub(crate) fn tag_record(MessageTag { message, tag, .. }: &MessageTag) -> String {
+    format!("{}#tag", derive(&[message.as_str(), tag]))
+}
+
 impl Work<'_> {
     /// Returns the state of earlier imports into the session, if it exists, and prepares the names
     /// to store with the first messages.
     pub(crate) fn begin(&mut self, is_there: bool) -> Result<Past> {
         self.has_past = is_there;
         let (begun, ended) = self.names();
-        let is_new =
-            !is_there || (self.session.is_imported(BEGUN)? && !self.session.is_imported(ENDED)?);
+        let is_empty_or_begun = !self.has_messages || self.session.is_imported(BEGUN)?;
+        let is_new = !is_there || (is_empty_or_begun && !self.session.is_imported(ENDED)?);
         // One that was stored as a whole has only the second name.
         let is_ended = is_there && self.session.is_imported(&ended)?;
         let is_begun = is_ended || (is_there && self.session.is_imported(&begun)?);

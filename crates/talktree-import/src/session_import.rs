@@ -1,6 +1,6 @@
 //! A whole new session, to be stored together with others.
 
-use talktree::import::ImportReport;
+use crate::report::ImportReport;
 use talktree::{Compaction, ImportRecord, SessionId, SessionImport};
 
 use crate::order::Shape;
@@ -28,7 +28,9 @@ impl Work<'_> {
         marks.extend(remainder.record_names.iter().cloned());
         marks.push(self.ended());
         let mut details = self.derived.complete(remainder.details.clone());
-        details.updated_at = self.derived.last_write(None, true);
+        if !self.is_exact {
+            details.updated_at = self.derived.last_write(None, true);
+        }
         let head = self.target(remainder.head.as_ref());
         SessionImport {
             details,

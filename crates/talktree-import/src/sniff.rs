@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::io;
 
-use talktree::import::ImportReport;
+use crate::report::ImportReport;
 use talktree::{Message, Part};
 
 use crate::draft::{Body, Draft, Reader};
@@ -92,11 +92,11 @@ impl Sniffed {
         format: Format,
         records: &mut Records<'_>,
     ) -> io::Result<Option<String>> {
-        let Some(reader) =
-            format.reader(String::new(), false, std::time::SystemTime::UNIX_EPOCH.into())
-        else {
+        // Its header is no guess.
+        if format == Format::Own {
             return Ok(None);
-        };
+        }
+        let reader = format.reader(String::new(), false, std::time::SystemTime::UNIX_EPOCH.into());
         let (kept, blank) = sample(records, reader)?;
         let is_guess = self.is_doubtful && self.format == Some(format) && kept == 0;
         if is_guess && format == Format::ClaudeCode {
@@ -144,6 +144,7 @@ fn sample(records: &mut Records<'_>, mut reader: Box<dyn Reader>) -> io::Result<
     for node in drafts.iter().flat_map(|draft| &draft.nodes) {
         match &node.body {
             Body::Here(message) => count(message),
+            Body::Tombstone => {}
             Body::There(place) => {
                 // A file that changes meanwhile is noticed when it is imported.
                 if let Some(record) = records.record_at(node.line, place)?

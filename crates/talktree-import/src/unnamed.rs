@@ -5,7 +5,7 @@
 //! same opening, the id comes from the first message that differs, and all before it. A file that was imported before
 //! keeps its session, even if its end has changed: then the new end becomes a branch.
 
-use talktree::import::ImportReport;
+use crate::report::ImportReport;
 use talktree::{Result, Session, SessionId};
 
 use crate::draft::{Node, Unnamed, derive};

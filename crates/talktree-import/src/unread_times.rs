@@ -1,6 +1,6 @@
 //! The times of a file that cannot be read.
 
-use talktree::import::ImportReport;
+use crate::report::ImportReport;
 
 use crate::fields::Fields;
 

@@ -2,13 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use talktree::import::ImportReport;
+use crate::report::ImportReport;
 use talktree::{
     Error, ImportRecord, Imported, Json, Message, MessageId, Result, Session, SessionDetails,
 };
 
 use crate::details::Derived;
 use crate::draft::{Body, DraftCompaction, DraftLabel, Node, Orphans, Reader, with_source};
+use crate::exact::Exact;
 use crate::fields::Fields;
 use crate::order::arrange;
 use crate::records::{Place, Records};
@@ -37,6 +38,10 @@ pub(crate) struct Work<'a> {
     pub(crate) has_shown: bool,
     /// The details that are derived from the messages.
     pub(crate) derived: Derived,
+    /// Whether it comes from an export of talktree.
+    pub(crate) is_exact: bool,
+    /// How many of its records are no messages.
+    pub(crate) attached: u64,
     /// Whether the session had messages before.
     pub(crate) has_messages: bool,
     /// Whether the session existed before, so that record names can be stored in it.
@@ -58,6 +63,8 @@ pub(crate) struct Remainder {
     pub(crate) compactions: Vec<DraftCompaction>,
     pub(crate) labels: Vec<DraftLabel>,
     pub(crate) head: Option<MessageId>,
+    /// What an export of talktree says besides.
+    pub(crate) exact: Option<Exact>,
     /// More record names to store with the session.
     pub(crate) record_names: Vec<String>,
     /// The line it begins on.
@@ -114,6 +121,8 @@ impl<'a> Work<'a> {
             fates: vec![Fate::Open; count],
             has_shown: false,
             derived: Derived::default(),
+            is_exact: false,
+            attached: 0,
             has_messages,
             has_past: false,
             is_new: false,
@@ -144,6 +153,8 @@ impl<'a> Work<'a> {
             order,
             fates,
             derived,
+            is_exact: remainder.exact.is_some(),
+            attached: remainder.exact.as_ref().map_or(0, |exact| exact.records),
             ..Self::new(session, report, nodes, has_messages)
         };
         (work, remainder)
@@ -191,13 +202,16 @@ impl<'a> Work<'a> {
     }
 
     fn parent_of(&mut self, at: u32, orphans: Orphans, before: Option<u32>) -> Result<Option<u32>> {
-        let Node { id, parent, line, .. } = &self.nodes[at as usize];
+        let Node { id, parent, line, body, .. } = &self.nodes[at as usize];
         let Some(parent) = parent else { return Ok(None) };
         if let Some(&found) = self.index.get(parent) {
             return Ok(Some(found));
         }
         if self.has_messages && self.session.message(parent)?.is_some() {
             self.outside.insert(at, parent.clone());
+            return Ok(None);
+        }
+        if matches!(body, Body::Tombstone) {
             return Ok(None);
         }
         let missing = format!("parent {parent:?} of message {id:?} is missing");
@@ -226,6 +240,10 @@ impl<'a> Work<'a> {
         let node = &mut self.nodes[at as usize];
         let place = match &mut node.body {
             Body::There(place) => *place,
+            Body::Tombstone => {
+                let place = Message::new("", Vec::new()).with_id(node.id.clone());
+                return Ok(Some(place.hidden()));
+            }
             Body::Here(message) => {
                 return Ok(Some(std::mem::replace(&mut **message, Message::new("", Vec::new()))));
             }
@@ -247,6 +265,7 @@ impl<'a> Work<'a> {
         let node = &self.nodes[at as usize];
         match &node.body {
             Body::Here(message) => Ok(Some((**message).clone())),
+            Body::Tombstone => Ok(None),
             Body::There(place) => {
                 let Some(source) = source else { return Ok(None) };
                 // The reader of whole conversations keeps its own position; that of several records has none.
@@ -369,12 +388,16 @@ impl<'a> Work<'a> {
 
     /// Counts the result for a node.
     fn settle(&mut self, node: u32, imported: Imported, is_hidden: bool) {
-        let Node { id, line, .. } = &self.nodes[node as usize];
+        let Node { id, line, body, .. } = &self.nodes[node as usize];
+        if matches!(body, Body::Tombstone) {
+            self.fates[node as usize] = Fate::Kept;
+            return;
+        }
         self.fates[node as usize] = Fate::Kept;
         match imported {
             Imported::Added => {
                 self.fates[node as usize] = Fate::Added;
-                self.has_shown |= !is_hidden;
+                self.has_shown |= !is_hidden || self.is_exact;
                 self.report.added += 1;
             }
             Imported::Known => {
@@ -436,7 +459,7 @@ impl Node {
 
     pub(crate) fn bytes(&self) -> usize {
         match self.body {
-            Body::Here(_) => 0,
+            Body::Here(_) | Body::Tombstone => 0,
             Body::There(place) => place.bytes,
         }
     }

@@ -3,13 +3,14 @@
 
 use std::collections::HashSet;
 
-use talktree::import::ImportReport;
+use crate::report::ImportReport;
 use talktree::{Error, ImportRecord, Result, SessionId, SessionImport, SessionInfo, Store};
 
 use crate::ImportOptions;
 use crate::details::set_missing_details;
 use crate::draft::{Body, Draft};
 use crate::edits;
+use crate::exact;
 use crate::queue::Queue;
 use crate::record_names::Past;
 use crate::session_import::discarded_report;
@@ -63,13 +64,21 @@ impl Writer<'_> {
         edits::apply(&mut draft, stored, source, keeps_source, &mut |line, why| {
             report.remark(line, why);
         })?;
-        let Draft { mut details, nodes, compactions, labels, head, line, orphans, .. } = draft;
+        if has_messages {
+            draft.find_tombstones(&session)?;
+        }
+        let is_plain = draft.is_plain();
+        let Draft { mut details, nodes, compactions, labels, head, line, orphans, exact, .. } =
+            draft;
         // No session has an empty one.
         for text in [&mut details.model, &mut details.source] {
             text.take_if(|text| text.is_empty());
         }
-        let remainder = Remainder { details, compactions, labels, head, record_names, line };
+        let is_exact = exact.is_some();
+        let remainder = Remainder { details, compactions, labels, head, exact, record_names, line };
+        let attached = remainder.exact.as_ref().map_or(0, |exact| exact.records);
         let mut work = Work::new(&session, report, nodes, has_messages);
+        (work.is_exact, work.attached) = (is_exact, attached);
         work.connect(orphans)?;
         if self.store.is_import_forbidden(&id)? {
             work.leave_out_all(line, &Error::SessionErased { id });
@@ -89,7 +98,7 @@ impl Writer<'_> {
         let order = std::mem::take(&mut work.order);
         let mut at = 0;
         let mut first = self.gather(&mut work, &order, &mut at, source)?;
-        let is_short = at == order.len() && !first.is_empty();
+        let is_short = is_plain && at == order.len() && !first.is_empty();
         let count = order.len() as u64;
         work.order = order;
         if is_short && info.is_none() && !self.is_dry {
@@ -99,6 +108,11 @@ impl Writer<'_> {
                 true => self.flush(report),
                 false => Ok(()),
             };
+        }
+        // What a fork shares with its original is found in the store only.
+        let original = remainder.details.parent_session.as_ref();
+        if original.is_some_and(|original| self.queue.holds(original)) {
+            self.flush(work.report)?;
         }
         self.write_in_steps(&mut work, info.as_ref(), &remainder, &mut |writer, work| {
             let order = std::mem::take(&mut work.order);
@@ -133,11 +147,11 @@ impl Writer<'_> {
     ) {
         let nodes = batch.iter().map(|(node, _)| *node).collect();
         // Its notes count when it is stored as a whole; otherwise the steps make them again.
-        let mut own = discarded_report();
+        let mut own = ImportReport { converted: work.attached, ..discarded_report() };
         let mut whole = Work { report: &mut own, ..work };
         let import = whole.session_import(id, batch, &remainder);
         let waiting = whole.wait(nodes, remainder);
-        self.queue.add(import, bytes, own.notes, waiting);
+        self.queue.add(import, bytes, own, waiting);
     }
 
     /// Stores a session step by step that could not be stored as a whole.
@@ -178,6 +192,9 @@ impl Writer<'_> {
             true => Past { is_new: info.is_none(), is_open: info.is_none() },
             false => work.begin(info.is_some())?,
         };
+        if let (Some(_), false) = (&remainder.exact, self.is_dry) {
+            exact::set_details(work.session, &remainder.details, info, work.has_messages)?;
+        }
         while let Some(batch) = batches(self, work)? {
             (self.check)()?;
             match self.is_dry {
@@ -185,15 +202,28 @@ impl Writer<'_> {
                 false => work.store(batch)?,
             }
         }
+        (self.check)()?;
         let has_added = work.fates.contains(&Fate::Added);
         self.add_compactions(work, &remainder.compactions, past)?;
         self.set_labels(work, &remainder.labels)?;
+        if let Some(exact) = &remainder.exact {
+            work.attach(exact, self.is_dry)?;
+        }
         if self.is_dry {
             return Ok(());
         }
         // An older copy of a file may add only a hidden entry; the head of that copy is older, too.
         if past.is_open || work.has_shown {
-            work.move_head(remainder.head.as_ref())?;
+            match &remainder.exact {
+                Some(exact) => work.move_exact_head(exact, remainder.head.as_ref())?,
+                None => work.move_head(remainder.head.as_ref())?,
+            }
+        }
+        // Changes no time of the session.
+        work.record_names.extend(remainder.record_names.iter().cloned());
+        if remainder.exact.is_some() {
+            exact::set_time(work.session, &remainder.details, info, past)?;
+            return work.end();
         }
         let mut details = remainder.details.clone();
         if info.is_some()
@@ -204,8 +234,6 @@ impl Writer<'_> {
             details.name.take_if(|name| title.as_ref() == Some(name));
         }
         set_missing_details(work.session, details, &work.derived, info, past, has_added)?;
-        // Changes no time of the session.
-        work.record_names.extend(remainder.record_names.iter().cloned());
         work.end()
     }
 
@@ -225,11 +253,13 @@ impl Writer<'_> {
                 continue;
             }
             bytes += work.nodes[node as usize].bytes();
-            let keeps_source = self.options.keeps_source;
+            let keeps_source = self.options.keeps_source && !work.is_exact;
             let Some(mut message) = work.message(node, source, keeps_source)? else { continue };
-            work.derived.add(node, &message);
-            if work.orphans.contains(&node) {
-                message = with_missing_parent(message, &work.nodes[node as usize]);
+            if !work.is_exact {
+                work.derived.add(node, &message);
+                if work.orphans.contains(&node) {
+                    message = with_missing_parent(message, &work.nodes[node as usize]);
+                }
             }
             let record = work.nodes[node as usize].record();
             batch.push((node, ImportRecord { record, parent: None, message }));

@@ -176,7 +176,6 @@ FACES: dict[str, tuple[set[str], dict[str, str | None]]] = {
             "session_builder": "session",
             "create_session_as": "create_session",
             "export_readable_jsonl": "export_jsonl",
-            "import_jsonl": "import_file",
             "erase_with_progress": "erase",
             "finish_erasure_with_outcome": "finish_erasure",
             "interrupt_handle": "interrupt",
@@ -198,6 +197,7 @@ FACES: dict[str, tuple[set[str], dict[str, str | None]]] = {
             "add_compaction_with": "add_compaction",
             "compact_and_split_as": "compact_and_split",
             **dict.fromkeys(("over", "builder", "provider")),  # for storages that are written in Rust
+            **dict.fromkeys(("restore_compaction", "import_elision")),  # for importers that are written in Rust
         },
     ),
     "SessionBuilder": (

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use serde_json::json;
-use talktree::import::JsonlOptions;
 use talktree::{
     Block, BoxError, Change, CompactionOptions, CompactionWindow, Document, Durability, Message,
     RangeSummary, ReadProvider, Result, SearchProvider, Session, SkillProvider, Store,
     TokenCounter, WriteProvider,
 };
+use talktree_import::{ImportOptions, import_reader};
 
 use crate::common;
 
@@ -319,10 +319,10 @@ impl Bench {
         let (other, mut file) = (Store::open_in_memory()?, Vec::new());
         other.session("from afar")?.append(Message::user("hello"))?;
         other.export_jsonl(&mut file)?;
-        let options = JsonlOptions::default();
+        let options = ImportOptions::default();
         let told = |_| self.trap.reached(Kind::Import);
         let file = Input(Cursor::new(file), Arc::clone(&self.trap));
-        self.store.import_jsonl("a file", file, &options, told).map(drop)
+        import_reader(&self.store, "a file", file, &options, told).map(drop)
     }
 
     pub(crate) fn export(&self) -> Result<()> {

@@ -237,7 +237,7 @@ fn printed() -> BTreeMap<&'static str, Vec<Value>> {
     let file = |name: &str| text(&rig.path(name));
 
     let own = concat!(
-        "{\"format\":\"talktree\",\"version\":1}\n{\"type\":\"session\",\"id\":\"own\"}\n",
+        "{\"format\":\"talktree\",\"version\":2}\n{\"type\":\"session\",\"id\":\"own\"}\n",
         "{\"type\":\"message\",\"message\":{\"id\":\"a\",\"parent\":null,\"role\":\"user\",\"parts\":[{\"type\":\"text\",\"text\":\"a long question\"}],\"metadata\":{\"k\":1}}}\n",
         "{\"type\":\"message\",\"message\":{\"id\":\"b\",\"parent\":\"a\",\"role\":\"user\",\"parts\":[],\"hidden\":true}}\n",
         "{\"type\":\"compaction\",\"id\":\"c\",\"first\":\"a\",\"last\":\"a\",\"count\":1,\"summary\":\"s\",\"details\":{\"k\":1},\"tokens_before\":8,\"tokens_after\":5,\"created_at\":\"2026-01-30T09:00:00Z\"}\n",

@@ -225,7 +225,7 @@ fn output_that_cannot_be_written_is_six() -> Outcome {
 fn compacting_only_hidden_messages_is_wrong_usage() {
     let rig = Rig::empty();
     let file = concat!(
-        "{\"format\":\"talktree\",\"version\":1}\n{\"type\":\"session\",\"id\":\"s\"}\n",
+        "{\"format\":\"talktree\",\"version\":2}\n{\"type\":\"session\",\"id\":\"s\"}\n",
         "{\"type\":\"message\",\"message\":{\"id\":\"a\",\"parent\":null,\"role\":\"user\",\"parts\":[],\"hidden\":true}}\n",
     );
     rig.ok(["import", &text(&rig.file("s.jsonl", file))]);

@@ -65,7 +65,7 @@ fn an_empty_variable_names_no_store() -> Outcome {
 fn an_import_goes_on_if_nobody_reads_its_reports() -> Outcome {
     let rig = Rig::empty();
     // Files of talktree's own format are reported one by one.
-    let header = r#"{"format":"talktree","version":1}"#;
+    let header = r#"{"format":"talktree","version":2}"#;
     for n in 0..300 {
         let session = format!("{header}\n{{\"type\":\"session\",\"id\":\"s{n}\"}}\n");
         rig.file(&format!("chats/{n}.jsonl"), session);
@@ -296,7 +296,7 @@ fn importing_an_erased_session_fails_in_each_format_and_says_why() {
     }
     // A file with another session is imported.
     let both = concat!(
-        "{\"format\":\"talktree\",\"version\":1}\n{\"type\":\"session\",\"id\":\"s\"}\n",
+        "{\"format\":\"talktree\",\"version\":2}\n{\"type\":\"session\",\"id\":\"s\"}\n",
         "{\"type\":\"session\",\"id\":\"other\"}\n",
         "{\"type\":\"message\",\"message\":{\"id\":\"a\",\"parent\":null,\"role\":\"user\",\"parts\":[]}}\n",
     );

@@ -238,7 +238,7 @@ fn a_table_can_hold_text_wider_or_narrower_than_its_characters() {
     let rig = Rig::empty();
     for (name, source) in [("s", "\u{2764}\u{fe0f}".repeat(21)), ("t", "\u{200b}".repeat(99))] {
         let file = format!(
-            "{{\"format\":\"talktree\",\"version\":1}}\n{{\"type\":\"session\",\"id\":\"{name}\",\"source\":\"{source}\"}}\n"
+            "{{\"format\":\"talktree\",\"version\":2}}\n{{\"type\":\"session\",\"id\":\"{name}\",\"source\":\"{source}\"}}\n"
         );
         rig.ok(["import", rig.file(&format!("{name}.jsonl"), file).to_str().unwrap()]);
     }

@@ -96,7 +96,7 @@ fn labels_are_set_moved_listed_and_removed() {
     let moved = rig.run(["label", "tour", "best", "museum-answer"]);
     assert_eq!(moved.stderr, "talktree: `talktree label tour best museum` sets it as before\n");
     assert_eq!(rig.ok(["label", "tour", "--list"]), "best  museum-answer\nplan  thanks\n");
-    let bare = "{\"format\":\"talktree\",\"version\":1}\n{\"type\":\"session\",\"id\":\"bare\"}\n";
+    let bare = "{\"format\":\"talktree\",\"version\":2}\n{\"type\":\"session\",\"id\":\"bare\"}\n";
     rig.ok(["import", &text(&rig.file("bare.jsonl", bare))]);
     let none = rig.run(["label", "bare", "--list"]);
     assert_eq!(
@@ -125,7 +125,7 @@ fn head_and_message_ids_cannot_be_labels() {
 fn head_means_the_head_even_if_a_message_has_that_id() {
     let rig = Rig::empty();
     let file = concat!(
-        "{\"format\":\"talktree\",\"version\":1}\n{\"type\":\"session\",\"id\":\"s\"}\n",
+        "{\"format\":\"talktree\",\"version\":2}\n{\"type\":\"session\",\"id\":\"s\"}\n",
         "{\"type\":\"message\",\"message\":{\"id\":\"head\",\"parent\":null,\"role\":\"user\",\"parts\":[]}}\n",
         "{\"type\":\"message\",\"message\":{\"id\":\"b\",\"parent\":\"head\",\"role\":\"user\",\"parts\":[]}}\n",
     );
@@ -310,7 +310,7 @@ fn dates_are_written_as_people_write_them() {
 fn a_search_with_no_hit_says_what_would_have_some() {
     let rig = Rig::toured();
     let unrelated =
-        "{\"format\":\"talktree\",\"version\":1}\n{\"type\":\"session\",\"id\":\"Unrelated\"}\n";
+        "{\"format\":\"talktree\",\"version\":2}\n{\"type\":\"session\",\"id\":\"Unrelated\"}\n";
     rig.ok(["import", &text(&rig.file("unrelated.jsonl", unrelated))]);
     for (args, expected) in [
         (&["kilometres", "--role", "user"][..], "for any role: talktree search kilometres"),
@@ -365,7 +365,7 @@ fn sessions_are_dated_by_their_last_message_and_all_have_a_name() {
         head + &message
     };
     let file = [
-        "{\"format\":\"talktree\",\"version\":1}\n".to_owned(),
+        "{\"format\":\"talktree\",\"version\":2}\n".to_owned(),
         session("old", 2, "\\n  What shall we do?\\nSecond line"),
         session("new", 9, "<command>x</command>"),
         session("silent", 5, "Welcome"),

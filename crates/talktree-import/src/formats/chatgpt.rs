@@ -6,8 +6,8 @@
 
 use std::collections::HashMap;
 
+use crate::report::ImportReport;
 use chrono::{DateTime, TimeDelta, Utc};
-use talktree::import::ImportReport;
 use talktree::{File, Json, Message, MessageId, Part, SessionDetails};
 
 use crate::draft::{
@@ -142,7 +142,7 @@ impl Reader for ChatGpt {
             let node = self.node(place, living.as_ref(), line, start);
             let time = match &node.body {
                 Body::Here(message) => message.created_at,
-                Body::There(_) => start,
+                Body::There(_) | Body::Tombstone => start,
             };
             heads.insert(at, Some(Living { id: node.id.clone(), time }));
             draft.push(node);

@@ -6,8 +6,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::report::ImportReport;
 use chrono::{DateTime, Utc};
-use talktree::import::ImportReport;
 use talktree::records::claude_code::{self, Progress, Rounds, Talk};
 use talktree::records::order::arrange;
 use talktree::{Message, MessageId};

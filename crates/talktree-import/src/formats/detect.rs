@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn formats_are_told_from_their_records() {
         for (record, format) in [
-            (r#"{"format":"talktree","version":1}"#, Some(Format::Own)),
+            (r#"{"format":"talktree","version":2}"#, Some(Format::Own)),
             (r#"{"title":"t","mapping":{}}"#, Some(Format::ChatGpt)),
             (r#"{"message_tree_id":"t","prompt":{}}"#, Some(Format::OpenAssistant)),
             (r#"{"message_id":"m","text":"t","role":"prompter"}"#, Some(Format::OpenAssistant)),

@@ -8,8 +8,8 @@
 
 use std::collections::HashMap;
 
+use crate::report::ImportReport;
 use chrono::{DateTime, Utc};
-use talktree::import::ImportReport;
 use talktree::{Json, Message, MessageId, Part, Role, SessionId};
 
 use super::Format;

@@ -6,6 +6,7 @@ mod detect;
 mod linear;
 mod open_assistant;
 mod openai;
+mod own;
 mod pi;
 mod ui_message;
 mod unsupported;
@@ -66,7 +67,7 @@ impl Format {
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Own => talktree::import::FORMAT,
+            Self::Own => "talktree",
             Self::ClaudeCode => "claude-code",
             Self::Pi => "pi",
             Self::ChatGpt => "chatgpt",
@@ -76,7 +77,7 @@ impl Format {
         }
     }
 
-    /// Returns a reader of the format; `None` for the one that talktree reads itself.
+    /// Returns a reader of the format.
     ///
     /// `file` is the name of the file, and `now` the time of messages that have none.
     pub(crate) fn reader(
@@ -84,16 +85,16 @@ impl Format {
         file: String,
         keeps_source: bool,
         now: DateTime<Utc>,
-    ) -> Option<Box<dyn Reader>> {
-        Some(match self {
-            Self::Own => return None,
+    ) -> Box<dyn Reader> {
+        match self {
+            Self::Own => Box::new(own::Own::new()),
             Self::ClaudeCode => Box::new(claude_code::ClaudeCode::new(now)),
             Self::Pi => Box::new(pi::Pi::new(file, now)),
             Self::ChatGpt => Box::new(chatgpt::ChatGpt::new(keeps_source, now)),
             Self::OpenAssistant => Box::new(open_assistant::OpenAssistant::new(keeps_source, now)),
             Self::OpenAi => Box::new(openai::reader(file, keeps_source, now)),
             Self::UiMessage => Box::new(ui_message::reader(file, keeps_source, now)),
-        })
+        }
     }
 }
 

@@ -6,8 +6,8 @@
 
 use std::collections::HashMap;
 
+use crate::report::ImportReport;
 use chrono::{DateTime, Utc};
-use talktree::import::ImportReport;
 use talktree::{Json, Message, MessageId};
 
 use crate::draft::{

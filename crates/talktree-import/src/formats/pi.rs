@@ -18,8 +18,8 @@
 
 use std::collections::HashSet;
 
+use crate::report::ImportReport;
 use chrono::{DateTime, Utc};
-use talktree::import::ImportReport;
 use talktree::{CompactionId, Message, MessageId, Part, Role, SessionDetails};
 
 use super::Format;
@@ -135,7 +135,7 @@ impl Reader for Pi {
     ) -> Option<Draft> {
         report.records += 1;
         let Some(kind) = fields.text("type") else {
-            self.pass_damaged(record.text.as_bytes());
+            self.pass_damaged(record.line, record.text.as_bytes());
             report.lose(record.line, "an entry without a type");
             return None;
         };
@@ -147,7 +147,7 @@ impl Reader for Pi {
         }
         let is_known = kind == "message" || PI_TYPES.contains(&kind.as_str());
         if !is_known && fields.has("cwd") && !fields.has("parentId") {
-            self.pass_damaged(record.text.as_bytes());
+            self.pass_damaged(record.line, record.text.as_bytes());
             report.lose(record.line, "an entry of an unknown type that has what headers have");
             return None;
         }
@@ -213,7 +213,7 @@ impl Reader for Pi {
         None
     }
 
-    fn pass_damaged(&mut self, text: &[u8]) {
+    fn pass_damaged(&mut self, _line: u64, text: &[u8]) {
         let text = text.trim_ascii();
         // A block of the file that was never written may have held several lines; it counts as two.
         let is_block = text.is_empty() || text.iter().any(u8::is_ascii_control);

@@ -4,8 +4,8 @@
 use std::io::Cursor;
 
 use crate::common::pi;
-use talktree::import::ImportReport;
 use talktree::{Result, Store};
+use talktree_import::ImportReport;
 use talktree_import::{ImportOptions, import_reader};
 
 fn import(file: &[u8]) -> Result<(Store, ImportReport)> {

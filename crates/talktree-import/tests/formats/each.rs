@@ -3,8 +3,8 @@
 use std::io::Cursor;
 
 use serde_json::json;
-use talktree::import::ImportReport;
 use talktree::{Message, Part, Result, Session, Store};
+use talktree_import::ImportReport;
 use talktree_import::{Format, ImportOptions, import_reader};
 
 fn import(store: &Store, file: &str) -> Result<ImportReport> {

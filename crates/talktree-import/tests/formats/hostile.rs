@@ -4,8 +4,8 @@
 use std::io::Cursor;
 
 use crate::common::{faults, import, paths, pi, try_import};
-use talktree::import::MAX_NOTES;
 use talktree::{Error, Message, Result, Store};
+use talktree_import::MAX_NOTES;
 use talktree_import::{ImportOptions, import_reader};
 
 #[test]

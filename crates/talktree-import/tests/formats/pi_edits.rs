@@ -5,8 +5,8 @@
 
 use std::io::Cursor;
 
-use talktree::import::ImportReport;
 use talktree::{Message, Part, Result, Store};
+use talktree_import::ImportReport;
 use talktree_import::{ImportOptions, import_reader};
 
 fn entry(id: &str, parent: &str, rest: &str) -> String {

@@ -9,8 +9,8 @@ use crate::data::data;
 use crate::{claude, random};
 use serde_json::{Value, json};
 use talktree::export::{content_hash, session_hash};
-use talktree::import::ImportReport;
 use talktree::{Json, Result, Session, Store, TranscriptKey};
+use talktree_import::ImportReport;
 use talktree_import::{Format, ImportOptions, import_reader};
 use talktree_model::{Provider, export_openai, validate_for};
 

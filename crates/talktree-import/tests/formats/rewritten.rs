@@ -9,8 +9,8 @@ use std::fmt::Write as _;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::rc::Rc;
 
-use talktree::import::ImportReport;
 use talktree::{Error, Result, Store};
+use talktree_import::ImportReport;
 use talktree_import::{ImportOptions, import_reader};
 
 const COUNT: usize = 20_000;

@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-use talktree::import::JsonlOptions;
 use talktree::{Message, Result, SessionDetails, Store, Usage};
 use talktree_import::{ImportOptions, import_reader};
 
@@ -55,8 +54,8 @@ fn the_usage_of_an_import_is_that_of_its_source() -> Result<()> {
         let mut text = Vec::new();
         store.export_jsonl(&mut text)?;
         let copy = Store::open_in_memory()?;
-        let options = JsonlOptions::default();
-        copy.import_jsonl("copy", std::io::Cursor::new(text), &options, |_| {})?;
+        let options = ImportOptions::default();
+        import_reader(&copy, "copy", std::io::Cursor::new(text), &options, |_| {})?;
         assert_eq!(answers(&copy, source)?, 1, "{file}");
 
         let id = store.sessions()?.remove(0).id;

@@ -50,8 +50,7 @@ pub(super) fn run(args: &Args, report: &mut Report) -> Result<()> {
     let file = folder.path().join("talk.jsonl");
     std::fs::write(&file, &exported)?;
     let imported = Store::open_in_memory()?;
-    let options = talktree::import::JsonlOptions::default();
-    imported.import_jsonl(&file, std::fs::File::open(&file)?, &options, |_| {})?;
+    talktree_import::import(&imported, &file, &talktree_import::ImportOptions::default(), |_| {})?;
     orders += check(&imported.session("s")?, &names, report)?;
     report.fact("messages with times out of order", names.len());
     report.fact("orders compared", orders);

@@ -216,7 +216,7 @@ pub(crate) fn import(
     folder: &Path,
     session: &str,
     count: u32,
-) -> Result<talktree::import::ImportReport> {
+) -> Result<talktree_import::ImportReport> {
     let messages = (0..count).map(|number| {
         let message = imported_text(session, number);
         serde_json::json!({"id": message.id.as_str(), "role": "user", "content": message.text()})

@@ -8,9 +8,8 @@ use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use talktree::import::{FORMAT, ImportReport};
 use talktree::{Error, SessionId, Store};
-use talktree_import::{Format, ImportOptions, Importer, conversation_files};
+use talktree_import::{Format, ImportOptions, ImportReport, Importer, conversation_files};
 
 use self::archive::{Entry, Kind};
 use self::spool::{Limit, spool};
@@ -164,7 +163,7 @@ fn brought_something(report: &ImportReport) -> bool {
     let is_any_left = report.erased.is_empty() || report.erased.len() < report.sessions.len();
     // In talktree's own format the lines before and after the messages are converted, also if every message is left out.
     // An export of a store without messages has no fault.
-    let is_lost = report.format == FORMAT
+    let is_lost = report.format == Format::Own.as_str()
         && report.added + report.known == 0
         && report.first_fault().is_some()
         && (report.dropped > 0 || report.sessions.is_empty());

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::io::Cursor;
 
-use talktree::import::ImportReport;
 use talktree::{Result, Store};
+use talktree_import::ImportReport;
 use talktree_import::{ImportOptions, import_reader};
 
 pub(crate) fn try_import(

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::id::SessionId;
+use talktree::SessionId;
 
 /// The maximum number of notes in a report; further ones are counted in
 /// [`notes_left_out`](ImportReport::notes_left_out).
@@ -19,7 +19,7 @@ pub const MAX_NOTES: usize = 10_000;
 /// stored, or with [`lose`](Self::lose) and [`leave_out`](Self::leave_out).
 ///
 /// ```
-/// use talktree::import::ImportReport;
+/// use talktree_import::ImportReport;
 ///
 /// let mut report = ImportReport::new("chat.txt", "text");
 /// report.records += 2;
@@ -50,7 +50,7 @@ pub struct ImportReport {
     /// The sessions of the file, in order.
     pub sessions: Vec<SessionId>,
     /// Those of them that were left out because they were erased, and their import was
-    /// [forbidden](crate::Erasure::forbid_import).
+    /// [forbidden](talktree::Erasure::forbid_import).
     pub erased: Vec<SessionId>,
     /// Notes for people, in the order of the file.
     pub notes: Vec<Note>,
@@ -116,6 +116,11 @@ impl ImportReport {
     pub fn leave_out(&mut self, line: u64, why: impl Into<String>) {
         self.dropped += 1;
         self.remark(line, why);
+    }
+
+    /// Brings the notes into the order of the file: those on whole sessions come when a session is stored.
+    pub(crate) fn sort(&mut self) {
+        self.notes.sort_by_key(|note| note.line);
     }
 
     fn note(&mut self, note: Note) {
