@@ -2,7 +2,7 @@
 //!
 //! [`anthropic_request`], [`openai_chat_request`] and [`openai_responses_request`] make a whole request of a
 //! [`Session`](talktree::Session) or of one of its paths; a [`Request`] has options. [`append_answer`] stores the response, and
-//! [`stream`] stores it while it arrives. Nothing is sent here: the program does that with its HTTP client, or with the crate
+//! [`stream()`] stores it while it arrives. Nothing is sent here: the program does that with its HTTP client, or with the crate
 //! `talktree-client`.
 //!
 //! ```

@@ -49,7 +49,7 @@ pub fn stream(chat: &Session, stream: Stream) -> Result<Reply> {
     })
 }
 
-/// A reply that is streamed: from [`stream`], which has an example.
+/// A reply that is streamed: from [`stream()`], which has an example.
 ///
 /// It is stored as an unfinished message from the start, and saved once a second or every 4 KiB, when a line brings text. If it
 /// is dropped, or the process dies, it stays unfinished: [`Session::unfinished`] offers it.

@@ -19,7 +19,7 @@ use crate::{
 /// The last message of a request whose history ends with the model's own.
 const GO_ON: &str = "[Go on.]";
 
-/// What a request is made of: a [`Session`](talktree::Session), a [`Path`](talktree::Path), or a conversation of your own.
+/// What a request is made of: a [`Session`], a [`Path`], or a conversation of your own.
 ///
 /// ```
 /// use serde_json::{Value, json};

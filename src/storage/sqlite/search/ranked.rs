@@ -130,7 +130,7 @@ impl Ranked {
             _ if may_rank && let Some(best) = texts.best(&all, RANKED)? => best,
             _ => evenly(&found, RANKED),
         };
-        let more = (found.len() > RANKED).then(|| All { expr: all, listed: found, is_whole });
+        let more = (found.len() > RANKED).then_some(All { expr: all, listed: found, is_whole });
         Ok(Self { more, ..Self::of(texts, &best, Matched::All, &frequencies, total)? })
     }
 
