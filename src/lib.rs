@@ -54,8 +54,6 @@ mod view;
 pub mod export;
 #[doc(hidden)]
 pub mod records;
-#[cfg(feature = "testing")]
-pub mod testing;
 
 pub use catalog::{
     Binding, BindingEnd, BindingFilter, ListedMessage, ListedSession, MessageCursor, MessageFilter,
@@ -66,10 +64,7 @@ pub use compaction::policy::{
     NothingToCompact, Planned, RangeSummary, RequestTokens, Summarized, Summarizer, ThresholdOf,
     WindowUsage,
 };
-pub use compaction::{
-    Compaction, CompactionStatus, Place, PlacedCompaction, PlacedCompactions, Seen, Stale, Summary,
-    SummaryRefused, Tombstone,
-};
+pub use compaction::{Compaction, CompactionStatus, Stale, Summary, SummaryRefused};
 pub use context::{
     Block, BlockInfo, Context, ContextBuilder, Document, DocumentFolder, Drift, DriftKind,
     FileNotice, FolderChanges, ReadProvider, SearchProvider, SkillFolder, SkillProvider,
@@ -94,23 +89,22 @@ pub use message::{
     ToolPairs, ToolSide,
 };
 pub use outcome::{
-    Appended, CountedAppend, Deleted, HeadEntry, ImportRecord, Imported, Label, MessageTag, Page,
-    Recent, RowStat, SessionDetails, SessionImport, SessionInfo, Updated, Upserted,
+    Appended, Deleted, HeadEntry, ImportRecord, Imported, Label, MessageTag, Page, Recent, RowStat,
+    SessionDetails, SessionImport, SessionInfo, Updated, Upserted,
 };
 pub use report::{Damage, Progress, StoreStats, Verified};
 pub use retention::{
     DiscardedSession, Retention, RetentionAction, RetentionReport, RetentionRule, RuleReport,
 };
 pub use search::{
-    Found, Hit, Matched, Query, Scope, Search, SearchBySession, SearchRequest, SessionHit,
-    SessionsFound, Snippet,
+    Found, Hit, Matched, Query, Search, SearchBySession, SessionHit, SessionsFound, Snippet,
 };
 pub use session::{
     AddedCompaction, BranchSummaryPlan, Compacted, CompactionJob, CompactionOutcome, Messages,
-    OneSession, PageBuilder, Path, Retried, Session, SessionBuilder, ToolStats,
+    OneSession, PageBuilder, Path, ProviderSession, Retried, Session, SessionBuilder, ToolStats,
 };
+pub use storage::SessionProvider;
 pub use storage::context::{BlockScope, EntryInfo, EntryVersion, StoredLabel};
-pub use storage::{Cursor, SessionProvider};
 pub use store::{
     Durability, Inbox, InterruptHandle, InterruptWatch, RetentionRun, Store, StoreOptions,
     UsageReport,
@@ -126,7 +120,7 @@ pub use transcript::{
 };
 pub use tree::{CompactionMark, DrawOptions, Landmark, Line, Lines, PieceKind, Segment, Tree};
 pub use usage::{Cost, Usage, UsageFilter, UsageGroup, UsageRow, UsageTotal};
-pub use view::{Budget, ExpectedHead, Order, Parent, View};
+pub use view::{Budget, Parent};
 
 /// Runs the examples of the documents that need the library alone; those of the others run in `talktree-model`,
 /// `talktree-import` and `talktree-tokio`.

@@ -3,20 +3,8 @@
 use crate::id::MessageId;
 
 /// A path to read: its leaf, and whether compactions are applied.
-///
-/// ```
-/// use talktree::{Message, Store, View};
-///
-/// let chat = Store::open_in_memory()?.session("s")?;
-/// let question = chat.append(Message::user("2 + 2?"))?.id;
-/// chat.append(Message::assistant("4"))?;
-///
-/// assert_eq!(chat.iter().count(), 2);
-/// assert_eq!(chat.at(&question).raw().iter().count(), 1);
-/// # Ok::<(), talktree::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct View {
+pub(crate) struct View {
     leaf: Option<MessageId>,
     is_raw: bool,
 }
@@ -24,50 +12,39 @@ pub struct View {
 impl View {
     /// Returns the view of the path to the head, with compactions applied.
     #[must_use]
-    pub fn head() -> Self {
+    pub(crate) fn head() -> Self {
         Self::default()
     }
 
     /// Returns the view of the path to this message, with compactions applied.
     #[must_use]
-    pub fn at(leaf: &MessageId) -> Self {
+    pub(crate) fn at(leaf: &MessageId) -> Self {
         Self { leaf: Some(leaf.clone()), is_raw: false }
     }
 
     /// Returns the view of the stored messages, including hidden ones, without compactions applied.
     #[must_use]
-    pub fn raw(mut self) -> Self {
+    pub(crate) fn raw(mut self) -> Self {
         self.is_raw = true;
         self
     }
 
     /// Returns the leaf of the path; `None` for the head.
     #[must_use]
-    pub fn leaf(&self) -> Option<&MessageId> {
+    pub(crate) fn leaf(&self) -> Option<&MessageId> {
         self.leaf.as_ref()
     }
 
     /// Returns whether compactions are not applied.
     #[must_use]
-    pub fn is_raw(&self) -> bool {
+    pub(crate) fn is_raw(&self) -> bool {
         self.is_raw
     }
 }
 
 /// The direction of a read along a path.
-///
-/// ```
-/// use talktree::{Message, Order, SessionProvider, Store, View};
-///
-/// let chat = Store::open_in_memory()?.session("s")?;
-/// chat.append_all([Message::user("hello"), Message::assistant("hi")])?;
-///
-/// let mut cursor = chat.provider().cursor(&View::head(), Order::NewestFirst)?;
-/// assert_eq!(cursor.next(1)?[0].text(), "hi");
-/// # Ok::<(), talktree::Error>(())
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub(crate) enum Order {
     /// From the root to the leaf.
     OldestFirst,
     /// From the leaf to the root.
@@ -107,22 +84,9 @@ pub enum Parent {
 /// A storage compares it with the head inside the append's transaction and answers
 /// [`Error::HeadMoved`](crate::Error::HeadMoved) if they differ, unless all messages are already
 /// stored: a retry after a lost answer is a no-op.
-///
-/// ```
-/// use talktree::{Error, ExpectedHead, Message, Parent, SessionProvider, Store};
-///
-/// let chat = Store::open_in_memory()?.session("s")?;
-/// let storage = chat.provider();
-/// storage.append(&Parent::Head, &ExpectedHead::Any, &[Message::user("hello")])?;
-///
-/// let empty = ExpectedHead::At(None); // the head is before the first message
-/// let late = storage.append(&Parent::Head, &empty, &[Message::user("hi")]);
-/// assert!(matches!(late, Err(Error::HeadMoved { .. })));
-/// # Ok::<(), talktree::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ExpectedHead {
+pub(crate) enum ExpectedHead {
     /// Any head.
     Any,
     /// This message; `None` before the first message.

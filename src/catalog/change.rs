@@ -44,7 +44,7 @@ pub enum SessionChange {
 }
 
 impl SessionChange {
-    /// Checks the texts, for storages of your own.
+    /// Checks the texts.
     ///
     /// ```
     /// use talktree::SessionChange;
@@ -55,7 +55,7 @@ impl SessionChange {
     ///
     /// # Errors
     /// [`Error::InvalidValue`](crate::Error::InvalidValue) if one is empty or too long.
-    pub fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         match self {
             Self::Name(Some(name)) => check_name("session name", name),
             Self::Owner(Some(owner)) => check_name("owner", owner),

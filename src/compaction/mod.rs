@@ -16,10 +16,10 @@ use crate::id::{CompactionId, MessageId};
 use crate::message::{Extra, Json, Message, Part, Role};
 
 pub(crate) use origin::PlanOrigin;
-pub use placed::{Place, PlacedCompaction, PlacedCompactions, Tombstone};
+pub(crate) use placed::{Place, PlacedCompaction, PlacedCompactions, Tombstone};
 pub(crate) use refusal::is_blank;
 pub use refusal::{Stale, SummaryRefused};
-pub use seen::Seen;
+pub(crate) use seen::Seen;
 pub use status::CompactionStatus;
 pub use summary::Summary;
 

@@ -12,29 +12,16 @@ use crate::message::Message;
 
 /// The messages and summaries of a planned range, oldest first.
 ///
-/// A storage compares them with the current history in
-/// [`SessionProvider::commit_compaction`](crate::SessionProvider::commit_compaction).
-///
-/// ```
-/// use talktree::{Message, Seen, Stale};
-///
-/// let view = [Message::user("hello").with_id("a"), Message::assistant("hi").with_id("b")];
-/// let seen = Seen::of(&view);
-/// assert_eq!(seen.check(&view), Ok(()));
-///
-/// let now = [view[0].clone(), Message::assistant("hi there").with_id("b")];
-/// assert_eq!(seen.check(&now), Err(Stale::Updated { id: "b".into() }));
-/// assert_eq!(seen.check(&now[..1]), Err(Stale::Deleted { id: "b".into() }));
-/// ```
+/// A commit compares them with the current history.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
+pub(crate) struct Seen {
     items: Vec<(MessageId, u64)>,
 }
 
 impl Seen {
     /// Records these messages and summaries.
     #[must_use]
-    pub fn of<'a>(items: impl IntoIterator<Item = &'a Message>) -> Self {
+    pub(crate) fn of<'a>(items: impl IntoIterator<Item = &'a Message>) -> Self {
         let items = items.into_iter().map(|item| (item.id.clone(), fingerprint(item))).collect();
         Self { items }
     }
@@ -43,7 +30,10 @@ impl Seen {
     ///
     /// # Errors
     /// The first difference that the current items show.
-    pub fn check<'a>(&self, now: impl IntoIterator<Item = &'a Message>) -> Result<(), Stale> {
+    pub(crate) fn check<'a>(
+        &self,
+        now: impl IntoIterator<Item = &'a Message>,
+    ) -> Result<(), Stale> {
         let mut now = now.into_iter();
         for (id, fingerprint_then) in &self.items {
             match now.next() {
@@ -82,7 +72,7 @@ impl Seen {
     }
 
     /// Returns the ids of the messages and summaries.
-    pub fn ids(&self) -> impl ExactSizeIterator<Item = &MessageId> {
+    pub(crate) fn ids(&self) -> impl ExactSizeIterator<Item = &MessageId> {
         self.items.iter().map(|(id, _)| id)
     }
 }

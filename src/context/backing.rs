@@ -1,35 +1,21 @@
 //! Backing: the store that keeps the texts of blocks, and the conversation they belong to.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::search::{Found, Scope, SearchRequest};
 use crate::storage::context::BlockScope;
-use crate::storage::sqlite::SqliteContext;
-use crate::storage::{DEFAULT_BUSY_TIMEOUT, SessionProvider};
+use crate::storage::sqlite::{SqliteContext, SqliteSession};
 
-/// A session over a [`SessionProvider`] of the caller may have no store; a context without a session has no conversation.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Backing {
-    pub(crate) store: Option<SqliteContext>,
-    pub(crate) conversation: Option<Arc<dyn SessionProvider>>,
+    pub(crate) store: SqliteContext,
+    pub(crate) conversation: Arc<SqliteSession>,
 }
 
 impl Backing {
-    /// Returns the backing of another session of the same storage.
-    pub(crate) fn of(&self, conversation: Arc<dyn SessionProvider>) -> Self {
-        let store = self.store.as_ref().map(|store| store.of(conversation.id()));
-        Self { store, conversation: Some(conversation) }
-    }
-
-    pub(crate) fn store(&self) -> Result<&SqliteContext> {
-        self.store.as_ref().ok_or(Error::Unsupported { what: "context kept in the store" })
-    }
-
-    /// Returns how long a write to a block waits for other writes.
-    pub(super) fn busy_timeout(&self) -> Duration {
-        self.store.as_ref().map_or(DEFAULT_BUSY_TIMEOUT, SqliteContext::busy_timeout)
+    pub(crate) fn of(conversation: Arc<SqliteSession>) -> Self {
+        Self { store: conversation.context(), conversation }
     }
 
     /// Searches the messages of past sessions: of the session's owner, or of all. A session without an owner finds its own
@@ -40,22 +26,16 @@ impl Backing {
         mut request: SearchRequest,
     ) -> Result<Found> {
         if scope == BlockScope::Shared {
-            return self.store()?.search_sessions(&request);
+            return self.store.search_sessions(&request);
         }
-        let conversation = self.conversation()?;
         request.owner = match scope {
-            BlockScope::Owner => conversation.info()?.and_then(|info| info.owner),
+            BlockScope::Owner => self.conversation.info()?.and_then(|info| info.owner),
             _ => None,
         };
         if request.owner.is_none() {
-            request.scope = Scope::session(conversation.id().clone());
-            return conversation.search(&request);
+            request.scope = Scope::session(self.conversation.id().clone());
+            return self.conversation.search(&request);
         }
-        self.store()?.search_sessions(&request)
-    }
-
-    pub(crate) fn conversation(&self) -> Result<&dyn SessionProvider> {
-        let what = "a conversation beside the context";
-        self.conversation.as_deref().ok_or(Error::Unsupported { what })
+        self.store.search_sessions(&request)
     }
 }

@@ -25,7 +25,7 @@ use crate::error::Result;
 /// assert_eq!(context.prompt()?, frozen);
 /// # Ok::<(), talktree::Error>(())
 /// ```
-#[derive(Clone, Default)]
+#[derive(Clone)]
 #[must_use]
 pub struct ContextBuilder {
     backing: Backing,
@@ -35,7 +35,7 @@ pub struct ContextBuilder {
 
 impl ContextBuilder {
     pub(crate) fn over(backing: Backing) -> Self {
-        Self { backing, ..Self::default() }
+        Self { backing, blocks: Vec::new(), options: Options::default() }
     }
 
     /// Returns the builder over another backing.
@@ -71,9 +71,7 @@ impl ContextBuilder {
     /// [`Error::InvalidValue`](crate::Error::InvalidValue) if a label is blank, longer than 80 characters or more than
     /// one line; [`Error::BlockExists`](crate::Error::BlockExists) if one is given twice.
     pub fn open(self) -> Result<Context> {
-        if let Some(store) = &self.backing.store {
-            store.session().check()?;
-        }
+        self.backing.conversation.id().check()?;
         let mut blocks = Vec::new();
         for (label, block) in self.blocks {
             push(&mut blocks, &Arc::new(LabelledBlock::new(&label, block)?))?;

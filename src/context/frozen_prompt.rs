@@ -43,7 +43,7 @@ impl Context {
         if !self.shared.options.is_cached {
             return Ok(text(&self.sections()?));
         }
-        if let Some(frozen) = self.backing().store()?.read(|texts| texts.frozen())? {
+        if let Some(frozen) = self.backing().store.read(|texts| texts.frozen())? {
             return Ok(text(&frozen));
         }
         match self.freeze(Frozen::Kept) {
@@ -56,7 +56,7 @@ impl Context {
     /// Returns what [`prompt`](Self::prompt) would return, without freezing it.
     pub(crate) fn current_prompt(&self) -> Result<String> {
         match self.shared.options.is_cached {
-            true => match self.backing().store()?.read(|texts| texts.frozen())? {
+            true => match self.backing().store.read(|texts| texts.frozen())? {
                 Some(frozen) => Ok(text(&frozen)),
                 None => Ok(text(&self.sections()?)),
             },
@@ -104,7 +104,7 @@ impl Context {
     /// # Errors
     /// As every write.
     pub fn thaw_prompt(&self) -> Result<()> {
-        self.backing().store()?.write(|texts| texts.set_frozen(None))
+        self.backing().store.write(|texts| texts.set_frozen(None))
     }
 
     /// Returns the frozen prompt; `None` if none is frozen. Nothing is rendered.
@@ -123,7 +123,7 @@ impl Context {
     /// # Errors
     /// As every read.
     pub fn frozen_prompt(&self) -> Result<Option<String>> {
-        let Some(store) = &self.backing().store else { return Ok(None) };
+        let store = &self.backing().store;
         Ok(store.read(|texts| texts.frozen())?.map(|sections| text(&sections)))
     }
 
@@ -134,7 +134,7 @@ impl Context {
     /// # Errors
     /// As [`prompt`](Self::prompt).
     pub fn drift(&self) -> Result<Vec<Drift>> {
-        let Some(store) = &self.backing().store else { return Ok(Vec::new()) };
+        let store = &self.backing().store;
         let Some(frozen) = store.read(|texts| texts.frozen())? else { return Ok(Vec::new()) };
         Ok(drifts(frozen, self.sections()?))
     }
@@ -158,7 +158,7 @@ impl Context {
     /// # Errors
     /// As [`block`](Self::block).
     pub fn reminder(&self) -> Result<Option<String>> {
-        let Some(store) = &self.backing().store else { return Ok(None) };
+        let store = &self.backing().store;
         let Some(frozen) = store.read(|texts| texts.frozen())? else { return Ok(None) };
         let mut texts = Vec::new();
         for block in self.all().iter().filter(|block| block.block.is_reminding) {
@@ -187,7 +187,7 @@ impl Context {
             false => block.content(self.backing()).map(Some),
         };
         let contents = blocks.iter().map(read).collect::<Result<Vec<_>>>()?;
-        self.backing().store()?.write(|texts| {
+        self.backing().store.write(|texts| {
             if before == Frozen::Kept
                 && let Some(known) = texts.frozen()?
             {

@@ -80,7 +80,7 @@ impl Context {
             }
             if block.is_none_or(|block| block.block.source.is_stored()) {
                 let entry = NewEntry::new("", &passage.content);
-                self.backing().store()?.check(label, &entry)?;
+                self.backing().store.check(label, &entry)?;
             }
         }
         for passage in &passages {

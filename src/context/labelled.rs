@@ -63,7 +63,7 @@ impl LabelledBlock {
     pub(super) fn content(&self, backing: &Backing) -> Result<String> {
         match &self.block.source {
             Source::Stored | Source::StoredSkills | Source::Knowledge => {
-                backing.store()?.read(|texts| self.stored_content(texts))
+                backing.store.read(|texts| self.stored_content(texts))
             }
             Source::Text(text) => Ok(text.to_string()),
             Source::Read(provider) => {
@@ -80,7 +80,6 @@ impl LabelledBlock {
             }
             Source::History => {
                 // A count would change with each message, and the prompt would drift.
-                backing.conversation()?;
                 let whose = match self.block.scope {
                     BlockScope::Session => "this conversation",
                     BlockScope::Owner => "this and earlier conversations with the same person",
@@ -125,9 +124,7 @@ impl LabelledBlock {
             _ => {
                 self.check_tokens(content)?;
                 let entry = NewEntry::new("", content);
-                backing
-                    .store()?
-                    .write(|texts| texts.put(self.scope(), &self.label, &entry, false))?;
+                backing.store.write(|texts| texts.put(self.scope(), &self.label, &entry, false))?;
                 Ok(self.block.info(&self.label, content.to_owned()))
             }
         }
@@ -137,7 +134,7 @@ impl LabelledBlock {
         self.check_plain()?;
         match &self.block.source {
             Source::Write(_) => Err(self.cannot("be removed: its text is not in the store")),
-            _ => backing.store()?.write(|texts| texts.remove(self.scope(), &self.label, "")),
+            _ => backing.store.write(|texts| texts.remove(self.scope(), &self.label, "")),
         }
     }
 
@@ -171,7 +168,7 @@ impl LabelledBlock {
     }
 
     fn lock<'a>(&self, lock: &'a CallLock, backing: &Backing) -> Result<CallGuard<'a>> {
-        let timeout = backing.busy_timeout();
+        let timeout = backing.store.busy_timeout();
         lock.lock(timeout).ok_or_else(|| Error::BlockBusy {
             label: self.label.clone(),
             waited_ms: match lock.is_own() {
@@ -214,7 +211,7 @@ impl LabelledBlock {
         // The documents of this call by key.
         let mut taken: HashMap<String, usize> =
             given.map(|(at, document)| (document.key.clone(), at)).collect();
-        backing.store()?.write(|texts| {
+        backing.store.write(|texts| {
             for at in 0..documents.len() {
                 if documents[at].key.is_empty() {
                     let key = choose(&documents[at], |key| match taken.get(key) {
@@ -317,7 +314,7 @@ impl LabelledBlock {
         find: impl Fn(&Texts<'_>) -> BackendResult<String>,
         make: impl Fn(&str, Option<Entry>) -> Document,
     ) -> Result<Document> {
-        backing.store()?.write(|texts| {
+        backing.store.write(|texts| {
             let key = find(texts)?;
             let written = make(&key, texts.entry(self.scope(), &self.label, &key)?);
             self.check_tokens(&written.content)?;
@@ -331,13 +328,13 @@ impl LabelledBlock {
         self.check_writable()?;
         match key {
             "" => Ok(false),
-            _ => backing.store()?.write(|texts| texts.remove(self.scope(), &self.label, key)),
+            _ => backing.store.write(|texts| texts.remove(self.scope(), &self.label, key)),
         }
     }
 
     pub(super) fn documents(&self, backing: &Backing) -> Result<Vec<EntryInfo>> {
         self.check_documents()?;
-        backing.store()?.read(|texts| texts.documents(self.scope(), &self.label))
+        backing.store.read(|texts| texts.documents(self.scope(), &self.label))
     }
 
     pub(super) fn load(&self, backing: &Backing, key: &str) -> Result<Option<String>> {
@@ -367,7 +364,7 @@ impl LabelledBlock {
                 Ok((found, Matched::All))
             }
             Source::Knowledge => {
-                let found = backing.store()?.search(self.scope(), &self.label, query, limit)?;
+                let found = backing.store.search(self.scope(), &self.label, query, limit)?;
                 Ok((found.0.into_iter().map(document).collect(), found.1))
             }
             Source::History => {
@@ -383,7 +380,7 @@ impl LabelledBlock {
 
     pub(super) fn versions(&self, backing: &Backing, key: &str) -> Result<Vec<EntryVersion>> {
         self.check_stored()?;
-        backing.store()?.read(|texts| texts.versions(self.scope(), &self.label, key))
+        backing.store.read(|texts| texts.versions(self.scope(), &self.label, key))
     }
 
     pub(super) fn version(
@@ -393,7 +390,7 @@ impl LabelledBlock {
         version: u64,
     ) -> Result<EntryVersion> {
         self.check_stored()?;
-        backing.store()?.read(|texts| self.version_in(texts, key, version))
+        backing.store.read(|texts| self.version_in(texts, key, version))
     }
 
     fn version_in(
@@ -419,7 +416,7 @@ impl LabelledBlock {
             "" => self.check_plain()?,
             _ => self.check_keyed()?,
         }
-        backing.store()?.write(|texts| {
+        backing.store.write(|texts| {
             let found = self.version_in(texts, key, version)?;
             let Some(content) = found.content else {
                 return texts.remove(self.scope(), &self.label, key).map(drop);
@@ -436,7 +433,7 @@ impl LabelledBlock {
     }
 
     fn entry(&self, backing: &Backing, key: &str) -> Result<Option<Entry>> {
-        backing.store()?.read(|texts| texts.entry(self.scope(), &self.label, key))
+        backing.store.read(|texts| texts.entry(self.scope(), &self.label, key))
     }
 
     fn scope(&self) -> BlockScope {

@@ -311,8 +311,8 @@ impl Context {
         self.find(label).ok_or_else(|| Error::UnknownBlock { label: label.to_owned() })
     }
 
-    pub(crate) fn store(&self) -> Option<&SqliteContext> {
-        self.shared.backing.store.as_ref()
+    pub(crate) fn store(&self) -> &SqliteContext {
+        &self.shared.backing.store
     }
 
     pub(crate) fn backing(&self) -> &Backing {

@@ -32,7 +32,7 @@ impl Context {
     /// # Errors
     /// As every read.
     pub fn stored(&self) -> Result<Vec<(String, Block)>> {
-        let Some(store) = self.store() else { return Ok(Vec::new()) };
+        let store = self.store();
         let mut stored: Vec<(String, Block)> = Vec::new();
         for scope in BlockScope::ALL {
             let mut labels = store.labels(scope)?;
@@ -61,7 +61,7 @@ impl Context {
     /// # Errors
     /// As every read.
     pub fn stored_labels(&self, scope: BlockScope) -> Result<Vec<StoredLabel>> {
-        self.backing().store()?.labels(scope)
+        self.store().labels(scope)
     }
 
     /// Returns the versions of a stored block or, with a `key`, of a document of the block, oldest first; the last one is

@@ -84,26 +84,9 @@ pub struct Embedding {
     pub pending: u64,
 }
 
-/// The vector of a query, for a storage of your own.
-///
-/// ```
-/// use talktree::{BoxError, Embedder, SearchRequest, Scope};
-/// use talktree::search::QueryVector;
-///
-/// # struct Fixed;
-/// # impl Embedder for Fixed {
-/// #     fn name(&self) -> &str { "fixed" }
-/// #     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, BoxError> {
-/// #         Ok(vec![vec![1.0, 2.0]; texts.len()])
-/// #     }
-/// # }
-/// let mut request = SearchRequest::new("deploy friday", Scope::Store);
-/// request.meaning = QueryVector::of(&Fixed, &request.text)?;
-/// assert_eq!(request.meaning.unwrap().embedder(), "fixed");
-/// # Ok::<(), talktree::Error>(())
-/// ```
+/// The vector of a query.
 #[derive(Clone, PartialEq, Eq)]
-pub struct QueryVector {
+pub(crate) struct QueryVector {
     embedder: String,
     vector: Vector,
 }
@@ -113,7 +96,7 @@ impl QueryVector {
     ///
     /// # Errors
     /// [`Error::Embedder`].
-    pub fn of(embedder: &dyn Embedder, text: &str) -> Result<Option<Self>> {
+    pub(crate) fn of(embedder: &dyn Embedder, text: &str) -> Result<Option<Self>> {
         if text.trim().is_empty() {
             return Ok(None);
         }
@@ -124,7 +107,7 @@ impl QueryVector {
 
     /// Returns the name of the embedder.
     #[must_use]
-    pub fn embedder(&self) -> &str {
+    pub(crate) fn embedder(&self) -> &str {
         &self.embedder
     }
 

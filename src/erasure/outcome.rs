@@ -164,7 +164,7 @@ impl Erased {
     ///
     /// # Errors
     /// [`Error::NotErased`] if erased text was found; [`Error::NotProved`] if others deleted a part of what was named, before
-    /// or meanwhile; [`Error::Unsupported`] for a store in memory or a storage of your own;
+    /// or meanwhile; [`Error::Unsupported`] for a store in memory;
     /// as every read.
     pub fn prove(&self) -> Result<ErasureProof> {
         let proof = self.scan()?;

@@ -26,7 +26,6 @@ impl Session {
     /// It omits what only matters inside a store: the log of the head, and import records.
     /// It is a snapshot: what others write meanwhile is not in it. All is read first, and then written to `output`, which may
     /// take its time: what exceeds 1 MiB is in a temporary file meanwhile, which has no name and the encryption of the store.
-    /// Over a storage of your own it consists of many reads, and may mix several states.
     ///
     /// ```
     /// use talktree::{Message, Store};

@@ -56,11 +56,10 @@ use crate::storage::sqlite::Spool;
 /// Calls `write`, and writes to the output what it wrote once it has ended and has closed its snapshot: an output that takes
 /// nothing more keeps no snapshot open.
 fn spooled<T>(
-    spool: Option<Spool>,
+    mut spool: Spool,
     output: &mut impl Write,
     write: impl FnOnce(&mut dyn Write) -> Result<T>,
 ) -> Result<T> {
-    let Some(mut spool) = spool else { return write(output) };
     let written = write(&mut spool)?;
     spool.each_piece(&mut |bytes| output.write_all(bytes).map_err(output_error))?;
     output.flush().map_err(output_error)?;

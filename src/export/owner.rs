@@ -199,12 +199,8 @@ fn each(store: &Store, owner: &str, with: With<'_>) -> Result<()> {
         let session = store.session(&info.id)?;
         each_record(&session, &mut |record| with(Data::Record(record)))?;
         each_text(store, TextsOf::Session(&info.id), Some(&info.id), with)?;
-        let frozen = session
-            .context()
-            .store()
-            .map(|context| context.read(|texts| texts.frozen()))
-            .transpose()?;
-        if let Some(sections) = frozen.flatten() {
+        let frozen = session.context().store().read(|texts| texts.frozen())?;
+        if let Some(sections) = frozen {
             with(Data::Prompt(&info.id, &sections))?;
         }
         let filter = BindingFilter { session: Some(info.id.clone()), ..BindingFilter::default() };

@@ -51,10 +51,10 @@ pub(super) fn each_record(
     with: &mut dyn FnMut(Record<'_>) -> Result<()>,
 ) -> Result<()> {
     // Read before the messages, so each refers to messages that are exported.
-    let placed = session.provider().placed_compactions()?;
+    let placed = session.storage().placed_compactions()?;
     let labels = session.labels()?;
     let tags = session.all_tags()?;
-    let elisions = session.context().store().map(|store| store.elisions()).transpose()?;
+    let elisions = session.context().store().elisions()?;
     let head = session.head()?;
 
     let mut tombstones = Tombstones::of(&placed);
@@ -70,7 +70,7 @@ pub(super) fn each_record(
         let (first, last) = (tombstones.number_of(first), tombstones.number_of(last));
         with(Record::Compaction { compaction, first, last })?;
     }
-    for elision in elisions.iter().flatten() {
+    for elision in &elisions {
         with(Record::Elision(elision))?;
     }
     for label in &labels {

@@ -11,6 +11,9 @@ use crate::session::SessionBuilder;
 use crate::storage::sqlite::SqliteSession;
 use crate::store::Store;
 
+/// The id of the session with which the settings are checked. Nothing is stored before something is written to it.
+const TEMPLATE: &str = "template of the manager";
+
 /// A builder of a [`SessionManager`]: the settings of a [`SessionBuilder`], for all its sessions.
 pub type SessionManagerBuilder = SessionBuilder<ManySessions>;
 
@@ -33,16 +36,15 @@ impl SessionManager {
     /// ```
     pub fn builder(store: &Store) -> SessionManagerBuilder {
         let of = ManySessions { store: store.clone() };
-        SessionBuilder::of(of, store.events().clone(), store.in_progress().clone())
+        let template = stored(store, TEMPLATE.into());
+        SessionBuilder::of(of, store.events().clone(), Arc::new(template))
     }
 }
 
 impl SessionManagerBuilder {
     /// Returns a builder of one of the sessions.
     pub(super) fn session(&self, id: SessionId) -> SessionBuilder {
-        let session = Arc::new(SqliteSession::new(Arc::clone(self.target().store.database()), id));
-        let context = session.context();
-        self.for_session(session, Some(context))
+        self.for_session(stored(&self.target().store, id))
     }
 
     /// Returns the manager.
@@ -50,12 +52,15 @@ impl SessionManagerBuilder {
     /// # Errors
     /// As [`SessionBuilder::open`] for any of its sessions.
     pub fn build(self) -> Result<SessionManager> {
-        // What is wrong with the settings is known now, not when a message comes in. The first session is opened, and
-        // nothing is stored before something is written to it.
-        self.session("template of the manager".into()).open()?;
+        // What is wrong with the settings is known now, not when a message comes in.
+        self.session(TEMPLATE.into()).open()?;
         let shared = Shared { template: self, open: OpenSessions::default() };
         Ok(SessionManager { shared: Arc::new(shared) })
     }
+}
+
+fn stored(store: &Store, id: SessionId) -> SqliteSession {
+    SqliteSession::new(Arc::clone(store.database()), id)
 }
 
 impl fmt::Debug for ManySessions {

@@ -31,7 +31,7 @@ impl OpenSessions {
         let found = self.find(id);
         // A handle of a removed session never writes again; a new one begins the session afresh.
         if let Some(session) = found.as_ref()
-            && !matches!(session.provider().identity(), Err(Error::SessionRemoved { .. }))
+            && !matches!(session.storage().identity(), Err(Error::SessionRemoved { .. }))
         {
             return Ok(session.clone());
         }

@@ -11,4 +11,5 @@ pub use pointer::{HeadEntry, Label, MessageTag};
 pub use read::{Page, Recent, RowStat};
 pub(crate) use session::{MAX_TAGS, too_many_tags};
 pub use session::{SessionDetails, SessionInfo};
-pub use written::{Appended, CountedAppend, Deleted, Updated, Upserted};
+pub(crate) use written::CountedAppend;
+pub use written::{Appended, Deleted, Updated, Upserted};

@@ -28,7 +28,7 @@ pub struct Label {
 }
 
 impl Label {
-    /// Returns a label, for storages of your own.
+    /// Returns a label.
     #[must_use]
     pub fn new(name: impl Into<String>, id: MessageId) -> Self {
         Self { name: name.into(), id }
@@ -72,14 +72,6 @@ pub struct MessageTag {
     pub tag: String,
 }
 
-impl MessageTag {
-    /// Returns a tag of a message, for storages of your own.
-    #[must_use]
-    pub fn new(message: MessageId, tag: impl Into<String>) -> Self {
-        Self { message, tag: tag.into() }
-    }
-}
-
 /// An entry of the head's log.
 ///
 /// ```
@@ -100,12 +92,4 @@ pub struct HeadEntry {
     pub id: Option<MessageId>,
     /// Whether this is the current head. Later entries can be redone, earlier ones undone.
     pub is_present: bool,
-}
-
-impl HeadEntry {
-    /// Returns an entry of the head's log, for storages of your own.
-    #[must_use]
-    pub fn new(id: Option<MessageId>, is_present: bool) -> Self {
-        Self { id, is_present }
-    }
 }

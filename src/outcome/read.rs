@@ -76,11 +76,3 @@ pub struct RowStat {
     /// The estimated tokens, counted when the message was written.
     pub tokens: u64,
 }
-
-impl RowStat {
-    /// Returns the statistics of a message, for storages of your own.
-    #[must_use]
-    pub fn new(id: MessageId, role: Role, bytes: u64, tokens: u64) -> Self {
-        Self { id, role, bytes, tokens }
-    }
-}

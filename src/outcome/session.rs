@@ -3,7 +3,6 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::SessionChange;
 use crate::error::{Error, Result};
 use crate::id::{MessageId, SessionId, check_name, shorten};
 use crate::message::Json;
@@ -72,12 +71,6 @@ pub struct SessionInfo {
 }
 
 impl SessionInfo {
-    /// Returns the details of a session that has only an id, for storages of your own.
-    #[must_use]
-    pub fn new(id: SessionId, created_at: DateTime<Utc>) -> Self {
-        Self::from_details(id, SessionDetails::default(), created_at)
-    }
-
     /// Returns the information of a session with these details; `time` replaces a missing one.
     pub(crate) fn from_details(
         id: SessionId,
@@ -103,89 +96,6 @@ impl SessionInfo {
             is_pinned: details.is_pinned.unwrap_or_default(),
             deleted_at: None,
         }
-    }
-
-    /// Sets the details that are given, for storages of your own: a reason ends the session, tags are added.
-    ///
-    /// ```
-    /// use talktree::{SessionDetails, SessionInfo};
-    ///
-    /// let mut info = SessionInfo::new("s".into(), "2026-02-03T10:00:00Z".parse().unwrap());
-    /// info.set(&SessionDetails::named("Deployment"), "2026-02-03T11:00:00Z".parse().unwrap())?;
-    /// assert_eq!(info.name.as_deref(), Some("Deployment"));
-    /// assert!(info.updated_at > info.created_at);
-    /// # Ok::<(), talktree::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::InvalidValue`] if it would have more than 100 tags; then nothing is set.
-    pub fn set(&mut self, details: &SessionDetails, now: DateTime<Utc>) -> Result<()> {
-        let mut tags = self.tags.clone();
-        tags.extend(details.tags.iter().cloned());
-        tags.sort_unstable();
-        tags.dedup();
-        if tags.len() > MAX_TAGS {
-            return Err(too_many_tags(
-                "session",
-                details.tags.last().map(String::as_str).unwrap_or_default(),
-            ));
-        }
-        self.tags = tags;
-        fn set<T: Clone>(detail: &mut Option<T>, given: &Option<T>) {
-            if given.is_some() {
-                detail.clone_from(given);
-            }
-        }
-        set(&mut self.name, &details.name);
-        set(&mut self.parent_session, &details.parent_session);
-        set(&mut self.fork_point, &details.fork_point);
-        set(&mut self.model, &details.model);
-        set(&mut self.source, &details.source);
-        set(&mut self.metadata, &details.metadata);
-        set(&mut self.end_reason, &details.end_reason);
-        set(&mut self.owner, &details.owner);
-        set(&mut self.ended_at, &details.ended_at);
-        if details.end_reason.is_some() && self.ended_at.is_none() {
-            self.ended_at = Some(details.updated_at.unwrap_or(now));
-        }
-        self.is_pinned = details.is_pinned.unwrap_or(self.is_pinned);
-        self.created_at = details.created_at.unwrap_or(self.created_at);
-        self.updated_at = details.updated_at.unwrap_or(self.updated_at.max(now));
-        Ok(())
-    }
-
-    /// Makes a change, for storages of your own. A change that was [checked](SessionChange::check) always succeeds, except
-    /// a tag more than the 100 allowed.
-    ///
-    /// # Errors
-    /// [`Error::InvalidValue`] if there are 100 tags;
-    /// [`Error::SessionInTrash`] if it is in the trash, and not taken out of it.
-    pub fn change(&mut self, change: &SessionChange, now: DateTime<Utc>) -> Result<()> {
-        if self.deleted_at.is_some() && !change.is_allowed_in_trash() {
-            return Err(Error::SessionInTrash { id: self.id.clone() });
-        }
-        match change {
-            SessionChange::Name(name) => self.name.clone_from(name),
-            SessionChange::Owner(owner) => self.owner.clone_from(owner),
-            SessionChange::Metadata(metadata) => self.metadata.clone_from(metadata),
-            SessionChange::Tag(tag) => {
-                let tags = vec![tag.clone()];
-                self.set(&SessionDetails { tags, ..SessionDetails::default() }, now)?;
-            }
-            SessionChange::Untag(tag) => self.tags.retain(|known| known != tag),
-            SessionChange::Pin(is_pinned) => self.is_pinned = *is_pinned,
-            SessionChange::End(reason) => {
-                self.end_reason = Some(reason.clone());
-                self.ended_at.get_or_insert(now);
-            }
-            SessionChange::Reopen => (self.end_reason, self.ended_at) = (None, None),
-            SessionChange::Delete => {
-                self.deleted_at.get_or_insert(now);
-            }
-            SessionChange::Restore => self.deleted_at = None,
-        }
-        self.updated_at = self.updated_at.max(now);
-        Ok(())
     }
 
     /// Returns an error if the session was ended by a split, which ends it with this reason.
@@ -297,11 +207,11 @@ impl SessionDetails {
         Self { name: Some(name.into()), ..Self::default() }
     }
 
-    /// Checks that no text is empty or too long, for storages of your own.
+    /// Checks that no text is empty or too long.
     ///
     /// # Errors
     /// [`Error::InvalidValue`].
-    pub fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         for (what, text) in [
             ("session name", &self.name),
             ("owner", &self.owner),

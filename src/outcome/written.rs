@@ -41,18 +41,8 @@ impl Appended {
 }
 
 /// The result of an append, with the visible tokens after it.
-///
-/// ```
-/// use talktree::{ExpectedHead, Message, Parent, SessionProvider, Store};
-///
-/// let chat = Store::open_in_memory()?.session("s")?;
-/// let counted = chat.provider().append_counted(&Parent::Head, &ExpectedHead::Any, &[Message::user("Hello world")])?;
-/// assert!(counted.appended[0].is_new);
-/// assert_eq!(counted.visible_tokens, Some(7));
-/// # Ok::<(), talktree::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct CountedAppend {
+pub(crate) struct CountedAppend {
     /// The result of each message, in order.
     pub appended: Vec<Appended>,
     /// The tokens that a model sees on the path to the head after the append; `None` if the storage would have to count

@@ -110,6 +110,7 @@ mod tests {
     use chrono::TimeDelta;
 
     use super::*;
+    use crate::outcome::SessionDetails;
 
     /// Asks a judge about sessions with so many messages, newest first: `p` is pinned, a letter before the number is the
     /// owner. Returns the index of the rule for each, `.` for none.
@@ -121,7 +122,8 @@ mod tests {
             let number = word.trim_start_matches(char::is_alphabetic);
             let letters = &word[..word.len() - number.len()];
             let created_at = now - TimeDelta::days(at as i64);
-            let mut info = SessionInfo::new(word.into(), created_at);
+            let mut info =
+                SessionInfo::from_details(word.into(), SessionDetails::default(), created_at);
             info.messages = number.parse().unwrap_or_default();
             info.is_pinned = letters.ends_with('p');
             info.owner = Some(letters.trim_end_matches('p').to_owned()).filter(|o| !o.is_empty());
@@ -166,7 +168,11 @@ mod tests {
         let zero = std::time::Duration::ZERO;
         let rules =
             [RetentionRule::new("age").older_than(zero), RetentionRule::new("idle").idle_for(zero)];
-        let mut info = SessionInfo::new("s".into(), now + TimeDelta::hours(1));
+        let mut info = SessionInfo::from_details(
+            "s".into(),
+            SessionDetails::default(),
+            now + TimeDelta::hours(1),
+        );
         assert_eq!(Judge::new(&rules, now).rule_for(&info, || Ok(0))?, None);
         info.created_at = now;
         info.last_message_at = Some(now + TimeDelta::microseconds(1));

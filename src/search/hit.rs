@@ -111,44 +111,6 @@ pub struct Found {
     pub is_partial: bool,
 }
 
-impl Hit {
-    /// Returns a hit that contains every word, off the head's path, with a score of 0.
-    ///
-    /// For storages of your own, which set the other fields.
-    ///
-    /// ```
-    /// use talktree::{Found, Hit, Matched, Message, Snippet};
-    ///
-    /// let message = Message::user("hello");
-    /// let snippet = Snippet { text: message.text(), marks: vec![0..5] };
-    /// let mut hit = Hit::new("s".into(), message.id, message.role, message.created_at, snippet);
-    /// hit.on_path = true;
-    /// assert_eq!(Found::new(vec![hit], Matched::All).hits.len(), 1);
-    /// ```
-    #[must_use]
-    pub fn new(
-        session: SessionId,
-        id: MessageId,
-        role: Role,
-        created_at: DateTime<Utc>,
-        snippet: Snippet,
-    ) -> Self {
-        Self {
-            sessions: vec![session.clone()],
-            session,
-            id,
-            role,
-            created_at,
-            snippet,
-            words: Vec::new(),
-            score: 0.0,
-            matched: Matched::All,
-            on_path: false,
-            under: None,
-        }
-    }
-}
-
 impl Found {
     /// Returns a complete result of these hits, best first, without notices.
     #[must_use]

@@ -37,21 +37,9 @@ pub(crate) const HITS_PER_SESSION: usize = 3;
 pub const MAX_EXPANSIONS: usize = 5_000;
 
 /// Where to search.
-///
-/// ```
-/// use talktree::{Message, Scope, SearchRequest, SessionProvider, Store};
-///
-/// let chat = Store::open_in_memory()?.session("s")?;
-/// let question = chat.append(Message::user("Which colour?"))?.id;
-/// chat.append(Message::assistant("A red colour."))?;
-///
-/// let scope = Scope::Path("s".into(), Some(question));
-/// assert_eq!(chat.provider().search(&SearchRequest::new("colour", scope))?.hits.len(), 1);
-/// # Ok::<(), talktree::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub enum Scope {
+pub(crate) enum Scope {
     /// All sessions of the store.
     #[default]
     Store,
@@ -63,14 +51,8 @@ pub enum Scope {
 
 impl Scope {
     /// Returns the scope of all branches of one session.
-    ///
-    /// ```
-    /// use talktree::Scope;
-    ///
-    /// assert_eq!(Scope::session("s"), Scope::Sessions(vec!["s".into()]));
-    /// ```
     #[must_use]
-    pub fn session(id: impl Into<SessionId>) -> Self {
+    pub(crate) fn session(id: impl Into<SessionId>) -> Self {
         Self::Sessions(vec![id.into()])
     }
 
@@ -88,17 +70,9 @@ impl Scope {
 }
 
 /// A query with its scope, page and time.
-///
-/// ```
-/// use talktree::{Scope, SearchRequest};
-///
-/// let mut request = SearchRequest::new("deploy friday", Scope::session("s"));
-/// assert_eq!((request.limit, request.offset), (20, 0));
-/// request.offset = 20; // the second page
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct SearchRequest {
+pub(crate) struct SearchRequest {
     /// The query as typed; see [`Query`] for the language.
     pub text: String,
     /// Whether the text is searched as words: nothing in it is an operator, a filter or a date.
@@ -129,15 +103,8 @@ pub struct SearchRequest {
 
 impl SearchRequest {
     /// Returns a request for the 20 best hits in a scope.
-    ///
-    /// ```
-    /// use talktree::{Scope, SearchRequest};
-    ///
-    /// let request = SearchRequest::new("deploy friday", Scope::Store);
-    /// assert_eq!((request.limit, request.now), (20, None));
-    /// ```
     #[must_use]
-    pub fn new(text: impl Into<String>, scope: Scope) -> Self {
+    pub(crate) fn new(text: impl Into<String>, scope: Scope) -> Self {
         Self {
             text: text.into(),
             is_plain: false,
@@ -156,17 +123,8 @@ impl SearchRequest {
     }
 
     /// Returns the parsed text.
-    ///
-    /// ```
-    /// use talktree::{Scope, SearchRequest};
-    ///
-    /// let mut request = SearchRequest::new("role:user", Scope::Store);
-    /// assert_eq!(request.query().filters.roles, ["user"]);
-    /// request.is_plain = true;
-    /// assert_eq!(request.query().clauses[0][0].tokens, ["role", "user"]);
-    /// ```
     #[must_use]
-    pub fn query(&self) -> Query {
+    pub(crate) fn query(&self) -> Query {
         let mut query = match self.is_plain {
             true => Query::plain(&self.text),
             false => Query::parse_at(&self.text, self.time()),

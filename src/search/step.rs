@@ -76,7 +76,7 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// Returns a step that found so many messages, for storages of your own.
+    /// Returns a step that found so many messages.
     #[must_use]
     pub fn new(step: Step, hits: u64) -> Self {
         Self { step, hits }

@@ -4,13 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Session;
-use super::compact::{CompactionJob, CompactionSettingsBuilder, InProgress};
+use super::compact::{CompactionJob, CompactionSettingsBuilder};
 use crate::compaction::policy::{CompactionOptions, CompactionPolicy, Summarizer, ThresholdOf};
 use crate::context::{Backing, Block, ContextBuilder};
 use crate::error::{Error, Result};
 use crate::event::Events;
-use crate::storage::SessionProvider;
-use crate::storage::sqlite::SqliteContext;
+use crate::storage::sqlite::SqliteSession;
 use crate::tokens::TokenCounter;
 
 /// A builder of a session with context blocks, a frozen prompt, tools and compaction.
@@ -49,31 +48,21 @@ pub struct SessionBuilder<Of = OneSession> {
 /// What a [`SessionBuilder`] builds: one session.
 #[derive(Clone)]
 pub struct OneSession {
-    provider: Arc<dyn SessionProvider>,
+    storage: Arc<SqliteSession>,
 }
 
 impl SessionBuilder {
-    pub(crate) fn over(
-        provider: Arc<dyn SessionProvider>,
-        events: Events,
-        in_progress: InProgress,
-        store: Option<SqliteContext>,
-    ) -> Self {
-        let conversation = Some(Arc::clone(&provider));
-        let backing = Backing { store, conversation };
-        let compaction =
-            CompactionSettingsBuilder { in_progress, ..CompactionSettingsBuilder::default() };
-        let context = ContextBuilder::over(backing);
-        Self { of: OneSession { provider }, events, context, compaction }
+    pub(crate) fn over(storage: SqliteSession, events: Events) -> Self {
+        let storage = Arc::new(storage);
+        Self::of(OneSession { storage: Arc::clone(&storage) }, events, storage)
     }
 }
 
 impl<Of> SessionBuilder<Of> {
-    /// Returns a builder for something else than one session.
-    pub(crate) fn of(of: Of, events: Events, in_progress: InProgress) -> Self {
-        let compaction =
-            CompactionSettingsBuilder { in_progress, ..CompactionSettingsBuilder::default() };
-        Self { of, events, context: ContextBuilder::default(), compaction }
+    /// Returns a builder whose context is that of a session.
+    pub(crate) fn of(of: Of, events: Events, storage: Arc<SqliteSession>) -> Self {
+        let context = ContextBuilder::over(Backing::of(storage));
+        Self { of, events, context, compaction: CompactionSettingsBuilder::default() }
     }
 
     pub(crate) fn target(&self) -> &Of {
@@ -85,17 +74,12 @@ impl<Of> SessionBuilder<Of> {
     }
 
     /// Returns a builder of one session with the same settings.
-    pub(crate) fn for_session(
-        &self,
-        provider: Arc<dyn SessionProvider>,
-        store: Option<SqliteContext>,
-    ) -> SessionBuilder {
-        let conversation = Some(Arc::clone(&provider));
-        let backing = Backing { store, conversation };
+    pub(crate) fn for_session(&self, storage: SqliteSession) -> SessionBuilder {
+        let storage = Arc::new(storage);
         SessionBuilder {
-            of: OneSession { provider },
+            context: self.context.clone().backed_by(Backing::of(Arc::clone(&storage))),
+            of: OneSession { storage },
             events: self.events.clone(),
-            context: self.context.clone().backed_by(backing),
             compaction: self.compaction.clone(),
         }
     }
@@ -351,23 +335,23 @@ impl SessionBuilder {
     /// panics when it is asked for its name; [`Error::NoSummarizer`] if
     /// [`compact_after`](Self::compact_after) is set without a summarizer or a policy; as [`ContextBuilder::open`].
     pub fn open(self) -> Result<Session> {
-        let OneSession { provider } = self.of;
-        provider.id().check()?;
+        let OneSession { storage } = self.of;
         let has_model = self.compaction.summarizer.is_some() || self.compaction.policy.is_some();
         if self.compaction.threshold.is_some() && !has_model {
-            return Err(Error::NoSummarizer { session: provider.id().clone() });
+            return Err(Error::NoSummarizer { session: storage.id().clone() });
         }
         let (context, compaction) = (self.context.open()?, self.compaction.build()?);
-        let counter = compaction.counter().of_the_program();
-        let counted = counter.and_then(|counter| provider.counted_by(&counter));
-        let provider = counted.unwrap_or(provider);
-        Ok(Session { provider, events: self.events, context, compaction })
+        let storage = match compaction.counter().of_the_program() {
+            Some(counter) => Arc::new(storage.counted_by(&counter)),
+            None => storage,
+        };
+        Ok(Session { storage, events: self.events, context, compaction })
     }
 }
 
 impl fmt::Debug for OneSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OneSession").field("id", self.provider.id()).finish()
+        f.debug_struct("OneSession").field("id", self.storage.id()).finish()
     }
 }
 

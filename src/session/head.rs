@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::event::Change;
 use crate::id::{MessageId, check_label, check_name};
 use crate::outcome::{HeadEntry, Label, MessageTag};
+use crate::view::ExpectedHead;
 
 impl Session {
     /// Returns the message that the next one is appended to; `None` before the first.
@@ -30,7 +31,7 @@ impl Session {
     /// # Errors
     /// As every read.
     pub fn head(&self) -> Result<Option<MessageId>> {
-        self.provider.head()
+        self.storage.head()
     }
 
     /// Moves the head to any message of the session, or to the end of a summary.
@@ -51,7 +52,7 @@ impl Session {
     /// # Errors
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `id` is not in this session.
     pub fn checkout(&self, id: &MessageId) -> Result<()> {
-        self.provider.checkout(Some(id))?;
+        self.storage.checkout(&ExpectedHead::Any, Some(id))?;
         self.emit_changed(|| Change::Head { id: Some(id.clone()) });
         Ok(())
     }
@@ -74,7 +75,7 @@ impl Session {
     /// # Errors
     /// As every write.
     pub fn checkout_start(&self) -> Result<()> {
-        self.provider.checkout(None)?;
+        self.storage.checkout(&ExpectedHead::Any, None)?;
         self.emit_changed(|| Change::Head { id: None });
         Ok(())
     }
@@ -101,7 +102,7 @@ impl Session {
     /// # Errors
     /// As every write.
     pub fn undo_head(&self) -> Result<bool> {
-        let is_moved = self.provider.undo_head()?;
+        let is_moved = self.storage.undo_head()?;
         self.tell_head(is_moved)
     }
 
@@ -125,14 +126,14 @@ impl Session {
     /// # Errors
     /// As every write.
     pub fn redo_head(&self) -> Result<bool> {
-        let is_moved = self.provider.redo_head()?;
+        let is_moved = self.storage.redo_head()?;
         self.tell_head(is_moved)
     }
 
     fn tell_head(&self, is_moved: bool) -> Result<bool> {
         if is_moved {
             // The move is committed: a failed read of the new head must not make it look failed.
-            self.emit_changed(|| Change::Head { id: self.provider.head().ok().flatten() });
+            self.emit_changed(|| Change::Head { id: self.storage.head().ok().flatten() });
         }
         Ok(is_moved)
     }
@@ -158,7 +159,7 @@ impl Session {
     /// # Errors
     /// As every read.
     pub fn head_log(&self) -> Result<Vec<HeadEntry>> {
-        self.provider.head_log()
+        self.storage.head_log()
     }
 
     /// Sets a label on a message; an existing label of this name moves there.
@@ -184,7 +185,7 @@ impl Session {
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `id` is not in this session.
     pub fn label(&self, name: &str, id: &MessageId) -> Result<()> {
         check_label(name)?;
-        self.provider.label(name, Some(id))
+        self.storage.label(name, Some(id))
     }
 
     /// Removes a label; an unknown one is a no-op.
@@ -205,7 +206,7 @@ impl Session {
     /// # Errors
     /// As every write.
     pub fn unlabel(&self, name: &str) -> Result<()> {
-        self.provider.label(name, None)
+        self.storage.label(name, None)
     }
 
     /// Returns all labels, by name.
@@ -226,7 +227,7 @@ impl Session {
     /// # Errors
     /// As every read.
     pub fn labels(&self) -> Result<Vec<Label>> {
-        self.provider.labels()
+        self.storage.labels()
     }
 
     /// Returns the message that a label names.
@@ -246,7 +247,7 @@ impl Session {
     /// # Errors
     /// As every read.
     pub fn labelled(&self, name: &str) -> Result<Option<MessageId>> {
-        self.provider.labelled(name)
+        self.storage.labelled(name)
     }
 
     /// Adds a tag to a message: a flag of a moderator, the state of a review. One that it has is a no-op.
@@ -272,7 +273,7 @@ impl Session {
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage).
     pub fn tag(&self, id: &MessageId, tag: &str) -> Result<()> {
         check_name("tag", tag)?;
-        self.provider.tag(id, tag)
+        self.storage.tag(id, tag)
     }
 
     /// Removes a tag of a message; one that it does not have is a no-op.
@@ -291,7 +292,7 @@ impl Session {
     /// # Errors
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage); as every write.
     pub fn untag(&self, id: &MessageId, tag: &str) -> Result<()> {
-        self.provider.untag(id, tag)
+        self.storage.untag(id, tag)
     }
 
     /// Returns the tags of a message, sorted.
@@ -301,7 +302,7 @@ impl Session {
     /// # Errors
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage); as every read.
     pub fn tags(&self, id: &MessageId) -> Result<Vec<String>> {
-        Ok(self.provider.tags(Some(id))?.into_iter().map(|found| found.tag).collect())
+        Ok(self.storage.tags(Some(id))?.into_iter().map(|found| found.tag).collect())
     }
 
     /// Returns the tags of all messages, in the order in which the messages were appended.
@@ -311,6 +312,6 @@ impl Session {
     /// # Errors
     /// As every read.
     pub fn all_tags(&self) -> Result<Vec<MessageTag>> {
-        self.provider.tags(None)
+        self.storage.tags(None)
     }
 }

@@ -1,6 +1,6 @@
 //! Sessions: one conversation each.
 //!
-//! A [`Session`] is a cheap handle over a [`SessionProvider`]: clones share the storage, any number of
+//! A [`Session`] is a cheap handle of a session of a store: clones share it, any number of
 //! threads may use one, and it caches nothing of the conversation. The first write creates the
 //! session; before that it reads as empty. One file holds one family of verbs.
 
@@ -9,6 +9,7 @@ mod compact;
 mod context;
 mod edit;
 mod head;
+mod over;
 mod page;
 mod path;
 mod read;
@@ -31,15 +32,14 @@ use crate::error::{Error, Result};
 use crate::event::{Change, Event, Events, Subscription};
 use crate::id::{MessageId, SessionId, check_name};
 use crate::outcome::{SessionDetails, SessionInfo};
-use crate::storage::SessionProvider;
-use crate::storage::sqlite::Spool;
+use crate::storage::sqlite::{Spool, SqliteSession};
 use crate::tokens::Counter;
 
 pub use builder::{OneSession, SessionBuilder};
-pub(crate) use compact::InProgress;
 pub use compact::{
     AddedCompaction, BranchSummaryPlan, Compacted, CompactionJob, CompactionOutcome,
 };
+pub use over::ProviderSession;
 pub use page::PageBuilder;
 pub use path::Path;
 pub use retry::Retried;
@@ -64,69 +64,15 @@ pub(crate) use weak::WeakSession;
 /// ```
 #[derive(Clone)]
 pub struct Session {
-    provider: Arc<dyn SessionProvider>,
+    storage: Arc<SqliteSession>,
     events: Events,
     context: Context,
     compaction: CompactionSettings,
 }
 
 impl Session {
-    /// Returns a session over the caller's own storage.
-    ///
-    /// ```
-    /// use talktree::testing::MemorySession; // with the feature `testing`
-    /// use talktree::{Message, Session};
-    ///
-    /// let chat = Session::over(MemorySession::new("s".into()));
-    /// chat.append(Message::user("hello"))?;
-    /// assert_eq!(chat.history()?.len(), 1);
-    /// # Ok::<(), talktree::Error>(())
-    /// ```
-    #[must_use]
-    pub fn over(provider: impl SessionProvider + 'static) -> Self {
-        Self::of(Arc::new(provider))
-    }
-
-    pub(crate) fn of(provider: Arc<dyn SessionProvider>) -> Self {
-        let backing = Backing { conversation: Some(Arc::clone(&provider)), ..Backing::default() };
-        Self {
-            provider,
-            events: Events::default(),
-            context: Context::empty(backing),
-            compaction: CompactionSettingsBuilder::default().with(Counter::default()),
-        }
-    }
-
-    /// Returns a builder of a session over the caller's own storage, with context blocks.
-    ///
-    /// Stored blocks and a frozen prompt need a [`Store`](crate::Store).
-    ///
-    /// ```
-    /// use talktree::testing::MemorySession; // with the feature `testing`
-    /// use talktree::{Block, Session};
-    ///
-    /// let storage = MemorySession::new("s".into());
-    /// let chat = Session::builder(storage).block("soul", Block::text("Be brief.")).open()?;
-    /// assert!(chat.prompt()?.ends_with("Be brief."));
-    /// # Ok::<(), talktree::Error>(())
-    /// ```
-    pub fn builder(provider: impl SessionProvider + 'static) -> SessionBuilder {
-        SessionBuilder::over(Arc::new(provider), Events::default(), InProgress::separate(), None)
-    }
-
-    /// Returns the storage behind the session.
-    ///
-    /// ```
-    /// use talktree::{Message, SessionProvider, Store};
-    ///
-    /// let chat = Store::open_in_memory()?.session("s")?;
-    /// chat.append(Message::user("hello"))?;
-    /// assert_eq!(chat.provider().path_length(None)?, 1);
-    /// # Ok::<(), talktree::Error>(())
-    /// ```
-    #[must_use]
-    pub fn provider(&self) -> Arc<dyn SessionProvider> {
-        Arc::clone(&self.provider)
+    pub(crate) fn storage(&self) -> &SqliteSession {
+        &self.storage
     }
 
     /// Returns the id of the session.
@@ -140,7 +86,7 @@ impl Session {
     /// ```
     #[must_use]
     pub fn id(&self) -> &SessionId {
-        self.provider.id()
+        self.storage.id()
     }
 
     /// Returns the session's details; `None` before its first write.
@@ -159,7 +105,7 @@ impl Session {
     /// As every read: [`Error::Busy`], [`Error::Corrupt`]
     /// or [`Error::Storage`].
     pub fn info(&self) -> Result<Option<SessionInfo>> {
-        self.provider.info()
+        self.storage.info()
     }
 
     /// Sets the details of the session that are `Some`; the others keep their value.
@@ -187,7 +133,7 @@ impl Session {
     /// write.
     pub fn set_details(&self, details: &SessionDetails) -> Result<()> {
         details.check()?;
-        self.provider.set_details(details)
+        self.storage.set_details(details)
     }
 
     /// Returns a new session that starts with a copy of the path to `at`: its stored messages,
@@ -238,8 +184,7 @@ impl Session {
         id.check()?;
         check_name("session name", name)?;
         let details = SessionDetails { name: Some(name.to_owned()), ..SessionDetails::default() };
-        let provider = self.provider.fork(at, id, &details)?;
-        let fork = self.with_provider(provider);
+        let fork = self.of_another(self.storage.fork(at, id, &details)?);
         if let Ok(length) = fork.path_length() {
             fork.emit_changed(|| Change::Import { messages: length });
         }
@@ -276,33 +221,29 @@ impl Session {
         })
     }
 
-    /// Returns the session as it is now, for reads only; over a storage that has no snapshots, the session itself.
+    /// Returns the session as it is now, for reads only.
     pub(crate) fn snapshot(&self) -> Result<Self> {
-        let Some(store) = self.context.store() else { return Ok(self.clone()) };
-        let (session, store) = store.snapshot()?;
-        let provider: Arc<dyn SessionProvider> = Arc::new(session);
-        let backing = Backing { store: Some(store), conversation: Some(Arc::clone(&provider)) };
+        let storage = Arc::new(self.storage.snapshot()?);
         Ok(Self {
-            provider,
+            context: Context::empty(Backing::of(Arc::clone(&storage))),
+            storage,
             events: Events::default(),
-            context: Context::empty(backing),
             compaction: CompactionSettingsBuilder::default().with(Counter::default()),
         })
     }
 
-    /// Returns where an export of a snapshot is kept until the snapshot is closed; `None` over a storage without snapshots.
-    pub(crate) fn spool(&self) -> Option<Spool> {
-        Some(self.context.store()?.spool())
+    /// Returns where an export of a snapshot is kept until the snapshot is closed.
+    pub(crate) fn spool(&self) -> Spool {
+        self.storage.spool()
     }
 
-    /// Returns a session over another storage of the same store, with the same settings.
-    fn with_provider(&self, provider: Arc<dyn SessionProvider>) -> Self {
-        let backing = self.context.backing().of(Arc::clone(&provider));
-        let context = self.context.moved_to(backing);
+    /// Returns another session of the same store, with the same settings.
+    fn of_another(&self, storage: SqliteSession) -> Self {
+        let storage = Arc::new(storage);
         Self {
-            provider,
+            context: self.context.moved_to(Backing::of(Arc::clone(&storage))),
+            storage,
             events: self.events.clone(),
-            context,
             compaction: self.compaction.of_another(),
         }
     }
@@ -314,7 +255,7 @@ impl Session {
 
     /// Returns whether two handles are clones of one.
     pub(crate) fn is_same_handle(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.provider, &other.provider)
+        Arc::ptr_eq(&self.storage, &other.storage)
     }
 
     fn emit(&self, change: impl FnOnce() -> Change) {

@@ -173,7 +173,7 @@ impl PageBuilder {
     }
 
     fn cursor(&self, view: &View, order: Order) -> Result<Box<dyn Cursor>> {
-        self.path.session.provider.cursor(view, order)
+        self.path.session.storage.cursor(view, order)
     }
 
     /// Opens a cursor over what comes before a message or summary.

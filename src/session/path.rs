@@ -144,7 +144,7 @@ impl Path {
     pub fn history(&self) -> Result<Vec<Message>> {
         match self.view.is_raw() {
             true => self.raw_history(),
-            false => self.session.provider.history(self.leaf()),
+            false => self.session.storage.history(self.leaf()),
         }
     }
 
@@ -163,7 +163,7 @@ impl Path {
     /// # Errors
     /// As [`history`](Self::history).
     pub fn raw_history(&self) -> Result<Vec<Message>> {
-        self.session.provider.raw_history(self.leaf())
+        self.session.storage.raw_history(self.leaf())
     }
 
     /// Returns the statistics of each stored message of the path, oldest first, without content.
@@ -181,7 +181,7 @@ impl Path {
     /// # Errors
     /// As [`history`](Self::history).
     pub fn row_stats(&self) -> Result<Vec<RowStat>> {
-        self.session.provider.row_stats(self.leaf())
+        self.session.storage.row_stats(self.leaf())
     }
 
     /// Returns how many messages the path holds: hidden ones count, summaries do not.
@@ -199,7 +199,7 @@ impl Path {
     /// # Errors
     /// As [`history`](Self::history).
     pub fn path_length(&self) -> Result<u64> {
-        self.session.provider.path_length(self.leaf())
+        self.session.storage.path_length(self.leaf())
     }
 
     /// Returns a builder of a search within this path.

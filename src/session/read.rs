@@ -27,8 +27,8 @@ impl Session {
     /// As every read.
     pub fn message(&self, id: &MessageId) -> Result<Option<Message>> {
         match CompactionId::from_message(id) {
-            None => self.provider.message(id),
-            Some(compaction) => self.provider.summary(&compaction),
+            None => self.storage.message(id),
+            Some(compaction) => self.storage.summary(&compaction),
         }
     }
 
@@ -54,7 +54,7 @@ impl Session {
     /// # Errors
     /// As every read.
     pub fn history(&self) -> Result<Vec<Message>> {
-        self.provider.history(None)
+        self.storage.history(None)
     }
 
     /// Returns the stored messages of the path to the head, oldest first.
@@ -75,7 +75,7 @@ impl Session {
     /// # Errors
     /// As every read.
     pub fn raw_history(&self) -> Result<Vec<Message>> {
-        self.provider.raw_history(None)
+        self.storage.raw_history(None)
     }
 
     /// Returns the statistics of each stored message on the path to the head, oldest first, without
@@ -96,7 +96,7 @@ impl Session {
     /// # Errors
     /// As every read.
     pub fn row_stats(&self) -> Result<Vec<RowStat>> {
-        self.provider.row_stats(None)
+        self.storage.row_stats(None)
     }
 
     /// Returns how many messages the path to the head holds: hidden ones count, summaries do not.
@@ -118,7 +118,7 @@ impl Session {
     /// # Errors
     /// As every read.
     pub fn path_length(&self) -> Result<u64> {
-        self.provider.path_length(None)
+        self.storage.path_length(None)
     }
 
     /// Returns whether the path to the head holds the message.
@@ -139,7 +139,7 @@ impl Session {
     /// # Errors
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `id` is not in this session.
     pub fn is_on_path(&self, id: &MessageId) -> Result<bool> {
-        self.provider.is_on_path(id, None)
+        self.storage.is_on_path(id, None)
     }
 
     /// Returns whether `ancestor` is `id` or one of its ancestors.
@@ -160,7 +160,7 @@ impl Session {
     /// # Errors
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if one is not in this session.
     pub fn is_ancestor(&self, ancestor: &MessageId, id: &MessageId) -> Result<bool> {
-        self.provider.is_on_path(ancestor, Some(id))
+        self.storage.is_on_path(ancestor, Some(id))
     }
 
     /// Returns the newest message; it has no children.
@@ -180,7 +180,7 @@ impl Session {
     /// # Errors
     /// As every read.
     pub fn latest_leaf(&self) -> Result<Option<Message>> {
-        self.provider.latest_leaf()
+        self.storage.latest_leaf()
     }
 
     /// Returns the ids of the leaves, in order of creation.
@@ -200,7 +200,7 @@ impl Session {
     /// # Errors
     /// As every read.
     pub fn leaves(&self) -> Result<Vec<MessageId>> {
-        self.provider.leaves()
+        self.storage.leaves()
     }
 
     /// Returns the children of a message, in order of creation.
@@ -221,7 +221,7 @@ impl Session {
     /// # Errors
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `id` is not in this session.
     pub fn branches(&self, id: &MessageId) -> Result<Vec<Message>> {
-        self.provider.branches(Some(id))
+        self.storage.branches(Some(id))
     }
 
     /// Returns at most `limit` of the messages that [`branches`](Self::branches) returns, or of the
@@ -251,7 +251,7 @@ impl Session {
         after: Option<&MessageId>,
         limit: usize,
     ) -> Result<Vec<Message>> {
-        self.provider.branches_page(id, after, limit)
+        self.storage.branches_page(id, after, limit)
     }
 
     /// Returns the roots, in order of creation.
@@ -272,7 +272,7 @@ impl Session {
     /// # Errors
     /// As every read.
     pub fn roots(&self) -> Result<Vec<Message>> {
-        self.provider.branches(None)
+        self.storage.branches(None)
     }
 
     /// Returns the children of a message's parent, in order of creation: the message itself and its
@@ -295,14 +295,14 @@ impl Session {
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `id` is not in this session.
     pub fn siblings(&self, id: &MessageId) -> Result<Vec<Message>> {
         let message = match CompactionId::from_message(id) {
-            None => self.provider.message(id)?,
-            Some(summary) => match self.provider.expand_raw(&summary) {
+            None => self.storage.message(id)?,
+            Some(summary) => match self.storage.expand_raw(&summary) {
                 Err(crate::Error::UnknownCompaction { .. }) => None,
                 covered => covered?.pop(),
             },
         };
         let message = message.ok_or_else(|| self.unknown(id))?;
-        self.provider.branches(message.parent.as_ref())
+        self.storage.branches(message.parent.as_ref())
     }
 
     /// Returns the outline of the whole tree; its `Display` draws it.
@@ -324,7 +324,7 @@ impl Session {
     /// # Errors
     /// As every read.
     pub fn tree(&self) -> Result<Tree> {
-        self.provider.tree()
+        self.storage.tree()
     }
 
     pub(in crate::session) fn unknown(&self, id: &MessageId) -> crate::Error {

@@ -79,7 +79,7 @@ impl Path {
     fn read_recent(&self, budget: Budget, batch: usize) -> Result<(Recent, bool)> {
         let (Budget::Tokens(max) | Budget::Bytes(max) | Budget::Messages(max)) = budget;
         // What fits into the first batch is of the same state as the total.
-        let mut cursor = self.session.provider.newest(&self.view, batch)?;
+        let mut cursor = self.session.storage.newest(&self.view, batch)?;
         let total = cursor.total()?;
         let mut cut = Cut::new(max);
         let (mut seen, mut is_whole) = (0, true);

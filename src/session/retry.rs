@@ -67,7 +67,7 @@ impl Session {
     /// As every write.
     pub fn retry(&self) -> Result<Retried> {
         loop {
-            let head = self.provider.head()?;
+            let head = self.storage.head()?;
             let question = match &head {
                 Some(head) => self.question_above(head)?,
                 None => None,
@@ -75,7 +75,7 @@ impl Session {
             let Some(Question { id, is_answered: true }) = question else {
                 return Ok(Retried { question: question.map(|it| it.id), is_moved: false });
             };
-            match self.provider.checkout_if_head(&ExpectedHead::At(head), Some(&id)) {
+            match self.storage.checkout(&ExpectedHead::At(head), Some(&id)) {
                 // Another writer moved it after it was read: the question may be another one now.
                 Err(Error::HeadMoved { .. }) => {}
                 moved => {
@@ -105,12 +105,12 @@ impl Session {
     /// # Errors
     /// As every read.
     pub fn question(&self) -> Result<Option<MessageId>> {
-        let Some(head) = self.provider.head()? else { return Ok(None) };
+        let Some(head) = self.storage.head()? else { return Ok(None) };
         Ok(self.question_above(&head)?.map(|question| question.id))
     }
 
     fn question_above(&self, leaf: &MessageId) -> Result<Option<Question>> {
-        let mut cursor = self.provider.cursor(&View::at(leaf).raw(), Order::NewestFirst)?;
+        let mut cursor = self.storage.cursor(&View::at(leaf).raw(), Order::NewestFirst)?;
         let mut way = WayUp::default();
         loop {
             let batch = cursor.next(BATCH)?;

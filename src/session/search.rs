@@ -6,7 +6,7 @@ use super::Session;
 use crate::error::Result;
 use crate::id::MessageId;
 use crate::search::{Found, Scope, Search, SearchRequest, SearchTarget, SessionsFound};
-use crate::storage::SessionProvider;
+use crate::storage::sqlite::SqliteSession;
 
 impl Session {
     /// Returns a builder of a search in all branches of this session.
@@ -30,19 +30,16 @@ impl Session {
     }
 
     fn search_in(&self, request: SearchRequest) -> Search {
-        Search::new(Arc::new(Conversation(Arc::clone(&self.provider))), request)
+        Search::new(Arc::clone(&self.storage) as Arc<_>, request)
     }
 }
 
-/// One session's storage as the target of a search.
-struct Conversation(Arc<dyn SessionProvider>);
-
-impl SearchTarget for Conversation {
+impl SearchTarget for SqliteSession {
     fn search(&self, request: &SearchRequest) -> Result<Found> {
-        self.0.search(request)
+        Self::search(self, request)
     }
 
     fn search_sessions(&self, request: &SearchRequest) -> Result<SessionsFound> {
-        self.0.search_sessions(request)
+        Self::search_sessions(self, request)
     }
 }

@@ -72,7 +72,7 @@ impl Session {
     /// ```
     #[must_use]
     pub fn all_messages(&self) -> Messages {
-        Messages::new(self.provider.all_messages())
+        Messages::new(self.storage.all_messages())
     }
 }
 
@@ -92,7 +92,7 @@ impl Path {
     /// ```
     #[must_use]
     pub fn iter(&self) -> Messages {
-        Messages::new(self.session.provider.cursor(&self.view, Order::OldestFirst))
+        Messages::new(self.session.storage.cursor(&self.view, Order::OldestFirst))
     }
 
     /// Returns this path as a stream, newest first; what is not taken is not read.
@@ -111,7 +111,7 @@ impl Path {
     /// ```
     #[must_use]
     pub fn iter_rev(&self) -> Messages {
-        Messages::new(self.session.provider.cursor(&self.view, Order::NewestFirst))
+        Messages::new(self.session.storage.cursor(&self.view, Order::NewestFirst))
     }
 }
 
@@ -176,3 +176,6 @@ impl fmt::Debug for Messages {
         f.debug_struct("Messages").field("read_ahead", &self.batch.len()).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -68,7 +68,7 @@ impl Session {
     /// [`Error::UnknownMessage`] if it was discarded; nothing is changed then.
     pub fn save(&self, message: Message) -> Result<()> {
         let message = message.unfinished();
-        self.provider.settle(&message.id, Some(&message))?;
+        self.storage.settle(&message.id, Some(&message))?;
         self.emit_changed(|| Change::Update { id: message.id });
         Ok(())
     }
@@ -94,7 +94,7 @@ impl Session {
     /// As [`save`](Self::save).
     pub fn finish(&self, message: Message) -> Result<()> {
         let message = message.finished();
-        self.provider.settle(&message.id, Some(&message))?;
+        self.storage.settle(&message.id, Some(&message))?;
         self.emit_changed(|| Change::Update { id: message.id });
         self.keep_within(None, 1);
         Ok(())
@@ -116,7 +116,7 @@ impl Session {
     /// # Errors
     /// As [`save`](Self::save): one that someone finished stays, and one that was discarded is unknown.
     pub fn discard(&self, id: &MessageId) -> Result<()> {
-        self.provider.settle(id, None)?;
+        self.storage.settle(id, None)?;
         self.emit_changed(|| Change::Delete { ids: vec![id.clone()] });
         Ok(())
     }
@@ -128,8 +128,8 @@ impl Session {
     /// refused.
     ///
     /// # Errors
-    /// As every read. [`Error::Unsupported`] if the storage cannot.
+    /// As every read.
     pub fn unfinished(&self) -> Result<Vec<Message>> {
-        self.provider.unfinished()
+        self.storage.unfinished()
     }
 }

@@ -53,7 +53,7 @@ impl Session {
     /// of tokens over 1 000 000 000, or a price over a million; as every write.
     pub fn add_usage(&self, message: Option<&MessageId>, usage: &Usage) -> Result<()> {
         usage.check()?;
-        self.provider.add_usage(message, usage)
+        self.storage.add_usage(message, usage)
     }
 
     /// Returns what all answers of the session took, deleted ones included. What a fork copied counts where it was
@@ -62,7 +62,7 @@ impl Session {
     /// # Errors
     /// As every read.
     pub fn usage(&self) -> Result<UsageTotal> {
-        self.provider.usage()
+        self.storage.usage()
     }
 
     /// Returns how often each tool was called on all branches, by name. Reads all messages.
@@ -120,6 +120,6 @@ impl Path {
     /// # Errors
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage); as every read.
     pub fn usage(&self) -> Result<UsageTotal> {
-        self.session().provider.path_usage(self.leaf())
+        self.session().storage.path_usage(self.leaf())
     }
 }

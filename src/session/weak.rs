@@ -6,14 +6,14 @@ use super::Session;
 use super::compact::WeakSettings;
 use crate::context::WeakContext;
 use crate::event::Events;
-use crate::storage::SessionProvider;
+use crate::storage::sqlite::SqliteSession;
 
 /// A handle of a session that ends when all others are dropped.
 ///
 /// A manager keeps one for each open session, so that all handles of a session share its blocks.
 #[derive(Clone)]
 pub(crate) struct WeakSession {
-    provider: Weak<dyn SessionProvider>,
+    storage: Weak<SqliteSession>,
     events: Events,
     context: WeakContext,
     compaction: WeakSettings,
@@ -22,7 +22,7 @@ pub(crate) struct WeakSession {
 impl Session {
     pub(crate) fn downgrade(&self) -> WeakSession {
         WeakSession {
-            provider: Arc::downgrade(&self.provider),
+            storage: Arc::downgrade(&self.storage),
             events: self.events.clone(),
             context: self.context.downgrade(),
             compaction: self.compaction.downgrade(),
@@ -33,7 +33,7 @@ impl Session {
 impl WeakSession {
     pub(crate) fn upgrade(&self) -> Option<Session> {
         Some(Session {
-            provider: self.provider.upgrade()?,
+            storage: self.storage.upgrade()?,
             events: self.events.clone(),
             context: self.context.upgrade()?,
             compaction: self.compaction.upgrade()?,
@@ -41,6 +41,6 @@ impl WeakSession {
     }
 
     pub(crate) fn is_live(&self) -> bool {
-        self.provider.strong_count() > 0
+        self.storage.strong_count() > 0
     }
 }

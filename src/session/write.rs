@@ -242,9 +242,9 @@ impl Session {
         }
         let CountedAppend { appended, visible_tokens } = match (&summary, messages) {
             (Some((_, seen)), [message]) => {
-                self.provider.append_summary(parent, expected, message, seen)?
+                self.storage.append_summary(parent, expected, message, seen)?
             }
-            _ => self.provider.append_counted(parent, expected, messages)?,
+            _ => self.storage.append(parent, expected, messages)?,
         };
         let added = appended.iter().filter(|appended| appended.is_new);
         let count = added.clone().count();
@@ -318,7 +318,7 @@ impl Session {
         for record in records {
             record.message.id.check_for_writing()?;
         }
-        let imported = self.provider.import(records)?;
+        let imported = self.storage.import(records)?;
         let added = imported.iter().filter(|imported| **imported == Imported::Added).count();
         if added > 0 {
             self.emit_changed(|| Change::Import { messages: added as u64 });
@@ -365,10 +365,10 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Unsupported`](crate::Error::Unsupported) if the storage cannot import; as every
+    /// As every
     /// read.
     pub fn is_imported(&self, record: &str) -> Result<bool> {
-        self.provider.is_imported(record)
+        self.storage.is_imported(record)
     }
 
     /// Replaces the content of a message in place: role, parts, metadata, extra fields.
@@ -390,7 +390,7 @@ impl Session {
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if its id is unknown; as
     /// [`append`](Self::append).
     pub fn update(&self, message: Message) -> Result<Updated> {
-        let updated = self.provider.update(&message)?;
+        let updated = self.storage.update(&message)?;
         if updated.is_changed {
             self.emit_changed(|| Change::Update { id: message.id });
         }
@@ -416,7 +416,7 @@ impl Session {
     /// As [`append`](Self::append).
     pub fn upsert(&self, message: Message) -> Result<Upserted> {
         message.id.check_for_writing()?;
-        let upserted = self.provider.upsert(&message)?;
+        let upserted = self.storage.upsert(&message)?;
         match &upserted {
             Upserted::Appended(_) => {
                 self.emit(|| Change::Append { ids: vec![message.id] });
@@ -451,7 +451,7 @@ impl Session {
     /// message is deleted then.
     pub fn delete<'a>(&self, ids: impl IntoIterator<Item = &'a MessageId>) -> Result<Deleted> {
         let ids: Vec<MessageId> = ids.into_iter().cloned().collect();
-        let deleted = self.provider.delete(&ids)?;
+        let deleted = self.storage.delete(&ids)?;
         self.emit_deleted(&deleted);
         Ok(deleted)
     }
@@ -475,10 +475,10 @@ impl Session {
     ///
     /// # Errors
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if one is not in this session; no message is erased then.
-    /// [`Error::Unsupported`](crate::Error::Unsupported) if the storage cannot.
+    /// As every write.
     pub fn erase<'a>(&self, ids: impl IntoIterator<Item = &'a MessageId>) -> Result<Erased> {
         let ids: Vec<MessageId> = ids.into_iter().cloned().collect();
-        let erased = self.provider.erase(&ids)?;
+        let erased = self.storage.erase(&ids)?;
         let ids = |of: &SessionId| {
             let messages = erased.messages.iter().filter(|(session, _)| session == of);
             messages.map(|(_, id)| id.clone()).collect::<Vec<_>>()
@@ -506,7 +506,7 @@ impl Session {
     /// # Errors
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if it is not in this session.
     pub fn delete_branch(&self, id: &MessageId) -> Result<Deleted> {
-        let deleted = self.provider.delete_branch(id)?;
+        let deleted = self.storage.delete_branch(id)?;
         self.emit_deleted(&deleted);
         Ok(deleted)
     }
@@ -535,7 +535,7 @@ impl Session {
     /// # Errors
     /// As every write.
     pub fn clear(&self) -> Result<()> {
-        self.provider.clear()?;
+        self.storage.clear()?;
         self.emit_changed(|| Change::Clear);
         Ok(())
     }

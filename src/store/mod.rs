@@ -22,7 +22,7 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::error::Result;
 use crate::event::{Event, Events, Subscription};
-use crate::session::{InProgress, Session};
+use crate::session::Session;
 use crate::storage::sqlite::{self, Database, Spool};
 
 pub(crate) use erase::tell as tell_erased;
@@ -50,7 +50,6 @@ pub use usage::UsageReport;
 pub struct Store {
     database: Arc<Database>,
     events: Events,
-    in_progress: InProgress,
 }
 
 impl Store {
@@ -166,16 +165,12 @@ impl Store {
     }
 
     /// Returns where an export of a snapshot is kept until the snapshot is closed.
-    pub(crate) fn spool(&self) -> Option<Spool> {
-        Some(self.database.spool())
+    pub(crate) fn spool(&self) -> Spool {
+        self.database.spool()
     }
 
     pub(crate) fn events(&self) -> &Events {
         &self.events
-    }
-
-    pub(crate) fn in_progress(&self) -> &InProgress {
-        &self.in_progress
     }
 
     pub(crate) fn database(&self) -> &Arc<Database> {
@@ -183,11 +178,7 @@ impl Store {
     }
 
     fn over(database: Database) -> Self {
-        Self {
-            database: Arc::new(database),
-            events: Events::default(),
-            in_progress: InProgress::default(),
-        }
+        Self { database: Arc::new(database), events: Events::default() }
     }
 
     /// Calls `listener` after each committed change to any session that this handle or a clone of it

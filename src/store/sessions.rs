@@ -15,7 +15,6 @@ use crate::event::Change;
 use crate::id::SessionId;
 use crate::outcome::{SessionDetails, SessionInfo};
 use crate::session::{Session, SessionBuilder};
-use crate::storage::SessionProvider;
 use crate::storage::sqlite::SqliteSession;
 
 impl Store {
@@ -44,10 +43,8 @@ impl Store {
     ///
     /// [`SessionBuilder`] has an example.
     pub fn session_builder(&self, id: impl Into<SessionId>) -> SessionBuilder {
-        let id = id.into();
-        let provider = Arc::new(SqliteSession::new(Arc::clone(&self.database), id));
-        let store = provider.context();
-        SessionBuilder::over(provider, self.events.clone(), self.in_progress.clone(), Some(store))
+        let session = SqliteSession::new(Arc::clone(&self.database), id.into());
+        SessionBuilder::over(session, self.events.clone())
     }
 
     /// Returns a builder of a context without a session, for a program that keeps its messages elsewhere.
@@ -64,11 +61,8 @@ impl Store {
     /// # Ok::<(), talktree::Error>(())
     /// ```
     pub fn context(&self, id: impl Into<SessionId>) -> ContextBuilder {
-        let id = id.into();
-        let conversation = Arc::new(SqliteSession::new(Arc::clone(&self.database), id));
-        let store = conversation.context();
-        let (store, conversation) = (Some(store), Some(conversation as Arc<dyn SessionProvider>));
-        ContextBuilder::over(Backing { store, conversation })
+        let conversation = SqliteSession::new(Arc::clone(&self.database), id.into());
+        ContextBuilder::over(Backing::of(Arc::new(conversation)))
     }
 
     /// Creates a session with a new id and these details, in one transaction, and returns it.

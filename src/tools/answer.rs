@@ -279,6 +279,10 @@ mod tests {
         let last = found("x", Matched::All, &steps, false, &hits);
         let note = "As it is written, the query finds little or nothing; there are also: 7 hits: searched for any of the words.\n\n";
         assert_eq!(last, format!("{note}{text}"));
+        let partial = found("x", Matched::All, &[], true, &hits);
+        assert!(partial.contains("ran out of time") && partial.contains("[tea]"), "{partial}");
+        let nothing = found("x", Matched::All, &[], true, &[]);
+        assert!(nothing.contains("Nothing found") && nothing.contains("ran out of time"));
         let many: Vec<_> = (0..20).map(|_| hit("k", "v")).collect();
         assert_eq!(found("x", Matched::All, &[], false, &many).matches("[k]").count(), MAX_HITS);
         let long = hit("k", &"word ".repeat(200)).to_string();

@@ -65,7 +65,7 @@ impl Context {
     /// Returns whether a history shows a copy of a document. After [`unload`](Self::unload) it shows none, though the model
     /// made no call.
     fn is_shown(&self, loaded: &Loaded, label: &str, key: &str) -> Result<bool> {
-        let Some(store) = self.store() else { return Ok(true) };
+        let store = self.store();
         for (message, call) in loaded.results(label, key) {
             if !store.is_elided(message, call)? {
                 return Ok(true);
@@ -95,14 +95,14 @@ impl Context {
         let results = loaded.results(label, key);
         let results: Vec<_> =
             results.map(|(message, call)| (message.clone(), call.to_owned())).collect();
-        self.backing().store()?.elide(&results, &answer::elided(label, key))?;
+        self.backing().store.elide(&results, &answer::elided(label, key))?;
         Ok(Some(results.len()))
     }
 
     /// Returns the newest messages of the path to the head that load or unload a skill, with only these parts, oldest first.
     fn newest(&self) -> Result<Vec<Message>> {
-        let Some(conversation) = &self.backing().conversation else { return Ok(Vec::new()) };
-        let mut cursor = conversation.cursor(&View::head().raw(), Order::NewestFirst)?;
+        let mut cursor =
+            self.backing().conversation.cursor(&View::head().raw(), Order::NewestFirst)?;
         let (mut messages, mut looked_at) = (Vec::new(), 0);
         while looked_at < MAX_LOOKED_AT {
             let batch = cursor.next(BATCH)?;

@@ -134,8 +134,11 @@ impl Tools {
 
 #[cfg(test)]
 mod fixture {
+    use std::sync::Arc;
+
     use crate::context::{Backing, Block, BlockInfo, Context, ToolOptions};
     use crate::storage::context::BlockScope;
+    use crate::storage::sqlite::{Config, Database, SqliteSession};
 
     use super::{Tools, definition};
 
@@ -165,7 +168,9 @@ mod fixture {
     /// Tools without blocks behind them: they can be listed, not called.
     pub(crate) fn of(blocks: &[BlockInfo], options: ToolOptions) -> Tools {
         let definitions = definition::definitions(blocks, options);
-        let context = Context::empty(Backing::default());
+        let database = Database::open_in_memory(Config::default()).expect("a store in memory");
+        let session = SqliteSession::new(Arc::new(database), "s".into());
+        let context = Context::empty(Backing::of(Arc::new(session)));
         Tools { definitions, options, context, conversation: None }
     }
 }

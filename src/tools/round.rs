@@ -14,7 +14,7 @@ use crate::error::{BoxError, Error, Result};
 use crate::id::{CompactionId, MessageId};
 use crate::message::{Message, Pairing, Part, Role, Tool, ToolPairs, ToolSide};
 use crate::outcome::Appended;
-use crate::storage::SessionProvider;
+use crate::storage::sqlite::SqliteSession;
 use crate::view::{Order, View};
 
 /// How many messages are read at once on the way back to the calls.
@@ -104,7 +104,7 @@ impl Tools {
         let conversation = self.conversation.as_deref();
         let what = "an answer to calls without a session";
         let conversation = conversation.ok_or(Error::Unsupported { what })?;
-        let storage = self.context.backing().conversation()?;
+        let storage = &*self.context.backing().conversation;
 
         let round = Round::read(storage, &message.id)?;
         if round.waiting.is_empty() {
@@ -166,7 +166,7 @@ struct Round {
 
 impl Round {
     /// Reads the message with the calls, and all after it up to the head.
-    fn read(storage: &dyn SessionProvider, id: &MessageId) -> Result<Self> {
+    fn read(storage: &SqliteSession, id: &MessageId) -> Result<Self> {
         let unknown = || Error::UnknownMessage { session: storage.id().clone(), id: id.clone() };
         // A summary calls nothing.
         if CompactionId::from_message(id).is_some() || storage.message(id)?.is_none() {
@@ -238,7 +238,7 @@ fn call(tool: Tool) -> ToolCall {
 /// Appends the results that nobody else has stored meanwhile, as one message.
 fn store(
     conversation: &dyn Conversation,
-    storage: &dyn SessionProvider,
+    storage: &SqliteSession,
     answered: &MessageId,
     mut results: Vec<(usize, Part)>,
 ) -> Result<Option<Message>> {

@@ -13,8 +13,8 @@ use crate::id::{CompactionId, MessageId, shorten};
 use crate::message::{Message, Role};
 use crate::search::indexed_text::{plain_text, plain_tools};
 use crate::search::{Hit, Scope, SearchRequest};
-use crate::storage::SessionProvider;
 use crate::storage::context::BlockScope;
+use crate::storage::sqlite::SqliteSession;
 use crate::tokens::estimate_tokens;
 use crate::tree::preview;
 
@@ -101,7 +101,7 @@ fn done(context: &Context, call: Call, max_tokens: u64) -> Result<String> {
             messages(context, &query, Scope::Store, scope)
         }
         Call::HistorySearch { query, is_on_path } => {
-            let session = context.backing().conversation()?.id().clone();
+            let session = context.backing().conversation.id().clone();
             let scope = match is_on_path {
                 true => Scope::Path(session, None),
                 false => Scope::session(session),
@@ -110,7 +110,7 @@ fn done(context: &Context, call: Call, max_tokens: u64) -> Result<String> {
         }
         Call::HistoryExpand { id, after } => expand(context, &id, after.as_ref(), max_tokens),
         Call::HistoryBranches { id: Some(id) } => {
-            let conversation = context.backing().conversation()?;
+            let conversation = &*context.backing().conversation;
             let branches = shown_after(conversation, Some(&id))?;
             match branches.len() {
                 0 => Ok(format!("Nothing follows {}.", name(id.as_str()))),
@@ -154,7 +154,7 @@ fn messages(context: &Context, query: &str, scope: Scope, of: BlockScope) -> Res
     request.timeout = Some(SEARCH_TIMEOUT);
     let found = match is_everywhere {
         true => context.backing().search_sessions(of, request)?,
-        false => context.backing().conversation()?.search(&request)?,
+        false => context.backing().conversation.search(&request)?,
     };
     let hit = |hit: &Hit| {
         answer::Entry::within(u64::MAX, about(hit, is_everywhere), &hit.snippet.to_string())
@@ -192,7 +192,7 @@ fn expand(
     after: Option<&MessageId>,
     max_tokens: u64,
 ) -> Result<String> {
-    let conversation = context.backing().conversation()?;
+    let conversation = &*context.backing().conversation;
     let mut messages = conversation.expand_raw(id)?;
     messages.retain(|message| !message.is_hidden);
     let start = match after {
@@ -240,7 +240,7 @@ fn whole(message: &Message, max_tokens: u64) -> answer::Entry {
 
 /// Lists the places where the conversation branches.
 fn all_branches(context: &Context) -> Result<String> {
-    let conversation = context.backing().conversation()?;
+    let conversation = &*context.backing().conversation;
     let tree = conversation.tree()?;
     let mut places: Vec<_> = tree
         .segments
@@ -273,10 +273,7 @@ fn all_branches(context: &Context) -> Result<String> {
 }
 
 /// Returns the branches after a message; instead of a hidden one, what follows it.
-fn shown_after(
-    conversation: &dyn SessionProvider,
-    place: Option<&MessageId>,
-) -> Result<Vec<Message>> {
+fn shown_after(conversation: &SqliteSession, place: Option<&MessageId>) -> Result<Vec<Message>> {
     let newest_first = |place: Option<&MessageId>| -> Result<Vec<Message>> {
         let mut branches = conversation.branches(place)?;
         branches.reverse();
@@ -292,7 +289,7 @@ fn shown_after(
     Ok(shown)
 }
 
-fn listed(conversation: &dyn SessionProvider, branches: &[Message]) -> Result<String> {
+fn listed(conversation: &SqliteSession, branches: &[Message]) -> Result<String> {
     let left_out = branches.len().saturating_sub(MAX_BRANCHES);
     let mut lines = Vec::new();
     if left_out > 0 {

@@ -28,7 +28,7 @@ pub struct UsageFilter {
 }
 
 impl UsageFilter {
-    /// Checks that owner, author, model and source are not empty, for storages of your own.
+    /// Checks that owner, author, model and source are not empty.
     ///
     /// ```
     /// use talktree::UsageFilter;
@@ -39,7 +39,7 @@ impl UsageFilter {
     ///
     /// # Errors
     /// [`Error::InvalidValue`](crate::Error::InvalidValue).
-    pub fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         check_given([
             ("owner", &self.owner),
             ("author", &self.author),
@@ -132,9 +132,8 @@ impl UsageTotal {
 }
 
 impl UsageRow {
-    /// Returns a sum, for storages of your own.
-    #[must_use]
-    pub fn new(group: Option<String>, total: UsageTotal) -> Self {
+    /// Returns a sum.
+    pub(crate) fn new(group: Option<String>, total: UsageTotal) -> Self {
         Self { group, total }
     }
 }

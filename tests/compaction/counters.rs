@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use crate::common::Scratch;
 use serde_json::json;
 use talktree::{
-    BoxError, CompactionOptions, CountedAppend, Error, ExpectedHead, ImportRecord, MAX_ID_BYTES,
-    Message, Parent, Planned, Result, Role, Session, SessionBuilder, Store, TokenCounter,
+    BoxError, CompactionOptions, Error, ImportRecord, MAX_ID_BYTES, Message, Planned, Result, Role,
+    Session, SessionBuilder, Store, TokenCounter,
 };
 
 /// Counts 10 tokens for each message, and how often it is called.
@@ -107,31 +107,6 @@ fn another_counter_counts_a_long_conversation_once_message_by_message() -> Resul
     assert_eq!(chat.visible_tokens()?, 1_800 * 10);
     assert_eq!(flat.0.load(Ordering::SeqCst), 1_800, "the figure is stored");
     assert_eq!(plain.visible_tokens()?, heuristic(&plain)?);
-    Ok(())
-}
-
-#[test]
-fn an_append_of_a_known_message_does_not_return_the_figure_of_another_counter() -> Result<()> {
-    let store = Store::open_in_memory()?;
-    let hello = Message::user("Hello world");
-    let append = |chat: &Session| -> Result<CountedAppend> {
-        chat.provider().append_counted(
-            &Parent::Head,
-            &ExpectedHead::Any,
-            std::slice::from_ref(&hello),
-        )
-    };
-    let plain = store.session("s")?;
-    assert_eq!(append(&plain)?.visible_tokens, Some(7));
-    assert_eq!(append(&plain)?.visible_tokens, Some(7), "a retry");
-
-    let chat = store.session_builder("s").token_counter(Flat::default()).open()?;
-    let counted = append(&chat)?;
-    assert!(!counted.appended[0].is_new);
-    assert_eq!(counted.visible_tokens, None);
-    assert_eq!(chat.visible_tokens()?, 10);
-    assert_eq!(append(&chat)?.visible_tokens, Some(10));
-    assert_eq!(append(&plain)?.visible_tokens, None);
     Ok(())
 }
 

@@ -1,7 +1,6 @@
 //! Plans on branches, and the reasons of refusals: faults that random operations found.
 
 use crate::common::{self, drawn};
-use talktree::testing::MemorySession;
 use talktree::{
     Compaction, CompactionId, CompactionOptions, CompactionPlan, CompactionStatus, Error, Message,
     NothingToCompact, Planned, Result, Session, Stale, Store, SummaryRefused,
@@ -36,11 +35,6 @@ fn why(answer: Result<talktree::Compacted>) -> Stale {
     }
 }
 
-fn chats() -> Result<[Session; 2]> {
-    let small = Session::over(MemorySession::new("s".into()));
-    Ok([Store::open_in_memory()?.session("s")?, small])
-}
-
 /// A fork has the ids of its source, so a plan of one was committed to the other although its summarizer never read it:
 /// the summary told what was said elsewhere.
 #[test]
@@ -50,12 +44,7 @@ fn a_plan_is_committed_only_to_the_session_it_was_made_in() -> Result<()> {
     say(&chat, "abcdef")?;
     let same = elsewhere.session("s")?;
     say(&same, "abcdef")?;
-    let others = [
-        chat.fork(&"f".into(), "Fork")?,
-        same,
-        Session::over(MemorySession::new("s".into())),
-        store.session("never written to")?,
-    ];
+    let others = [chat.fork(&"f".into(), "Fork")?, same, store.session("never written to")?];
     for other in &others {
         let refused = other.commit(planned(chat.plan_compaction(&options()))?, "short");
         assert!(
@@ -118,22 +107,11 @@ fn a_plan_is_bound_to_the_file_and_not_to_the_handle() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn a_plan_of_a_memory_session_is_bound_to_it() -> Result<()> {
-    let [one, other] = ["s", "s"].map(|id| Session::over(MemorySession::new(id.into())));
-    say(&one, "abcdef")?;
-    say(&other, "abcdef")?;
-    let refused = other.commit(planned(one.plan_compaction(&options()))?, "short");
-    assert!(matches!(refused, Err(Error::PlanOfAnother { .. })), "{refused:?}");
-    assert!(one.commit(planned(one.plan_compaction(&options()))?, "short")?.is_shown);
-    Ok(())
-}
-
 /// A compaction on the head's branch that reached beyond the planned range made every plan of the other branch stale
 /// from the start.
 #[test]
 fn a_compaction_on_another_branch_is_no_reason_to_refuse() -> Result<()> {
-    for chat in chats()? {
+    for chat in [Store::open_in_memory()?.session("s")?] {
         say(&chat, "abcd")?;
         chat.append_to(&"d".into(), Message::user("a long way ".repeat(20)).with_id("x"))?;
         chat.append_to(&"d".into(), Message::user("another way ".repeat(20)).with_id("e"))?;
@@ -154,7 +132,7 @@ fn a_compaction_on_another_branch_is_no_reason_to_refuse() -> Result<()> {
 /// A compaction added later on the continued path is a reason, wherever it ends.
 #[test]
 fn a_later_compaction_that_covers_the_range_is_a_reason_to_refuse() -> Result<()> {
-    for chat in chats()? {
+    for chat in [Store::open_in_memory()?.session("s")?] {
         say(&chat, "abcde")?;
         let plan = planned(chat.plan_compaction(&options()))?;
         assert_eq!(plan.last().as_str(), "d");
@@ -185,7 +163,7 @@ fn a_plan_at_a_deleted_head_is_made_from_what_is_visible() -> Result<()> {
 /// The reason named a compaction inside the range as the one that covers it.
 #[test]
 fn the_reason_names_a_deleted_message_before_a_compaction() -> Result<()> {
-    for chat in chats()? {
+    for chat in [Store::open_in_memory()?.session("s")?] {
         say(&chat, "abcdefg")?;
         chat.add_compaction("from d to e", &"d".into(), &"e".into())?;
         let nothing = options().protect_head(0);
@@ -212,7 +190,7 @@ fn the_reason_names_the_removed_compaction_whatever_became_visible() -> Result<(
 
 #[test]
 fn a_given_summary_without_visible_text_is_refused() -> Result<()> {
-    for chat in chats()? {
+    for chat in [Store::open_in_memory()?.session("s")?] {
         say(&chat, "ab")?;
         for blank in ["", " \n", "\u{200B}\u{FEFF}"] {
             let answer = chat.add_compaction(blank, &"a".into(), &"b".into());
@@ -228,7 +206,7 @@ fn a_given_summary_without_visible_text_is_refused() -> Result<()> {
 
 #[test]
 fn imported_figures_of_any_size_are_accepted() -> Result<()> {
-    let [chat, _] = chats()?;
+    let chat = Store::open_in_memory()?.session("s")?;
     say(&chat, "abcdefgh")?;
     for (id, at) in [("1", "a"), ("2", "b"), ("3", "c")] {
         let mut compaction = Compaction::new("short", at.into(), at.into());
@@ -250,7 +228,7 @@ fn imported_figures_of_any_size_are_accepted() -> Result<()> {
 /// Nothing said that a summary that was added does not show.
 #[test]
 fn adding_a_compaction_says_whether_it_shows() -> Result<()> {
-    for chat in chats()? {
+    for chat in [Store::open_in_memory()?.session("s")?] {
         say(&chat, "abcde")?;
         let y = chat.add_compaction("Y", &"b".into(), &"d".into())?;
         assert!(y.is_shown());
@@ -288,7 +266,7 @@ fn a_branch_summary_of_changed_messages_is_refused() -> Result<()> {
         ("nothing", |_| Ok(()), None),
     ];
     for (what, change, stale) in changes {
-        for chat in chats()? {
+        for chat in [Store::open_in_memory()?.session("s")?] {
             say(&chat, "abcde")?;
             let plan = chat.plan_branch_summary(&"b".into(), &CompactionOptions::default())?;
             let plan = plan.unwrap_or_else(|| panic!("three messages are left"));

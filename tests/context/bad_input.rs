@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::common::{Scratch, folder};
 use serde_json::{Value, json};
-use talktree::testing::MemorySession;
 use talktree::{
     Block, BoxError, Context, Document, Error, MAX_ID_BYTES, Message, ReadProvider, Result,
     SearchProvider, Session, SkillFolder, SkillProvider, Store, StoreStats, WriteProvider,
@@ -743,22 +742,6 @@ fn an_operation_that_a_block_does_not_support_is_an_error() -> Result<()> {
         assert_eq!(error, text);
     }
     assert_eq!((figures(&store)?, chat.blocks()?), (before, blocks));
-    Ok(())
-}
-
-#[test]
-fn a_storage_without_texts_is_an_error() -> Result<()> {
-    let chat = Session::builder(MemorySession::new("s".into()))
-        .block("soul", Block::text("Be brief."))
-        .block("memory", Block::stored())
-        .open()?;
-    let unsupported = |answer: Result<()>| matches!(answer, Err(Error::Unsupported { .. }));
-    assert!(unsupported(chat.context().set("memory", "x").map(drop)));
-    assert!(unsupported(chat.block("memory").map(drop)));
-    assert!(unsupported(chat.prompt().map(drop)));
-    assert_eq!(chat.block("soul")?.unwrap_or_default().content, "Be brief.");
-    let answer = chat.tools().call("set_context", json!({"label": "memory", "content": "x"}))?;
-    assert!(answer.starts_with("Error: "), "{answer}");
     Ok(())
 }
 

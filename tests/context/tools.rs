@@ -1,16 +1,10 @@
 //! Every tool, called as a model calls it: by name and input, each call and its answer kept in the conversation.
 
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
-
 use crate::common::Scratch;
 use serde_json::{Value, json};
-use talktree::testing::MemorySession;
 use talktree::{
-    Appended, Block, BoxError, Compaction, CompactionStatus, Deleted, Document, ExpectedHead,
-    Found, Hit, Matched, Message, MessageId, Parent, Part, ReadProvider, Result, Role,
-    SearchRequest, Session, SessionBuilder, SessionId, SessionProvider, SkillProvider, Store, Tool,
-    Updated, estimate_tokens,
+    Block, BoxError, Document, Message, MessageId, Part, ReadProvider, Result, Role, Session,
+    SessionBuilder, SkillProvider, Store, Tool, estimate_tokens,
 };
 
 /// The text of the skill that is loaded and unloaded.
@@ -622,94 +616,5 @@ fn every_error_begins_alike() -> Result<()> {
         assert!(answer.len() < 300 && !answer.contains('\n'), "{answer}");
     }
     assert_eq!(chat.blocks()?, before);
-    Ok(())
-}
-
-/// A storage whose every search runs out of time.
-struct Slow {
-    conversation: MemorySession,
-    timeouts: Arc<Mutex<Vec<Option<Duration>>>>,
-    hits: Vec<Hit>,
-}
-
-impl SessionProvider for Slow {
-    fn id(&self) -> &SessionId {
-        self.conversation.id()
-    }
-
-    fn message(&self, id: &MessageId) -> Result<Option<Message>> {
-        self.conversation.message(id)
-    }
-
-    fn history(&self, leaf: Option<&MessageId>) -> Result<Vec<Message>> {
-        self.conversation.history(leaf)
-    }
-
-    fn raw_history(&self, leaf: Option<&MessageId>) -> Result<Vec<Message>> {
-        self.conversation.raw_history(leaf)
-    }
-
-    fn latest_leaf(&self) -> Result<Option<Message>> {
-        self.conversation.latest_leaf()
-    }
-
-    fn branches(&self, id: Option<&MessageId>) -> Result<Vec<Message>> {
-        self.conversation.branches(id)
-    }
-
-    fn path_length(&self, leaf: Option<&MessageId>) -> Result<u64> {
-        self.conversation.path_length(leaf)
-    }
-
-    fn append(&self, to: &Parent, at: &ExpectedHead, new: &[Message]) -> Result<Vec<Appended>> {
-        self.conversation.append(to, at, new)
-    }
-
-    fn update(&self, message: &Message) -> Result<Updated> {
-        self.conversation.update(message)
-    }
-
-    fn delete(&self, ids: &[MessageId]) -> Result<Deleted> {
-        self.conversation.delete(ids)
-    }
-
-    fn clear(&self) -> Result<()> {
-        self.conversation.clear()
-    }
-
-    fn add_compaction(&self, compaction: &Compaction) -> Result<CompactionStatus> {
-        self.conversation.add_compaction(compaction)
-    }
-
-    fn compactions(&self) -> Result<Vec<Compaction>> {
-        self.conversation.compactions()
-    }
-
-    fn search(&self, request: &SearchRequest) -> Result<Found> {
-        self.timeouts.lock().unwrap().push(request.timeout);
-        let mut found = Found::new(self.hits.clone(), Matched::All);
-        found.is_partial = true;
-        Ok(found)
-    }
-}
-
-/// A model waited as long as a search took, and took a part of the hits for all.
-#[test]
-fn a_search_that_runs_out_of_time_tells_the_model() -> Result<()> {
-    let store = Store::open_in_memory()?;
-    store.session("s")?.append(Message::user("An elephant."))?;
-    let found = store.search("elephant").run()?.hits;
-    for (hits, expected) in [(Vec::new(), "Nothing found"), (found, "elephant")] {
-        let timeouts = Arc::default();
-        let conversation = MemorySession::new("s".into());
-        let slow = Slow { conversation, timeouts: Arc::clone(&timeouts), hits };
-        let chat = Session::builder(slow).history_tools().open()?;
-        let answer = chat.tools().call("history_search", json!({"query": "elephant"}))?;
-        assert!(answer.contains(expected) && answer.contains("ran out of time"), "{answer}");
-        assert_eq!(*timeouts.lock().unwrap(), [Some(Duration::from_secs(5))]);
-    }
-    // A search that ends says nothing of time.
-    let answer = chat(&store)?.tools().call("session_search", json!({"query": "elephant"}))?;
-    assert!(!answer.contains("time"), "{answer}");
     Ok(())
 }

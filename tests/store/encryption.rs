@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use crate::common;
 use crate::common::process::{self, Other};
-use talktree::testing::conformance;
 use talktree::{Block, EncryptionKey, Error, Message, Result, Session, SessionDetails, Store};
 
 const KEY: [u8; 32] = *b"the key of the tests, in 32 byte";
@@ -455,13 +454,5 @@ fn a_changed_byte_never_changes_what_is_read() -> Result<()> {
         assert!(is_told, "page {page} of {pages}");
     }
     assert!(refused > 10);
-    Ok(())
-}
-
-#[test]
-fn an_encrypted_store_conforms() -> Result<()> {
-    let folder = common::folder()?;
-    let store = open(&folder.path().join("talk.db"), KEY)?;
-    conformance(|id| store.session(id).expect("the id is sound").provider());
     Ok(())
 }

@@ -4,7 +4,6 @@ mod callbacks;
 mod catalog;
 #[path = "../common/mod.rs"]
 mod common;
-mod conformance;
 mod encryption;
 mod events;
 mod file_names;

@@ -10,6 +10,6 @@ mod outline;
 mod pages;
 mod recent;
 mod retry_edit;
-mod streams;
+mod rules;
 mod summary_ids;
 mod tombstones;

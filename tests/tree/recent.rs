@@ -7,9 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::common::{drawn, letters};
 use serde_json::json;
-use talktree::{
-    Budget, Error, Message, MessageId, Order, Part, Result, Session, Store, TokenCounter, View,
-};
+use talktree::{Budget, Error, Message, MessageId, Part, Result, Session, Store, TokenCounter};
 
 fn chat(path: &str) -> Result<Session> {
     let chat = Store::open_in_memory()?.session("s")?;
@@ -195,20 +193,5 @@ fn a_path_that_is_deleted_while_it_is_read_is_unknown() -> Result<()> {
     let leaf = MessageId::from("90");
     let refused = chat.at(&leaf).recent(Budget::tokens(99));
     assert!(matches!(refused, Err(Error::UnknownMessage { .. })), "{refused:?}");
-    Ok(())
-}
-
-#[test]
-fn a_stream_counts_what_is_left_of_its_path() -> Result<()> {
-    for order in [Order::OldestFirst, Order::NewestFirst] {
-        let store = Store::open_in_memory()?;
-        let chat = hundred(&store, &Busy::default())?;
-        let mut cursor = chat.provider().cursor(&View::head(), order)?;
-        chat.delete_branch(&"51".into())?;
-        assert_eq!(cursor.total()?, 50, "{order:?}");
-        chat.clear()?;
-        assert_eq!(cursor.total()?, 0, "{order:?}");
-        assert_eq!(cursor.next(9)?, []);
-    }
     Ok(())
 }

@@ -3,7 +3,6 @@
 use std::sync::mpsc;
 
 use serde_json::json;
-use talktree::testing::MemorySession;
 use talktree::{Change, CompactionId, Message, Part, Result, Role, Session, Store};
 
 /// Appends messages drawn as words: `u` a user, `a` a model, `c` a call, `r` its result, `s` a system message; `R` a result
@@ -44,7 +43,8 @@ fn a_retry_goes_back_to_the_question() -> Result<()> {
         ("one inside a round", "u1 c1 u2 r9 r1 a2", Some("u1")),
     ] {
         let store = Store::open_in_memory()?;
-        for chat in [store.session("s")?, Session::over(MemorySession::new("s".into()))] {
+        {
+            let chat = store.session("s")?;
             say(&chat, conversation)?;
             let retried = chat.retry()?;
             assert_eq!(retried.question, question.map(Into::into), "{rule}");

@@ -9,7 +9,9 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde_json::{Value, json};
-use talktree::{AuthorLine, Message, Path, Result, Role, Session};
+use talktree::{
+    AuthorLine, Message, Path, ProviderSession, Result, Role, Session, SessionProvider,
+};
 
 use crate::{
     Provider, TruncateOptions, name_authors, sanitize, to_anthropic, to_openai_chat,
@@ -100,6 +102,17 @@ impl Conversation for Path {
 
     fn tools(&self, provider: Provider) -> Result<Value> {
         Conversation::tools(self.session(), provider)
+    }
+}
+
+/// Without a prompt: there are no blocks.
+impl<P: SessionProvider> Conversation for ProviderSession<P> {
+    fn prompt(&self) -> Result<String> {
+        Ok(String::new())
+    }
+
+    fn history(&self) -> Result<Vec<Message>> {
+        Self::history(self)
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::background::hand_over;
 use super::draft::Draft;
-use super::in_progress::{Guard, InProgress};
+use super::in_progress::{self, Guard};
 use super::wait::Wait;
 use super::{CompactionOutcome, Session};
 use crate::callback::caught;
@@ -92,11 +92,11 @@ impl Session {
         if !self.compaction.is_due(tokens) {
             return Ok(());
         }
-        let identity = self.provider.identity()?;
-        if self.compaction.in_progress().holds(&InProgress::by_request(&identity)) {
+        let identity = self.storage.identity()?;
+        if in_progress::is_running(&in_progress::by_request(&identity)) {
             return Ok(());
         }
-        let Some(guard) = self.compaction.in_progress().enter(identity) else { return Ok(()) };
+        let Some(guard) = in_progress::enter(identity) else { return Ok(()) };
         // The attempt that held the guard before may have failed since this window was measured.
         if !self.compaction.is_due(tokens) {
             return Ok(());

@@ -91,13 +91,13 @@ impl Session {
         to: &MessageId,
         options: &CompactionOptions,
     ) -> Result<Option<BranchSummaryPlan>> {
-        let Some(from) = self.provider.head()? else {
+        let Some(from) = self.storage.head()? else {
             return self.message(to)?.map(|_| None).ok_or_else(|| self.unknown(to));
         };
-        if self.provider.is_on_path(&from, Some(to))? {
+        if self.storage.is_on_path(&from, Some(to))? {
             return Ok(None);
         }
-        let view = self.provider.history(Some(&from))?;
+        let view = self.storage.history(Some(&from))?;
         let origin = self.plan_origin()?;
         let left = &view[self.first_unshared(&view, to)?..];
         let counter = self.compaction.counter();
@@ -217,9 +217,9 @@ impl Session {
     /// Returns whether all messages of an item are on the path to a message.
     fn is_shared(&self, item: &Message, to: &MessageId) -> Result<bool> {
         match CompactionId::from_message(&item.id) {
-            None => self.provider.is_on_path(&item.id, Some(to)),
-            Some(summary) => match self.provider.expand_raw(&summary)?.last() {
-                Some(last) => self.provider.is_on_path(&last.id, Some(to)),
+            None => self.storage.is_on_path(&item.id, Some(to)),
+            Some(summary) => match self.storage.expand_raw(&summary)?.last() {
+                Some(last) => self.storage.is_on_path(&last.id, Some(to)),
                 None => Ok(false),
             },
         }

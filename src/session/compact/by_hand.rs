@@ -125,7 +125,7 @@ impl Session {
         if is_blank(&compaction.summary) {
             return Err(Error::SummaryRefused { why: SummaryRefused::Blank });
         }
-        let status = self.provider.add_compaction(compaction)?;
+        let status = self.storage.add_compaction(compaction)?;
         self.emit_changed(|| self.compacted(compaction));
         Ok(status)
     }
@@ -185,7 +185,7 @@ impl Session {
         if is_blank(&compaction.summary) {
             return Err(Error::SummaryRefused { why: SummaryRefused::Blank });
         }
-        self.provider.restore_compaction(compaction, first, last)?;
+        self.storage.restore_compaction(compaction, first, last)?;
         self.emit_changed(|| self.compacted(compaction));
         Ok(())
     }
@@ -207,7 +207,7 @@ impl Session {
     /// # Errors
     /// [`Error::UnknownCompaction`] if `id` is not in this session.
     pub fn remove_compaction(&self, id: &CompactionId) -> Result<()> {
-        self.provider.remove_compaction(id)?;
+        self.storage.remove_compaction(id)?;
         self.emit_changed(|| Change::RemoveCompaction { id: id.clone() });
         Ok(())
     }
@@ -231,7 +231,7 @@ impl Session {
     /// # Errors
     /// As every read.
     pub fn compactions(&self) -> Result<Vec<Compaction>> {
-        self.provider.compactions()
+        self.storage.compactions()
     }
 
     /// Returns one compaction.
@@ -252,7 +252,7 @@ impl Session {
     /// # Errors
     /// [`Error::UnknownCompaction`] if `id` is not in this session.
     pub fn compaction(&self, id: &CompactionId) -> Result<Compaction> {
-        self.provider
+        self.storage
             .compaction(id)?
             .ok_or_else(|| Error::UnknownCompaction { session: self.id().clone(), id: id.clone() })
     }
@@ -280,7 +280,7 @@ impl Session {
     /// # Errors
     /// [`Error::UnknownCompaction`] if `id` is not in this session.
     pub fn expand(&self, id: &CompactionId) -> Result<Vec<Message>> {
-        self.provider.expand(id)
+        self.storage.expand(id)
     }
 
     /// Returns the stored messages that a compaction covers, oldest first, at any depth of nesting.
@@ -302,7 +302,7 @@ impl Session {
     /// # Errors
     /// [`Error::UnknownCompaction`] if `id` is not in this session.
     pub fn expand_raw(&self, id: &CompactionId) -> Result<Vec<Message>> {
-        self.provider.expand_raw(id)
+        self.storage.expand_raw(id)
     }
 
     /// Returns whether the history shows a compaction, or why not.
@@ -312,6 +312,6 @@ impl Session {
     /// # Errors
     /// [`Error::UnknownCompaction`] if `id` is not in this session.
     pub fn compaction_status(&self, id: &CompactionId) -> Result<CompactionStatus> {
-        self.provider.compaction_status(id)
+        self.storage.compaction_status(id)
     }
 }

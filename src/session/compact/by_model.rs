@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::in_progress::{Guard, InProgress};
+use super::in_progress::{self, Guard};
 use super::{Path, Session};
 use crate::compaction::policy::{
     CompactionOptions, CompactionPlan, NothingToCompact, Planned, Summarizer, judge,
@@ -117,7 +117,7 @@ impl Session {
             details: summary.details,
             ..Compaction::new(summary.text, plan.first().clone(), plan.last().clone())
         };
-        let is_shown = self.provider.commit_compaction(&compaction, plan.leaf(), plan.seen())?;
+        let is_shown = self.storage.commit_compaction(&compaction, plan.leaf(), plan.seen())?;
         self.emit(|| self.compacted(&compaction));
         Ok(Compacted {
             messages: plan.messages(),
@@ -131,7 +131,7 @@ impl Session {
     /// Returns the event of a compaction, with the figures that are stored with it.
     pub(super) fn compacted(&self, compaction: &Compaction) -> Change {
         // Another handle may have removed it since.
-        let stored = self.provider.compaction(&compaction.id).ok().flatten();
+        let stored = self.storage.compaction(&compaction.id).ok().flatten();
         let figures = stored.as_ref().unwrap_or(compaction);
         Change::Compact {
             id: compaction.id.clone(),
@@ -177,18 +177,18 @@ impl Session {
     /// [`Error::CompactionInProgress`] if one runs in this process: a summarizer that waits for another compaction of its
     /// own session would wait for ever, and one that starts another in a new thread each time would never end.
     pub(super) fn begin_compaction(&self) -> Result<Guard> {
-        let in_progress = || Error::CompactionInProgress { session: self.id().clone() };
-        let key = InProgress::by_request(&self.provider.identity()?);
-        self.compaction.in_progress().enter(key).ok_or_else(in_progress)
+        let is_running = || Error::CompactionInProgress { session: self.id().clone() };
+        in_progress::enter(in_progress::by_request(&self.storage.identity()?))
+            .ok_or_else(is_running)
     }
 
     /// Returns what binds a plan to this session.
     pub(super) fn plan_origin(&self) -> Result<PlanOrigin> {
-        Ok(PlanOrigin::new(self.id().clone(), self.provider.identity()?))
+        Ok(PlanOrigin::new(self.id().clone(), self.storage.identity()?))
     }
 
     pub(super) fn check_origin(&self, origin: Option<&PlanOrigin>) -> Result<()> {
-        origin.map_or(Ok(()), |origin| origin.check(self.id(), &self.provider.identity()?))
+        origin.map_or(Ok(()), |origin| origin.check(self.id(), &self.storage.identity()?))
     }
 
     pub(super) fn summarizer(&self) -> Result<&dyn Summarizer> {

@@ -71,12 +71,12 @@ impl Path {
         let session = &self.session;
         let leaf = match self.leaf() {
             Some(leaf) => leaf.clone(),
-            None => session.provider.head()?.unwrap_or_else(MessageId::new),
+            None => session.storage.head()?.unwrap_or_else(MessageId::new),
         };
         // The path to the head is not read by the head's id: the head may be a deleted message at which
         // a summary ends. If the head moves between the two reads, the commit compares with the view at
         // that time.
-        let view = session.provider.history(self.leaf())?;
+        let view = session.storage.history(self.leaf())?;
         // Asked after the read: before it, another writer may not have created the session yet.
         let origin = session.plan_origin()?;
         Ok((view, leaf, origin))

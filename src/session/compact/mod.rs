@@ -26,5 +26,4 @@ pub use background::CompactionJob;
 pub use branch_summary::BranchSummaryPlan;
 pub use by_hand::AddedCompaction;
 pub use by_model::{Compacted, CompactionOutcome};
-pub(crate) use in_progress::InProgress;
 pub(crate) use settings::{CompactionSettings, CompactionSettingsBuilder, WeakSettings};

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::background::Executor;
 use super::cached_count::CachedCount;
-use super::in_progress::InProgress;
 use super::wait::Wait;
 use crate::callback;
 use crate::compaction::policy::{CompactionOptions, CompactionPolicy, Summarizer, ThresholdOf};
@@ -26,7 +25,6 @@ pub(crate) struct CompactionSettingsBuilder {
     pub(crate) options: Option<CompactionOptions>,
     pub(crate) on_error: Option<Handler>,
     pub(crate) counter: Option<Arc<dyn TokenCounter>>,
-    pub(crate) in_progress: InProgress,
 }
 
 /// The settings of a session, and the state that clones of its handle share.
@@ -157,10 +155,6 @@ impl CompactionSettings {
 
     pub(in crate::session) fn counter(&self) -> &Counter {
         &self.0.counter
-    }
-
-    pub(super) fn in_progress(&self) -> &InProgress {
-        &self.0.asked.in_progress
     }
 
     pub(in crate::session) fn report(&self, error: &Error) {

@@ -72,11 +72,10 @@ impl Session {
         let about = json!({"split": {"session": self.id(), "model": model, "details": details}});
         let opening = Message::assistant(text).with_metadata(about);
         let (messages, tokens_before) = match self.events.has_listeners() {
-            true => (self.provider.path_length(None)?, self.visible_tokens()?),
+            true => (self.storage.path_length(None)?, self.visible_tokens()?),
             false => (0, 0),
         };
-        let provider = self.provider.split(id, &opening, END_REASON)?;
-        let child = self.with_provider(provider);
+        let child = self.of_another(self.storage.split(id, &opening, END_REASON)?);
         child.emit(|| Change::Append { ids: vec![opening.id.clone()] });
         self.emit(|| Change::Split {
             child: child.id().clone(),

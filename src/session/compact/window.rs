@@ -64,11 +64,11 @@ impl Session {
     /// # Errors
     /// As every read; as every write where a new figure must be stored.
     pub fn visible_tokens(&self) -> Result<u64> {
-        match self.provider.visible_tokens()? {
+        match self.storage.visible_tokens()? {
             Some(tokens) => Ok(tokens),
             None => {
                 let counter = self.compaction.counter();
-                Ok(self.provider.history(None)?.iter().map(|item| counter.message(item)).sum())
+                Ok(self.storage.history(None)?.iter().map(|item| counter.message(item)).sum())
             }
         }
     }
@@ -209,7 +209,7 @@ impl Path {
         besides: impl FnOnce() -> Result<BesidesMessages>,
     ) -> Result<WindowUsage> {
         let session = &self.session;
-        let view = session.provider.history(self.leaf())?;
+        let view = session.storage.history(self.leaf())?;
         let counter = session.compaction.counter();
         let items: Vec<Item<'_>> = view.iter().map(|message| Item::of(message, counter)).collect();
         Ok(WindowUsage::of(&items, besides()?, session.compaction.options()))

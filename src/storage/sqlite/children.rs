@@ -203,7 +203,6 @@ mod tests {
     use super::super::session::SqliteSession;
     use super::*;
     use crate::error::Result;
-    use crate::storage::SessionProvider;
     use crate::view::{ExpectedHead, Parent};
 
     /// Listing 20 of a million answers read all of them.

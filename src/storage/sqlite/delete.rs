@@ -318,7 +318,6 @@ mod tests {
     use crate::compaction::Compaction;
     use crate::error::Result;
     use crate::message::Message;
-    use crate::storage::SessionProvider;
     use crate::view::{ExpectedHead, Parent};
 
     fn id(n: usize) -> MessageId {

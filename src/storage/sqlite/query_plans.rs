@@ -20,7 +20,6 @@ use crate::error::{Error, Result};
 use crate::inbox::InboxItem;
 use crate::message::{Json, Message, Part};
 use crate::outcome::SessionDetails;
-use crate::storage::SessionProvider;
 use crate::storage::context::{BlockScope, NewEntry};
 use crate::transcript::TranscriptKey;
 use crate::view::{ExpectedHead, Parent};

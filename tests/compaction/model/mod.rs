@@ -31,20 +31,10 @@ fn check(mut world: World, ops: &[Op], is_cleared_at_half: bool) -> Result<()> {
     world.verify()
 }
 
-fn run(world: fn() -> Result<World>, cases: u32) -> std::result::Result<(), String> {
-    let strategy = (prop::collection::vec(op(), 10..70), prop::bool::weighted(0.1));
-    random::check_all(random::cases(cases), &strategy, |(ops, is_cleared_at_half)| {
-        check(world()?, &ops, is_cleared_at_half)
-    })
-}
-
 #[test]
 fn random_operations_leave_the_store_equal_to_the_model() -> std::result::Result<(), String> {
-    run(World::in_file, 40)
-}
-
-#[test]
-fn random_operations_leave_a_minimal_provider_equal_to_the_model() -> std::result::Result<(), String>
-{
-    run(World::in_memory, 64)
+    let strategy = (prop::collection::vec(op(), 10..70), prop::bool::weighted(0.1));
+    random::check_all(random::cases(40), &strategy, |(ops, is_cleared_at_half)| {
+        check(World::in_file()?, &ops, is_cleared_at_half)
+    })
 }

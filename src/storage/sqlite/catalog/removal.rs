@@ -229,7 +229,6 @@ mod tests {
     use crate::message::Message;
     use crate::outcome::SessionInfo;
     use crate::retention::RetentionAction;
-    use crate::storage::SessionProvider;
     use crate::view::{ExpectedHead, Parent};
 
     fn filled(sessions: &[(&str, usize)]) -> Result<Arc<Database>> {

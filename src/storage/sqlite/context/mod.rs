@@ -29,8 +29,6 @@ use super::connection::Database;
 use super::error::{BackendError, BackendResult};
 use super::handle::{Handle, Named};
 use super::row::session::SessionRow;
-use super::session::SqliteSession;
-use super::spool::Spool;
 use crate::error::{Error, Result};
 use crate::id::{MessageId, SessionId};
 use crate::search::{Found, Matched, SearchRequest};
@@ -285,34 +283,9 @@ impl Writing<'_> {
 }
 
 impl SqliteContext {
-    /// Returns the session's id.
-    pub(crate) fn session(&self) -> &SessionId {
-        self.handle.id()
-    }
-
     /// Returns how long a write waits for other writers.
     pub(crate) fn busy_timeout(&self) -> Duration {
         self.database.config.busy_timeout
-    }
-
-    /// Returns the context of another session of the same store.
-    pub(crate) fn of(&self, session: &SessionId) -> Self {
-        let handle = Arc::new(Handle::new(session.clone()));
-        // Binds it to the session as it is now. If this read fails, so will the next, which binds it.
-        let _ = self.database.read(|conn| handle.find(conn));
-        self.database.context_of(&handle)
-    }
-
-    /// Returns this session and its context as they are now, so that many reads see one state.
-    pub(crate) fn snapshot(&self) -> Result<(SqliteSession, Self)> {
-        let database = self.database.snapshot()?;
-        let session = SqliteSession::of_handle(&database, &self.handle);
-        Ok((session, database.context_of(&self.handle)))
-    }
-
-    /// Returns where an export of a snapshot is kept until the snapshot is closed.
-    pub(crate) fn spool(&self) -> Spool {
-        self.database.spool()
     }
 
     /// Runs a read, which sees one state.

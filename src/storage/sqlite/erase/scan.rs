@@ -284,7 +284,6 @@ mod tests {
     use super::*;
     use crate::id::SessionId;
     use crate::message::Message;
-    use crate::storage::SessionProvider;
     use crate::view::{ExpectedHead, Parent};
 
     /// The last byte of the number before the continuation of a long stored text looked like a letter of an erased text with

@@ -8,7 +8,6 @@ use super::*;
 use crate::catalog::SessionChange;
 use crate::message::Message;
 use crate::outcome::SessionDetails;
-use crate::storage::SessionProvider;
 use crate::storage::sqlite::connection::Config;
 use crate::storage::sqlite::session::SqliteSession;
 use crate::view::{ExpectedHead, Parent};

@@ -14,7 +14,6 @@ use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId};
 use crate::message::Message;
 use crate::search::Scope;
-use crate::storage::SessionProvider;
 use crate::tree::{Address, Span};
 use crate::view::{Order, View};
 

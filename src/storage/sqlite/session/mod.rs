@@ -1,4 +1,4 @@
-//! The doorway to one session of a database: each verb is one read or one write, which [`access`] runs.
+//! One session of a database: each verb is one read or one write, which [`access`] runs.
 
 mod access;
 
@@ -14,6 +14,7 @@ use super::error::{BackendError, BackendResult};
 use super::handle::Handle;
 use super::plan_reader::PlanReader;
 use super::row::session as session_row;
+use super::spool::Spool;
 use super::tokens::CountedMessages;
 use super::{
     append, children, compaction, delete, fork, head, import, label, message, message_tag, outline,
@@ -29,7 +30,7 @@ use crate::outcome::{
     RowStat, SessionDetails, SessionInfo, Updated, Upserted,
 };
 use crate::search::{Found, SearchRequest, SessionsFound};
-use crate::storage::{Cursor, SessionProvider};
+use crate::storage::Cursor;
 use crate::tokens::{Counter, TokenCounter};
 use crate::tree::{Address, Tree};
 use crate::usage::{Usage, UsageTotal};
@@ -47,9 +48,19 @@ impl SqliteSession {
     }
 
     /// Returns the session of a handle in another database with the same content.
-    pub(super) fn of_handle(database: &Arc<Database>, handle: &Arc<Handle>) -> Self {
+    fn of_handle(database: &Arc<Database>, handle: &Arc<Handle>) -> Self {
         let (database, handle) = (Arc::clone(database), Arc::clone(handle));
         Self { database, handle, counter: Counter::default() }
+    }
+
+    /// Returns the session as it is now, for many reads of one state.
+    pub(crate) fn snapshot(&self) -> Result<Self> {
+        Ok(Self::of_handle(&self.database.snapshot()?, &self.handle))
+    }
+
+    /// Returns where an export of a snapshot is kept until the snapshot is closed.
+    pub(crate) fn spool(&self) -> Spool {
+        self.database.spool()
     }
 
     /// Returns the storage of this session's context, bound to the same session.
@@ -72,40 +83,47 @@ impl SqliteSession {
     }
 
     /// Returns another session of the same database with the same counter.
-    fn sibling(&self, id: &SessionId, key: i64) -> Arc<dyn SessionProvider> {
+    fn sibling(&self, id: &SessionId, key: i64) -> Self {
         let (database, counter) = (Arc::clone(&self.database), self.counter.clone());
-        Arc::new(Self { database, handle: Arc::new(Handle::bound_to(id.clone(), key)), counter })
+        Self { database, handle: Arc::new(Handle::bound_to(id.clone(), key)), counter }
     }
 }
 
-impl SessionProvider for SqliteSession {
-    fn id(&self) -> &SessionId {
+impl SqliteSession {
+    pub(crate) fn id(&self) -> &SessionId {
         self.handle.id()
     }
 
-    fn message(&self, id: &MessageId) -> Result<Option<Message>> {
+    /// Returns the message with this id; its `parent` is the nearest ancestor that is not deleted.
+    pub(crate) fn message(&self, id: &MessageId) -> Result<Option<Message>> {
         self.read(|conn, session| match message::find(conn, session.key, id)? {
             Some(address) => message::read(conn, address),
             None => Ok(None),
         })
     }
 
-    fn history(&self, leaf: Option<&MessageId>) -> Result<Vec<Message>> {
+    /// Returns the path to `leaf` (`None`: the head), oldest first, as a model should see it: each compacted range is
+    /// its summary, hidden messages are left out.
+    pub(crate) fn history(&self, leaf: Option<&MessageId>) -> Result<Vec<Message>> {
         self.read_messages(leaf, false)
     }
 
-    fn raw_history(&self, leaf: Option<&MessageId>) -> Result<Vec<Message>> {
+    /// Returns the stored messages of the path to `leaf` (`None`: the head), oldest first.
+    pub(crate) fn raw_history(&self, leaf: Option<&MessageId>) -> Result<Vec<Message>> {
         self.read_messages(leaf, true)
     }
 
-    fn latest_leaf(&self) -> Result<Option<Message>> {
+    /// Returns the newest message, which never has children.
+    pub(crate) fn latest_leaf(&self) -> Result<Option<Message>> {
         self.read(|conn, session| match children::latest(conn, session.key)? {
             Some(address) => message::read(conn, address),
             None => Ok(None),
         })
     }
 
-    fn branches(&self, id: Option<&MessageId>) -> Result<Vec<Message>> {
+    /// Returns the children of a message, or the roots for `None`, in order of creation. A deleted child is replaced
+    /// by its own children.
+    pub(crate) fn branches(&self, id: Option<&MessageId>) -> Result<Vec<Message>> {
         self.database.read(|conn| {
             let session = self.handle.find(conn)?;
             let parent = match id {
@@ -119,7 +137,9 @@ impl SessionProvider for SqliteSession {
         })
     }
 
-    fn branches_page(
+    /// Returns at most `limit` of the messages that [`branches`](Self::branches) returns: the first ones, or those created
+    /// after `after`, which is a message of the session.
+    pub(crate) fn branches_page(
         &self,
         id: Option<&MessageId>,
         after: Option<&MessageId>,
@@ -137,22 +157,16 @@ impl SessionProvider for SqliteSession {
         })
     }
 
-    fn path_length(&self, leaf: Option<&MessageId>) -> Result<u64> {
+    /// Returns how many messages are on the path to `leaf` (`None`: the head), hidden ones included.
+    pub(crate) fn path_length(&self, leaf: Option<&MessageId>) -> Result<u64> {
         self.read_path(leaf, |conn, session, leaf| {
             path::count(conn, &path::plan(conn, session.key, leaf, true)?, false)
         })
     }
 
-    fn append(
-        &self,
-        parent: &Parent,
-        expected: &ExpectedHead,
-        messages: &[Message],
-    ) -> Result<Vec<Appended>> {
-        Ok(self.append_counted(parent, expected, messages)?.appended)
-    }
-
-    fn append_counted(
+    /// Appends as [`append`](Self::append) does, and returns how many tokens a model then sees at the head, if that
+    /// is known without counting.
+    pub(crate) fn append(
         &self,
         parent: &Parent,
         expected: &ExpectedHead,
@@ -167,7 +181,9 @@ impl SessionProvider for SqliteSession {
         Ok(counted_append)
     }
 
-    fn append_summary(
+    /// Appends the summary of a branch as [`append`](Self::append) does, if the messages and summaries that
+    /// it was made from still read as they were seen; otherwise [`Error::Stale`].
+    pub(crate) fn append_summary(
         &self,
         parent: &Parent,
         expected: &ExpectedHead,
@@ -185,7 +201,9 @@ impl SessionProvider for SqliteSession {
         Ok(counted_append)
     }
 
-    fn update(&self, message: &Message) -> Result<Updated> {
+    /// Replaces the content of the message with this id: role, parts, metadata, extra fields. Its parent, time and
+    /// hidden flag do not change.
+    pub(crate) fn update(&self, message: &Message) -> Result<Updated> {
         let max_bytes = self.database.config.max_message_bytes;
         let counted = CountedMessages::of(&self.counter, [message]);
         let messages = std::slice::from_ref(message);
@@ -194,7 +212,7 @@ impl SessionProvider for SqliteSession {
         })
     }
 
-    fn upsert(&self, message: &Message) -> Result<Upserted> {
+    pub(crate) fn upsert(&self, message: &Message) -> Result<Upserted> {
         let max_bytes = self.database.config.max_message_bytes;
         let counted = CountedMessages::of(&self.counter, [message]);
         let messages = std::slice::from_ref(message);
@@ -213,17 +231,24 @@ impl SessionProvider for SqliteSession {
         Ok(upserted)
     }
 
-    fn erase(&self, ids: &[MessageId]) -> Result<Erased> {
+    /// Erases messages: no byte of them is left in the storage, as [`Store::erase`](crate::Store::erase) describes.
+    pub(crate) fn erase(&self, ids: &[MessageId]) -> Result<Erased> {
         // The id may belong to another session by now.
         self.database.read(|conn| self.handle.key(conn))?;
         self.database.erase(&Erasure::messages(self.id(), ids), &mut |_| {})
     }
 
-    fn unfinished(&self) -> Result<Vec<Message>> {
+    /// Returns the [unfinished](Message::unfinished) messages, in order of creation.
+    pub(crate) fn unfinished(&self) -> Result<Vec<Message>> {
         self.read(unfinished::all)
     }
 
-    fn settle(&self, id: &MessageId, content: Option<&Message>) -> Result<()> {
+    /// Replaces the content of an unfinished message, in one transaction; it is shown from then on, unless the new content is
+    /// unfinished, too. Without content the message is deleted.
+    ///
+    /// # Errors
+    /// [`Error::Finished`] if the message is not unfinished.
+    pub(crate) fn settle(&self, id: &MessageId, content: Option<&Message>) -> Result<()> {
         let max_bytes = self.database.config.max_message_bytes;
         let counted = CountedMessages::of(&self.counter, content);
         let messages = content.map(std::slice::from_ref).unwrap_or_default();
@@ -232,18 +257,23 @@ impl SessionProvider for SqliteSession {
         })
     }
 
-    fn delete(&self, ids: &[MessageId]) -> Result<Deleted> {
+    /// Deletes messages; a message with children becomes a tombstone, so the tree keeps its shape.
+    pub(crate) fn delete(&self, ids: &[MessageId]) -> Result<Deleted> {
         self.write_as(|conn, name| delete::delete(conn, name, ids))
     }
 
-    fn clear(&self) -> Result<()> {
+    /// Deletes all messages, compactions, labels and the head's log.
+    pub(crate) fn clear(&self) -> Result<()> {
         self.write_as(|conn, name| match name.find(conn)? {
             Some(session) => catalog::clear(conn, session.key),
             None => Ok(()),
         })
     }
 
-    fn add_compaction(&self, compaction: &Compaction) -> Result<CompactionStatus> {
+    /// Adds a summary that replaces the range `first ..= last`. The range must be made of whole items of the view at
+    /// `last`; as an end, a summary's id means its first or last message. A known compaction id is a no-op. Returns the status  as
+    /// seen from the head.
+    pub(crate) fn add_compaction(&self, compaction: &Compaction) -> Result<CompactionStatus> {
         let after = self.counter.message(&compaction.to_message(None));
         self.write_compaction(compaction, |conn, session| {
             let Some(session) = session else {
@@ -258,7 +288,10 @@ impl SessionProvider for SqliteSession {
         })
     }
 
-    fn commit_compaction(
+    /// Adds a compaction if the view of its range is still what was seen; otherwise [`Error::Stale`]. The view is
+    /// that at the head if the head's path contains `leaf`. If `leaf` was deleted, it is the head's if that contains
+    /// the range, and otherwise the one at the range's end. Returns whether the summary is visible at the head.
+    pub(crate) fn commit_compaction(
         &self,
         compaction: &Compaction,
         leaf: &MessageId,
@@ -273,25 +306,29 @@ impl SessionProvider for SqliteSession {
         })
     }
 
-    fn compactions(&self) -> Result<Vec<Compaction>> {
+    pub(crate) fn compactions(&self) -> Result<Vec<Compaction>> {
         self.read(|conn, session| {
             let all = compaction::all(conn, session.key)?;
             Ok(all.into_iter().map(|(_, compaction)| compaction).collect())
         })
     }
 
-    fn compaction(&self, id: &CompactionId) -> Result<Option<Compaction>> {
+    pub(crate) fn compaction(&self, id: &CompactionId) -> Result<Option<Compaction>> {
         self.read(|conn, session| match compaction::find(conn, session.key, id)? {
             Some(span) => compaction::by_key(conn, span.key),
             None => Ok(None),
         })
     }
 
-    fn placed_compactions(&self) -> Result<PlacedCompactions> {
+    /// Returns the compactions with the places where they start and end. A copy of the session needs these places.
+    pub(crate) fn placed_compactions(&self) -> Result<PlacedCompactions> {
         self.read(|conn, session| placed::compactions(conn, session.key))
     }
 
-    fn restore_compaction(
+    /// Adds a compaction as it was in another storage, with its figures, over the range between two places, each named as
+    /// an end of [`add_compaction`](Self::add_compaction). Unlike there, a shown summary may cover one end: a later one
+    /// that was removed since hid it when the compaction was added.
+    pub(crate) fn restore_compaction(
         &self,
         compaction: &Compaction,
         first: &MessageId,
@@ -306,61 +343,67 @@ impl SessionProvider for SqliteSession {
         })
     }
 
-    fn search(&self, request: &SearchRequest) -> Result<Found> {
+    pub(crate) fn search(&self, request: &SearchRequest) -> Result<Found> {
         self.check_scope(&request.scope)?;
         self.database.search(request)
     }
 
-    fn search_sessions(&self, request: &SearchRequest) -> Result<SessionsFound> {
+    /// Searches within the request's scope for whole sessions: this one, if it has a hit.
+    pub(crate) fn search_sessions(&self, request: &SearchRequest) -> Result<SessionsFound> {
         self.check_scope(&request.scope)?;
         self.database.search_sessions(request)
     }
 
-    fn info(&self) -> Result<Option<SessionInfo>> {
+    pub(crate) fn info(&self) -> Result<Option<SessionInfo>> {
         self.read(|conn, _| session_row::info(conn, self.id()))
     }
 
-    fn add_usage(&self, message: Option<&MessageId>, of: &Usage) -> Result<()> {
+    pub(crate) fn add_usage(&self, message: Option<&MessageId>, of: &Usage) -> Result<()> {
         self.write_short(|conn, session| usage::add_to(conn, session.key, self.id(), message, of))
     }
 
-    fn usage(&self) -> Result<UsageTotal> {
+    pub(crate) fn usage(&self) -> Result<UsageTotal> {
         self.read(|conn, session| usage::of_session(conn, session.key))
     }
 
-    fn path_usage(&self, leaf: Option<&MessageId>) -> Result<UsageTotal> {
+    pub(crate) fn path_usage(&self, leaf: Option<&MessageId>) -> Result<UsageTotal> {
         self.read_path(leaf, |conn, session, leaf| usage::of_path(conn, session.key, leaf))
     }
 
-    fn set_details(&self, details: &SessionDetails) -> Result<()> {
+    pub(crate) fn set_details(&self, details: &SessionDetails) -> Result<()> {
         let max = self.database.config.max_message_bytes;
         self.write_short(|conn, session| catalog::set_details(conn, session.key, details, max))
     }
 
-    fn cursor(&self, view: &View, order: Order) -> Result<Box<dyn Cursor>> {
+    /// Opens a stream over a view.
+    pub(crate) fn cursor(&self, view: &View, order: Order) -> Result<Box<dyn Cursor>> {
         let cursor = PathCursor::open(&self.database, order, |conn| self.path_of(conn, view))?;
         Ok(Box::new(cursor))
     }
 
-    fn newest(&self, view: &View, count: usize) -> Result<Box<dyn Cursor>> {
+    /// Opens a stream over a view, newest first, that knows its [total](Cursor::total) and its first `count` messages.
+    ///
+    /// Both are of one state, the one in which it was opened.
+    pub(crate) fn newest(&self, view: &View, count: usize) -> Result<Box<dyn Cursor>> {
         let path = |conn: &Connection| self.path_of(conn, view);
         Ok(Box::new(PathCursor::open_at_newest(&self.database, count, path)?))
     }
 
-    fn all_messages(&self) -> Result<Box<dyn Cursor>> {
+    /// Opens a stream over every stored message of all branches, in order of creation.
+    pub(crate) fn all_messages(&self) -> Result<Box<dyn Cursor>> {
         let (session, plan) = self
             .read(|conn, session| Ok((Some(session.key), path::everything(conn, session.key)?)))?;
         let reader = PlanReader::new(plan, Order::OldestFirst, false);
         Ok(Box::new(SessionCursor { database: Arc::clone(&self.database), session, reader }))
     }
 
-    fn row_stats(&self, leaf: Option<&MessageId>) -> Result<Vec<RowStat>> {
+    pub(crate) fn row_stats(&self, leaf: Option<&MessageId>) -> Result<Vec<RowStat>> {
         self.read_path(leaf, |conn, session, leaf| {
             path::row_stats(conn, &path::plan(conn, session.key, leaf, true)?)
         })
     }
 
-    fn is_on_path(&self, id: &MessageId, leaf: Option<&MessageId>) -> Result<bool> {
+    pub(crate) fn is_on_path(&self, id: &MessageId, leaf: Option<&MessageId>) -> Result<bool> {
         self.database.read(|conn| {
             let session = self.handle.find(conn)?;
             let address = message::place(conn, session.map(|s| s.key), self.id(), id)?;
@@ -368,15 +411,14 @@ impl SessionProvider for SqliteSession {
         })
     }
 
-    fn head(&self) -> Result<Option<MessageId>> {
+    /// Returns the head. If that message was deleted, it is the item that the history ends with: the nearest ancestor
+    /// that was not deleted, or the summary that covers it.
+    pub(crate) fn head(&self) -> Result<Option<MessageId>> {
         self.read(|conn, session| message::id_of_place(conn, session.head))
     }
 
-    fn checkout(&self, id: Option<&MessageId>) -> Result<()> {
-        self.checkout_if_head(&ExpectedHead::Any, id)
-    }
-
-    fn checkout_if_head(&self, expected: &ExpectedHead, id: Option<&MessageId>) -> Result<()> {
+    /// Moves the head to a message if it is where the caller saw it, else answers [`Error::HeadMoved`].
+    pub(crate) fn checkout(&self, expected: &ExpectedHead, id: Option<&MessageId>) -> Result<()> {
         self.write_short_as(|conn, name| {
             let session = name.find(conn)?;
             if let ExpectedHead::At(expected) = expected {
@@ -400,19 +442,19 @@ impl SessionProvider for SqliteSession {
         })
     }
 
-    fn undo_head(&self) -> Result<bool> {
+    pub(crate) fn undo_head(&self) -> Result<bool> {
         self.step_head(-1)
     }
 
-    fn redo_head(&self) -> Result<bool> {
+    pub(crate) fn redo_head(&self) -> Result<bool> {
         self.step_head(1)
     }
 
-    fn head_log(&self) -> Result<Vec<HeadEntry>> {
+    pub(crate) fn head_log(&self) -> Result<Vec<HeadEntry>> {
         self.read(head::log)
     }
 
-    fn label(&self, name: &str, id: Option<&MessageId>) -> Result<()> {
+    pub(crate) fn label(&self, name: &str, id: Option<&MessageId>) -> Result<()> {
         self.write_short_as(|conn, this| {
             let session = this.find(conn)?;
             let target = id.map(|id| self.leaf(conn, session.as_ref(), Some(id))).transpose()?;
@@ -426,26 +468,28 @@ impl SessionProvider for SqliteSession {
         })
     }
 
-    fn labels(&self) -> Result<Vec<Label>> {
+    pub(crate) fn labels(&self) -> Result<Vec<Label>> {
         self.read(|conn, session| {
             let all = label::all(conn, session.key)?;
             Ok(all.into_iter().map(|(label, _)| label).collect())
         })
     }
 
-    fn labelled(&self, name: &str) -> Result<Option<MessageId>> {
+    pub(crate) fn labelled(&self, name: &str) -> Result<Option<MessageId>> {
         self.read(|conn, session| label::find(conn, session.key, name))
     }
 
-    fn tag(&self, id: &MessageId, tag: &str) -> Result<()> {
+    pub(crate) fn tag(&self, id: &MessageId, tag: &str) -> Result<()> {
         self.change_tag(id, |conn, address| message_tag::add(conn, address, tag))
     }
 
-    fn untag(&self, id: &MessageId, tag: &str) -> Result<()> {
+    pub(crate) fn untag(&self, id: &MessageId, tag: &str) -> Result<()> {
         self.change_tag(id, |conn, address| message_tag::remove(conn, address, tag))
     }
 
-    fn tags(&self, id: Option<&MessageId>) -> Result<Vec<MessageTag>> {
+    /// Returns the tags of a message, or of all messages in the order in which they were appended; those of one message are
+    /// sorted.
+    pub(crate) fn tags(&self, id: Option<&MessageId>) -> Result<Vec<MessageTag>> {
         self.database.read(|conn| {
             let key = self.handle.find(conn)?.map(|session| session.key);
             let (first, last) = match (id, key) {
@@ -460,19 +504,19 @@ impl SessionProvider for SqliteSession {
         })
     }
 
-    fn leaves(&self) -> Result<Vec<MessageId>> {
+    pub(crate) fn leaves(&self) -> Result<Vec<MessageId>> {
         self.read(|conn, session| children::leaves(conn, session.key))
     }
 
-    fn tree(&self) -> Result<Tree> {
+    pub(crate) fn tree(&self) -> Result<Tree> {
         self.read(outline::tree)
     }
 
-    fn delete_branch(&self, id: &MessageId) -> Result<Deleted> {
+    pub(crate) fn delete_branch(&self, id: &MessageId) -> Result<Deleted> {
         self.write_as(|conn, name| delete::delete_branch(conn, name, id))
     }
 
-    fn remove_compaction(&self, id: &CompactionId) -> Result<()> {
+    pub(crate) fn remove_compaction(&self, id: &CompactionId) -> Result<()> {
         self.write_as(|conn, name| {
             let session = name.find(conn)?.map(|session| session.key);
             let span = compaction::require(conn, session, name, id)?;
@@ -481,28 +525,32 @@ impl SessionProvider for SqliteSession {
         })
     }
 
-    fn summary(&self, id: &CompactionId) -> Result<Option<Message>> {
+    /// Returns a summary as it reads in a history. Its parent is the nearest message before its range that is not
+    /// deleted.
+    pub(crate) fn summary(&self, id: &CompactionId) -> Result<Option<Message>> {
         self.read(|conn, session| match compaction::find(conn, session.key, id)? {
             Some(span) => compaction::summary(conn, span),
             None => Ok(None),
         })
     }
 
-    fn expand(&self, id: &CompactionId) -> Result<Vec<Message>> {
+    /// Returns the items that a summary replaces, oldest first: messages and nested summaries.
+    pub(crate) fn expand(&self, id: &CompactionId) -> Result<Vec<Message>> {
         self.read_range(id, |conn, span| {
             let plan = compaction::below(conn, span)?;
             PlanReader::new(plan, Order::OldestFirst, true).rest(conn)
         })
     }
 
-    fn expand_raw(&self, id: &CompactionId) -> Result<Vec<Message>> {
+    /// Returns the stored messages in the range of a compaction, oldest first.
+    pub(crate) fn expand_raw(&self, id: &CompactionId) -> Result<Vec<Message>> {
         self.read_range(id, |conn, span| {
             let plan = path::between(conn, span.first, span.last)?;
             PlanReader::new(plan, Order::OldestFirst, false).rest(conn)
         })
     }
 
-    fn compaction_status(&self, id: &CompactionId) -> Result<CompactionStatus> {
+    pub(crate) fn compaction_status(&self, id: &CompactionId) -> Result<CompactionStatus> {
         self.database.read(|conn| {
             let session = self.handle.find(conn)?;
             let key = session.map(|session| session.key);
@@ -514,22 +562,30 @@ impl SessionProvider for SqliteSession {
         })
     }
 
-    fn identity(&self) -> Result<String> {
+    /// Returns what tells this session from every other one: of another id, of another storage, and of one of this id
+    /// that was removed before. Two providers of one session return the same. A plan is committed only where it was
+    /// made.
+    pub(crate) fn identity(&self) -> Result<String> {
         let key = self.database.read(|conn| self.handle.key(conn))?;
         Ok(format!("{} session {}", self.database.identity(), key.unwrap_or_default()))
     }
 
-    fn visible_tokens(&self) -> Result<Option<u64>> {
+    /// Returns how many tokens a model sees on the path to the head; `None` if the storage keeps no count.
+    pub(crate) fn visible_tokens(&self) -> Result<Option<u64>> {
         self.database.visible_tokens(&self.handle, &self.counter)
     }
 
-    fn counted_by(&self, counter: &Arc<dyn TokenCounter>) -> Option<Arc<dyn SessionProvider>> {
+    /// Returns this session's storage with another token counter; `None` if the storage keeps no counts.
+    pub(crate) fn counted_by(&self, counter: &Arc<dyn TokenCounter>) -> Self {
         let counter = Counter::new(Arc::clone(counter));
         let (database, handle) = (Arc::clone(&self.database), Arc::clone(&self.handle));
-        Some(Arc::new(Self { database, handle, counter }))
+        Self { database, handle, counter }
     }
 
-    fn import(&self, records: &[ImportRecord]) -> Result<Vec<Imported>> {
+    /// Stores historical messages as they are, in one transaction; returns one result per record.
+    ///
+    /// The head moves only to a message whose parent is the head.
+    pub(crate) fn import(&self, records: &[ImportRecord]) -> Result<Vec<Imported>> {
         let max_bytes = self.database.config.max_message_bytes;
         let counted =
             CountedMessages::of(&self.counter, records.iter().map(|record| &record.message));
@@ -539,27 +595,32 @@ impl SessionProvider for SqliteSession {
         Ok(imported)
     }
 
-    fn is_imported(&self, record: &str) -> Result<bool> {
+    pub(crate) fn is_imported(&self, record: &str) -> Result<bool> {
         self.read(|conn, session| import::is_imported(conn, session, record))
     }
 
-    fn fork(
+    /// Creates a new session from the path to `at`, with its messages, compactions and labels.
+    pub(crate) fn fork(
         &self,
         at: &MessageId,
         id: &SessionId,
         details: &SessionDetails,
-    ) -> Result<Arc<dyn SessionProvider>> {
+    ) -> Result<Self> {
         // The copies stay pending until a search needs them: few forks are searched.
         let key = self.write_as(|conn, name| fork::fork(conn, name, at, id, details))?;
         Ok(self.sibling(id, key))
     }
 
-    fn split(
+    /// Ends this session with a reason and creates the one that continues it, starting with one message.
+    ///
+    /// In this order: [`Error::SessionExists`] if the id of the new one is taken; [`Error::InvalidValue`] if this session is
+    /// ended with this reason, so that it has one continuation, whoever splits it at the same time.
+    pub(crate) fn split(
         &self,
         id: &SessionId,
         opening: &Message,
         end_reason: &str,
-    ) -> Result<Arc<dyn SessionProvider>> {
+    ) -> Result<Self> {
         let max_bytes = self.database.config.max_message_bytes;
         let counted = CountedMessages::of(&self.counter, [opening]);
         let key = self.write_as(|conn, name| {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use talktree::{CompactionId, CompactionStatus, Message, Result, Session};
 
-use super::{Backend, Content, Figures, World, contents, session_options};
+use super::{Content, Figures, World, contents, session_options};
 use crate::common::model::{Compaction, Item, State};
 use crate::model::plan::check_usage;
 
@@ -65,23 +65,15 @@ impl World {
                 shown.first <= compaction.last && compaction.last <= shown.last
             };
             let status = match shown.iter().find(under) {
-                _ if self.is_minimal() && !self.is_last_living(compaction) => None,
-                _ if !path.contains(&compaction.last) => Some(CompactionStatus::OffPath),
-                Some(shown) if *shown != at => Some(CompactionStatus::Under {
-                    id: model.compactions[*shown].id.as_str().into(),
-                }),
-                _ => Some(CompactionStatus::Shown),
+                _ if !path.contains(&compaction.last) => CompactionStatus::OffPath,
+                Some(shown) if *shown != at => {
+                    CompactionStatus::Under { id: model.compactions[*shown].id.as_str().into() }
+                }
+                _ => CompactionStatus::Shown,
             };
-            if let Some(status) = status {
-                assert_eq!(chat.compaction_status(&id)?, status);
-            }
+            assert_eq!(chat.compaction_status(&id)?, status);
         }
         Ok(())
-    }
-
-    /// A minimal provider identifies a position only by the message there.
-    fn is_last_living(&self, compaction: &Compaction) -> bool {
-        self.models[self.at].nodes[compaction.last].state == State::Living
     }
 
     /// Compares every session at every message.
@@ -101,11 +93,9 @@ impl World {
         self.switch(at)
     }
 
-    /// Verifies the file, if there is one.
+    /// Verifies the file.
     pub(crate) fn verify(&self) -> Result<()> {
-        if let Backend::File(scratch) = &self.backend {
-            assert_eq!(scratch.store.verify(|_| {})?.damages, []);
-        }
+        assert_eq!(self.scratch.store.verify(|_| {})?.damages, []);
         Ok(())
     }
 

@@ -8,7 +8,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
-use talktree::testing::MemorySession;
 use talktree::{
     BoxError, CompactionId, CompactionOptions, Message, MessageId, Parent, Part, Result, Session,
 };
@@ -75,15 +74,9 @@ struct Handles {
     turn: usize,
 }
 
-/// Where the sessions are stored.
-enum Backend {
-    File(Scratch),
-    Memory,
-}
-
 /// A store and its model.
 pub(super) struct World {
-    backend: Backend,
+    scratch: Scratch,
     handles: Handles,
     summarizer: Summarizer,
     count: Count,
@@ -109,21 +102,12 @@ impl World {
     pub(super) fn in_file() -> Result<Self> {
         let (scratch, summarizer) = (Scratch::new()?, Summarizer::default());
         let handles = open(&scratch, 0, Count::Heuristic, &summarizer)?;
-        Ok(Self::over(Backend::File(scratch), handles, summarizer))
+        Ok(Self::over(scratch, handles, summarizer))
     }
 
-    pub(super) fn in_memory() -> Result<Self> {
-        let summarizer = Summarizer::default();
-        let builder =
-            Session::builder(MemorySession::new("0".into())).summarizer(summarizer.function());
-        let chat = builder.compaction_options(session_options()).open()?;
-        let handles = Handles { pair: [chat.clone(), chat], turn: 0 };
-        Ok(Self::over(Backend::Memory, handles, summarizer))
-    }
-
-    fn over(backend: Backend, handles: Handles, summarizer: Summarizer) -> Self {
+    fn over(scratch: Scratch, handles: Handles, summarizer: Summarizer) -> Self {
         Self {
-            backend,
+            scratch,
             handles,
             summarizer,
             count: Count::Heuristic,
@@ -144,10 +128,6 @@ impl World {
 
     fn model(&mut self) -> &mut Model {
         &mut self.models[self.at]
-    }
-
-    fn is_minimal(&self) -> bool {
-        matches!(self.backend, Backend::Memory)
     }
 
     /// Returns a living message; `None` if there is none.
@@ -218,10 +198,8 @@ impl World {
 
     fn switch(&mut self, at: usize) -> Result<()> {
         self.at = at;
-        if let Backend::File(scratch) = &self.backend {
-            let turn = self.handles.turn;
-            self.handles = Handles { turn, ..open(scratch, at, self.count, &self.summarizer)? };
-        }
+        let turn = self.handles.turn;
+        self.handles = Handles { turn, ..open(&self.scratch, at, self.count, &self.summarizer)? };
         Ok(())
     }
 
@@ -255,21 +233,17 @@ impl World {
             Op::Commit { plan, words } => self.commit(*plan, *words),
             Op::Compact(leaf) => self.compact(*leaf),
             Op::CompactItems { leaf, ends } => self.compaction(*leaf, *ends),
-            Op::BranchSummary { to, by_summarizer } if !self.is_minimal() => {
-                self.branch_summary(*to, *by_summarizer)
-            }
-            Op::Counter(count) if !self.is_minimal() => {
+            Op::BranchSummary { to, by_summarizer } => self.branch_summary(*to, *by_summarizer),
+            Op::Counter(count) => {
                 self.is_recounted |= self.count != *count;
                 self.count = *count;
                 self.switch(self.at)
             }
-            op if !self.is_minimal() => self.run_in_store(op),
-            _ => Ok(()),
+            op => self.run_other(op),
         }
     }
 
-    /// Runs operations that a minimal provider does not support.
-    fn run_in_store(&mut self, op: &Op) -> Result<()> {
+    fn run_other(&mut self, op: &Op) -> Result<()> {
         match op {
             Op::DeleteBranch(pick) => {
                 let Some(target) = self.pick(*pick) else { return Ok(()) };
@@ -305,9 +279,7 @@ impl World {
             }
             Op::Switch(pick) => self.switch(usize::from(*pick) % self.models.len())?,
             Op::Reopen => {
-                if let Backend::File(scratch) = &mut self.backend {
-                    scratch.reopen()?;
-                }
+                self.scratch.reopen()?;
                 self.switch(self.at)?;
             }
             _ => {}

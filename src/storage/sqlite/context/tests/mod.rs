@@ -23,7 +23,6 @@ use crate::id::SessionId;
 use crate::message::{Message, Part};
 use crate::outcome::SessionDetails;
 use crate::search::Matched;
-use crate::storage::SessionProvider;
 use crate::storage::context::{
     BlockScope, Entry, EntryInfo, EntryVersion, MAX_VERSIONS, NewEntry, PromptSection,
 };

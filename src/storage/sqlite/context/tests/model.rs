@@ -210,9 +210,9 @@ fn play(acts: &[(usize, Act)]) -> Result<()> {
                 // The fork takes the other session's name, so that session is removed first.
                 let other = 1 - *who;
                 let chat = session(&database, names[*who]);
-                let id =
-                    chat.append(&Parent::Head, &ExpectedHead::Any, &[Message::user("fork here")])?
-                        [0]
+                let id = chat
+                    .append(&Parent::Head, &ExpectedHead::Any, &[Message::user("fork here")])?
+                    .appended[0]
                     .id
                     .clone();
                 match database.remove(&names[other].into()) {

@@ -19,7 +19,6 @@ use crate::id::SessionId;
 use crate::message::Message;
 use crate::outcome::SessionDetails;
 use crate::search::{Scope, SearchRequest};
-use crate::storage::SessionProvider;
 use crate::tree::Address;
 use crate::view::{ExpectedHead, Parent};
 

@@ -2,9 +2,15 @@
 
 use std::collections::HashSet;
 
-use crate::common::random;
 use proptest::prelude::*;
-use talktree::{Message, MessageId, Order, Result, Session, Store, View};
+use proptest::test_runner::{Config, TestCaseError, TestRunner};
+
+use crate::error::Result;
+use crate::id::MessageId;
+use crate::message::Message;
+use crate::session::Session;
+use crate::store::Store;
+use crate::view::{ExpectedHead, Order, Parent, View};
 
 #[derive(Debug, Clone)]
 struct Case {
@@ -105,7 +111,7 @@ fn check(case: &Case) -> Result<()> {
     if case.is_newest_first {
         whole.reverse();
     }
-    let mut cursor = chat.provider().cursor(&view, order)?;
+    let mut cursor = chat.storage().cursor(&view, order)?;
     assert_eq!(cursor.total()?, whole.len() as u64);
     let mut rest = &whole[..];
     if let Some(at) = case.skipped_to
@@ -152,6 +158,57 @@ fn check(case: &Case) -> Result<()> {
 }
 
 #[test]
-fn a_stream_yields_its_messages_at_opening_minus_deleted_ones() -> std::result::Result<(), String> {
-    random::check_all(random::cases(64), &case(), |case| check(&case))
+fn a_stream_yields_its_messages_at_opening_minus_deleted_ones() {
+    let config = Config { cases: 64, failure_persistence: None, ..Config::default() };
+    TestRunner::new(config)
+        .run(&case(), |case| check(&case).map_err(|error| TestCaseError::fail(error.to_string())))
+        .unwrap();
+}
+
+#[test]
+fn a_stream_counts_what_is_left_of_its_path() -> Result<()> {
+    for order in [Order::OldestFirst, Order::NewestFirst] {
+        let chat = Store::open_in_memory()?.session("s")?;
+        chat.append_all((1..=100).map(|n| Message::user("text").with_id(n.to_string())))?;
+        let mut cursor = chat.storage().cursor(&View::head(), order)?;
+        chat.delete_branch(&"51".into())?;
+        assert_eq!(cursor.total()?, 50, "{order:?}");
+        chat.clear()?;
+        assert_eq!(cursor.total()?, 0, "{order:?}");
+        assert_eq!(cursor.next(9)?, []);
+    }
+    Ok(())
+}
+
+struct Ten;
+
+impl crate::tokens::TokenCounter for Ten {
+    fn name(&self) -> &str {
+        "ten"
+    }
+
+    fn count_text(&self, _: &str) -> f64 {
+        10.0
+    }
+
+    fn count(&self, _: &Message) -> f64 {
+        10.0
+    }
+}
+
+#[test]
+fn an_append_of_a_known_message_does_not_return_the_figure_of_another_counter() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let hello = [Message::user("Hello world")];
+    let tokens = |chat: &Session| -> Result<Option<u64>> {
+        Ok(chat.storage().append(&Parent::Head, &ExpectedHead::Any, &hello)?.visible_tokens)
+    };
+    let plain = store.session("s")?;
+    assert_eq!(tokens(&plain)?, Some(7));
+    assert_eq!(tokens(&plain)?, Some(7), "a retry");
+    let chat = store.session_builder("s").token_counter(Ten).open()?;
+    assert_eq!(tokens(&chat)?, None);
+    assert_eq!(chat.visible_tokens()?, 10);
+    assert_eq!((tokens(&chat)?, tokens(&plain)?), (Some(10), None));
+    Ok(())
 }
