@@ -26,7 +26,9 @@ pub(super) fn is_running(key: &str) -> bool {
 
 /// Returns a guard, or `None` while another thread compacts the session; never waits.
 pub(super) fn enter(key: String) -> Option<Guard> {
-    sessions().insert(key.clone()).then_some(Guard(key))
+    // The lock is released before: dropping a guard takes it.
+    let is_free = sessions().insert(key.clone());
+    is_free.then(|| Guard(key))
 }
 
 fn sessions() -> MutexGuard<'static, HashSet<String>> {
