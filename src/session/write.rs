@@ -3,7 +3,7 @@
 use super::Session;
 use crate::compaction::Seen;
 use crate::erasure::Erased;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::event::Change;
 use crate::id::{MessageId, SessionId};
 use crate::message::Message;
@@ -342,12 +342,9 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage), [`Error::UnknownCall`](crate::Error::UnknownCall);
-    /// [`Error::Unsupported`](crate::Error::Unsupported) over a storage of your own.
+    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage), [`Error::UnknownCall`](crate::Error::UnknownCall).
     pub fn import_elision(&self, message: &MessageId, call: &str, marker: &str) -> Result<()> {
-        let what = "an elision over a storage of your own";
-        let store = self.context.store().ok_or(Error::Unsupported { what })?;
-        store.elide(&[(message.clone(), call.to_owned())], marker)
+        self.context.store().elide(&[(message.clone(), call.to_owned())], marker)
     }
 
     /// Returns whether a record was imported, even if its message was deleted since.

@@ -195,7 +195,7 @@ impl Work<'_> {
         }
         match there.is_empty() {
             true => Ok(()),
-            false => self.session.provider().delete(&there).map(drop),
+            false => self.session.delete(&there).map(drop),
         }
     }
 
