@@ -211,7 +211,7 @@ impl SessionDetails {
     ///
     /// # Errors
     /// [`Error::InvalidValue`].
-    pub(crate) fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<()> {
         for (what, text) in [
             ("session name", &self.name),
             ("owner", &self.owner),

@@ -5,7 +5,7 @@ use std::sync::mpsc;
 
 use serde_json::{Value, json};
 use talktree::{
-    Block, BoxError, Change, Document, Error, Message, Part, Result, Role, Session, Store, ToolCall,
+    Block, BoxError, Change, Document, Error, Message, Part, Result, Role, Store, ToolCall,
 };
 
 fn calls(ids: &str) -> Message {

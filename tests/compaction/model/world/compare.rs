@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use talktree::{CompactionId, CompactionStatus, Message, Result, Session};
 
 use super::{Content, Figures, World, contents, session_options};
-use crate::common::model::{Compaction, Item, State};
+use crate::common::model::{Item, State};
 use crate::model::plan::check_usage;
 
 impl World {
