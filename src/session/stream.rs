@@ -176,6 +176,3 @@ impl fmt::Debug for Messages {
         f.debug_struct("Messages").field("read_ahead", &self.batch.len()).finish_non_exhaustive()
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -11,6 +11,8 @@ mod owner;
 mod retention;
 mod search;
 mod sessions;
+#[cfg(test)]
+mod stream_tests;
 mod transcripts;
 mod usage;
 
