@@ -5,6 +5,7 @@
 
 use chrono::{DateTime, Datelike, NaiveDate, Utc};
 
+use crate::query::MAX_KEYWORDS;
 use crate::token::{Token, tokens};
 
 /// The time that a query mentions.
@@ -144,7 +145,11 @@ type Found = ((f64, f64), usize, bool);
 /// Returns the time that `text` mentions, relative to `now`; the first pattern that matches wins.
 #[must_use]
 pub fn date_hint(text: &str, now: DateTime<Utc>) -> Option<DateHint> {
-    let found: Vec<Token<'_>> = tokens(text).collect();
+    // A longer text was pasted: it is no question about a time.
+    let found: Vec<Token<'_>> = tokens(text).take(MAX_KEYWORDS + 1).collect();
+    if found.len() > MAX_KEYWORDS {
+        return None;
+    }
     let forms: Vec<_> = found.iter().map(Token::form).collect();
     let words: Vec<&str> = forms.iter().map(AsRef::as_ref).collect();
     let from = |at: usize| {
