@@ -42,8 +42,8 @@ CREATE INDEX session_source ON session (source, listed_at) WHERE source IS NOT N
 CREATE INDEX session_model ON session (model, listed_at) WHERE model IS NOT NULL AND deleted_at IS NULL;
 CREATE INDEX session_pinned ON session (listed_at) WHERE pinned = 1 AND deleted_at IS NULL;
 
--- Serves: the forks of a session, newest first.
-CREATE INDEX session_parent ON session (parent_session, listed_at) WHERE parent_session IS NOT NULL AND deleted_at IS NULL;
+-- Serves: the forks of a session, newest first, and what was made from its messages in sessions that continue it.
+CREATE INDEX session_parent ON session (parent_session, listed_at) WHERE parent_session IS NOT NULL;
 
 -- Serves: the trash, newest first, and what searches leave out.
 CREATE INDEX session_deleted ON session (listed_at) WHERE deleted_at IS NOT NULL;

@@ -39,7 +39,7 @@ pub struct SessionInfo {
     pub name: Option<String>,
     /// The session that this one was forked from.
     pub parent_session: Option<SessionId>,
-    /// The message of that session at which this one was forked.
+    /// The message of that session at which this one was forked; `None` once the copy of it here is deleted.
     pub fork_point: Option<MessageId>,
     /// The model that the caller set.
     pub model: Option<String>,

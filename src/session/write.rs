@@ -371,7 +371,8 @@ impl Session {
     /// Replaces the content of a message in place: role, parts, metadata, extra fields.
     ///
     /// Equal content is a no-op. The result lists the compactions that cover the message. An unfinished message stays unfinished
-    /// until [`finish`](Self::finish) shows it.
+    /// until [`finish`](Self::finish) shows it. If the session, or one that continues it, has the name that
+    /// [`Title`](crate::records::Title) makes from the message, the name becomes that of the new content.
     ///
     /// ```
     /// use talktree::{Message, Store};
@@ -430,7 +431,9 @@ impl Session {
     /// Deletes messages.
     ///
     /// A message with children leaves a tombstone, so the tree keeps its shape. The result lists the
-    /// compactions that cover a deleted message, that disappeared, or that are visible again.
+    /// compactions that cover a deleted message, that disappeared, or that are visible again. A name that
+    /// [`Title`](crate::records::Title) makes from the message goes with it, and so does a fork point, in the session and in
+    /// those that continue it.
     ///
     /// ```
     /// use talktree::{Message, Store};

@@ -3,4 +3,5 @@
 mod bytes;
 #[path = "../common/mod.rs"]
 mod common;
+mod names;
 mod random;

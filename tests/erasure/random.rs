@@ -170,13 +170,7 @@ impl World {
                 if let Some(id) = pick(&Self::messages(session)?, *at) {
                     let mark = self.mark();
                     let text = Self::text(&mark, *words);
-                    let new = Message::user(text).with_id(id.clone());
-                    // A name that was made from the former text is that of no message any more.
-                    if session.info()?.unwrap().name == title(&session.message(id)?.unwrap()) {
-                        self.store
-                            .change_session(session.id(), &SessionChange::Name(title(&new)))?;
-                    }
-                    session.update(new)?;
+                    session.update(Message::user(text).with_id(id.clone()))?;
                     self.of_message.get_mut(id).unwrap().insert(mark);
                 }
             }
@@ -331,18 +325,9 @@ impl World {
             let parent = session.info()?.unwrap().parent_session;
             let is_touched = gone.sessions.contains(session.id())
                 || parent.is_some_and(|parent| gone.sessions.contains(&parent))
-                || Self::messages(&session)?.iter().any(|id| gone.messages.contains(id))
-                // The message that it is named after may be deleted here, and erased elsewhere.
-                || session.info()?.unwrap().name.is_some_and(|name| {
-                    let mut marks = gone.messages.iter().flat_map(|id| &self.of_message[id]);
-                    marks.any(|mark| name.contains(mark.as_str()))
-                });
+                || Self::messages(&session)?.iter().any(|id| gone.messages.contains(id));
             if !is_touched {
-                let info = session.info()?.unwrap();
-                let fork_point = info.fork_point.filter(|id| gone.messages.contains(id));
-                if fork_point.is_none() {
-                    hashes.insert(session.id().clone(), session_hash(&session)?);
-                }
+                hashes.insert(session.id().clone(), session_hash(&session)?);
             }
         }
         Ok(hashes)
@@ -422,6 +407,10 @@ impl World {
             // A copy in a fork stays if all that it covers there was deleted before.
             let is_stored = stored.contains(mark.as_bytes());
             assert_eq!(is_stored, content.contains(mark.as_str()), "{mark} of a summary");
+        }
+        for session in self.sessions()? {
+            let point = session.info()?.unwrap().fork_point;
+            assert!(point.is_none_or(|id| !gone.messages.contains(&id)), "{}", session.id());
         }
         let names = gone.names.iter().filter(|name| self.is_rewritten || !name.starts_with("mk"));
         for name in names {

@@ -14,7 +14,7 @@ use super::handle::Named;
 use super::index::Index;
 use super::row::session::{self as session_row, SessionRow};
 use super::tree_source::SessionTree;
-use super::{compaction, head, label, message, message_tag};
+use super::{compaction, head, label, mention, message, message_tag};
 use crate::id::MessageId;
 use crate::outcome::Deleted;
 use crate::tree::{Address, Span, Stretch, Walk};
@@ -37,6 +37,8 @@ pub(super) fn delete(
     let Some(mut session) = session.filter(|_| !addresses.is_empty()) else {
         return Ok(Deleted::default());
     };
+    let places: Vec<_> = addresses.iter().map(|address| (*address, *address)).collect();
+    mention::forget(conn, session.key, &places)?;
     let deleted = delete_at(conn, &mut session, &addresses)?;
     Ok(Deleted { messages, ..deleted })
 }
@@ -81,6 +83,7 @@ pub(super) fn delete_branch(
     let Some(mut session) = session else { return Ok(Deleted::default()) };
     let mut ranges = below(conn, top)?;
     ranges.sort_unstable();
+    mention::forget(conn, session.key, &ranges)?;
     let mut messages = Vec::new();
     let mut touched = BTreeSet::new();
     for &(first, last) in &ranges {

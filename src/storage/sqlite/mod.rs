@@ -37,6 +37,7 @@ mod inbox;
 mod index;
 mod interrupt;
 mod label;
+mod mention;
 mod message;
 mod message_tag;
 mod names;

@@ -10,9 +10,9 @@ use super::context::{self, block, elision, entry, frozen_prompt, lifecycle, sear
 use super::error::BackendResult;
 use super::session::SqliteSession;
 use super::{
-    ancestry, children, compaction, delete, erase, fork, inbox, index, label, message, message_tag,
-    outline, owner_data, path, plan_reader, row, tokens, transcript, tree_source, unfinished,
-    usage,
+    ancestry, children, compaction, delete, erase, fork, inbox, index, label, mention, message,
+    message_tag, outline, owner_data, path, plan_reader, row, tokens, transcript, tree_source,
+    unfinished, usage,
 };
 use crate::catalog::{ResumeRequest, SessionChange};
 use crate::compaction::Compaction;
@@ -245,13 +245,17 @@ const HOT: &[(&str, &str, &[&str])] = &[
     ),
     (
         "the children of an erased session",
-        erase::children::CHILDREN,
-        &["INDEX session_parent (parent_session=?)", "INTEGER PRIMARY KEY (rowid>?)"],
+        erase::CHILDREN,
+        &["INDEX session_parent (parent_session=?)"],
     ),
     (
-        "the children in the trash",
-        erase::children::IN_TRASH,
-        &["SCAN session USING INDEX session_deleted"],
+        "a session and those that continue it",
+        mention::ROWS,
+        &[
+            "SEARCH session USING INTEGER PRIMARY KEY (rowid=?)",
+            "SEARCH child USING INDEX session_parent (parent_session=?)",
+            "SEARCH message USING INTEGER PRIMARY KEY (rowid=?)",
+        ],
     ),
     (
         "the opening message of a session that continues another one",
@@ -439,10 +443,12 @@ fn hot_statements_use_the_indexes_made_for_them() -> Result<()> {
                 assert!(whole.contains(part), "{name}, analyzed {is_analyzed}: {whole}");
             }
             let scan = details.iter().find(|detail| {
-                // These indexes hold only the sessions with pending messages, and those in the trash. Sources are few.
+                // These indexes hold only the sessions with pending messages, and those in the trash. Sources are few, and so are the sessions that
+                // continue one.
                 detail.starts_with("SCAN")
                     && !detail.starts_with("SCAN inbox_source")
                     && !detail.starts_with("SCAN CONSTANT ROW")
+                    && !detail.starts_with("SCAN continued")
                     && !detail.ends_with("INDEX session_unindexed")
                     && !detail.ends_with("INDEX session_deleted")
             });

@@ -14,7 +14,7 @@ use super::row::message::Content;
 use super::row::session::{self as session_row, SessionRow};
 use super::row::{self, Read};
 use super::tokens::{CountedMessages, TokenCount};
-use super::{index, message, unfinished, usage};
+use super::{index, mention, message, unfinished, usage};
 use crate::message::Message;
 use crate::outcome::Updated;
 use crate::tree::Address;
@@ -49,6 +49,7 @@ pub(super) fn update(
     elision::remove_changed(conn, address, &message)?;
     let is_plain = covered_by.is_empty() && !had_elisions && session.head == Some(address);
     recount(conn, &mut session, address, count, is_plain)?;
+    mention::rename(conn, address, &message)?;
     row::execute(conn, REPLACE, &[&content, &count, &address])?;
     usage::record_changed(conn, address, &message)?;
     session_row::store(conn, &session)?;

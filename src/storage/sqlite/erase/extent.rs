@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use rusqlite::{Connection, params};
 
 use super::super::error::BackendResult;
+use super::super::mention::{self, Mention};
 use super::super::{children, compaction, delete, message, path, transcript};
 use super::copies::Copies;
 use super::targets::{Messages, Targets, living};
@@ -67,7 +68,12 @@ impl Targets {
         let (relatives, mut metadata) = (self.relatives(conn)?, 0);
         let mut names: BTreeSet<i64> = BTreeSet::new();
         for (session, addresses) in &messages {
-            names.extend(self.named_after(conn, session, addresses)?);
+            let places: Vec<_> = addresses.iter().map(|address| (*address, *address)).collect();
+            for mention in mention::of(conn, session.key, &places)? {
+                if let Mention::Name(key) = mention {
+                    names.insert(key);
+                }
+            }
         }
         for relative in relatives.iter().filter(|_| erasure.forks) {
             extent.texts += relative.texts.len() as u64;

@@ -1,11 +1,12 @@
 //! Erases messages, and copies of them.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension};
 
 use super::super::catalog::removal::{MAX_BYTES, MAX_MESSAGES};
 use super::super::error::BackendResult;
+use super::super::mention::{self, Mention};
 use super::super::row::session as session_row;
 use super::super::transcript::projection;
 use super::super::{catalog, compaction, delete};
@@ -16,7 +17,7 @@ use super::targets::{Target, target};
 use crate::compaction::Compaction;
 use crate::erasure::ErasureSummary;
 use crate::error::Result;
-use crate::id::{CompactionId, MessageId, SessionId};
+use crate::id::{CompactionId, MessageId};
 use crate::tree::{Address, Span};
 
 /// The content of a row.
@@ -25,9 +26,6 @@ const CONTENT: &str =
 const MARKERS: &str = "SELECT marker FROM elision WHERE address = ?1";
 const LABELS: &str = "SELECT name FROM label WHERE address = ?1";
 const TAGS: &str = "SELECT tag FROM message_tag WHERE address = ?1";
-const FORK_POINT: &str = "SELECT fork_point
-   FROM session
-  WHERE key = ?1 AND parent_session = ?2 AND fork_point IS NOT NULL";
 const DELETE_USAGE: &str = "DELETE FROM usage WHERE address BETWEEN ?1 AND ?2";
 const KEEP_USAGE: &str = keep_usage!("address BETWEEN ?1 AND ?2");
 
@@ -135,22 +133,24 @@ impl Work<'_> {
     ) -> BackendResult<()> {
         let row = session_row::find(conn, &session.id)?;
         let Some(mut row) = row.filter(|row| row.key == session.key) else { return Ok(()) };
-        let (mut living, mut erased) = (BTreeSet::new(), HashSet::new());
+        let mut living = BTreeSet::new();
         for address in addresses {
             if let Some(id) = self.note_content(conn, *address)? {
                 living.insert(*address);
                 self.summaries_left
                     .remove(&ErasureSummary { session: session.id.clone(), id: id.clone() });
-                self.out.messages.push((session.id.clone(), id.clone()));
-                erased.insert(id);
+                self.out.messages.push((session.id.clone(), id));
             }
         }
         if living.is_empty() {
             return Ok(());
         }
-        self.forget_fork_points(conn, &session.id, &erased)?;
-        for key in self.targets.named_after(conn, session, &living)? {
-            self.forget(conn, key, "name")?;
+        let places: Vec<_> = living.iter().map(|address| (*address, *address)).collect();
+        for mention in mention::of(conn, session.key, &places)? {
+            match mention {
+                Mention::Name(key) => self.forget(conn, key, "name")?,
+                Mention::ForkPoint(_) => mention.remove(conn)?,
+            }
         }
         let mut covering: BTreeMap<CompactionId, Compaction> = BTreeMap::new();
         for span in compaction::covering(conn, &living)? {
@@ -247,26 +247,6 @@ impl Work<'_> {
         if let Some(details) = &summary.details {
             self.texts.add(details.as_str());
         }
-    }
-
-    /// Removes the ids of erased messages from the forks that were made at them.
-    fn forget_fork_points(
-        &self,
-        conn: &Connection,
-        session: &SessionId,
-        erased: &HashSet<MessageId>,
-    ) -> BackendResult<()> {
-        for key in self.targets.children.of(conn, session)? {
-            let point: Option<String> = conn
-                .prepare_cached(FORK_POINT)?
-                .query_row(params![key, session.as_str()], |row| row.get(0))
-                .optional()?;
-            if point.is_some_and(|point| erased.contains(point.as_str())) {
-                conn.prepare_cached("UPDATE session SET fork_point = NULL WHERE key = ?1")?
-                    .execute([key])?;
-            }
-        }
-        Ok(())
     }
 
     /// Deletes the usage of a range of messages, or keeps it for totals.

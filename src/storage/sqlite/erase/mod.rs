@@ -8,7 +8,6 @@
 //! Invariant: an erasure has a note in the settings from its first delete until it is complete. The note lists what is left
 //! to delete, until all is deleted; then only `clean` is left to do.
 
-pub(super) mod children;
 mod clean;
 pub(super) mod copies;
 mod extent;
@@ -377,6 +376,13 @@ fn copies_in<'c>(
             .map(|info| place.insert(ErasureCopies::in_session(info.id))),
     })
 }
+
+/// Returns the keys of the sessions that name one as their parent.
+fn children_of(conn: &Connection, parent: &SessionId) -> BackendResult<Vec<i64>> {
+    sessions::keys(conn, CHILDREN, [parent.as_str()])
+}
+
+pub(super) const CHILDREN: &str = "SELECT key FROM session WHERE parent_session = ?1";
 
 const ID: &str = "SELECT id FROM message WHERE address = ?1 AND id IS NOT NULL";
 

@@ -3,26 +3,18 @@
 //! A fork and a continuation begin with copies of the session's own texts and of its details. A text is such a copy if a
 //! relative has it under the same label and key, in any version of both. Relatives are the sessions that name each other as
 //! parents, and those that share messages.
-//!
-//! A name that was made from a message, as imports make them, goes with the message, and so does a relative's copy of it.
 
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{BuildHasher, RandomState};
-use std::rc::Rc;
 
 use rusqlite::{Connection, OptionalExtension};
 
 use super::super::error::BackendResult;
-use super::super::message;
-use super::Work;
 use super::sessions::keys;
 use super::targets::{Target, Targets, target};
+use super::{Work, children_of};
 use crate::error::Result;
-use crate::records::Title;
 use crate::tree::Address;
-
-/// The names of related sessions, by key.
-pub(super) type Names = Vec<(i64, String)>;
 
 /// What a session that stays has of the erased ones.
 #[derive(Debug)]
@@ -63,7 +55,7 @@ impl Targets {
             if seen.contains(&session.key) {
                 continue;
             }
-            let family = self.family(conn, session.clone())?;
+            let family = Self::family(conn, session.clone())?;
             seen.extend(&family);
             let (gone, kept): (Vec<i64>, Vec<i64>) =
                 family.into_iter().partition(|key| self.has_session(*key));
@@ -74,50 +66,13 @@ impl Targets {
         Ok(found)
     }
 
-    /// Returns the sessions whose name was made from one of these messages of a session: itself, and relatives, where the message
-    /// may be deleted.
-    pub(super) fn named_after(
-        &self,
-        conn: &Connection,
-        session: &Target,
-        messages: &BTreeSet<Address>,
-    ) -> BackendResult<BTreeSet<i64>> {
-        let names = self.names(conn, session)?;
-        let mut named = BTreeSet::new();
-        for address in messages.iter().filter(|_| !names.is_empty()) {
-            // A damaged message has no text to compare.
-            let message = message::stored(conn, *address).ok().and_then(|it| it.message);
-            let mut title = Title::default();
-            message.iter().for_each(|message| title.add(message));
-            let is_it = |(_, name): &&(i64, String)| title.line() == Some(name.as_str());
-            named.extend(names.iter().filter(is_it).map(|(key, _)| *key));
-        }
-        Ok(named)
-    }
-
-    /// Returns the names of a session and its relatives, which are read once for all of them.
-    fn names(&self, conn: &Connection, session: &Target) -> BackendResult<Rc<Names>> {
-        if let Some(known) = self.names.borrow().get(&session.key) {
-            return Ok(Rc::clone(known));
-        }
-        let family = self.family(conn, session.clone())?;
-        let mut names = Names::new();
-        for key in &family {
-            names.extend(details(conn, *key)?.0.map(|name| (*key, name)));
-        }
-        let names = Rc::new(names);
-        let all = family.into_iter().map(|key| (key, Rc::clone(&names)));
-        self.names.borrow_mut().extend(all);
-        Ok(names)
-    }
-
     /// Returns a session, its relatives, and theirs.
-    fn family(&self, conn: &Connection, session: Target) -> BackendResult<BTreeSet<i64>> {
+    fn family(conn: &Connection, session: Target) -> BackendResult<BTreeSet<i64>> {
         let mut family = BTreeSet::from([session.key]);
         let mut left = vec![session];
         while let Some(Target { key, id }) = left.pop() {
             let (first, last) = Address::range_of(key);
-            let mut next = self.children.of(conn, &id)?;
+            let mut next = children_of(conn, &id)?;
             next.extend(keys(conn, PARENT, [key])?);
             next.extend(keys(conn, COPIED_FROM, [Address::new(key, 1)])?);
             next.extend(keys(conn, COPIED_TO, [first, last])?);

@@ -11,7 +11,7 @@ use super::super::error::BackendResult;
 use super::super::row::session as session_row;
 use super::super::transcript::projection;
 use super::targets::Target;
-use super::{Work, forbidden};
+use super::{Work, children_of, forbidden};
 use crate::error::Result;
 use crate::tree::Address;
 
@@ -194,7 +194,7 @@ impl Work<'_> {
     }
 
     fn end_session(&mut self, conn: &Connection, session: &Target) -> BackendResult<()> {
-        for key in self.targets.children.of(conn, &session.id)? {
+        for key in children_of(conn, &session.id)? {
             conn.prepare_cached(FORGET_PARENT)?.execute(params![key, session.id.as_str()])?;
         }
         let bindings = conn

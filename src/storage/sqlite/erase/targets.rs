@@ -1,8 +1,6 @@
 //! Finds the rows that an erasure names.
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::rc::Rc;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -12,10 +10,8 @@ use super::super::error::{BackendError, BackendResult};
 use super::super::row::session::{self as session_row, SessionRow};
 use super::super::transcript::projection;
 use super::super::{message, transcript};
-use super::children::Children;
 use super::inbox;
 use super::note::{self, ToDelete};
-use super::relatives::Names;
 use super::sessions::keys;
 use crate::erasure::{Erasure, ErasureSummary, ErasureTarget};
 use crate::error::Error;
@@ -85,10 +81,6 @@ pub(super) struct Targets {
     pub(super) summaries: BTreeSet<i64>,
     /// Copies, and messages of an author, in sessions that show transcripts, which have the same texts; none is erased by itself.
     pub(super) kept_copies: BTreeSet<Address>,
-    /// The sessions that name those of the targets as their parents.
-    pub(super) children: Children,
-    /// The names of sessions and their relatives.
-    pub(super) names: RefCell<HashMap<i64, Rc<Names>>>,
     /// The sessions that begin with a summary of an erased one, and keep it.
     pub(super) continued_in: Vec<SessionId>,
     /// Whether an erasure that is not complete may have deleted a part of what is named.
@@ -113,7 +105,6 @@ impl Targets {
             !addresses.is_empty() && !targets.sessions.contains(session)
         });
         targets.messages.push(named);
-        targets.children = Children::in_trash(conn)?;
         targets.widen(conn, erasure)?;
         targets.messages.reverse();
         for session in targets.sessions.iter().filter(|_| is_unfinished) {
@@ -138,7 +129,6 @@ impl Targets {
     /// Finds what is left of the rows that a note lists.
     pub(super) fn again(conn: &Connection, to_delete: &ToDelete) -> BackendResult<Self> {
         let mut targets = Self {
-            children: Children::in_trash(conn)?,
             owners: to_delete.owners.clone(),
             authors: to_delete.authors.clone(),
             keys: to_delete.keys.clone(),
@@ -219,11 +209,8 @@ impl Targets {
         to_delete
     }
 
-    /// Counts the messages and entries, puts main transcripts last, and notes the children of all sessions.
+    /// Counts the messages and entries, and puts main transcripts last.
     fn count(&mut self, conn: &Connection) -> BackendResult<()> {
-        for session in self.sessions.iter().chain(self.messages.iter().flat_map(Messages::keys)) {
-            self.children.note(conn, &session.id)?;
-        }
         let messages = self.messages.iter().flat_map(Messages::values);
         self.total = messages.map(|addresses| addresses.len() as u64).sum();
         for session in &self.sessions {

@@ -12,6 +12,7 @@ use super::super::ancestry::Ancestry;
 use super::super::error::BackendResult;
 use super::super::transcript::projection;
 use super::super::{compaction, message, path};
+use super::children_of;
 use super::copies::Copies;
 use super::targets::{Messages, Target, Targets, living, target};
 use crate::erasure::{Erasure, ErasureSummary};
@@ -105,7 +106,7 @@ impl Targets {
         let mut found = Vec::new();
         let mut statement = conn.prepare_cached(OPENING)?;
         while let Some(parent) = parents.pop() {
-            for key in self.children.of(conn, &parent.id)? {
+            for key in children_of(conn, &parent.id)? {
                 let mut rows = statement.query(params![key, parent.id.as_str()])?;
                 let Some(row) = rows.next()? else { continue };
                 if known.insert(key) {
@@ -215,7 +216,7 @@ pub(in super::super) const OPENING: &str = "SELECT session.id, message.address
    FROM session
    JOIN message ON message.address = (session.key << 32) + 1
   WHERE session.key = ?1
-    AND parent_session = ?2
+    AND +parent_session = ?2
     AND message.id IS NOT NULL
     AND message.origin IS NULL
     AND iif(json_valid(message.metadata), message.metadata ->> '$.split.session', NULL) = ?2";

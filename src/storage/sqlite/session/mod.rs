@@ -17,8 +17,8 @@ use super::row::session as session_row;
 use super::spool::Spool;
 use super::tokens::CountedMessages;
 use super::{
-    append, children, compaction, delete, fork, head, import, label, message, message_tag, outline,
-    path, placed, unfinished, update, usage,
+    append, children, compaction, delete, fork, head, import, label, mention, message, message_tag,
+    outline, path, placed, unfinished, update, usage,
 };
 use crate::compaction::{Compaction, CompactionStatus, PlacedCompactions, Seen, Stale};
 use crate::erasure::{Erased, Erasure};
@@ -265,7 +265,10 @@ impl SqliteSession {
     /// Deletes all messages, compactions, labels and the head's log.
     pub(crate) fn clear(&self) -> Result<()> {
         self.write_as(|conn, name| match name.find(conn)? {
-            Some(session) => catalog::clear(conn, session.key),
+            Some(session) => {
+                mention::forget(conn, session.key, &[Address::range_of(session.key)])?;
+                catalog::clear(conn, session.key)
+            }
             None => Ok(()),
         })
     }
