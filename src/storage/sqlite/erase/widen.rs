@@ -213,10 +213,10 @@ const BRANCH_SUMMARIES: &str = "SELECT address, id, parent, metadata ->> '$.bran
 
 /// The opening message of a session that continues another one.
 pub(in super::super) const OPENING: &str = "SELECT session.id, message.address
-   FROM session
+   FROM session NOT INDEXED
    JOIN message ON message.address = (session.key << 32) + 1
   WHERE session.key = ?1
-    AND +parent_session = ?2
+    AND parent_session = ?2
     AND message.id IS NOT NULL
     AND message.origin IS NULL
     AND iif(json_valid(message.metadata), message.metadata ->> '$.split.session', NULL) = ?2";
