@@ -219,7 +219,7 @@ fn main() -> Result<()> {
         chat.append(Message::assistant(format!("On day {day} they are {} cm high.", day * 3)))?;
     }
     let options = CompactionOptions::default().protect_head(1).keep_recent_tokens(200);
-    if let CompactionOutcome::Compacted(done) = chat.compact(&Extract::default(), &options)? {
+    if let CompactionOutcome::Compacted(done) = chat.compact(&Extract, &options)? {
         println!(
             "{} messages, {} tokens, are a summary of {} now",
             done.messages, done.tokens_before, done.tokens_after

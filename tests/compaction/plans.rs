@@ -111,35 +111,33 @@ fn a_plan_is_bound_to_the_file_and_not_to_the_handle() -> Result<()> {
 /// from the start.
 #[test]
 fn a_compaction_on_another_branch_is_no_reason_to_refuse() -> Result<()> {
-    for chat in [Store::open_in_memory()?.session("s")?] {
-        say(&chat, "abcd")?;
-        chat.append_to(&"d".into(), Message::user("a long way ".repeat(20)).with_id("x"))?;
-        chat.append_to(&"d".into(), Message::user("another way ".repeat(20)).with_id("e"))?;
-        say(&chat, "f")?;
-        chat.add_compaction("from b to e", &"b".into(), &"e".into())?;
+    let chat = Store::open_in_memory()?.session("s")?;
+    say(&chat, "abcd")?;
+    chat.append_to(&"d".into(), Message::user("a long way ".repeat(20)).with_id("x"))?;
+    chat.append_to(&"d".into(), Message::user("another way ".repeat(20)).with_id("e"))?;
+    say(&chat, "f")?;
+    chat.add_compaction("from b to e", &"b".into(), &"e".into())?;
 
-        let plan = planned(chat.at(&"x".into()).plan_compaction(&options()))?;
-        assert_eq!((plan.first().as_str(), plan.last().as_str()), ("b", "d"));
-        let compacted = chat.commit(plan, "from b to d")?;
-        assert!(!compacted.is_shown);
-        let shown = compacted.id.as_message();
-        assert_eq!(drawn(&chat.at(&"x".into()).history()?), format!("a {shown} x"));
-        assert_eq!(chat.history()?[1].text(), "from b to e");
-    }
+    let plan = planned(chat.at(&"x".into()).plan_compaction(&options()))?;
+    assert_eq!((plan.first().as_str(), plan.last().as_str()), ("b", "d"));
+    let compacted = chat.commit(plan, "from b to d")?;
+    assert!(!compacted.is_shown);
+    let shown = compacted.id.as_message();
+    assert_eq!(drawn(&chat.at(&"x".into()).history()?), format!("a {shown} x"));
+    assert_eq!(chat.history()?[1].text(), "from b to e");
     Ok(())
 }
 
 /// A compaction added later on the continued path is a reason, wherever it ends.
 #[test]
 fn a_later_compaction_that_covers_the_range_is_a_reason_to_refuse() -> Result<()> {
-    for chat in [Store::open_in_memory()?.session("s")?] {
-        say(&chat, "abcde")?;
-        let plan = planned(chat.plan_compaction(&options()))?;
-        assert_eq!(plan.last().as_str(), "d");
-        say(&chat, "fg")?;
-        let by = chat.add_compaction("all of it", &"a".into(), &"f".into())?.id;
-        assert_eq!(why(chat.commit(plan, "from b to d")), Stale::Compacted { by });
-    }
+    let chat = Store::open_in_memory()?.session("s")?;
+    say(&chat, "abcde")?;
+    let plan = planned(chat.plan_compaction(&options()))?;
+    assert_eq!(plan.last().as_str(), "d");
+    say(&chat, "fg")?;
+    let by = chat.add_compaction("all of it", &"a".into(), &"f".into())?.id;
+    assert_eq!(why(chat.commit(plan, "from b to d")), Stale::Compacted { by });
     Ok(())
 }
 
@@ -163,14 +161,13 @@ fn a_plan_at_a_deleted_head_is_made_from_what_is_visible() -> Result<()> {
 /// The reason named a compaction inside the range as the one that covers it.
 #[test]
 fn the_reason_names_a_deleted_message_before_a_compaction() -> Result<()> {
-    for chat in [Store::open_in_memory()?.session("s")?] {
-        say(&chat, "abcdefg")?;
-        chat.add_compaction("from d to e", &"d".into(), &"e".into())?;
-        let nothing = options().protect_head(0);
-        let plan = planned(chat.plan_compaction(&nothing))?;
-        chat.delete([&"c".into()])?;
-        assert_eq!(why(chat.commit(plan, "all of it")), Stale::Deleted { id: "c".into() });
-    }
+    let chat = Store::open_in_memory()?.session("s")?;
+    say(&chat, "abcdefg")?;
+    chat.add_compaction("from d to e", &"d".into(), &"e".into())?;
+    let nothing = options().protect_head(0);
+    let plan = planned(chat.plan_compaction(&nothing))?;
+    chat.delete([&"c".into()])?;
+    assert_eq!(why(chat.commit(plan, "all of it")), Stale::Deleted { id: "c".into() });
     Ok(())
 }
 
@@ -190,17 +187,16 @@ fn the_reason_names_the_removed_compaction_whatever_became_visible() -> Result<(
 
 #[test]
 fn a_given_summary_without_visible_text_is_refused() -> Result<()> {
-    for chat in [Store::open_in_memory()?.session("s")?] {
-        say(&chat, "ab")?;
-        for blank in ["", " \n", "\u{200B}\u{FEFF}"] {
-            let answer = chat.add_compaction(blank, &"a".into(), &"b".into());
-            assert!(
-                matches!(answer, Err(Error::SummaryRefused { why: SummaryRefused::Blank })),
-                "{blank:?}: {answer:?}"
-            );
-        }
-        assert_eq!(drawn(&chat.history()?), "a b");
+    let chat = Store::open_in_memory()?.session("s")?;
+    say(&chat, "ab")?;
+    for blank in ["", " \n", "\u{200B}\u{FEFF}"] {
+        let answer = chat.add_compaction(blank, &"a".into(), &"b".into());
+        assert!(
+            matches!(answer, Err(Error::SummaryRefused { why: SummaryRefused::Blank })),
+            "{blank:?}: {answer:?}"
+        );
     }
+    assert_eq!(drawn(&chat.history()?), "a b");
     Ok(())
 }
 
@@ -228,18 +224,17 @@ fn imported_figures_of_any_size_are_accepted() -> Result<()> {
 /// Nothing said that a summary that was added does not show.
 #[test]
 fn adding_a_compaction_says_whether_it_shows() -> Result<()> {
-    for chat in [Store::open_in_memory()?.session("s")?] {
-        say(&chat, "abcde")?;
-        let y = chat.add_compaction("Y", &"b".into(), &"d".into())?;
-        assert!(y.is_shown());
-        let x = chat.add_compaction("X", &"a".into(), &"c".into())?;
-        assert_eq!(x.status, CompactionStatus::Under { id: y.id.clone() });
-        assert_eq!(drawn(&chat.at(&"c".into()).history()?), x.id.as_message().as_str());
-        chat.append_to(&"a".into(), Message::user("another way").with_id("x"))?;
-        let off = chat.add_compaction("Z", &y.id.as_message(), &"e".into())?;
-        assert_eq!((off.status.clone(), off.is_shown()), (CompactionStatus::OffPath, false));
-        assert_eq!(chat.compaction_status(&off.id)?, off.status);
-    }
+    let chat = Store::open_in_memory()?.session("s")?;
+    say(&chat, "abcde")?;
+    let y = chat.add_compaction("Y", &"b".into(), &"d".into())?;
+    assert!(y.is_shown());
+    let x = chat.add_compaction("X", &"a".into(), &"c".into())?;
+    assert_eq!(x.status, CompactionStatus::Under { id: y.id.clone() });
+    assert_eq!(drawn(&chat.at(&"c".into()).history()?), x.id.as_message().as_str());
+    chat.append_to(&"a".into(), Message::user("another way").with_id("x"))?;
+    let off = chat.add_compaction("Z", &y.id.as_message(), &"e".into())?;
+    assert_eq!((off.status.clone(), off.is_shown()), (CompactionStatus::OffPath, false));
+    assert_eq!(chat.compaction_status(&off.id)?, off.status);
     Ok(())
 }
 
@@ -266,23 +261,22 @@ fn a_branch_summary_of_changed_messages_is_refused() -> Result<()> {
         ("nothing", |_| Ok(()), None),
     ];
     for (what, change, stale) in changes {
-        for chat in [Store::open_in_memory()?.session("s")?] {
-            say(&chat, "abcde")?;
-            let plan = chat.plan_branch_summary(&"b".into(), &CompactionOptions::default())?;
-            let plan = plan.unwrap_or_else(|| panic!("three messages are left"));
-            match change(&chat) {
-                // The small session has no erasure.
-                Err(Error::Unsupported { .. }) => continue,
-                changed => changed?,
-            }
-            let answer = chat.checkout_with_summary(plan, "Of c, d and e.");
-            match &stale {
-                None => _ = answer?,
-                Some(why) => {
-                    let is_it = matches!(&answer, Err(Error::Stale { why: found }) if found == why);
-                    assert!(is_it, "{what}: {answer:?}");
-                    assert_eq!(chat.head()?, Some("e".into()), "{what}");
-                }
+        let chat = Store::open_in_memory()?.session("s")?;
+        say(&chat, "abcde")?;
+        let plan = chat.plan_branch_summary(&"b".into(), &CompactionOptions::default())?;
+        let plan = plan.unwrap_or_else(|| panic!("three messages are left"));
+        match change(&chat) {
+            // The small session has no erasure.
+            Err(Error::Unsupported { .. }) => continue,
+            changed => changed?,
+        }
+        let answer = chat.checkout_with_summary(plan, "Of c, d and e.");
+        match &stale {
+            None => _ = answer?,
+            Some(why) => {
+                let is_it = matches!(&answer, Err(Error::Stale { why: found }) if found == why);
+                assert!(is_it, "{what}: {answer:?}");
+                assert_eq!(chat.head()?, Some("e".into()), "{what}");
             }
         }
     }

@@ -10,7 +10,7 @@ use talktree_import::{Format, ImportOptions, ImportReport, import_reader};
 fn try_import(store: &Store, file: &str, options: &ImportOptions) -> Result<ImportReport> {
     // Some of these files are no exports.
     let options = ImportOptions { format: Some(Format::Own), ..options.clone() };
-    let report = import_reader(&store, "file", Cursor::new(file.as_bytes()), &options, |_| {})?;
+    let report = import_reader(store, "file", Cursor::new(file.as_bytes()), &options, |_| {})?;
     assert_eq!(report.records, report.kept + report.converted + report.dropped, "{report:#?}");
     Ok(report)
 }

@@ -11,7 +11,7 @@ use talktree_import::{ImportOptions, ImportReport, import_reader};
 
 fn import(store: &Store, file: &[u8]) -> Result<ImportReport> {
     let report =
-        import_reader(&store, "file", Cursor::new(file), &ImportOptions::default(), |_| {})?;
+        import_reader(store, "file", Cursor::new(file), &ImportOptions::default(), |_| {})?;
     assert_eq!(report.records, report.kept + report.converted + report.dropped, "{report:#?}");
     Ok(report)
 }

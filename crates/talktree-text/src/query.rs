@@ -334,7 +334,7 @@ impl Expr {
         let has_required = clauses.iter().any(|clause| is_required(&clause));
         let clauses = clauses.iter().filter(|clause| !has_required || is_required(clause));
         let mut all: Vec<Expr> = Vec::new();
-        for clause in clauses.copied().into_iter().filter_map(Expr::any) {
+        for clause in clauses.copied().filter_map(Expr::any) {
             // An engine would read the list of a repeated clause again.
             if !all.contains(&clause) {
                 all.push(clause);
