@@ -46,13 +46,6 @@ pub enum SessionChange {
 impl SessionChange {
     /// Checks the texts.
     ///
-    /// ```
-    /// use talktree::SessionChange;
-    ///
-    /// assert!(SessionChange::Tag("work".to_owned()).check().is_ok());
-    /// assert!(SessionChange::Tag(String::new()).check().is_err());
-    /// ```
-    ///
     /// # Errors
     /// [`Error::InvalidValue`](crate::Error::InvalidValue) if one is empty or too long.
     pub(crate) fn check(&self) -> Result<()> {

@@ -150,7 +150,8 @@ subs.run_string(sub, code)
 def rust_verbs() -> dict[str, list[str]]:
     """Returns the public methods of the library's types."""
     verbs: dict[str, list[str]] = {}
-    for path in sorted((HERE.parents[1] / "src").rglob("*.rs")):
+    sources = [HERE.parents[1] / "src", HERE.parent / "talktree-model/src"]
+    for path in sorted(path for source in sources for path in source.rglob("*.rs")):
         of = None
         for line in path.read_text().splitlines():
             if begins := re.match(r"impl(?:<[^>]*>)? (\w+)(?:<.*>)? \{", line):
@@ -181,8 +182,8 @@ FACES: dict[str, tuple[set[str], dict[str, str | None]]] = {
             "interrupt_handle": "interrupt",
             # Verbs of a manager.
             **dict.fromkeys(("list_sessions", "change_session", "bindings")),
-            # For storages, contexts and bots that are written in Rust.
-            **dict.fromkeys(("catalog", "context", "inbox")),
+            # For contexts and bots that are written in Rust.
+            **dict.fromkeys(("context", "inbox")),
         },
     ),
     "StoreOptions": (
@@ -196,13 +197,13 @@ FACES: dict[str, tuple[set[str], dict[str, str | None]]] = {
             "fork_as": "fork",
             "add_compaction_with": "add_compaction",
             "compact_and_split_as": "compact_and_split",
-            **dict.fromkeys(("over", "builder", "provider")),  # for storages that are written in Rust
+            "over": None,  # for storages that are written in Rust
             **dict.fromkeys(("restore_compaction", "import_elision")),  # for importers that are written in Rust
         },
     ),
     "SessionBuilder": (
         set(settings.SessionSettings.__annotations__),
-        {"block": "blocks", "session_search_of_owner": "session_search", "context_store": None, "open": None},
+        {"block": "blocks", "session_search_of_owner": "session_search", "open": None},
     ),
     "Path": (set(dir(talktree.Path)), {**ITER, "session": None}),
     "Reply": (set(dir(talktree.Reply)), {}),
@@ -215,15 +216,10 @@ FACES: dict[str, tuple[set[str], dict[str, str | None]]] = {
         set(dir(talktree.SessionManager)),
         {
             "builder": "__init__",
-            "over": None,
             "create_as": "create",
             "change": "_change",
             "sessions_of": "list",
             "erase_with_progress": "erase",
-            # Verbs of the session of that id.
-            **dict.fromkeys(
-                ("append", "append_all", "upsert", "history", "count", "clear", "delete_messages", "branches")
-            ),
         },
     ),
     "SessionList": (arguments(talktree.SessionManager.list), {"filter": None, "run": None}),
@@ -233,7 +229,7 @@ FACES: dict[str, tuple[set[str], dict[str, str | None]]] = {
         # Verbs of the session.
         {
             "import": "import_text",
-            **dict.fromkeys(("block", "blocks", "prompt", "refresh_prompt", "drift", "reminder", "tools")),
+            **dict.fromkeys(("block", "blocks", "stored_labels", "prompt", "refresh_prompt", "drift", "reminder", "tools")),
         },
     ),
     "Block": (
@@ -241,7 +237,7 @@ FACES: dict[str, tuple[set[str], dict[str, str | None]]] = {
         {"from_fn": "read", "file": "read", "shared": "across_sessions", "max_tokens": "max"},
     ),
     "Tools": (set(dir(talktree.Tools)), {"definitions": "names"}),
-    "Transcripts": (set(dir(talktree.Transcripts)), {"over": None, "storage": None}),
+    "Transcripts": (set(dir(talktree.Transcripts)), {}),
     "UsageReport": (
         arguments(talktree.Store.usage),
         {
