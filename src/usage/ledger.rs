@@ -30,13 +30,6 @@ pub struct UsageFilter {
 impl UsageFilter {
     /// Checks that owner, author, model and source are not empty.
     ///
-    /// ```
-    /// use talktree::UsageFilter;
-    ///
-    /// let filter = UsageFilter { owner: Some(String::new()), ..UsageFilter::default() };
-    /// assert!(filter.check().is_err());
-    /// ```
-    ///
     /// # Errors
     /// [`Error::InvalidValue`](crate::Error::InvalidValue).
     pub(crate) fn check(&self) -> Result<()> {
