@@ -45,7 +45,7 @@ impl Work<'_> {
         // Before the texts are gone: after a crash they could not be looked for.
         self.thaw_quotes(&quotable)?;
         for block in blocks {
-            self.erase_texts((Address::range_of(block.key).0, block.last))?;
+            self.erase_texts((Address::range_of(block.key).0, block.last), None)?;
             self.write(|conn, _| {
                 // A text that was stored since needs its block.
                 conn.prepare_cached(DELETE_EMPTY)?.execute([block.key])?;

@@ -153,12 +153,9 @@ impl Work<'_> {
         }
         for Relative { key, texts, has_name, has_metadata } in relatives {
             for (address, _) in &texts {
-                self.erase_texts((*address, *address))?;
+                self.erase_texts((*address, *address), Some(key))?;
             }
             self.write(|conn, work| {
-                if !texts.is_empty() {
-                    work.thaw(conn, key)?;
-                }
                 if has_name {
                     work.forget(conn, key, "name")?;
                 }

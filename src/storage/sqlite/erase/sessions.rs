@@ -89,7 +89,7 @@ impl Work<'_> {
             }
         }
         for block in self.database.read(|conn| keys(conn, BLOCKS, [session.key]))? {
-            self.erase_texts(Address::range_of(block))?;
+            self.erase_texts(Address::range_of(block), None)?;
         }
         self.repeat(SOME_IMPORTED, params![session.key, MAX_ROWS])?;
         let usage = if self.erasure.keep_totals { KEEP_SOME_USAGE } else { SOME_USAGE };
@@ -154,8 +154,13 @@ impl Work<'_> {
         Ok(true)
     }
 
-    /// Erases a range of the texts of a block; its row stays.
-    pub(super) fn erase_texts(&mut self, (start, last): (Address, Address)) -> Result<()> {
+    /// Erases a range of the texts of a block; its row stays. The frozen prompt of a session that stays goes with each of its texts: after a
+    /// crash nothing would say that it quotes one.
+    pub(super) fn erase_texts(
+        &mut self,
+        (start, last): (Address, Address),
+        quoted_in: Option<i64>,
+    ) -> Result<()> {
         let mut next = Some(start);
         while let Some(first) = next {
             self.check()?;
@@ -168,6 +173,9 @@ impl Work<'_> {
                 let Some(address) = found else { return Ok(None) };
                 for sql in [ENTRY, VERSIONS] {
                     work.note_all(conn, sql, address.raw())?;
+                }
+                if let Some(session) = quoted_in {
+                    work.thaw(conn, session)?;
                 }
                 entry::remove_from_index(conn, address, address)?;
                 for sql in [lifecycle::REMOVE_VERSIONS, lifecycle::REMOVE_ENTRIES] {
