@@ -232,6 +232,7 @@ def work():
         with lock:
             for _ in range(50):
                 chat.append(Message.user("hello"))
+        stop.wait(0.001)  # Python's locks are not fair: the fork would wait for its turn for any time
 
 thread = threading.Thread(target=work)
 thread.start()
