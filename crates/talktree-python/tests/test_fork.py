@@ -161,6 +161,9 @@ import os, threading
 from talktree import Message, Store
 folder = {os.fspath(tmp_path)!r}
 store, stop = Store(folder + "/parent.db"), threading.Event()
+# Without it, one child in about twenty hangs that is forked while another thread does the first search of the process.
+store.session("first").append(Message.user("hello there"))
+store.search("what is the hello there?")
 
 def work(at):
     chat = store.session(str(at))
