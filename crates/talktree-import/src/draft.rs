@@ -54,7 +54,7 @@ pub(crate) struct Draft {
     pub(crate) orphans: Orphans,
     /// How many bytes of its records are in memory.
     pub(crate) bytes: usize,
-    /// What an export of talktree says besides.
+    /// What only an export of talktree has.
     pub(crate) exact: Option<Exact>,
     /// Set if the source gives the conversation no id: then the session is found by its content.
     pub(crate) unnamed: Option<Unnamed>,

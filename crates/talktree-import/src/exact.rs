@@ -16,7 +16,7 @@ use crate::record_names::{Past, compaction_record, elision_record, tag_record};
 use crate::work::{Fate, Work};
 use crate::write::refusal;
 
-/// What a draft of an export has besides that of other formats.
+/// What only a draft of talktree's own export has.
 #[derive(Default)]
 pub(crate) struct Exact {
     pub(crate) compactions: Vec<ExactCompaction>,
@@ -25,7 +25,7 @@ pub(crate) struct Exact {
     pub(crate) tombstones: Vec<Tombstone>,
     /// Whether the head is before the first message.
     pub(crate) is_at_start: bool,
-    /// How many records it has besides messages.
+    /// The number of its records that are not messages.
     pub(crate) records: u64,
 }
 
@@ -152,7 +152,7 @@ pub(crate) fn set_time(
 }
 
 impl Work<'_> {
-    /// Stores what an export says besides messages and labels, and deletes what is in the places of deleted messages.
+    /// Stores the records of an export that are neither messages nor labels, and deletes the placeholders of deleted messages.
     pub(crate) fn attach(&mut self, exact: &Exact, is_dry: bool) -> Result<()> {
         for ExactCompaction { line, compaction, first, last } in &exact.compactions {
             let name = compaction_record(&compaction.id);

@@ -57,13 +57,13 @@ pub(crate) struct Work<'a> {
 /// Messages to be stored, with their nodes.
 pub(crate) type Batch = Vec<(u32, ImportRecord)>;
 
-/// What a draft says besides its nodes.
+/// What a draft has in addition to its nodes.
 pub(crate) struct Remainder {
     pub(crate) details: SessionDetails,
     pub(crate) compactions: Vec<DraftCompaction>,
     pub(crate) labels: Vec<DraftLabel>,
     pub(crate) head: Option<MessageId>,
-    /// What an export of talktree says besides.
+    /// What only an export of talktree has.
     pub(crate) exact: Option<Exact>,
     /// More record names to store with the session.
     pub(crate) record_names: Vec<String>,

@@ -66,7 +66,7 @@ pub fn sanitize(view: &[Message]) -> Cow<'_, [Message]> {
     Cow::Owned(sane)
 }
 
-/// Returns the text that stands in for a missing result. A summary before the call cannot have replaced it.
+/// Returns the text that replaces a missing result. A summary before the call cannot have replaced it.
 fn stub(after: &[Message]) -> String {
     match after.iter().find(|message| is_summary(message)) {
         Some(summary) => {

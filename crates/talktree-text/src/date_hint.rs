@@ -118,7 +118,7 @@ const TODAY: &str = "today heute hoy oggi hoje vandaag сегодня";
 const LAST: &str = "last past recent letzte letzten letzter letztes vergangene vergangenen dernier derniere derniers dernieres \
     pasado pasada pasados pasadas scorso scorsa scorsi ultimo ultimi passado passada vorige afgelopen förra прошлый прошлой \
     прошлом прошлую 上 先 去 昨";
-/// What stands before a time, or between the words of one.
+/// Words before a time (`in March`), and words between its parts (`8 de marzo`).
 const BEFORE: &str = "in this im am on during over en em nel au le el il op within year в";
 const BETWEEN: &str = "of de di del the der 个 か";
 const AGO: &str = "ago fa geleden atras назад sedan siden 前";

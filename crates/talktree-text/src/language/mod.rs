@@ -137,7 +137,8 @@ impl Language {
     }
 }
 
-/// Returns the languages that a text may be in, a [bit](Language::bit) each: those that most of its words tell. None are told by code.
+/// Returns the languages that a text may be in, one [bit](Language::bit) each: those that most of its words point to. Code points to
+/// none.
 ///
 /// Reads the first four kilobytes at most.
 ///
