@@ -66,6 +66,8 @@ commands help="":
 # Checks that the packaged crate compiles by itself.
 [arg("help", long, value="--help")]
 package help="":
+    # Cargo would compile a crate of the same version as it unpacked it last time.
+    rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/src/-*/talktree*
     cargo package -p talktree-text -p talktree -p talktree-model {{ if env("CI", "") == "" { "--allow-dirty" } else { "" } }}
 
 # Checks that the stated minimum Rust version is the greatest that a dependency states.
