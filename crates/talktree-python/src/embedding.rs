@@ -10,14 +10,10 @@ use crate::callback::Function;
 use crate::store::{Store, progress};
 
 /// An embedder in Python: its name and a callable, which returns the `f32` of each vector as bytes.
-#[derive(FromPyObject)]
-pub(crate) struct EmbedderParts(String, Py<PyAny>);
+pub(crate) type EmbedderParts = (String, Py<PyAny>);
 
-impl EmbedderParts {
-    pub(crate) fn embedder(self) -> Embedder {
-        let Self(name, function) = self;
-        Embedder { name, function: Function::new(function) }
-    }
+pub(crate) fn embedder((name, function): EmbedderParts) -> Embedder {
+    Embedder { name, function: Function::new(function) }
 }
 
 pub(crate) struct Embedder {
@@ -53,14 +49,14 @@ fn fields(embedding: &Embedding) -> Value {
 
 #[pymethods]
 impl Store {
-    #[pyo3(signature = (embedder, progress_callback))]
+    #[pyo3(signature = (given, progress_callback))]
     fn embed(
         &self,
         py: Python<'_>,
-        embedder: EmbedderParts,
+        given: EmbedderParts,
         progress_callback: Option<Py<PyAny>>,
     ) -> PyResult<String> {
-        let embedder = embedder.embedder();
+        let embedder = embedder(given);
         let progress = progress(progress_callback);
         self.handle
             .call_long(py, |store| Ok(fields(&store.embed(&embedder, progress)?).to_string()))

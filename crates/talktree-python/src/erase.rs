@@ -13,22 +13,23 @@ use crate::store::{Store, progress};
 /// Messages of a session, as Python passes them.
 type MessagesOf = Vec<(String, Vec<String>)>;
 
-/// What is erased, as Python passes it.
-#[derive(FromPyObject)]
-pub(crate) struct ErasureParts {
-    messages: MessagesOf,
-    branches: MessagesOf,
-    sessions: Vec<String>,
-    owners: Vec<String>,
-    authors: Vec<String>,
-    keys: Vec<String>,
-    transcripts: Vec<(String, String, String)>,
-    deleted: bool,
-    with_forks: bool,
-    with_summaries: bool,
-    keep_totals: bool,
-    keep_items: bool,
-    forbid_import: bool,
+parts! {
+    /// What is erased, as Python passes it.
+    struct ErasureParts {
+        messages: MessagesOf,
+        branches: MessagesOf,
+        sessions: Vec<String>,
+        owners: Vec<String>,
+        authors: Vec<String>,
+        keys: Vec<String>,
+        transcripts: Vec<(String, String, String)>,
+        deleted: bool,
+        with_forks: bool,
+        with_summaries: bool,
+        keep_totals: bool,
+        keep_items: bool,
+        forbid_import: bool,
+    }
 }
 
 fn erasure(parts: ErasureParts) -> Erasure {

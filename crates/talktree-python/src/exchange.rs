@@ -1,6 +1,7 @@
 //! Import and export.
 
 use std::io::{self, Cursor, Write};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
@@ -59,14 +60,15 @@ impl Write for Output {
     }
 }
 
-/// How a file is imported, as Python passes it.
-#[derive(FromPyObject)]
-pub(crate) struct ImportParts {
-    format: Option<String>,
-    session: Option<String>,
-    strict: bool,
-    dry_run: bool,
-    keep_source: bool,
+parts! {
+    /// How a file is imported, as Python passes it.
+    struct ImportParts {
+        format: Option<String>,
+        session: Option<String>,
+        strict: bool,
+        dry_run: bool,
+        keep_source: bool,
+    }
 }
 
 fn options(parts: ImportParts) -> talktree::Result<ImportOptions> {
@@ -116,11 +118,12 @@ impl Store {
         path: PathBuf,
         given: ImportParts,
         progress_callback: Option<Py<PyAny>>,
-    ) -> PyResult<(String, Vec<(PathBuf, String)>)> {
+    ) -> PyResult<(String, Vec<(OsString, String)>)> {
         let progress = progress(progress_callback);
         self.handle.call_long(py, |store| {
             let imported = import_folder(store, path, &options(given)?, progress)?;
-            let skipped = imported.skipped.into_iter().map(|(path, why)| (path, why.to_string()));
+            let skipped = imported.skipped.into_iter();
+            let skipped = skipped.map(|(path, why)| (path.into_os_string(), why.to_string()));
             Ok((json::text(&imported.reports)?, skipped.collect()))
         })
     }

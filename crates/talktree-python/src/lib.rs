@@ -4,6 +4,9 @@
 //! JSON as text, and gets the same back. `handle` says how stores, forks and `close` fit together, `fork` what a fork
 //! waits for, `call` what happens around each call of the library, `error` how an error becomes an exception.
 
+#[macro_use]
+mod parts;
+
 mod call;
 mod callback;
 mod compaction;

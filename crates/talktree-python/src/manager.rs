@@ -15,22 +15,23 @@ use crate::session::Session;
 use crate::settings::apply;
 use crate::store::{Store, seconds_of};
 
-/// Details of a session as Python passes them: times in ISO 8601, metadata as JSON.
-#[derive(FromPyObject)]
-pub(crate) struct DetailParts {
-    name: Option<String>,
-    parent_session: Option<String>,
-    fork_point: Option<String>,
-    model: Option<String>,
-    source: Option<String>,
-    metadata: Option<String>,
-    end_reason: Option<String>,
-    owner: Option<String>,
-    tags: Vec<String>,
-    is_pinned: Option<bool>,
-    ended_at: Option<String>,
-    created_at: Option<String>,
-    updated_at: Option<String>,
+parts! {
+    /// Details of a session as Python passes them: times in ISO 8601, metadata as JSON.
+    struct DetailParts {
+        name: Option<String>,
+        parent_session: Option<String>,
+        fork_point: Option<String>,
+        model: Option<String>,
+        source: Option<String>,
+        metadata: Option<String>,
+        end_reason: Option<String>,
+        owner: Option<String>,
+        tags: Vec<String>,
+        is_pinned: Option<bool>,
+        ended_at: Option<String>,
+        created_at: Option<String>,
+        updated_at: Option<String>,
+    }
 }
 
 /// Returns the details of their parts.
@@ -52,20 +53,21 @@ pub(crate) fn details(parts: &DetailParts) -> Result<SessionDetails> {
     })
 }
 
-/// A filter of sessions as Python passes it.
-#[derive(FromPyObject)]
-pub(crate) struct FilterParts {
-    owner: Option<String>,
-    author: Option<String>,
-    source: Option<String>,
-    model: Option<String>,
-    tag: Option<String>,
-    parent_session: Option<String>,
-    since: Option<String>,
-    until: Option<String>,
-    name: Option<String>,
-    is_pinned: Option<bool>,
-    state: String,
+parts! {
+    /// A filter of sessions as Python passes it.
+    struct FilterParts {
+        owner: Option<String>,
+        author: Option<String>,
+        source: Option<String>,
+        model: Option<String>,
+        tag: Option<String>,
+        parent_session: Option<String>,
+        since: Option<String>,
+        until: Option<String>,
+        name: Option<String>,
+        is_pinned: Option<bool>,
+        state: String,
+    }
 }
 
 fn filter(parts: FilterParts) -> Result<SessionFilter> {
@@ -89,14 +91,15 @@ fn filter(parts: FilterParts) -> Result<SessionFilter> {
     })
 }
 
-/// A resume as Python passes it.
-#[derive(FromPyObject)]
-pub(crate) struct ResumeParts {
-    key: String,
-    owner: Option<String>,
-    expire_after: Option<f64>,
-    details: Option<DetailParts>,
-    new_id: Option<String>,
+parts! {
+    /// A resume as Python passes it.
+    struct ResumeParts {
+        key: String,
+        owner: Option<String>,
+        expire_after: Option<f64>,
+        details: Option<DetailParts>,
+        new_id: Option<String>,
+    }
 }
 
 /// The session that a key led to before, and why it was not resumed.

@@ -11,13 +11,14 @@ use crate::json;
 use crate::read::path;
 use crate::session::Session;
 
-/// How messages are shortened, as Python passes it; what is missing has its default.
-#[derive(FromPyObject)]
-pub(crate) struct TruncateParts {
-    keep_whole: Option<usize>,
-    max_text_chars: Option<usize>,
-    max_output_chars: Option<usize>,
-    step: Option<usize>,
+parts! {
+    /// How messages are shortened, as Python passes it; what is missing has its default.
+    struct TruncateParts {
+        keep_whole: Option<usize>,
+        max_text_chars: Option<usize>,
+        max_output_chars: Option<usize>,
+        step: Option<usize>,
+    }
 }
 
 fn truncate_options(parts: &TruncateParts) -> TruncateOptions {
@@ -30,14 +31,15 @@ fn truncate_options(parts: &TruncateParts) -> TruncateOptions {
     }
 }
 
-/// What a request has besides the conversation, as Python passes it.
-#[derive(FromPyObject)]
-pub(crate) struct RequestParts {
-    tools: Option<String>,
-    truncated: Option<TruncateParts>,
-    authors: Option<String>,
-    cached_history: bool,
-    prefill: bool,
+parts! {
+    /// What a request has besides the conversation, as Python passes it.
+    struct RequestParts {
+        tools: Option<String>,
+        truncated: Option<TruncateParts>,
+        authors: Option<String>,
+        cached_history: bool,
+        prefill: bool,
+    }
 }
 
 fn author_line(name: &str) -> AuthorLine {

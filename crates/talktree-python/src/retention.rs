@@ -9,34 +9,36 @@ use crate::json;
 use crate::manager::Manager;
 use crate::store::{Store, progress, seconds_of};
 
-/// A rule as Python passes it.
-#[derive(FromPyObject)]
-pub(crate) struct RuleParts {
-    name: String,
-    owner: Option<String>,
-    source: Option<String>,
-    model: Option<String>,
-    tag: Option<String>,
-    is_ended: bool,
-    older_than: Option<f64>,
-    idle_for: Option<f64>,
-    more_messages_than: Option<u64>,
-    more_bytes_than: Option<u64>,
-    keep_sessions: Option<u64>,
-    keep_messages: Option<u64>,
-    keep_bytes: Option<u64>,
-    is_per_owner: bool,
-    action: String,
+parts! {
+    /// A rule as Python passes it.
+    struct RuleParts {
+        name: String,
+        owner: Option<String>,
+        source: Option<String>,
+        model: Option<String>,
+        tag: Option<String>,
+        is_ended: bool,
+        older_than: Option<f64>,
+        idle_for: Option<f64>,
+        more_messages_than: Option<u64>,
+        more_bytes_than: Option<u64>,
+        keep_sessions: Option<u64>,
+        keep_messages: Option<u64>,
+        keep_bytes: Option<u64>,
+        is_per_owner: bool,
+        action: String,
+    }
 }
 
-/// Rules, and how they are run, as Python passes them.
-#[derive(FromPyObject)]
-pub(crate) struct RetentionParts {
-    rules: Vec<RuleParts>,
-    empty_trash_after: Option<f64>,
-    allow_all: bool,
-    as_of: Option<String>,
-    dry_run: bool,
+parts! {
+    /// Rules, and how they are run, as Python passes them.
+    struct RetentionParts {
+        rules: Vec<RuleParts>,
+        empty_trash_after: Option<f64>,
+        allow_all: bool,
+        as_of: Option<String>,
+        dry_run: bool,
+    }
 }
 
 fn duration(what: &str, seconds: Option<f64>) -> PyResult<Option<Duration>> {

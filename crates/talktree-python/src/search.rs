@@ -4,29 +4,30 @@ use pyo3::prelude::*;
 use serde_json::{Value, json};
 use talktree::{Hit, Result, Search, Snippet};
 
-use crate::embedding::EmbedderParts;
+use crate::embedding::{EmbedderParts, embedder};
 use crate::json;
 use crate::manager::Manager;
 use crate::read::path;
 use crate::session::Session;
 use crate::store::{Store, seconds_of};
 
-/// What is searched and how, besides the text, as Python passes it.
-#[derive(FromPyObject)]
-pub(crate) struct SearchParts {
-    text: String,
-    sessions: Option<Vec<String>>,
-    owner: Option<String>,
-    author: Option<String>,
-    tags: Vec<String>,
-    on_path: bool,
-    plain: bool,
-    exact: Vec<String>,
-    timeout: Option<f64>,
-    limit: Option<usize>,
-    offset: Option<usize>,
-    now: Option<String>,
-    by_meaning: Option<EmbedderParts>,
+parts! {
+    /// What is searched and how, besides the text, as Python passes it.
+    struct SearchParts {
+        text: String,
+        sessions: Option<Vec<String>>,
+        owner: Option<String>,
+        author: Option<String>,
+        tags: Vec<String>,
+        on_path: bool,
+        plain: bool,
+        exact: Vec<String>,
+        timeout: Option<f64>,
+        limit: Option<usize>,
+        offset: Option<usize>,
+        now: Option<String>,
+        by_meaning: Option<EmbedderParts>,
+    }
 }
 
 impl SearchParts {
@@ -57,8 +58,8 @@ impl SearchParts {
         if let Some(offset) = self.offset {
             search = search.offset(offset);
         }
-        if let Some(embedder) = self.by_meaning {
-            search = search.by_meaning(embedder.embedder());
+        if let Some(given) = self.by_meaning {
+            search = search.by_meaning(embedder(given));
         }
         let now = json::maybe_time(self.now.as_deref());
         Ok(now.map(|now| match now {

@@ -61,16 +61,17 @@ pub(crate) fn apply<Of>(
     Ok(builder)
 }
 
-/// The options of a compaction as Python passes them; what is missing has its default.
-#[derive(FromPyObject)]
-pub(crate) struct OptionParts {
-    protect_head: Option<usize>,
-    keep_recent_tokens: Option<u64>,
-    min_tail: Option<usize>,
-    max_step_tokens: Option<u64>,
-    max_tool_chars: Option<usize>,
-    target_share: Option<f64>,
-    min_summary_tokens: Option<u64>,
+parts! {
+    /// The options of a compaction as Python passes them; what is missing has its default.
+    struct OptionParts {
+        protect_head: Option<usize>,
+        keep_recent_tokens: Option<u64>,
+        min_tail: Option<usize>,
+        max_step_tokens: Option<u64>,
+        max_tool_chars: Option<usize>,
+        target_share: Option<f64>,
+        min_summary_tokens: Option<u64>,
+    }
 }
 
 /// Returns the options of their parts.
@@ -111,16 +112,17 @@ fn blocks<Of>(
     Ok(builder)
 }
 
-/// A block as Python passes it.
-#[derive(FromPyObject)]
-pub(crate) struct BlockParts {
-    kind: String,
-    source: Py<PyAny>,
-    description: Option<String>,
-    max_tokens: Option<u64>,
-    is_reminding: bool,
-    scope: String,
-    is_read_only: bool,
+parts! {
+    /// A block as Python passes it.
+    struct BlockParts {
+        kind: String,
+        source: Py<PyAny>,
+        description: Option<String>,
+        max_tokens: Option<u64>,
+        is_reminding: bool,
+        scope: String,
+        is_read_only: bool,
+    }
 }
 
 /// Returns the block of its parts.

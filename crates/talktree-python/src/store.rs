@@ -46,17 +46,18 @@ pub(crate) fn progress(function: Option<Py<PyAny>>) -> impl FnMut(Progress) + Se
     }
 }
 
-/// How a store is opened, as Python passes it; what is missing has its default.
-#[derive(FromPyObject)]
-pub(crate) struct OpenParts {
-    read_only: bool,
-    durability: String,
-    busy_timeout: Option<f64>,
-    cache_kib: Option<u32>,
-    max_message_bytes: Option<usize>,
-    idle_readers: Option<usize>,
-    erasure_rewrites_up_to: Option<u64>,
-    key: Option<Vec<u8>>,
+parts! {
+    /// How a store is opened, as Python passes it; what is missing has its default.
+    struct OpenParts {
+        read_only: bool,
+        durability: String,
+        busy_timeout: Option<f64>,
+        cache_kib: Option<u32>,
+        max_message_bytes: Option<usize>,
+        idle_readers: Option<usize>,
+        erasure_rewrites_up_to: Option<u64>,
+        key: Option<Vec<u8>>,
+    }
 }
 
 impl OpenParts {

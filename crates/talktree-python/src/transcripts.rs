@@ -107,12 +107,13 @@ fn projection(it: &Projection) -> Result<String> {
     }))
 }
 
-/// Which transcripts a list shows, as Python passes it.
-#[derive(FromPyObject)]
-pub(crate) struct TranscriptFilterParts {
-    project: Option<String>,
-    owner: Option<String>,
-    written_before: Option<i64>,
+parts! {
+    /// Which transcripts a list shows, as Python passes it.
+    struct TranscriptFilterParts {
+        project: Option<String>,
+        owner: Option<String>,
+        written_before: Option<i64>,
+    }
 }
 
 impl From<TranscriptFilterParts> for TranscriptFilter {

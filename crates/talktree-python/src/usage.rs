@@ -10,17 +10,18 @@ use crate::read::path;
 use crate::session::Session;
 use crate::store::Store;
 
-/// Which answers are counted, as Python passes it.
-#[derive(FromPyObject)]
-pub(crate) struct UsageParts {
-    session: Option<String>,
-    owner: Option<String>,
-    author: Option<String>,
-    model: Option<String>,
-    source: Option<String>,
-    since: Option<String>,
-    until: Option<String>,
-    by: Option<String>,
+parts! {
+    /// Which answers are counted, as Python passes it.
+    struct UsageParts {
+        session: Option<String>,
+        owner: Option<String>,
+        author: Option<String>,
+        model: Option<String>,
+        source: Option<String>,
+        since: Option<String>,
+        until: Option<String>,
+        by: Option<String>,
+    }
 }
 
 fn rows(report: UsageReport, given: UsageParts) -> Result<String> {

@@ -161,9 +161,6 @@ import os, threading
 from talktree import Message, Store
 folder = {os.fspath(tmp_path)!r}
 store, stop = Store(folder + "/parent.db"), threading.Event()
-# PyO3 interns the names of arguments at the first call. A child that is forked meanwhile waits for that forever.
-store.session("first").append(Message.user("hello there"))
-store.search("what is the hello there?")
 
 def work(at):
     chat = store.session(str(at))

@@ -326,9 +326,7 @@ class Store(ManySessions):
             options: `ImportOptions` lists them.
         """
         reports, skipped = self._native.import_folder(os.fspath(folder), ImportParts(options), progress)
-        return FolderImport(
-            [import_report(it) for it in _json.loads(reports)], [(os.fspath(path), why) for path, why in skipped]
-        )
+        return FolderImport([import_report(it) for it in _json.loads(reports)], skipped)
 
     def import_sessions(self, sessions: Iterable[SessionImport]) -> list[list[Imported] | Exception]:
         """Stores whole new sessions in one commit.
