@@ -348,6 +348,12 @@ def test_every_verb_has_its_async_form_with_the_same_arguments(name: str) -> Non
             assert list(inspect.signature(one).parameters.values()) == list(inspect.signature(two).parameters.values())
 
 
+def test_type_checkers_read_what_stubs_makes() -> None:
+    import stubs
+
+    assert stubs.STUB.read_text() == stubs.Maker().made(), "run `python stubs.py`"
+
+
 def test_a_loop_that_ends_while_a_call_runs_leaves_nothing_behind(tmp_path: Path) -> None:
     program = f"""
 import asyncio, time

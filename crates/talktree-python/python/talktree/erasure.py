@@ -140,8 +140,16 @@ class ErasureProof:
 
 
 @dataclass(frozen=True)
-class ErasedParts:
-    """What an erasure did."""
+class Erased:
+    """The outcome of an erasure: what was erased, and the copies and summaries that were kept.
+
+    >>> import os, tempfile, talktree
+    >>> with tempfile.TemporaryDirectory() as folder, talktree.Store(os.path.join(folder, "bot.db")) as store:
+    ...     secret = store.session("s").append({"role": "user", "text": "The vault opens with 7-1-9-4."}).id
+    ...     erased = store.erase(messages={"s": [secret]})
+    ...     erased.extent.messages, erased.is_complete, erased.prove().found
+    (1, True, 0)
+    """
 
     #: What was erased, and which copies and summaries were left.
     extent: ErasureExtent
@@ -157,18 +165,6 @@ class ErasedParts:
     def is_complete(self) -> bool:
         """Whether the log contains no erased text."""
         return not self.is_log_in_use
-
-
-class Erased(ErasedParts):
-    """The outcome of an erasure: what was erased, and the copies and summaries that were kept.
-
-    >>> import os, tempfile, talktree
-    >>> with tempfile.TemporaryDirectory() as folder, talktree.Store(os.path.join(folder, "bot.db")) as store:
-    ...     secret = store.session("s").append({"role": "user", "text": "The vault opens with 7-1-9-4."}).id
-    ...     erased = store.erase(messages={"s": [secret]})
-    ...     erased.extent.messages, erased.is_complete, erased.prove().found
-    (1, True, 0)
-    """
 
     def prove(self) -> ErasureProof:
         """Reads every byte of the file, of its log and of its shared memory, and looks for the erased texts.

@@ -128,7 +128,7 @@ class Session(SessionABC):
     async def pop_item(self) -> TResponseInputItem | None:
         """Removes the newest item of the present branch and returns it; other branches that have it keep it."""
         chat = await self.chat()
-        return await _whole(chat._run(lambda call: _pop(chat.sync)))
+        return await _whole(chat._line.run(lambda call: _pop(chat.sync)))
 
     async def clear_session(self) -> None:
         """Deletes all items of all branches."""
@@ -157,7 +157,7 @@ class Session(SessionABC):
             if at and every[at - 1][0] == first:
                 return False  # in the middle of a message
             suffix, replacement = messages[first:], messages_of(_checked(output))
-            return await _whole(chat._run(lambda call: _replaced(chat.sync, suffix, replacement, prune_prefix)))
+            return await _whole(chat._line.run(lambda call: _replaced(chat.sync, suffix, replacement, prune_prefix)))
 
         return _Snapshot([item for _, item in every[skipped:]], not skipped, replace_suffix)
 
@@ -166,7 +166,7 @@ class Session(SessionABC):
         if self._is_transforming():
             return False
         chat, messages = await self.chat(), messages_of(_checked(items))
-        await _whole(chat._run(lambda call: _all_replaced(chat.sync, messages)))
+        await _whole(chat._line.run(lambda call: _all_replaced(chat.sync, messages)))
         return True
 
     def _is_transforming(self) -> bool:
