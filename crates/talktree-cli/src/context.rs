@@ -1,24 +1,22 @@
 //! What every command needs: the store, the output and its format.
 
-use std::io::{ErrorKind, IsTerminal};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use talktree::{Error, Store};
+use serde::Serialize;
+use talktree::{Error, Session, Store};
 
 use crate::cli::Cli;
 use crate::failure::{Failure, Result, tell};
 use crate::input::dangling;
-use crate::output::Output;
-use crate::progress::Bar;
+use crate::lookup;
+use crate::output::{Output, Piece};
 use crate::suggestion::command;
 use crate::table::Table;
 use crate::text::shown;
 
 /// The environment variable that names the store.
 const VARIABLE: &str = "TALKTREE_STORE";
-
-/// From this many pending messages on, a bar shows the progress of indexing, which takes about a second or more.
-const MANY_PENDING: u64 = 20_000;
 
 /// What every command needs.
 pub(crate) struct Context {
@@ -40,7 +38,26 @@ impl Context {
         }
     }
 
-    /// Writes a list for people, or says why it is empty, unless `limit` asked for nothing. The lines of JSON were written before.
+    /// Prints the outcome of a verb: as JSON, or as a line for people.
+    pub(crate) fn answer(&mut self, json: &impl Serialize, line: &[Piece<'_>]) -> Result<()> {
+        Ok(if self.is_json { self.out.json(json) } else { self.out.line(line) }?)
+    }
+
+    /// Prints an item of a list as JSON, or adds it to the table for people.
+    pub(crate) fn row<const N: usize>(
+        &mut self,
+        table: &mut Table,
+        json: &impl Serialize,
+        cells: [String; N],
+    ) -> Result<()> {
+        if self.is_json {
+            return Ok(self.out.json(json)?);
+        }
+        table.push(cells);
+        Ok(())
+    }
+
+    /// Writes the table of a list, or says why it is empty, unless `limit` asked for nothing. JSON was printed row by row.
     pub(crate) fn write_list(
         &mut self,
         table: &Table,
@@ -76,6 +93,20 @@ impl Context {
         Ok(Store::open_read_only(path)?)
     }
 
+    /// Opens the store for reading, and a session of it.
+    pub(crate) fn read(&self, session: &str) -> Result<(Store, Session)> {
+        let store = self.reader()?;
+        let session = lookup::session(&store, session)?;
+        Ok((store, session))
+    }
+
+    /// Opens the store for writing, and a session of it.
+    pub(crate) fn write(&self, session: &str) -> Result<(Store, Session)> {
+        let store = self.writer()?;
+        let session = lookup::session(&store, session)?;
+        Ok((store, session))
+    }
+
     /// Opens the store for writing; it must exist.
     pub(crate) fn writer(&self) -> Result<Store> {
         let path = self.existing()?;
@@ -85,7 +116,7 @@ impl Context {
     /// Opens the store for searching: for writing if possible, so that pending messages are indexed.
     pub(crate) fn searcher(&self) -> Result<Store> {
         let path = self.existing()?;
-        let store = match Store::open(&path) {
+        Ok(match Store::open(&path) {
             // On a medium where SQLite cannot create its lock files it reports that it cannot open the file. If something else
             // is wrong, opening read-only fails with it again.
             Err(
@@ -100,11 +131,7 @@ impl Context {
                 opened => opened?,
             },
             opened => opened?,
-        };
-        if std::io::stderr().is_terminal() {
-            index(&store)?;
-        }
-        Ok(store)
+        })
     }
 
     /// Opens the store for writing and creates it if it is missing.
@@ -159,30 +186,6 @@ impl Context {
                 command("import FILE")
             ),
         }
-    }
-}
-
-/// Indexes all pending messages, and shows how far it is. There are many if another version wrote the store.
-///
-/// Only called on a terminal, where a person sees the bar and can stop it. A script expects the search to end after its
-/// timeout, so there the next search indexes what is left.
-fn index(store: &Store) -> Result<()> {
-    let mut bar = None;
-    let done = store.index(|progress| {
-        if progress.total >= MANY_PENDING {
-            bar.get_or_insert_with(|| Bar::of_steps("rebuilding the search index")).show(progress);
-        }
-    });
-    match done {
-        // The search finds what is not indexed, too. If the disk can be read, a failed write does not matter.
-        Err(
-            Error::Busy { .. }
-            | Error::DiskFull
-            | Error::ReadOnly
-            | Error::Io { .. }
-            | Error::Storage { .. },
-        ) => Ok(()),
-        done => Ok(done?),
     }
 }
 

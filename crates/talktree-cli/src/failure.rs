@@ -128,8 +128,8 @@ impl From<Error> for Failure {
             | Error::BlockExists { .. }
             | Error::TooManyBlocks { .. }
             | Error::NoOwner { .. }
-            | Error::RuleMeetsAll { .. }
             | Error::SessionExists { .. } => Self::Usage(text),
+            Error::RuleMeetsAll { .. } => Self::Usage(format!("{text} with --all")),
             Error::SessionInTrash { id } => {
                 let restore = command(&verb("restore", &[id.as_str()], ""));
                 Self::Usage(format!("{text}: `{restore}`"))

@@ -1,32 +1,26 @@
 //! The `talktree` command: import, browse, branch, compact and search conversations.
 //!
-//! Each subcommand has its own file or folder in `commands`, with its arguments and its `run`.
-//! Commands write through [`output::Output`], which escapes control characters in stored text. A
-//! command that fails returns a [`failure::Failure`]: an exit code and a message for people.
+//! Each subcommand has its arguments and its function in `commands`. Commands write through [`output::Output`], which escapes
+//! control characters in stored text. A command that fails returns a [`failure::Failure`]: an exit code and a message for
+//! people.
 
 mod cli;
 mod commands;
-mod confirm;
 mod context;
-mod date;
 mod failure;
 mod input;
 mod lookup;
+mod names;
 mod new_file;
 mod output;
-mod progress;
-mod session_title;
-mod shell;
-mod short_ids;
-mod short_message_ids;
-mod signals;
-mod span;
-mod style;
+mod prelude;
 mod suggestion;
 mod summarizer;
 mod table;
 mod text;
+mod time;
 mod whole;
+mod work;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -57,7 +51,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
     };
     suggestion::set_store(cli.store.as_deref());
     let mut context = context::Context::new(&cli);
-    let done = commands::run(cli.command, &mut context).and_then(|done| {
+    let done = cli.command.run(&mut context).and_then(|done| {
         context.out.flush()?;
         Ok(done)
     });

@@ -13,8 +13,8 @@ use talktree::Store;
 use tempfile::NamedTempFile;
 
 use crate::failure::{Failure, Result};
-use crate::signals::Signals;
 use crate::text::shown;
+use crate::work::Signals;
 
 /// A file while it is written.
 pub(crate) struct NewFile {

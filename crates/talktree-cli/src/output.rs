@@ -8,9 +8,10 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::rc::Rc;
 
 use anstream::{AutoStream, ColorChoice};
-use anstyle::Style;
+use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
+use talktree::{PieceKind, Role};
 use unicode_width::UnicodeWidthStr;
 
 use crate::text::{cut, escape, is_unsafe};
@@ -20,6 +21,14 @@ pub(crate) const MIN_CUT: usize = 12;
 
 /// A styled piece of a line.
 pub(crate) type Piece<'a> = (Style, &'a str);
+
+/// Writes a line of pieces, each a text after its style: `put!(out; LABEL name, PLAIN " removed")`.
+macro_rules! put {
+    ($out:expr; $($style:ident $text:expr),* $(,)?) => {
+        $out.line(&[$(($crate::output::$style, $text)),*])
+    };
+}
+pub(crate) use put;
 
 /// The destination of a command's output.
 pub(crate) struct Output {
@@ -290,6 +299,38 @@ impl Formatter for SafeFormatter {
         escape: serde_json::ser::CharEscape,
     ) -> io::Result<()> {
         CompactFormatter.write_char_escape(writer, escape)
+    }
+}
+
+pub(crate) const PLAIN: Style = Style::new();
+pub(crate) const STRONG: Style = Style::new().bold();
+pub(crate) const FAINT: Style = Style::new().dimmed();
+pub(crate) const ID: Style = AnsiColor::Yellow.on_default();
+pub(crate) const LABEL: Style = AnsiColor::Magenta.on_default();
+pub(crate) const COMPACTION: Style = AnsiColor::Cyan.on_default();
+pub(crate) const MATCH: Style = AnsiColor::Red.on_default().bold();
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+pub(crate) const BAD: Style = AnsiColor::Red.on_default();
+
+/// Returns the style of a message's role.
+pub(crate) fn role_style(role: &Role) -> Style {
+    match role {
+        Role::User => AnsiColor::Green.on_default().bold(),
+        Role::Assistant => AnsiColor::Blue.on_default().bold(),
+        _ => STRONG,
+    }
+}
+
+/// Returns the style of a piece of a tree drawing.
+pub(crate) fn piece_style(kind: PieceKind) -> Style {
+    match kind {
+        PieceKind::Graph | PieceKind::More | PieceKind::Faded => FAINT,
+        PieceKind::Head => MATCH,
+        PieceKind::Role => STRONG,
+        PieceKind::Id => ID,
+        PieceKind::Label => LABEL,
+        PieceKind::Compaction => COMPACTION,
+        _ => PLAIN,
     }
 }
 

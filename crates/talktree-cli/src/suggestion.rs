@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
-use crate::shell::quote;
+use crate::text::is_unsafe;
 
 /// The option that names the store, with a blank after it.
 static STORE: OnceLock<String> = OnceLock::new();
@@ -46,6 +46,28 @@ pub(crate) fn command(rest: &str) -> String {
     format!("talktree {}{rest}", STORE.get().map_or("", String::as_str))
 }
 
+/// Returns the word, quoted if a shell would change it.
+pub(crate) fn quote(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    if !word.chars().any(is_unsafe) {
+        return format!("'{}'", word.replace('\'', r"'\''"));
+    }
+    // A line break in quotation marks would begin a line of its own in a message.
+    let mut quoted = String::from("$'");
+    for c in word.chars() {
+        match c {
+            '\'' | '\\' => quoted.extend(['\\', c]),
+            c if is_unsafe(c) => quoted += &format!("\\u{:04x}", u32::from(c)),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('\'');
+    quoted
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,5 +79,19 @@ mod tests {
         assert_eq!(verb("restore", &["-home"], ""), "restore -- -home");
         assert_eq!(option("session", "-home"), "--session=-home");
         assert_eq!(option("session", "a b"), "--session 'a b'");
+    }
+
+    #[test]
+    fn words_are_quoted_where_a_shell_needs_it() {
+        for (word, quoted) in [
+            ("log", "log"),
+            ("a b", "'a b'"),
+            ("it's", r"'it'\''s'"),
+            ("", "''"),
+            ("a\nb's", r"$'a\u000ab\'s'"),
+            ("博物馆", "博物馆"),
+        ] {
+            assert_eq!(quote(word), quoted);
+        }
     }
 }

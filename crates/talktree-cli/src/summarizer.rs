@@ -1,32 +1,26 @@
-//! A summarizer that is a shell command: it reads the prompt on stdin and writes the summary to
-//! stdout.
+//! A summarizer that is a shell command: it reads the prompt on stdin and writes the summary to stdout.
 //!
-//! One thread writes the prompt to stdin, two read stdout and stderr, and one waits for the exit. The
-//! last three send [`Event`]s to the caller's thread, which alone decides when to stop. So a command
-//! that does not read its stdin, or leaves its pipes open, cannot block the caller.
+//! All three of its streams are temporary files without a name, so a command that does not read its prompt, writes too much or
+//! leaves a process behind cannot block the caller, which waits for the exit alone.
 //!
-//! Invariant: a command that is stopped is killed together with the processes of its group: all that it started, except
-//! those that left the group, as `setsid` does. Such a process is not waited for, and its pipes are closed when talktree
-//! ends.
+//! Invariant: a command that is stopped is killed together with the processes of its group: all that it started, except those
+//! that left the group, as `setsid` does. Such a process is not waited for.
 
-use std::io::{self, Read, Write};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use crate::failure::{Failure, Result};
-use crate::signals::Signals;
 use crate::text::plural;
+use crate::work::Signals;
 
 /// The maximum length of an answer, in bytes: many times the largest context window of a model.
-const MAX_STDOUT: usize = 16 << 20;
+const MAX_STDOUT: u64 = 16 << 20;
 /// The maximum length of the end of stderr that an error shows, in bytes.
-const MAX_STDERR: usize = 2_000;
-/// How often the time limit and signals are checked.
-const TICK: Duration = Duration::from_millis(50);
-/// How long the pipes may stay open after the command has exited: a process it left behind may hold
-/// them open.
-const PIPE_GRACE: Duration = Duration::from_secs(1);
+const MAX_STDERR: u64 = 2_000;
+/// How often the exit, the time limit and signals are checked.
+const TICK: Duration = Duration::from_millis(10);
 /// How long a command has to exit after SIGTERM, before SIGKILL.
 const TERM_GRACE: Duration = Duration::from_secs(2);
 
@@ -35,15 +29,6 @@ pub(crate) struct Summarizer {
     command: String,
     time_limit: Option<Duration>,
     signals: Signals,
-}
-
-/// An event of a running command.
-enum Event {
-    /// Bytes of stdout; none at its end.
-    Stdout(Vec<u8>),
-    /// Bytes of stderr; none at its end.
-    Stderr(Vec<u8>),
-    Exited(io::Result<ExitStatus>),
 }
 
 impl Summarizer {
@@ -58,119 +43,76 @@ impl Summarizer {
     /// Runs the command on the prompt and returns its answer.
     pub(crate) fn ask(&self, prompt: &str) -> Result<String> {
         self.signals.check()?;
-        let child = shell(&self.command)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|error| {
-                Failure::Summary(format!("the summarizer cannot be started: {error}"))
-            })?;
-        let group = child.id();
-        let events = start_threads(child, prompt);
-        let answered = self.wait(&events);
-        if answered.is_err() {
-            stop(group, &events);
+        let cannot = |error| Failure::Summary(format!("the summarizer cannot be started: {error}"));
+        let mut running = Running::start(&self.command, prompt).map_err(cannot)?;
+        let waited = self.wait(&mut running);
+        if waited.is_err() {
+            running.stop();
         }
-        let (status, captured) = answered?;
-        captured.into_answer(status)
-    }
-
-    fn check_time(&self, start: Instant, captured: &Captured) -> Result<()> {
-        match self.time_limit {
-            Some(limit) if start.elapsed() >= limit => {
-                let limit = plural(limit.as_secs(), "second");
-                Err(captured.failure(&format!(
-                    "the summarizer took longer than {limit}; raise the limit with --timeout"
-                )))
+        let status = waited?;
+        match status.code() {
+            Some(0) => running.answer(),
+            // The shell's status for an unknown command.
+            Some(127) => Err(running.failure("the summarizer was not found (status 127)")),
+            Some(code) => {
+                Err(running.failure(&format!("the summarizer exited with status {code}")))
             }
-            _ => Ok(()),
+            None => Err(running.failure(&format!("the summarizer was killed: {status}"))),
         }
     }
 
-    /// Waits until the command has exited and its output is complete.
-    fn wait(&self, events: &Receiver<Event>) -> Result<(ExitStatus, Captured)> {
+    /// Waits until the command has exited.
+    fn wait(&self, running: &mut Running) -> Result<ExitStatus> {
         let start = Instant::now();
-        let mut captured = Captured::default();
-        let mut exited: Option<(ExitStatus, Instant)> = None;
         loop {
+            let exited = running.child.try_wait().map_err(|error| running.unreadable(&error))?;
+            let length = running.stdout.metadata().map_or(0, |file| file.len());
+            if length > MAX_STDOUT {
+                return Err(running.failure(&format!(
+                    "the summarizer's answer is too long, over {MAX_STDOUT} bytes; it must write only the summary"
+                )));
+            }
+            if let Some(status) = exited {
+                return Ok(status);
+            }
             self.signals.check()?;
-            match exited {
-                Some((status, at))
-                    if captured.is_complete(status) || at.elapsed() >= PIPE_GRACE =>
-                {
-                    return Ok((status, captured));
-                }
-                Some(_) => {}
-                None => self.check_time(start, &captured)?,
+            if let Some(limit) = self.time_limit.filter(|limit| start.elapsed() >= *limit) {
+                let limit = plural(limit.as_secs(), "second");
+                return Err(running.failure(&format!(
+                    "the summarizer took longer than {limit}; raise the limit with --timeout"
+                )));
             }
-            captured.check_length()?;
-            match events.recv_timeout(TICK) {
-                Ok(Event::Exited(status)) => {
-                    let status = status.map_err(|error| {
-                        Failure::Summary(format!(
-                            "the exit status of the summarizer cannot be read: {error}"
-                        ))
-                    })?;
-                    exited = Some((status, Instant::now()));
-                }
-                Ok(event) => captured.add(event),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(captured.failure("the exit of the summarizer was not reported"));
-                }
-            }
+            std::thread::sleep(TICK);
         }
     }
 }
 
-/// The output of a command so far.
-#[derive(Default)]
-struct Captured {
-    stdout: Vec<u8>,
-    /// The last [`MAX_STDERR`] bytes.
-    stderr: Vec<u8>,
-    is_stdout_closed: bool,
-    is_stderr_closed: bool,
+/// A command that runs, with the files that it writes to.
+struct Running {
+    child: Child,
+    stdout: File,
+    stderr: File,
 }
 
-impl Captured {
-    fn add(&mut self, event: Event) {
-        match event {
-            Event::Stdout(bytes) => {
-                self.is_stdout_closed |= bytes.is_empty();
-                self.stdout.extend(bytes);
-            }
-            Event::Stderr(bytes) => {
-                self.is_stderr_closed |= bytes.is_empty();
-                self.stderr.extend(bytes);
-                let excess = self.stderr.len().saturating_sub(MAX_STDERR);
-                self.stderr.drain(..excess);
-            }
-            Event::Exited(_) => {}
-        }
+impl Running {
+    fn start(command: &str, prompt: &str) -> io::Result<Self> {
+        let (mut stdin, stdout, stderr) =
+            (tempfile::tempfile()?, tempfile::tempfile()?, tempfile::tempfile()?);
+        stdin.write_all(prompt.as_bytes())?;
+        stdin.seek(SeekFrom::Start(0))?;
+        let child = shell(command)
+            .stdin(stdin)
+            .stdout(stdout.try_clone()?)
+            .stderr(stderr.try_clone()?)
+            .spawn()?;
+        Ok(Self { child, stdout, stderr })
     }
 
-    /// Returns whether all needed output has arrived; stderr is needed only if the command failed.
-    fn is_complete(&self, status: ExitStatus) -> bool {
-        self.is_stdout_closed && (self.is_stderr_closed || status.success())
-    }
-
-    fn check_length(&self) -> Result<()> {
-        match self.stdout.len() {
-            0..=MAX_STDOUT => Ok(()),
-            _ => Err(self.failure(&format!(
-                "the summarizer's answer is too long, over {MAX_STDOUT} bytes; it must write only the summary"
-            ))),
-        }
-    }
-
-    /// Returns the answer of a command that exited with this status.
-    fn into_answer(mut self, status: ExitStatus) -> Result<String> {
-        if !status.success() {
-            return Err(self.failure(&description(status)));
-        }
-        let answer = String::from_utf8(std::mem::take(&mut self.stdout)).map_err(|error| {
+    /// Returns the answer of a command that succeeded.
+    fn answer(&mut self) -> Result<String> {
+        let read = read_from(&mut self.stdout, SeekFrom::Start(0));
+        let bytes = read.map_err(|error| self.unreadable(&error))?;
+        let answer = String::from_utf8(bytes).map_err(|error| {
             let valid = error.utf8_error().valid_up_to();
             self.failure(&format!(
                 "the summarizer's answer is not UTF-8 text after byte {valid}; it must write only the summary"
@@ -182,78 +124,38 @@ impl Captured {
         }
     }
 
+    fn unreadable(&mut self, error: &io::Error) -> Failure {
+        self.failure(&format!("the outcome of the summarizer cannot be read: {error}"))
+    }
+
     /// Returns a failure that shows the end of stderr.
-    fn failure(&self, why: &str) -> Failure {
-        let mut why = why.to_owned();
-        for line in String::from_utf8_lossy(&self.stderr).lines() {
-            why.push_str("\n  ");
-            why.push_str(line);
+    fn failure(&mut self, why: &str) -> Failure {
+        let length = self.stderr.metadata().map_or(0, |file| file.len());
+        let start = SeekFrom::Start(length.saturating_sub(MAX_STDERR));
+        let end = read_from(&mut self.stderr, start).unwrap_or_default();
+        let lines = String::from_utf8_lossy(&end);
+        Failure::Summary(lines.lines().fold(why.to_owned(), |why, line| why + "\n  " + line))
+    }
+
+    /// Stops the command and the processes of its group: terminates them, then kills what still runs.
+    fn stop(&mut self) {
+        let group = self.child.id();
+        signal(group, Stop::Terminate);
+        let start = Instant::now();
+        while start.elapsed() < TERM_GRACE && matches!(self.child.try_wait(), Ok(None)) {
+            std::thread::sleep(TICK);
         }
-        Failure::Summary(why)
+        signal(group, Stop::Kill);
+        // It has been killed, so it ends at once.
+        let _ = self.child.wait();
     }
 }
 
-/// Returns how a command failed.
-fn description(status: ExitStatus) -> String {
-    match status.code() {
-        // The shell's status for an unknown command.
-        Some(127) => "the summarizer was not found (status 127)".to_owned(),
-        Some(code) => format!("the summarizer exited with status {code}"),
-        None => format!("the summarizer was killed: {status}"),
-    }
-}
-
-/// Starts the threads that serve the command, and returns the receiver of their events.
-fn start_threads(mut child: Child, prompt: &str) -> Receiver<Event> {
-    // A small buffer, so that a command that writes too much is stopped early.
-    let (sender, events) = mpsc::sync_channel(16);
-    if let Some(mut stdin) = child.stdin.take() {
-        let prompt = prompt.to_owned();
-        // A command may exit without reading the whole prompt; that is no error.
-        std::thread::spawn(move || stdin.write_all(prompt.as_bytes()));
-    }
-    if let Some(stdout) = child.stdout.take() {
-        forward(stdout, sender.clone(), Event::Stdout);
-    }
-    if let Some(stderr) = child.stderr.take() {
-        forward(stderr, sender.clone(), Event::Stderr);
-    }
-    std::thread::spawn(move || sender.send(Event::Exited(child.wait())));
-    events
-}
-
-/// Forwards the bytes of a pipe as events, until its end or until the receiver is gone.
-fn forward(
-    mut pipe: impl Read + Send + 'static,
-    events: SyncSender<Event>,
-    event: fn(Vec<u8>) -> Event,
-) {
-    std::thread::spawn(move || {
-        let mut bytes = [0; 8 << 10];
-        loop {
-            let count = match pipe.read(&mut bytes) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                read => read.unwrap_or(0),
-            };
-            if events.send(event(bytes[..count].to_vec())).is_err() || count == 0 {
-                return;
-            }
-        }
-    });
-}
-
-/// Stops a command and the processes of its group: terminates them, then kills what still runs.
-fn stop(group: u32, events: &Receiver<Event>) {
-    signal(group, Stop::Terminate);
-    let start = Instant::now();
-    while let Some(left) = TERM_GRACE.checked_sub(start.elapsed()) {
-        // Output is still drained, so that a full pipe does not keep the command from exiting.
-        match events.recv_timeout(left) {
-            Ok(Event::Exited(_)) | Err(_) => break,
-            Ok(_) => {}
-        }
-    }
-    signal(group, Stop::Kill);
+fn read_from(file: &mut File, start: SeekFrom) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.seek(start)?;
+    file.take(MAX_STDOUT).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// How processes are stopped.
@@ -297,7 +199,8 @@ fn signal(group: u32, stop: Stop) {
         return;
     }
     let mut kill = Command::new("taskkill");
-    kill.args(["/T", "/F", "/PID", &group.to_string()]).stdout(Stdio::null()).stderr(Stdio::null());
+    kill.args(["/T", "/F", "/PID", &group.to_string()]).stdout(std::process::Stdio::null());
+    kill.stderr(std::process::Stdio::null());
     // It fails if no process is left, which is the aim.
     let _ = kill.status();
 }

@@ -9,8 +9,7 @@ use anstyle::Style;
 use chrono::{DateTime, Utc};
 use unicode_width::UnicodeWidthStr;
 
-use crate::output::{MIN_CUT, Output, Piece};
-use crate::style;
+use crate::output::{FAINT, MIN_CUT, Output, PLAIN, Piece};
 use crate::text::{cut, escape};
 
 /// The maximum width of a column other than the last.
@@ -34,9 +33,16 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) fn new<const N: usize>(columns: [(&'static str, Style); N]) -> Self {
-        let (heading, styles) = columns.into_iter().unzip();
+    /// Returns a table with these headings, one word each, and a style for the cells of each column.
+    pub(crate) fn new<const N: usize>(heading: &'static str, styles: [Style; N]) -> Self {
+        let (heading, styles) = (heading.split_whitespace().collect(), styles.to_vec());
         Self { heading, styles, rows: Vec::new(), shown_from: Vec::new(), optional: None }
+    }
+
+    /// Gives the first column another heading.
+    pub(crate) fn first(mut self, heading: &'static str) -> Self {
+        self.heading[0] = heading;
+        self
     }
 
     /// Leaves the column out on a terminal that is narrower than this.
@@ -73,7 +79,7 @@ impl Table {
     pub(crate) fn write(&self, out: &mut Output) -> io::Result<()> {
         let columns = self.columns(out.width());
         let heading: Vec<String> = self.heading.iter().map(|cell| (*cell).to_owned()).collect();
-        let faint = vec![style::FAINT; self.heading.len()];
+        let faint = vec![FAINT; self.heading.len()];
         let rows = self.rows.iter().map(|row| (row, &self.styles));
         for (row, styles) in std::iter::once((&heading, &faint)).chain(rows) {
             let mut cells: Vec<(Style, String)> = Vec::new();
@@ -82,7 +88,7 @@ impl Table {
                 let blanks = width.saturating_sub(cell.width()) + GAP;
                 cells.push((styles[column], cell.into_owned()));
                 if at + 1 < columns.len() {
-                    cells.push((style::PLAIN, " ".repeat(blanks)));
+                    cells.push((PLAIN, " ".repeat(blanks)));
                 }
             }
             let pieces: Vec<Piece<'_>> =
@@ -141,9 +147,7 @@ mod tests {
     /// On 60 columns the list of sessions had eight left for the name.
     #[test]
     fn on_a_narrow_terminal_columns_are_left_out() -> io::Result<()> {
-        let mut table =
-            Table::new(["id", "from", "model", "name"].map(|name| (name, style::PLAIN)))
-                .shown_from("from", 100);
+        let mut table = Table::new("id from model name", [PLAIN; 4]).shown_from("from", 100);
         table.push(["1", "a file", "", "one"].map(str::to_owned));
         for (width, expected) in
             [(60, "id  name\n1   one\n"), (100, "id  from    name\n1   a file  one\n")]
@@ -165,8 +169,7 @@ mod tests {
     #[test]
     fn a_table_of_numbers_leaves_columns_out_before_it_cuts_a_number() -> io::Result<()> {
         let mut table =
-            Table::new(["model", "input", "cached", "cost"].map(|name| (name, style::PLAIN)))
-                .of_numbers(&["cached", "input"]);
+            Table::new("model input cached cost", [PLAIN; 4]).of_numbers(&["cached", "input"]);
         let row = ["a-model-with-a-long-name", "1234567", "7654321", "12.345678 USD"];
         table.push(row.map(str::to_owned));
         for (width, expected) in [

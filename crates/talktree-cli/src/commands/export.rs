@@ -1,21 +1,19 @@
-//! `talktree export`: writes a session or the store to a file.
+//! `talktree export`: writes sessions for other programs and for people.
 
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use serde::Serialize;
 use talktree::export::OwnerFormat;
 use talktree::{Error, Part, Store};
 use talktree_model::export_openai;
 
-use crate::context::Context;
-use crate::failure::{Damage, Failure, Result, tell};
+use crate::failure::Damage;
 use crate::new_file::NewFile;
 use crate::output::Exact;
-use crate::text::{MAX_NAME, cut, escape, plural, quoted};
-use crate::{lookup, style};
+use crate::prelude::*;
+use crate::text::{MAX_NAME, cut};
 
 /// Write a session as talktree's JSON lines, as Markdown, or as OpenAI chat messages
 ///
@@ -30,7 +28,7 @@ use crate::{lookup, style};
 #[command(
     override_usage = "talktree export [OPTIONS] <SESSION>\n       talktree export [OPTIONS] --all\n       talktree export [OPTIONS] --owner <OWNER>\n       talktree export [OPTIONS] --author <AUTHOR>"
 )]
-pub(crate) struct Args {
+pub(crate) struct ExportArgs {
     /// The session: its id, the start or the end of its id, or its name; not with --all, --owner or --author.
     #[arg(required_unless_present_any = ["all", "owner", "author"])]
     session: Option<String>,
@@ -79,13 +77,6 @@ enum Format {
     Openai,
 }
 
-#[derive(Serialize)]
-struct Answer {
-    path: String,
-    format: String,
-    bytes: u64,
-}
-
 enum Selection {
     Store(Store),
     Path(talktree::Path),
@@ -93,7 +84,7 @@ enum Selection {
     Author(Store, String),
 }
 
-pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
+pub(crate) fn run(args: ExportArgs, context: &mut Context) -> Result<()> {
     if args.format != Format::Talktree && args.all {
         return Err(Failure::Usage(
             "--all writes only the talktree format; leave out --format".to_owned(),
@@ -138,17 +129,11 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     }
     let bytes = file.finish()?;
     tell_left_out(&selection, args.format)?;
-    let format = args
-        .format
-        .to_possible_value()
-        .map_or_else(String::new, |value| value.get_name().to_owned());
-    let path = path.to_string_lossy().into_owned();
-    if context.is_json {
-        context.out.json(&Answer { path, format, bytes })?;
-    } else {
-        let bytes = format!("  {bytes} bytes");
-        context.out.line(&[(style::PLAIN, &path), (style::FAINT, &bytes)])?;
-    }
+    let format = args.format.to_possible_value();
+    let format = format.as_ref().map_or("", |value| value.get_name());
+    let path = path.to_string_lossy();
+    let json = json!({"path": path, "format": format, "bytes": bytes});
+    context.answer(&json, &[(PLAIN, &path), (FAINT, &format!("  {bytes} bytes"))])?;
     written.all_or_failure()
 }
 
@@ -199,7 +184,7 @@ impl Written {
 }
 
 /// Writes the selection.
-fn write(selection: &Selection, args: &Args, output: &mut impl Write) -> Result<Written> {
+fn write(selection: &Selection, args: &ExportArgs, output: &mut impl Write) -> Result<Written> {
     let mut outcome = Written::default();
     let written = match (selection, args.format) {
         (Selection::Owner(store, person) | Selection::Author(store, person), format) => {

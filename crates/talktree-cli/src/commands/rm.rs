@@ -1,15 +1,9 @@
-//! `talktree rm`: deletes messages and branches, puts sessions into the trash or removes them.
+//! `talktree rm`: deletes messages, and sessions.
 
-use serde::Serialize;
-use talktree::{CompactionId, Deleted, MessageId, SessionId};
+use talktree::Deleted;
 
-use crate::confirm::confirm;
-use crate::context::Context;
-use crate::failure::{Failure, Result, tell};
-use crate::suggestion::{command, given, verb};
-use crate::text::plural;
+use crate::prelude::*;
 use crate::whole::{self, Line};
-use crate::{lookup, style};
 
 /// Delete messages or a branch, or put a whole session into the trash
 ///
@@ -18,7 +12,7 @@ use crate::{lookup, style};
 /// so that the same command, given again, deletes nothing else.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree rm [OPTIONS] <SESSION> [MESSAGES]...")]
-pub(crate) struct Args {
+pub(crate) struct RmArgs {
     /// The session: its whole id, or with --name its name.
     session: String,
 
@@ -42,20 +36,7 @@ pub(crate) struct Args {
     yes: bool,
 }
 
-#[derive(Serialize)]
-struct Answer<'a> {
-    session: &'a SessionId,
-    /// Whether the session itself was removed for good.
-    removed: bool,
-    /// Whether the session itself is in the trash.
-    in_trash: bool,
-    messages: Vec<MessageId>,
-    covered_by: Vec<CompactionId>,
-    compactions_gone: Vec<CompactionId>,
-    compactions_back: Vec<CompactionId>,
-}
-
-pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
+pub(crate) fn run(args: RmArgs, context: &mut Context) -> Result<()> {
     let store = context.writer()?;
     let mut line = Line {
         verb: "rm",
@@ -91,15 +72,15 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
         deleted = whole::delete(&session, &ids)?;
     }
     if context.is_json {
-        return Ok(context.out.json(&Answer {
-            session: session.id(),
-            removed: args.forever,
-            in_trash: ids.is_empty() && !args.forever,
-            messages: deleted.messages,
-            covered_by: deleted.covered_by,
-            compactions_gone: deleted.compactions_gone,
-            compactions_back: deleted.compactions_back,
-        })?);
+        return Ok(context.out.json(&json!({
+            "session": session.id(),
+            "removed": args.forever,
+            "in_trash": ids.is_empty() && !args.forever,
+            "messages": deleted.messages,
+            "covered_by": deleted.covered_by,
+            "compactions_gone": deleted.compactions_gone,
+            "compactions_back": deleted.compactions_back,
+        }))?);
     }
     let out = &mut context.out;
     let what = match (ids.is_empty(), args.forever) {
@@ -109,14 +90,14 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
             format!("{title}: {} deleted", plural(deleted.messages.len() as u64, "message"))
         }
     };
-    out.line(&[(style::PLAIN, &what)])?;
+    put!(out; PLAIN &what)?;
     for (ids, what) in [
         (&deleted.covered_by, "compaction whose summary may still contain deleted text: "),
         (&deleted.compactions_gone, "compaction removed with its messages: "),
         (&deleted.compactions_back, "compaction visible again: "),
     ] {
         for id in ids {
-            out.line(&[(style::PLAIN, what), (style::COMPACTION, id.as_str())])?;
+            put!(out; PLAIN what, COMPACTION id.as_str())?;
         }
     }
     if ids.is_empty() && !args.forever {

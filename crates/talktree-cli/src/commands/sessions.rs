@@ -1,15 +1,12 @@
-//! `talktree sessions`: lists the sessions.
+//! `talktree sessions` and `talktree trash`: list the sessions, and empty the trash.
 
-use serde::Serialize;
-use talktree::{ListedSession, SessionFilter, SessionState};
+use std::time::Duration;
 
-use crate::context::Context;
-use crate::failure::Result;
-use crate::short_ids::ShortIds;
-use crate::suggestion::command;
-use crate::table::{Table, minute};
-use crate::text::one_line;
-use crate::{date, lookup, session_title, style};
+use talktree::{ListedSession, Retention, SessionFilter, SessionState};
+
+use super::verbs;
+use crate::prelude::*;
+use crate::time::Span;
 
 /// List the sessions, the one with the newest message first
 ///
@@ -17,7 +14,7 @@ use crate::{date, lookup, session_title, style};
 /// the message that was added last. A session without a name shows the first line of a user, in quotes.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree sessions [OPTIONS]")]
-pub(crate) struct Args {
+pub(crate) struct SessionsArgs {
     /// List at most N sessions [default: all].
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
@@ -52,7 +49,6 @@ pub(crate) struct Args {
     #[arg(long)]
     pinned: bool,
 }
-
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum State {
     /// Neither ended nor in the trash.
@@ -63,15 +59,7 @@ enum State {
     Trash,
 }
 
-#[derive(Serialize)]
-struct Row<'a> {
-    #[serde(flatten)]
-    listed: &'a ListedSession,
-    path_length: u64,
-    title: &'a str,
-}
-
-impl Args {
+impl SessionsArgs {
     fn filter(&self) -> Result<SessionFilter> {
         Ok(SessionFilter {
             owner: self.owner.clone(),
@@ -79,8 +67,8 @@ impl Args {
             source: self.source.clone(),
             model: self.model.clone(),
             tag: self.tag.clone(),
-            since: date::time("after", self.after.as_deref())?,
-            until: date::time("before", self.before.as_deref())?,
+            since: time_of("after", self.after.as_deref())?,
+            until: time_of("before", self.before.as_deref())?,
             name: self.name.clone(),
             parent_session: None,
             is_pinned: self.pinned.then_some(true),
@@ -94,49 +82,169 @@ impl Args {
     }
 }
 
-pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
+/// A session of the list as JSON.
+#[derive(Serialize)]
+struct Row<'a> {
+    #[serde(flatten)]
+    listed: &'a ListedSession,
+    path_length: u64,
+    title: &'a str,
+}
+
+pub(crate) fn sessions(args: SessionsArgs, context: &mut Context) -> Result<()> {
     let store = context.reader()?;
     let filter = args.filter()?;
     let sessions = lookup::listed(&store, &filter, args.limit.unwrap_or(usize::MAX))?;
     // A short id names one session of all.
     let ids = store.sessions()?;
     let short = ShortIds::new(ids.iter().map(|info| info.id.as_str()));
-    let mut table = Table::new([
-        ("session", style::ID),
-        ("path", style::PLAIN),
-        ("last", style::FAINT),
-        ("from", style::FAINT),
-        ("name", style::STRONG),
-    ])
-    .shown_from("from", 100);
+    let styles = [ID, PLAIN, FAINT, FAINT, STRONG];
+    let mut table = Table::new("session path last from name", styles).shown_from("from", 100);
     for listed in &sessions {
         let info = &listed.info;
         let session = store.session(info.id.clone())?;
         let path_length = session.path_length()?;
-        let title = session_title::of(&session, info)?;
-        if context.is_json {
-            context.out.json(&Row { listed, path_length, title: &title })?;
-            continue;
-        }
-        table.push([
+        let title = title_of(&session, info)?;
+        let row = Row { listed, path_length, title: &title };
+        let cells = [
             short.of(info.id.as_str()).to_owned(),
             path_length.to_string(),
             minute(info.last_message_at.unwrap_or(info.created_at)),
             one_line(info.source.as_deref().unwrap_or_default()),
-            title,
-        ]);
+            title.clone(),
+        ];
+        context.row(&mut table, &row, cells)?;
     }
     context.write_list(&table, args.limit, || {
         if filter != SessionFilter::default() {
             return Ok("no session is like that".to_owned());
         }
-        let in_trash = SessionFilter { state: SessionState::Trash, ..SessionFilter::default() };
-        Ok(match lookup::listed(&store, &in_trash, 1)?.is_empty() {
+        Ok(match lookup::listed(&store, &in_trash(None), 1)?.is_empty() {
             true => "the store holds no sessions".to_owned(),
             false => {
-                let trash = command("trash list");
-                format!("all sessions are in the trash; `{trash}` lists them")
+                format!("all sessions are in the trash; `{}` lists them", command("trash list"))
             }
         })
     })
+}
+
+/// Returns the filter of the sessions in the trash: all, or those of an owner.
+fn in_trash(owner: Option<String>) -> SessionFilter {
+    SessionFilter { owner, state: SessionState::Trash, ..SessionFilter::default() }
+}
+
+/// List the sessions in the trash, or remove them for good
+///
+/// `talktree rm SESSION` puts a session there, `talktree restore SESSION` takes it out.
+#[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "talktree trash [OPTIONS] <COMMAND>",
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
+pub(crate) struct TrashArgs {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+verbs! { Verb:
+    List(ListArgs) => list,
+    Empty(EmptyArgs) => empty,
+}
+
+pub(crate) fn trash(args: TrashArgs, context: &mut Context) -> Result<()> {
+    args.verb.run(context)
+}
+
+/// List the sessions in the trash, the one with the newest message first
+///
+/// `deleted` is the time (UTC) at which a session was put there. A session without a name shows the first line of a user,
+/// in quotes.
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "talktree trash list [OPTIONS]")]
+pub(crate) struct ListArgs {
+    /// List at most N sessions [default: all].
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// List the sessions of this owner.
+    #[arg(long)]
+    owner: Option<String>,
+}
+
+fn list(args: ListArgs, context: &mut Context) -> Result<()> {
+    let store = context.reader()?;
+    let filter = in_trash(args.owner.clone());
+    let sessions = lookup::listed(&store, &filter, args.limit.unwrap_or(usize::MAX))?;
+    let all = store.sessions()?;
+    let ids = all.iter().chain(sessions.iter().map(|listed| &listed.info));
+    let short = ShortIds::new(ids.map(|info| info.id.as_str()));
+    let styles = [ID, PLAIN, FAINT, FAINT, STRONG];
+    let mut table =
+        Table::new("session messages deleted owner name", styles).shown_from("owner", 100);
+    for listed in &sessions {
+        let info = &listed.info;
+        let title = match (&info.name, &listed.preview) {
+            (Some(name), _) => one_line(name),
+            (None, Some(line)) => format!("\"{}\"", one_line(line)),
+            (None, None) => String::new(),
+        };
+        let cells = [
+            short.of(info.id.as_str()).to_owned(),
+            info.messages.to_string(),
+            info.deleted_at.map(minute).unwrap_or_default(),
+            one_line(info.owner.as_deref().unwrap_or_default()),
+            title,
+        ];
+        context.row(&mut table, listed, cells)?;
+    }
+    let why_empty = match args.owner {
+        None => "the trash is empty",
+        Some(_) => "no session of this owner is in the trash",
+    };
+    context.write_list(&table, args.limit, || Ok(why_empty.to_owned()))
+}
+
+/// Remove the sessions in the trash for good; pinned ones stay
+///
+/// The command asks for confirmation; without a terminal it requires --yes.
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "talktree trash empty [OPTIONS]")]
+pub(crate) struct EmptyArgs {
+    /// Remove those that have been there for this long, such as 30d or 12h [default: all].
+    #[arg(long, value_name = "SPAN")]
+    older_than: Option<Span>,
+
+    /// Do not ask for confirmation.
+    #[arg(long, short)]
+    yes: bool,
+}
+
+fn empty(args: EmptyArgs, context: &mut Context) -> Result<()> {
+    let signals = Signals::catch()?;
+    let store = context.writer()?;
+    let term = args.older_than.map_or(Duration::ZERO, Span::length);
+    let retention = Retention::new().empty_trash_after(term);
+    let due = store.retention(retention.clone()).dry_run()?;
+    let count = due.sessions.len() as u64;
+    if count > 0 {
+        let what = format!("{} in the trash", plural(count, "session"));
+        confirm(args.yes, &format!("remove {what} for good"), "nothing was removed")?;
+    }
+    let report = signals.run(&store, "removing", |bar| {
+        store.retention(retention).progress(|at| bar.show(at)).run()
+    })?;
+    let left = lookup::trash(&store)?.len() as u64;
+    let (sessions, messages, bytes) =
+        (report.sessions.len() as u64, report.messages(), report.bytes());
+    let json = json!({"sessions": sessions, "messages": messages, "bytes": bytes, "left": left});
+    let [sessions, messages, bytes] =
+        [(sessions, "session"), (messages, "message"), (bytes, "byte")]
+            .map(|(n, noun)| plural(n, noun));
+    context.answer(&json, &[(PLAIN, &format!("{sessions} removed: {messages}, {bytes}"))])?;
+    if left > 0 && !context.is_json {
+        let are = if left == 1 { "is pinned or has" } else { "are pinned or have" };
+        let left = plural(left, "session");
+        tell(&format!("left in the trash: {left}, which {are} not been there for long enough"));
+    }
+    Ok(())
 }

@@ -1,21 +1,21 @@
 //! `talktree compact`: adds, lists and removes compactions.
 
-mod list;
 mod plan;
-mod summarizer_cmd;
-mod summary;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::ArgGroup;
-use talktree::{Compaction, CompactionOptions, Error, MessageId, Planned, Session, Store};
+use talktree::{
+    Compaction, CompactionId, CompactionOptions, CompactionPlan, CompactionStatus, Error,
+    MessageId, Planned, Session, Store, Summary,
+};
 
-use crate::context::Context;
-use crate::failure::Result;
-use crate::suggestion::option;
-use crate::text::plural;
+use crate::input::{read_stdin, read_text};
+use crate::prelude::*;
+use crate::summarizer::Summarizer;
 use crate::whole::{self, Line};
-use crate::{lookup, style};
+use crate::work::Bar;
 
 /// Replace old messages with a summary when a history is read
 ///
@@ -36,7 +36,7 @@ use crate::{lookup, style};
     override_usage = "talktree compact [OPTIONS] <SESSION> --summarizer-cmd <COMMAND>\n       talktree compact [OPTIONS] <SESSION> --plan [--prompt]\n       talktree compact [OPTIONS] <SESSION> --summary <TEXT> [--from <MESSAGE> --to <MESSAGE>]\n       talktree compact [OPTIONS] <SESSION> --remove <ID>\n       talktree compact [OPTIONS] <SESSION> --list"
 )]
 #[command(group(ArgGroup::new("what").required(true)))]
-pub(crate) struct Args {
+pub(crate) struct CompactArgs {
     /// The session: its id, the start or the end of its id, or its name; with --remove its whole id.
     session: String,
 
@@ -127,7 +127,7 @@ struct Policy {
     max_step_tokens: Option<u64>,
 }
 
-pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
+pub(crate) fn run(args: CompactArgs, context: &mut Context) -> Result<()> {
     let is_reading = args.list || args.plan;
     let store = if is_reading { context.reader()? } else { context.writer()? };
     if let Some(given) = &args.remove {
@@ -135,10 +135,10 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     }
     let session = lookup::session(&store, &args.session)?;
     if args.list {
-        return list::run(&session, context);
+        return list(&session, context);
     }
     if let (Some(from), Some(to)) = (&args.from, &args.to) {
-        return summary::add_range(from, to, &args, &session, context);
+        return add_range(from, to, &args, &session, context);
     }
     let options = args.policy.options();
     // With these options the session also reports the parts of its window.
@@ -146,11 +146,11 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let leaf = args.at.as_deref().map(|at| lookup::message(&session, at)).transpose()?;
     let target = Target { session, leaf, options };
     if args.plan {
-        return plan::run(&target, args.prompt, context);
+        return plan::plan(&target, args.prompt, context);
     }
     match &args.summarizer_cmd {
-        Some(command) => summarizer_cmd::run(command, &args, &target, context),
-        None => summary::commit_plan(&args, &target, context),
+        Some(command) => by_command(command, &args, &target, context),
+        None => commit_plan(&args, &target, context),
     }
 }
 
@@ -173,24 +173,17 @@ impl Target {
 
 impl Policy {
     fn options(&self) -> CompactionOptions {
-        let mut options = CompactionOptions::default();
-        if let Some(tokens) = self.keep_recent_tokens {
-            options = options.keep_recent_tokens(tokens);
-        }
-        if let Some(messages) = self.protect_head {
-            options = options.protect_head(messages);
-        }
-        if let Some(messages) = self.min_tail {
-            options = options.min_tail(messages);
-        }
-        if let Some(tokens) = self.max_step_tokens {
-            options = options.max_step_tokens(tokens);
-        }
-        options
+        type Options = CompactionOptions;
+        let options = Options::default();
+        let options =
+            self.keep_recent_tokens.into_iter().fold(options, Options::keep_recent_tokens);
+        let options = self.protect_head.into_iter().fold(options, Options::protect_head);
+        let options = self.min_tail.into_iter().fold(options, Options::min_tail);
+        self.max_step_tokens.into_iter().fold(options, Options::max_step_tokens)
     }
 }
 
-fn remove(given: &str, args: &Args, store: &Store, context: &mut Context) -> Result<()> {
+fn remove(given: &str, args: &CompactArgs, store: &Store, context: &mut Context) -> Result<()> {
     let line =
         Line { verb: "compact", arguments: vec![&args.session], options: option("remove", given) };
     let session = whole::session(store, &line, args.name)?;
@@ -201,38 +194,175 @@ fn remove(given: &str, args: &Args, store: &Store, context: &mut Context) -> Res
         read => Some(read?),
     };
     whole::remove_compaction(&session, &id)?;
-    if context.is_json {
-        return match compaction {
-            Some(compaction) => Ok(context.out.json(&compaction)?),
-            None => Ok(context.out.json(&serde_json::json!({ "id": &*id }))?),
-        };
-    }
-    let title = lookup::title(&session)?;
-    Ok(context.out.line(&[
-        (style::PLAIN, &title),
-        (style::PLAIN, ": compaction "),
-        (style::COMPACTION, id.as_str()),
-        (style::PLAIN, " removed"),
-    ])?)
+    let json = compaction.map_or_else(|| json!({"id": &*id}), |compaction| json!(compaction));
+    let title = format!("{}: compaction ", lookup::title(&session)?);
+    context.answer(&json, &[(PLAIN, &title), (COMPACTION, id.as_str()), (PLAIN, " removed")])
 }
 
 /// Prints a new compaction.
-fn print_added(compaction: &Compaction, session: &Session, context: &mut Context) -> Result<()> {
-    if context.is_json {
-        return Ok(context.out.json(compaction)?);
-    }
-    let title = lookup::title(session)?;
+fn print_added(id: &CompactionId, session: &Session, context: &mut Context) -> Result<()> {
+    let compaction = session.compaction(id)?;
     let nested = match compaction.nested.len() as u64 {
         0 => String::new(),
         count => format!(" with {}", plural(count, "earlier compaction")),
     };
     let Compaction { tokens_before, tokens_after, .. } = compaction;
-    Ok(context.out.line(&[
-        (style::PLAIN, &title),
-        (style::PLAIN, ": compacted "),
-        (style::PLAIN, &plural(compaction.count, "message")),
-        (style::PLAIN, &nested),
-        (style::PLAIN, &format!(", {tokens_before} tokens into {tokens_after}: compaction ")),
-        (style::COMPACTION, compaction.id.as_str()),
-    ])?)
+    let text = format!(
+        "{}: compacted {}{nested}, {tokens_before} tokens into {tokens_after}: compaction ",
+        lookup::title(session)?,
+        plural(compaction.count, "message"),
+    );
+    context.answer(&compaction, &[(PLAIN, &text), (COMPACTION, id.as_str())])
+}
+
+/// A compaction of the list as JSON.
+#[derive(Serialize)]
+struct Row<'a> {
+    #[serde(flatten)]
+    compaction: &'a Compaction,
+    status: &'static str,
+    /// The compaction that contains this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    under: Option<&'a CompactionId>,
+}
+
+fn list(session: &Session, context: &mut Context) -> Result<()> {
+    let compactions = session.compactions()?;
+    let short = ShortIds::new(compactions.iter().map(|compaction| compaction.id.as_str()));
+    let styles = [COMPACTION, PLAIN, PLAIN, PLAIN, FAINT, FAINT, PLAIN];
+    let mut table = Table::new("compaction status messages tokens model created summary", styles);
+    for compaction in &compactions {
+        let status = match session.compaction_status(&compaction.id) {
+            // Removed since the list was read.
+            Err(error) if error.is_unknown() => continue,
+            status => status?,
+        };
+        let (status, under) = match &status {
+            CompactionStatus::Shown => ("shown", None),
+            CompactionStatus::Under { id } => ("under", Some(id)),
+            _ => ("off_path", None),
+        };
+        let cells = [
+            short.of(compaction.id.as_str()).to_owned(),
+            match under {
+                Some(id) => format!("inside {}", short.of(id.as_str())),
+                None => status.replace("off_path", "other branch"),
+            },
+            compaction.count.to_string(),
+            format!("{} -> {}", compaction.tokens_before, compaction.tokens_after),
+            one_line(compaction.model.as_deref().unwrap_or_default()),
+            minute(compaction.created_at),
+            one_line(&compaction.summary),
+        ];
+        context.row(&mut table, &Row { compaction, status, under }, cells)?;
+    }
+    context.write_list(&table, None, || Ok("the session has no compactions".to_owned()))
+}
+
+/// Compacts the range from one message to another.
+fn add_range(
+    from: &str,
+    to: &str,
+    args: &CompactArgs,
+    session: &Session,
+    context: &mut Context,
+) -> Result<()> {
+    let text = text(args)?;
+    let (first, last) = (lookup::message(session, from)?, lookup::message(session, to)?);
+    let mut compaction = Compaction::new(text, first, last);
+    compaction.model.clone_from(&args.model);
+    session.import_compaction(&compaction)?;
+    print_added(&compaction.id, session, context)
+}
+
+/// Compacts the range that the policy chooses.
+fn commit_plan(args: &CompactArgs, target: &Target, context: &mut Context) -> Result<()> {
+    // The summary is read before planning: typing it may take so long that the plan would be stale.
+    let mut summary = Summary::new(text(args)?);
+    if let Some(model) = &args.model {
+        summary = summary.by(model);
+    }
+    match target.plan()? {
+        Planned::Nothing(why) => plan::tell_nothing(&why),
+        Planned::Compact(plan) => {
+            let compacted = target.session.commit(plan, summary)?;
+            print_added(&compacted.id, &target.session, context)?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the given summary.
+fn text(args: &CompactArgs) -> Result<String> {
+    const WHAT: &str = "the summary";
+    let text = match (&args.summary, &args.summary_file) {
+        (Some(text), _) if text != "-" => text.clone(),
+        (_, Some(file)) => read_text(file, WHAT)?,
+        _ => read_stdin(WHAT)?,
+    };
+    Ok(text.trim_end().to_owned())
+}
+
+fn by_command(
+    command: &str,
+    args: &CompactArgs,
+    target: &Target,
+    context: &mut Context,
+) -> Result<()> {
+    let summarizer = Summarizer::new(command.to_owned(), args.timeout.map(Duration::from_secs))?;
+    for number in 1.. {
+        let plan = match target.plan()? {
+            Planned::Compact(plan) => plan,
+            Planned::Nothing(why) => {
+                if number == 1 {
+                    plan::tell_nothing(&why);
+                }
+                break;
+            }
+        };
+        let id = step(plan, number, &summarizer, args, target)?;
+        print_added(&id, &target.session, context)?;
+        // The next step may take a while.
+        context.out.flush()?;
+        if args.once {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Asks for one summary, commits it, and returns the id of the compaction.
+fn step(
+    plan: CompactionPlan,
+    number: usize,
+    summarizer: &Summarizer,
+    args: &CompactArgs,
+    target: &Target,
+) -> Result<CompactionId> {
+    let bar = Bar::of_waiting(&format!(
+        "summary {number}: {}, {} of {} tokens",
+        plural(plan.messages() as u64, "message"),
+        plan.tokens(),
+        plan.usage().total,
+    ));
+    let answer = summarizer.ask(plan.prompt());
+    drop(bar);
+    let mut summary = Summary::new(answer?);
+    if let Some(model) = &args.model {
+        summary = summary.by(model);
+    }
+    let wanted = plan.target_tokens();
+    let kept = if number > 1 { "; the compactions of earlier steps are kept" } else { "" };
+    let compacted = target.session.commit(plan, summary).map_err(|error| match error {
+        // The command is at fault, not the user's arguments.
+        Error::SummaryRefused { why } => Failure::Summary(format!(
+            "the summarizer's answer was refused: {why}; the prompt asks for at most {wanted} tokens{kept}"
+        )),
+        error => error.into(),
+    })?;
+    if compacted.tokens_after > wanted {
+        let tokens = compacted.tokens_after;
+        tell(&format!("the summary has {tokens} tokens; the prompt asked for at most {wanted}"));
+    }
+    Ok(compacted.id)
 }

@@ -1,24 +1,12 @@
-//! `talktree context`: what a model should know beside the conversation.
-//!
-//! The command sees only stored texts. The other texts of a program, and its limits and descriptions, are not stored.
+//! `talktree context`: reads and writes stored context blocks.
 
-mod diff;
-mod drift;
-mod history;
-mod list;
-mod page;
-mod prompt;
-mod restore;
-mod rm;
+mod read;
 mod scope;
-mod search;
-mod set;
-mod show;
+mod versions;
+mod write;
 
-use clap::Subcommand;
-
-use crate::context::Context;
-use crate::failure::Result;
+use super::verbs;
+use crate::prelude::*;
 
 /// Read and write stored context blocks: what a model should know besides the messages
 ///
@@ -32,38 +20,25 @@ use crate::failure::Result;
     subcommand_required = true,
     arg_required_else_help = true
 )]
-pub(crate) struct Args {
+pub(crate) struct ContextArgs {
     #[command(subcommand)]
     verb: Verb,
 }
 
-#[derive(Debug, Subcommand)]
-enum Verb {
-    List(list::Args),
-    Show(show::Args),
-    Set(set::Args),
-    Rm(rm::Args),
-    History(history::Args),
-    Restore(restore::Args),
-    Search(search::Args),
-    Prompt(prompt::Args),
-    Drift(drift::Args),
-    Export(page::ExportArgs),
-    Import(page::ImportArgs),
+verbs! { Verb:
+    List(read::ListArgs) => read::list,
+    Show(read::ShowArgs) => read::show,
+    Set(write::SetArgs) => write::set,
+    Rm(write::RmArgs) => write::rm,
+    History(versions::HistoryArgs) => versions::history,
+    Restore(write::RestoreArgs) => write::restore,
+    Search(read::SearchArgs) => read::search,
+    Prompt(read::PromptArgs) => read::prompt,
+    Drift(versions::DriftArgs) => versions::drift,
+    Export(read::ExportArgs) => read::export,
+    Import(write::ImportArgs) => write::import,
 }
 
-pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
-    match args.verb {
-        Verb::List(args) => list::run(&args, context),
-        Verb::Show(args) => show::run(&args, context),
-        Verb::Set(args) => set::run(args, context),
-        Verb::Rm(args) => rm::run(&args, context),
-        Verb::History(args) => history::run(&args, context),
-        Verb::Restore(args) => restore::run(&args, context),
-        Verb::Search(args) => search::run(&args, context),
-        Verb::Prompt(args) => prompt::run(&args, context),
-        Verb::Drift(args) => drift::run(&args, context),
-        Verb::Export(args) => page::export(&args, context),
-        Verb::Import(args) => page::import(&args, context),
-    }
+pub(crate) fn run(args: ContextArgs, context: &mut Context) -> Result<()> {
+    args.verb.run(context)
 }

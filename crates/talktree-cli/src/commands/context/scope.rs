@@ -1,23 +1,17 @@
-//! The scope of a command: the texts of one session, of all sessions of an owner, or of all sessions.
-//!
-//! A label may have texts of several scopes; then the session reads those of the narrowest. A write never changes the scope
-//! of a label: a new text of the session would hide the shared one from it.
+//! Whose texts a command means, and what is stored there.
 
+use chrono::{DateTime, Utc};
 use clap::ValueEnum;
 use clap::builder::{NonEmptyStringValueParser, TypedValueParser};
-use serde::Serialize;
 use talktree::{
     Block, BlockScope, EntryInfo, EntryVersion, Session, SessionFilter, SessionId, SessionState,
     Store,
 };
 
-use crate::context::Context;
-use crate::failure::{Failure, Result};
-use crate::suggestion::{command, verb};
-use crate::{lookup, style};
+use crate::prelude::*;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct ScopeArgs {
+pub(crate) struct ScopeArgs {
     /// The session: its id, the start or the end of its id, or its name.
     session: String,
 
@@ -27,7 +21,7 @@ pub(super) struct ScopeArgs {
 
 /// The scope of a command without other arguments.
 #[derive(Debug, clap::Args)]
-pub(super) struct OnlyScopeArgs {
+pub(crate) struct OnlyScopeArgs {
     /// The session: its id, the start or the end of its id, or its name.
     #[arg(required_unless_present_any = ["shared", "owner"])]
     session: Option<String>,
@@ -37,7 +31,7 @@ pub(super) struct OnlyScopeArgs {
 }
 
 #[derive(Debug, clap::Args)]
-pub(super) struct WiderArgs {
+pub(crate) struct WiderArgs {
     /// Use the texts that all sessions share; SESSION need not exist then.
     #[arg(long, conflicts_with = "owner")]
     shared: bool,
@@ -310,6 +304,18 @@ impl<'a> StoredLabel<'a> {
         Ok(Self { scope: scope.clone(), label, kind, content, tokens, context })
     }
 
+    /// Returns what all JSON of a label has.
+    pub(super) fn json(&self) -> serde_json::Value {
+        let (owner, shared) = (&self.scope.owner, self.scope.is_shared());
+        json!({"label": self.label, "owner": owner, "shared": shared, "kind": self.kind})
+    }
+
+    /// Returns the number of the last version of a text, and when it was written.
+    pub(super) fn last_version(&self) -> Result<(u64, Option<DateTime<Utc>>)> {
+        let versions = self.versions(None)?;
+        Ok(versions.last().map_or((0, None), |last| (last.version, Some(last.changed_at))))
+    }
+
     pub(super) fn documents(&self) -> Result<Vec<EntryInfo>> {
         match self.kind {
             Kind::Text => Ok(Vec::new()),
@@ -359,20 +365,6 @@ impl<'a> StoredLabel<'a> {
     }
 }
 
-/// The result of a write, as JSON.
-#[derive(Serialize)]
-struct Written<'a> {
-    session: Option<&'a SessionId>,
-    owner: Option<&'a str>,
-    shared: bool,
-    label: &'a str,
-    key: Option<&'a str>,
-    /// The current version.
-    version: u64,
-    /// The size of the text, in estimated tokens.
-    tokens: u64,
-}
-
 /// Prints the result of a write: the current content under the label or the key.
 pub(super) fn tell_written(
     context: &mut Context,
@@ -385,21 +377,15 @@ pub(super) fn tell_written(
     let content = last.and_then(|last| last.content.as_deref());
     let tokens = talktree::estimate_tokens(content.unwrap_or_default());
     let (scope, label) = (&held.scope, &*held.label);
-    if context.is_json {
-        let (session, owner, shared) = (scope.id(), scope.owner.as_deref(), scope.is_shared());
-        let written = Written { session, owner, shared, label, key, version, tokens };
-        return Ok(context.out.json(&written)?);
-    }
+    let json = json!({
+        "session": scope.id(), "owner": scope.owner, "shared": scope.is_shared(),
+        "label": label, "key": key, "version": version, "tokens": tokens,
+    });
     let done = match content {
-        Some(_) => format!(" holds {}, version {version}", crate::text::plural(tokens, "token")),
+        Some(_) => format!(" holds {}, version {version}", plural(tokens, "token")),
         None => format!(" is removed, version {version}"),
     };
-    Ok(context.out.line(&[
-        (style::PLAIN, &scope.name),
-        (style::PLAIN, ": "),
-        (style::LABEL, label),
-        (style::PLAIN, if key.is_some() { " " } else { "" }),
-        (style::ID, key.unwrap_or_default()),
-        (style::PLAIN, &done),
-    ])?)
+    let (of, gap) = (format!("{}: ", scope.name), if key.is_some() { " " } else { "" });
+    let key = key.unwrap_or_default();
+    context.answer(&json, &[(PLAIN, &of), (LABEL, label), (PLAIN, gap), (ID, key), (PLAIN, &done)])
 }

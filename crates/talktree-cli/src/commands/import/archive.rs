@@ -1,11 +1,9 @@
 //! ZIP archives: the export that ChatGPT sends.
 //!
 //! Invariant: what an archive unpacks to is limited, for each entry and for all. An entry over its limit is named, and the
-//! others follow. Of several entries with one name, `ZipArchive` reads the last one: the others are named, too.
+//! others follow. An archive in which two entries have one name is refused: `ZipArchive` reads only the last of them.
 
-use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use zip::ZipArchive;
@@ -43,13 +41,11 @@ pub(super) fn each_conversation(
     mut with: impl FnMut(Entry) -> Result<()>,
 ) -> Result<()> {
     let cannot = |error: zip::result::ZipError| Failure::Input(format!("{}: {error}", shown(path)));
-    let mut copy = file.try_clone().map_err(|error| cannot(error.into()))?;
     let mut archive = ZipArchive::new(file).map_err(cannot)?;
-    let hidden = match archive.has_duplicate_names() {
-        true => hidden_entries(&mut copy, archive.central_directory_start())
-            .map_err(|error| cannot(error.into()))?,
-        false => BTreeMap::new(),
-    };
+    if archive.has_duplicate_names() {
+        let why = "two entries of the archive have the same name";
+        return Err(Failure::Input(format!("{}: {why}", shown(path))));
+    }
     // An entry whose name cannot be read is not a conversation.
     let names: Vec<String> =
         archive.file_names().flatten().map(std::borrow::Cow::into_owned).collect();
@@ -84,31 +80,9 @@ pub(super) fn each_conversation(
             true => Kind::Beside,
             false => Kind::Json,
         };
-        for _ in 0..hidden.get(name.as_bytes()).copied().unwrap_or_default() {
-            let why = "a later entry of the archive has the same name; this one is not read";
-            with(Entry { name: name.clone(), kind, file: Err(named(why.to_owned())) })?;
-        }
         with(Entry { name: name.clone(), kind, file })?;
     }
     Ok(())
-}
-
-/// Returns how many entries before the last one have each name, from the central directory of the archive.
-fn hidden_entries(file: &mut File, start: u64) -> io::Result<BTreeMap<Vec<u8>, u64>> {
-    /// The length of a header up to its name. The lengths of its name, extra field and comment are at bytes 28, 30 and 32.
-    const HEADER: usize = 46;
-    file.seek(SeekFrom::Start(start))?;
-    let mut directory = BufReader::new(file);
-    let mut hidden: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
-    let mut header = [0; HEADER];
-    while directory.read_exact(&mut header).is_ok() && header.starts_with(b"PK\x01\x02") {
-        let length = |at: usize| usize::from(u16::from_le_bytes([header[at], header[at + 1]]));
-        let mut name = vec![0; length(28)];
-        directory.read_exact(&mut name)?;
-        directory.seek_relative((length(30) + length(32)) as i64)?;
-        hidden.entry(name).and_modify(|count| *count += 1).or_default();
-    }
-    Ok(hidden)
 }
 
 fn is_chatgpt(name: &str) -> bool {

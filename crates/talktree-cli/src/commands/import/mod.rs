@@ -13,13 +13,9 @@ use talktree_import::{Format, ImportOptions, ImportReport, Importer, conversatio
 
 use self::archive::{Entry, Kind};
 use self::spool::{Limit, spool};
-use crate::context::Context;
-use crate::failure::{Failure, Result, tell};
 use crate::input::{dangling, is_stdin, open_input};
-use crate::output::Output;
-use crate::progress::Bar;
-use crate::style;
-use crate::text::{one_line, plural, shown};
+use crate::prelude::*;
+use crate::work::Bar;
 
 /// The maximum number of notes on one file that are printed; JSON has all.
 const MAX_NOTES: usize = 3;
@@ -31,7 +27,7 @@ const MAX_NOTES: usize = 3;
 /// sessions of Claude Code. `-` is stdin. The store is created if it is missing.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree import [OPTIONS] <PATHS>...")]
-pub(crate) struct Args {
+pub(crate) struct ImportArgs {
     /// The files and folders to import.
     #[arg(required = true)]
     paths: Vec<PathBuf>,
@@ -69,7 +65,7 @@ struct Source {
     is_found: bool,
 }
 
-pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
+pub(crate) fn run(args: ImportArgs, context: &mut Context) -> Result<()> {
     let (sources, total) = sources(&args.paths)?;
     let path = context.store_path()?;
     let is_new = !args.dry_run && !path.exists();
@@ -97,7 +93,7 @@ fn remove_store(path: &Path) {
 }
 
 fn import_all(
-    args: &Args,
+    args: &ImportArgs,
     sources: &[Source],
     mut total: Total,
     store: &Store,
@@ -120,15 +116,16 @@ fn import_all(
     report(importer.finish()?, &mut total, context)?;
     if sources.len() > 1 && !context.is_json {
         let verb = if args.dry_run { "would be imported" } else { "imported" };
-        context.out.line(&[(
-            style::STRONG,
-            &format!(
-                "{verb}: {} new messages, {} sessions, {} files",
-                total.added,
-                total.sessions.len(),
-                total.files
-            ),
-        )])?;
+        put!(
+            context.out;
+            STRONG
+                & format!(
+                    "{verb}: {} new messages, {} sessions, {} files",
+                    total.added,
+                    total.sessions.len(),
+                    total.files
+                ),
+        )?;
     }
     match total.failed {
         0 => Ok(()),
@@ -203,7 +200,7 @@ impl Total {
 }
 
 /// Opens the store and creates it if it is missing; a dry run creates none.
-fn open(args: &Args, context: &Context) -> Result<Store> {
+fn open(args: &ImportArgs, context: &Context) -> Result<Store> {
     match args.dry_run && !context.store_path()?.exists() {
         true => Ok(Store::open_in_memory()?),
         false => context.maker(),
@@ -247,7 +244,7 @@ fn sources(paths: &[PathBuf]) -> Result<(Vec<Source>, Total)> {
 fn import(
     importer: &mut Importer<'_>,
     source: &Source,
-    args: &Args,
+    args: &ImportArgs,
     total: &mut Total,
 ) -> Result<()> {
     let path = &source.path;
@@ -367,30 +364,32 @@ fn write(context: &mut Context, report: &ImportReport) -> Result<()> {
     if context.is_json {
         return Ok(context.out.json(report)?);
     }
-    context.out.line(&[
-        (style::STRONG, &report.path.to_string_lossy()),
-        (style::FAINT, &format!("  {}", report.format)),
-    ])?;
+    put!(
+        context.out;
+        STRONG &report.path.to_string_lossy(),
+        FAINT &format!("  {}", report.format),
+    )?;
     let known = match report.known {
         0 => String::new(),
         known => format!(", {known} known"),
     };
-    context.out.line(&[(
-        style::PLAIN,
-        &format!(
-            "  {} records: {} kept, {} converted, {} dropped; {} new messages{known}",
-            report.records, report.kept, report.converted, report.dropped, report.added
-        ),
-    )])?;
+    put!(
+        context.out;
+        PLAIN
+            & format!(
+                "  {} records: {} kept, {} converted, {} dropped; {} new messages{known}",
+                report.records, report.kept, report.converted, report.dropped, report.added
+            ),
+    )?;
     if let [session] = &report.sessions[..] {
-        context.out.line(&[(style::PLAIN, "  session "), (style::ID, session.as_str())])?;
+        put!(context.out; PLAIN "  session ", ID session.as_str())?;
     } else {
-        context.out.line(&[(style::PLAIN, &format!("  {} sessions", report.sessions.len()))])?;
+        put!(context.out; PLAIN &format!("  {} sessions", report.sessions.len()))?;
     }
     if !report.erased.is_empty() {
         let count = plural(report.erased.len() as u64, "session");
         let line = format!("  {count} left out: erased, and must not be imported again");
-        context.out.line(&[(style::PLAIN, &line)])?;
+        put!(context.out; PLAIN &line)?;
     }
     let place = |line: Option<u64>| line.map_or_else(String::new, |line| format!(", line {line}"));
     for note in report.notes.iter().take(MAX_NOTES) {

@@ -1,36 +1,22 @@
-//! `talktree search`: finds messages or sessions.
+//! `talktree search`: finds messages and sessions.
 
 mod again;
-mod beyond;
-mod grouped;
-mod minus;
-mod proposal;
+mod nothing;
+mod print;
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use clap::builder::NonEmptyStringValueParser;
-use serde::Serialize;
 use talktree::search::{Step, Taken};
-use talktree::{
-    CompactionId, Hit, Matched, MessageId, Query, Search, Session, SessionHit, SessionId, Snippet,
-    Store,
-};
+use talktree::{Matched, MessageId, Query, Search, Session, Store};
 
+pub(crate) use self::again::with_queries;
 use self::again::{Again, Page};
-use self::grouped::{GROUPED, Group, groups};
-pub(crate) use self::minus::with_queries;
-use self::proposal::Proposal;
-use crate::context::Context;
-use crate::failure::{Failure, Result, tell};
-use crate::output::{Output, Piece};
-use crate::shell::quote;
-use crate::short_ids::ShortIds;
-use crate::short_message_ids::ShortMessageIds;
-use crate::suggestion::{command, verb};
-use crate::text::{cut, plural};
-use crate::{date, lookup, session_title, style};
+use self::nothing::{Proposal, beyond, nothing_found, proposals};
+use self::print::{GROUPED, Group, groups, print_groups, print_hits, print_sessions};
+use crate::prelude::*;
 
 /// Find messages or sessions, best match first
 ///
@@ -40,7 +26,7 @@ use crate::{date, lookup, session_title, style};
 /// put it after `--`: `talktree search "python -code"`, `talktree search -- -blue shirt`.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "talktree search [OPTIONS] <QUERY>...")]
-pub(crate) struct Args {
+pub(crate) struct SearchArgs {
     /// The words to find, and filters.
     #[arg(required_unless_present_any = ["author", "tag"])]
     query: Vec<String>,
@@ -109,12 +95,7 @@ enum Column {
     All,
 }
 
-/// The most columns of a session's name beside a hit.
-const MAX_TITLE: usize = 62;
-/// How many messages before and after a hit the proposed command shows.
-const AROUND: usize = 3;
-
-pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
+pub(crate) fn run(args: SearchArgs, context: &mut Context) -> Result<()> {
     let began = Instant::now();
     let text = args.text()?;
     let store = context.searcher()?;
@@ -143,11 +124,11 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
     let late = timeout.filter(|timeout| end.is_partial && began.elapsed() >= *timeout / 2);
     let is_empty_page = is_empty && late.is_none() && args.limit > 0;
     let beyond = match is_empty_page && offset > 0 {
-        true => beyond::text(within(scope.search(&text), timeout), &args)?,
+        true => beyond(within(scope.search(&text), timeout), &args)?,
         false => None,
     };
     let proposals = match is_empty_page && !end.is_partial && beyond.is_none() {
-        true => proposal::proposals(&scope, &text)?,
+        true => proposals(&scope, &text)?,
         false => Vec::new(),
     };
     if context.is_json && (end.is_partial || is_empty || !end.steps.is_empty()) {
@@ -170,7 +151,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
             Err(Failure::NotFound("no hits are printed with --limit 0".to_owned()))
         }
         (true, None) => {
-            Err(Failure::NotFound(beyond.unwrap_or_else(|| proposal::text(&proposals, &args))))
+            Err(Failure::NotFound(beyond.unwrap_or_else(|| nothing_found(&proposals, &args))))
         }
         (false, Some(timeout)) => {
             tell(&format!(
@@ -183,12 +164,12 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<()> {
 }
 
 /// Runs a search, and writes a page of its results.
-fn print(search: Search, args: &Args, store: &Store, context: &mut Context) -> Result<End> {
+fn print(search: Search, args: &SearchArgs, store: &Store, context: &mut Context) -> Result<End> {
     if args.sessions {
         let mut found = search.by_session().run()?;
         let has_more = args.cut(&mut found.sessions);
         notice(&found.notices, &found.steps, found.matched, found.sessions.is_empty());
-        let first = sessions(&found.sessions, store, context)?;
+        let first = print_sessions(&found.sessions, store, context)?;
         return Ok(End { is_partial: found.is_partial, has_more, first, steps: found.steps });
     }
     if args.group {
@@ -196,13 +177,13 @@ fn print(search: Search, args: &Args, store: &Store, context: &mut Context) -> R
         let mut groups: Vec<Group> = groups(&found.hits).into_iter().skip(args.offset()).collect();
         let has_more = args.cut(&mut groups);
         notice(&found.notices, &found.steps, found.matched, groups.is_empty());
-        let first = grouped::print(&groups, store, args, context)?;
+        let first = print_groups(&groups, store, args, context)?;
         return Ok(End { is_partial: found.is_partial, has_more, first, steps: found.steps });
     }
     let mut found = search.run()?;
     let has_more = args.cut(&mut found.hits);
     notice(&found.notices, &found.steps, found.matched, found.hits.is_empty());
-    let first = hits(&found.hits, store, context)?;
+    let first = print_hits(&found.hits, store, context)?;
     Ok(End { is_partial: found.is_partial, has_more, first, steps: found.steps })
 }
 
@@ -257,7 +238,7 @@ impl Scope<'_> {
     }
 }
 
-impl Args {
+impl SearchArgs {
     /// Returns how many results come before the page.
     fn offset(&self) -> usize {
         self.offset.max((self.page - 1).saturating_mul(self.limit))
@@ -279,7 +260,7 @@ impl Args {
         let mut text = String::new();
         for (option, value) in [("after", &self.after), ("before", &self.before)] {
             let Some(value) = value else { continue };
-            date::time(option, Some(value.as_str()))?;
+            time_of(option, Some(value.as_str()))?;
             text.push_str(&match value.contains(' ') {
                 true => format!("{option}:\"{value}\" "),
                 false => format!("{option}:{value} "),
@@ -370,177 +351,5 @@ fn notice(notices: &[String], steps: &[Taken], matched: Matched, is_empty: bool)
     let is_named = steps.iter().any(|taken| taken.step == Step::AnyWord);
     if matched == Matched::Relaxed && !is_empty && !is_named {
         tell("these messages have some of the words, best match first");
-    }
-}
-
-/// Writes sessions with their best messages; returns how to show the first.
-fn sessions(found: &[SessionHit], store: &Store, context: &mut Context) -> Result<Option<String>> {
-    let first = found.iter().flat_map(|session| &session.hits).next();
-    if context.is_json {
-        found.iter().try_for_each(|session| context.out.json(session))?;
-        return Ok(first.map(|hit| show(hit.session.as_str(), hit.id.as_str())));
-    }
-    let names = Names::of(store, found.iter().flat_map(|session| &session.hits))?;
-    let out = &mut context.out;
-    for session in found {
-        let id = names.sessions.of(session.session.as_str());
-        let title = names.title(&session.session);
-        out.flow(&[(style::ID, id), (style::STRONG, title)], Some(1))?;
-        for hit in &session.hits {
-            let mut pieces = vec![(style::role(&hit.role), hit.role.as_str()), (style::PLAIN, " ")];
-            let text = hit.snippet.to_string();
-            pieces.push((style::PLAIN, " "));
-            pieces.extend(snippet(&hit.snippet, &text, out.is_coloured()));
-            out.wrapped("  ", &pieces)?;
-            other_words(out, hit)?;
-        }
-        out.line(&[])?;
-    }
-    Ok(first.map(|hit| names.show(hit)))
-}
-
-/// Writes messages; returns how to show the first.
-fn hits(found: &[Hit], store: &Store, context: &mut Context) -> Result<Option<String>> {
-    if context.is_json {
-        found.iter().try_for_each(|hit| context.out.json(hit))?;
-        return Ok(found.first().map(|hit| show(hit.session.as_str(), hit.id.as_str())));
-    }
-    let names = Names::of(store, found)?;
-    for hit in found {
-        write(&mut context.out, hit, &names)?;
-        context.out.line(&[])?;
-    }
-    Ok(found.first().map(|hit| names.show(hit)))
-}
-
-/// Returns the command that shows a message in its surroundings, without `talktree`.
-fn show(session: &str, message: &str) -> String {
-    verb("show", &[session, message.trim_matches('…')], &format!("--around {AROUND}"))
-}
-
-/// What is printed beside hits: short ids and titles.
-struct Names {
-    sessions: ShortIds,
-    messages: ShortMessageIds,
-    titles: HashMap<SessionId, String>,
-    compactions: HashMap<CompactionId, String>,
-}
-
-impl Names {
-    fn of<'a>(store: &Store, hits: impl IntoIterator<Item = &'a Hit> + Clone) -> Result<Self> {
-        let infos = store.sessions()?;
-        let sessions = ShortIds::new(infos.iter().map(|info| info.id.as_str()));
-        let ids = hits.clone().into_iter().map(|hit| (&hit.session, &hit.id));
-        let messages = ShortMessageIds::of(store, ids)?;
-        let (mut titles, mut compactions) = (HashMap::new(), HashMap::new());
-        for hit in hits {
-            let session = store.session(hit.session.clone())?;
-            if !titles.contains_key(&hit.session)
-                && let Some(info) = infos.iter().find(|info| info.id == hit.session)
-            {
-                let title = session_title::of(&session, info)?;
-                titles.insert(hit.session.clone(), cut(&title, MAX_TITLE).into_owned());
-            }
-            if let Some(id) = &hit.under
-                && !compactions.contains_key(id)
-            {
-                let all = session.compactions()?;
-                let short = ShortIds::new(all.iter().map(|compaction| compaction.id.as_str()));
-                compactions.insert(id.clone(), short.of(id.as_str()).to_owned());
-            }
-        }
-        Ok(Self { sessions, messages, titles, compactions })
-    }
-
-    fn title(&self, session: &SessionId) -> &str {
-        self.titles.get(session).map_or("", String::as_str)
-    }
-
-    /// Returns the command that shows a hit in its surroundings.
-    fn show(&self, hit: &Hit) -> String {
-        show(self.sessions.of(hit.session.as_str()), self.messages.get(&hit.session, &hit.id))
-    }
-}
-
-fn write(out: &mut Output, hit: &Hit, names: &Names) -> Result<()> {
-    let time = crate::table::minute(hit.created_at);
-    let note = match (&hit.under, hit.on_path) {
-        (Some(id), _) => {
-            let id = names.compactions.get(id).map_or(id.as_str(), String::as_str);
-            format!("in compaction {}", crate::text::one_line(id))
-        }
-        (None, true) => String::new(),
-        (None, false) => "on another branch".to_owned(),
-    };
-    let head = [
-        (style::ID, names.sessions.of(hit.session.as_str())),
-        (style::STRONG, names.title(&hit.session)),
-        (style::role(&hit.role), hit.role.as_str()),
-        (style::FAINT, &time),
-        (style::ID, names.messages.get(&hit.session, &hit.id)),
-        (style::COMPACTION, &note),
-    ];
-    out.flow(&head, Some(1))?;
-    let text = hit.snippet.to_string();
-    out.wrapped("  ", &snippet(&hit.snippet, &text, out.is_coloured()))?;
-    other_words(out, hit)?;
-    if hit.sessions.len() > 1 {
-        let others = plural(hit.sessions.len() as u64 - 1, "other session");
-        out.line(&[(style::FAINT, &format!("  also in {others}"))])?;
-    }
-    Ok(())
-}
-
-/// Names the matching words that the query does not have in this form. With colour they stand out in the text.
-fn other_words(out: &mut Output, hit: &Hit) -> Result<()> {
-    if !hit.words.is_empty() && !out.is_coloured() {
-        let words = format!("found by {}", hit.words.join(", "));
-        out.wrapped("  ", &[(style::FAINT, &words)])?;
-    }
-    Ok(())
-}
-
-/// Returns the pieces of a snippet; without colour they are its `text`, in which matches are between `**`.
-fn snippet<'a>(snippet: &'a Snippet, text: &'a str, is_coloured: bool) -> Vec<Piece<'a>> {
-    if !is_coloured {
-        return vec![(style::PLAIN, text)];
-    }
-    let style = |is_match| if is_match { style::MATCH } else { style::PLAIN };
-    snippet.pieces().map(|(text, is_match)| (style(is_match), text)).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use talktree::{Message, Role};
-    use unicode_width::UnicodeWidthStr;
-
-    use super::*;
-
-    /// Hits used to be as wide as a session's name and the ids of a message and a compaction together.
-    #[test]
-    fn hits_fit_sixty_columns() -> Result<()> {
-        let store = Store::open_in_memory()?;
-        let chat = store.session("019c1000-aaaa-7000-8000-111122223333")?;
-        let text = "Do we **need** tickets for the planetarium? ".repeat(9);
-        let question = chat.append(Message::user(&*text))?.id;
-        store.rename(chat.id(), &"A long name 博物馆 ".repeat(9))?;
-        chat.append(Message::new(Role::Assistant, vec![text.as_str().into()]))?;
-        chat.append_to(&question, Message::user("Tickets?"))?;
-        chat.add_compaction("They plan.", &question, &question)?;
-        let found = store.search("tickets").run()?;
-        for width in [60, 80, 120] {
-            let (mut out, written) = Output::of_width(width);
-            let names = Names::of(&store, &found.hits)?;
-            found.hits.iter().try_for_each(|hit| write(&mut out, hit, &names))?;
-            out.flush()?;
-            let written = String::from_utf8_lossy(&written.borrow()).into_owned();
-            let widest = written.lines().map(UnicodeWidthStr::width).max();
-            assert!(widest.is_some_and(|widest| widest <= width), "{written}");
-            for part in ["in compaction ", "on another branch", "A long name", "…"] {
-                assert!(written.contains(part), "{part}: {written}");
-            }
-            assert!(!written.contains(question.as_str()), "{written}");
-        }
-        Ok(())
     }
 }
