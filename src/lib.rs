@@ -20,6 +20,17 @@
 //! assert_eq!(hits[0].id, question);
 //! # Ok::<(), talktree::Error>(())
 //! ```
+//!
+//! Where to begin, by what you want to do:
+//!
+//! - keep a conversation: [`Store`], [`Session`], [`Message`], [`Part`]; read it: [`Path`], [`Budget`], [`Tree`]
+//! - keep it within a model's window: [`SessionBuilder`], [`CompactionOptions`], [`Summarizer`], [`Compaction`]
+//! - tell a model what it should know: [`Block`], [`Context`], [`Tools`]
+//! - find something: [`Search`], [`Hit`]
+//! - serve many people: [`SessionManager`], [`Usage`], [`Retention`]
+//! - forget: [`Erasure`], [`Erased`]
+//! - keep the transcripts of agents: [`Transcripts`]
+//! - store elsewhere: [`SessionProvider`]
 
 mod callback;
 mod catalog;
