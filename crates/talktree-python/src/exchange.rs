@@ -1,7 +1,7 @@
 //! Import and export.
 
-use std::io::{self, Cursor, Write};
 use std::ffi::OsString;
+use std::io::{self, Cursor, Write};
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
