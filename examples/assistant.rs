@@ -10,7 +10,8 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use talktree::{Block, Document, Message, Part, Role, Session, SkillFolder, Store};
+use talktree::{Block, Document, Message, Part, Role, Session, Store};
+use talktree_skills::SkillFolder;
 
 /// One step of the model; in a real program, a response of its provider.
 enum Act {

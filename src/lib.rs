@@ -77,9 +77,8 @@ pub use compaction::policy::{
 };
 pub use compaction::{Compaction, CompactionStatus, Stale, Summary, SummaryRefused};
 pub use context::{
-    Block, BlockInfo, Context, ContextBuilder, Document, DocumentFolder, Drift, DriftKind,
-    FileNotice, FolderChanges, ReadProvider, SearchProvider, SkillFolder, SkillProvider,
-    WriteProvider,
+    Block, BlockInfo, Context, ContextBuilder, Document, Drift, DriftKind, ReadProvider,
+    SearchProvider, SkillProvider, WriteProvider,
 };
 pub use embedding::{Embedder, Embedding, MAX_DIMENSIONS};
 #[cfg(feature = "sqlcipher")]

@@ -1,13 +1,11 @@
 //! Blocks: where the text of a context block comes from, and what can be done with it.
 
 use std::fmt;
-use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
 use talktree_text::foreign;
 
-use super::folder::WatchedText;
 use super::provider::{ReadProvider, SearchProvider, SkillProvider, WriteProvider};
 use crate::callback;
 use crate::error::{self, BoxError, Error};
@@ -125,24 +123,6 @@ impl Block {
     /// ```
     pub fn from_fn(make: impl Fn() -> Result<String, BoxError> + Send + Sync + 'static) -> Self {
         Self::read(FromFn(make))
-    }
-
-    /// Returns a block whose text is that of a file, read again at each read.
-    ///
-    /// If the file cannot be read later, the block keeps the last text. A symbolic link is followed.
-    ///
-    /// ```
-    /// # let folder = tempfile::tempdir()?;
-    /// # let path = folder.path().join("soul.md");
-    /// std::fs::write(&path, "Be brief.")?;
-    /// let soul = talktree::Block::file(&path)?;
-    /// # Ok::<(), talktree::BoxError>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::Io`] if it cannot be read now, has more than 1 MiB, or is not UTF-8.
-    pub fn file(path: impl AsRef<Path>) -> error::Result<Self> {
-        Ok(Self::read(WatchedText::open(path.as_ref())?))
     }
 
     /// Returns a block whose text is kept in the store, for this session alone.

@@ -1,15 +1,12 @@
-//! Labels of blocks and keys of documents: what may be one, and the line that lists a document.
+//! Labels of blocks and keys of documents: what may be one,
 
-use talktree_text::foreign::{self, breaks_line};
+use talktree_text::foreign::breaks_line;
 
 use crate::error::{Error, Result};
 use crate::id::shorten;
 
 /// The longest label, in characters.
 pub(crate) const MAX_LABEL_CHARS: usize = 80;
-
-/// The longest description in a list of documents, in characters: every prompt shows the list.
-pub(crate) const MAX_DESCRIPTION_CHARS: usize = 1_024;
 
 /// Checks that a block may have this label.
 ///
@@ -41,15 +38,6 @@ pub(crate) fn check_key(key: &str) -> Result<()> {
     };
     let (what, given) = ("document key", shorten(key).into_owned());
     Err(Error::InvalidValue { what, given, why: why.to_owned() })
-}
-
-/// Returns the line of a document in the list of a block of skills.
-pub(crate) fn listed(key: &str, description: &str) -> String {
-    let key = foreign::name(key);
-    match foreign::short_line(description, MAX_DESCRIPTION_CHARS) {
-        description if description.is_empty() => format!("- {key}"),
-        description => format!("- {key}: {description}"),
-    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::backing::Backing;
 use super::block::{Block, BlockInfo, Source};
 use super::call_lock::{CallGuard, CallLock};
 use super::document_key::{Holder, choose};
-use super::label::{check_key, check_label, listed};
+use super::label::{check_key, check_label};
 use super::provider::{Document, ReadProvider, WriteProvider};
 use super::slug;
 use crate::callback;
@@ -98,11 +98,9 @@ impl LabelledBlock {
                 Ok(texts.entry(scope, label, "")?.map(|entry| entry.content).unwrap_or_default())
             }
             Source::StoredSkills => {
-                let lines = texts.documents(scope, label)?.into_iter().map(|document| {
-                    listed(
-                        &document.key,
-                        &document.description.or(document.title).unwrap_or_default(),
-                    )
+                let lines = texts.documents(scope, label)?.into_iter().map(|entry| {
+                    let EntryInfo { key, title, description, .. } = entry;
+                    Document { key, title, description, content: String::new() }.list_line()
                 });
                 Ok(lines.collect::<Vec<_>>().join("\n"))
             }

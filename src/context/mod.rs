@@ -16,8 +16,6 @@ mod call_lock;
 mod document_key;
 mod documents;
 mod drift;
-mod folder;
-mod front_matter;
 mod frozen_prompt;
 mod import;
 mod label;
@@ -39,7 +37,6 @@ use crate::storage::sqlite::SqliteContext;
 pub use block::{Block, BlockInfo};
 pub use builder::ContextBuilder;
 pub use drift::{Drift, DriftKind};
-pub use folder::{DocumentFolder, FileNotice, FolderChanges, SkillFolder};
 pub use provider::{Document, ReadProvider, SearchProvider, SkillProvider, WriteProvider};
 
 pub(crate) use backing::Backing;

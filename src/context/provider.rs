@@ -10,7 +10,12 @@
 //! call to its block from its own `init`. At most eight callbacks run inside each other: a provider that reads its own
 //! prompt would never end.
 
+use talktree_text::foreign;
+
 use crate::error::BoxError;
+
+/// The longest description in a list of documents, in characters: every prompt shows the list.
+const MAX_DESCRIPTION_CHARS: usize = 1_024;
 
 /// A text under a key. Skills and knowledge are documents.
 ///
@@ -69,6 +74,26 @@ impl Document {
     #[must_use]
     pub fn described(self, description: impl Into<String>) -> Self {
         Self { description: Some(description.into()), ..self }
+    }
+
+    /// Returns the line that lists the document in the content of a block of skills: its key and its description or, without
+    /// one, its title. No key and no description makes a second line, or reads as another key.
+    ///
+    /// ```
+    /// use talktree::Document;
+    ///
+    /// let skill = Document::new("pdf", "..").described("Reads PDFs");
+    /// assert_eq!(skill.list_line(), "- pdf: Reads PDFs");
+    /// ```
+    #[must_use]
+    pub fn list_line(&self) -> String {
+        let about = self.description.as_ref().or(self.title.as_ref());
+        let about = about.map(|text| foreign::short_line(text, MAX_DESCRIPTION_CHARS));
+        let key = foreign::name(&self.key);
+        match about.filter(|text| !text.is_empty()) {
+            Some(about) => format!("- {key}: {about}"),
+            None => format!("- {key}"),
+        }
     }
 }
 

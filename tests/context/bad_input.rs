@@ -1,14 +1,13 @@
 //! Mistakes of people, programs and models: each gives a clear error, writes nothing, and leaves the other blocks
 //! unchanged.
 
-use std::fs;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::common::{Scratch, folder};
 use serde_json::{Value, json};
 use talktree::{
     Block, BoxError, Context, Document, Error, MAX_ID_BYTES, Message, ReadProvider, Result,
-    SearchProvider, Session, SkillFolder, SkillProvider, Store, StoreStats, WriteProvider,
+    SearchProvider, Session, SkillProvider, Store, StoreStats, WriteProvider,
 };
 
 type Answer<T> = std::result::Result<T, BoxError>;
@@ -468,64 +467,6 @@ fn keys_of_documents_have_the_limit_of_names() -> Result<()> {
         assert_eq!(context.versions("facts", Some(key))?.len(), 1);
     }
     assert_eq!(context.documents("facts")?.len(), odd.len());
-    Ok(())
-}
-
-#[test]
-fn no_skill_key_leads_out_of_the_folder() -> Result<()> {
-    let outer = folder()?;
-    let path = outer.path().join("skills");
-    let io = |source| Error::Io { path: path.clone(), source };
-    fs::create_dir(&path).map_err(io)?;
-    fs::write(path.join("pdf.md"), "Use pdftotext.").map_err(io)?;
-    fs::write(outer.path().join("secret.md"), "the secret").map_err(io)?;
-    let store = Store::open_in_memory()?;
-    let builder = store.session_builder("s").block("memory", Block::stored());
-    let chat = builder.block("skills", Block::skills(SkillFolder::open(&path)?)).open()?;
-    chat.context().set("memory", "Likes tea.")?;
-    let absolute = outer.path().join("secret").display().to_string();
-    let keys = [
-        "../secret",
-        "..\\secret",
-        "./../secret",
-        "skills/../../secret",
-        "..",
-        ".",
-        "/etc/passwd",
-        &absolute,
-        "C:secret",
-        "pdf\0",
-        "../secret\0",
-        "\0",
-        "pdf.md/../../secret",
-        &"x".repeat(100_000),
-    ];
-    for key in keys {
-        let error = chat.context().load("skills", key).unwrap_err();
-        assert!(matches!(error, Error::Provider { .. }), "{key:?}: {error}");
-        assert!(error.to_string().contains("skill key"), "{key:?}: {error}");
-        for tool in ["load_context", "unload_context"] {
-            let answer = chat.tools().call(tool, json!({"label": "skills", "key": key}))?;
-            assert!(answer.starts_with("Error: ") && !answer.contains("the secret"), "{answer}");
-        }
-    }
-    assert_eq!(chat.context().load("skills", "secret")?, None);
-    assert_eq!(chat.context().load("skills", "pdf")?.as_deref(), Some("Use pdftotext."));
-
-    // The folder is removed: its block is an error, the others still work.
-    let missing = SkillFolder::open(outer.path().join("missing")).unwrap_err();
-    assert!(matches!(missing, Error::Io { .. }) && missing.to_string().contains("missing"));
-    fs::remove_dir_all(&path).map_err(io)?;
-    for answer in [chat.block("skills").map(drop), chat.context().load("skills", "pdf").map(drop)] {
-        let error = answer.unwrap_err();
-        assert!(matches!(error, Error::Provider { .. }), "{error}");
-        assert!(error.to_string().contains("skills"), "{error}");
-    }
-    let answer = chat.tools().call("load_context", json!({"label": "skills", "key": "pdf"}))?;
-    assert!(answer.starts_with("Error: the provider of context block \"skills\" "), "{answer}");
-    assert_eq!(chat.block("memory")?.unwrap_or_default().content, "Likes tea.");
-    fs::create_dir(&path).map_err(io)?;
-    assert_eq!(chat.block("skills")?.unwrap_or_default().content, "");
     Ok(())
 }
 

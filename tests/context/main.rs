@@ -3,12 +3,10 @@
 mod bad_input;
 #[path = "../common/mod.rs"]
 mod common;
-mod document_folders;
 mod document_keys;
 mod forgery;
 mod model;
 mod processes;
-mod skill_folders;
 mod texts;
 mod tool_rounds;
 mod tools;

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use talktree::{Block, Context, DocumentFolder, SkillFolder, Store};
+use talktree::{Block, Context, Store};
+use talktree_skills::{DocumentFolder, SkillFolder, TextFile};
 
 use crate::error::Result;
 use crate::lock::lock;
@@ -29,7 +30,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 pub fn system_text(path: &Path) -> Result<Block> {
     match path.as_os_str().is_empty() {
         true => Ok(Block::text(SYSTEM_TEXT)),
-        false => Ok(Block::file(path)?),
+        false => Ok(Block::read(TextFile::open(path)?)),
     }
 }
 

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use talktree::{Block, CompactionOptions, SessionBuilder, SkillFolder, ThresholdOf};
+use talktree::{Block, CompactionOptions, SessionBuilder, ThresholdOf};
+use talktree_skills::SkillFolder;
 
 use crate::call::detached;
 use crate::callback::{Counter, Function, Policy, Provider, handle_error, submit};

@@ -3,13 +3,15 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::folder as temporary;
-use talktree::{Block, BoxError, Context, DocumentFolder, Error, FolderChanges, Store};
+use talktree::{Block, BoxError, Context, Error, Store};
+use talktree_skills::{DocumentFolder, FolderChanges, TextFile};
 
 type Outcome = Result<(), BoxError>;
 
 fn context(store: &Store) -> talktree::Result<Context> {
-    store.context("files").block("knowledge", Block::knowledge().across_sessions()).open()
+    let builder = store.session_builder("files");
+    let files = builder.block("knowledge", Block::knowledge().across_sessions()).open()?;
+    Ok(files.context().clone())
 }
 
 fn keys(context: &Context) -> Result<Vec<String>, BoxError> {
@@ -30,7 +32,7 @@ fn left_out(changes: &FolderChanges) -> Vec<String> {
 
 #[test]
 fn an_update_stores_what_changed_and_removes_what_is_gone() -> Outcome {
-    let dir = temporary()?;
+    let dir = tempfile::tempdir()?;
     let store = Store::open_in_memory()?;
     let context = context(&store)?;
     for (name, text) in
@@ -61,7 +63,7 @@ fn an_update_stores_what_changed_and_removes_what_is_gone() -> Outcome {
 
 #[test]
 fn a_document_that_someone_removed_comes_back_when_the_folder_changes() -> Outcome {
-    let dir = temporary()?;
+    let dir = tempfile::tempdir()?;
     let store = Store::open_in_memory()?;
     let context = context(&store)?;
     fs::write(dir.path().join("a.md"), "apples")?;
@@ -78,7 +80,7 @@ fn a_document_that_someone_removed_comes_back_when_the_folder_changes() -> Outco
 
 #[test]
 fn a_bad_file_affects_no_other_one() -> Outcome {
-    let dir = temporary()?;
+    let dir = tempfile::tempdir()?;
     let store = Store::open_in_memory()?;
     let context = context(&store)?;
     fs::write(dir.path().join("a.md"), "apples")?;
@@ -123,7 +125,7 @@ fn a_bad_file_affects_no_other_one() -> Outcome {
 
 #[test]
 fn a_folder_that_is_missing_is_an_error_that_names_it() -> Outcome {
-    let dir = temporary()?;
+    let dir = tempfile::tempdir()?;
     let missing = dir.path().join("missing");
     assert!(
         matches!(DocumentFolder::open(&missing), Err(Error::Io { path, .. }) if path == missing)
@@ -142,13 +144,16 @@ fn a_folder_that_is_missing_is_an_error_that_names_it() -> Outcome {
 
 #[test]
 fn a_text_file_is_shown_as_it_is_now() -> Outcome {
-    let dir = temporary()?;
+    let dir = tempfile::tempdir()?;
     let path = dir.path().join("soul.md");
-    assert!(matches!(Block::file(&path), Err(Error::Io { .. })));
+    assert!(matches!(TextFile::open(&path), Err(Error::Io { .. })));
     fs::write(&path, "Be brief.")?;
     let store = Store::open_in_memory()?;
-    let chat =
-        store.session_builder("s").block("soul", Block::file(&path)?).cached_prompt().open()?;
+    let chat = store
+        .session_builder("s")
+        .block("soul", Block::read(TextFile::open(&path)?))
+        .cached_prompt()
+        .open()?;
     assert!(chat.prompt()?.contains("Be brief."));
     assert!(chat.drift()?.is_empty());
     fs::write(&path, "Be long.")?;

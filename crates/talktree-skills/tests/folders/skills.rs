@@ -9,17 +9,15 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::common::folder as temporary;
 use serde_json::json;
-use talktree::{
-    Block, BoxError, Error, FileNotice, ReadProvider, SkillFolder, SkillProvider, Store,
-};
+use talktree::{Block, BoxError, Error, ReadProvider, SkillProvider, Store};
+use talktree_skills::{FileNotice, SkillFolder};
 
 type Outcome = Result<(), BoxError>;
 
 /// A folder of these files, inside a folder with files that must not be read.
 fn folder(files: &[(&str, &str)]) -> Result<(tempfile::TempDir, PathBuf), BoxError> {
-    let outer = temporary()?;
+    let outer = tempfile::tempdir()?;
     fs::write(outer.path().join("secret.md"), "secret")?;
     fs::write(outer.path().join("SKILL.md"), "secret")?;
     // The system's temporary folder may be behind a link.
@@ -282,6 +280,60 @@ fn no_key_leaves_the_folder() -> Outcome {
     assert_eq!(error, text);
     let error = skills.load("in/b").unwrap_err().to_string();
     assert!(error.ends_with("it has a '/'; a key is the name of a skill, no path"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn no_key_of_a_model_leaves_the_folder() -> Outcome {
+    let (outer, path) = folder(&[("pdf.md", "Use pdftotext.")])?;
+    fs::write(outer.path().join("secret.md"), "hidden")?;
+    let store = Store::open_in_memory()?;
+    let builder = store.session_builder("s").block("memory", Block::stored());
+    let chat = builder.block("skills", Block::skills(SkillFolder::open(&path)?)).open()?;
+    chat.context().set("memory", "Likes tea.")?;
+    let absolute = outer.path().join("secret").display().to_string();
+    let keys = [
+        "../secret",
+        "..\\secret",
+        "./../secret",
+        "skills/../../secret",
+        "..",
+        ".",
+        "/etc/passwd",
+        &absolute,
+        "C:secret",
+        "pdf\0",
+        "../secret\0",
+        "\0",
+        "pdf.md/../../secret",
+        &"x".repeat(100_000),
+    ];
+    for key in keys {
+        let error = chat.context().load("skills", key).unwrap_err();
+        assert!(matches!(error, Error::Provider { .. }), "{key:?}: {error}");
+        assert!(error.to_string().contains("skill key"), "{key:?}: {error}");
+        for tool in ["load_context", "unload_context"] {
+            let answer = chat.tools().call(tool, json!({"label": "skills", "key": key}))?;
+            assert!(answer.starts_with("Error: ") && !answer.contains("hidden"), "{answer}");
+        }
+    }
+    assert_eq!(chat.context().load("skills", "secret")?, None);
+    assert_eq!(chat.context().load("skills", "pdf")?.as_deref(), Some("Use pdftotext."));
+
+    // The folder is removed: its block is an error, the others still work.
+    let missing = SkillFolder::open(outer.path().join("missing")).unwrap_err();
+    assert!(matches!(missing, Error::Io { .. }) && missing.to_string().contains("missing"));
+    fs::remove_dir_all(&path)?;
+    for answer in [chat.block("skills").map(drop), chat.context().load("skills", "pdf").map(drop)] {
+        let error = answer.unwrap_err();
+        assert!(matches!(error, Error::Provider { .. }), "{error}");
+        assert!(error.to_string().contains("skills"), "{error}");
+    }
+    let answer = chat.tools().call("load_context", json!({"label": "skills", "key": "pdf"}))?;
+    assert!(answer.starts_with("Error: the provider of context block \"skills\" "), "{answer}");
+    assert_eq!(chat.block("memory")?.unwrap_or_default().content, "Likes tea.");
+    fs::create_dir(&path)?;
+    assert_eq!(chat.block("skills")?.unwrap_or_default().content, "");
     Ok(())
 }
 

@@ -9,12 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use super::super::Context;
-use super::super::provider::Document;
-use super::notice::FileNotice;
-use super::text_file::{TextFile, why};
-use super::{check_key, io};
-use crate::error::Result;
+use talktree::{Context, Document, Result};
+
+use crate::text_file::{open_in, whole, why};
+use crate::{FileNotice, check_key, failed, folder};
 
 /// The maximum number of documents of a folder.
 const MAX_DOCUMENTS: usize = 10_000;
@@ -28,18 +26,19 @@ type Stamp = (Option<SystemTime>, u64);
 /// left out, and so are all after the first 10 000 by name. Hidden files and folders in the folder are not looked at.
 ///
 /// ```
-/// use talktree::{Block, DocumentFolder, Store};
+/// use talktree::{Block, Store};
+/// use talktree_skills::DocumentFolder;
 ///
 /// # let dir = tempfile::tempdir()?;
 /// std::fs::write(dir.path().join("shop.md"), "The shop opens at nine.")?;
 /// let store = Store::open_in_memory()?;
-/// // Sessions read the block; this context writes it.
+/// // Chats read the block; this session writes it.
 /// let knowledge = Block::knowledge().across_sessions();
-/// let context = store.context("files").block("knowledge", knowledge).open()?;
+/// let files = store.session_builder("files").block("knowledge", knowledge).open()?;
 ///
 /// let folder = DocumentFolder::open(dir.path())?;
-/// assert_eq!(folder.update(&context, "knowledge")?.written, ["shop.md"]);
-/// assert_eq!(folder.update(&context, "knowledge")?.written.len(), 0); // nothing changed
+/// assert_eq!(folder.update(files.context(), "knowledge")?.written, ["shop.md"]);
+/// assert_eq!(folder.update(files.context(), "knowledge")?.written.len(), 0); // nothing changed
 ///
 /// let chat = store
 ///     .session_builder("telegram:4711")
@@ -71,13 +70,9 @@ impl DocumentFolder {
     /// Returns the folder at this path. Nothing is stored before [`update`](Self::update).
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) if it is missing, is not a folder, or cannot be read.
+    /// [`Error::Io`](talktree::Error::Io) if it is missing, is not a folder, or cannot be read.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        let given = path.as_ref();
-        // Absolute: a program may change its working directory.
-        let path = std::path::absolute(given).map_err(|source| io(given, source))?;
-        fs::read_dir(&path).map_err(|source| io(given, source))?;
-        Ok(Self { path, seen: Mutex::default() })
+        Ok(Self { path: folder(path.as_ref())?, seen: Mutex::default() })
     }
 
     /// Stores the files that changed since the last call as documents of a block, and removes the documents without a file.
@@ -86,14 +81,14 @@ impl DocumentFolder {
     /// document that it had. Threads may call it at the same time.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) if the folder cannot be read; as [`Context::set_document`] and
+    /// [`Error::Io`](talktree::Error::Io) if the folder cannot be read; as [`Context::set_document`] and
     /// [`Context::remove_document`]. What was stored until then stays, and the next call goes on.
     pub fn update(&self, context: &Context, label: &str) -> Result<FolderChanges> {
         // Taken, so that no lock is held while a block is written: it may be one of the program's.
         let before = self.seen().take();
         let mut changes = FolderChanges::default();
-        let root = self.path.canonicalize().map_err(|source| io(&self.path, source))?;
-        let (files, notices) = files(&root).map_err(|source| io(&self.path, source))?;
+        let root = self.path.canonicalize().map_err(|source| failed(&self.path, source))?;
+        let (files, notices) = files(&root).map_err(|source| failed(&self.path, source))?;
         if before.as_ref() == Some(&files) {
             *self.seen() = before;
             return Ok(changes);
@@ -106,7 +101,10 @@ impl DocumentFolder {
             if before.get(name) == Some(stamp) && stored.contains(name) {
                 continue;
             }
-            let text = match TextFile::open_at(&root, Path::new(name)).and_then(TextFile::whole) {
+            let text = open_in(&root, Path::new(name)).and_then(|file| {
+                whole(file).map_err(|why| FileNotice::left_out(root.join(name), why))
+            });
+            let text = match text {
                 Ok(text) => text,
                 Err(notice) => {
                     changes.left_out.push(notice);
@@ -148,7 +146,7 @@ fn files(root: &Path) -> std::io::Result<(BTreeMap<String, Stamp>, Vec<FileNotic
             notices.push(FileNotice::left_out(path, "its name is not Unicode"));
             continue;
         };
-        if let Err((_, why)) = check_key(name) {
+        if let Err(why) = check_key(name) {
             notices.push(FileNotice::left_out(path, format!("its name cannot be a key: {why}")));
             continue;
         }
@@ -157,7 +155,7 @@ fn files(root: &Path) -> std::io::Result<(BTreeMap<String, Stamp>, Vec<FileNotic
                 files.insert(name.to_owned(), (found.modified().ok(), found.len()));
             }
             Ok(_) => {}
-            Err(error) => notices.push(FileNotice::left_out(path, why(&error))),
+            Err(error) => notices.push(FileNotice::left_out(path, why(error))),
         }
         if files.len() > MAX_DOCUMENTS {
             has_more = true;

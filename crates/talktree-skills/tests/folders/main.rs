@@ -1,0 +1,4 @@
+//! Folders as people keep and edit them.
+
+mod documents;
+mod skills;
