@@ -81,7 +81,7 @@ impl InboxItem {
     }
 
     /// Sets the owner: [`Erasure::owner`](crate::Erasure::owner) erases the item, and
-    /// [`export_owner`](crate::Store::export_owner) includes it, while it waits.
+    /// [`data_of_owner`](crate::Store::data_of_owner) includes it, while it waits.
     pub fn owner(mut self, owner: impl Into<String>) -> Self {
         self.owner = Some(owner.into());
         self

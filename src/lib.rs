@@ -62,7 +62,6 @@ mod tree;
 mod usage;
 mod view;
 
-pub mod export;
 #[doc(hidden)]
 pub mod records;
 
@@ -99,8 +98,8 @@ pub use message::{
     ToolPairs, ToolSide,
 };
 pub use outcome::{
-    Appended, Deleted, HeadEntry, ImportRecord, Imported, Label, MessageTag, Page, Recent, RowStat,
-    SessionDetails, SessionImport, SessionInfo, Updated, Upserted,
+    Appended, Deleted, HeadEntry, ImportRecord, Imported, Label, MessageTag, Page, Recent, Record,
+    RowStat, SessionDetails, SessionImport, SessionInfo, Updated, Upserted,
 };
 pub use report::{Damage, Progress, StoreStats, Verified};
 pub use retention::{

@@ -3,12 +3,14 @@
 mod import;
 mod pointer;
 mod read;
+mod record;
 mod session;
 mod written;
 
 pub use import::{ImportRecord, Imported, SessionImport};
 pub use pointer::{HeadEntry, Label, MessageTag};
 pub use read::{Page, Recent, RowStat};
+pub use record::Record;
 pub(crate) use session::{MAX_TAGS, too_many_tags};
 pub use session::{SessionDetails, SessionInfo};
 pub(crate) use written::CountedAppend;

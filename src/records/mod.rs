@@ -7,7 +7,6 @@
 pub mod blocks;
 pub mod chat;
 pub mod claude_code;
-pub mod export;
 pub mod fields;
 pub mod ids;
 pub mod order;

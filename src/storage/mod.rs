@@ -2,7 +2,6 @@
 
 pub(crate) mod context;
 mod cursor;
-pub(crate) mod owner_data;
 mod provider;
 pub(crate) mod sqlite;
 

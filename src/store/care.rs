@@ -104,7 +104,7 @@ impl Store {
     /// store.session("s")?.append(Message::user("hello"))?;
     ///
     /// store.backup(&path, |_| {})?;
-    /// assert_eq!(Store::open(&path)?.content_hash()?, store.content_hash()?);
+    /// assert_eq!(Store::open(&path)?.session("s")?.history()?, store.session("s")?.history()?);
     /// assert!(matches!(store.backup(&path, |_| {}), Err(Error::Io { .. }))); // never over a file
     /// # Ok::<(), talktree::Error>(())
     /// ```
@@ -228,32 +228,5 @@ impl Store {
     /// As every write; [`Error::Interrupted`]: what was added stays, and another call goes on.
     pub fn recount_usage(&self) -> Result<()> {
         self.database.recount_usage()
-    }
-
-    /// Returns a hash of the content of every session: equal for two stores with the same content.
-    ///
-    /// It covers ids, trees, messages, heads, labels, compactions and session details. It does not cover
-    /// sessions in the trash, context blocks, the head's log or import records. It is the hash of a snapshot: what
-    /// others write meanwhile is not in it.
-    ///
-    /// ```
-    /// use talktree::{Message, Store};
-    ///
-    /// let store = Store::open_in_memory()?;
-    /// let chat = store.session("s")?;
-    /// let draft = chat.append(Message::assistant("Draft 1"))?.id;
-    /// let hash = store.content_hash()?;
-    ///
-    /// chat.label("best", &draft)?;
-    /// assert_ne!(store.content_hash()?, hash);
-    /// chat.unlabel("best")?;
-    /// assert_eq!(store.content_hash()?, hash);
-    /// # Ok::<(), talktree::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As every read.
-    pub fn content_hash(&self) -> Result<String> {
-        crate::export::content_hash(self)
     }
 }

@@ -13,10 +13,6 @@ impl Store {
     pub fn interrupt_handle(&self) -> InterruptHandle {
         InterruptHandle(self.database.interrupt_signal())
     }
-
-    pub(crate) fn interrupt_signal(&self) -> InterruptSignal {
-        self.database.interrupt_signal()
-    }
 }
 
 /// Interrupts the long work of a store from another thread.

@@ -3,11 +3,11 @@
 mod care;
 mod embed;
 mod erase;
+mod exchange;
 mod import;
 mod inbox;
 mod interrupt;
 mod options;
-mod owner;
 mod retention;
 mod search;
 mod sessions;
@@ -25,7 +25,7 @@ use crate::error::Error;
 use crate::error::Result;
 use crate::event::{Event, Events, Subscription};
 use crate::session::Session;
-use crate::storage::sqlite::{self, Database, Spool};
+use crate::storage::sqlite::{self, Database};
 
 pub(crate) use erase::tell as tell_erased;
 pub use inbox::Inbox;
@@ -162,13 +162,8 @@ impl Store {
     }
 
     /// Returns the store as it is now, for reads only.
-    pub(crate) fn snapshot(&self) -> Result<Self> {
+    fn snapshot(&self) -> Result<Self> {
         Ok(Self { database: self.database.snapshot()?, ..self.clone() })
-    }
-
-    /// Returns where an export of a snapshot is kept until the snapshot is closed.
-    pub(crate) fn spool(&self) -> Spool {
-        self.database.spool()
     }
 
     pub(crate) fn events(&self) -> &Events {

@@ -142,10 +142,6 @@ impl Store {
         self.database.sessions()
     }
 
-    pub(crate) fn session_ids(&self) -> Result<Vec<(SessionId, Result<()>)>> {
-        self.database.session_ids()
-    }
-
     /// Renames a session.
     ///
     /// ```

@@ -11,6 +11,7 @@ use talktree::{
     Block, BoxError, CompactionOptions, Document, Message, Part, Planned, ReadProvider, Session,
     SessionDetails, SkillProvider, Store,
 };
+use talktree_import::export::export_markdown;
 
 const RULE: &str = "══════════════════════════════════════════════";
 
@@ -388,7 +389,7 @@ fn check_pages(chat: &Session) -> Outcome {
     prop_assert_eq!(tree.matches("head").count() >= 1, true);
 
     let mut page = Vec::new();
-    chat.export_markdown(&mut page).map_err(fail)?;
+    export_markdown(&chat.path(), &mut page).map_err(fail)?;
     let page = String::from_utf8(page).map_err(fail)?;
     let seen = lines(&page);
     // Quoted lines are not ours.
@@ -407,7 +408,7 @@ fn check_pages(chat: &Session) -> Outcome {
     prop_assert_eq!(ours.iter().filter(is_about_tools).count(), 0, "{}", page);
     let raw = chat.path().raw();
     let mut page = Vec::new();
-    raw.export_markdown(&mut page).map_err(fail)?;
+    export_markdown(&raw, &mut page).map_err(fail)?;
     let page = String::from_utf8(page).map_err(fail)?;
     let seen = lines(&page);
     let ours: Vec<_> =

@@ -16,6 +16,7 @@ use talktree::{
     MessageId, Planned, Result, Session, SessionChange, SessionDetails, SessionManager, Store,
     TranscriptFilter, TranscriptKey, Usage, UsageGroup,
 };
+use talktree_import::export::export_jsonl;
 use talktree_import::{ImportOptions, import_reader};
 use tempfile::TempDir;
 
@@ -434,7 +435,7 @@ fn a_name_made_from_a_message_goes_with_it() -> Result<()> {
     };
     set("s", "mk7qsecret is the word")?;
     let mut export = Vec::new();
-    store.export_jsonl(&mut export)?;
+    export_jsonl(&store, &mut export)?;
     let next = chat.compact_and_split_as(&"next".into(), "In brief.")?;
     let fork = chat.fork_as(&"fork".into(), &title, "A name of its own")?;
     assert_eq!(name(&next)?, name(&chat)?);

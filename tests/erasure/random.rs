@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use proptest::prelude::*;
-use talktree::export::session_hash;
 use talktree::records::Title;
 use talktree::{
     Block, CompactionId, Erased, Erasure, Error, Message, MessageId, Result, Session,
     SessionChange, SessionId, SessionManager, Store, Usage, UsageGroup,
 };
+use talktree_import::export::{export_jsonl, session_hash};
 
 type Pick = u8;
 
@@ -352,7 +352,7 @@ impl World {
 
     fn export(&self) -> Result<Vec<u8>> {
         let mut content = Vec::new();
-        self.store.export_jsonl(&mut content)?;
+        export_jsonl(&self.store, &mut content)?;
         Ok(content)
     }
 

@@ -39,7 +39,7 @@ const LAYERS: &[&[&str]] = &[
     &["context"],
     &["tools"],
     &["session"],
-    &["store", "manager", "export", "transcript::handle"],
+    &["store", "manager", "transcript::handle"],
 ];
 
 fn layer(module: &str) -> Option<usize> {

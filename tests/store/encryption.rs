@@ -13,6 +13,7 @@ use std::time::Duration;
 use crate::common;
 use crate::common::process::{self, Other};
 use talktree::{Block, EncryptionKey, Error, Message, Result, Session, SessionDetails, Store};
+use talktree_import::export::{content_hash, export_jsonl};
 
 const KEY: [u8; 32] = *b"the key of the tests, in 32 byte";
 const OTHER: [u8; 32] = *b"another key, also with 32 bytes.";
@@ -199,16 +200,16 @@ fn a_new_key_is_that_of_all_handles_and_no_other() -> Result<()> {
     let path = folder.path().join("bot.db");
     let store = open(&path, KEY)?;
     let chat = fill(&store)?;
-    let hash = store.content_hash()?;
+    let hash = content_hash(&store)?;
     let (same_process, read_only) =
         (open(&path, KEY)?, Store::options().key(KEY).open_read_only(&path)?);
     let seen = same_process.session(format!("{MARK}-1"))?.raw_history()?.len();
-    assert_eq!(read_only.content_hash()?, hash);
+    assert_eq!(content_hash(&read_only)?, hash);
     let mut other_process = Other::start("read and write", &path)?;
     assert_eq!(other_process.hear().as_deref(), Some("ready"));
 
     store.rekey(OTHER)?;
-    assert_eq!(store.content_hash()?, hash);
+    assert_eq!(content_hash(&store)?, hash);
     chat.append(Message::user(format!("{MARK} later")))?;
     assert_eq!(chat.raw_history()?.len(), seen + 1);
     assert!(store.verify(|_| {})?.damages.is_empty());
@@ -219,7 +220,7 @@ fn a_new_key_is_that_of_all_handles_and_no_other() -> Result<()> {
     let error = same_process.stats().unwrap_err();
     let why = "it was given another key since it was opened; open it again with that";
     assert!(error.to_string().ends_with(why), "{error}");
-    assert!(is_wrong_key(&read_only.content_hash()));
+    assert!(is_wrong_key(&content_hash(&read_only)));
     other_process.tell("go");
     assert_eq!(other_process.wait(), ["WrongKey", "WrongKey"]);
     drop((stale, same_process, read_only));
@@ -274,7 +275,7 @@ fn threads_read_and_write_while_the_key_changes() -> Result<()> {
                             written.fetch_add(1, Ordering::Relaxed);
                         } else {
                             assert!(chat.raw_history()?.len() >= before);
-                            store.content_hash()?;
+                            content_hash(&store)?;
                             store.search(MARK).limit(1).run()?;
                         }
                     }
@@ -378,7 +379,7 @@ fn a_store_in_memory_has_encrypted_backups() -> Result<()> {
     store.backup(&path, |_| {})?;
     let (found, count) = files_with(folder.path(), &[MARK.as_bytes()])?;
     assert_eq!((found.len(), count), (0, 1));
-    assert_eq!(open(&path, OTHER)?.content_hash()?, store.content_hash()?);
+    assert_eq!(content_hash(&open(&path, OTHER)?)?, content_hash(&store)?);
     Ok(())
 }
 
@@ -412,7 +413,7 @@ fn copies_and_snapshots_have_the_key() -> Result<()> {
     }
     assert!(store.verify(|_| {})?.damages.is_empty());
     let mut lines = Vec::new();
-    store.export_jsonl(&mut lines)?;
+    export_jsonl(&store, &mut lines)?;
     assert!(lines.windows(MARK.len()).any(|window| window == MARK.as_bytes()));
     drop((chat, store));
     let store = Store::options().key(KEY).open_read_only(&path)?;

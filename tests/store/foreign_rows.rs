@@ -12,6 +12,7 @@ use talktree::{
     BindingFilter, Block, BlockScope, Error, Message, Result, SessionFilter, SessionManager,
     SessionState, Store, Usage,
 };
+use talktree_import::export::export_readable_jsonl;
 
 /// A store of two sessions with a row of each kind.
 fn store() -> Result<(tempfile::TempDir, PathBuf)> {
@@ -206,7 +207,7 @@ fn one_damaged_session_blocks_no_rescue_of_the_others() -> Result<()> {
         let (_folder, path) = store()?;
         write(&path, sql);
         let (mut file, mut skipped) = (Vec::new(), Vec::new());
-        Store::open_read_only(&path)?.export_readable_jsonl(&mut file, |_, error| {
+        export_readable_jsonl(&Store::open_read_only(&path)?, &mut file, |_, error| {
             skipped.push(error.to_string());
         })?;
         assert_eq!(skipped.len(), 1, "{sql}: {skipped:?}");

@@ -10,6 +10,7 @@ use talktree::{
     Erasure, Error, InboxItem, MAX_ID_BYTES, Message, Result, Retention, RetentionRule,
     SessionDetails, SessionManager, Store,
 };
+use talktree_import::export::content_hash;
 
 /// Runs the task of a child process; does nothing as a test.
 #[test]
@@ -327,9 +328,9 @@ fn sessions_that_are_removed_or_exported_leave_inboxes_as_they_are() -> Result<(
     let bot = SessionManager::builder(&store).build()?;
     let chat = bot.resume("a").owner("user:1").open()?;
     chat.append(Message::user("hello"))?;
-    let hash = talktree::export::content_hash(&store)?;
+    let hash = content_hash(&store)?;
     store.inbox("telegram").receive(&[item("1", "a").owner("user:1")], Some(2))?;
-    assert_eq!(talktree::export::content_hash(&store)?, hash, "work that waits is no content");
+    assert_eq!(content_hash(&store)?, hash, "work that waits is no content");
     store.remove(chat.id())?;
     assert_eq!(store.inbox("telegram").next("a")?.unwrap().id, "1");
     Ok(())

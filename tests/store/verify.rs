@@ -7,6 +7,7 @@ use crate::common::process::test_name;
 use rusqlite::Connection;
 use serde_json::json;
 use talktree::{Block, Document, Message, Part, Result, Store, TokenCounter};
+use talktree_import::export::export_session;
 
 /// Creates a store with a branch, a deleted inner message, a label and a compaction.
 fn store() -> Result<(tempfile::TempDir, std::path::PathBuf)> {
@@ -347,7 +348,7 @@ fn a_message_that_is_not_text_is_named_and_can_be_deleted_or_updated() -> Result
                 chat.message(&"d".into()).map(|_| ()),
                 chat.iter_rev().collect::<Result<Vec<_>>>().map(|_| ()),
                 chat.tree().map(|_| ()),
-                chat.export_jsonl(&mut Vec::new()),
+                export_session(&chat, &mut Vec::new()),
             ];
             for (at, answer) in answers.iter().enumerate() {
                 let Err(error @ talktree::Error::Corrupt { .. }) = answer else {

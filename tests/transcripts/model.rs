@@ -6,11 +6,11 @@ use crate::common::Scratch;
 use crate::common::random::{cases, check_all};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
-use talktree::export::session_hash;
 use talktree::{
     AppendedEntries, Json, Projection, Result, Store, TranscriptFilter, TranscriptKey, Transcripts,
     fold_transcript_summary,
 };
+use talktree_import::export::session_hash;
 
 #[derive(Debug, Clone)]
 enum Op {

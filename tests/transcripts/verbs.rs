@@ -7,11 +7,11 @@ use std::path::Path;
 use crate::common::process::{Other, say, task};
 use crate::common::{Scratch, data, folder, open};
 use rusqlite::Connection;
-use talktree::export::content_hash;
 use talktree::{
     Error, Json, MAX_TRANSCRIPT_BATCH_BYTES, OwnerInfo, Result, SessionDetails, Store,
     TranscriptFiles, TranscriptFork, TranscriptKey, Transcripts,
 };
+use talktree_import::export::content_hash;
 
 fn key() -> TranscriptKey {
     TranscriptKey::new("project", "session")

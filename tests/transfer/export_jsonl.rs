@@ -7,16 +7,19 @@ use std::time::Duration;
 use crate::common::{self, random};
 use proptest::prelude::*;
 use serde_json::json;
-use talktree::export::{content_hash, session_hash};
 use talktree::{
     Compaction, Error, Json, Message, MessageId, Part, Result, Session, SessionChange,
     SessionDetails, Store,
+};
+use talktree_import::export::{
+    Person, PersonFormat, content_hash, export_jsonl, export_markdown, export_person,
+    export_readable_jsonl, export_session, session_hash,
 };
 use talktree_import::{ImportOptions, ImportReport, import_reader};
 
 fn export(store: &Store) -> Result<Vec<u8>> {
     let mut file = Vec::new();
-    store.export_jsonl(&mut file)?;
+    export_jsonl(&store, &mut file)?;
     Ok(file)
 }
 
@@ -122,8 +125,8 @@ fn the_hash_changes_with_the_content() -> Result<()> {
         }
         Ok((store, chat))
     };
-    let plain = make()?.0.content_hash()?;
-    assert_eq!(make()?.0.content_hash()?, plain);
+    let plain = content_hash(&make()?.0)?;
+    assert_eq!(content_hash(&make()?.0)?, plain);
     type Change = fn(&Session) -> Result<()>;
     let changes: [Change; 6] = [
         |chat| chat.checkout(&"a".into()),
@@ -141,7 +144,7 @@ fn the_hash_changes_with_the_content() -> Result<()> {
     for (at, change) in changes.iter().enumerate() {
         let (store, chat) = make()?;
         change(&chat)?;
-        assert_ne!(store.content_hash()?, plain, "change {at}");
+        assert_ne!(content_hash(&store)?, plain, "change {at}");
         assert_ne!(session_hash(&chat)?, session_hash(&make()?.1)?);
     }
     // The spelling of JSON does not matter.
@@ -150,7 +153,7 @@ fn the_hash_changes_with_the_content() -> Result<()> {
     for id in ["a", "b"] {
         chat.update(Message::user(id).with_id(id).with_metadata(spelled.clone()))?;
     }
-    assert_eq!(store.content_hash()?, plain);
+    assert_eq!(content_hash(&store)?, plain);
     Ok(())
 }
 
@@ -252,7 +255,7 @@ fn stores_that_show_other_histories_have_other_hashes() -> Result<()> {
     let (one, other) = (make(true)?, make(false)?);
     assert_eq!(views(&one.session("s")?)?, [["a", "Y", "e"]]);
     assert_eq!(views(&other.session("s")?)?, [["X", "e"]]);
-    assert_ne!(one.content_hash()?, other.content_hash()?);
+    assert_ne!(content_hash(&one)?, content_hash(&other)?);
     Ok(())
 }
 
@@ -273,7 +276,7 @@ fn a_later_export_continues_at_the_place_of_a_deleted_message() -> Result<()> {
     let report = import_reader(&copy, "grown", Cursor::new(&grown), &strict, |_| {})?;
     assert_eq!((report.added, report.known), (1, 4), "{report:#?}");
     assert_eq!(views(&copy.session("s")?)?, views(&chat)?);
-    assert_eq!(copy.content_hash()?, store.content_hash()?);
+    assert_eq!(content_hash(&copy)?, content_hash(&store)?);
     Ok(())
 }
 
@@ -396,7 +399,7 @@ fn an_import_that_stopped_anywhere_is_completed_by_the_next() -> Result<()> {
         let is_stopped = matches!(stopped, Err(Error::Interrupted));
         stops += u32::from(is_stopped && copy.stats()?.messages == 2_500);
         import_reader(&copy, "e", Cursor::new(&file), &options, |_| {})?;
-        assert_eq!(copy.content_hash()?, store.content_hash()?, "stopped at call {calls}");
+        assert_eq!(content_hash(&copy)?, content_hash(&store)?, "stopped at call {calls}");
         if !is_stopped {
             break;
         }
@@ -424,12 +427,12 @@ fn a_compaction_or_label_removed_after_an_import_stays_removed() -> Result<()> {
     let copied = copy.session("s")?;
     copied.remove_compaction(&compaction)?;
     copied.unlabel("l")?;
-    let hash = copy.content_hash()?;
+    let hash = content_hash(&copy)?;
     for (file, is_equal) in [(&file, true), (&grown, false)] {
         let report =
             import_reader(&copy, "e", Cursor::new(file), &ImportOptions::default(), |_| {})?;
         assert_eq!(report.dropped, 0, "{report:#?}");
-        assert_eq!(copy.content_hash()? == hash, is_equal);
+        assert_eq!(content_hash(&copy)? == hash, is_equal);
         assert!(copied.compactions()?.is_empty() && copied.labels()?.is_empty());
     }
     assert_eq!(copied.head()?, Some("d".into()));
@@ -628,10 +631,10 @@ fn check(steps: &[Step], more: &[Step]) -> Result<()> {
 
     check_forks(&store)?;
 
-    let mut seen = vec![(copy.content_hash()?, shown)];
+    let mut seen = vec![(content_hash(&copy)?, shown)];
     for (number, step) in more.iter().enumerate() {
         run(&copy, std::slice::from_ref(step), &format!("n{number} "))?;
-        let (hash, shown) = (copy.content_hash()?, everything_shown(&copy)?);
+        let (hash, shown) = (content_hash(&copy)?, everything_shown(&copy)?);
         for (other, other_shown) in &seen {
             assert!(*other != hash || *other_shown == shown, "{step:?} changes views only");
         }
@@ -690,22 +693,22 @@ fn an_export_is_a_snapshot_while_others_delete() -> Result<()> {
             [2_999, 2_998, 2_500, 1_500, 1_000, 0].map(|n| format!("m{n}").as_str().into()).into()
         };
         let mut expected = Vec::new();
-        store.export_jsonl(&mut expected)?;
+        export_jsonl(&store, &mut expected)?;
         let mut output = Meddling { chat: &chat, ids: ids(), written: Vec::new() };
-        store.export_jsonl(&mut output)?;
+        export_jsonl(&store, &mut output)?;
         assert!(output.ids.is_empty() && output.written == expected);
 
         for id in ids() {
             chat.append(Message::user("again").with_id(id))?;
         }
         let mut expected = Vec::new();
-        chat.export_jsonl(&mut expected)?;
+        export_session(&chat, &mut expected)?;
         let mut output = Meddling { chat: &chat, ids: ids(), written: Vec::new() };
-        chat.export_jsonl(&mut output)?;
+        export_session(&chat, &mut output)?;
         assert!(output.written == expected);
         let mut output = Meddling { chat: &chat, ids: Vec::new(), written: Vec::new() };
         let skipped = |id: &_, error: &_| panic!("{id}: {error}");
-        store.export_readable_jsonl(&mut output, skipped)?;
+        export_readable_jsonl(&store, &mut output, skipped)?;
         assert!(output.written != expected);
     }
     Ok(())
@@ -724,13 +727,13 @@ fn sessions_in_the_trash_are_not_exported_with_the_store() -> Result<()> {
     assert!(export(&store)? == kept.0);
     assert_eq!(content_hash(&store)?, kept.1);
     let mut readable = Vec::new();
-    store.export_readable_jsonl(&mut readable, |id, error| panic!("{id}: {error}"))?;
+    export_readable_jsonl(&store, &mut readable, |id, error| panic!("{id}: {error}"))?;
     assert!(readable == kept.0);
     let copy = round_trip(&store)?;
     assert_eq!(copy.sessions()?.len(), 1);
     // A session that is asked for by its name is exported.
     let mut alone = Vec::new();
-    thrown.export_jsonl(&mut alone)?;
+    export_session(&thrown, &mut alone)?;
     assert!(String::from_utf8(alone).unwrap().contains("secret"));
     Ok(())
 }
@@ -759,10 +762,12 @@ fn an_interrupt_ends_the_export_of_a_long_session() -> Result<()> {
     let chat = store.create_session(SessionDetails { owner, ..SessionDetails::default() })?;
     chat.append_all((0..5_000).map(|n| Message::user(format!("message {n}"))))?;
     let export: [Export<'_>; 4] = [
-        &|output| store.export_jsonl(output),
-        &|output| store.export_owner("ann", talktree::export::OwnerFormat::Jsonl, output).map(drop),
-        &|output| chat.export_jsonl(output),
-        &|output| chat.export_markdown(output),
+        &|output| export_jsonl(&store, output),
+        &|output| {
+            export_person(&store, Person::Owner("ann"), PersonFormat::Jsonl, output).map(drop)
+        },
+        &|output| export_session(&chat, output),
+        &|output| export_markdown(&chat.path(), output),
     ];
     for (at, export) in export.iter().enumerate() {
         let stopped = export(&mut Interrupting(store.interrupt_handle()));
@@ -811,18 +816,20 @@ fn an_output_that_takes_nothing_more_keeps_no_log() -> Result<()> {
     chat.append_all((0..1_000).map(long))?;
     let of_owner = |format| {
         let store = &store;
-        move |output: &mut Stopped| store.export_owner("ann", format, output).map(drop)
+        move |output: &mut Stopped| {
+            export_person(&store, Person::Owner("ann"), format, output).map(drop)
+        }
     };
     let export: [Export<'_>; 7] = [
         &|output| {
-            store.export_author("bob", talktree::export::OwnerFormat::Markdown, output).map(drop)
+            export_person(&store, Person::Author("bob"), PersonFormat::Markdown, output).map(drop)
         },
-        &|output| store.export_jsonl(output),
-        &|output| store.export_readable_jsonl(output, |id, error| panic!("{id}: {error}")),
-        &of_owner(talktree::export::OwnerFormat::Jsonl),
-        &of_owner(talktree::export::OwnerFormat::Markdown),
-        &|output| chat.export_jsonl(output),
-        &|output| chat.export_markdown(output),
+        &|output| export_jsonl(&store, output),
+        &|output| export_readable_jsonl(&store, output, |id, error| panic!("{id}: {error}")),
+        &of_owner(PersonFormat::Jsonl),
+        &of_owner(PersonFormat::Markdown),
+        &|output| export_session(&chat, output),
+        &|output| export_markdown(&chat.path(), output),
     ];
     for (at, export) in export.iter().enumerate() {
         std::thread::scope(|scope| -> Result<()> {
@@ -860,9 +867,9 @@ fn an_elided_output_is_elided_in_a_copy() -> Result<()> {
     let chat = store.session("s")?;
     let result = Part::tool_result("load_context", "c1", json!("A long recipe."));
     chat.append(Message::assistant("").with_part(result).with_id("r"))?;
-    let before = store.content_hash()?;
+    let before = content_hash(&store)?;
     chat.import_elision(&"r".into(), "c1", "[unloaded]")?;
-    assert_ne!(store.content_hash()?, before);
+    assert_ne!(content_hash(&store)?, before);
     let copy = round_trip(&store)?;
     let copied = copy.session("s")?;
     assert_eq!(copied.history()?, chat.history()?);

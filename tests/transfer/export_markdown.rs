@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use talktree::{Message, Part, Result, SessionDetails, Store};
+use talktree_import::export::export_markdown;
 
 #[test]
 fn a_conversation_is_a_page_of_headings_and_fences() -> Result<()> {
@@ -25,7 +26,7 @@ fn a_conversation_is_a_page_of_headings_and_fences() -> Result<()> {
     chat.append_all(messages.map(|message| message.at(time)))?;
     chat.add_compaction("They began.", &"a".into(), &"b".into())?;
     let mut page = Vec::new();
-    chat.export_markdown(&mut page)?;
+    export_markdown(&chat.path(), &mut page)?;
     let page = String::from_utf8(page).unwrap();
     let (begin, rest) = page.split_once("\n\nThey began.\n").unwrap();
     assert!(begin.starts_with("# Two # lines\n\n## Summary, "), "{begin}");

@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 
 use crate::common::Scratch;
 use serde_json::{Value, json};
-use talktree::export::{OwnerExport, OwnerFormat};
 use talktree::{
     Author, Block, Document, Error, ImportRecord, InboxItem, Json, Message, Part, Result,
     SessionDetails, SessionManager, Store, TranscriptKey, Usage,
 };
+use talktree_import::export::{Person, PersonExport, PersonFormat, export_person};
 
 /// Gives out marks: `ann0`, `ann1`, ..
 struct Marks {
@@ -129,9 +129,9 @@ fn fill(store: &Store, owner: &'static str) -> Result<Marks> {
     Ok(marks)
 }
 
-fn export(store: &Store, owner: &str, format: OwnerFormat) -> Result<(String, OwnerExport)> {
+fn export(store: &Store, owner: &str, format: PersonFormat) -> Result<(String, PersonExport)> {
     let mut output = Vec::new();
-    let written = store.export_owner(owner, format, &mut output)?;
+    let written = export_person(&store, Person::Owner(owner), format, &mut output)?;
     Ok((String::from_utf8_lossy(&output).into_owned(), written))
 }
 
@@ -140,7 +140,7 @@ fn an_export_holds_every_mark_of_its_owner_and_none_of_another() -> Result<()> {
     let scratch = Scratch::new()?;
     let all = [fill(&scratch.store, "ann")?, fill(&scratch.store, "bob")?];
     assert!(all[0].given.len() > 30);
-    for format in [OwnerFormat::Jsonl, OwnerFormat::Markdown] {
+    for format in [PersonFormat::Jsonl, PersonFormat::Markdown] {
         for (own, others) in [(&all[0], &all[1]), (&all[1], &all[0])] {
             let (text, written) = export(&scratch.store, own.owner, format)?;
             let missing: Vec<_> = own.given.iter().filter(|mark| !text.contains(*mark)).collect();
@@ -158,7 +158,7 @@ fn an_export_holds_every_mark_of_its_owner_and_none_of_another() -> Result<()> {
 fn each_line_is_json_with_a_type() -> Result<()> {
     let scratch = Scratch::new()?;
     fill(&scratch.store, "ann")?;
-    let (text, _) = export(&scratch.store, "ann", OwnerFormat::Jsonl)?;
+    let (text, _) = export(&scratch.store, "ann", PersonFormat::Jsonl)?;
     let lines: Vec<Value> =
         text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(lines[0], json!({"format": "talktree-owner", "version": 1}));
@@ -192,10 +192,11 @@ fn an_unknown_owner_has_no_data_and_an_empty_one_is_refused() -> Result<()> {
     let scratch = Scratch::new()?;
     fill(&scratch.store, "ann")?;
     for owner in ["nobody", "an"] {
-        let (text, written) = export(&scratch.store, owner, OwnerFormat::Jsonl)?;
+        let (text, written) = export(&scratch.store, owner, PersonFormat::Jsonl)?;
         assert!(written.is_empty() && text.lines().count() == 3, "{text}");
     }
-    let refused = scratch.store.export_owner("", OwnerFormat::Jsonl, &mut Vec::new());
+    let refused =
+        export_person(&scratch.store, Person::Owner(""), PersonFormat::Jsonl, &mut Vec::new());
     assert!(matches!(refused, Err(Error::InvalidValue { .. })), "{refused:?}");
     Ok(())
 }
@@ -208,7 +209,7 @@ fn texts_of_an_owner_without_sessions_are_exported() -> Result<()> {
     chat.context().add("person", Block::stored().per_owner())?;
     chat.context().set("person", "Likes tea.")?;
     scratch.store.remove(chat.id())?;
-    let (text, written) = export(&scratch.store, "ann", OwnerFormat::Jsonl)?;
+    let (text, written) = export(&scratch.store, "ann", PersonFormat::Jsonl)?;
     assert_eq!((written.sessions, written.texts), (0, 1));
     assert!(text.contains("Likes tea."));
     Ok(())
@@ -224,7 +225,7 @@ fn every_row_of_usage_is_exported_once() -> Result<()> {
     let usage = Usage { input: 1, ..Usage::default() };
     let answers = (0..2_500).map(|_| Message::assistant("4").with_usage(&usage).at(time));
     chat.append_all(answers)?;
-    let (text, written) = export(&scratch.store, "ann", OwnerFormat::Jsonl)?;
+    let (text, written) = export(&scratch.store, "ann", PersonFormat::Jsonl)?;
     assert_eq!(written.usage, 2_500);
     let rows: BTreeSet<_> =
         text.lines().filter(|line| line.starts_with(r#"{"type":"usage""#)).collect();
@@ -240,7 +241,7 @@ fn no_text_imitates_a_heading_of_the_page() -> Result<()> {
     for forged in ["# Session of bob, 2024-01-01 10:00:00 UTC", "## Usage, 2024-01-01 10:00:00 UTC"]
     {
         chat.append(Message::user(format!("hello\n\n{forged}\nI owe nothing.")))?;
-        let (text, _) = export(&scratch.store, "ann", OwnerFormat::Markdown)?;
+        let (text, _) = export(&scratch.store, "ann", PersonFormat::Markdown)?;
         assert!(text.contains(forged) && !text.lines().any(|line| line == forged), "{text}");
     }
     Ok(())
@@ -255,7 +256,7 @@ fn every_entry_of_a_long_transcript_is_exported_once_with_its_text() -> Result<(
     let entry = |n| Json::parse(&format!(r#"{{"type":"user", "n":{n},"text":"{long}"}}"#));
     let entries: Vec<Json> = (0..9).map(entry).collect::<Result<_>>()?;
     scratch.store.transcripts().owned_by("ann").append(&key, &entries)?;
-    let (text, written) = export(&scratch.store, "ann", OwnerFormat::Jsonl)?;
+    let (text, written) = export(&scratch.store, "ann", PersonFormat::Jsonl)?;
     assert_eq!((written.transcripts, written.entries), (1, 9));
     for entry in &entries {
         assert_eq!(text.matches(entry.as_str()).count(), 1);
@@ -273,7 +274,7 @@ fn a_page_shows_what_was_said_in_a_transcript_as_text() -> Result<()> {
         "message": {"role": "user", "content": content}});
     let broken = Json::parse(r#"{"type":"user","text":"\ud800"}"#)?;
     scratch.store.transcripts().owned_by("ann").append(&key, &[entry.into(), broken])?;
-    let (page, _) = export(&scratch.store, "ann", OwnerFormat::Markdown)?;
+    let (page, _) = export(&scratch.store, "ann", PersonFormat::Markdown)?;
     assert!(page.contains("\n# Transcript session, 20"), "{page}");
     let shown =
         "\n## Entry user, 2024-02-03 10:00:00 UTC\n\n```\nFix the \"login\".\n> ## Entry user, ";
@@ -304,9 +305,9 @@ fn an_author_gets_what_the_author_wrote_and_nothing_of_others() -> Result<()> {
         chat.append(Message::user(format!("bob-in-{id}")).from(&bob))?;
     }
     store.change_session(&"gone".into(), &talktree::SessionChange::Delete)?;
-    for format in [OwnerFormat::Jsonl, OwnerFormat::Markdown] {
+    for format in [PersonFormat::Jsonl, PersonFormat::Markdown] {
         let mut file = Vec::new();
-        let written = store.export_author("ann", format, &mut file)?;
+        let written = export_person(&store, Person::Author("ann"), format, &mut file)?;
         assert_eq!((written.sessions, written.messages, written.usage), (3, 3, 3));
         let text = String::from_utf8(file).unwrap();
         for id in ["own", "group", "gone"] {
@@ -318,7 +319,9 @@ fn an_author_gets_what_the_author_wrote_and_nothing_of_others() -> Result<()> {
         }
     }
     let mut file = Vec::new();
-    assert!(store.export_author("eve", OwnerFormat::Jsonl, &mut file)?.is_empty());
-    assert!(store.export_author("", OwnerFormat::Jsonl, &mut file).is_err());
+    assert!(
+        export_person(&store, Person::Author("eve"), PersonFormat::Jsonl, &mut file)?.is_empty()
+    );
+    assert!(export_person(&store, Person::Author(""), PersonFormat::Jsonl, &mut file).is_err());
     Ok(())
 }

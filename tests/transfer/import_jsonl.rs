@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::io::Cursor;
 
 use talktree::{Error, Message, MessageId, Result, Store, Usage};
+use talktree_import::export::{content_hash, export_jsonl};
 use talktree_import::{Format, ImportOptions, ImportReport, import_reader};
 
 fn try_import(store: &Store, file: &str, options: &ImportOptions) -> Result<ImportReport> {
@@ -154,7 +155,7 @@ fn a_grown_export_adds_its_tail_and_moves_the_head() -> Result<()> {
 fn two_exports_that_claim_one_session_are_not_merged() -> Result<()> {
     let store = Store::open_in_memory()?;
     import(&store, &export("s", "a- ba"));
-    let hash = store.content_hash()?;
+    let hash = content_hash(&store)?;
     let compaction = r#"{"type":"compaction","id":"c","first":"a","last":"a","summary":"x"}"#;
     for other in ["a-other ba-other cb", "x- yx"] {
         let report = import(&store, &format!("{}\n{compaction}", export("s", other)));
@@ -162,7 +163,7 @@ fn two_exports_that_claim_one_session_are_not_merged() -> Result<()> {
         // The messages, the record of the session and the compaction.
         assert_eq!(report.dropped, other.split(' ').count() as u64 + 2);
         assert!(report.first_fault().unwrap().why.contains("another conversation"));
-        assert_eq!(store.content_hash()?, hash);
+        assert_eq!(content_hash(&store)?, hash);
     }
     let options = ImportOptions { session: Some("t".into()), ..ImportOptions::default() };
     assert_eq!(try_import(&store, &export("s", "x- yx"), &options)?.added, 2);
@@ -281,7 +282,7 @@ fn a_session_in_the_trash_is_left_out_and_the_others_are_imported() -> Result<()
             import(&other, &export(session, tree));
         }
         let mut file = Vec::new();
-        other.export_jsonl(&mut file).map(|_| String::from_utf8(file).expect("UTF-8"))
+        export_jsonl(&other, &mut file).map(|_| String::from_utf8(file).expect("UTF-8"))
     };
     import(&store, &file("a-")?);
     store.change_session(&"b".into(), &talktree::SessionChange::Delete)?;
@@ -305,7 +306,7 @@ fn without_the_record_of_its_session_a_message_is_left_out() -> Result<()> {
     let other = store.session("cid")?;
     other.append_all(["5 of cid", "6 of cid"].map(Message::user))?;
     let mut file = Vec::new();
-    store.export_jsonl(&mut file)?;
+    export_jsonl(&store, &mut file)?;
     let text = String::from_utf8(file).expect("UTF-8");
     let lines: Vec<&str> = text.lines().collect();
     let at = |id: &str| lines.iter().position(|line| line.contains(id)).expect("a line");
@@ -354,7 +355,7 @@ fn what_a_stored_fork_gains_from_its_original_is_counted_once() -> Result<()> {
     let answers = chat.append_all([answer("a"), answer("b")])?;
     chat.fork(&answers[1].id, "fork")?;
     let mut file = Vec::new();
-    source.export_jsonl(&mut file)?;
+    export_jsonl(&source, &mut file)?;
     let text = String::from_utf8(file).expect("UTF-8");
     let lines: Vec<&str> = text.lines().collect();
     let fork = lines.iter().position(|line| line.contains(r#""name":"fork""#)).expect("a fork");

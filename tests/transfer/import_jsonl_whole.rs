@@ -7,6 +7,7 @@ use std::io::Cursor;
 use std::path::Path;
 
 use talktree::{Compaction, ImportRecord, Message, Result, SessionImport, Store};
+use talktree_import::export::{content_hash, export_jsonl, export_session};
 use talktree_import::{ImportOptions, ImportReport, import_reader};
 
 fn import(store: &Store, file: &[u8]) -> Result<ImportReport> {
@@ -18,7 +19,7 @@ fn import(store: &Store, file: &[u8]) -> Result<ImportReport> {
 
 fn exported(store: &Store) -> Result<Vec<u8>> {
     let mut file = Vec::new();
-    store.export_jsonl(&mut file)?;
+    export_jsonl(&store, &mut file)?;
     Ok(file)
 }
 
@@ -64,10 +65,10 @@ fn a_thousand_sessions_take_few_commits() -> Result<()> {
     assert!(taken <= 20, "{taken} commits");
 
     store.search("question").run()?;
-    let (before, hash) = (commits(&path), store.content_hash()?);
+    let (before, hash) = (commits(&path), content_hash(&store)?);
     let again = import(&store, &file)?;
     assert_eq!((again.added, again.known), (0, 2_000));
-    assert_eq!((commits(&path), store.content_hash()?), (before, hash));
+    assert_eq!((commits(&path), content_hash(&store)?), (before, hash));
     assert!(store.verify(|_| {})?.damages.is_empty());
     Ok(())
 }
@@ -113,7 +114,7 @@ fn sessions_that_wait_and_sessions_stored_step_by_step_end_equal() -> Result<()>
     // An import into a named session waits for no other.
     for info in store.sessions()? {
         let mut one = Vec::new();
-        store.session(&info.id)?.export_jsonl(&mut one)?;
+        export_session(&store.session(&info.id)?, &mut one)?;
         let options = ImportOptions { session: Some(info.id.clone()), ..ImportOptions::default() };
         import_reader(&steps, "file", Cursor::new(&one), &options, |_| {})?;
         let (a, b) = (whole.session(&info.id)?, steps.session(&info.id)?);
@@ -121,8 +122,8 @@ fn sessions_that_wait_and_sessions_stored_step_by_step_end_equal() -> Result<()>
         let (a, b) = (a.info()?, b.info()?);
         assert_eq!(a.map(|a| a.updated_at), b.map(|b| b.updated_at), "{}", info.id);
     }
-    assert_eq!(steps.content_hash()?, store.content_hash()?);
-    assert_eq!(whole.content_hash()?, store.content_hash()?);
+    assert_eq!(content_hash(&steps)?, content_hash(&store)?);
+    assert_eq!(content_hash(&whole)?, content_hash(&store)?);
     assert_eq!(exported(&whole)?, file);
     assert!(whole.verify(|_| {})?.damages.is_empty());
     Ok(())
@@ -138,10 +139,10 @@ fn what_was_removed_since_does_not_come_back() -> Result<()> {
     branch.unlabel("best")?;
     branch.delete(&["c".into()])?;
     branch.checkout(&"d".into())?;
-    let hash = store.content_hash()?;
+    let hash = content_hash(&store)?;
     let again = import(&store, &file)?;
     assert_eq!((again.added, again.notes.len()), (0, 0), "{again:#?}");
-    assert_eq!(store.content_hash()?, hash);
+    assert_eq!(content_hash(&store)?, hash);
     assert_eq!(branch.head()?, Some("d".into()));
     assert_eq!(branch.labels()?.len(), 1);
     Ok(())

@@ -4,11 +4,11 @@
 use std::error::Error as StdError;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use talktree::export::session_hash;
 use talktree::{
     Compaction, Error, ImportRecord, Imported, Label, Message, Result, SessionDetails,
     SessionImport, Store,
 };
+use talktree_import::export::session_hash;
 
 type Outcome = std::result::Result<(), Box<dyn StdError>>;
 

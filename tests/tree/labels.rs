@@ -8,8 +8,9 @@ use std::io::Cursor;
 use serde_json::json;
 use talktree::{
     Author, Error, ImportRecord, Label, Message, MessageFilter, MessageId, Result, SessionFilter,
-    SessionImport, SessionState, Store, export,
+    SessionImport, SessionState, Store,
 };
+use talktree_import::export::{export_session, session_hash};
 use talktree_import::{ImportOptions, import_reader};
 
 /// Returns why a label is refused.
@@ -64,7 +65,7 @@ fn an_import_leaves_such_labels_out_and_says_so() -> Result<()> {
     }
     chat.label("fine", &"a".into())?;
     let mut file = Vec::new();
-    chat.export_jsonl(&mut file)?;
+    export_session(&chat, &mut file)?;
     let file = String::from_utf8(file).unwrap();
     for (name, why) in
         [("head", "always means the head"), ("b", "the id of a message"), ("", "empty")]
@@ -82,7 +83,7 @@ fn an_import_leaves_such_labels_out_and_says_so() -> Result<()> {
             if !is_dry_run {
                 let copied = copy.session("s")?;
                 assert_eq!(copied.labels()?, [Label::new("fine", "a".into())]);
-                assert_eq!(export::session_hash(&copied)?, export::session_hash(&chat)?);
+                assert_eq!(session_hash(&copied)?, session_hash(&chat)?);
             }
         }
     }
@@ -189,17 +190,17 @@ fn tags_survive_an_export_and_count_in_hashes() -> Result<()> {
     for id in ["a", "b"] {
         chat.append(Message::user(id).with_id(id))?;
     }
-    let before = export::session_hash(&chat)?;
+    let before = session_hash(&chat)?;
     chat.tag(&"a".into(), "spam")?;
     chat.tag(&"b".into(), "seen")?;
-    assert_ne!(export::session_hash(&chat)?, before);
+    assert_ne!(session_hash(&chat)?, before);
     let mut file = Vec::new();
-    chat.export_jsonl(&mut file)?;
+    export_session(&chat, &mut file)?;
     let copy = Store::open_in_memory()?;
     let strict = ImportOptions { is_strict: true, ..ImportOptions::default() };
     import_reader(&copy, "export", Cursor::new(&file), &strict, |_| {})?;
     let copied = copy.session("s")?;
-    assert_eq!(export::session_hash(&copied)?, export::session_hash(&chat)?);
+    assert_eq!(session_hash(&copied)?, session_hash(&chat)?);
     // A tag that was removed since does not come back.
     copied.untag(&"a".into(), "spam")?;
     import_reader(&copy, "export", Cursor::new(&file), &strict, |_| {})?;

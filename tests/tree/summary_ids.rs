@@ -7,6 +7,7 @@
 
 use crate::common::{drawn, letters};
 use talktree::{Budget, Error, Message, MessageId, Parent, Result, Session, Store};
+use talktree_import::export::export_markdown;
 
 /// The path a b c d with a summary over b and c, a branch x under c, and the head at d.
 fn chat() -> Result<(Store, Session, MessageId)> {
@@ -22,7 +23,7 @@ fn chat() -> Result<(Store, Session, MessageId)> {
 fn reads(chat: &Session, place: &MessageId) -> Result<Vec<String>> {
     let at = chat.at(place);
     let mut file = Vec::new();
-    at.export_markdown(&mut file)?;
+    export_markdown(&at, &mut file)?;
     Ok(vec![
         drawn(&at.history()?),
         drawn(&chat.at(place).raw().history()?),

@@ -13,6 +13,7 @@ use talktree::{
     Author, Budget, CompactionOptions, Erasure, ErasureExtent, Error as StoreError, Message,
     MessageId, Planned, Role, Session, SessionId, UsageTotal,
 };
+use talktree_import::export::export_markdown;
 
 use crate::core::{Bot, MEMORY, Place};
 use crate::error::Result;
@@ -247,7 +248,7 @@ pub fn run(bot: &Bot, place: &Place, chat: &Session, step: &Step) -> Result<Done
             Command::Tree => tree(chat)?,
             Command::Export => {
                 let mut page = Vec::new();
-                chat.export_markdown(&mut page)?;
+                export_markdown(&chat.path(), &mut page)?;
                 let name = format!("conversation-{}.md", chrono::Utc::now().format("%Y-%m-%d"));
                 done.file = Some((name, String::from_utf8_lossy(&page).into_owned()));
                 "Our conversation:".to_owned()

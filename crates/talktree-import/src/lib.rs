@@ -1,4 +1,4 @@
-//! Imports conversations from the files of other programs into a [`talktree`] store.
+//! Imports conversations from the files of other programs into a [`talktree`] store, and exports them.
 //!
 //! ```
 //! use talktree::Store;
@@ -23,7 +23,7 @@
 //! three and gives reasons. Ids of the source are kept unchanged, and missing ones are derived from the content. So
 //! importing a file again adds nothing, and importing a file that has grown adds its new messages. Trees stay trees. A
 //! compaction of the source becomes a compaction; the messages that its summary replaces are kept. talktree's own JSON
-//! lines ([`Store::export_jsonl`](talktree::Store::export_jsonl)) are one of the formats; they are exact.
+//! lines ([`export_jsonl`](export::export_jsonl)) are one of the formats; they are exact.
 //!
 //! # How it is built
 //!
@@ -46,6 +46,7 @@ mod draft;
 mod driver;
 mod edits;
 mod exact;
+pub mod export;
 mod folder;
 mod formats;
 mod importer;

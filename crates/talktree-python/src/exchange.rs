@@ -7,7 +7,10 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use talktree::MessageFilter;
-use talktree::export::OwnerFormat;
+use talktree_import::export::{
+    Person, PersonFormat, export_jsonl, export_markdown, export_person, export_readable_jsonl,
+    export_session, session_hash,
+};
 use talktree_import::{ImportOptions, import, import_folder, import_reader};
 
 use crate::call::{abandon, attached};
@@ -156,15 +159,13 @@ impl Store {
         write: Py<PyAny>,
     ) -> PyResult<String> {
         let mut output = Output::new(write);
+        let person = if is_author { Person::Author(person) } else { Person::Owner(person) };
         let format = match format {
-            "markdown" => OwnerFormat::Markdown,
-            _ => OwnerFormat::Jsonl,
+            "markdown" => PersonFormat::Markdown,
+            _ => PersonFormat::Jsonl,
         };
         self.handle.call_long(py, |store| {
-            let written = match is_author {
-                true => store.export_author(person, format, &mut output)?,
-                false => store.export_owner(person, format, &mut output)?,
-            };
+            let written = export_person(store, person, format, &mut output)?;
             output.hand_over();
             json::text(&written)
         })
@@ -181,8 +182,8 @@ impl Store {
         self.handle.call_long(py, |store| {
             let mut skipped = Vec::new();
             match is_readable_only {
-                false => store.export_jsonl(&mut output)?,
-                true => store.export_readable_jsonl(&mut output, |id, error| {
+                false => export_jsonl(store, &mut output)?,
+                true => export_readable_jsonl(store, &mut output, |id, error| {
                     skipped.push((id.to_string(), error.to_string()));
                 })?,
             }
@@ -206,8 +207,8 @@ impl Session {
         let mut output = Output::new(write);
         self.handle.call_long(py, |chat| {
             match format {
-                "jsonl" => chat.export_jsonl(&mut output)?,
-                "markdown" => path(chat, leaf, is_raw).export_markdown(&mut output)?,
+                "jsonl" => export_session(chat, &mut output)?,
+                "markdown" => export_markdown(&path(chat, leaf, is_raw), &mut output)?,
                 _ => talktree_model::export_openai(&path(chat, leaf, is_raw), &mut output)?,
             }
             output.hand_over();
@@ -216,6 +217,6 @@ impl Session {
     }
 
     fn content_hash(&self, py: Python<'_>) -> PyResult<String> {
-        self.handle.call_long(py, talktree::export::session_hash)
+        self.handle.call_long(py, session_hash)
     }
 }

@@ -247,7 +247,7 @@ impl Store {
     }
 
     fn content_hash(&self, py: Python<'_>) -> PyResult<String> {
-        self.handle.call_long(py, talktree::Store::content_hash)
+        self.handle.call_long(py, talktree_import::export::content_hash)
     }
 }
 

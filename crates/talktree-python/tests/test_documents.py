@@ -176,7 +176,6 @@ FACES: dict[str, tuple[set[str], dict[str, str | None]]] = {
             **dict.fromkeys(("open", "open_in_memory", "open_read_only", "options"), "__init__"),
             "session_builder": "session",
             "create_session_as": "create_session",
-            "export_readable_jsonl": "export_jsonl",
             "erase_with_progress": "erase",
             "finish_erasure_with_outcome": "finish_erasure",
             "interrupt_handle": "interrupt",
@@ -184,6 +183,8 @@ FACES: dict[str, tuple[set[str], dict[str, str | None]]] = {
             **dict.fromkeys(("list_sessions", "change_session", "bindings")),
             # For contexts and bots that are written in Rust.
             **dict.fromkeys(("context", "inbox")),
+            # For formats that are written in Rust.
+            **dict.fromkeys(("export", "data_of_owner", "data_of_author", "session_ids")),
         },
     ),
     "StoreOptions": (
@@ -198,14 +199,15 @@ FACES: dict[str, tuple[set[str], dict[str, str | None]]] = {
             "add_compaction_with": "add_compaction",
             "compact_and_split_as": "compact_and_split",
             "over": None,  # for storages that are written in Rust
-            **dict.fromkeys(("restore_compaction", "import_elision")),  # for importers that are written in Rust
+            # For formats that are written in Rust.
+            **dict.fromkeys(("restore_compaction", "import_elision", "export", "records", "data")),
         },
     ),
     "SessionBuilder": (
         set(settings.SessionSettings.__annotations__),
         {"block": "blocks", "session_search_of_owner": "session_search", "open": None},
     ),
-    "Path": (set(dir(talktree.Path)), {**ITER, "session": None}),
+    "Path": (set(dir(talktree.Path)), {**ITER, "session": None, "export": None}),
     "Reply": (set(dir(talktree.Reply)), {}),
     "PageBuilder": (arguments(talktree.Session.page), {"run": None}),
     "Search": (

@@ -1,126 +1,186 @@
-//! Reads the data of an owner besides messages: texts, usage, pending items, transcripts, imported records.
+//! Reads the data of a person or a session besides its records: texts, usage, pending items, transcripts, imported records.
+//!
+//! SQLite writes each piece as a JSON object. Pieces are read in batches, between which the caller gets them.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Params, Row};
+use serde_json::json;
 
 use super::connection::Database;
-use super::context::texts;
+use super::context::{frozen_prompt, texts};
 use super::error::{BackendResult, damaged};
-use super::inbox::read_item;
-use super::row::{Read, session as row, time};
+use super::row::session as row;
 use super::{transcript, usage};
 use crate::error::Result;
 use crate::id::SessionId;
 use crate::message::Json;
-use crate::storage::context::EntryVersion;
-use crate::storage::owner_data::{LedgerOf, LedgerRow, OwnedItem, TextName, TextsOf};
-use crate::transcript::StoredTranscript;
 
 /// How many rows of the ledger one read returns.
 const BATCH: usize = 1_000;
 
+/// Whose data is read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum PersonalData<'a> {
+    Owner(&'a str),
+    /// The usage of the answers to a person.
+    Author(&'a str),
+    Session(&'a SessionId),
+}
+
+type With<'w> = &'w mut dyn FnMut(&'static str, Json) -> Result<()>;
+
 impl Database {
-    /// Returns the names of all texts of an owner or a session, removed ones included.
-    pub(crate) fn text_names(&self, of: TextsOf<'_>) -> Result<Vec<TextName>> {
-        self.read(|conn| match key_of(conn, of)? {
-            Some((session, owner)) => texts::names(conn, session, owner),
-            None => Ok(Vec::new()),
-        })
-    }
-
-    /// Returns the versions of a text, oldest first.
-    pub(crate) fn text_versions(
-        &self,
-        of: TextsOf<'_>,
-        name: &TextName,
-    ) -> Result<Vec<EntryVersion>> {
-        self.read(|conn| match key_of(conn, of)? {
-            Some((session, owner)) => texts::versions(conn, session, owner, name),
-            None => Ok(Vec::new()),
-        })
-    }
-
-    /// Returns rows of the ledger, oldest first: a batch of those after a place. An empty batch is the end.
-    pub(crate) fn ledger(
-        &self,
-        of: LedgerOf<'_>,
-        after: Option<(i64, i64)>,
-    ) -> Result<Vec<LedgerRow>> {
-        let (used_at, number) = after.unwrap_or((i64::MIN, i64::MIN));
-        let (sql, name) = match of {
-            LedgerOf::Owner(owner) => (LEDGER, owner),
-            LedgerOf::Author(author) => (LEDGER_OF_AUTHOR, author),
-        };
-        self.read(|conn| {
-            let mut statement = conn.prepare_cached(sql)?;
-            let mut rows = statement.query(params![name, used_at, number, BATCH])?;
-            let mut found = Vec::new();
-            while let Some(row) = rows.next()? {
-                found.push(ledger_row(row)?);
+    /// Calls `with` for each piece of data, with its kind.
+    pub(crate) fn personal_data(&self, of: PersonalData<'_>, with: With<'_>) -> Result<()> {
+        match of {
+            PersonalData::Author(author) => self.ledger(LEDGER_OF_AUTHOR, author, with),
+            PersonalData::Session(id) => self.data_of_session(id, with),
+            PersonalData::Owner(owner) => {
+                self.texts(0, owner, None, with)?;
+                self.ledger(LEDGER, owner, with)?;
+                let mut after = 0;
+                let next =
+                    |after: i64| self.read(|conn| rows(conn, ITEM, (owner, after), read_row));
+                while let Some((number, item)) = next(after)?.pop() {
+                    after = number;
+                    with("item", item)?;
+                }
+                self.transcripts(owner, with)
             }
-            Ok(found)
-        })
+        }
     }
 
-    /// Returns the next pending item of an owner in any inbox, after one of them.
-    pub(crate) fn owned_item(&self, owner: &str, after: i64) -> Result<Option<OwnedItem>> {
-        self.read(|conn| {
-            let mut statement = conn.prepare_cached(ITEM)?;
-            let mut rows = statement.query(params![owner, after])?;
-            let Some(row) = rows.next()? else { return Ok(None) };
-            let item = read_item(row, 2)?;
-            Ok(Some(OwnedItem { number: row.get(0)?, inbox: row.get(1)?, item }))
-        })
+    fn data_of_session(&self, id: &SessionId, with: With<'_>) -> Result<()> {
+        let Some(session) = self.read(|conn| row::find(conn, id))? else { return Ok(()) };
+        self.texts(session.key, "", Some(id), with)?;
+        if let Some(sections) = self.read(|conn| frozen_prompt::read(conn, session.key))? {
+            with("prompt", json!({ "session": id, "sections": sections }).into())?;
+        }
+        let read_name = |row: &Row<'_>| Ok(row.get::<_, String>(0)?);
+        let names = self.read(|conn| rows(conn, IMPORTED, [session.key], read_name))?;
+        let mut names = names.into_iter();
+        names.try_for_each(|name| with("imported", json!({"session": id, "record": name}).into()))
     }
 
-    /// Returns the transcripts of an owner, and the others of a session whose main one is the owner's, oldest first.
-    pub(crate) fn owned_transcripts(&self, owner: &str) -> Result<Vec<StoredTranscript>> {
-        self.read(|conn| {
-            let mut found = Vec::new();
-            for key in transcript::delete::of_owner(conn, owner)? {
-                found.extend(transcript::read::stored_in(conn, key)?);
+    /// Reads the versions of all texts of an owner or a session, removed ones included.
+    fn texts(
+        &self,
+        session: i64,
+        owner: &str,
+        of: Option<&SessionId>,
+        with: With<'_>,
+    ) -> Result<()> {
+        for (label, key) in self.read(|conn| texts::names(conn, session, owner))? {
+            for version in self.read(|conn| texts::versions(conn, session, owner, &label, &key))? {
+                let mut text = json!(version);
+                (text["label"], text["key"]) = (label.as_str().into(), key.as_str().into());
+                if let Some(id) = of {
+                    text["session"] = id.as_str().into();
+                }
+                with("text", text.into())?;
             }
-            Ok(found)
-        })
+        }
+        Ok(())
     }
 
-    /// Returns a batch of a transcript's entries with their numbers, after one of them. An empty batch is the end.
-    pub(crate) fn entries(&self, transcript: u64, after: i64) -> Result<Vec<(i64, Json)>> {
-        // No store has a row of that key.
-        let key = i64::try_from(transcript).unwrap_or_default();
-        self.read(|conn| transcript::read::entries_after(conn, key, after))
+    /// Reads rows of the ledger, oldest first.
+    fn ledger(&self, sql: &str, name: &str, with: With<'_>) -> Result<()> {
+        let mut after = (i64::MIN, i64::MIN);
+        loop {
+            let read = |row: &Row<'_>| {
+                let (used_at, number) = (row.get(2)?, row.get(0)?);
+                let read = || Ok((used_at, read_row(row)?));
+                read().map_err(damaged(usage::named(number)))
+            };
+            let place = (name, after.0, after.1, BATCH);
+            let found = self.read(|conn| rows(conn, sql, place, read))?;
+            let Some((used_at, (number, _))) = found.last() else { return Ok(()) };
+            after = (*used_at, *number);
+            found.into_iter().try_for_each(|(_, (_, usage))| with("usage", usage))?;
+        }
     }
 
-    /// Returns the keys of the records that were imported into a session, sorted.
-    pub(crate) fn imported_records(&self, id: &SessionId) -> Result<Vec<String>> {
-        self.read(|conn| {
-            let Some(session) = row::find(conn, id)? else { return Ok(Vec::new()) };
-            let mut statement = conn.prepare_cached(IMPORTED)?;
-            let records = statement.query_map([session.key], |row| row.get(0))?;
-            Ok(records.collect::<rusqlite::Result<_>>()?)
-        })
+    /// Reads the transcripts of an owner, and the others of a session whose main one is the owner's, oldest first.
+    fn transcripts(&self, owner: &str, with: With<'_>) -> Result<()> {
+        for key in self.read(|conn| transcript::delete::of_owner(conn, owner))? {
+            let Some(found) = self.read(|conn| transcript::read::stored_in(conn, key))? else {
+                continue;
+            };
+            let mut about = json!(found.key);
+            about["owner"] = found.owner.into();
+            about["entries"] = found.entries.into();
+            about["written_at"] = json!(chrono::DateTime::from_timestamp_millis(found.mtime));
+            if let Some(session) = found.projected_to {
+                about["projected_to"] = json!(session);
+            }
+            with("transcript", about.into())?;
+            let mut after = 0;
+            loop {
+                let entries =
+                    self.read(|conn| transcript::read::entries_after(conn, key, after))?;
+                let Some((last, _)) = entries.last() else { break };
+                after = *last;
+                for (_, entry) in entries {
+                    with("entry", Json::parse(&format!("{{\"entry\":{}}}", entry.as_str()))?)?;
+                }
+            }
+        }
+        Ok(())
     }
 }
 
-/// Returns the session key and the owner in the rows of context blocks.
-fn key_of<'a>(conn: &Connection, of: TextsOf<'a>) -> BackendResult<Option<(i64, &'a str)>> {
-    match of {
-        // Blocks without an owner are shared by all.
-        TextsOf::Owner(owner) => Ok((!owner.is_empty()).then_some((0, owner))),
-        TextsOf::Session(id) => Ok(row::find(conn, id)?.map(|session| (session.key, ""))),
+fn rows<T>(
+    conn: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl Fn(&Row<'_>) -> BackendResult<T>,
+) -> BackendResult<Vec<T>> {
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query(params)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(read(row)?);
     }
+    Ok(found)
+}
+
+/// Reads a number and an object.
+fn read_row(row: &Row<'_>) -> BackendResult<(i64, Json)> {
+    Ok((row.get(0)?, transcript::stored_json(row, 1)?))
+}
+
+/// A time as text, to the microsecond; the division of a negative number would round up.
+macro_rules! time {
+    ($column:literal) => {
+        concat!(
+            "strftime('%Y-%m-%dT%H:%M:%S', (",
+            $column,
+            " - (",
+            $column,
+            " % 1000000 + 1000000) % 1000000) / 1000000, 'unixepoch')
+              || printf('.%06dZ', (",
+            $column,
+            " % 1000000 + 1000000) % 1000000)"
+        )
+    };
 }
 
 macro_rules! ledger {
-    ($condition:literal) => {
+    ($person:literal) => {
         concat!(
-            "SELECT session.id, message.id, usage.model, usage.source, input, output, cache_read,
-        cache_write, reasoning, cost, currency, answer, used_at, number
+            "SELECT number,
+        json_object('session', session.id, 'message', message.id, 'model', usage.model,
+            'source', usage.source, 'input', input, 'output', output, 'cache_read', cache_read,
+            'cache_write', cache_write, 'reasoning', reasoning, 'cost', cost,
+            'currency', currency, 'answer', answer, 'used_at', ",
+            time!("used_at"),
+            "),
+        used_at
    FROM usage
    LEFT JOIN session ON session.key = usage.session
    LEFT JOIN message ON message.address = usage.address
   WHERE ",
-            $condition,
-            "
+            $person,
+            " = ?1
     AND (used_at, number) > (?2, ?3)
   ORDER BY used_at, number
   LIMIT ?4"
@@ -128,42 +188,21 @@ macro_rules! ledger {
     };
 }
 
-pub(super) const LEDGER: &str = ledger!("usage.owner = ?1");
-pub(super) const LEDGER_OF_AUTHOR: &str = ledger!("usage.author = ?1");
+pub(super) const LEDGER: &str = ledger!("usage.owner");
+pub(super) const LEDGER_OF_AUTHOR: &str = ledger!("usage.author");
 
-fn ledger_row(row: &Row<'_>) -> BackendResult<LedgerRow> {
-    let tokens = |at: usize| -> BackendResult<u64> {
-        Ok(u64::try_from(row.get::<_, i64>(at)?).unwrap_or_default())
-    };
-    let (used_at, number): (i64, i64) = (row.get(12)?, row.get(13)?);
-    let read = || {
-        Ok(LedgerRow {
-            session: Read::read(row, 0)?,
-            message: Read::read(row, 1)?,
-            model: row.get(2)?,
-            source: row.get(3)?,
-            input: tokens(4)?,
-            output: tokens(5)?,
-            cache_read: tokens(6)?,
-            cache_write: tokens(7)?,
-            reasoning: tokens(8)?,
-            cost: row.get(9)?,
-            currency: row.get(10)?,
-            answer: row.get(11)?,
-            used_at: time(used_at)?,
-            place: (used_at, number),
-        })
-    };
-    read().map_err(damaged(usage::named(number)))
-}
-
-pub(super) const ITEM: &str =
-    "SELECT number, name, inbox_item.id, inbox_item.key, owner, body, note, received_at
+pub(super) const ITEM: &str = concat!(
+    "SELECT number,
+        json_object('inbox', name, 'id', inbox_item.id, 'key', inbox_item.key, 'owner', owner,
+            'body', body, 'note', note, 'received_at', ",
+    time!("received_at"),
+    ")
    FROM inbox_item
    JOIN inbox_source ON inbox_source.key = inbox_item.source
   WHERE owner = ?1
     AND number > ?2
   ORDER BY number
-  LIMIT 1";
+  LIMIT 1"
+);
 
 const IMPORTED: &str = "SELECT record FROM imported WHERE session = ?1 ORDER BY record";

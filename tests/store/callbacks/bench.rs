@@ -11,6 +11,7 @@ use talktree::{
     RangeSummary, ReadProvider, Result, SearchProvider, Session, SkillProvider, Store,
     TokenCounter, WriteProvider,
 };
+use talktree_import::export::export_jsonl;
 use talktree_import::{ImportOptions, import_reader};
 
 use crate::common;
@@ -318,7 +319,7 @@ impl Bench {
     pub(crate) fn import(&self) -> Result<()> {
         let (other, mut file) = (Store::open_in_memory()?, Vec::new());
         other.session("from afar")?.append(Message::user("hello"))?;
-        other.export_jsonl(&mut file)?;
+        export_jsonl(&other, &mut file)?;
         let options = ImportOptions::default();
         let told = |_| self.trap.reached(Kind::Import);
         let file = Input(Cursor::new(file), Arc::clone(&self.trap));
@@ -326,7 +327,7 @@ impl Bench {
     }
 
     pub(crate) fn export(&self) -> Result<()> {
-        self.store.export_jsonl(&mut Source(Arc::clone(&self.trap)))
+        export_jsonl(&self.store, &mut Source(Arc::clone(&self.trap)))
     }
 
     pub(crate) fn heard(&self) -> Vec<String> {

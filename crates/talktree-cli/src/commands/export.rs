@@ -5,8 +5,11 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use talktree::export::OwnerFormat;
 use talktree::{Error, Part, Store};
+use talktree_import::export::{
+    Person, PersonFormat, export_jsonl, export_markdown, export_person, export_readable_jsonl,
+    export_session,
+};
 use talktree_model::export_openai;
 
 use crate::failure::Damage;
@@ -77,11 +80,10 @@ enum Format {
     Openai,
 }
 
-enum Selection {
+enum Selection<'a> {
     Store(Store),
     Path(talktree::Path),
-    Owner(Store, String),
-    Author(Store, String),
+    Person(Store, Person<'a>),
 }
 
 pub(crate) fn run(args: ExportArgs, context: &mut Context) -> Result<()> {
@@ -94,20 +96,20 @@ pub(crate) fn run(args: ExportArgs, context: &mut Context) -> Result<()> {
         let why = "the talktree format always holds every stored message; --at and --raw need --format markdown or openai";
         return Err(Failure::Usage(why.to_owned()));
     }
-    let of_person =
-        args.owner.as_ref().map(|_| "--owner").or(args.author.as_ref().map(|_| "--author"));
-    if let (Format::Openai, Some(option)) = (args.format, of_person) {
+    let owner = args.owner.as_deref().map(Person::Owner);
+    let person = owner.or(args.author.as_deref().map(Person::Author));
+    if let (Format::Openai, Some(person)) = (args.format, person) {
         return Err(Failure::Usage(format!(
-            "{option} writes JSON lines or Markdown; leave out --format, or use --format markdown"
+            "--{} writes JSON lines or Markdown; leave out --format, or use --format markdown",
+            person.kind()
         )));
     }
     let store = context.reader()?;
     let reader = store.clone();
-    let selection = match (&args.session, &args.owner, &args.author) {
-        (_, Some(owner), _) => Selection::Owner(store, owner.clone()),
-        (_, _, Some(author)) => Selection::Author(store, author.clone()),
-        (None, None, None) => Selection::Store(store),
-        (Some(session), None, None) => {
+    let selection = match (&args.session, person) {
+        (_, Some(person)) => Selection::Person(store, person),
+        (None, None) => Selection::Store(store),
+        (Some(session), None) => {
             let session = lookup::session(&store, session)?;
             let leaf = args.at.as_deref().map(|at| lookup::message(&session, at)).transpose()?;
             let path = leaf.as_ref().map_or_else(|| session.path(), |leaf| session.at(leaf));
@@ -138,7 +140,7 @@ pub(crate) fn run(args: ExportArgs, context: &mut Context) -> Result<()> {
 }
 
 /// Says which parts have no place in the format. Markdown and talktree's own format have one for every part.
-fn tell_left_out(selection: &Selection, format: Format) -> Result<()> {
+fn tell_left_out(selection: &Selection<'_>, format: Format) -> Result<()> {
     let (Selection::Path(path), Format::Openai) = (selection, format) else { return Ok(()) };
     let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
     for message in path.iter() {
@@ -184,26 +186,22 @@ impl Written {
 }
 
 /// Writes the selection.
-fn write(selection: &Selection, args: &ExportArgs, output: &mut impl Write) -> Result<Written> {
+fn write(selection: &Selection<'_>, args: &ExportArgs, output: &mut impl Write) -> Result<Written> {
     let mut outcome = Written::default();
     let written = match (selection, args.format) {
-        (Selection::Owner(store, person) | Selection::Author(store, person), format) => {
+        (Selection::Person(store, person), format) => {
             let format = match format {
-                Format::Markdown => OwnerFormat::Markdown,
-                _ => OwnerFormat::Jsonl,
+                Format::Markdown => PersonFormat::Markdown,
+                _ => PersonFormat::Jsonl,
             };
-            let (what, written) = match selection {
-                Selection::Author(..) => ("author", store.export_author(person, format, output)),
-                _ => ("owner", store.export_owner(person, format, output)),
-            };
-            written.map(|written| {
+            export_person(store, *person, format, output).map(|written| {
                 if written.is_empty() {
-                    outcome.unknown = Some(format!("{what} {}", quoted(person)));
+                    outcome.unknown = Some(format!("{} {}", person.kind(), quoted(person.name())));
                 }
             })
         }
         (Selection::Store(store), _) if args.skip_damaged => {
-            store.export_readable_jsonl(output, |id, error| {
+            export_readable_jsonl(store, output, |id, error| {
                 outcome.skipped += 1;
                 // Without the advice to run `verify`, which the error's own text ends with.
                 let why = match error {
@@ -214,9 +212,9 @@ fn write(selection: &Selection, args: &ExportArgs, output: &mut impl Write) -> R
                 tell(&format!("session {} is skipped: {why}", cut(&name, MAX_NAME)));
             })
         }
-        (Selection::Store(store), _) => store.export_jsonl(output),
-        (Selection::Path(path), Format::Talktree) => path.session().export_jsonl(output),
-        (Selection::Path(path), Format::Markdown) => path.export_markdown(output),
+        (Selection::Store(store), _) => export_jsonl(store, output),
+        (Selection::Path(path), Format::Talktree) => export_session(path.session(), output),
+        (Selection::Path(path), Format::Markdown) => export_markdown(path, output),
         (Selection::Path(path), Format::Openai) => export_openai(path, output),
     };
     written.map_err(|error| match error {

@@ -1,4 +1,4 @@
-//! talktree's own JSON lines, as [`export`](talktree::export) writes them.
+//! talktree's own JSON lines, as [`export`](crate::export) writes them.
 //!
 //! The sessions of an export follow each other: the record of a session, then its messages, then what refers to them. So a session
 //! is complete when the next one begins.
@@ -10,7 +10,6 @@
 use std::collections::HashMap;
 
 use serde::Deserialize;
-use talktree::records::export::{Counts, VERSION, chain, number_of};
 use talktree::{
     Compaction, CompactionId, Label, Message, MessageId, MessageTag, SessionDetails, SessionId,
 };
@@ -18,6 +17,7 @@ use uuid::Uuid;
 
 use crate::draft::{Body, Draft, DraftLabel, Node, Reader, derive, fingerprint};
 use crate::exact::{Elision, Exact, ExactCompaction, Tombstone};
+use crate::export::{Counts, VERSION, chain, number_of};
 use crate::fields::Fields;
 use crate::records::Record;
 use crate::report::ImportReport;
@@ -180,13 +180,7 @@ impl Reader for Own {
             return before;
         }
         self.checksum = chain(self.checksum, &record.text);
-        match kind.as_str() {
-            "session" => self.counts.sessions += 1,
-            "message" => self.counts.messages += 1,
-            "compaction" => self.counts.compactions += 1,
-            "label" => self.counts.labels += 1,
-            _ => {}
-        }
+        self.counts.add(&kind);
         let number = fields.get("session").and_then(|number| number.as_str().parse().ok());
         let (before, taken) = match kind.as_str() {
             "session" => (self.close(), self.open(record, number, report)),

@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use crate::data::data;
 use crate::{claude, random};
 use serde_json::{Value, json};
-use talktree::export::{content_hash, session_hash};
 use talktree::{Json, Result, Session, Store, TranscriptKey};
 use talktree_import::ImportReport;
+use talktree_import::export::{
+    content_hash, export_jsonl, export_markdown, export_session, session_hash,
+};
 use talktree_import::{Format, ImportOptions, import_reader};
 use talktree_model::{Provider, export_openai, validate_for};
 
@@ -176,7 +178,7 @@ fn a_second_import_of_everything_adds_nothing() -> Result<()> {
     println!("{} files, {added} messages", paths.len());
 
     let mut file = Vec::new();
-    store.export_jsonl(&mut file)?;
+    export_jsonl(&store, &mut file)?;
     let copy = Store::open_in_memory()?;
     let options = ImportOptions { is_strict: true, ..ImportOptions::default() };
     if !paths.is_empty() {
@@ -221,7 +223,7 @@ fn agent_logs_become_valid_chats_and_pages() -> Result<()> {
             assert!(problems.is_empty(), "{file}: {problems:#?}");
         }
         let mut page = Vec::new();
-        chat.export_markdown(&mut page)?;
+        export_markdown(&chat.path(), &mut page)?;
         assert!(std::str::from_utf8(&page).is_ok());
     }
     Ok(())
@@ -263,7 +265,7 @@ fn both_ways(entries: &[Value], session: &str, size: usize) -> Result<[(String, 
         let Some(session) = session else { return Ok(Default::default()) };
         let session = store.session(session)?;
         let mut text = Vec::new();
-        session.export_jsonl(&mut text)?;
+        export_session(&session, &mut text)?;
         // Without the times of the last writes, and the checksum of them.
         let text = String::from_utf8_lossy(&text).into_owned();
         let lines = text.lines().filter(|line| !line.starts_with(r#"{"type":"end""#));

@@ -7,6 +7,7 @@
 use std::io::Cursor;
 
 use talktree::{Error, Result, Store};
+use talktree_import::export::export_jsonl;
 use talktree_import::{Format, ImportOptions, import_reader};
 
 /// A file in the shape of each program: our words in the fields that it writes.
@@ -181,7 +182,7 @@ fn an_export_without_its_first_line_is_refused_as_such() -> Result<()> {
     let store = Store::open_in_memory()?;
     store.session("s")?.append(talktree::Message::user("hi"))?;
     let mut export = Vec::new();
-    store.export_jsonl(&mut export)?;
+    export_jsonl(&store, &mut export)?;
     let export = String::from_utf8(export).unwrap();
     let (header, rest) = export.split_once('\n').unwrap();
     for file in [rest.to_owned(), format!("{}\n{rest}", &header[..20])] {

@@ -5,6 +5,7 @@ use std::io::BufReader;
 use std::path::Path;
 
 use talktree::{Message, Result, SessionDetails, Store, Usage};
+use talktree_import::export::export_jsonl;
 use talktree_import::{ImportOptions, import_reader};
 
 /// Returns a store with the sessions of a fixture.
@@ -52,7 +53,7 @@ fn the_usage_of_an_import_is_that_of_its_source() -> Result<()> {
         };
         assert_eq!(answers(&store, source)?, 1, "{file}");
         let mut text = Vec::new();
-        store.export_jsonl(&mut text)?;
+        export_jsonl(&store, &mut text)?;
         let copy = Store::open_in_memory()?;
         let options = ImportOptions::default();
         import_reader(&copy, "copy", std::io::Cursor::new(text), &options, |_| {})?;

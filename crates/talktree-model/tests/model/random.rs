@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use talktree::{Block, Budget, Document, Error, Message, MessageId, Part, Result, Session};
+use talktree_import::export::content_hash;
 use talktree_model::{
     Provider, TruncateOptions, sanitize, to_anthropic, to_openai_chat, to_openai_responses,
     truncate, validate_for,
@@ -406,7 +407,7 @@ impl<'a> World<'a> {
 
     /// Checks every path of every session; returns the requests.
     fn check(&self) -> Result<Vec<String>> {
-        let hash = self.scratch.store.content_hash()?;
+        let hash = content_hash(&self.scratch.store)?;
         let mut written = Vec::new();
         for session in 0..self.sessions {
             let chat = open(&self.scratch, session)?;
@@ -423,7 +424,7 @@ impl<'a> World<'a> {
                 check_view(&shown[shown.len() / 2..], self.seen);
             }
         }
-        assert_eq!(self.scratch.store.content_hash()?, hash, "a read changed stored rows");
+        assert_eq!(content_hash(&self.scratch.store)?, hash, "a read changed stored rows");
         Ok(written)
     }
 }

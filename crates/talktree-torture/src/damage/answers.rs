@@ -8,6 +8,7 @@ use talktree::{
     BindingFilter, Budget, DrawOptions, Error, Message, Session, Store, TranscriptFilter, Tree,
     UsageGroup,
 };
+use talktree_import::export::{export_jsonl, export_markdown};
 
 use super::fixture::session;
 use crate::compaction::options;
@@ -83,7 +84,7 @@ impl Answers {
         }
         answers.add("search_sessions", "", store.search(QUERIES[0]).now(now).by_session().run());
         let mut digest = Digest(DefaultHasher::new());
-        let exported = store.export_jsonl(&mut digest);
+        let exported = export_jsonl(&store, &mut digest);
         answers.add("export", "", exported.map(|()| digest.0.finish()));
         answers
     }
@@ -127,7 +128,7 @@ impl Answers {
         }
         self.add("leaves", id, leaves);
         let mut digest = Digest(DefaultHasher::new());
-        let markdown = chat.export_markdown(&mut digest);
+        let markdown = export_markdown(&chat.path(), &mut digest);
         self.add("markdown", id, markdown.map(|()| digest.0.finish()));
     }
 

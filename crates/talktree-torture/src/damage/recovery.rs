@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use talktree::{Message, Store};
+use talktree_import::export::export_session;
 
 use super::Args;
 use super::case::{Baseline, open};
@@ -130,7 +131,7 @@ fn export(store: &Store, sessions: &[String]) -> Messages {
     let mut messages = Messages::new();
     for id in sessions {
         let Ok(chat) = store.session(id.as_str()) else { continue };
-        if chat.export_jsonl(&mut std::io::sink()).is_ok() {
+        if export_session(&chat, &mut std::io::sink()).is_ok() {
             keep(&mut messages, id, chat.all_messages());
         }
     }

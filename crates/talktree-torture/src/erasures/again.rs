@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use talktree::{Erasure, Message, MessageId, Store};
+use talktree_import::export::content_hash;
 
 use super::{Args, Figures, Files, moments, record, write};
 use crate::scratch::scratch;
@@ -35,7 +36,7 @@ pub(super) fn run(args: &Args, report: &mut Report, figures: &mut Figures) -> Re
                 fill(&store, neighbour)?;
                 let began = crate::vfs::recorded();
                 let erased = store.erase(&erasure)?;
-                hash = store.content_hash()?;
+                hash = content_hash(&store)?;
                 if erased.is_complete() { Ok(began) } else { Err("it is not complete".into()) }
             })?;
             let commits = erased.record.commits(erased.began);
@@ -72,7 +73,7 @@ fn twice(program: &Path, arguments: &[&str], files: &Files, hash: &str) -> Resul
     let path: PathBuf = write(files, folder.path())?;
     let is_complete = {
         let store = Store::open(&path)?;
-        store.content_hash()? == hash && !store.has_unfinished_erasure()?
+        content_hash(&store)? == hash && !store.has_unfinished_erasure()?
     };
     for expected in [if is_complete { 1 } else { 0 }, 1] {
         let output = Command::new(program)
@@ -91,7 +92,7 @@ fn twice(program: &Path, arguments: &[&str], files: &Files, hash: &str) -> Resul
     if store.has_unfinished_erasure()? {
         return Err("there is still something to finish".into());
     }
-    match store.content_hash()? == hash {
+    match content_hash(&store)? == hash {
         true => Ok(()),
         false => Err("something else is missing, or not all is erased".into()),
     }

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Days, Utc};
 use talktree::{Budget, Message, Session, Store};
+use talktree_import::export::export_jsonl;
 
 use super::Args;
 use crate::{Report, Result};
@@ -46,7 +47,7 @@ pub(super) fn run(args: &Args, report: &mut Report) -> Result<()> {
     let store = Store::open(&path)?;
     orders += check(&store.session("s")?, &names, report)?;
     let mut exported = Vec::new();
-    store.export_jsonl(&mut exported)?;
+    export_jsonl(&store, &mut exported)?;
     let file = folder.path().join("talk.jsonl");
     std::fs::write(&file, &exported)?;
     let imported = Store::open_in_memory()?;

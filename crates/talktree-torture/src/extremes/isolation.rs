@@ -2,11 +2,11 @@
 //!
 //! The library's own tests use ids that only one session has; here both sessions have half of all ids.
 
-use talktree::export::session_hash;
 use talktree::{
     Budget, Compaction, CompactionId, ImportRecord, Json, Message, MessageId, Parent,
     Result as Answer, Session, Store,
 };
+use talktree_import::export::{export_markdown, session_hash};
 
 use super::Args;
 use crate::{Report, Result};
@@ -159,7 +159,7 @@ const VERBS: &[(&str, Verb)] = &[
     ("info", |chat, _, _| chat.info().map(words)),
     ("export_markdown", |chat, id, _| {
         let mut text = Vec::new();
-        chat.at(&id.into()).export_markdown(&mut text)?;
+        export_markdown(&chat.at(&id.into()), &mut text)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
     }),
     ("append_to", |chat, id, _| chat.append_to(&id.into(), new_message(id)).map(words)),

@@ -1,6 +1,7 @@
 //! Every verb on a large tree, with its expected result.
 
 use talktree::{Budget, DrawOptions, Message, Planned, Tree};
+use talktree_import::export::{content_hash, export_markdown, export_session};
 
 use super::meter::Meter;
 use super::shapes::GrownTree;
@@ -60,9 +61,9 @@ pub(super) fn read(grown: &GrownTree, meter: &mut Meter<'_>) -> Result<()> {
     })?;
     drop(tree);
     let sink = std::io::sink;
-    meter.time("export_jsonl", || Ok(chat.export_jsonl(&mut sink())?))?;
-    meter.time("export_markdown", || Ok(chat.export_markdown(&mut sink())?))?;
-    meter.time("content_hash", || Ok(store.content_hash()?))?;
+    meter.time("export_jsonl", || Ok(export_session(&chat, &mut sink())?))?;
+    meter.time("export_markdown", || Ok(export_markdown(&chat.path(), &mut sink())?))?;
+    meter.time("content_hash", || Ok(content_hash(&store)?))?;
     meter.check("first search", false, || {
         Ok(store.search("\"message 7\"").run()?.hits.is_empty())
     })?;

@@ -11,6 +11,7 @@ use talktree::search::{Filters, Search, Step, Taken};
 use talktree::{
     Error, Hit, Message, MessageId, Part, Planned, Query, Role, Store, Summary, TokenCounter,
 };
+use talktree_import::export::{content_hash, export_jsonl};
 use talktree_import::{Format, ImportOptions, import_reader};
 
 use crate::compaction::options;
@@ -196,14 +197,14 @@ pub fn importers(data: &[u8]) -> Result<(), String> {
         ));
     }
     let mut exported = Vec::new();
-    store.export_jsonl(&mut exported).map_err(text)?;
+    export_jsonl(&store, &mut exported).map_err(text)?;
     let other = Store::open_in_memory().map_err(text)?;
     let own =
         ImportOptions { format: Some(Format::Own), is_strict: true, ..ImportOptions::default() };
     if !exported.is_empty() {
         import(&other, &exported, &own).map_err(text)?;
     }
-    let hashes = (store.content_hash().map_err(text)?, other.content_hash().map_err(text)?);
+    let hashes = (content_hash(&store).map_err(text)?, content_hash(&other).map_err(text)?);
     if hashes.0 != hashes.1 {
         return Err(format!(
             "an export imports differently: {}",

@@ -5,7 +5,8 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use serde_json::Value;
-use talktree::{BindingFilter, SessionId, Store, export::OwnerFormat};
+use talktree::{BindingFilter, SessionId, Store};
+use talktree_import::export::{Person, PersonFormat, export_jsonl, export_person};
 
 use super::journal::Journal;
 use super::mark::{Kind, Mark};
@@ -35,14 +36,14 @@ pub(super) fn run(folder: &Path, journals: &[Journal]) -> Result<Findings> {
     if !store.finish_erasure()? {
         check.fault("the last erasure cannot be finished".to_owned());
     }
-    store.export_jsonl(&mut Lines { rest: Vec::new(), check: &mut check })?;
+    export_jsonl(&store, &mut Lines { rest: Vec::new(), check: &mut check })?;
     check.all_present();
     for damage in store.verify(|_| {})?.damages {
         check.fault(format!("damage: {}: {}", damage.kind, damage.what));
     }
     for owner in 0..OWNERS {
         let mut page = Vec::new();
-        store.export_owner(&name_of(owner), OwnerFormat::Jsonl, &mut page)?;
+        export_person(&store, Person::Owner(&name_of(owner)), PersonFormat::Jsonl, &mut page)?;
         if let Some(other) = Mark::all(&page).find(|mark| mark.owner != owner) {
             check.fault(format!("the export of owner {owner} has {other}"));
         }

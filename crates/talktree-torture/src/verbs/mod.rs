@@ -9,6 +9,7 @@ use talktree::{
     Block, COMPACTION_PREFIX, Compaction, CompactionId, Context, Document, DrawOptions,
     ImportRecord, Message, Part, Role, SessionDetails, Store,
 };
+use talktree_import::export::export_session;
 
 /// One verb.
 #[derive(Debug, Clone, Copy)]
@@ -221,7 +222,7 @@ const VERBS: &[Verb] = &[
     }),
     read("export", |store, _| {
         let mut output = Vec::new();
-        store.session("chat")?.export_jsonl(&mut output)?;
+        export_session(&store.session("chat")?, &mut output)?;
         Ok(String::from_utf8_lossy(&output).into_owned())
     }),
     read("verify", |store, _| Ok(format!("{:?}", store.verify(|_| {})?))),

@@ -5,18 +5,16 @@ use rusqlite::{Connection, params};
 use super::super::error::BackendResult;
 use super::{Whose, block, entry};
 use crate::storage::context::EntryVersion;
-use crate::storage::owner_data::TextName;
 
-/// Returns the names of the texts, by label and key.
+/// Returns the label and the key of each text; the key of a block's own text is empty.
 pub(in super::super) fn names(
     conn: &Connection,
     session: i64,
     owner: &str,
-) -> BackendResult<Vec<TextName>> {
+) -> BackendResult<Vec<(String, String)>> {
     let mut statement = conn.prepare_cached(NAMES)?;
-    let names = statement.query_map(params![session, owner], |row| {
-        Ok(TextName { label: row.get(0)?, key: row.get(1)? })
-    })?;
+    let names =
+        statement.query_map(params![session, owner], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(names.collect::<rusqlite::Result<_>>()?)
 }
 
@@ -31,11 +29,12 @@ pub(in super::super) fn versions(
     conn: &Connection,
     session: i64,
     owner: &str,
-    name: &TextName,
+    label: &str,
+    key: &str,
 ) -> BackendResult<Vec<EntryVersion>> {
     let whose = Whose { session, owner: owner.to_owned() };
-    match block::find(conn, &whose, &name.label)? {
-        Some(block) => entry::versions(conn, block, &name.key),
+    match block::find(conn, &whose, label)? {
+        Some(block) => entry::versions(conn, block, key),
         None => Ok(Vec::new()),
     }
 }

@@ -14,7 +14,7 @@ use super::error::{BackendError, BackendResult};
 use super::handle::Handle;
 use super::plan_reader::PlanReader;
 use super::row::session as session_row;
-use super::spool::Spool;
+use super::snapshot::Spool;
 use super::tokens::CountedMessages;
 use super::{
     append, children, compaction, delete, fork, head, import, label, mention, message, message_tag,
@@ -61,6 +61,10 @@ impl SqliteSession {
     /// Returns where an export of a snapshot is kept until the snapshot is closed.
     pub(crate) fn spool(&self) -> Spool {
         self.database.spool()
+    }
+
+    pub(crate) fn database(&self) -> &Arc<Database> {
+        &self.database
     }
 
     /// Returns the storage of this session's context, bound to the same session.

@@ -6,70 +6,42 @@
 use std::borrow::Cow;
 use std::io::Write;
 
+use talktree::{CompactionId, Json, Message, Part, Path, Result, Role, Tool};
 use talktree_text::foreign::{guarded, line, lines};
 
-use super::{output_error, spooled};
-use crate::error::Result;
-use crate::id::{CompactionId, shorten};
-use crate::message::{Json, Message, Part, Role, Tool};
-use crate::session::{Path, Session};
+use super::output_error;
 
-impl Path {
-    /// Writes this path as Markdown: a heading for each message, its text, and tool calls in fences. Lines of a text that
-    /// would read as a heading of another message begin with `> `.
-    ///
-    /// ```
-    /// use talktree::{Message, Store};
-    ///
-    /// let chat = Store::open_in_memory()?.session("s")?;
-    /// chat.append(Message::user("2 + 2?"))?;
-    /// chat.append(Message::assistant("4"))?;
-    /// let mut page = Vec::new();
-    /// chat.path().export_markdown(&mut page)?;
-    /// assert!(String::from_utf8_lossy(&page).starts_with("# s\n\n## User"));
-    /// # Ok::<(), talktree::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if the leaf is not in this session;
-    /// [`Error::Io`](crate::Error::Io) if a write to `output` fails; [`Error::Interrupted`](crate::Error::Interrupted); and
-    /// those of every read.
-    pub fn export_markdown(&self, output: &mut impl Write) -> Result<()> {
-        spooled(self.session().spool(), output, |mut output| {
-            let path = self.snapshot()?;
-            let name = path.session().info()?.and_then(|info| info.name);
-            let title = one_line(name.as_deref().unwrap_or(self.session().id().as_str()));
-            writeln!(output, "# {title}").map_err(output_error)?;
-            for message in path.iter() {
-                write_message(&message?, &mut output).map_err(output_error)?;
-            }
-            output.flush().map_err(output_error)
-        })
-    }
+/// Writes a path as Markdown: a heading for each message, its text, and tool calls in fences. Lines of a text that would read
+/// as a heading of another message begin with `> `.
+///
+/// ```
+/// use talktree::{Message, Store};
+/// use talktree_import::export::export_markdown;
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// chat.append(Message::user("2 + 2?"))?;
+/// chat.append(Message::assistant("4"))?;
+/// let mut page = Vec::new();
+/// export_markdown(&chat.path(), &mut page)?;
+/// assert!(String::from_utf8_lossy(&page).starts_with("# s\n\n## User"));
+/// # Ok::<(), talktree::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::UnknownMessage`](talktree::Error::UnknownMessage) if the leaf is not in this session; as [`Path::export`].
+pub fn export_markdown(path: &Path, output: &mut impl Write) -> Result<()> {
+    path.export(output, |path, output| {
+        let name = path.session().info()?.and_then(|info| info.name);
+        let title = one_line(name.as_deref().unwrap_or(path.session().id().as_str()));
+        writeln!(output, "# {title}").map_err(output_error)?;
+        for message in path.iter() {
+            write_message(&message?, output).map_err(output_error)?;
+        }
+        Ok(())
+    })
 }
 
-impl Session {
-    /// Writes the history as Markdown, as [`Path::export_markdown`] does.
-    ///
-    /// ```
-    /// use talktree::{Message, Store};
-    ///
-    /// let chat = Store::open_in_memory()?.session("s")?;
-    /// chat.append(Message::user("2 + 2?"))?;
-    /// let mut page = Vec::new();
-    /// chat.export_markdown(&mut page)?;
-    /// assert!(String::from_utf8_lossy(&page).ends_with("2 + 2?\n"));
-    /// # Ok::<(), talktree::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Path::export_markdown`].
-    pub fn export_markdown(&self, output: &mut impl Write) -> Result<()> {
-        self.path().export_markdown(output)
-    }
-}
-
-pub(super) fn write_message(message: &Message, output: &mut impl Write) -> std::io::Result<()> {
+pub(super) fn write_message(message: &Message, output: &mut dyn Write) -> std::io::Result<()> {
     let time = message.created_at.format("%Y-%m-%d %H:%M:%S UTC");
     writeln!(output, "\n## {}, {time}", speaker(message))?;
     for part in &message.parts {
@@ -94,7 +66,7 @@ pub(super) fn write_message(message: &Message, output: &mut impl Write) -> std::
                 let url = if file.url.starts_with("data:") { "" } else { &file.url };
                 writeln!(output, "\n[{}](<{}>)", one_line(name), one_line(url))?;
             }
-            Part::Other(json) => write_fence("json", json.as_str(), output)?,
+            other => write_fence("json", &serde_json::to_string(other)?, output)?,
         }
     }
     Ok(())
@@ -109,7 +81,7 @@ fn speaker(message: &Message) -> String {
         Role::Assistant => "Assistant",
         Role::System => "System",
         Role::Tool => "Tool",
-        Role::Other(role) => &shorten(role),
+        other => other.as_str(),
     };
     match message.is_hidden {
         true => format!("{} (hidden)", one_line(role)),
@@ -117,7 +89,7 @@ fn speaker(message: &Message) -> String {
     }
 }
 
-fn write_tool(tool: &Tool, output: &mut impl Write) -> std::io::Result<()> {
+fn write_tool(tool: &Tool, output: &mut dyn Write) -> std::io::Result<()> {
     let name = one_line(&tool.name);
     if let Some(input) = &tool.input {
         writeln!(output, "\nCall of `{name}`:")?;
@@ -143,7 +115,7 @@ fn readable(json: &Json) -> String {
 pub(super) fn write_fence(
     language: &str,
     text: &str,
-    output: &mut impl Write,
+    output: &mut dyn Write,
 ) -> std::io::Result<()> {
     let ticks = text.split(|letter| letter != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(3.max(ticks + 1));

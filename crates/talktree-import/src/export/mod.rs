@@ -1,9 +1,8 @@
 //! Writes conversations to files.
 //!
 //! There are two formats: talktree's own JSON lines, which hold everything that a read of a session returns and
-//! which the crate `talktree-import` reads, and Markdown, for people.
-//! [`Store::export_owner`](crate::Store::export_owner) writes all data of one owner. [`content_hash`] compares the content
-//! of two stores.
+//! which [`import`](crate::import) reads, and Markdown, for people. [`export_person`] writes the data of one person.
+//! [`content_hash`] compares the content of two stores.
 //!
 //! # The own format
 //!
@@ -15,7 +14,7 @@
 //! {"type":"message","session":255434962,"message":{"id":"a","parent":null,"role":"user","parts":[..],"created_at":".."}}
 //! {"type":"tombstone","session":255434962,"number":1,"parent":"a","ends":["d"]}
 //! {"type":"message","session":255434962,"below":1,"message":{"id":"c","parent":"a",..}}
-//! {"type":"compaction","session":255434962,"id":"c","first":"a","last":"a","count":1,"summary":"..","created_at":".."}
+//! {"type":"compaction","session":255434962,"id":"c","first":"a","last":"a","count":1,"summary":"..",..}
 //! {"type":"compaction","session":255434962,"id":"d","first":"a","last":"b","last_tombstone":1,..}
 //! {"type":"elision","message":"c","call":"call_1","marker":"..","session":255434962}
 //! {"type":"label","name":"start","id":"a","session":255434962}
@@ -37,34 +36,18 @@
 //! name it as `first_tombstone` and `last_tombstone`. A reader that ignores tombstones reads every message; of compactions
 //! that end close together it may show another one.
 
-mod author;
-mod entries;
 mod hash;
 mod jsonl;
 mod markdown;
-mod owner;
-mod records;
+mod person;
 
 pub use hash::{content_hash, session_hash};
-pub use owner::{OwnerExport, OwnerFormat};
+pub(crate) use jsonl::{Counts, VERSION, chain, number_of};
+pub use jsonl::{export_jsonl, export_readable_jsonl, export_session};
+pub use markdown::export_markdown;
+pub use person::{Person, PersonExport, PersonFormat, export_person};
 
-use std::io::Write;
-
-use crate::error::{Error, Result};
-use crate::storage::sqlite::Spool;
-
-/// Calls `write`, and writes to the output what it wrote once it has ended and has closed its snapshot: an output that takes
-/// nothing more keeps no snapshot open.
-fn spooled<T>(
-    mut spool: Spool,
-    output: &mut impl Write,
-    write: impl FnOnce(&mut dyn Write) -> Result<T>,
-) -> Result<T> {
-    let written = write(&mut spool)?;
-    spool.each_piece(&mut |bytes| output.write_all(bytes).map_err(output_error))?;
-    output.flush().map_err(output_error)?;
-    Ok(written)
-}
+use talktree::Error;
 
 fn output_error(source: std::io::Error) -> Error {
     Error::Io { path: "the output of an export".into(), source }
