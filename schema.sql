@@ -333,39 +333,29 @@ CREATE TABLE transcript (
     owner      TEXT,                              -- the person or tenant whose data it is
     next       INTEGER NOT NULL DEFAULT 1,        -- the number of the next entry
     written_at INTEGER NOT NULL,                  -- milliseconds since 1970: greater than at any append before
-    summary    TEXT,                              -- JSON object; NULL: not the main transcript
-    UNIQUE (project, session, subpath),
-    CHECK ((subpath = '') = (summary IS NOT NULL))
+    summary    TEXT,                              -- JSON: what the last append has derived of the entries, if anything
+    shown_by   INTEGER,                           -- key of the session that shows it; NULL: none does
+    shown      INTEGER,                           -- how many of its first entries that session shows
+    version    INTEGER,                           -- `next` + `changes` of the session after that; NULL: others had changed it
+    UNIQUE (project, session, subpath)
 ) STRICT;
 
 -- Serves: the transcripts of an owner.
 CREATE INDEX transcript_owner ON transcript (owner) WHERE owner IS NOT NULL;
 
+-- Serves: the transcript that a session shows.
+CREATE UNIQUE INDEX transcript_shown_by ON transcript (shown_by) WHERE shown_by IS NOT NULL;
+
 -- An entry, at address = transcript key << 32 | its number in the transcript, from 1.
 CREATE TABLE transcript_entry (
     address    INTEGER PRIMARY KEY,
-    uuid       TEXT,                              -- NULL: it has none. One with unpaired surrogates is its JSON
+    uuid       TEXT,                              -- NULL: it has none. One with unpaired surrogates is a quote and its escaped bytes
     entry      TEXT    NOT NULL,                  -- JSON object, as it came
     transcript INTEGER GENERATED ALWAYS AS (address >> 32) VIRTUAL
 ) STRICT;
 
 -- Serves: whether a transcript has an entry. Unique: an entry that is appended again is not added.
 CREATE UNIQUE INDEX transcript_uuid ON transcript_entry (transcript, uuid) WHERE uuid IS NOT NULL;
-
--- Which session shows which transcript.
-CREATE TABLE projection (
-    transcript   INTEGER PRIMARY KEY,        -- key of the transcript
-    session      INTEGER NOT NULL,           -- key of the session
-    entries      INTEGER NOT NULL,           -- how many of its first entries are in the session
-    next         INTEGER NOT NULL,           -- `next` and `changes` of the session after the last projection: others mean that
-    changes      INTEGER NOT NULL,           -- others have changed it
-    needs_repair INTEGER NOT NULL DEFAULT 0, -- 1: entries have come that change earlier messages
-    is_changed   INTEGER NOT NULL DEFAULT 0, -- 1: others have changed the session before the last projection
-    is_closed    INTEGER NOT NULL DEFAULT 0  -- 1: it is being erased
-) STRICT;
-
--- Serves: the transcript that a session shows.
-CREATE UNIQUE INDEX projection_session ON projection (session);
 
 -- A source of deliveries, such as the update queue of a messenger.
 CREATE TABLE inbox_source (

@@ -116,17 +116,11 @@ pub use storage::SessionProvider;
 pub use storage::context::{BlockScope, EntryInfo, EntryVersion, StoredLabel};
 pub use store::{
     Durability, Inbox, InterruptHandle, InterruptWatch, RetentionRun, Store, StoreOptions,
-    UsageReport,
+    Transcripts, UsageReport,
 };
 pub use tokens::{HeuristicCounter, TokenCounter, estimate_tokens};
 pub use tools::{ToolCall, ToolDefinition, Tools};
-pub use transcript::handle::Transcripts;
-pub use transcript::{
-    AppendedEntries, ListedTranscript, MAX_TRANSCRIPT_BATCH_BYTES, MissingParent, Projection,
-    ProjectionReport, StoredTranscript, TranscriptFiles, TranscriptFilter, TranscriptFork,
-    TranscriptInfo, TranscriptKey, TranscriptMessage, TranscriptSummary, UnreadLine,
-    fold_transcript_summary,
-};
+pub use transcript::{AppendedEntries, Derived, StoredTranscript, TranscriptFilter, TranscriptKey};
 pub use tree::{CompactionMark, DrawOptions, Landmark, Line, Lines, PieceKind, Segment, Tree};
 pub use usage::{Cost, Usage, UsageFilter, UsageGroup, UsageRow, UsageTotal};
 pub use view::{Budget, Parent};
@@ -142,6 +136,4 @@ mod documents {
     mod encryption {}
     #[doc = include_str!("../docs/search.md")]
     mod search {}
-    #[doc = include_str!("../docs/transcripts.md")]
-    mod transcripts {}
 }

@@ -7,6 +7,7 @@ use rusqlite::{Connection, params};
 use serde_json::json;
 use serde_json::value::RawValue;
 use talktree::{Durability, Json, TranscriptKey};
+use talktree_claude::SessionStore;
 
 use crate::measure::{Rounds, alternate, repeat, timed};
 use crate::stores::open;
@@ -21,7 +22,7 @@ const SESSIONS: usize = 1_000;
 /// Measures appends of one entry and of fifty, a load, and a list of sessions.
 pub(crate) fn run(bench: &mut Bench) -> Result<()> {
     let store = open(&bench.stores.fresh("transcripts.db")?, Durability::Normal)?;
-    let transcripts = store.transcripts();
+    let transcripts = SessionStore::new(&store);
     let conn = floor(bench)?;
     let key = TranscriptKey::new("-home-ann-shop", "session");
     let mut numbers = 0..;
@@ -70,7 +71,7 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
                 Ok(found)
             })
         },
-        || timed(|| Ok(transcripts.load(&long)?)),
+        || timed(|| Ok(transcripts.log().load(&long)?)),
     )?;
     bench.table.add(
         Row::seconds("load a transcript of 10k", pair.ours.median()).floor(pair.floor.median()),

@@ -1,12 +1,10 @@
-//! How records of other programs become messages: fields, blocks of content, messages of chat APIs, ids, the order of a tree,
-//! and transcripts of Claude Code.
+//! How records of other programs become messages: fields, blocks of content, messages of chat APIs, ids, and the order of a
+//! tree.
 //!
-//! `talktree-import` reads files with it, and a store projects the transcripts of agents with it. So the same entries give
-//! the same session both ways. It is not a part of the API, and changes without notice.
+//! `talktree-import` and `talktree-claude` read with it. It is not a part of the API, and changes without notice.
 
 pub mod blocks;
 pub mod chat;
-pub mod claude_code;
 pub mod fields;
 pub mod ids;
 pub mod order;

@@ -32,6 +32,7 @@ pub use inbox::Inbox;
 pub use interrupt::{InterruptHandle, InterruptWatch};
 pub use options::{Durability, StoreOptions};
 pub use retention::RetentionRun;
+pub use transcripts::Transcripts;
 pub use usage::UsageReport;
 
 /// One database file with all its sessions.

@@ -16,6 +16,7 @@ use talktree::{
     MessageId, Planned, Result, Session, SessionChange, SessionDetails, SessionManager, Store,
     TranscriptFilter, TranscriptKey, Usage, UsageGroup,
 };
+use talktree_claude::SessionStore;
 use talktree_import::export::export_jsonl;
 use talktree_import::{ImportOptions, import_reader};
 use tempfile::TempDir;
@@ -1027,7 +1028,7 @@ fn all_sessions_of_an_interrupted_erasure_are_in_the_trash() -> Result<()> {
 #[test]
 fn a_session_that_is_being_erased_is_not_restored_by_its_transcript() -> Result<()> {
     let (_folder, path, store) = open()?;
-    let transcripts = store.transcripts().projecting();
+    let transcripts = SessionStore::new(&store).projecting();
     let [first, second] = ["first", "second"].map(|id| TranscriptKey::new("project", id));
     transcripts.owned_by("mk7qowner").append(&first, &entries("mk7qfirst", 600)?)?;
     transcripts.owned_by("mk7qowner").append(&second, &entries("mk7qsecond", 3)?)?;
@@ -1186,7 +1187,7 @@ fn entries(mark: &str, count: usize) -> Result<Vec<Json>> {
 #[test]
 fn the_transcripts_of_an_owner_are_erased_with_their_summaries_and_no_others() -> Result<()> {
     let (_folder, path, store) = open()?;
-    let all = store.transcripts();
+    let all = SessionStore::new(&store);
     let main = TranscriptKey::new("mk7qproject", "mk7qsession-90c5-4dd7");
     let below = main.clone().subpath("subagents/agent-mk7qbelow");
     let alone = TranscriptKey::new("project", "shared").subpath("subagents/agent-mk7qalone");
@@ -1197,8 +1198,8 @@ fn the_transcripts_of_an_owner_are_erased_with_their_summaries_and_no_others() -
     all.append(&below, &entries("mk7qsub", 2)?)?;
     own.append(&alone, &entries("mk7qlone", 3)?)?;
     all.owned_by("other").append(&kept, &entries("mk7rkept", 4)?)?;
-    let summaries = all.list_session_summaries(&main.project)?;
-    assert!(summaries[0].data.as_str().contains("mk7qmain0x"));
+    let summary = all.log().of_project(&main.project)?.remove(0).summary;
+    assert!(summary.is_some_and(|data| data.as_str().contains("mk7qmain0x")));
     let erasure = Erasure::owner("mk7qowner");
     let extent = store.erasure_extent(&erasure)?;
     assert_eq!((extent.transcripts.len(), extent.entries), (3, 705));
@@ -1213,8 +1214,8 @@ fn the_transcripts_of_an_owner_are_erased_with_their_summaries_and_no_others() -
     let proof = erased.prove()?;
     assert!(proof.found == 0 && proof.texts > 1_400, "{proof:?}");
     assert_gone(&store, &path, "mk7q");
-    assert_eq!(all.list(&TranscriptFilter::default(), None, 9)?.len(), 1);
-    assert_eq!(all.load(&kept)?, Some(entries("mk7rkept", 4)?));
+    assert_eq!(all.log().list(&TranscriptFilter::default(), None, 9)?.len(), 1);
+    assert_eq!(all.log().load(&kept)?, Some(entries("mk7rkept", 4)?));
     assert_eq!(store.erase(&erasure)?.extent.entries, 0);
     assert_sound(&store);
     Ok(())
@@ -1246,7 +1247,7 @@ fn one_transcript_is_erased_and_the_main_one_with_all_of_its_session() -> Result
 #[test]
 fn a_transcript_and_the_session_that_shows_it_are_erased_with_each_other() -> Result<()> {
     let (_folder, path, store) = open()?;
-    let transcripts = store.transcripts().projecting();
+    let transcripts = SessionStore::new(&store).projecting();
     let main = TranscriptKey::new("project", "mk7qsession");
     let below = main.clone().subpath("subagents/agent-mk7qone");
     for erasure in [
@@ -1277,7 +1278,7 @@ fn a_transcript_and_the_session_that_shows_it_are_erased_with_each_other() -> Re
 #[test]
 fn a_message_of_a_projected_transcript_is_not_erased_alone() -> Result<()> {
     let (_folder, path, store) = open()?;
-    let transcripts = store.transcripts().projecting();
+    let transcripts = SessionStore::new(&store).projecting();
     let key = TranscriptKey::new("project", "shown");
     transcripts.append(&key, &entries("mk7qmain", 2)?)?;
     let shown = store.session("shown")?;

@@ -39,7 +39,7 @@ const LAYERS: &[&[&str]] = &[
     &["context"],
     &["tools"],
     &["session"],
-    &["store", "manager", "transcript::handle"],
+    &["store", "manager"],
 ];
 
 fn layer(module: &str) -> Option<usize> {

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use serde::Serialize;
-use talktree::{
-    Json, Projection, Result, TranscriptFiles, TranscriptFilter, TranscriptFork, TranscriptInfo,
-    TranscriptKey, TranscriptMessage, Transcripts as Inner,
+use talktree::{Json, Result, TranscriptFilter, TranscriptKey};
+use talktree_claude::{
+    Projection, SessionStore, TranscriptFiles, TranscriptFork, TranscriptInfo, TranscriptMessage,
 };
 
 use crate::call::detached;
@@ -102,7 +102,6 @@ fn projection(it: &Projection) -> Result<String> {
         "waiting": it.waiting,
         "left_out": it.left_out,
         "missing_parents": missing,
-        "needs_repair": it.needs_repair,
         "is_changed": it.is_changed,
     }))
 }
@@ -132,7 +131,7 @@ pub(crate) fn fold_transcript_summary(
     let summary = detached(py, || {
         let data = data.map(Json::parse).transpose()?;
         let entries: Vec<Json> = json::parse("a list of entries", entries)?;
-        talktree::fold_transcript_summary(data.as_ref(), &entries)
+        talktree_claude::fold_summary(data.as_ref(), &entries)
     });
     summary
         .map(|data| data.as_str().to_owned())
@@ -142,13 +141,13 @@ pub(crate) fn fold_transcript_summary(
 /// The transcripts of a store.
 #[pyclass(frozen, module = "talktree._native")]
 pub(crate) struct Transcripts {
-    handle: Handle<Inner>,
+    handle: Handle<SessionStore>,
 }
 
 #[pymethods]
 impl Store {
     fn transcripts(&self, py: Python<'_>) -> PyResult<Transcripts> {
-        let transcripts = self.handle.call(py, |store| Ok(store.transcripts()))?;
+        let transcripts = self.handle.call(py, |store| Ok(SessionStore::new(store)))?;
         Ok(Transcripts { handle: Handle::new(self.handle.life(), transcripts) })
     }
 }
@@ -178,7 +177,6 @@ impl Transcripts {
                 "without_session": report.without_session,
                 "missing_parents": report.missing_parents,
                 "left_out": report.left_out,
-                "unrepaired": report.unrepaired,
             }))
         })
     }
@@ -197,30 +195,32 @@ impl Transcripts {
     }
 
     fn load(&self, py: Python<'_>, given: KeyParts) -> PyResult<Option<Vec<String>>> {
-        self.handle.call(py, |it| it.load(&key(given))?.as_deref().map(chunks).transpose())
+        self.handle.call(py, |it| it.log().load(&key(given))?.as_deref().map(chunks).transpose())
     }
 
     fn list_sessions(&self, py: Python<'_>, project: &str) -> PyResult<Vec<(String, i64)>> {
         self.handle.call(py, |it| {
-            let sessions = it.list_sessions(project)?;
-            Ok(sessions.into_iter().map(|it| (it.session, it.mtime)).collect())
+            let sessions = it.log().of_project(project)?;
+            Ok(sessions.into_iter().map(|it| (it.key.session, it.mtime)).collect())
         })
     }
 
     fn list_session_summaries(&self, py: Python<'_>, project: &str) -> PyResult<Vec<String>> {
         self.handle.call(py, |it| {
-            let summaries = it.list_session_summaries(project)?;
-            let fields = summaries.iter().map(|it| (&it.session, it.mtime, &it.data));
+            let sessions = it.log().of_project(project)?;
+            let fields = sessions
+                .iter()
+                .filter_map(|it| Some((&it.key.session, it.mtime, it.summary.as_ref()?)));
             chunks(&fields.collect::<Vec<_>>())
         })
     }
 
     fn delete(&self, py: Python<'_>, given: KeyParts) -> PyResult<u64> {
-        self.handle.call(py, |it| it.delete(&key(given)))
+        self.handle.call(py, |it| it.log().delete(&key(given)))
     }
 
     fn list_subkeys(&self, py: Python<'_>, project: &str, session: &str) -> PyResult<Vec<String>> {
-        self.handle.call(py, |it| it.list_subkeys(project, session))
+        self.handle.call(py, |it| it.log().subpaths(project, session))
     }
 
     #[expect(clippy::type_complexity, reason = "Python makes a class of it")]
@@ -233,7 +233,7 @@ impl Transcripts {
     ) -> PyResult<Vec<(u64, KeyParts, Option<String>, u64, i64)>> {
         let filter = given.into();
         self.handle.call(py, |it| {
-            let stored = it.list(&filter, after, limit)?.into_iter().map(|it| {
+            let stored = it.log().list(&filter, after, limit)?.into_iter().map(|it| {
                 let key = (it.key.project, it.key.session, it.key.subpath);
                 (it.number, key, it.owner, it.entries, it.mtime)
             });
@@ -242,7 +242,7 @@ impl Transcripts {
     }
 
     fn delete_of_owner(&self, py: Python<'_>, owner: &str) -> PyResult<u64> {
-        self.handle.call(py, |it| it.delete_of_owner(owner))
+        self.handle.call(py, |it| it.log().delete_of_owner(owner))
     }
 
     fn infos(&self, py: Python<'_>, project: &str) -> PyResult<String> {

@@ -18,7 +18,6 @@ use super::file::{self, StoreFile};
 use super::index::Deferred;
 use super::interrupt::InterruptSignal;
 use super::snapshot::Pinned;
-use super::transcript::projection::Projectors;
 use super::wal::{self, Wal};
 use super::{header, index, schema, transaction};
 use crate::error::{Error, Result};
@@ -86,8 +85,6 @@ pub(crate) struct Database {
     pub(super) pinned: Option<Pinned>,
     /// The work on the search index that appends have put off.
     pub(super) deferred: Deferred,
-    /// What is known of the transcripts that were projected last.
-    pub(super) projectors: Projectors,
 }
 
 impl Drop for Database {
@@ -185,7 +182,6 @@ impl Database {
             signal: InterruptSignal::default(),
             pinned: None,
             deferred: Deferred::default(),
-            projectors: Projectors::default(),
         }
     }
 

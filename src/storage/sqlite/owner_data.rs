@@ -101,25 +101,26 @@ impl Database {
 
     /// Reads the transcripts of an owner, and the others of a session whose main one is the owner's, oldest first.
     fn transcripts(&self, owner: &str, with: With<'_>) -> Result<()> {
-        for key in self.read(|conn| transcript::delete::of_owner(conn, owner))? {
-            let Some(found) = self.read(|conn| transcript::read::stored_in(conn, key))? else {
+        for key in self.read(|conn| transcript::of_owner(conn, owner))? {
+            let Some(found) = self.read(|conn| transcript::stored_in(conn, key))? else {
                 continue;
             };
             let mut about = json!(found.key);
             about["owner"] = found.owner.into();
             about["entries"] = found.entries.into();
             about["written_at"] = json!(chrono::DateTime::from_timestamp_millis(found.mtime));
-            if let Some(session) = found.projected_to {
-                about["projected_to"] = json!(session);
+            if let Some(session) = found.session {
+                about["shown_by"] = json!(session);
             }
             with("transcript", about.into())?;
             let mut after = 0;
             loop {
-                let entries =
-                    self.read(|conn| transcript::read::entries_after(conn, key, after))?;
-                let Some((last, _)) = entries.last() else { break };
-                after = *last;
-                for (_, entry) in entries {
+                let entries = self.read(|conn| transcript::entries_after(conn, key, after))?;
+                if entries.is_empty() {
+                    break;
+                }
+                after += entries.len() as u64;
+                for entry in entries {
                     with("entry", Json::parse(&format!("{{\"entry\":{}}}", entry.as_str()))?)?;
                 }
             }

@@ -21,7 +21,7 @@ use crate::inbox::InboxItem;
 use crate::message::{Json, Message, Part};
 use crate::outcome::SessionDetails;
 use crate::storage::context::{BlockScope, NewEntry};
-use crate::transcript::TranscriptKey;
+use crate::transcript::{Derived, TranscriptKey};
 use crate::view::{ExpectedHead, Parent};
 
 /// Each hot statement, and what its query plan contains.
@@ -271,65 +271,49 @@ const HOT: &[(&str, &str, &[&str])] = &[
         erase::copies::ALL,
         &["INTEGER PRIMARY KEY (rowid=?)", "COVERING INDEX copy (origin=?)"],
     ),
-    ("a transcript", transcript::append::FIND, &["(project=? AND session=? AND subpath=?)"]),
-    (
-        "a transcript as lists show it",
-        transcript::read::STORED,
-        &["(project=? AND session=? AND subpath=?)"],
-    ),
-    (
-        "an entry's copy",
-        transcript::append::BY_UUID,
-        &["INDEX transcript_uuid (transcript=? AND uuid=?)"],
-    ),
-    ("the append of an entry", transcript::append::ADD, &[]),
+    ("a transcript", transcript::FIND, &["(project=? AND session=? AND subpath=?)"]),
+    ("an entry's copy", transcript::BY_UUID, &["INDEX transcript_uuid (transcript=? AND uuid=?)"]),
+    ("the append of an entry", transcript::ADD, &[]),
     (
         "the session of a transcript",
-        transcript::projection::FIND,
-        &["SEARCH projection USING INTEGER PRIMARY KEY (rowid=?)"],
+        transcript::SESSION_OF,
+        &["SEARCH transcript USING INTEGER PRIMARY KEY (rowid=?)"],
     ),
     (
         "the transcript of a session",
-        transcript::projection::OF_SESSION,
-        &["SEARCH projection USING COVERING INDEX projection_session (session=?)"],
+        transcript::OF_SESSION,
+        &["SEARCH transcript USING COVERING INDEX transcript_shown_by (shown_by=?)"],
     ),
     (
         "the entries of a transcript",
-        transcript::read::ENTRIES,
+        transcript::ENTRIES,
         &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
     ),
-    ("the sessions of a project", transcript::read::SESSIONS, &["(project=?)"]),
-    ("the summaries of a project", transcript::read::SUMMARIES, &["(project=?)"]),
-    ("a summary", transcript::read::SUMMARY, &["(project=? AND session=? AND subpath=?)"]),
+    ("the transcripts of a project", transcript::OF_PROJECT, &["(project=?)"]),
     (
         "the subpaths of a session",
-        transcript::read::SUBPATHS,
+        transcript::SUBPATHS,
         &["(project=? AND session=? AND subpath>?)"],
     ),
-    ("all transcripts", transcript::read::ALL, &["INTEGER PRIMARY KEY (rowid>?)"]),
+    ("all transcripts", transcript::LIST, &["INTEGER PRIMARY KEY (rowid>?)"]),
     (
         "the transcripts of an owner",
-        transcript::read::OF_OWNER,
+        transcript::LIST_OF_OWNER,
         &["INDEX transcript_owner (owner=? AND rowid>?)"],
     ),
     (
         "the transcripts of a deleted session",
-        transcript::delete::OF_SESSION,
+        transcript::WITH_OTHERS,
         &["(project=? AND session=?)"],
     ),
     (
         "the transcripts of a deleted owner",
-        transcript::delete::OF_OWNER,
-        &["INDEX transcript_owner (owner=?)"],
-    ),
-    (
-        "the other transcripts of a deleted owner's sessions",
-        transcript::delete::BELOW_OWNED,
+        transcript::OF_OWNER,
         &["INDEX transcript_owner (owner=?)", "(project=? AND session=?)"],
     ),
     (
         "the entries of a deleted transcript",
-        transcript::delete::DELETE_ENTRIES,
+        transcript::DELETE_ENTRIES,
         &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
     ),
     ("a fork's elisions", elision::COPY, &["PRIMARY KEY (address>? AND address<?)"]),
@@ -398,7 +382,7 @@ fn filled() -> Result<Database> {
         for key in [key.clone(), key.subpath("subagents/agent-1")] {
             let entries: Vec<Json> =
                 (0..20).map(|n| Json::from(serde_json::json!({"uuid": n.to_string()}))).collect();
-            database.append_entries(&key, &entries, Some(&owner), transcript::Projects::No)?;
+            database.append_entries(&key, &entries, Some(&owner), |_, _| Ok(Derived::default()))?;
         }
     }
     for number in 0..600 {

@@ -2,7 +2,7 @@
 //!
 //! JSON lines, version 1. Of an owner: a `session` record is followed by the records of that session as in talktree's own
 //! format, then by its texts, prompt, keys and imported records. A `text` record without a session is one of the owner. A
-//! `transcript` record is followed by its entries, as they were appended; its `projected_to` names the session that shows the
+//! `transcript` record is followed by its entries, as they were appended; its `shown_by` names the session that shows the
 //! same conversation. An `item` record is a pending item of an inbox.
 //!
 //! ```json

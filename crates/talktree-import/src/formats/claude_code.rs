@@ -1,6 +1,6 @@
 //! Transcripts of Claude Code.
 //!
-//! What an entry means is in [`talktree::records::claude_code`], which a store also projects transcripts with. A file is
+//! What an entry means is in [`talktree_claude::entries`], which also shows transcripts as sessions. A file is
 //! usually one session, but that of a resumed one may hold entries of the session before; connected entries become one
 //! session.
 
@@ -8,9 +8,9 @@ use std::collections::{HashMap, HashSet};
 
 use crate::report::ImportReport;
 use chrono::{DateTime, Utc};
-use talktree::records::claude_code::{self, Progress, Rounds, Talk};
 use talktree::records::order::arrange;
 use talktree::{Message, MessageId};
+use talktree_claude::entries::{self, Progress, Rounds, Talk};
 
 use super::Format;
 use super::blocks::{self, ToolNames};
@@ -98,7 +98,7 @@ impl Reader for ClaudeCode {
             report.remark(record.line, "an entry without a type, kept as a hidden message");
         }
         self.first = self.first.or_else(|| entry.time("timestamp"));
-        blocks::collect_names(claude_code::called(&entry).as_ref(), &mut self.names);
+        blocks::collect_names(entries::called(&entry).as_ref(), &mut self.names);
         if self.links.read(&entry).is_some() {
             self.links_line.get_or_insert(record.line);
             report.dropped += 1;
@@ -137,7 +137,7 @@ impl Reader for ClaudeCode {
     fn message(&self, _: &Record, entry: Fields, node: &Node) -> Message {
         let time = self.times.get(&node.id).copied().unwrap_or(self.early());
         let is_plain = self.plain_summaries.contains(&node.id);
-        claude_code::message(entry, node.id.clone(), time, &self.names, is_plain)
+        entries::message(entry, node.id.clone(), time, &self.names, is_plain)
     }
 }
 
@@ -222,7 +222,7 @@ fn join_answers(talk: &mut Talk<About>) {
         index.entry(&node.id).or_insert(at as u32);
     }
     let place = |id: &MessageId| index.get(id).copied();
-    let named = |node: &claude_code::Node<About>| node.parent.as_ref().and_then(place);
+    let named = |node: &entries::Node<About>| node.parent.as_ref().and_then(place);
     let mut parents: Vec<Option<u32>> = talk.nodes.iter().map(named).collect();
     let mut rounds = Rounds::default();
     for at in arrange(&mut parents).0 {
@@ -276,7 +276,7 @@ fn join(mut talks: Vec<Talk<About>>, report: &mut ImportReport) -> Vec<Talk<Abou
     talks.into_iter().enumerate().filter(|(at, _)| into[*at] == *at).map(|(_, talk)| talk).collect()
 }
 
-fn node(node: claude_code::Node<About>) -> Node {
+fn node(node: entries::Node<About>) -> Node {
     Node {
         id: node.id,
         parent: node.parent,

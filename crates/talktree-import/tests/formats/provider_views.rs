@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::data::folder;
 use serde_json::{Value, json};
 use talktree::{Json, Message, MessageId, Result, Store, TranscriptKey};
+use talktree_claude::SessionStore;
 use talktree_import::{ImportOptions, import_reader};
 use talktree_model::{
     Provider, TruncateOptions, sanitize, to_ai_sdk, to_anthropic, to_openai_chat,
@@ -130,7 +131,7 @@ fn results_of_parallel_calls_are_on_the_path() -> Result<()> {
         let log: String = entries.iter().map(|entry| format!("{entry}\n")).collect();
         let (imported, projected) = (Store::open_in_memory()?, Store::open_in_memory()?);
         import_reader(&imported, "log", Cursor::new(log), &ImportOptions::default(), |_| {})?;
-        let transcripts = projected.transcripts().projecting();
+        let transcripts = SessionStore::new(&projected).projecting();
         for entry in entries {
             transcripts.append(&TranscriptKey::new("p", "s"), &[Json::from(entry)])?;
         }

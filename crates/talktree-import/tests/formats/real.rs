@@ -9,6 +9,7 @@ use crate::data::data;
 use crate::{claude, random};
 use serde_json::{Value, json};
 use talktree::{Json, Result, Session, Store, TranscriptKey};
+use talktree_claude::SessionStore;
 use talktree_import::ImportReport;
 use talktree_import::export::{
     content_hash, export_jsonl, export_markdown, export_session, session_hash,
@@ -244,7 +245,7 @@ fn both_ways(entries: &[Value], session: &str, size: usize) -> Result<[(String, 
 
     let store = Store::open_in_memory()?;
     let (transcripts, mut key) =
-        (store.transcripts().projecting(), TranscriptKey::new("p", session));
+        (SessionStore::new(&store).projecting(), TranscriptKey::new("p", session));
     // A file in which all is of one agent is the transcript of that agent.
     let imported_as = report.sessions.first().map(talktree::SessionId::as_str).unwrap_or_default();
     if let Some((_, subpath)) = imported_as.split_once('/') {

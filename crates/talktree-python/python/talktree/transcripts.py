@@ -150,10 +150,7 @@ class Projection:
     left_out: int
     #: The messages whose parent is not in the transcript. Each follows the message before it.
     missing_parents: list[MissingParent]
-    #: Whether an entry has come that changes the place or the content of earlier messages, and the session does not show
-    #: that yet.
-    needs_repair: bool
-    #: Whether the session was changed by others. Such a session is not repaired.
+    #: Whether the session was changed by others. Such a session gets new messages, and no message of it moves.
     is_changed: bool
 
 
@@ -169,8 +166,6 @@ class ProjectionReport:
     missing_parents: int
     #: How many entries are messages and are left out.
     left_out: int
-    #: How many sessions need a repair, which others have changed.
-    unrepaired: int
 
 
 def _projection(text: str | None) -> Projection | None:

@@ -67,11 +67,11 @@ impl Answers {
         answers.add("bindings", "", store.bindings(&BindingFilter::default(), None, 100));
         answers.add("owners", "", store.owners(None, 100));
         answers.add("usage", "", store.usage().by(UsageGroup::Session).run());
-        let transcripts = store.transcripts();
-        let listed = transcripts.list(&TranscriptFilter::default(), None, 100);
+        let transcripts = talktree_claude::SessionStore::new(store);
+        let listed = transcripts.log().list(&TranscriptFilter::default(), None, 100);
         for listed in listed.iter().flatten() {
             let of = format!("{:?}", listed.key);
-            answers.add("transcript", &of, transcripts.load(&listed.key));
+            answers.add("transcript", &of, transcripts.log().load(&listed.key));
             answers.add("infos", &of, transcripts.infos(&listed.key.project));
             let session = transcripts.messages(&listed.key.project, &listed.key.session);
             answers.add("transcript_messages", &of, session);

@@ -87,7 +87,7 @@ pub(super) fn build(path: &Path, seed: u64, messages: usize) -> Result<Vec<Strin
 /// Appends a main transcript and that of a subagent.
 fn transcripts(store: &Store, dice: &mut fastrand::Rng, entries: usize) -> Result<()> {
     let key = TranscriptKey::new("-home-ann-shop", "4b1e7d5c-90c5-4dd7-a6f1-8f8b2f4f7a10");
-    let owned = store.transcripts().owned_by("user:7");
+    let owned = talktree_claude::SessionStore::new(store).owned_by("user:7");
     for key in [key.clone(), key.subpath("subagents/agent-1")] {
         for n in 0..entries {
             let message = json!({"role": "user", "content": text(dice, 30)});

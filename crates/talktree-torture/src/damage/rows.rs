@@ -29,7 +29,6 @@ const TABLES: &[&str] = &[
     "elision",
     "transcript",
     "transcript_entry",
-    "projection",
     "inbox_source",
     "inbox_item",
     "setting",

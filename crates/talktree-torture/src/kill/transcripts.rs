@@ -9,6 +9,7 @@ use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 use talktree::{Erased, Erasure, Json, Store, TranscriptKey};
+use talktree_claude::SessionStore;
 
 use super::check::Check;
 use super::worker::{self, expect};
@@ -94,7 +95,7 @@ fn is_projected(transcript: &str) -> bool {
 }
 
 pub(super) fn append(store: &Store, transcript: &str, entries: &EntriesSpec) -> Result<()> {
-    let transcripts = store.transcripts().owned_by(transcript);
+    let transcripts = SessionStore::new(store).owned_by(transcript);
     let transcripts = if is_projected(transcript) { transcripts.projecting() } else { transcripts };
     let added = transcripts.append(&key(transcript), &entries.entries())?.added;
     expect(added == u64::from(entries.count), "a new entry is reported as known")

@@ -93,7 +93,7 @@ pub(super) fn clear(conn: &Connection, key: i64) -> BackendResult<()> {
 
 /// Removes a session and everything that belongs to it, with the transcript that it shows.
 pub(super) fn remove(conn: &Connection, key: i64) -> BackendResult<()> {
-    transcript::delete::delete_of_session(conn, key)?;
+    transcript::delete_of_session(conn, key)?;
     clear(conn, key)?;
     lifecycle::remove(conn, key)?;
     for sql in [

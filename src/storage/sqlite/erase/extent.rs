@@ -95,7 +95,7 @@ impl Targets {
         }
         extent.items = self.items(conn)?;
         for key in &self.transcripts {
-            if let Some(transcript) = transcript::read::stored_in(conn, *key)? {
+            if let Some(transcript) = transcript::stored_in(conn, *key)? {
                 extent.entries += transcript.entries;
                 extent.transcripts.push(transcript.key);
             }

@@ -8,8 +8,7 @@ use super::super::catalog::removal::{MAX_BYTES, MAX_MESSAGES};
 use super::super::error::BackendResult;
 use super::super::mention::{self, Mention};
 use super::super::row::session as session_row;
-use super::super::transcript::projection;
-use super::super::{catalog, compaction, delete};
+use super::super::{catalog, compaction, delete, transcript};
 use super::Work;
 use super::copies;
 use super::sessions::keep_usage;
@@ -81,7 +80,7 @@ impl Work<'_> {
                 false => _ = self.copies_left.insert(copy),
                 true if self.targets.has(copy) => {}
                 // Its transcript has the same text.
-                true if projection::of_session(conn, copy.session())?.is_some() => {
+                true if transcript::of_session(conn, copy.session())?.is_some() => {
                     self.copies_left.insert(copy);
                 }
                 true => _ = copies.insert(copy),

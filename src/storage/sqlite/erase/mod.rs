@@ -38,7 +38,7 @@ use super::connection::Database;
 use super::error::BackendResult;
 use super::interrupt::Watch;
 use super::row::session as session_row;
-use super::transcript::projection;
+use super::transcript;
 use crate::erasure::{
     Erased, Erasure, ErasureCopies, ErasureExtent, ErasureProver, ErasureSummary, ErasureTarget,
 };
@@ -434,10 +434,10 @@ impl Work<'_> {
                 self.erase_messages(session, addresses)?;
             }
         }
-        for transcript in &targets.transcripts {
-            self.erase_transcript(*transcript)?;
+        for key in &targets.transcripts {
+            self.erase_transcript(*key)?;
             // Its row goes with the session that shows it.
-            let shown = self.database.read(|conn| projection::session_of(conn, *transcript))?;
+            let shown = self.database.read(|conn| transcript::session_of(conn, *key))?;
             if let Some((key, id)) = shown {
                 self.erase_session(&targets::Target { key, id })?;
             }

@@ -9,7 +9,6 @@ use super::super::compaction;
 use super::super::context::{entry, frozen_prompt, lifecycle};
 use super::super::error::BackendResult;
 use super::super::row::session as session_row;
-use super::super::transcript::projection;
 use super::targets::Target;
 use super::{Work, children_of, forbidden};
 use crate::error::Result;
@@ -104,7 +103,6 @@ impl Work<'_> {
             return Ok(false);
         }
         self.texts.add_id(session.id.as_str());
-        projection::close_of_session(conn, session.key)?;
         for sql in TEXTS {
             self.note_all(conn, sql, session.key)?;
         }

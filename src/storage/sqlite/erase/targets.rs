@@ -8,7 +8,6 @@ use super::super::catalog::binding;
 use super::super::delete;
 use super::super::error::{BackendError, BackendResult};
 use super::super::row::session::{self as session_row, SessionRow};
-use super::super::transcript::projection;
 use super::super::{message, transcript};
 use super::inbox;
 use super::note::{self, ToDelete};
@@ -220,7 +219,7 @@ impl Targets {
         self.transcripts.dedup();
         let mut mains = Vec::new();
         for key in std::mem::take(&mut self.transcripts) {
-            let Some(transcript) = transcript::read::stored_in(conn, key)? else { continue };
+            let Some(transcript) = transcript::stored_in(conn, key)? else { continue };
             self.entries += transcript.entries;
             let group = if transcript.key.is_main() { &mut mains } else { &mut self.transcripts };
             group.push(key);
@@ -290,7 +289,7 @@ impl Targets {
                 // Blocks without an owner are those of all sessions.
                 check_name("owner", owner).map_err(BackendError::Own)?;
                 self.add_sessions(conn, OF_OWNER, owner)?;
-                self.transcripts.extend(transcript::delete::of_owner(conn, owner)?);
+                self.transcripts.extend(transcript::of_owner(conn, owner)?);
                 let mut blocks = keys(conn, BLOCKS_OF_OWNER, [owner])?;
                 // It is not known any more whose the texts of these are.
                 blocks.extend(keys(conn, BLOCKS_WITHOUT_ROW, [])?);
@@ -316,7 +315,7 @@ impl Targets {
                 Ok(())
             }
             ErasureTarget::Transcript(key) => {
-                self.transcripts.extend(transcript::delete::named(conn, key)?);
+                self.transcripts.extend(transcript::named(conn, key)?);
                 Ok(())
             }
             ErasureTarget::Deleted => Ok(()),
@@ -336,7 +335,7 @@ impl Targets {
         let written: Vec<Address> = written.collect::<rusqlite::Result<_>>()?;
         for of_session in written.chunk_by(|a, b| a.session() == b.session()) {
             let key = of_session[0].session();
-            match (projection::of_session(conn, key)?, target(conn, key)?) {
+            match (transcript::of_session(conn, key)?, target(conn, key)?) {
                 (Some(_), _) => self.kept_copies.extend(of_session),
                 (None, Some(target)) => named.entry(target).or_default().extend(of_session),
                 (None, None) => {}
@@ -348,10 +347,10 @@ impl Targets {
     /// Adds the transcripts that the sessions show, and the sessions that show the transcripts.
     fn add_projected(&mut self, conn: &Connection) -> BackendResult<()> {
         for session in &self.sessions {
-            self.transcripts.extend(projection::of_session(conn, session.key)?);
+            self.transcripts.extend(transcript::of_session(conn, session.key)?);
         }
         for transcript in &self.transcripts {
-            if let Some((key, id)) = projection::session_of(conn, *transcript)? {
+            if let Some((key, id)) = transcript::session_of(conn, *transcript)? {
                 self.sessions.insert(Target { key, id });
             }
         }
@@ -378,7 +377,7 @@ fn known(conn: &Connection, id: &SessionId) -> BackendResult<(Target, SessionRow
 
 /// Returns an error if a session shows a transcript: its entries have the same texts, and lead to each other.
 fn refuse_projected(conn: &Connection, session: &Target) -> BackendResult<()> {
-    match projection::of_session(conn, session.key)? {
+    match transcript::of_session(conn, session.key)? {
         None => Ok(()),
         Some(_) => Err(BackendError::Own(Error::InvalidValue {
             what: "session",

@@ -8,14 +8,14 @@ use rusqlite::{Connection, params};
 
 use super::super::catalog::removal::{MAX_BYTES, MAX_MESSAGES};
 use super::super::error::BackendResult;
-use super::super::transcript::delete::DELETE_ENTRIES;
-use super::super::transcript::{projection, range, read};
+use super::super::transcript::{
+    DELETE_ENTRIES, delete_row, of_session, range, session_of, stored_in,
+};
 use super::Work;
 use crate::error::Result;
 
 /// The summary has what the entries say.
-const FORGET_SUMMARY: &str =
-    "UPDATE transcript SET summary = iif(summary IS NULL, NULL, '{}') WHERE key = ?1";
+const FORGET_SUMMARY: &str = "UPDATE transcript SET summary = NULL WHERE key = ?1";
 const NAMES: &str =
     "SELECT project, session, subpath, owner, summary FROM transcript WHERE key = ?1";
 const NEWEST: &str = "SELECT address, uuid, entry
@@ -40,7 +40,7 @@ impl Work<'_> {
     fn begin_transcript(&mut self, conn: &Connection, key: i64) -> BackendResult<()> {
         self.note_transcript(conn, key)?;
         conn.prepare_cached(FORGET_SUMMARY)?.execute([key])?;
-        projection::close(conn, key)
+        Ok(())
     }
 
     fn note_transcript(&mut self, conn: &Connection, key: i64) -> BackendResult<()> {
@@ -57,7 +57,7 @@ impl Work<'_> {
 
     /// Deletes the newest entries of a transcript; `false` if it is gone.
     fn erase_newest_entries(&mut self, conn: &Connection, key: i64) -> BackendResult<bool> {
-        let Some(stored) = read::stored_in(conn, key)? else { return Ok(false) };
+        let Some(stored) = stored_in(conn, key)? else { return Ok(false) };
         let [first, last] = range(key);
         let (mut lowest, mut count, mut bytes) = (last, 0, 0);
         {
@@ -87,7 +87,7 @@ impl Work<'_> {
                 .execute(params![key, lowest & i64::from(u32::MAX)])?;
             return Ok(true);
         }
-        if projection::session_of(conn, key)?.is_none() {
+        if session_of(conn, key)?.is_none() {
             self.forget_transcript(conn, key)?;
         }
         self.out.extent.transcripts.push(stored.key);
@@ -98,14 +98,12 @@ impl Work<'_> {
     fn forget_transcript(&mut self, conn: &Connection, key: i64) -> BackendResult<()> {
         // An append may have extended the summary since, or named an owner.
         self.note_transcript(conn, key)?;
-        projection::forget(conn, key)?;
-        conn.prepare_cached("DELETE FROM transcript WHERE key = ?1")?.execute([key])?;
-        Ok(())
+        delete_row(conn, key)
     }
 
     /// Deletes the transcript that an erased session showed, with entries that came meanwhile.
     pub(super) fn end_transcript(&mut self, conn: &Connection, session: i64) -> BackendResult<()> {
-        let Some(key) = projection::of_session(conn, session)? else { return Ok(()) };
+        let Some(key) = of_session(conn, session)? else { return Ok(()) };
         let [first, last] = range(key);
         {
             let mut statement = conn.prepare_cached(NEWEST)?;

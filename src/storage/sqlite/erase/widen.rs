@@ -10,8 +10,7 @@ use rusqlite::{Connection, params};
 
 use super::super::ancestry::Ancestry;
 use super::super::error::BackendResult;
-use super::super::transcript::projection;
-use super::super::{compaction, message, path};
+use super::super::{compaction, message, path, transcript};
 use super::children_of;
 use super::copies::Copies;
 use super::targets::{Messages, Target, Targets, living, target};
@@ -48,7 +47,7 @@ impl Targets {
                             deleted.entry(copy.session()).or_default().insert(copy);
                             continue;
                         }
-                        match projection::of_session(conn, copy.session())? {
+                        match transcript::of_session(conn, copy.session())? {
                             Some(_) => _ = self.kept_copies.insert(copy),
                             None => _ = found.insert(copy),
                         }

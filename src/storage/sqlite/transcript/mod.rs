@@ -1,49 +1,465 @@
 //! Transcripts: entries in order of append, each transcript one range of rowids.
 //!
 //! An entry's address is the key of its transcript and its number in it. So the entries of a transcript are adjacent, and
-//! all of them are read with one scan. The row of a main transcript has the summary of its session, which each append
-//! replaces in its own transaction.
-//!
-//! A transcript can be projected: then a session shows its entries as messages; see [`projection`].
+//! all of them are read with one scan. The row of a transcript has the summary that its last append has derived, and says
+//! which session shows it; [`session`] writes that. The entries are the authority: nothing that happens to the session
+//! changes them.
 //!
 //! The time of the last append to any transcript is a setting, so that it is kept when transcripts are deleted.
 
-pub(super) mod append;
-pub(crate) mod delete;
-pub(super) mod projection;
-pub(crate) mod read;
+mod session;
 
-use rusqlite::Row;
+use std::collections::{BTreeSet, HashMap};
 
-use super::error::{BackendResult, corrupt};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::catalog;
+use super::connection::Database;
+use super::error::{BackendError, BackendResult, corrupt};
+use super::tokens::CountedMessages;
+use crate::clock;
+use crate::error::{Error, Result};
+use crate::id::SessionId;
 use crate::message::Json;
-
-pub(crate) use append::Projects;
+use crate::tokens::Counter;
+use crate::transcript::{
+    AppendedEntries, Derived, StoredTranscript, TranscriptFilter, TranscriptKey, check_owner,
+    check_sizes, uuid_of,
+};
 
 /// The maximum number of entries of a transcript: an address has 32 bits for it.
-pub(super) const MAX_ENTRIES: i64 = u32::MAX as i64 - 1;
+const MAX_ENTRIES: u64 = u32::MAX as u64 - 1;
 /// The maximum number of transcripts of a store: the upper half of an address holds no more.
-pub(super) const MAX_TRANSCRIPTS: i64 = i32::MAX as i64;
+const MAX_TRANSCRIPTS: i64 = i32::MAX as i64;
+/// The most entries of a short write. A message takes as long as three entries.
+const MAX_FEW: usize = 64;
+/// The most bytes of a short write.
+const MAX_SHORT: usize = 64 << 10;
+/// After how many bytes a batch of entries ends.
+const MAX_BATCH_BYTES: usize = 1 << 20;
+
+impl Database {
+    pub(crate) fn append_entries(
+        &self,
+        key: &TranscriptKey,
+        entries: &[Json],
+        owner: Option<&str>,
+        mut derive: impl FnMut(&StoredTranscript, &[&Json]) -> Result<Derived>,
+    ) -> Result<AppendedEntries> {
+        key.check()?;
+        check_owner(owner, None)?;
+        let sizes = || entries.iter().map(|entry| entry.as_str().len());
+        check_sizes(sizes(), self.config.max_message_bytes)?;
+        // Outside the transaction, because entries may be large.
+        let uuids: Vec<Option<String>> = entries.iter().map(uuid_of).collect::<Result<_>>()?;
+        loop {
+            let unknown = || StoredTranscript { key: key.clone(), ..StoredTranscript::default() };
+            let (before, appended, new) = self.read(|conn| {
+                let before = find(conn, key)?.unwrap_or_else(unknown);
+                let (appended, new) = compare(conn, &before, entries, &uuids)?;
+                Ok((before, appended, new))
+            })?;
+            if before.number == 0 && entries.is_empty() {
+                return Ok(appended);
+            }
+            let own = owner.filter(|_| !entries.is_empty());
+            check_owner(own, before.owner.as_deref())?;
+            let added: Vec<&Json> = new.iter().map(|at| &entries[*at]).collect();
+            let derived = derive(&before, &added)?;
+            if new.is_empty() && derived.session.is_none() {
+                return Ok(appended);
+            }
+            let records = derived.session.iter().flat_map(|session| &session.records);
+            let counter = Counter::default();
+            let counted = CountedMessages::of(&counter, records.clone().map(|it| &it.message));
+            let work = |conn: &Connection| {
+                // Otherwise another append came first, or the session was written to.
+                if find(conn, key)?.unwrap_or_else(unknown) != before {
+                    return Ok(None);
+                }
+                let mut row = i64::try_from(before.number).unwrap_or_default();
+                let added = new.iter().map(|at| (uuids[*at].as_deref(), &entries[*at]));
+                if !new.is_empty() {
+                    row = append(conn, &before, added, own, derived.summary.as_ref())?;
+                }
+                let shown = match &derived.session {
+                    None => 0,
+                    Some(import) => session::Write { conn, config: &self.config, row, import }
+                        .run(
+                            &before,
+                            before.entries + appended.added,
+                            derived.replaces,
+                            &counted,
+                        )?,
+                };
+                Ok(Some(shown))
+            };
+            let few = new.len() + 3 * records.count();
+            let written = match few <= MAX_FEW && sizes().sum::<usize>() <= MAX_SHORT {
+                true => self.write_short(work),
+                false => self.write(work),
+            }?;
+            if let Some(messages) = written {
+                if messages > 0 {
+                    self.appended(messages);
+                }
+                return Ok(appended);
+            }
+        }
+    }
+}
+
+/// Returns how many of the entries a transcript has, and the places of the others.
+fn compare(
+    conn: &Connection,
+    before: &StoredTranscript,
+    entries: &[Json],
+    uuids: &[Option<String>],
+) -> BackendResult<(AppendedEntries, Vec<usize>)> {
+    let (mut appended, mut new) = (AppendedEntries::default(), Vec::new());
+    let mut of_batch: HashMap<&str, &Json> = HashMap::new();
+    for (at, (entry, uuid)) in entries.iter().zip(uuids).enumerate() {
+        if let Some(uuid) = uuid.as_deref() {
+            let mut statement = conn.prepare_cached(BY_UUID)?;
+            let stored = |row: &Row<'_>| row.get::<_, String>(0);
+            let stored = statement.query_row(params![before.number, uuid], stored).optional()?;
+            let is_same = match (&stored, of_batch.get(uuid)) {
+                (Some(text), _) => {
+                    Some(text == entry.as_str() || Json::parse(text).is_ok_and(|it| it == *entry))
+                }
+                (None, Some(first)) => Some(*first == entry),
+                (None, None) => None,
+            };
+            if let Some(is_same) = is_same {
+                appended.known += 1;
+                appended.differing += u64::from(!is_same);
+                continue;
+            }
+            of_batch.insert(uuid, entry);
+        }
+        appended.added += 1;
+        new.push(at);
+    }
+    Ok((appended, new))
+}
+
+/// Adds entries; returns the key of the transcript, which is created for its first ones.
+fn append<'a>(
+    conn: &Connection,
+    before: &StoredTranscript,
+    entries: impl Iterator<Item = (Option<&'a str>, &'a Json)>,
+    owner: Option<&str>,
+    summary: Option<&Json>,
+) -> BackendResult<i64> {
+    let full = |what, max| BackendError::Own(Error::TranscriptFull { what, max });
+    let TranscriptKey { project, session, subpath } = &before.key;
+    let mut key = i64::try_from(before.number).unwrap_or_default();
+    if before.number == 0 {
+        conn.prepare_cached(CREATE)?.execute([project, session, subpath])?;
+        key = conn.last_insert_rowid();
+        if key > MAX_TRANSCRIPTS {
+            return Err(full("transcripts", MAX_TRANSCRIPTS as u64));
+        }
+    }
+    let mut total = before.entries;
+    for (uuid, entry) in entries {
+        total += 1;
+        if total > MAX_ENTRIES {
+            return Err(full("entries", MAX_ENTRIES));
+        }
+        let values = params![address(key, total), uuid, entry.as_str()];
+        conn.prepare_cached(ADD)?.execute(values)?;
+    }
+    let now = clock::now().timestamp_millis();
+    let time: String = conn.prepare_cached(TICK)?.query_row([now], |row| row.get(0))?;
+    let time: i64 = time
+        .parse()
+        .map_err(|_| corrupt(format!("the time of the last transcript is {time:?}")))?;
+    let summary = summary.map(Json::as_str);
+    conn.prepare_cached(APPENDED)?.execute(params![key, total + 1, time, summary, owner])?;
+    Ok(key)
+}
+
+fn address(key: i64, number: u64) -> i64 {
+    key << 32 | i64::try_from(number).unwrap_or_default()
+}
+
+/// Returns the first and last address of a transcript.
+pub(super) fn range(key: i64) -> [i64; 2] {
+    [address(key, 1), address(key, u64::from(u32::MAX))]
+}
+
+// Its first entries are added in the same transaction; then its time is known.
+const CREATE: &str = "INSERT INTO transcript (project, session, subpath, written_at)
+ VALUES (?1, ?2, ?3, 0)";
+
+pub(super) const ADD: &str =
+    "INSERT INTO transcript_entry (address, uuid, entry) VALUES (?1, ?2, ?3)";
+
+const APPENDED: &str = "UPDATE transcript
+    SET next = ?2, written_at = ?3, summary = coalesce(?4, summary), owner = coalesce(owner, ?5)
+  WHERE key = ?1";
+
+pub(super) const BY_UUID: &str = "SELECT entry
+   FROM transcript_entry
+  WHERE transcript = ?1 AND uuid = ?2";
+
+/// The time of an append: now, or just after the last one.
+const TICK: &str = "INSERT INTO setting (name, value)
+ VALUES ('transcript_clock', ?1)
+     ON CONFLICT (name) DO UPDATE SET value = max(CAST(value AS INTEGER) + 1, ?1)
+ RETURNING value";
+
+/// Returns the entries after so many.
+pub(crate) fn load_after(
+    conn: &Connection,
+    key: &TranscriptKey,
+    entries: u64,
+) -> BackendResult<Vec<Json>> {
+    match row_of(conn, key)? {
+        Some(key) => read_entries(conn, key, entries, usize::MAX),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Returns some of the entries after so many; none at the end.
+pub(super) fn entries_after(conn: &Connection, key: i64, entries: u64) -> BackendResult<Vec<Json>> {
+    read_entries(conn, key, entries, MAX_BATCH_BYTES)
+}
+
+fn read_entries(
+    conn: &Connection,
+    key: i64,
+    after: u64,
+    max_bytes: usize,
+) -> BackendResult<Vec<Json>> {
+    let mut statement = conn.prepare_cached(ENTRIES)?;
+    let first = address(key, after.min(u64::from(u32::MAX)));
+    let mut rows = statement.query([first, range(key)[1]])?;
+    let (mut entries, mut bytes) = (Vec::new(), 0);
+    while bytes < max_bytes
+        && let Some(row) = rows.next()?
+    {
+        let entry = stored_json(row, 0)?;
+        bytes += entry.as_str().len();
+        entries.push(entry);
+    }
+    Ok(entries)
+}
+
+pub(super) const ENTRIES: &str = "SELECT entry
+   FROM transcript_entry
+  WHERE address > ?1 AND address <= ?2
+  ORDER BY address";
 
 /// Returns the JSON in a column.
 pub(super) fn stored_json(row: &Row<'_>, column: usize) -> BackendResult<Json> {
     Json::parse(row.get_ref(column)?.as_str()?).map_err(|error| corrupt(error.to_string()))
 }
 
-/// Returns the first and last address of a transcript.
-pub(super) fn range(key: i64) -> [i64; 2] {
-    [key << 32 | 1, key << 32 | i64::from(u32::MAX)]
+/// The rows of transcripts, with the sessions that show them.
+macro_rules! stored {
+    ($where:literal) => {
+        concat!(
+            "SELECT transcript.key, project, transcript.session, subpath, transcript.owner, transcript.next, written_at, summary,
+        shown.id, coalesce(transcript.shown, 0), shown.next + shown.changes IS NOT version
+   FROM transcript
+   LEFT JOIN session AS shown ON shown.key = transcript.shown_by
+  WHERE ",
+            $where
+        )
+    };
 }
+
+fn read_stored(row: &Row<'_>) -> BackendResult<StoredTranscript> {
+    let part = |at: usize| row.get::<_, String>(at);
+    let session = row.get::<_, Option<String>>(8)?.map(SessionId::from);
+    let next: u64 = row.get(5)?;
+    Ok(StoredTranscript {
+        number: row.get(0)?,
+        key: TranscriptKey::new(part(1)?, part(2)?).subpath(part(3)?),
+        owner: row.get(4)?,
+        entries: next.saturating_sub(1),
+        mtime: row.get(6)?,
+        summary: row.get_ref(7)?.as_str_or_null()?.map(|_| stored_json(row, 7)).transpose()?,
+        is_session_changed: session.is_some() && row.get(10)?,
+        session,
+        shown: row.get(9)?,
+    })
+}
+
+fn all(
+    conn: &Connection,
+    sql: &str,
+    values: impl rusqlite::Params,
+) -> BackendResult<Vec<StoredTranscript>> {
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query(values)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(read_stored(row)?);
+    }
+    Ok(found)
+}
+
+pub(crate) fn find(
+    conn: &Connection,
+    key: &TranscriptKey,
+) -> BackendResult<Option<StoredTranscript>> {
+    Ok(all(conn, FIND, [&key.project, &key.session, &key.subpath])?.pop())
+}
+
+pub(super) const FIND: &str = stored!("project = ?1 AND transcript.session = ?2 AND subpath = ?3");
+
+/// Returns the transcript of a row; `None` if there is no such row.
+pub(super) fn stored_in(conn: &Connection, key: i64) -> BackendResult<Option<StoredTranscript>> {
+    Ok(all(conn, stored!("transcript.key = ?1"), [key])?.pop())
+}
+
+pub(crate) fn of_project(conn: &Connection, project: &str) -> BackendResult<Vec<StoredTranscript>> {
+    all(conn, OF_PROJECT, [project])
+}
+
+pub(super) const OF_PROJECT: &str = stored!("project = ?1 AND subpath = ''");
+
+pub(crate) fn list(
+    conn: &Connection,
+    filter: &TranscriptFilter,
+    after: Option<u64>,
+    limit: usize,
+) -> BackendResult<Vec<StoredTranscript>> {
+    let TranscriptFilter { project, owner, written_before } = filter;
+    let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    let (after, limit) = (number(after.unwrap_or(0)), number(limit as u64));
+    let sql = if owner.is_some() { LIST_OF_OWNER } else { LIST };
+    all(conn, sql, params![after, owner, project, written_before, limit])
+}
+
+pub(super) const LIST_OF_OWNER: &str = stored!(
+    "transcript.owner = ?2 AND transcript.key > ?1
+    AND (?3 IS NULL OR project = ?3)
+    AND (?4 IS NULL OR written_at < ?4)
+  ORDER BY transcript.key
+  LIMIT ?5"
+);
+
+pub(super) const LIST: &str = stored!(
+    "?2 IS NULL AND transcript.key > ?1
+    AND (?3 IS NULL OR project = ?3)
+    AND (?4 IS NULL OR written_at < ?4)
+  ORDER BY transcript.key
+  LIMIT ?5"
+);
+
+pub(crate) fn subpaths(
+    conn: &Connection,
+    project: &str,
+    session: &str,
+) -> BackendResult<Vec<String>> {
+    let mut statement = conn.prepare_cached(SUBPATHS)?;
+    let rows = statement.query_map([project, session], |row| row.get(0))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+pub(super) const SUBPATHS: &str = "SELECT subpath
+   FROM transcript
+  WHERE project = ?1 AND session = ?2 AND subpath > ''";
+
+fn row_of(conn: &Connection, key: &TranscriptKey) -> BackendResult<Option<i64>> {
+    let mut statement = conn.prepare_cached(
+        "SELECT key FROM transcript WHERE project = ?1 AND session = ?2 AND subpath = ?3",
+    )?;
+    let row = statement.query_row([&key.project, &key.session, &key.subpath], |row| row.get(0));
+    Ok(row.optional()?)
+}
+
+/// Returns the session that shows a transcript.
+pub(super) fn session_of(conn: &Connection, key: i64) -> BackendResult<Option<(i64, SessionId)>> {
+    let read = |row: &Row<'_>| Ok((row.get(0)?, SessionId::from(row.get::<_, String>(1)?)));
+    let mut statement = conn.prepare_cached(SESSION_OF)?;
+    Ok(statement.query_row([key], read).optional()?)
+}
+
+pub(super) const SESSION_OF: &str = "SELECT key, id
+   FROM session
+  WHERE key = (SELECT shown_by FROM transcript WHERE key = ?1)";
+
+/// Returns the transcript that a session shows.
+pub(super) fn of_session(conn: &Connection, session: i64) -> BackendResult<Option<i64>> {
+    let mut statement = conn.prepare_cached(OF_SESSION)?;
+    Ok(statement.query_row([session], |row| row.get(0)).optional()?)
+}
+
+pub(super) const OF_SESSION: &str = "SELECT key FROM transcript WHERE shown_by = ?1";
+
+/// Returns the rows that a key names: of a main transcript also those of the others of its session.
+pub(crate) fn named(conn: &Connection, key: &TranscriptKey) -> BackendResult<BTreeSet<i64>> {
+    match key.is_main() {
+        true => rows(conn, WITH_OTHERS, [&key.project, &key.session]),
+        false => Ok(row_of(conn, key)?.into_iter().collect()),
+    }
+}
+
+pub(super) const WITH_OTHERS: &str =
+    "SELECT key FROM transcript WHERE project = ?1 AND session = ?2";
+
+/// Returns the rows of an owner's transcripts, and of the others of a session whose main one is the owner's.
+pub(crate) fn of_owner(conn: &Connection, owner: &str) -> BackendResult<BTreeSet<i64>> {
+    rows(conn, OF_OWNER, [owner])
+}
+
+pub(super) const OF_OWNER: &str = "SELECT key FROM transcript WHERE owner = ?1
+ UNION ALL
+ SELECT other.key
+   FROM transcript AS main
+  CROSS JOIN transcript AS other ON other.project = main.project AND other.session = main.session
+  WHERE main.owner = ?1 AND main.subpath = ''";
+
+fn rows(
+    conn: &Connection,
+    sql: &str,
+    values: impl rusqlite::Params,
+) -> BackendResult<BTreeSet<i64>> {
+    let mut statement = conn.prepare_cached(sql)?;
+    let keys = statement.query_map(values, |row| row.get(0))?;
+    Ok(keys.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Deletes transcripts with the sessions that show them. Returns how many were deleted.
+pub(crate) fn delete(conn: &Connection, keys: BTreeSet<i64>) -> BackendResult<u64> {
+    for key in &keys {
+        match session_of(conn, *key)? {
+            // The transcript goes with it.
+            Some((session, _)) => catalog::remove(conn, session)?,
+            None => delete_row(conn, *key)?,
+        }
+    }
+    Ok(keys.len() as u64)
+}
+
+/// Deletes the transcript that a session shows, if it shows one.
+pub(super) fn delete_of_session(conn: &Connection, session: i64) -> BackendResult<()> {
+    of_session(conn, session)?.map_or(Ok(()), |key| delete_row(conn, key))
+}
+
+/// Deletes a transcript; the session that shows it stays.
+pub(super) fn delete_row(conn: &Connection, key: i64) -> BackendResult<()> {
+    conn.prepare_cached(DELETE_ENTRIES)?.execute(range(key))?;
+    conn.prepare_cached("DELETE FROM transcript WHERE key = ?1")?.execute([key])?;
+    Ok(())
+}
+
+pub(super) const DELETE_ENTRIES: &str =
+    "DELETE FROM transcript_entry WHERE address BETWEEN ?1 AND ?2";
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::{Error, Result};
-    use crate::storage::sqlite::connection::{Config, Database};
-    use crate::transcript::TranscriptKey;
+    use crate::storage::sqlite::connection::Config;
 
     fn append(database: &Database, key: &TranscriptKey, entry: &Json) -> Result<()> {
-        database.append_entries(key, std::slice::from_ref(entry), None, Projects::No).map(drop)
+        let entries = std::slice::from_ref(entry);
+        database.append_entries(key, entries, None, |_, _| Ok(Derived::default())).map(drop)
     }
 
     #[test]
@@ -54,20 +470,17 @@ mod tests {
         let set = |sql: &str, value: i64| {
             database.write(|conn| Ok(conn.execute(sql, [value]).map(drop)?))
         };
-        set("UPDATE transcript SET next = ?1", MAX_ENTRIES)?;
+        set("UPDATE transcript SET next = ?1", MAX_ENTRIES as i64)?;
         append(&database, &key, &entry)?;
         let full = append(&database, &key, &entry);
         assert!(matches!(full, Err(Error::TranscriptFull { what: "entries", .. })), "{full:?}");
-        assert_eq!(
-            database.read(|conn| read::load(conn, &key))?.map(|entries| entries.len()),
-            Some(2)
-        );
+        assert_eq!(database.read(|conn| load_after(conn, &key, 0))?.len(), 2);
 
         set("UPDATE sqlite_sequence SET seq = ?1 WHERE name = 'transcript'", MAX_TRANSCRIPTS - 1)?;
         append(&database, &TranscriptKey::new("p", "last"), &entry)?;
         let full = append(&database, &TranscriptKey::new("p", "too many"), &entry);
         assert!(matches!(full, Err(Error::TranscriptFull { what: "transcripts", .. })), "{full:?}");
-        assert_eq!(database.read(|conn| read::sessions(conn, "p"))?.len(), 2);
+        assert_eq!(database.read(|conn| of_project(conn, "p"))?.len(), 2);
         Ok(())
     }
 
@@ -82,9 +495,9 @@ mod tests {
             assert_eq!(conn.execute(sql, [future])?, 1);
             Ok(())
         })?;
-        database.write_long(|conn| delete::delete(conn, &key))?;
+        database.write_long(|conn| delete(conn, named(conn, &key)?))?;
         append(&database, &key, &entry)?;
-        assert_eq!(database.read(|conn| read::sessions(conn, "p"))?[0].mtime, future + 1);
+        assert_eq!(database.read(|conn| of_project(conn, "p"))?[0].mtime, future + 1);
         Ok(())
     }
 }

@@ -1,0 +1,115 @@
+//! Transcripts of Claude Code.
+//!
+//! Entries form a tree by `uuid` and `parentUuid`. Entries by the model or a person become messages; other entries with a
+//! `uuid` become hidden messages in the same position. Entries without a `uuid` become hidden messages after the entry
+//! before them, or session details (titles, tags). `progress` entries only link others, and are left out.
+//!
+//! An answer of the model is several entries, and their results hang under their own calls: [`Rounds`] puts each answer in
+//! one piece, so that a path has every result.
+//!
+//! A compaction is a boundary, which begins a new chain, and a summary. The boundary becomes a child of the last entry
+//! before the cut, both become hidden messages, and the summary replaces all messages before them.
+//!
+//! A [`Talk`] reads the entries of one session in their order and says which message follows which; [`message`] makes a
+//! message of one entry.
+
+mod links;
+mod rounds;
+mod talk;
+
+pub use links::{Chain, Progress};
+pub use rounds::{Rounds, Share};
+pub use talk::{Cut, Node, Talk};
+
+use chrono::{DateTime, Utc};
+use talktree::records::blocks::{self, ToolNames};
+use talktree::records::fields::{Fields, data_part, text_part};
+use talktree::records::ids::message_id;
+use talktree::{Json, Message, MessageId, Role};
+
+/// Returns the type of an entry; empty if it has none.
+pub fn kind_of(entry: &Fields) -> String {
+    entry.text("type").unwrap_or_default()
+}
+
+/// Returns the id of an entry as that of a message.
+pub fn uuid_of(entry: &Fields) -> Option<MessageId> {
+    entry.text("uuid").map(message_id)
+}
+
+/// Returns whether entries of this type are links of the chain.
+pub fn is_link(kind: &str) -> bool {
+    matches!(kind, "user" | "assistant" | "system" | "attachment")
+}
+
+/// Returns the content in which a model calls tools.
+pub fn called(entry: &Fields) -> Option<Json> {
+    let message = entry.object("message").filter(|_| kind_of(entry) == "assistant")?;
+    message.get("content").cloned()
+}
+
+/// Returns the message of an entry.
+///
+/// `time` is that of an entry without one; `names` has the names of the tools that were called. `is_plain` says that the
+/// summary of a compaction is shown, because the messages that it replaces are elsewhere.
+pub fn message(
+    entry: Fields,
+    id: MessageId,
+    time: DateTime<Utc>,
+    names: &ToolNames,
+    is_plain: bool,
+) -> Message {
+    let kind = kind_of(&entry);
+    let time = entry.time("timestamp").unwrap_or(time);
+    let inner = entry.object("message").filter(|_| matches!(&*kind, "user" | "assistant"));
+    let message = match inner {
+        Some(inner) => said(&kind, entry, inner, names, is_plain),
+        None if kind == "system" => noted(entry),
+        None => hidden(&kind, entry),
+    };
+    message.with_id(id).at(time)
+}
+
+fn said(kind: &str, entry: Fields, inner: Fields, names: &ToolNames, is_plain: bool) -> Message {
+    let parts = blocks::parts(inner.get("content"), names);
+    let role = inner.text("role").unwrap_or_else(|| kind.to_owned());
+    let role = if blocks::are_results(&parts) { Role::Tool } else { Role::from(role) };
+    let is_summary = entry.is_true("isCompactSummary") && !is_plain;
+    let about = inner.without(&["role", "content", "type"]).into_json();
+    // Fields that every entry of a session repeats are in the session's details.
+    let mut entry = entry.without(&[
+        "type",
+        "uuid",
+        "parentUuid",
+        "sessionId",
+        "timestamp",
+        "message",
+        "cwd",
+        "version",
+        "gitBranch",
+        "userType",
+        "toolUseResult",
+    ]);
+    if !entry.is_true("isSidechain") {
+        entry = entry.without(&["isSidechain"]);
+    }
+    let mut message = Message::new(role, parts);
+    message.metadata = entry.with("message", about).into_json();
+    message.is_hidden = is_summary;
+    message
+}
+
+/// Returns the text of an entry that the program itself wrote.
+fn noted(entry: Fields) -> Message {
+    let parts = entry.get("content").map(text_part).into_iter().collect();
+    let mut message = Message::new(Role::System, parts).hidden();
+    let known = ["type", "uuid", "parentUuid", "sessionId", "timestamp", "content"];
+    message.metadata = entry.without(&known).into_json();
+    message
+}
+
+fn hidden(kind: &str, entry: Fields) -> Message {
+    let record: Option<Json> = entry.into_json();
+    let parts = record.iter().map(|record| data_part(kind, record)).collect();
+    Message::new(kind, parts).hidden()
+}

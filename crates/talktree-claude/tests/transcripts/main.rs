@@ -1,0 +1,10 @@
+//! Transcripts of the Claude Agent SDK.
+
+#[path = "../../../../tests/common/claude.rs"]
+mod claude;
+#[path = "../../../../tests/common/mod.rs"]
+mod common;
+mod contract;
+mod model;
+mod projection;
+mod verbs;
