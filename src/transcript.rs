@@ -155,8 +155,8 @@ pub struct Derived {
     ///
     /// The first time, the session is created, with this id if it is free; otherwise the id is made of it and the key of the
     /// transcript. Details are set and messages are added, each below its parent, or at the head if its parent is not there;
-    /// then compactions, and the head is moved. Names of records, labels and marks are not read. A message or a compaction
-    /// that the store refuses, because it is too long, say, is left out.
+    /// then compactions, and the head is moved if one is given. Names of records, labels and marks are not read. A message or a
+    /// compaction that the store refuses, because it is too long, say, is left out.
     pub session: Option<SessionImport>,
     /// Whether the session's messages are deleted before others are added. Labels stay on the messages of the same ids.
     pub replaces: bool,

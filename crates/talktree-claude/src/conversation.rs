@@ -56,10 +56,8 @@ pub(crate) struct Conversation {
     chain_before: Option<MessageId>,
     is_connected: bool,
     is_chained: bool,
-    /// Whether all have to be connected again, and what is stored may differ.
+    /// Whether an entry has come that changes what earlier ones become.
     is_outdated: bool,
-    /// Whether stored messages have other contents now.
-    is_rewritten: bool,
 }
 
 impl Conversation {
@@ -124,7 +122,7 @@ impl Conversation {
         blocks::collect_names(entries::called(fields).as_ref(), &mut called);
         for (id, name) in called {
             let is_other = self.names.get(&id).is_some_and(|known| *known != name);
-            self.is_rewritten |= is_other || self.nameless.contains(&id);
+            self.is_outdated |= is_other || self.nameless.contains(&id);
             self.names.insert(id, name);
         }
         let content = fields.object("message").and_then(|message| message.get("content").cloned());
@@ -133,7 +131,6 @@ impl Conversation {
                 self.nameless.insert(id);
             }
         }
-        self.is_outdated |= self.is_rewritten;
     }
 
     /// Notes what a new message says about earlier ones.
@@ -148,8 +145,7 @@ impl Conversation {
             || named.is_some_and(|parent| self.index.contains_key(&parent));
     }
 
-    /// Finds the parents of the new messages. Returns whether they follow those before them: then none of those has another
-    /// parent, order or content.
+    /// Finds the parents of the new messages. Returns whether those before them may have another parent, order or content.
     pub(crate) fn connect(&mut self) -> bool {
         let from = self.parents.len();
         let is_chained = !self.is_connected && self.talk.chain.is_long(self.talk.nodes.len());
@@ -161,30 +157,22 @@ impl Conversation {
             self.is_outdated |= self.place_of(named.as_ref()).is_some_and(|parent| parent >= at);
             let parent = self.parent_of(at, named, before);
             self.parents.push(parent);
+            self.order.push(at);
         }
-        self.note_ends(from);
-        if !self.is_outdated {
-            self.order.extend(from as At..self.talk.nodes.len() as At);
-            return true;
+        for cut in self.talk.cuts.iter().filter(|cut| !self.index.contains_key(&cut.kept)) {
+            self.awaited.insert(cut.kept.clone());
         }
-        let parents = std::mem::take(&mut self.parents);
-        let missing = std::mem::take(&mut self.missing);
-        let order = std::mem::take(&mut self.order);
-        self.connect_all();
-        (self.order, _) = arrange(&mut self.parents);
-        self.is_outdated = false;
-        let is_before = |(at, _): &&(At, MessageId)| (*at as usize) < from;
-        let is_grown = !std::mem::take(&mut self.is_rewritten)
-            && self.order.starts_with(&order)
-            && self.parents[..from] == parents[..from]
-            && self.missing.iter().filter(is_before).eq(missing.iter().filter(is_before));
-        is_grown || from == 0
+        let is_outdated = std::mem::take(&mut self.is_outdated);
+        if is_outdated {
+            self.connect_all();
+        }
+        is_outdated && from > 0
     }
 
     /// Finds the parents of all messages, as if they had come at once.
     fn connect_all(&mut self) {
         (self.before, self.chain_before) = ([None; 2], None);
-        self.rounds = Rounds::default();
+        (self.rounds, self.parents, self.missing) = Default::default();
         let all = 0..self.talk.nodes.len() as At;
         let named: Vec<_> = all.clone().map(|at| self.named_by(at)).collect();
         let mut places: Vec<_> = named.iter().map(|(id, _)| self.place_of(id.as_ref())).collect();
@@ -195,6 +183,7 @@ impl Conversation {
             let parent = self.parent_of(at, named, before);
             self.parents.push(parent);
         }
+        (self.order, _) = arrange(&mut self.parents);
     }
 
     /// Returns the parent that the entry of a message names, and the message before it in its chain.
@@ -219,25 +208,6 @@ impl Conversation {
             self.missing.push((at, parent));
         }
         found.or(before)
-    }
-
-    /// Notes the messages that new compactions keep, if they are not here.
-    fn note_ends(&mut self, from: usize) {
-        let Some(first) = self.talk.nodes.get(from).map(|node| node.line) else { return };
-        for cut in self.talk.cuts.iter().rev().take_while(|cut| cut.line >= first) {
-            if !self.index.contains_key(&cut.kept) {
-                self.awaited.insert(cut.kept.clone());
-            }
-        }
-        // One that came after its compaction changes its range.
-        let is_kept = |cut: &Cut| {
-            let kept = self.index.get(&cut.kept).copied();
-            let marker = self.index.get(&cut.marker).copied();
-            kept.is_some_and(|kept| kept as usize >= from) && kept > marker
-        };
-        if self.is_outdated && self.talk.cuts.iter().any(is_kept) {
-            self.is_rewritten = true;
-        }
     }
 
     /// Writes the messages and compactions of the entries after so many, which are these.

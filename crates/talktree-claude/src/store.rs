@@ -126,6 +126,7 @@ impl SessionStore {
     ) -> Result<AppendedEntries> {
         let mut written = None;
         let appended = self.log.append_with(key, entries, |before, new| {
+            written = None;
             let mut derived = Derived::default();
             if before.key.is_main() && !new.is_empty() {
                 derived.summary = Some(self.summary(before, new)?);
@@ -168,8 +169,8 @@ impl SessionStore {
         let was = (conversation.head().cloned(), conversation.details());
         let waiting = unread.iter().chain(new.iter().copied());
         waiting.clone().for_each(|entry| conversation.read(entry));
-        let is_grown = conversation.connect();
-        let replaces = !is_grown && before.session.is_some() && !before.is_session_changed;
+        let is_rearranged = conversation.connect();
+        let replaces = is_rearranged && before.session.is_some() && !before.is_session_changed;
         if conversation.is_empty() || conversation.entries() == before.shown {
             return Ok((conversation, None, false));
         }

@@ -163,7 +163,7 @@ fn damage_is_named() -> Result<()> {
         ("UPDATE transcript_entry SET entry = '{\"uuid\":' WHERE uuid = '1'", "broken-entry"),
         ("UPDATE transcript_entry SET entry = '[]' WHERE uuid = '1'", "broken-entry"),
         ("UPDATE transcript_entry SET uuid = '9' WHERE uuid = '1'", "broken-entry"),
-        ("UPDATE transcript SET summary = '[]'", "broken-summary"),
+        ("UPDATE transcript SET summary = '{'", "broken-summary"),
         ("UPDATE transcript SET next = 2", "number-in-use"),
         ("DELETE FROM transcript", "stray-entry"),
         ("UPDATE transcript_entry SET address = address - 1", "stray-entry"),

@@ -130,21 +130,21 @@ impl Write<'_> {
         Ok(None)
     }
 
-    /// Adds the messages, each below its parent, or at the head if that is not there.
+    /// Adds the messages, each below its parent: below the parent of one that is left out, and at the head if it was deleted.
     fn add_messages(
         &self,
         id: &SessionId,
         session: &mut SessionRow,
         counted: &CountedMessages<'_>,
     ) -> BackendResult<u64> {
-        let conn = self.conn;
-        let mut places: HashMap<&MessageId, Address> = HashMap::new();
+        let (conn, mut added) = (self.conn, 0);
+        let mut places: HashMap<&MessageId, Option<Address>> = HashMap::new();
         for (record, count) in self.import.records.iter().zip(counted.token_counts(conn)?) {
             let message = &record.message;
             let parent = match &record.parent {
                 None => None,
                 Some(parent) => match places.get(parent) {
-                    Some(place) => Some(*place),
+                    Some(place) => *place,
                     None => message::find(conn, session.key, parent)?.or(session.head),
                 },
             };
@@ -152,14 +152,14 @@ impl Write<'_> {
                 append::content(message, self.config.max_message_bytes).and_then(|content| {
                     append::insert(conn, session, id, parent, message, &content, count)
                 });
-            let Some(Some(address)) = left_out(inserted)? else { continue };
-            import::note(conn, session, address, message, false)?;
-            places.insert(&message.id, address);
-            if session.head == parent {
-                session.head = Some(address);
+            let address = left_out(inserted)?.flatten();
+            if let Some(address) = address {
+                import::note(conn, session, address, message, false)?;
+                added += 1;
             }
+            places.insert(&message.id, address.or(parent));
         }
-        Ok(places.len() as u64)
+        Ok(added)
     }
 }
 
