@@ -48,7 +48,6 @@ mod inbox;
 mod manager;
 mod message;
 mod outcome;
-mod regular_file;
 mod report;
 mod retention;
 pub mod search;

@@ -26,7 +26,6 @@ const LAYERS: &[&[&str]] = &[
         "usage",
         "view",
         "event",
-        "regular_file",
         "records",
         "report",
         "retention",
