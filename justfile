@@ -108,9 +108,9 @@ bot help="":
 chat *args:
     cargo run --release -p talktree-bot -- chat "$@"
 
-# Plays the long chat with summaries by a model: `just ollama http://localhost:11434 llama3.2 --turns 100`.
+# Plays a long chat with summaries by a model: `just ollama http://localhost:11434/v1 llama3.2 100`.
 ollama *args:
-    cargo run --example ollama -- "$@"
+    cargo run -p talktree-client --example ollama -- "$@"
 
 # Measures how well search answers 231 labelled questions over 940 chats.
 bench-search *args:

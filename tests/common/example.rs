@@ -3,29 +3,19 @@
 use std::error::Error;
 use std::ffi::OsStr;
 use std::path::Path;
-use std::process::{Command, Output};
-
-/// Runs an example to its end, with additional environment variables.
-pub fn run(
-    name: &str,
-    args: impl IntoIterator<Item = impl AsRef<OsStr>>,
-    environment: &[(&str, &str)],
-) -> Result<Output, Box<dyn Error>> {
-    let test = std::env::current_exe()?;
-    let built = test.parent().and_then(Path::parent).ok_or("tests are built in another folder")?;
-    let example = built.join("examples").join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
-    let output = Command::new(&example).args(args).envs(environment.iter().copied()).output();
-    Ok(output.map_err(|error| {
-        format!("{}: {error}; build it by `cargo build --examples`", example.display())
-    })?)
-}
+use std::process::Command;
 
 /// Runs an example that must succeed, and returns its standard output.
 pub fn printed(
     name: &str,
     args: impl IntoIterator<Item = impl AsRef<OsStr>>,
 ) -> Result<String, Box<dyn Error>> {
-    let output = run(name, args, &[])?;
+    let test = std::env::current_exe()?;
+    let built = test.parent().and_then(Path::parent).ok_or("tests are built in another folder")?;
+    let example = built.join("examples").join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    let output = Command::new(&example).args(args).output().map_err(|error| {
+        format!("{}: {error}; build it by `cargo build --examples`", example.display())
+    })?;
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Ok(String::from_utf8(output.stdout)?)
 }

@@ -5,4 +5,3 @@ mod background;
 #[path = "../common/mod.rs"]
 mod common;
 mod long_chat;
-mod ollama;

@@ -49,6 +49,28 @@ fn refused(client: &Client) -> (u32, String) {
     }
 }
 
+/// As the example `ollama` does it.
+#[test]
+fn a_chat_is_compacted_by_a_model_that_fails_now_and_then() {
+    let _limit = limit();
+    let model = Model::start(Options::default()).unwrap();
+    let client = Client::ollama("scripted").base_url(model.url()).timeout(SECOND);
+    model.fail_next(Fault::ServerError);
+    let chat = Store::open_in_memory()
+        .unwrap()
+        .session_builder("s")
+        .summarizer(move |prompt: &str| client.complete(prompt))
+        .compact_after(2_000)
+        .open()
+        .unwrap();
+    for turn in 0..100 {
+        chat.append(Message::user(format!("chat1-turn{turn} {}", "rain ".repeat(40)))).unwrap();
+    }
+    assert!(chat.visible_tokens().unwrap() <= 2_000);
+    assert_eq!(chat.raw_history().unwrap().len(), 100);
+    assert!(!chat.compactions().unwrap().is_empty());
+}
+
 #[test]
 fn an_answer_that_is_cut_begins_again_once() {
     let _limit = limit();
