@@ -18,7 +18,6 @@ mod exchange;
 mod fork;
 mod handle;
 mod importing;
-mod interpreter;
 mod json;
 mod manager;
 mod model;
@@ -29,11 +28,9 @@ mod search;
 mod session;
 mod settings;
 mod store;
-mod stream;
 mod subscription;
 mod tools;
 mod transcripts;
-mod tree;
 mod usage;
 
 /// The module, as `talktree` imports it.
@@ -60,7 +57,7 @@ mod native {
     #[pymodule_export]
     use crate::store::{estimate_tokens, is_open_file};
     #[pymodule_export]
-    use crate::stream::Messages;
+    use crate::read::Messages;
     #[pymodule_export]
     use crate::subscription::Subscription;
     #[pymodule_export]
@@ -71,7 +68,7 @@ mod native {
     /// Lets one interpreter of the process import the module: its types and caches belong to that one. Watches its forks.
     #[pymodule_init]
     fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
-        crate::interpreter::claim(module)?;
+        crate::call::claim(module)?;
         crate::fork::register(module)
     }
 }

@@ -2,13 +2,15 @@
 //!
 //! A path is named by its leaf, none for the head, and by whether its stored messages are read or what a model should see.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use talktree::{Budget, MessageId, Path};
+use talktree::{Budget, DrawOptions, MessageId, Path};
 
+use crate::handle::{Handle, Life};
 use crate::json;
 use crate::session::Session;
-use crate::stream::Messages;
 
 /// Returns the path of a session.
 pub(crate) fn path(chat: &talktree::Session, leaf: Option<&str>, is_raw: bool) -> Path {
@@ -149,5 +151,53 @@ impl Session {
 
     fn siblings(&self, py: Python<'_>, id: &str) -> PyResult<String> {
         self.handle.call(py, |chat| json::text(&chat.siblings(&MessageId::from(id))?))
+    }
+}
+
+#[pymethods]
+impl Session {
+    /// Draws the tree; a limit that is missing has its default.
+    fn tree(
+        &self,
+        py: Python<'_>,
+        max_children: Option<usize>,
+        max_main_segments: Option<usize>,
+        max_indent: Option<usize>,
+        is_ascii: bool,
+        is_whole: bool,
+    ) -> PyResult<String> {
+        let mut options = if is_whole { DrawOptions::everything() } else { DrawOptions::default() };
+        options.max_children = max_children.unwrap_or(options.max_children);
+        options.max_main_segments = max_main_segments.unwrap_or(options.max_main_segments);
+        options.max_indent = max_indent.unwrap_or(options.max_indent);
+        options.is_ascii = is_ascii;
+        self.handle.call(py, |chat| {
+            let tree = chat.tree()?;
+            let lines: Vec<String> = tree.lines(&options).map(|line| line.to_string()).collect();
+            Ok(lines.join("\n"))
+        })
+    }
+}
+
+/// Messages one after another, read in batches.
+#[pyclass(frozen, module = "talktree._native")]
+pub(crate) struct Messages(Handle<Arc<Mutex<talktree::Messages>>>);
+
+impl Messages {
+    pub(crate) fn keep(messages: talktree::Messages, life: &Life) -> Self {
+        Self(Handle::new(life, Arc::new(Mutex::new(messages))))
+    }
+}
+
+#[pymethods]
+impl Messages {
+    /// Returns the next messages as a JSON list, at most so many; an empty list at the end.
+    fn next(&self, py: Python<'_>, limit: usize) -> PyResult<String> {
+        self.0.call(py, |messages| {
+            let mut messages = messages.lock().unwrap_or_else(PoisonError::into_inner);
+            let batch: talktree::Result<Vec<talktree::Message>> =
+                messages.by_ref().take(limit).collect();
+            json::text(&batch?)
+        })
     }
 }
