@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{CommandFactory, FromArgMatches, Parser, ValueEnum};
+use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, ValueEnum};
 
 use crate::commands::Command;
 
@@ -32,7 +32,7 @@ pub(crate) struct Cli {
         global = true,
         help_heading = GLOBAL_OPTIONS
     )]
-    pub(crate) color: Colour,
+    pub(crate) color: ColorChoice,
 
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -44,14 +44,14 @@ impl Cli {
         arguments: impl IntoIterator<Item = OsString>,
     ) -> Result<Self, clap::Error> {
         let arguments: Vec<OsString> = arguments.into_iter().collect();
-        let mut command = Self::command().color(colour(&arguments).into());
+        let mut command = Self::command().color(colour(&arguments));
         let mut matches = command.try_get_matches_from_mut(arguments)?;
         Self::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
     }
 }
 
 /// Returns the value of `--color`, also if another argument is wrong.
-fn colour(arguments: &[OsString]) -> Colour {
+fn colour(arguments: &[OsString]) -> ColorChoice {
     let mut arguments = arguments.iter().take_while(|argument| *argument != "--");
     while let Some(argument) = arguments.next() {
         let value = match argument.to_str().and_then(|text| text.strip_prefix("--color")) {
@@ -59,11 +59,11 @@ fn colour(arguments: &[OsString]) -> Colour {
             Some(rest) => rest.strip_prefix('='),
             None => None,
         };
-        if let Some(colour) = value.and_then(|value| Colour::from_str(value, false).ok()) {
+        if let Some(colour) = value.and_then(|value| ColorChoice::from_str(value, false).ok()) {
             return colour;
         }
     }
-    Colour::Auto
+    ColorChoice::Auto
 }
 
 const GLOBAL_OPTIONS: &str = "Global options";
@@ -80,30 +80,3 @@ Exit codes:
   7    no summary was made, or the messages to compact changed
   130  stopped by Ctrl-C
   143  stopped by SIGTERM";
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum Colour {
-    Auto,
-    Always,
-    Never,
-}
-
-impl From<Colour> for clap::ColorChoice {
-    fn from(colour: Colour) -> Self {
-        match colour {
-            Colour::Auto => Self::Auto,
-            Colour::Always => Self::Always,
-            Colour::Never => Self::Never,
-        }
-    }
-}
-
-impl From<Colour> for anstream::ColorChoice {
-    fn from(colour: Colour) -> Self {
-        match colour {
-            Colour::Auto => Self::Auto,
-            Colour::Always => Self::Always,
-            Colour::Never => Self::Never,
-        }
-    }
-}

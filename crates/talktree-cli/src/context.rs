@@ -32,7 +32,7 @@ impl Context {
     pub(crate) fn new(cli: &Cli) -> Self {
         Self {
             store_option: cli.store.clone().or_else(from_environment),
-            out: Output::stdout(cli.color.into()),
+            out: Output::stdout(cli.color),
             is_json: cli.json,
             is_tour: false,
         }

@@ -8,8 +8,8 @@
 use std::collections::BTreeSet;
 
 use talktree::{
-    CompactionId, Error, ListedSession, Message, MessageId, Session, SessionFilter, SessionId,
-    SessionInfo, SessionState, Store,
+    CompactionId, Error, ListedSession, Message, MessageId, Path, Session, SessionFilter,
+    SessionId, SessionInfo, SessionState, Store,
 };
 
 use crate::failure::{Failure, Result};
@@ -164,30 +164,32 @@ pub(crate) fn message(session: &Session, given: &str) -> Result<MessageId> {
     if let Some(id) = session.labelled(given)? {
         return Ok(id);
     }
-    let part = without_dots(given);
-    let mut starts = BTreeSet::new();
-    let mut ends = BTreeSet::new();
+    let mut ids = BTreeSet::new();
     each_id(session, |id| {
-        if id.as_str().starts_with(part) {
-            starts.insert(id.clone());
-        } else if id.as_str().ends_with(part) {
-            ends.insert(id.clone());
+        if is_part(id.as_str(), given) {
+            ids.insert(id.clone());
         }
     })?;
-    let found = if starts.is_empty() { ends } else { starts };
-    let mut found = found.into_iter();
-    match (found.next(), found.next()) {
-        (Some(id), None) => Ok(id),
-        (Some(first), Some(second)) => {
-            Err(ambiguous("message", given, [first, second].into_iter().chain(found)))
-        }
-        (None, _) => Err(Failure::NotFound(format!(
+    let found = of_part(&ids, MessageId::as_str, without_dots(given));
+    match found[..] {
+        [id] => Ok(id.clone()),
+        [_, ..] => Err(ambiguous("message", given, found)),
+        [] => Err(Failure::NotFound(format!(
             "session {:?} has no message or label {} and no message id that starts or ends with it; `{}` shows the messages",
             session.id(),
             quoted(given),
             command(&verb("tree", &[session.id().as_str()], ""))
         ))),
     }
+}
+
+/// Returns the path to a message, or to the head.
+pub(crate) fn path(session: &Session, at: Option<&str>, is_raw: bool) -> Result<Path> {
+    let path = match at {
+        Some(at) => session.at(&message(session, at)?),
+        None => session.path(),
+    };
+    Ok(if is_raw { path.raw() } else { path })
 }
 
 /// Calls `with` once for the id of each message of a session.
@@ -224,12 +226,7 @@ pub(crate) fn compaction(session: &Session, given: &str) -> Result<CompactionId>
     if let Some(id) = ids.iter().find(|id| id.as_str() == part) {
         return Ok(id.clone());
     }
-    let starts = |id: &&CompactionId| !part.is_empty() && id.as_str().starts_with(part);
-    let ends = |id: &&CompactionId| !part.is_empty() && id.as_str().ends_with(part);
-    let mut found: Vec<&CompactionId> = ids.iter().filter(starts).collect();
-    if found.is_empty() {
-        found = ids.iter().filter(ends).collect();
-    }
+    let found = of_part(&ids, CompactionId::as_str, part);
     match found[..] {
         [id] => Ok(id.clone()),
         [] => Err(Failure::NotFound(format!(
@@ -240,6 +237,20 @@ pub(crate) fn compaction(session: &Session, given: &str) -> Result<CompactionId>
         ))),
         _ => Err(ambiguous("compaction", given, found)),
     }
+}
+
+/// Returns the ids that start with a text, or else those that end with it.
+fn of_part<'a, T>(
+    ids: impl IntoIterator<Item = &'a T> + Copy,
+    text: fn(&T) -> &str,
+    part: &str,
+) -> Vec<&'a T> {
+    let fitting = |fits: fn(&str, &str) -> bool| {
+        let all = ids.into_iter().filter(|id| !part.is_empty() && fits(text(id), part));
+        all.collect::<Vec<_>>()
+    };
+    let starts = fitting(|id, part| id.starts_with(part));
+    if starts.is_empty() { fitting(|id, part| id.ends_with(part)) } else { starts }
 }
 
 /// Returns whether a session has a compaction with this id, readable or not.

@@ -40,10 +40,11 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    pub(crate) fn stdout(colour: ColorChoice) -> Self {
+    pub(crate) fn stdout(colour: clap::ColorChoice) -> Self {
         let choice = match colour {
-            ColorChoice::Auto => AutoStream::choice(&io::stdout()),
-            choice => choice,
+            clap::ColorChoice::Auto => AutoStream::choice(&io::stdout()),
+            clap::ColorChoice::Always => ColorChoice::Always,
+            clap::ColorChoice::Never => ColorChoice::Never,
         };
         let is_terminal = io::stdout().is_terminal();
         let is_coloured = choice != ColorChoice::Never;

@@ -13,7 +13,7 @@ use crate::prelude::*;
 /// Messages follow each other downwards; branches are indented to the right. Where messages or
 /// branches are left out, the line says how many.
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree tree [OPTIONS] <SESSION>", after_help = LEGEND)]
+#[command(after_help = LEGEND)]
 pub(crate) struct TreeArgs {
     /// The session: its id, the start or the end of its id, or its name.
     session: String,
@@ -199,7 +199,6 @@ fn tell_undo(session: &Session, name: &str, before: Option<&MessageId>, context:
 
 /// Create a session that starts with a copy of the path to a message
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree fork [OPTIONS] <SESSION> <AT> <NAME>")]
 pub(crate) struct ForkArgs {
     /// The session: its id, the start or the end of its id, or its name.
     session: String,
@@ -228,53 +227,22 @@ pub(crate) fn fork(args: ForkArgs, context: &mut Context) -> Result<()> {
 ///
 /// The first line is the oldest ancestor; each fork is indented. `*` is the session itself.
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree lineage [OPTIONS] <SESSION>")]
 pub(crate) struct LineageArgs {
     /// The session: its id, the start or the end of its id, or its name.
     session: String,
 }
 
-/// A session of the chain; by default one that was removed.
-#[derive(Default, Serialize)]
-struct Row {
-    session: SessionId,
-    name: Option<String>,
-    parent_session: Option<SessionId>,
-    fork_point: Option<MessageId>,
-    depth: usize,
-    messages: u64,
-    is_named: bool,
-    is_in_store: bool,
-    is_in_trash: bool,
-}
-
-impl Row {
-    fn new(info: SessionInfo, depth: usize) -> Self {
-        Self {
-            session: info.id,
-            name: info.name,
-            parent_session: info.parent_session,
-            fork_point: info.fork_point,
-            depth,
-            messages: info.messages,
-            is_named: false,
-            is_in_store: true,
-            is_in_trash: info.deleted_at.is_some(),
-        }
-    }
-}
+/// A session of the chain; `None` stands for an ancestor that was removed.
+struct Row(SessionId, Option<SessionInfo>, usize);
 
 pub(crate) fn lineage(args: LineageArgs, context: &mut Context) -> Result<()> {
     let (store, session) = context.read(&args.session)?;
     let Some(info) = session.info()? else { return Ok(()) };
     let mut rows = ancestors(&store, &info)?;
-    for (depth, row) in rows.iter_mut().enumerate() {
-        row.depth = depth;
-    }
-    let depth = rows.len();
-    let mut seen: HashSet<SessionId> = rows.iter().map(|row| row.session.clone()).collect();
+    let mut seen: HashSet<SessionId> = rows.iter().map(|row| row.0.clone()).collect();
     seen.insert(info.id.clone());
     // A stack, so that the forks of a fork follow it.
+    let depth = rows.len();
     let mut left = vec![(info, depth)];
     while let Some((info, depth)) = left.pop() {
         for fork in forks(&store, &info.id)? {
@@ -282,21 +250,37 @@ pub(crate) fn lineage(args: LineageArgs, context: &mut Context) -> Result<()> {
                 left.push((fork, depth + 1));
             }
         }
-        let is_named = info.id == *session.id();
-        rows.push(Row { is_named, ..Row::new(info, depth) });
+        rows.push(Row(info.id.clone(), Some(info), depth));
     }
-    for row in &rows {
-        let state = match row {
-            Row { is_in_store: false, .. } => "  removed".to_owned(),
-            Row { is_in_trash: true, .. } => "  in the trash".to_owned(),
-            Row { fork_point: Some(at), .. } => format!("  at {at}"),
+    for Row(id, info, depth) in &rows {
+        let is_in_store = info.is_some();
+        let info = info.as_ref();
+        let is_named = id == session.id();
+        let is_in_trash = info.is_some_and(|info| info.deleted_at.is_some());
+        let fork_point = info.and_then(|info| info.fork_point.as_ref());
+        let name = info.and_then(|info| info.name.as_deref());
+        let json = json!({
+            "session": id,
+            "name": name,
+            "parent_session": info.and_then(|info| info.parent_session.as_ref()),
+            "fork_point": fork_point,
+            "depth": depth,
+            "messages": info.map_or(0, |info| info.messages),
+            "is_named": is_named,
+            "is_in_store": is_in_store,
+            "is_in_trash": is_in_trash,
+        });
+        let state = match (is_in_store, is_in_trash, fork_point) {
+            (false, ..) => "  removed".to_owned(),
+            (_, true, _) => "  in the trash".to_owned(),
+            (.., Some(at)) => format!("  at {at}"),
             _ => String::new(),
         };
-        let name = row.name.as_deref().map(|name| format!("  {}", one_line(name)));
-        let (indent, mark) = ("  ".repeat(row.depth), if row.is_named { "* " } else { "" });
-        let (id, name) = (row.session.as_str(), name.as_deref().unwrap_or_default());
-        let line = [(PLAIN, &*indent), (MATCH, mark), (ID, id), (STRONG, name), (FAINT, &state)];
-        context.answer(row, &line)?;
+        let name = name.map(|name| format!("  {}", one_line(name))).unwrap_or_default();
+        let (indent, mark) = ("  ".repeat(*depth), if is_named { "* " } else { "" });
+        let id = id.as_str();
+        let line = [(PLAIN, &*indent), (MATCH, mark), (ID, id), (STRONG, &name), (FAINT, &state)];
+        context.answer(&json, &line)?;
     }
     Ok(())
 }
@@ -310,15 +294,16 @@ fn ancestors(store: &Store, of: &SessionInfo) -> Result<Vec<Row>> {
         match store.session(id.clone())?.info()? {
             Some(info) => {
                 parent = info.parent_session.clone();
-                chain.push(Row::new(info, 0));
+                chain.push(Row(id, Some(info), 0));
             }
             None => {
-                chain.push(Row { session: id, ..Row::default() });
+                chain.push(Row(id, None, 0));
                 break;
             }
         }
     }
     chain.reverse();
+    chain.iter_mut().enumerate().for_each(|(depth, row)| row.2 = depth);
     Ok(chain)
 }
 

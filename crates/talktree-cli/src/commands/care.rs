@@ -12,7 +12,6 @@ use crate::prelude::*;
 
 /// Count what the store holds
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree stats [OPTIONS]")]
 pub(crate) struct StatsArgs {}
 
 pub(crate) fn stats(_args: StatsArgs, context: &mut Context) -> Result<()> {
@@ -43,7 +42,6 @@ pub(crate) fn stats(_args: StatsArgs, context: &mut Context) -> Result<()> {
 
 /// Check every invariant of the store, and list each damage with its remedy
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree verify [OPTIONS]")]
 pub(crate) struct VerifyArgs {
     /// Rebuild the search index before the check.
     #[arg(long)]
@@ -129,7 +127,6 @@ fn cut_off(path: &Path) -> io::Result<Option<String>> {
 
 /// Copy the store to a new file; the copy is a snapshot, and writers may continue
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree backup [OPTIONS] <FILE>")]
 pub(crate) struct BackupArgs {
     /// The file to create; it must not exist yet.
     file: PathBuf,

@@ -26,7 +26,6 @@ fn pages<T>(
 ///
 /// Sessions in the trash are not counted. `last` is the time (UTC) of the message that was added last.
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree owners [OPTIONS]")]
 pub(crate) struct OwnersArgs {
     /// List at most N owners [default: all].
     #[arg(long, value_name = "N")]
@@ -59,7 +58,6 @@ pub(crate) fn owners(args: OwnersArgs, context: &mut Context) -> Result<()> {
 ///
 /// The newest binding comes first. `until` and `end` say when and why a binding ended.
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree bindings [OPTIONS] [KEY]")]
 pub(crate) struct BindingsArgs {
     /// The key [default: all].
     key: Option<String>,
@@ -102,7 +100,6 @@ pub(crate) fn bindings(args: BindingsArgs, context: &mut Context) -> Result<()> 
 /// `input` includes cached tokens, `output` those of reasoning. Deleted messages and removed sessions count; messages that a
 /// fork copied count once.
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree usage [OPTIONS] [SESSION]")]
 pub(crate) struct UsageArgs {
     /// The session: its id, the start or the end of its id, or its name [default: all].
     session: Option<String>,

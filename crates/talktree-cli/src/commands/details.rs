@@ -6,7 +6,6 @@ use crate::prelude::*;
 
 /// Create a session, and the store if there is none
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree new [OPTIONS] [NAME]")]
 pub(crate) struct NewArgs {
     /// The name.
     name: Option<String>,
@@ -57,7 +56,6 @@ pub(crate) fn new(args: NewArgs, context: &mut Context) -> Result<()> {
 
 /// Give a session a name
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree rename [OPTIONS] <SESSION> <NAME>")]
 pub(crate) struct RenameArgs {
     /// The session: its id, the start or the end of its id, or its name.
     session: String,
@@ -134,7 +132,6 @@ pub(crate) fn tag(args: TagArgs, context: &mut Context) -> Result<()> {
 
 /// Pin a session, so that no retention rule discards it, or remove the pin
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree pin [OPTIONS] <SESSION>")]
 pub(crate) struct PinArgs {
     /// The session: its id, the start or the end of its id, or its name.
     session: String,
@@ -155,7 +152,6 @@ pub(crate) fn pin(args: PinArgs, context: &mut Context) -> Result<()> {
 
 /// End a session: keys do not lead to it any more. It can still be read and written
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree end [OPTIONS] <SESSION> [REASON]")]
 pub(crate) struct EndArgs {
     /// The session: its id, the start or the end of its id, or its name.
     session: String,
@@ -182,7 +178,6 @@ pub(crate) fn end(args: EndArgs, context: &mut Context) -> Result<()> {
 
 /// Take a session out of the trash
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree restore [OPTIONS] <SESSION>")]
 pub(crate) struct RestoreArgs {
     /// The session in the trash: its id, the start or the end of its id, or its name.
     session: String,

@@ -80,68 +80,64 @@ enum Format {
     Openai,
 }
 
-enum Selection<'a> {
-    Store(Store),
-    Path(talktree::Path),
-    Person(Store, Person<'a>),
+impl ExportArgs {
+    /// Returns the person whose data is written.
+    fn person(&self) -> Option<Person<'_>> {
+        let owner = self.owner.as_deref().map(Person::Owner);
+        owner.or(self.author.as_deref().map(Person::Author))
+    }
 }
 
 pub(crate) fn run(args: ExportArgs, context: &mut Context) -> Result<()> {
-    if args.format != Format::Talktree && args.all {
-        return Err(Failure::Usage(
-            "--all writes only the talktree format; leave out --format".to_owned(),
-        ));
-    }
-    if args.format == Format::Talktree && (args.raw || args.at.is_some()) {
-        let why = "the talktree format always holds every stored message; --at and --raw need --format markdown or openai";
-        return Err(Failure::Usage(why.to_owned()));
-    }
-    let owner = args.owner.as_deref().map(Person::Owner);
-    let person = owner.or(args.author.as_deref().map(Person::Author));
-    if let (Format::Openai, Some(person)) = (args.format, person) {
-        return Err(Failure::Usage(format!(
+    let why = match (args.format, args.person()) {
+        (Format::Markdown | Format::Openai, None) if args.all => {
+            "--all writes only the talktree format; leave out --format"
+        }
+        (Format::Talktree, _) if args.raw || args.at.is_some() => {
+            "the talktree format always holds every stored message; --at and --raw need --format markdown or openai"
+        }
+        (Format::Openai, Some(person)) => &format!(
             "--{} writes JSON lines or Markdown; leave out --format, or use --format markdown",
             person.kind()
-        )));
+        ),
+        _ => "",
+    };
+    if !why.is_empty() {
+        return Err(Failure::Usage(why.to_owned()));
     }
     let store = context.reader()?;
-    let reader = store.clone();
-    let selection = match (&args.session, person) {
-        (_, Some(person)) => Selection::Person(store, person),
-        (None, None) => Selection::Store(store),
-        (Some(session), None) => {
-            let session = lookup::session(&store, session)?;
-            let leaf = args.at.as_deref().map(|at| lookup::message(&session, at)).transpose()?;
-            let path = leaf.as_ref().map_or_else(|| session.path(), |leaf| session.at(leaf));
-            Selection::Path(if args.raw { path.raw() } else { path })
+    let session = args.session.as_ref().map(|given| lookup::session(&store, given)).transpose()?;
+    let path = session.map(|session| lookup::path(&session, args.at.as_deref(), args.raw));
+    let path = path.transpose()?;
+    let skipped = match &args.output {
+        None => {
+            let mut out = Exact::new(&mut context.out, args.format != Format::Markdown);
+            let skipped = write(&store, path.as_ref(), &args, &mut out)?;
+            out.flush()?;
+            tell_left_out(path.as_ref(), args.format)?;
+            skipped
+        }
+        Some(name) => {
+            let mut file = NewFile::create(name)?;
+            file.interrupt(&store);
+            let written = write(&store, path.as_ref(), &args, &mut file);
+            let skipped = written.map_err(|failure| file.failure(failure))?;
+            let bytes = file.finish()?;
+            tell_left_out(path.as_ref(), args.format)?;
+            let format = args.format.to_possible_value();
+            let format = format.as_ref().map_or("", |value| value.get_name());
+            let name = name.to_string_lossy();
+            let json = json!({"path": name, "format": format, "bytes": bytes});
+            context.answer(&json, &[(PLAIN, &name), (FAINT, &format!("  {bytes} bytes"))])?;
+            skipped
         }
     };
-    let Some(path) = &args.output else {
-        let mut out = Exact::new(&mut context.out, args.format != Format::Markdown);
-        let written = write(&selection, &args, &mut out)?;
-        out.flush()?;
-        tell_left_out(&selection, args.format)?;
-        return written.all_or_failure();
-    };
-    let mut file = NewFile::create(path)?;
-    file.interrupt(&reader);
-    let written = write(&selection, &args, &mut file).map_err(|failure| file.failure(failure))?;
-    if written.unknown.is_some() {
-        return written.all_or_failure();
-    }
-    let bytes = file.finish()?;
-    tell_left_out(&selection, args.format)?;
-    let format = args.format.to_possible_value();
-    let format = format.as_ref().map_or("", |value| value.get_name());
-    let path = path.to_string_lossy();
-    let json = json!({"path": path, "format": format, "bytes": bytes});
-    context.answer(&json, &[(PLAIN, &path), (FAINT, &format!("  {bytes} bytes"))])?;
-    written.all_or_failure()
+    if skipped > 0 { Err(Failure::Damaged(Damage::Printed)) } else { Ok(()) }
 }
 
 /// Says which parts have no place in the format. Markdown and talktree's own format have one for every part.
-fn tell_left_out(selection: &Selection<'_>, format: Format) -> Result<()> {
-    let (Selection::Path(path), Format::Openai) = (selection, format) else { return Ok(()) };
+fn tell_left_out(path: Option<&talktree::Path>, format: Format) -> Result<()> {
+    let (Some(path), Format::Openai) = (path, format) else { return Ok(()) };
     let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
     for message in path.iter() {
         for part in &message?.parts {
@@ -158,69 +154,59 @@ fn tell_left_out(selection: &Selection<'_>, format: Format) -> Result<()> {
     }
     if !kinds.is_empty() {
         let count = plural(kinds.values().sum(), "part");
-        let kinds: Vec<String> =
-            kinds.iter().map(|(kind, count)| format!("{kind} ({count})")).collect();
-        let kinds = kinds.join(", ");
+        let kinds = kinds.iter().map(|(kind, count)| format!("{kind} ({count})"));
+        let kinds = kinds.collect::<Vec<_>>().join(", ");
         tell(&format!("{count} left out; the openai format has no place for: {kinds}"));
     }
     Ok(())
 }
 
-/// What was not written.
-#[derive(Default)]
-struct Written {
-    /// How many sessions were skipped; each was reported when it was.
-    skipped: u64,
-    /// The person of whom the store has nothing, as in `owner "ann"`.
-    unknown: Option<String>,
-}
-
-impl Written {
-    fn all_or_failure(self) -> Result<()> {
-        match self.unknown {
-            Some(person) => Err(Failure::NotFound(format!("the store has no data of {person}"))),
-            None if self.skipped > 0 => Err(Failure::Damaged(Damage::Printed)),
-            None => Ok(()),
-        }
-    }
-}
-
-/// Writes the selection.
-fn write(selection: &Selection<'_>, args: &ExportArgs, output: &mut impl Write) -> Result<Written> {
-    let mut outcome = Written::default();
-    let written = match (selection, args.format) {
-        (Selection::Person(store, person), format) => {
-            let format = match format {
+/// Writes what the arguments name; returns how many sessions were skipped, each of which was reported.
+fn write(
+    store: &Store,
+    path: Option<&talktree::Path>,
+    args: &ExportArgs,
+    output: &mut impl Write,
+) -> Result<u64> {
+    let (mut skipped, mut unknown) = (0, None);
+    let written = match (path, args.person()) {
+        (_, Some(person)) => {
+            let format = match args.format {
                 Format::Markdown => PersonFormat::Markdown,
                 _ => PersonFormat::Jsonl,
             };
-            export_person(store, *person, format, output).map(|written| {
-                if written.is_empty() {
-                    outcome.unknown = Some(format!("{} {}", person.kind(), quoted(person.name())));
-                }
+            export_person(store, person, format, output).map(|written| {
+                unknown = written.is_empty().then_some(person);
             })
         }
-        (Selection::Store(store), _) if args.skip_damaged => {
-            export_readable_jsonl(store, output, |id, error| {
-                outcome.skipped += 1;
-                // Without the advice to run `verify`, which the error's own text ends with.
-                let why = match error {
-                    Error::Corrupt { what } => what.clone(),
-                    error => error.to_string(),
-                };
-                let name = escape(id.as_str());
-                tell(&format!("session {} is skipped: {why}", cut(&name, MAX_NAME)));
-            })
-        }
-        (Selection::Store(store), _) => export_jsonl(store, output),
-        (Selection::Path(path), Format::Talktree) => export_session(path.session(), output),
-        (Selection::Path(path), Format::Markdown) => export_markdown(path, output),
-        (Selection::Path(path), Format::Openai) => export_openai(path, output),
+        (Some(path), None) => match args.format {
+            Format::Talktree => export_session(path.session(), output),
+            Format::Markdown => export_markdown(path, output),
+            Format::Openai => export_openai(path, output),
+        },
+        (None, None) if !args.skip_damaged => export_jsonl(store, output),
+        (None, None) => export_readable_jsonl(store, output, |id, error| {
+            skipped += 1;
+            // Without the advice to run `verify`, which the error's own text ends with.
+            let why = match error {
+                Error::Corrupt { what } => what.clone(),
+                error => error.to_string(),
+            };
+            let name = escape(id.as_str());
+            tell(&format!("session {} is skipped: {why}", cut(&name, MAX_NAME)));
+        }),
     };
     written.map_err(|error| match error {
         // The store returns this kind of error only when it is opened, so this one is the output's.
         Error::Io { source, .. } => Failure::Output(source),
         error => error.into(),
     })?;
-    Ok(outcome)
+    match unknown {
+        Some(person) => Err(Failure::NotFound(format!(
+            "the store has no data of {} {}",
+            person.kind(),
+            quoted(person.name())
+        ))),
+        None => Ok(skipped),
+    }
 }

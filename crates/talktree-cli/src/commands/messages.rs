@@ -142,7 +142,6 @@ fn write_some(out: &mut Output, text: &str, extent: Extent) -> io::Result<()> {
 
 /// Print the history of a session as a model should see it, oldest first
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree log [OPTIONS] <SESSION>")]
 pub(crate) struct LogArgs {
     /// The session: its id, the start or the end of its id, or its name.
     session: String,
@@ -166,11 +165,7 @@ pub(crate) struct LogArgs {
 
 pub(crate) fn log(args: LogArgs, context: &mut Context) -> Result<()> {
     let (_, session) = context.read(&args.session)?;
-    let leaf = args.at.as_deref().map(|at| lookup::message(&session, at)).transpose()?;
-    let mut path = leaf.as_ref().map_or_else(|| session.path(), |leaf| session.at(leaf));
-    if args.raw {
-        path = path.raw();
-    }
+    let path = lookup::path(&session, args.at.as_deref(), args.raw)?;
     let printer = Printer::new(&session)?;
     let extent = if args.full { Extent::Full } else { Extent::Brief };
     let mut count = 0_u64;
@@ -194,7 +189,6 @@ pub(crate) fn log(args: LogArgs, context: &mut Context) -> Result<()> {
 
 /// Print one message in full
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree show [OPTIONS] <SESSION> <MESSAGE>")]
 pub(crate) struct ShowArgs {
     /// The session: its id, the start or the end of its id, or its name.
     session: String,
@@ -293,7 +287,6 @@ fn surroundings(
 /// The compaction is not changed. If it contains other compactions, their summaries are printed;
 /// expand them in turn, or print all their messages with --raw.
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree expand [OPTIONS] <SESSION> <COMPACTION>")]
 pub(crate) struct ExpandArgs {
     /// The session: its id, the start or the end of its id, or its name.
     session: String,

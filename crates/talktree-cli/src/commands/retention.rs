@@ -15,11 +15,7 @@ use crate::time::Span;
 ///
 /// Nothing is discarded unless `talktree retention run` is called. docs/command.md describes the file.
 #[derive(Debug, clap::Args)]
-#[command(
-    override_usage = "talktree retention [OPTIONS] <COMMAND>",
-    subcommand_required = true,
-    arg_required_else_help = true
-)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
 pub(crate) struct RetentionArgs {
     #[command(subcommand)]
     verb: Verb,
@@ -38,7 +34,6 @@ pub(crate) fn run(args: RetentionArgs, context: &mut Context) -> Result<()> {
 ///
 /// The action `trash` can be undone by `talktree restore`; `remove` and `erase` cannot. Pinned sessions stay.
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree retention run [OPTIONS] <FILE>")]
 pub(crate) struct RunArgs {
     /// The TOML file with the rules; `-` is standard input.
     file: PathBuf,
@@ -146,7 +141,6 @@ fn write(report: &RetentionReport, is_dry_run: bool, context: &mut Context) -> R
 
 /// Print the rules of a file in words, in the order in which they are tried
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree retention show [OPTIONS] <FILE>")]
 pub(crate) struct ShowArgs {
     /// The TOML file with the rules; `-` is standard input.
     file: PathBuf,

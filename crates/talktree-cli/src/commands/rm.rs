@@ -11,7 +11,6 @@ use crate::whole::{self, Line};
 /// or a session for good, the command asks for confirmation; without a terminal it requires --yes. Ids are whole here,
 /// so that the same command, given again, deletes nothing else.
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree rm [OPTIONS] <SESSION> [MESSAGES]...")]
 pub(crate) struct RmArgs {
     /// The session: its whole id, or with --name its name.
     session: String,

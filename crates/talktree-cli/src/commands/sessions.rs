@@ -13,7 +13,6 @@ use crate::time::Span;
 /// `path` is the number of messages on the path to the head; other branches are not counted. `last` is the time (UTC) of
 /// the message that was added last. A session without a name shows the first line of a user, in quotes.
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree sessions [OPTIONS]")]
 pub(crate) struct SessionsArgs {
     /// List at most N sessions [default: all].
     #[arg(long, value_name = "N")]
@@ -137,11 +136,7 @@ fn in_trash(owner: Option<String>) -> SessionFilter {
 ///
 /// `talktree rm SESSION` puts a session there, `talktree restore SESSION` takes it out.
 #[derive(Debug, clap::Args)]
-#[command(
-    override_usage = "talktree trash [OPTIONS] <COMMAND>",
-    subcommand_required = true,
-    arg_required_else_help = true
-)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
 pub(crate) struct TrashArgs {
     #[command(subcommand)]
     verb: Verb,
@@ -161,7 +156,6 @@ pub(crate) fn trash(args: TrashArgs, context: &mut Context) -> Result<()> {
 /// `deleted` is the time (UTC) at which a session was put there. A session without a name shows the first line of a user,
 /// in quotes.
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree trash list [OPTIONS]")]
 pub(crate) struct ListArgs {
     /// List at most N sessions [default: all].
     #[arg(long, value_name = "N")]
@@ -208,7 +202,6 @@ fn list(args: ListArgs, context: &mut Context) -> Result<()> {
 ///
 /// The command asks for confirmation; without a terminal it requires --yes.
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree trash empty [OPTIONS]")]
 pub(crate) struct EmptyArgs {
     /// Remove those that have been there for this long, such as 30d or 12h [default: all].
     #[arg(long, value_name = "SPAN")]

@@ -11,7 +11,6 @@ use crate::prelude::*;
 
 /// Show the commands at work, on a small conversation in a temporary store
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree tour [OPTIONS]")]
 pub(crate) struct TourArgs {}
 
 /// A conversation with two branches in two languages, written for the tour.

@@ -384,6 +384,7 @@ fn every_verb_of_context_has_a_help_text() {
         let session = if ["list", "export"].contains(&verb) { "[SESSION]" } else { "<SESSION>" };
         let usage = format!("Usage: talktree context {verb} [OPTIONS] {session}");
         assert!(rig.ok(["context", verb, "--help"]).contains(&usage), "{verb}");
+        let usage = format!("Usage: talktree context {verb} ");
         assert!(rig.fails(2, ["context", verb]).contains(&usage), "{verb}");
     }
     rig.fails(2, ["context"]);

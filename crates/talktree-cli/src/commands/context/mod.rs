@@ -15,11 +15,7 @@ use crate::prelude::*;
 /// of a shared one, its own is read. The limits, descriptions and fixed texts of a program are not stored, so they are not
 /// shown here.
 #[derive(Debug, clap::Args)]
-#[command(
-    override_usage = "talktree context [OPTIONS] <COMMAND>",
-    subcommand_required = true,
-    arg_required_else_help = true
-)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
 pub(crate) struct ContextArgs {
     #[command(subcommand)]
     verb: Verb,

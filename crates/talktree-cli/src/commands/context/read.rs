@@ -10,7 +10,6 @@ use crate::prelude::*;
 ///
 /// `tokens` is the size in a prompt, `versions` counts the versions of the texts.
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree context list [OPTIONS] [SESSION]")]
 pub(crate) struct ListArgs {
     #[command(flatten)]
     scope: OnlyScopeArgs,
@@ -58,7 +57,6 @@ pub(super) fn list(args: ListArgs, context: &mut Context) -> Result<()> {
 ///
 /// Without a KEY, the documents of skills and knowledge are listed.
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree context show [OPTIONS] <SESSION> <LABEL> [KEY]")]
 pub(crate) struct ShowArgs {
     #[command(flatten)]
     scope: ScopeArgs,
@@ -125,7 +123,6 @@ fn documents(context: &mut Context, held: &StoredLabel<'_>) -> Result<()> {
 /// The query is in the language of `talktree search`. If no document has all words, documents with
 /// any of them are found.
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree context search [OPTIONS] <SESSION> <LABEL> <QUERY>...")]
 pub(crate) struct SearchArgs {
     #[command(flatten)]
     scope: ScopeArgs,
@@ -188,7 +185,6 @@ pub(super) fn search(args: SearchArgs, context: &mut Context) -> Result<()> {
 ///
 /// This is the prompt as a program froze it, with its fixed texts; nothing is rendered again.
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree context prompt [OPTIONS] <SESSION>")]
 pub(crate) struct PromptArgs {
     /// The session: its id, the start or the end of its id, or its name.
     session: String,
@@ -215,7 +211,6 @@ pub(super) fn not_frozen(scope: &Scope<'_>) -> Failure {
 ///
 /// `talktree context import` reads it. Documents of skills and knowledge are left out.
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree context export [OPTIONS] [SESSION]")]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     scope: OnlyScopeArgs,

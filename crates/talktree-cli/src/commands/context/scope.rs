@@ -183,9 +183,9 @@ impl<'a> Scope<'a> {
     }
 
     /// Returns what this scope itself has: for a session, without the texts of its owner and of all sessions.
-    pub(super) fn stored(&self) -> Result<Vec<(String, Block)>> {
+    pub(super) fn stored(&self) -> Result<Vec<(String, Kind)>> {
         let labels = self.context([])?.stored_labels(self.of)?.into_iter();
-        Ok(labels.map(|found| (found.label.clone(), self.block(Kind::of(&found)))).collect())
+        Ok(labels.map(|found| (found.label.clone(), Kind::of(&found))).collect())
     }
 
     /// Returns the wider scopes that a session reads, too, the narrowest first.
@@ -211,7 +211,7 @@ impl<'a> Scope<'a> {
     pub(super) fn held(&self) -> Result<Vec<StoredLabel<'a>>> {
         self.stored()?
             .into_iter()
-            .map(|(label, block)| StoredLabel::new(self, label, block))
+            .map(|(label, kind)| StoredLabel::new(self, label, kind))
             .collect()
     }
 
@@ -246,7 +246,7 @@ impl<'a> Scope<'a> {
 
     /// Returns the content of a label as this kind, whatever is stored there.
     pub(super) fn empty(&self, label: &str, kind: Kind) -> Result<StoredLabel<'a>> {
-        StoredLabel::new(self, label.to_owned(), self.block(kind))
+        StoredLabel::new(self, label.to_owned(), kind)
     }
 
     pub(super) fn unknown(&self, label: &str) -> Failure {
@@ -264,7 +264,7 @@ impl<'a> Scope<'a> {
     /// Returns the content of a label that this scope itself has.
     pub(super) fn find(&self, label: &str) -> Result<Option<StoredLabel<'a>>> {
         let found = self.stored()?.into_iter().find(|(stored, _)| stored == label);
-        found.map(|(label, block)| StoredLabel::new(self, label, block)).transpose()
+        found.map(|(label, kind)| StoredLabel::new(self, label, kind)).transpose()
     }
 }
 
@@ -292,14 +292,9 @@ pub(super) struct StoredLabel<'a> {
 }
 
 impl<'a> StoredLabel<'a> {
-    fn new(scope: &Scope<'a>, label: String, block: Block) -> Result<Self> {
-        let context = scope.context([(label.clone(), block)])?;
+    fn new(scope: &Scope<'a>, label: String, kind: Kind) -> Result<Self> {
+        let context = scope.context([(label.clone(), scope.block(kind))])?;
         let info = context.block(&label)?.unwrap_or_default();
-        let kind = match (info.is_skill, info.is_searchable) {
-            (true, _) => Kind::Skills,
-            (_, true) => Kind::Knowledge,
-            _ => Kind::Text,
-        };
         let (content, tokens) = (info.content, info.tokens);
         Ok(Self { scope: scope.clone(), label, kind, content, tokens, context })
     }

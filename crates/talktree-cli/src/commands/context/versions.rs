@@ -15,7 +15,6 @@ use crate::prelude::*;
 ///
 /// The newest 1 000 are kept, also those of a removed document.
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree context history [OPTIONS] <SESSION> <LABEL> [KEY]")]
 pub(crate) struct HistoryArgs {
     #[command(flatten)]
     scope: ScopeArgs,
@@ -133,7 +132,6 @@ fn removed(scope: &Scope<'_>, label: &str, key: Option<&str>) -> Result<Vec<Entr
 ///
 /// Texts from outside the store are left out, and so are shared texts that are not in the prompt.
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree context drift [OPTIONS] <SESSION>")]
 pub(crate) struct DriftArgs {
     /// The session: its id, the start or the end of its id, or its name.
     session: String,

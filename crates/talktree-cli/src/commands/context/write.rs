@@ -110,7 +110,6 @@ fn from_stdin() -> Result<String> {
 ///
 /// Its versions stay, so that `talktree context restore` can restore it.
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree context rm [OPTIONS] <SESSION> <LABEL> [KEY]")]
 pub(crate) struct RmArgs {
     /// The session: its whole id, or with --name its name.
     session: String,
@@ -163,7 +162,6 @@ pub(super) fn rm(args: RmArgs, context: &mut Context) -> Result<()> {
 
 /// Restore a version of a text or a document, as a new version
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree context restore [OPTIONS] <SESSION> <LABEL> <VERSION>")]
 pub(crate) struct RestoreArgs {
     #[command(flatten)]
     scope: ScopeArgs,
@@ -223,7 +221,6 @@ pub(super) fn restore(args: RestoreArgs, context: &mut Context) -> Result<()> {
 /// A page has a heading for each label; text above the first heading goes under `system`. The whole
 /// page is checked before anything is written. Descriptions and limits are not stored.
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree context import [OPTIONS] <SESSION> <FILE>")]
 pub(crate) struct ImportArgs {
     #[command(flatten)]
     scope: ScopeArgs,

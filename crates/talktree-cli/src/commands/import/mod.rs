@@ -26,7 +26,6 @@ const MAX_NOTES: usize = 3;
 /// are searched for *.jsonl, *.json and *.zip: `talktree import ~/.claude/projects` imports all
 /// sessions of Claude Code. `-` is stdin. The store is created if it is missing.
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree import [OPTIONS] <PATHS>...")]
 pub(crate) struct ImportArgs {
     /// The files and folders to import.
     #[arg(required = true)]
@@ -61,8 +60,8 @@ fn formats() -> impl TypedValueParser<Value = Format> {
 /// A file to import.
 struct Source {
     path: PathBuf,
-    /// Whether it was found in a folder; not every file in a folder is a conversation.
-    is_found: bool,
+    /// Whether the user named it; not every file that is found in a folder is a conversation.
+    is_named: bool,
 }
 
 pub(crate) fn run(args: ImportArgs, context: &mut Context) -> Result<()> {
@@ -70,7 +69,15 @@ pub(crate) fn run(args: ImportArgs, context: &mut Context) -> Result<()> {
     let path = context.store_path()?;
     let is_new = !args.dry_run && !path.exists();
     let store = open(&args, context)?;
-    let done = import_all(&args, &sources, total, &store, context);
+    let options = ImportOptions {
+        format: args.format,
+        session: args.session.as_deref().map(SessionId::from),
+        is_strict: args.strict,
+        is_dry_run: args.dry_run,
+        keeps_source: args.keep_source,
+    };
+    let importer = Importer::new(&store, options);
+    let done = Import { args: &args, importer, total }.run(&sources, context);
     if is_new {
         if done.is_err() && store.sessions().is_ok_and(|sessions| sessions.is_empty()) {
             drop(store);
@@ -92,67 +99,108 @@ fn remove_store(path: &Path) {
     }
 }
 
-fn import_all(
-    args: &ImportArgs,
-    sources: &[Source],
-    mut total: Total,
-    store: &Store,
-    context: &mut Context,
-) -> Result<()> {
-    let options = ImportOptions {
-        format: args.format,
-        session: args.session.as_deref().map(SessionId::from),
-        is_strict: args.strict,
-        is_dry_run: args.dry_run,
-        keeps_source: args.keep_source,
-    };
-    let mut importer = Importer::new(store, options);
-    for source in sources {
-        let imported = import(&mut importer, source, args, &mut total);
-        // What is stored already is reported, also if the store fails now.
-        report(importer.take_reports(), &mut total, context)?;
-        imported?;
-    }
-    report(importer.finish()?, &mut total, context)?;
-    if sources.len() > 1 && !context.is_json {
-        let verb = if args.dry_run { "would be imported" } else { "imported" };
-        put!(
-            context.out;
-            STRONG
-                & format!(
-                    "{verb}: {} new messages, {} sessions, {} files",
-                    total.added,
-                    total.sessions.len(),
-                    total.files
-                ),
-        )?;
-    }
-    match total.failed {
-        0 => Ok(()),
-        failed if total.files > 0 && !total.is_refused && !args.strict => {
-            tell(&format!("skipped files: {failed}"));
-            Ok(())
-        }
-        _ => Err(total.failure()),
-    }
+/// An import of several files.
+struct Import<'a> {
+    args: &'a ImportArgs,
+    importer: Importer<'a>,
+    total: Total,
 }
 
-/// Prints the reports of the files that are stored to the end.
-fn report(reports: Vec<ImportReport>, total: &mut Total, context: &mut Context) -> Result<()> {
-    for report in &reports {
-        match brought_something(report) {
-            true => total.add(report),
-            false => total.fail(total.named.contains(&report.path)),
+impl Import<'_> {
+    fn run(mut self, sources: &[Source], context: &mut Context) -> Result<()> {
+        for source in sources {
+            let imported = self.read(source);
+            // What is stored already is reported, also if the store fails now.
+            let reports = self.importer.take_reports();
+            self.total.report(reports, context)?;
+            imported?;
         }
-        match write(context, report) {
-            // As with `| head`: the reader has seen enough, but the import was asked for as a whole.
-            Err(Failure::Output(error)) if error.kind() == ErrorKind::BrokenPipe => {
-                context.out = Output::nowhere();
+        let Self { args, importer, mut total } = self;
+        total.report(importer.finish()?, context)?;
+        if sources.len() > 1 && !context.is_json {
+            let verb = if args.dry_run { "would be imported" } else { "imported" };
+            let (added, sessions, files) = (total.added, total.sessions.len(), total.files);
+            let sum = format!("{verb}: {added} new messages, {sessions} sessions, {files} files");
+            put!(context.out; STRONG &sum)?;
+        }
+        match total.failed {
+            0 => Ok(()),
+            failed if total.files > 0 && !total.is_refused && !args.strict => {
+                tell(&format!("skipped files: {failed}"));
+                Ok(())
             }
-            written => written?,
+            _ => Err(total.failure()),
         }
     }
-    Ok(())
+
+    /// Reads a file, or the entries of an archive. A file that fails is reported; the error is one of the store.
+    fn read(&mut self, Source { path, is_named }: &Source) -> Result<()> {
+        let name = path.to_string_lossy();
+        let file = match open_file(path) {
+            Ok((file, true)) => file,
+            other => return self.file(&name, other.map(|(file, _)| file), *is_named),
+        };
+        let mut passed_over = Vec::new();
+        let read = archive::each_conversation(path, file, |Entry { name: entry, kind, file }| {
+            let name = format!("{name}/{entry}");
+            match file {
+                Ok(file) if kind == Kind::Beside => match self.add(&name, file) {
+                    // Settings or feedback, in no format that is known. The fault that makes a strict import refuse a file has a line.
+                    Err(Error::Import { line: None, .. }) if self.args.session.is_none() => {
+                        passed_over.push(one_line(&entry));
+                        Ok(())
+                    }
+                    added => {
+                        self.total.tried += 1;
+                        self.settle(added.map_err(failure_of), *is_named)
+                    }
+                },
+                // Not every JSON file of an archive is a conversation. One that is damaged may be one.
+                file => {
+                    let is_wanted = kind == Kind::Conversations || file.is_err();
+                    self.file(&name, file, *is_named && is_wanted)
+                }
+            }
+        });
+        if !passed_over.is_empty() {
+            let names = passed_over.join(", ");
+            tell(&format!("{}: no conversations are recognised in {names}", shown(path)));
+        }
+        match read {
+            Err(failure @ Failure::Input(_)) => self.file(&name, Err(failure), *is_named),
+            done => done,
+        }
+    }
+
+    fn file(&mut self, name: &str, file: Result<File>, is_named: bool) -> Result<()> {
+        self.total.tried += 1;
+        if is_named {
+            self.total.named.insert(PathBuf::from(name));
+        }
+        let added = file.and_then(|file| self.add(name, file).map_err(failure_of));
+        self.settle(added, is_named)
+    }
+
+    /// Reports why a file cannot be imported. The error is one of the store.
+    fn settle(&mut self, added: Result<()>, is_named: bool) -> Result<()> {
+        use Failure::{Damaged, Output, Stopped, Store};
+        match added {
+            Ok(()) => Ok(()),
+            // A store that fails would fail for the next file, too.
+            Err(failure @ (Store(_) | Damaged(_) | Output(_) | Stopped(_))) => Err(failure),
+            Err(failure) => {
+                failure.report();
+                self.total.fail(is_named);
+                Ok(())
+            }
+        }
+    }
+
+    /// Adds a file to the import, with a progress bar.
+    fn add(&mut self, name: &str, file: File) -> talktree::Result<()> {
+        let bar = Bar::of_bytes(name.rsplit('/').next().unwrap_or(name));
+        self.importer.add(name, file, |progress| bar.show(progress))
+    }
 }
 
 /// Returns whether the import used any record; an empty file counts as used.
@@ -194,6 +242,24 @@ impl Total {
         self.is_refused |= is_named;
     }
 
+    /// Prints the reports of the files that are stored to the end.
+    fn report(&mut self, reports: Vec<ImportReport>, context: &mut Context) -> Result<()> {
+        for report in &reports {
+            match brought_something(report) {
+                true => self.add(report),
+                false => self.fail(self.named.contains(&report.path)),
+            }
+            match write(context, report) {
+                // As with `| head`: the reader has seen enough, but the import was asked for as a whole.
+                Err(Failure::Output(error)) if error.kind() == ErrorKind::BrokenPipe => {
+                    context.out = Output::nowhere();
+                }
+                written => written?,
+            }
+        }
+        Ok(())
+    }
+
     fn failure(&self) -> Failure {
         Failure::Input(format!("not imported: {} of {} files", self.failed, self.tried))
     }
@@ -221,9 +287,9 @@ fn sources(paths: &[PathBuf]) -> Result<(Vec<Source>, Total)> {
             if found.is_empty() && total.failed == failed {
                 tell(&format!("{} holds no *.jsonl, *.json or *.zip", shown(path)));
             }
-            sources.extend(found.into_iter().map(|path| Source { path, is_found: true }));
+            sources.extend(found.into_iter().map(|path| Source { path, is_named: false }));
         } else if path.exists() || is_stdin(path) {
-            sources.push(Source { path: path.clone(), is_found: false });
+            sources.push(Source { path: path.clone(), is_named: true });
         } else {
             // Checked first, so that no store is created for a missing file.
             let name = shown(path);
@@ -237,56 +303,6 @@ fn sources(paths: &[PathBuf]) -> Result<(Vec<Source>, Total)> {
         )),
         (true, _) => Err(total.failure()),
         (false, _) => Ok((sources, total)),
-    }
-}
-
-/// Reads a file, or the entries of an archive. A file that fails is reported; the error is one of the store.
-fn import(
-    importer: &mut Importer<'_>,
-    source: &Source,
-    args: &ImportArgs,
-    total: &mut Total,
-) -> Result<()> {
-    let path = &source.path;
-    let is_named = !source.is_found;
-    let name = path.to_string_lossy();
-    let file = match open_file(path) {
-        Ok((file, false)) => return import_file(importer, &name, Ok(file), is_named, total),
-        Err(failure) => return import_file(importer, &name, Err(failure), is_named, total),
-        Ok((file, true)) => file,
-    };
-    let mut passed_over = Vec::new();
-    let mut with = |Entry { name: entry, kind, file }: Entry| {
-        let name = format!("{name}/{entry}");
-        match file {
-            Ok(file) if kind == Kind::Beside => match add(importer, &name, file) {
-                // Settings or feedback, in no format that is known. The fault that makes a strict import refuse a file has a line.
-                Err(Error::Import { line: None, .. }) if args.session.is_none() => {
-                    passed_over.push(one_line(&entry));
-                }
-                added => {
-                    total.tried += 1;
-                    settle(added.map_err(failure_of), is_named, total)?;
-                }
-            },
-            file => {
-                // Not every JSON file of an archive is a conversation. One that is damaged may be one.
-                let is_named = is_named && (kind == Kind::Conversations || file.is_err());
-                import_file(importer, &name, file, is_named, total)?;
-            }
-        }
-        Ok(())
-    };
-    let read = archive::each_conversation(path, file, &mut with);
-    if !passed_over.is_empty() {
-        let names = passed_over.join(", ");
-        tell(&format!("{}: no conversations are recognised in {names}", shown(path)));
-    }
-    match read {
-        Err(Failure::Input(why)) => {
-            import_file(importer, &name, Err(Failure::Input(why)), is_named, total)
-        }
-        done => done,
     }
 }
 
@@ -311,47 +327,6 @@ fn open_file(path: &Path) -> Result<(File, bool)> {
     Ok((file, magic == archive::MAGIC))
 }
 
-fn import_file(
-    importer: &mut Importer<'_>,
-    name: &str,
-    file: Result<File>,
-    is_named: bool,
-    total: &mut Total,
-) -> Result<()> {
-    total.tried += 1;
-    if is_named {
-        total.named.insert(PathBuf::from(name));
-    }
-    settle(file.and_then(|file| add(importer, name, file).map_err(failure_of)), is_named, total)
-}
-
-/// Reports why a file cannot be imported. The error is one of the store.
-fn settle(added: Result<()>, is_named: bool, total: &mut Total) -> Result<()> {
-    match added {
-        Ok(()) => Ok(()),
-        // A store that fails would fail for the next file, too.
-        Err(
-            failure @ (Failure::Store(_)
-            | Failure::Damaged(_)
-            | Failure::Output(_)
-            | Failure::Stopped(_)),
-        ) => Err(failure),
-        Err(failure) => {
-            failure.report();
-            total.fail(is_named);
-            Ok(())
-        }
-    }
-}
-
-/// Adds a file to the import, with a progress bar.
-fn add(importer: &mut Importer<'_>, name: &str, file: File) -> std::result::Result<(), Error> {
-    let bar = Bar::of_bytes(name.rsplit('/').next().unwrap_or(name));
-    let added = importer.add(name, file, |progress| bar.show(progress));
-    drop(bar);
-    added
-}
-
 fn failure_of(error: Error) -> Failure {
     match error {
         // Here such an error is about the input file, not the store.
@@ -364,40 +339,34 @@ fn write(context: &mut Context, report: &ImportReport) -> Result<()> {
     if context.is_json {
         return Ok(context.out.json(report)?);
     }
-    put!(
-        context.out;
-        STRONG &report.path.to_string_lossy(),
-        FAINT &format!("  {}", report.format),
-    )?;
+    let out = &mut context.out;
+    let ImportReport { path, format, records, kept, converted, dropped, added, .. } = report;
+    put!(out; STRONG &path.to_string_lossy(), FAINT &format!("  {format}"))?;
     let known = match report.known {
         0 => String::new(),
         known => format!(", {known} known"),
     };
-    put!(
-        context.out;
-        PLAIN
-            & format!(
-                "  {} records: {} kept, {} converted, {} dropped; {} new messages{known}",
-                report.records, report.kept, report.converted, report.dropped, report.added
-            ),
-    )?;
+    let counts =
+        format!("  {records} records: {kept} kept, {converted} converted, {dropped} dropped");
+    put!(out; PLAIN &counts, PLAIN &format!("; {added} new messages{known}"))?;
     if let [session] = &report.sessions[..] {
-        put!(context.out; PLAIN "  session ", ID session.as_str())?;
+        put!(out; PLAIN "  session ", ID session.as_str())?;
     } else {
-        put!(context.out; PLAIN &format!("  {} sessions", report.sessions.len()))?;
+        put!(out; PLAIN &format!("  {} sessions", report.sessions.len()))?;
     }
     if !report.erased.is_empty() {
         let count = plural(report.erased.len() as u64, "session");
         let line = format!("  {count} left out: erased, and must not be imported again");
-        put!(context.out; PLAIN &line)?;
+        put!(out; PLAIN &line)?;
     }
-    let place = |line: Option<u64>| line.map_or_else(String::new, |line| format!(", line {line}"));
+    let file = shown(path);
     for note in report.notes.iter().take(MAX_NOTES) {
-        tell(&format!("{}{}: {}", shown(&report.path), place(note.line), note.why));
+        let place = note.line.map_or_else(String::new, |line| format!(", line {line}"));
+        tell(&format!("{file}{place}: {}", note.why));
     }
     let more = report.notes.len().saturating_sub(MAX_NOTES) as u64 + report.notes_left_out;
     if more > 0 {
-        tell(&format!("{}: {more} more notes; --json prints all", shown(&report.path)));
+        tell(&format!("{file}: {more} more notes; --json prints all"));
     }
     Ok(())
 }

@@ -3,117 +3,62 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 
-use super::{Column, SearchArgs};
+use super::SearchArgs;
 use crate::cli::Cli;
 use crate::commands::Command;
 use crate::prelude::*;
 use crate::suggestion;
 
-/// Which results a search prints.
-pub(super) enum Page {
-    /// The page with this number, from 1 on.
-    Nth(usize),
-    /// Those after this many results.
-    After(usize),
-}
-
-impl Page {
-    /// Returns the next page of a search: by number, or by offset if the search has one.
-    pub(super) fn after(args: &SearchArgs) -> Self {
-        match args.offset {
-            0 => Self::Nth(args.page.saturating_add(1)),
-            offset => Self::After(offset.saturating_add(args.limit)),
+impl SearchArgs {
+    /// Returns the search for the next page: by number, or by offset if the search has one.
+    pub(super) fn next_page(&self) -> Self {
+        match self.offset {
+            0 => Self { page: self.page.saturating_add(1), ..self.clone() },
+            offset => Self { offset: offset.saturating_add(self.limit), ..self.clone() },
         }
-    }
-}
-
-/// A search, to be written as a command line.
-pub(super) struct Again<'a> {
-    args: &'a SearchArgs,
-    session: Option<&'a str>,
-    column: Option<Column>,
-    is_grouped: bool,
-    is_json: bool,
-    page: Page,
-}
-
-impl<'a> Again<'a> {
-    /// Returns the first page of a search.
-    pub(super) fn of(args: &'a SearchArgs) -> Self {
-        let (session, column) = (args.session.as_deref(), args.column);
-        Self { args, session, column, is_grouped: args.group, is_json: false, page: Page::Nth(1) }
-    }
-
-    /// Returns the search as it was given.
-    pub(super) fn as_given(args: &'a SearchArgs, is_json: bool) -> Self {
-        let page = match args.offset {
-            0 => Page::Nth(args.page),
-            offset => Page::After(offset),
-        };
-        Self { is_json, page, ..Self::of(args) }
-    }
-
-    /// Returns another page of it.
-    pub(super) fn on(self, page: Page) -> Self {
-        Self { page, ..self }
     }
 
     /// Returns the search of the messages of one session.
-    pub(super) fn within(self, session: &'a str) -> Self {
-        Self { session: Some(session), is_grouped: false, ..self }
+    pub(super) fn within(&self, session: &str) -> Self {
+        let session = Some(session.to_owned());
+        Self { session, group: false, page: 1, offset: 0, ..self.clone() }
     }
 
     /// Returns the command line, ready to be copied.
-    pub(super) fn line(&self) -> String {
-        let args = self.args;
-        let mut line = command("search");
-        let mut add = |name: &str, value: &str| {
-            line += &format!(" {}", option(name, value));
+    pub(super) fn line(&self, is_json: bool) -> String {
+        let mut words = vec!["search".to_owned()];
+        let mut add = |name: &str, values: &[String]| {
+            words.extend(values.iter().map(|value| option(name, value)));
         };
-        let options = [("session", self.session), ("branch", args.branch.as_deref())];
-        let dates = [("after", args.after.as_deref()), ("before", args.before.as_deref())];
-        for (name, value) in options {
-            value.into_iter().for_each(|value| add(name, value));
-        }
-        args.role.iter().for_each(|role| add("role", role));
-        args.author.iter().for_each(|author| add("author", author));
-        args.tag.iter().for_each(|tag| add("tag", tag));
-        for (name, value) in dates {
-            value.into_iter().for_each(|value| add(name, value));
-        }
-        match self.column {
-            None => {}
-            Some(Column::Text) => add("in", "text"),
-            Some(Column::Tools) => add("in", "tools"),
-            Some(Column::All) => add("in", "all"),
-        }
-        if let Some(timeout) = args.timeout.filter(|timeout| *timeout != Duration::from_secs(10)) {
-            add("timeout", &timeout.as_secs_f64().to_string());
-        }
-        if args.limit != 20 {
-            add("limit", &args.limit.to_string());
-        }
-        match self.page {
-            Page::Nth(1) => {}
-            Page::Nth(number) => add("page", &number.to_string()),
-            Page::After(count) => add("offset", &count.to_string()),
-        }
-        if self.is_grouped {
-            line += " --group";
-        }
-        if args.sessions {
-            line += " --sessions";
-        }
-        if self.is_json {
-            line += " --json";
-        }
-        if args.query.iter().any(|word| word.starts_with('-')) {
-            line += " --";
-        }
-        args.query.iter().for_each(|word| line += &format!(" {}", quote(word)));
-        line
+        let unless = |value: usize, default: usize| {
+            (value != default).then(|| value.to_string()).into_iter().collect::<Vec<_>>()
+        };
+        add("session", self.session.as_slice());
+        add("branch", self.branch.as_slice());
+        add("role", &self.role);
+        add("author", self.author.as_slice());
+        add("tag", &self.tag);
+        add("after", self.after.as_slice());
+        add("before", self.before.as_slice());
+        let column = self.column.and_then(|column| column.to_possible_value());
+        add("in", column.map(|column| column.get_name().to_owned()).as_slice());
+        let timeout = self.timeout.filter(|timeout| *timeout != Duration::from_secs(10));
+        add("timeout", timeout.map(|timeout| timeout.as_secs_f64().to_string()).as_slice());
+        add("limit", &unless(self.limit, 20));
+        add("page", &unless(self.page, 1));
+        add("offset", &unless(self.offset, 0));
+        let has_minus = self.query.iter().any(|word| word.starts_with('-'));
+        words.push(given(&[
+            (self.group, "--group"),
+            (self.sessions, "--sessions"),
+            (is_json, "--json"),
+            (has_minus, "--"),
+        ]));
+        words.extend(self.query.iter().map(|word| quote(word)));
+        words.retain(|word| !word.is_empty());
+        command(&words.join(" "))
     }
 }
 
@@ -144,7 +89,7 @@ pub(crate) fn with_queries(given: Vec<OsString>) -> Result<Vec<OsString>> {
         return Ok(with_prefix(&given, " ").0);
     };
     suggestion::set_store(store.as_deref());
-    let (word, line) = (quoted(word), Again::as_given(&args, json).line());
+    let (word, line) = (quoted(word), args.line(json));
     Err(Failure::Usage(format!(
         "{word} is not an option; if it is part of the query, type: {line}"
     )))

@@ -13,8 +13,7 @@ use talktree::search::{Step, Taken};
 use talktree::{Matched, MessageId, Query, Search, Session, Store};
 
 pub(crate) use self::again::with_queries;
-use self::again::{Again, Page};
-use self::nothing::{Proposal, beyond, nothing_found, proposals};
+use self::nothing::{beyond, nothing_found, proposals};
 use self::print::{GROUPED, Group, groups, print_groups, print_hits, print_sessions};
 use crate::prelude::*;
 
@@ -24,7 +23,7 @@ use crate::prelude::*;
 /// author:ID, tag:TAG, session:ID, after:2026-01-31, before:7d, in:tools and exact:"these characters". Dates are UTC: 2026, 2026-01, 2026-01-31,
 /// today, yesterday, 12h, 7d, 2w, 3mo, 1y, or an instant like 2026-01-31T12:00:00Z. Quote a query that contains `-not`, or
 /// put it after `--`: `talktree search "python -code"`, `talktree search -- -blue shirt`.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 #[command(override_usage = "talktree search [OPTIONS] <QUERY>...")]
 pub(crate) struct SearchArgs {
     /// The words to find, and filters.
@@ -117,14 +116,15 @@ pub(crate) fn run(args: SearchArgs, context: &mut Context) -> Result<()> {
     let timeout = args.timeout.filter(|timeout| !timeout.is_zero());
     // One more than a page, to know whether there is another.
     let (offset, limit) = (args.offset(), args.limit.saturating_add(1));
-    let search = within(scope.search(&text), timeout).limit(limit).offset(offset);
+    let limited = || timeout.into_iter().fold(scope.search(&text), Search::timeout);
+    let search = limited().limit(limit).offset(offset);
     let end = print(search, &args, &store, context)?;
     let is_empty = end.first.is_none();
     // A prefix of too many words makes a result partial, too; that has its own notice.
     let late = timeout.filter(|timeout| end.is_partial && began.elapsed() >= *timeout / 2);
     let is_empty_page = is_empty && late.is_none() && args.limit > 0;
     let beyond = match is_empty_page && offset > 0 {
-        true => beyond(within(scope.search(&text), timeout), &args)?,
+        true => beyond(limited(), &args)?,
         false => None,
     };
     let proposals = match is_empty_page && !end.is_partial && beyond.is_none() {
@@ -132,12 +132,15 @@ pub(crate) fn run(args: SearchArgs, context: &mut Context) -> Result<()> {
         false => Vec::new(),
     };
     if context.is_json && (end.is_partial || is_empty || !end.steps.is_empty()) {
-        let End { is_partial, steps, .. } = &end;
-        context.out.json(&Summary { is_partial: *is_partial, steps, instead: &proposals })?;
+        let mut json = json!({"is_partial": end.is_partial, "instead": proposals});
+        if !end.steps.is_empty() {
+            json["steps"] = json!(end.steps);
+        }
+        context.out.json(&json)?;
     }
     if end.has_more {
         context.out.flush()?;
-        tell(&format!("there is more: {}", Again::of(&args).on(Page::after(&args)).line()));
+        tell(&format!("there is more: {}", args.next_page().line(false)));
     }
     if let Some(first) = end.first.filter(|_| !context.is_json && !context.is_tour) {
         context.out.flush()?;
@@ -187,14 +190,6 @@ fn print(search: Search, args: &SearchArgs, store: &Store, context: &mut Context
     Ok(End { is_partial: found.is_partial, has_more, first, steps: found.steps })
 }
 
-/// Returns the search with a limit of time, if there is one.
-fn within(search: Search, timeout: Option<Duration>) -> Search {
-    match timeout {
-        Some(timeout) => search.timeout(timeout),
-        None => search,
-    }
-}
-
 /// How a search ended.
 struct End {
     is_partial: bool,
@@ -203,15 +198,6 @@ struct End {
     /// The command that shows the first hit in its surroundings, without `talktree`; `None` if nothing was found.
     first: Option<String>,
     steps: Vec<Taken>,
-}
-
-/// The last line of JSON of a search that found nothing, not everything, or little for the query as it is written.
-#[derive(Serialize)]
-struct Summary<'a> {
-    is_partial: bool,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    steps: &'a [Taken],
-    instead: &'a [Proposal],
 }
 
 /// Where to search.

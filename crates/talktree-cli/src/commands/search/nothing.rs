@@ -90,19 +90,22 @@ pub(super) fn nothing_found(proposals: &[Proposal], args: &SearchArgs) -> String
             Wider::Scope(WiderScope::WholeSession) => "in the whole session".to_owned(),
             Wider::Scope(WiderScope::AllSessions) => "in all sessions".to_owned(),
         };
-        text += &format!("\n  {widening}: {}", command("search"));
-        let session = args.session.as_ref().filter(|_| session.is_some());
-        let branch = args.branch.as_ref().filter(|_| branch.is_some());
-        let given = [("session", session), ("branch", branch), ("author", author.as_ref())];
-        let given = given.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        for (name, value) in given.chain(tags.iter().map(|tag| ("tag", tag))) {
-            text += &format!(" {}", option(name, value));
-        }
-        text += if args.sessions { " --sessions" } else { "" };
-        text += if query.starts_with('-') { " --" } else { "" };
-        if !query.is_empty() {
-            text += &format!(" {}", quote(query));
-        }
+        let proposed = SearchArgs {
+            // The filters of the options are in the query.
+            query: Some(query.clone()).filter(|query| !query.is_empty()).into_iter().collect(),
+            session: args.session.clone().filter(|_| session.is_some()),
+            branch: args.branch.clone().filter(|_| branch.is_some()),
+            author: author.clone(),
+            tag: tags.clone(),
+            role: Vec::new(),
+            after: None,
+            before: None,
+            column: None,
+            page: 1,
+            offset: 0,
+            ..args.clone()
+        };
+        text += &format!("\n  {widening}: {}", proposed.line(false));
     }
     text
 }

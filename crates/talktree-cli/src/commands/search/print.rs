@@ -6,7 +6,6 @@ use std::collections::hash_map::Entry;
 use talktree::{CompactionId, Hit, SessionHit, SessionId, Snippet, Store};
 
 use super::SearchArgs;
-use super::again::Again;
 use crate::names::ShortMessageIds;
 use crate::prelude::*;
 use crate::text::cut;
@@ -59,7 +58,7 @@ pub(super) fn print_groups(
     for Group { best, more } in groups {
         write(&mut context.out, best, &names)?;
         if *more > 0 {
-            let again = Again::of(args).within(names.sessions.of(best.session.as_str())).line();
+            let again = args.within(names.sessions.of(best.session.as_str())).line(false);
             let text = format!("  {more} more in this conversation: {again}");
             put!(context.out; FAINT &text)?;
         }
