@@ -49,6 +49,8 @@ mod native {
         from_response, name_authors, new_id, sanitize, to_model, truncate, validate_for,
     };
     #[pymodule_export]
+    use crate::read::Messages;
+    #[pymodule_export]
     use crate::reply::Reply;
     #[pymodule_export]
     use crate::session::Session;
@@ -56,8 +58,6 @@ mod native {
     use crate::store::Store;
     #[pymodule_export]
     use crate::store::{estimate_tokens, is_open_file};
-    #[pymodule_export]
-    use crate::read::Messages;
     #[pymodule_export]
     use crate::subscription::Subscription;
     #[pymodule_export]
