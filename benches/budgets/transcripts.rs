@@ -1,7 +1,8 @@
 //! What do transcripts of agents cost, compared with their rows in SQLite alone?
 //!
 //! The floor is the row of each entry with a unique index on its uuid, and an update of the row of its transcript. An append
-//! of talktree also reads the entries for the summary and gives the transcript a new time.
+//! of talktree also reads the entries for the summary and gives the transcript a new time; one that projects also writes the
+//! session that shows the transcript.
 
 use rusqlite::{Connection, params};
 use serde_json::json;
@@ -24,12 +25,18 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
     let store = open(&bench.stores.fresh("transcripts.db")?, Durability::Normal)?;
     let transcripts = SessionStore::new(&store);
     let conn = floor(bench)?;
-    let key = TranscriptKey::new("-home-ann-shop", "session");
+    let projecting = transcripts.projecting();
     let mut numbers = 0..;
     let mut batch =
         |count: usize| -> Vec<Json> { numbers.by_ref().take(count).map(entry).collect() };
     let mut next = 1;
-    for count in [1, 50] {
+    for (what, count, handle) in [
+        ("a transcript", 1, &transcripts),
+        ("a transcript", 50, &transcripts),
+        ("a transcript and its session", 1, &projecting),
+        ("a transcript and its session", 50, &projecting),
+    ] {
+        let key = TranscriptKey::new("-home-ann-shop", what);
         let batches: Vec<Vec<Json>> = (0..2_100).map(|_| batch(count)).collect();
         let (mut floor_batches, mut our_batches) = (batches.iter(), batches.iter());
         let pair = alternate(
@@ -41,13 +48,13 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
             || {
                 let batch = our_batches.next().ok_or("too few batches")?;
                 timed(|| {
-                    let appended = transcripts.append(&key, batch)?;
+                    let appended = handle.append(&key, batch)?;
                     assert_eq!(appended.added, count as u64);
                     Ok(appended)
                 })
             },
         )?;
-        let work = format!("append {count} to a transcript, Normal");
+        let work = format!("append {count} to {what}, Normal");
         bench.table.add(Row::seconds(work, pair.ours.median()).floor(pair.floor.median()));
     }
 

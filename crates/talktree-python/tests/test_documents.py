@@ -150,7 +150,7 @@ subs.run_string(sub, code)
 def rust_verbs() -> dict[str, list[str]]:
     """Returns the public methods of the library's types."""
     verbs: dict[str, list[str]] = {}
-    sources = [HERE.parents[1] / "src", HERE.parent / "talktree-model/src"]
+    sources = [HERE.parents[1] / "src", HERE.parent / "talktree-model/src", HERE.parent / "talktree-claude/src"]
     for path in sorted(path for source in sources for path in source.rglob("*.rs")):
         of = None
         for line in path.read_text().splitlines():
@@ -239,7 +239,17 @@ FACES: dict[str, tuple[set[str], dict[str, str | None]]] = {
         {"from_fn": "read", "file": "read", "shared": "across_sessions", "max_tokens": "max"},
     ),
     "Tools": (set(dir(talktree.Tools)), {"definitions": "names"}),
-    "Transcripts": (set(dir(talktree.Transcripts)), {}),
+    "Transcripts": (
+        set(dir(talktree.Transcripts)),
+        {
+            "append_with": None,  # what is derived of entries is that of the SDK
+            "load_after": None,
+            "find": "list",
+            "of_project": "list_sessions",
+            "subpaths": "list_subkeys",
+        },
+    ),
+    "SessionStore": (set(dir(talktree.Transcripts)), {"new": None, "log": None}),
     "UsageReport": (
         arguments(talktree.Store.usage),
         {
