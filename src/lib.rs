@@ -75,8 +75,7 @@ pub use compaction::policy::{
 };
 pub use compaction::{Compaction, CompactionStatus, Stale, Summary, SummaryRefused};
 pub use context::{
-    Block, BlockInfo, Context, ContextBuilder, Document, Drift, DriftKind, ReadProvider,
-    SearchProvider, SkillProvider, WriteProvider,
+    Block, BlockInfo, Context, Drift, ReadProvider, SearchProvider, SkillProvider, WriteProvider,
 };
 pub use embedding::{Embedder, Embedding, MAX_DIMENSIONS};
 #[cfg(feature = "sqlcipher")]
@@ -112,7 +111,7 @@ pub use session::{
     OneSession, PageBuilder, Path, ProviderSession, Retried, Session, SessionBuilder, ToolStats,
 };
 pub use storage::SessionProvider;
-pub use storage::context::{BlockScope, EntryInfo, EntryVersion, StoredLabel};
+pub use storage::context::{Document, StoredText};
 pub use store::{
     Durability, Inbox, InterruptHandle, InterruptWatch, RetentionRun, Store, StoreOptions,
     Transcripts, UsageReport,

@@ -108,9 +108,15 @@ pub(crate) fn knowledge(bench: &mut Bench) -> Result<()> {
     let mut speaker = Speaker::new(12, Length::Short);
     let texts: Vec<String> = (0..count).map(|_| speaker.text()).collect();
     let store = open(&bench.stores.fresh("knowledge.db")?, Durability::Normal)?;
-    let context = store.context("s").block("knowledge", Block::knowledge()).open()?;
+    let context =
+        store.session_builder("s").block("knowledge", Block::knowledge()).open()?.context().clone();
     // The same documents in another session, which must not add to the cost.
-    let other = store.context("other").block("knowledge", Block::knowledge()).open()?;
+    let other = store
+        .session_builder("other")
+        .block("knowledge", Block::knowledge())
+        .open()?
+        .context()
+        .clone();
     let documents = || texts.iter().enumerate().map(|(n, text)| Document::new(n.to_string(), text));
     let time = timed(|| Ok(context.set_documents("knowledge", documents())?))?;
     other.set_documents("knowledge", documents())?;

@@ -10,7 +10,7 @@ use super::provider::{ReadProvider, SearchProvider, SkillProvider, WriteProvider
 use crate::callback;
 use crate::error::{self, BoxError, Error};
 use crate::id::shorten;
-use crate::storage::context::BlockScope;
+use crate::storage::context::{BlockScope, Document};
 
 /// One block of what a model should know: its source and its settings.
 ///
@@ -79,6 +79,31 @@ impl Source {
 
     pub(crate) fn is_searchable(&self) -> bool {
         matches!(self, Self::Search(_) | Self::Knowledge | Self::History)
+    }
+
+    /// Returns whether it holds documents: a write needs a key.
+    pub(crate) fn is_keyed(&self) -> bool {
+        self.is_skill() || self.is_searchable()
+    }
+
+    /// Returns the provider of the program's own.
+    pub(super) fn provider(&self) -> Option<&dyn ReadProvider> {
+        match self {
+            Self::Read(provider) => Some(provider.as_ref()),
+            Self::Write(provider) => Some(provider.as_ref()),
+            Self::Skills(provider) => Some(provider.as_ref()),
+            Self::Search(provider) => Some(provider.as_ref()),
+            _ => None,
+        }
+    }
+
+    /// Writes a document to a provider of documents.
+    pub(super) fn set_keyed(&self, document: &Document) -> Result<(), BoxError> {
+        match self {
+            Self::Skills(provider) => provider.set_keyed(document),
+            Self::Search(provider) => provider.set_keyed(document),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -298,17 +323,24 @@ impl Block {
         Self { scope: BlockScope::Owner, ..self }
     }
 
-    /// Returns whose the stored texts of the block are.
+    /// Returns whether all sessions share the texts of the block.
     ///
     /// ```
-    /// use talktree::{Block, BlockScope};
-    ///
-    /// assert_eq!(Block::stored().scope(), BlockScope::Session);
-    /// assert_eq!(Block::shared().scope(), BlockScope::Shared);
+    /// assert!(talktree::Block::shared().is_shared());
     /// ```
     #[must_use]
-    pub fn scope(&self) -> BlockScope {
-        self.scope
+    pub fn is_shared(&self) -> bool {
+        self.scope == BlockScope::Shared
+    }
+
+    /// Returns whether the sessions of one owner share the texts of the block.
+    ///
+    /// ```
+    /// assert!(talktree::Block::stored().per_owner().is_per_owner());
+    /// ```
+    #[must_use]
+    pub fn is_per_owner(&self) -> bool {
+        self.scope == BlockScope::Owner
     }
 
     /// Makes the block read-only: neither a tool nor a call through this context writes it. The program can still write
@@ -319,7 +351,7 @@ impl Block {
     ///
     /// let store = Store::open_in_memory()?;
     /// let knowledge = || Block::knowledge().across_sessions();
-    /// let editor = store.context("editor").block("faq", knowledge()).open()?;
+    /// let editor = store.session_builder("editor").block("faq", knowledge()).open()?.context().clone();
     /// editor.set_document("faq", &Document::new("hours", "We open at nine."))?;
     ///
     /// let chat = store.session_builder("s").block("faq", knowledge().read_only()).open()?;
@@ -425,7 +457,6 @@ pub(crate) fn percent(part: u64, whole: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::provider::Document;
     use super::*;
 
     struct Both;

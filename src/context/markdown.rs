@@ -5,11 +5,17 @@
 //! above the first heading is a block, too, so that any document can be read.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use talktree_text::foreign::{breaks_line, guarded, without_invisible};
 
-use super::label::check_label;
-use crate::error::Result;
+use super::block::Block;
+use super::key::check_label;
+use super::prompt::{read_prompt, shown_label};
+use super::provider::LabelledBlock;
+use super::{Context, Keep, MAX_BLOCKS, documents};
+use crate::error::{Error, Result};
+use crate::storage::context::Document;
 
 /// The label of the text above the first heading.
 const PREAMBLE: &str = "system";
@@ -19,13 +25,119 @@ const MARK: &str = "context";
 
 /// A block in a document.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Passage {
-    pub(crate) label: String,
-    pub(crate) description: Option<String>,
-    pub(crate) content: String,
+pub(super) struct Passage {
+    pub(super) label: String,
+    pub(super) description: Option<String>,
+    pub(super) content: String,
 }
 
-pub(crate) fn write(passages: &[Passage]) -> String {
+impl Context {
+    /// Returns all blocks of one text as a Markdown document: for each a heading, the description, the content. Documents
+    /// of skills and knowledge are left out.
+    ///
+    /// ```
+    /// use talktree::{Block, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let chat = store.session_builder("s").block("memory", Block::stored()).open()?;
+    /// let context = chat.context();
+    /// context.set("memory", "Likes coffee.")?;
+    /// assert_eq!(context.to_markdown()?, "# memory\n\nLikes coffee.\n");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`block`](Self::block).
+    pub fn to_markdown(&self) -> Result<String> {
+        let texts = self.blocks()?.into_iter().filter(|block| !block.is_keyed());
+        let passages = texts.map(|block| Passage {
+            label: block.label,
+            description: block.description,
+            content: block.content,
+        });
+        Ok(write(&passages.collect::<Vec<_>>()))
+    }
+
+    /// Writes the blocks that a text describes, and returns their labels in its order.
+    ///
+    /// The text is a document from [`to_markdown`](Self::to_markdown), a prompt from [`prompt`](Self::prompt), or any
+    /// system prompt: text above the first heading becomes the block `system`. A label without a block gets a stored one.
+    /// Stored texts are written all together or not at all; those of providers are written after them.
+    ///
+    /// ```
+    /// use talktree::Store;
+    ///
+    /// let chat = Store::open_in_memory()?.session_builder("s").open()?;
+    /// let context = chat.context();
+    /// let labels = context.import("You are a helpful assistant.\n\n# memory\n\nLikes coffee.\n")?;
+    /// assert_eq!(labels, ["system", "memory"]);
+    /// assert_eq!(context.block("memory")?.unwrap().content, "Likes coffee.");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] if a heading cannot be a label, [`Error::BlockExists`] if two are the same; as
+    /// [`set`](Self::set).
+    pub fn import(&self, text: &str) -> Result<Vec<String>> {
+        let passages = match read_prompt(text, |label| self.label_like(label)) {
+            Some(passages) => passages,
+            None => read(text)?,
+        };
+        let (mut new, mut changed) = (Vec::new(), Vec::new());
+        for (at, passage) in passages.iter().enumerate() {
+            let Passage { label, description, content } = passage;
+            if passages[..at].iter().any(|other| other.label == *label) {
+                return Err(Error::BlockExists { label: label.clone() });
+            }
+            let block = if let Some(block) = self.find(label) {
+                if self.is_written(&block, content)? {
+                    continue;
+                }
+                block.check_plain()?;
+                block.check_tokens(content)?;
+                block
+            } else {
+                let stored = Block::stored().describe(description.as_deref().unwrap_or_default());
+                let block = Arc::new(LabelledBlock::new(label, stored)?);
+                new.push(Arc::clone(&block));
+                block
+            };
+            changed.push((block, content));
+        }
+        if self.all().len() + new.len() > MAX_BLOCKS {
+            return Err(Error::TooManyBlocks { max: MAX_BLOCKS });
+        }
+        let (stored, provided): (Vec<_>, Vec<_>) =
+            changed.into_iter().partition(|(block, _)| block.block.source.is_stored());
+        if !stored.is_empty() {
+            self.store().write(|writing| {
+                stored.iter().try_for_each(|(block, content)| {
+                    let mut new = Document::new("", *content);
+                    documents::put(block, writing, &mut new, Keep::Nothing)
+                })
+            })?;
+        }
+        for (block, content) in provided {
+            self.write(&block.label, content, Keep::Nothing)?;
+        }
+        new.iter().try_for_each(|block| self.push(block))?;
+        Ok(passages.into_iter().map(|passage| passage.label).collect())
+    }
+
+    /// Returns whether the block needs no write: it cannot be written as a whole, but has this content already.
+    fn is_written(&self, block: &LabelledBlock, content: &str) -> Result<bool> {
+        Ok(block.check_plain().is_err() && block.content(self.backing())? == content)
+    }
+
+    /// Returns the label that a prompt shows as `shown`, in upper case.
+    fn label_like(&self, shown: &str) -> Option<String> {
+        let blocks = self.all();
+        let found = blocks.iter().find(|block| shown_label(&block.label) == shown);
+        found.map(|block| block.label.clone())
+    }
+}
+
+fn write(passages: &[Passage]) -> String {
     let sections: Vec<_> = passages.iter().map(section).collect();
     sections.join("\n")
 }
@@ -77,8 +189,8 @@ fn poses(content: &str) -> bool {
 /// Returns the blocks of a document.
 ///
 /// # Errors
-/// [`Error::InvalidValue`](crate::Error::InvalidValue) if a heading cannot be a label.
-pub(crate) fn read(document: &str) -> Result<Vec<Passage>> {
+/// [`Error::InvalidValue`] if a heading cannot be a label.
+fn read(document: &str) -> Result<Vec<Passage>> {
     let passages = sections(document);
     passages.iter().try_for_each(|passage| check_label(&passage.label))?;
     Ok(passages)

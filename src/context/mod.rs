@@ -5,42 +5,30 @@
 //! the *prompt*. A frozen prompt stays the same, byte for byte, until it is refreshed, so that a provider's cache of it
 //! stays valid; *drift* lists the blocks that have changed since. The tools for a model are in [`tools`](crate::tools).
 //!
-//! `labelled` reads and writes a block under its label. Most of the other files do no I/O: they take texts and return texts.
-//!
 //! Invariant: the content of a block is read from its source at every call; nothing is cached.
 
-mod backing;
 mod block;
-mod builder;
-mod call_lock;
-mod document_key;
 mod documents;
-mod drift;
-mod frozen_prompt;
-mod import;
-mod label;
-mod labelled;
+mod key;
 mod markdown;
+mod prompt;
 mod provider;
-mod slug;
-mod stored;
-mod system_prompt;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use crate::error::{Error, Result};
-use crate::storage::context::BlockScope;
-use crate::storage::sqlite::SqliteContext;
+use crate::search::{Found, Scope, SearchRequest};
+use crate::storage::context::{BlockScope, Document};
+use crate::storage::sqlite::{SqliteContext, SqliteSession};
 
 pub use block::{Block, BlockInfo};
-pub use builder::ContextBuilder;
-pub use drift::{Drift, DriftKind};
-pub use provider::{Document, ReadProvider, SearchProvider, SkillProvider, WriteProvider};
+pub use prompt::Drift;
+pub use provider::{ReadProvider, SearchProvider, SkillProvider, WriteProvider};
 
-pub(crate) use backing::Backing;
-use labelled::LabelledBlock;
+use block::Source;
+use provider::LabelledBlock;
 
 /// The most blocks of one context: every prompt shows each of them.
 const MAX_BLOCKS: usize = 1_000;
@@ -53,11 +41,12 @@ const MAX_BLOCKS: usize = 1_000;
 /// use talktree::{Block, Store};
 ///
 /// let store = Store::open_in_memory()?;
-/// let context = store
-///     .context("assistant")
+/// let chat = store
+///     .session_builder("s")
 ///     .block("soul", Block::text("You are a helpful assistant."))
 ///     .block("memory", Block::stored().describe("Learned facts").max_tokens(1_100))
 ///     .open()?;
+/// let context = chat.context();
 /// context.set("memory", "Likes coffee.")?;
 ///
 /// assert_eq!(context.block("memory")?.unwrap().usage(), "0% (4/1100 tokens)");
@@ -87,11 +76,59 @@ struct Shared {
     options: Options,
 }
 
-/// What the builder sets besides blocks.
+/// The store that keeps the texts of blocks, and the conversation they belong to.
+#[derive(Clone)]
+pub(crate) struct Backing {
+    pub(crate) store: SqliteContext,
+    pub(crate) conversation: Arc<SqliteSession>,
+}
+
+impl Backing {
+    pub(crate) fn of(conversation: Arc<SqliteSession>) -> Self {
+        Self { store: conversation.context(), conversation }
+    }
+
+    /// Searches the messages of past sessions: of the session's owner, or of all. A session without an owner finds its own
+    /// messages only.
+    pub(crate) fn search_sessions(
+        &self,
+        scope: BlockScope,
+        mut request: SearchRequest,
+    ) -> Result<Found> {
+        if scope == BlockScope::Owner {
+            request.owner = self.conversation.info()?.and_then(|info| info.owner);
+        }
+        if scope == BlockScope::Shared || request.owner.is_some() {
+            return self.store.search_sessions(&request);
+        }
+        request.scope = Scope::session(self.conversation.id().clone());
+        self.conversation.search(&request)
+    }
+}
+
+/// What a write keeps of the text before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// Nothing.
+    Nothing,
+    /// Title and description of a document, unless the new one has others.
+    About,
+    /// These and the text: the new one is added to it, on a new line.
+    All,
+}
+
+fn joined(content: &str, text: &str) -> String {
+    match content.is_empty() || text.starts_with('\n') {
+        true => format!("{content}{text}"),
+        false => format!("{content}\n{text}"),
+    }
+}
+
+/// What the builder of a session sets besides blocks.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Options {
     /// Whether the prompt stays frozen until it is refreshed.
-    is_cached: bool,
+    pub(crate) is_cached: bool,
     pub(crate) tools: ToolOptions,
 }
 
@@ -110,6 +147,20 @@ impl Context {
     /// Returns a context without blocks.
     pub(crate) fn empty(backing: Backing) -> Self {
         Self::over(backing, Vec::new(), Options::default())
+    }
+
+    /// Returns a context of these blocks.
+    pub(crate) fn open(
+        backing: Backing,
+        blocks: Vec<(String, Block)>,
+        options: Options,
+    ) -> Result<Self> {
+        backing.conversation.id().check()?;
+        let mut labelled = Vec::new();
+        for (label, block) in blocks {
+            push(&mut labelled, &Arc::new(LabelledBlock::new(&label, block)?))?;
+        }
+        Ok(Self::over(backing, labelled, options))
     }
 
     fn over(backing: Backing, blocks: Vec<Arc<LabelledBlock>>, options: Options) -> Self {
@@ -133,7 +184,8 @@ impl Context {
     /// use talktree::{Block, Store};
     ///
     /// let store = Store::open_in_memory()?;
-    /// let context = store.context("assistant").block("memory", Block::stored()).open()?;
+    /// let chat = store.session_builder("s").block("memory", Block::stored()).open()?;
+    /// let context = chat.context();
     /// context.set("memory", "Likes coffee.")?;
     /// assert_eq!(context.block("memory")?.unwrap().content, "Likes coffee.");
     /// assert_eq!(context.block("Memory")?, None);
@@ -152,11 +204,12 @@ impl Context {
     /// use talktree::{Block, Store};
     ///
     /// let store = Store::open_in_memory()?;
-    /// let context = store
-    ///     .context("assistant")
+    /// let chat = store
+    ///     .session_builder("s")
     ///     .block("soul", Block::text("Be brief."))
     ///     .block("memory", Block::stored())
     ///     .open()?;
+    /// let context = chat.context();
     /// for block in context.blocks()? {
     ///     println!("{}: {} tokens", block.label, block.tokens);
     /// }
@@ -176,7 +229,8 @@ impl Context {
     ///
     /// let store = Store::open_in_memory()?;
     /// let memory = Block::stored().max_tokens(5);
-    /// let context = store.context("assistant").block("memory", memory).open()?;
+    /// let chat = store.session_builder("s").block("memory", memory).open()?;
+    /// let context = chat.context();
     /// context.set("memory", "Likes coffee.")?;
     ///
     /// let refused = context.set("memory", "Likes coffee, and very much so.").unwrap_err();
@@ -189,7 +243,7 @@ impl Context {
     /// [`Error::UnknownBlock`], [`Error::BlockReadOnly`], [`Error::BlockKeyed`], [`Error::BlockOverLimit`],
     /// [`Error::Provider`]; as every write. After an error the block is unchanged.
     pub fn set(&self, label: &str, content: &str) -> Result<BlockInfo> {
-        self.require(label)?.set(self.backing(), content)
+        self.write(label, content, Keep::Nothing)
     }
 
     /// Adds a text to the end of a block, on a new line unless the text begins with a line break.
@@ -200,7 +254,8 @@ impl Context {
     /// use talktree::{Block, Store};
     ///
     /// let store = Store::open_in_memory()?;
-    /// let context = store.context("assistant").block("memory", Block::stored()).open()?;
+    /// let chat = store.session_builder("s").block("memory", Block::stored()).open()?;
+    /// let context = chat.context();
     /// context.append("memory", "Likes coffee.")?;
     /// let memory = context.append("memory", "Lives in Bern.")?;
     /// assert_eq!(memory.content, "Likes coffee.\nLives in Bern.");
@@ -210,7 +265,24 @@ impl Context {
     /// # Errors
     /// As [`set`](Self::set).
     pub fn append(&self, label: &str, text: &str) -> Result<BlockInfo> {
-        self.require(label)?.append(self.backing(), text)
+        self.write(label, text, Keep::All)
+    }
+
+    pub(crate) fn write(&self, label: &str, text: &str, keep: Keep) -> Result<BlockInfo> {
+        let block = self.require(label)?;
+        block.check_plain()?;
+        let mut new = Document::new("", text);
+        if let Source::Write(provider) = &block.block.source {
+            let _guard = block.lock_writes(self.store())?;
+            if keep == Keep::All {
+                new.content = joined(&block.content(self.backing())?, text);
+            }
+            block.check_tokens(&new.content)?;
+            block.ask(self.store(), || provider.set(&new.content))?;
+        } else {
+            self.store().write(|writing| documents::put(&block, writing, &mut new, keep))?;
+        }
+        Ok(block.block.info(label, new.content))
     }
 
     /// Removes the stored text of a block; `false` if there is none. Its versions stay, for
@@ -220,7 +292,8 @@ impl Context {
     /// use talktree::{Block, Store};
     ///
     /// let store = Store::open_in_memory()?;
-    /// let context = store.context("assistant").block("memory", Block::stored()).open()?;
+    /// let chat = store.session_builder("s").block("memory", Block::stored()).open()?;
+    /// let context = chat.context();
     /// context.set("memory", "Likes coffee.")?;
     /// assert!(context.remove_text("memory")?);
     /// assert!(!context.remove_text("memory")?);
@@ -234,7 +307,12 @@ impl Context {
     /// [`Error::UnknownBlock`], [`Error::BlockReadOnly`], [`Error::BlockKeyed`];
     /// [`Error::BlockCannot`] if the text is not in the store; as every write.
     pub fn remove_text(&self, label: &str) -> Result<bool> {
-        self.require(label)?.remove_text(self.backing())
+        let block = self.require(label)?;
+        block.check_plain()?;
+        match &block.block.source {
+            Source::Write(_) => Err(block.cannot("be removed: its text is not in the store")),
+            _ => self.store().write(|writing| writing.remove(block.block.scope, label, "")),
+        }
     }
 
     /// Adds a block after the others. A frozen prompt shows it from the next refresh on.
@@ -242,7 +320,8 @@ impl Context {
     /// ```
     /// use talktree::{Block, Error, Store};
     ///
-    /// let context = Store::open_in_memory()?.context("assistant").open()?;
+    /// let chat = Store::open_in_memory()?.session_builder("s").open()?;
+    /// let context = chat.context();
     /// context.add("task", Block::text("Book a table."))?;
     /// assert!(matches!(context.add("task", Block::stored()), Err(Error::BlockExists { .. })));
     /// # Ok::<(), talktree::Error>(())
@@ -251,11 +330,13 @@ impl Context {
     /// # Errors
     /// [`Error::BlockExists`] if the label is taken, [`Error::InvalidValue`] if it cannot be a label.
     pub fn add(&self, label: &str, block: Block) -> Result<()> {
-        let block = LabelledBlock::new(label, block)?;
-        let block = Arc::new(block);
+        self.push(&Arc::new(LabelledBlock::new(label, block)?))
+    }
+
+    /// A block that is refused is dropped by the caller, outside the lock: its provider may use the context.
+    fn push(&self, block: &Arc<LabelledBlock>) -> Result<()> {
         let mut blocks = self.shared.blocks.write().unwrap_or_else(PoisonError::into_inner);
-        // A block that is refused is dropped after the lock: its provider may use the context.
-        let pushed = push(&mut blocks, &block);
+        let pushed = push(&mut blocks, block);
         self.shared.revision.fetch_add(1, Ordering::Release);
         pushed
     }
@@ -266,7 +347,8 @@ impl Context {
     /// use talktree::{Block, Store};
     ///
     /// let store = Store::open_in_memory()?;
-    /// let context = store.context("assistant").block("task", Block::text("Book a table.")).open()?;
+    /// let chat = store.session_builder("s").block("task", Block::text("Book a table.")).open()?;
+    /// let context = chat.context();
     /// assert!(context.remove("task"));
     /// assert_eq!(context.prompt()?, "");
     /// # Ok::<(), talktree::Error>(())

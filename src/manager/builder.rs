@@ -36,8 +36,7 @@ impl SessionManager {
     /// ```
     pub fn builder(store: &Store) -> SessionManagerBuilder {
         let of = ManySessions { store: store.clone() };
-        let template = stored(store, TEMPLATE.into());
-        SessionBuilder::of(of, store.events().clone(), Arc::new(template))
+        SessionBuilder::of(of, store.events().clone())
     }
 }
 

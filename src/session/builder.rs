@@ -6,9 +6,10 @@ use std::sync::Arc;
 use super::Session;
 use super::compact::{CompactionJob, CompactionSettingsBuilder};
 use crate::compaction::policy::{CompactionOptions, CompactionPolicy, Summarizer, ThresholdOf};
-use crate::context::{Backing, Block, ContextBuilder};
+use crate::context::{Backing, Block, Context, Options};
 use crate::error::{Error, Result};
 use crate::event::Events;
+use crate::storage::context::BlockScope;
 use crate::storage::sqlite::SqliteSession;
 use crate::tokens::TokenCounter;
 
@@ -41,7 +42,8 @@ use crate::tokens::TokenCounter;
 pub struct SessionBuilder<Of = OneSession> {
     of: Of,
     events: Events,
-    context: ContextBuilder,
+    blocks: Vec<(String, Block)>,
+    context: Options,
     compaction: CompactionSettingsBuilder,
 }
 
@@ -53,16 +55,14 @@ pub struct OneSession {
 
 impl SessionBuilder {
     pub(crate) fn over(storage: SqliteSession, events: Events) -> Self {
-        let storage = Arc::new(storage);
-        Self::of(OneSession { storage: Arc::clone(&storage) }, events, storage)
+        Self::of(OneSession { storage: Arc::new(storage) }, events)
     }
 }
 
 impl<Of> SessionBuilder<Of> {
-    /// Returns a builder whose context is that of a session.
-    pub(crate) fn of(of: Of, events: Events, storage: Arc<SqliteSession>) -> Self {
-        let context = ContextBuilder::over(Backing::of(storage));
-        Self { of, events, context, compaction: CompactionSettingsBuilder::default() }
+    pub(crate) fn of(of: Of, events: Events) -> Self {
+        let compaction = CompactionSettingsBuilder::default();
+        Self { of, events, blocks: Vec::new(), context: Options::default(), compaction }
     }
 
     pub(crate) fn target(&self) -> &Of {
@@ -75,11 +75,11 @@ impl<Of> SessionBuilder<Of> {
 
     /// Returns a builder of one session with the same settings.
     pub(crate) fn for_session(&self, storage: SqliteSession) -> SessionBuilder {
-        let storage = Arc::new(storage);
         SessionBuilder {
-            context: self.context.clone().backed_by(Backing::of(Arc::clone(&storage))),
-            of: OneSession { storage },
+            of: OneSession { storage: Arc::new(storage) },
             events: self.events.clone(),
+            blocks: self.blocks.clone(),
+            context: self.context,
             compaction: self.compaction.clone(),
         }
     }
@@ -94,28 +94,37 @@ impl<Of> SessionBuilder<Of> {
     /// assert_eq!(chat.blocks()?[0].label, "soul");
     /// # Ok::<(), talktree::Error>(())
     /// ```
-    pub fn block(self, label: impl Into<String>, block: Block) -> Self {
-        self.with(|context| context.block(label, block))
+    pub fn block(mut self, label: impl Into<String>, block: Block) -> Self {
+        self.blocks.push((label.into(), block));
+        self
     }
 
-    /// Freezes the prompt, as [`ContextBuilder::cached_prompt`] does.
-    pub fn cached_prompt(self) -> Self {
-        self.with(ContextBuilder::cached_prompt)
+    /// Freezes the prompt when it is first read: the same bytes, also after a restart, until it is refreshed,
+    /// or the conversation is compacted or cleared.
+    pub fn cached_prompt(mut self) -> Self {
+        self.context.is_cached = true;
+        self
     }
 
-    /// Offers tools that search and expand the conversation, as [`ContextBuilder::history_tools`] does.
-    pub fn history_tools(self) -> Self {
-        self.with(ContextBuilder::history_tools)
+    /// Offers the tools with which a model reads its own conversation: `history_search`, `history_expand` (the messages
+    /// behind a summary) and `history_branches`.
+    pub fn history_tools(mut self) -> Self {
+        self.context.tools.has_history = true;
+        self
     }
 
-    /// Offers a tool that searches all sessions, as [`ContextBuilder::session_search`] does.
-    pub fn session_search(self) -> Self {
-        self.with(ContextBuilder::session_search)
+    /// Offers `session_search`, which searches all sessions of the store. Offer it only where whoever talks to the model
+    /// may read all of them.
+    pub fn session_search(mut self) -> Self {
+        self.context.tools.sessions = Some(BlockScope::Shared);
+        self
     }
 
-    /// Offers that tool over the sessions of the session's owner, as [`ContextBuilder::session_search_of_owner`] does.
-    pub fn session_search_of_owner(self) -> Self {
-        self.with(ContextBuilder::session_search_of_owner)
+    /// Offers `session_search` over the sessions of this session's owner. In a session without an owner it searches that
+    /// session alone.
+    pub fn session_search_of_owner(mut self) -> Self {
+        self.context.tools.sessions = Some(BlockScope::Owner);
+        self
     }
 
     /// Adds a block in which the model searches what was said in the sessions of the same owner, and the tool
@@ -146,9 +155,10 @@ impl<Of> SessionBuilder<Of> {
         self.block(label, Block::history().across_sessions()).session_search()
     }
 
-    /// Truncates tool answers to this size, as [`ContextBuilder::max_answer_tokens`] does.
-    pub fn max_answer_tokens(self, tokens: u64) -> Self {
-        self.with(|context| context.max_answer_tokens(tokens))
+    /// Cuts the answers of tools to this size, in estimated tokens. The default is 10 000.
+    pub fn max_answer_tokens(mut self, tokens: u64) -> Self {
+        self.context.tools.max_answer_tokens = Some(tokens);
+        self
     }
 
     /// Sets the session's [`Summarizer`].
@@ -321,26 +331,24 @@ impl<Of> SessionBuilder<Of> {
         self.compaction.counter = Some(Arc::new(counter));
         self
     }
-
-    fn with(self, change: impl FnOnce(ContextBuilder) -> ContextBuilder) -> Self {
-        Self { context: change(self.context), ..self }
-    }
 }
 
 impl SessionBuilder {
     /// Returns the session; its first write creates it.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] if the id or the counter's name is empty or too long; [`Error::TokenCounter`] if the counter
+    /// [`Error::InvalidValue`] if the id or the counter's name is empty or too long, or if a label is blank, longer than 80
+    /// characters or more than one line; [`Error::BlockExists`] if one is given twice; [`Error::TokenCounter`] if the counter
     /// panics when it is asked for its name; [`Error::NoSummarizer`] if
-    /// [`compact_after`](Self::compact_after) is set without a summarizer or a policy; as [`ContextBuilder::open`].
+    /// [`compact_after`](Self::compact_after) is set without a summarizer or a policy.
     pub fn open(self) -> Result<Session> {
         let OneSession { storage } = self.of;
         let has_model = self.compaction.summarizer.is_some() || self.compaction.policy.is_some();
         if self.compaction.threshold.is_some() && !has_model {
             return Err(Error::NoSummarizer { session: storage.id().clone() });
         }
-        let (context, compaction) = (self.context.open()?, self.compaction.build()?);
+        let context = Context::open(Backing::of(Arc::clone(&storage)), self.blocks, self.context)?;
+        let compaction = self.compaction.build()?;
         let storage = match compaction.counter().of_the_program() {
             Some(counter) => Arc::new(storage.counted_by(&counter)),
             None => storage,
@@ -359,6 +367,7 @@ impl<Of: fmt::Debug> fmt::Debug for SessionBuilder<Of> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SessionBuilder")
             .field("of", &self.of)
+            .field("blocks", &self.blocks)
             .field("context", &self.context)
             .finish_non_exhaustive()
     }

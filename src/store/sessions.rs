@@ -7,7 +7,6 @@ use crate::catalog::{
     Binding, BindingFilter, MessageCursor, MessageFilter, MessagePage, OwnerInfo, SessionChange,
     SessionCursor, SessionFilter, SessionPage,
 };
-use crate::context::{Backing, ContextBuilder};
 #[expect(unused_imports, reason = "the documents link to it")]
 use crate::error::Error;
 use crate::error::Result;
@@ -45,24 +44,6 @@ impl Store {
     pub fn session_builder(&self, id: impl Into<SessionId>) -> SessionBuilder {
         let session = SqliteSession::new(Arc::clone(&self.database), id.into());
         SessionBuilder::over(session, self.events.clone())
-    }
-
-    /// Returns a builder of a context without a session, for a program that keeps its messages elsewhere.
-    ///
-    /// Its stored texts belong to the session with this id, which needs no messages.
-    ///
-    /// ```
-    /// use talktree::{Block, Store};
-    ///
-    /// let store = Store::open_in_memory()?;
-    /// let context = store.context("assistant").block("memory", Block::stored()).open()?;
-    /// context.append("memory", "Likes coffee.")?;
-    /// assert!(context.prompt()?.ends_with("Likes coffee."));
-    /// # Ok::<(), talktree::Error>(())
-    /// ```
-    pub fn context(&self, id: impl Into<SessionId>) -> ContextBuilder {
-        let conversation = SqliteSession::new(Arc::clone(&self.database), id.into());
-        ContextBuilder::over(Backing::of(Arc::new(conversation)))
     }
 
     /// Creates a session with a new id and these details, in one transaction, and returns it.

@@ -181,31 +181,11 @@ fn mark(left_out: u64, tokens: u64) -> String {
 /// Returns the length in bytes of the longest beginning that has at most so many tokens.
 fn length_within(text: &str, tokens: u64) -> usize {
     // Four UTF-16 units are at least one token, and one unit is at most three bytes.
-    let bound = usize::try_from(tokens.saturating_mul(12)).unwrap_or(usize::MAX).min(text.len());
-    let (mut fits, mut over) = (0_usize, floor_boundary(text, bound));
-    if estimate_tokens(&text[..over]) <= tokens {
-        return over;
-    }
-    loop {
-        let middle = match floor_boundary(text, fits.midpoint(over)) {
-            // There is no boundary between two neighbouring letters.
-            middle if middle == fits => {
-                fits + text[fits..].chars().next().map_or(0, char::len_utf8)
-            }
-            middle => middle,
-        };
-        if middle == fits || middle >= over {
-            return fits;
-        }
-        if estimate_tokens(&text[..middle]) <= tokens { fits = middle } else { over = middle }
-    }
-}
-
-fn floor_boundary(text: &str, mut at: usize) -> usize {
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
-    at
+    let bound = usize::try_from(tokens.saturating_mul(12)).unwrap_or(usize::MAX);
+    let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
+    let ends: Vec<usize> = ends.take_while(|end| *end <= bound).collect();
+    let fits = ends.partition_point(|end| estimate_tokens(&text[..*end]) <= tokens);
+    fits.checked_sub(1).map_or(0, |last| ends[last])
 }
 
 /// Returns the text up to its last line break, else its last space, if that is in the last quarter.

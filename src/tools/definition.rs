@@ -1,8 +1,15 @@
-//! Definitions: name, description and input of each tool.
+//! Definitions: name, description and input of each tool, and its form for each provider.
+//!
+//! The schemas of inputs use the few keywords that every provider knows, also in strict mode: `type`, `properties`,
+//! `required`, `additionalProperties`, `enum`, `description`. What these cannot express (no blank key) is checked by the call.
+//!
+//! - Anthropic (Messages API): `name` of at most 64 letters, digits, `_` and `-`, `description`, `input_schema`.
+//! - OpenAI: in strict mode every field is required and every object is closed; an optional field takes null instead.
+//!   The default of `strict` differs by API, so it is always set.
+//! - MCP: `inputSchema`, and hints about what a call does.
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
-use super::schema;
 use crate::context::{BlockInfo, ToolOptions};
 
 pub(crate) const SET_CONTEXT: &str = "set_context";
@@ -13,6 +20,15 @@ pub(crate) const SESSION_SEARCH: &str = "session_search";
 pub(crate) const HISTORY_SEARCH: &str = "history_search";
 pub(crate) const HISTORY_EXPAND: &str = "history_expand";
 pub(crate) const HISTORY_BRANCHES: &str = "history_branches";
+
+/// The most values of all enums of a strict schema together.
+const MAX_STRICT_VALUES: usize = 1000;
+
+/// The most values of one enum, unless they are short.
+const MAX_LONG_VALUES: usize = 250;
+
+/// The most characters of the values of an enum with more values than that.
+const MAX_VALUE_CHARS: usize = 15_000;
 
 /// The field for title, description and key; not offered if no block of documents can be written.
 pub(super) const METADATA: &str = "metadata";
@@ -36,14 +52,17 @@ pub struct ToolDefinition {
 }
 
 /// What must be there for a tool to be offered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(super) enum Need {
-    Writable,
-    Skill,
-    Searchable,
+    /// A block that can be this: a participle, and the check.
+    Block(&'static str, fn(&BlockInfo) -> bool),
     Sessions,
     History,
 }
+
+const WRITABLE: Need = Need::Block("written", |block| block.is_writable);
+const SKILL: Need = Need::Block("loaded from", |block| block.is_skill);
+const SEARCHABLE: Need = Need::Block("searched", |block| block.is_searchable);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Effect {
@@ -55,7 +74,10 @@ enum Effect {
 /// What a field takes.
 #[derive(Debug)]
 pub(super) enum Kind {
+    /// Text that may be blank.
     Text,
+    /// Text that is not blank.
+    Filled,
     /// The label of a block that the tool works on.
     Label,
     OneOf(&'static [&'static str]),
@@ -84,9 +106,9 @@ pub(super) struct Spec {
     pub(super) name: &'static str,
     title: &'static str,
     description: &'static str,
-    need: Need,
+    pub(super) need: Need,
     effect: Effect,
-    fields: &'static [Field],
+    pub(super) fields: &'static [Field],
 }
 
 const MESSAGE_QUERY: &str = "What to find: words, \"exact words\", -word to exclude a word; \
@@ -103,7 +125,7 @@ pub(super) const SPECS: &[Spec] = &[
                       title in metadata; the same title writes the same document again. Answers \
                       with how full the block is now. The write takes effect at once, though the \
                       system prompt may still show the old text for a while.",
-        need: Need::Writable,
+        need: WRITABLE,
         effect: Effect::Overwrites,
         fields: &[
             required("label", Kind::Label, "The block, by its label."),
@@ -136,11 +158,11 @@ pub(super) const SPECS: &[Spec] = &[
         description: "Gives the full text of a document that a [loadable] block of the system \
                       prompt lists with its key. Load it before you do what it describes; unload \
                       it when you no longer need it.",
-        need: Need::Skill,
+        need: SKILL,
         effect: Effect::Reads,
         fields: &[
             required("label", Kind::Label, "The block that lists the document, by its label."),
-            required("key", Kind::Text, "The document's key, as it is listed."),
+            required("key", Kind::Filled, "The document's key, as it is listed."),
         ],
     },
     Spec {
@@ -148,11 +170,11 @@ pub(super) const SPECS: &[Spec] = &[
         title: "Unload a document",
         description: "Removes the text of a document that you have loaded from the conversation, \
                       to make room. The document itself stays and can be loaded again.",
-        need: Need::Skill,
+        need: SKILL,
         effect: Effect::Changes,
         fields: &[
             required("label", Kind::Label, "The block that lists the document, by its label."),
-            required("key", Kind::Text, "The key it was loaded by."),
+            required("key", Kind::Filled, "The key it was loaded by."),
         ],
     },
     Spec {
@@ -160,11 +182,11 @@ pub(super) const SPECS: &[Spec] = &[
         title: "Search the context",
         description: "Searches a [searchable] block of the system prompt. Gives at most 10 hits, \
                       best first, or says that there are none.",
-        need: Need::Searchable,
+        need: SEARCHABLE,
         effect: Effect::Reads,
         fields: &[
             required("label", Kind::Label, "The block to search, by its label."),
-            required("query", Kind::Text, "What to find: a few words."),
+            required("query", Kind::Filled, "What to find: a few words."),
         ],
     },
     Spec {
@@ -175,7 +197,7 @@ pub(super) const SPECS: &[Spec] = &[
                       its text, or says that there are none.",
         need: Need::Sessions,
         effect: Effect::Reads,
-        fields: &[required("query", Kind::Text, MESSAGE_QUERY)],
+        fields: &[required("query", Kind::Filled, MESSAGE_QUERY)],
     },
     Spec {
         name: HISTORY_SEARCH,
@@ -186,7 +208,7 @@ pub(super) const SPECS: &[Spec] = &[
         need: Need::History,
         effect: Effect::Reads,
         fields: &[
-            required("query", Kind::Text, MESSAGE_QUERY),
+            required("query", Kind::Filled, MESSAGE_QUERY),
             optional(
                 "branches",
                 Kind::OneOf(&["all", "current"]),
@@ -205,7 +227,7 @@ pub(super) const SPECS: &[Spec] = &[
         need: Need::History,
         effect: Effect::Reads,
         fields: &[
-            required("id", Kind::Text, "The id of the summary."),
+            required("id", Kind::Filled, "The id of the summary."),
             optional("after", Kind::Text, "The id of a message, to continue after it."),
         ],
     },
@@ -225,41 +247,18 @@ pub(super) const SPECS: &[Spec] = &[
     },
 ];
 
-impl Need {
-    pub(super) fn is_met_by(self, block: &BlockInfo) -> bool {
-        match self {
-            Self::Writable => block.is_writable,
-            Self::Skill => block.is_skill,
-            Self::Searchable => block.is_searchable,
-            Self::Sessions | Self::History => false,
-        }
-    }
-
-    /// Returns what the tool does with a block, as a participle; `None` if the tool is not for blocks.
-    pub(super) fn participle(self) -> Option<&'static str> {
-        match self {
-            Self::Writable => Some("written"),
-            Self::Skill => Some("loaded from"),
-            Self::Searchable => Some("searched"),
-            Self::Sessions | Self::History => None,
-        }
-    }
-}
-
 impl Spec {
-    pub(super) fn need(&self) -> Need {
-        self.need
-    }
-
+    /// Returns the labels of the blocks that the tool works on.
     pub(super) fn labels<'a>(&self, blocks: &'a [BlockInfo]) -> Vec<&'a str> {
-        let fitting = blocks.iter().filter(|block| self.need.is_met_by(block));
+        let Need::Block(_, is_met) = self.need else { return Vec::new() };
+        let fitting = blocks.iter().filter(|block| is_met(block));
         fitting.map(|block| block.label.as_str()).collect()
     }
 
     pub(super) fn schema(&self, blocks: &[BlockInfo]) -> Value {
         let has_documents = blocks.iter().any(|block| block.is_writable && block.is_keyed());
         let fields = self.fields.iter().filter(|field| field.name != METADATA || has_documents);
-        schema::object(fields, &self.labels(blocks))
+        schema(fields, &self.labels(blocks))
     }
 
     /// Returns whether the options allow the tool; tools for blocks need no option.
@@ -267,14 +266,13 @@ impl Spec {
         match self.need {
             Need::Sessions => options.sessions.is_some(),
             Need::History => options.has_history,
-            _ => true,
+            Need::Block(..) => true,
         }
     }
 
     fn is_offered(&self, blocks: &[BlockInfo], options: ToolOptions) -> bool {
-        let is_for_blocks = self.need.participle().is_some();
-        let is_met = || blocks.iter().any(|block| self.need.is_met_by(block));
-        self.is_open(options) && (!is_for_blocks || is_met())
+        let is_for_blocks = matches!(self.need, Need::Block(..));
+        self.is_open(options) && (!is_for_blocks || !self.labels(blocks).is_empty())
     }
 
     fn definition(&self, blocks: &[BlockInfo]) -> ToolDefinition {
@@ -295,73 +293,115 @@ pub(super) fn definitions(blocks: &[BlockInfo], options: ToolOptions) -> Vec<Too
     offered.map(|spec| spec.definition(blocks)).collect()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::super::fixture;
-    use super::*;
-    use crate::context::Block;
-    use crate::storage::context::BlockScope;
-
-    fn names(blocks: &[BlockInfo], options: ToolOptions) -> Vec<&'static str> {
-        definitions(blocks, options).iter().map(|tool| tool.name).collect()
-    }
-
-    #[test]
-    fn only_tools_that_something_needs_are_offered() {
-        let info = |block: Block| [block.info("label", String::new())];
-        let none = ToolOptions::default();
-        assert_eq!(names(&[], none), [""; 0]);
-        assert_eq!(names(&info(Block::text("x")), none), [""; 0]);
-        assert_eq!(names(&info(Block::stored()), none), ["set_context"]);
-        let skills = ["set_context", "load_context", "unload_context"];
-        assert_eq!(names(&info(Block::stored_skills()), none), skills);
-        assert_eq!(names(&info(Block::knowledge()), none), ["set_context", "search_context"]);
-        assert_eq!(names(&info(Block::history()), none), ["search_context"]);
-        assert_eq!(
-            names(&[], ToolOptions { sessions: Some(BlockScope::Shared), ..none }),
-            ["session_search"]
-        );
-        let history = ["history_search", "history_expand", "history_branches"];
-        assert_eq!(names(&[], ToolOptions { has_history: true, ..none }), history);
-        assert_eq!(names(&fixture::blocks(), fixture::ALL).len(), SPECS.len());
-    }
-
-    #[test]
-    fn a_schema_lists_the_labels_that_fit() {
-        let labels = |name: &str| {
-            let tools = definitions(&fixture::blocks(), fixture::ALL);
-            let tool = tools.into_iter().find(|tool| tool.name == name)?;
-            Some(tool.input["properties"]["label"]["enum"].clone())
+/// Returns the schema of an object with these fields, in which a label is one of `labels`.
+fn schema<'a>(fields: impl IntoIterator<Item = &'a Field>, labels: &[&str]) -> Value {
+    let (mut properties, mut required) = (Map::new(), Vec::new());
+    for field in fields {
+        let mut schema = match field.kind {
+            Kind::Text | Kind::Filled => json!({"type": "string"}),
+            Kind::Label => json!({"type": "string", "enum": labels}),
+            Kind::OneOf(values) => json!({"type": "string", "enum": values}),
+            Kind::Object(fields) => schema(fields, labels),
         };
-        let writable = serde_json::json!(["memory", "house rules", "skills", "knowledge"]);
-        assert_eq!(labels("set_context"), Some(writable));
-        assert_eq!(labels("load_context"), Some(serde_json::json!(["skills"])));
-        assert_eq!(labels("unload_context"), Some(serde_json::json!(["skills"])));
-        assert_eq!(labels("search_context"), Some(serde_json::json!(["knowledge", "history"])));
-        assert_eq!(labels("session_search"), Some(Value::Null));
-    }
-
-    #[test]
-    fn metadata_is_asked_for_only_where_documents_can_be_written() {
-        let fields = |block: Block| {
-            let tools = definitions(&[block.info("label", String::new())], ToolOptions::default());
-            let fields = tools.first()?.input["properties"].as_object()?.clone();
-            Some(fields.contains_key(METADATA))
-        };
-        assert_eq!(fields(Block::stored()), Some(false));
-        assert_eq!(fields(Block::knowledge()), Some(true));
-    }
-
-    #[test]
-    fn names_and_descriptions_are_such_as_every_provider_takes() {
-        for tool in definitions(&fixture::blocks(), fixture::ALL) {
-            let ToolDefinition { name, description, .. } = tool;
-            assert!(name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'), "{name}");
-            assert!((1..=64).contains(&name.len()), "{name}");
-            // Older models of OpenAI, and servers that imitate them, refuse longer ones.
-            assert!(description.chars().count() <= 1024, "{name}");
-            assert!(!description.contains(['\n', '\t']) && !description.contains("  "), "{name}");
-            assert!(!(tool.is_readonly && tool.is_destructive), "{name}");
+        schema["description"] = field.description.into();
+        properties.insert(field.name.to_owned(), schema);
+        if field.is_required {
+            required.push(field.name);
         }
     }
+    json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+pub(super) fn is_required(schema: &Value, field: &str) -> bool {
+    schema["required"].as_array().is_some_and(|names| names.iter().any(|name| name == field))
+}
+
+pub(super) fn anthropic(tool: &ToolDefinition) -> Value {
+    json!({
+        "name": tool.name,
+        "description": tool.description,
+        "input_schema": tool.input,
+    })
+}
+
+pub(super) fn openai_chat(tool: &ToolDefinition) -> Value {
+    json!({"type": "function", "function": function(tool)})
+}
+
+pub(super) fn openai_responses(tool: &ToolDefinition) -> Value {
+    let mut function = function(tool);
+    function["type"] = json!("function");
+    function
+}
+
+pub(super) fn mcp(tool: &ToolDefinition) -> Value {
+    let mut hints = json!({"readOnlyHint": tool.is_readonly});
+    // MCP defines it only for tools that are not read-only.
+    if !tool.is_readonly {
+        hints["destructiveHint"] = json!(tool.is_destructive);
+    }
+    json!({
+        "name": tool.name,
+        "title": tool.title,
+        "description": tool.description,
+        "inputSchema": tool.input,
+        "annotations": hints,
+    })
+}
+
+fn function(tool: &ToolDefinition) -> Value {
+    let is_strict = fits_strict_mode(&tool.input);
+    json!({
+        "name": tool.name,
+        "description": tool.description,
+        "strict": is_strict,
+        "parameters": if is_strict { strict(&tool.input) } else { tool.input.clone() },
+    })
+}
+
+/// Returns whether the enums of a schema are within the limits of strict mode.
+fn fits_strict_mode(schema: &Value) -> bool {
+    let mut count = 0;
+    let fits = enums(schema).into_iter().all(|values| {
+        let values = || values.iter().filter_map(Value::as_str);
+        count += values().count();
+        let is_long = values().count() > MAX_LONG_VALUES
+            && values().map(|value| value.chars().count()).sum::<usize>() > MAX_VALUE_CHARS;
+        // Strict mode refuses a line break in a value; other characters that JSON escapes may be refused, too.
+        !is_long && !values().any(|value| value.contains(['"', '\\']))
+    });
+    fits && count <= MAX_STRICT_VALUES
+}
+
+fn enums(schema: &Value) -> Vec<&Vec<Value>> {
+    let inner = schema["properties"].as_object().into_iter().flatten();
+    let inner = inner.flat_map(|(_, schema)| enums(schema));
+    schema["enum"].as_array().into_iter().chain(inner).collect()
+}
+
+/// Returns the schema with every field required; an optional one takes null.
+fn strict(schema: &Value) -> Value {
+    let Some(fields) = schema["properties"].as_object() else { return schema.clone() };
+    let mut properties = Map::new();
+    for (name, field) in fields {
+        let mut field = strict(field);
+        if !is_required(schema, name) {
+            // `anyOf`, because an enum refuses null even if the type allows it.
+            let description = field["description"].take();
+            if let Some(field) = field.as_object_mut() {
+                field.remove("description");
+            }
+            field = json!({"anyOf": [field, {"type": "null"}], "description": description});
+        }
+        properties.insert(name.clone(), field);
+    }
+    let mut strict = schema.clone();
+    strict["required"] = properties.keys().cloned().collect();
+    strict["properties"] = Value::Object(properties);
+    strict
 }

@@ -52,22 +52,20 @@ impl Context {
         if !self.all().iter().any(|block| block.block.source.is_skill()) {
             return Ok(Vec::new());
         }
-        let loaded = loaded(&self.newest()?);
         let mut documents = Vec::new();
-        for (label, key) in loaded.documents() {
-            if self.is_shown(&loaded, label, key)? {
-                documents.push((label.to_owned(), key.to_owned()));
+        for ((label, key), skill) in loaded(&self.newest()?) {
+            if self.is_shown(&skill)? {
+                documents.push((label, key));
             }
         }
         Ok(documents)
     }
 
-    /// Returns whether a history shows a copy of a document. After [`unload`](Self::unload) it shows none, though the model
-    /// made no call.
-    fn is_shown(&self, loaded: &Loaded, label: &str, key: &str) -> Result<bool> {
-        let store = self.store();
-        for (message, call) in loaded.results(label, key) {
-            if !store.is_elided(message, call)? {
+    /// Returns whether the document is loaded, and a history shows a copy of it. After [`unload`](Self::unload) it shows
+    /// none, though the model made no call.
+    fn is_shown(&self, skill: &Skill) -> Result<bool> {
+        for (message, call) in skill.results.iter().filter(|_| skill.is_loaded) {
+            if !self.store().is_elided(message, call)? {
                 return Ok(true);
             }
         }
@@ -88,15 +86,13 @@ impl Context {
         if !block.block.source.is_skill() {
             return Err(block.cannot("be unloaded from: it holds no skills"));
         }
-        let loaded = loaded(&self.newest()?);
-        if !loaded.has(label, key) || !self.is_shown(&loaded, label, key)? {
+        let skill = loaded(&self.newest()?).remove(&(label.to_owned(), key.to_owned()));
+        let Some(skill) = skill else { return Ok(None) };
+        if !self.is_shown(&skill)? {
             return Ok(None);
         }
-        let results = loaded.results(label, key);
-        let results: Vec<_> =
-            results.map(|(message, call)| (message.clone(), call.to_owned())).collect();
-        self.backing().store.elide(&results, &answer::elided(label, key))?;
-        Ok(Some(results.len()))
+        self.store().elide(&skill.results, &answer::elided(label, key))?;
+        Ok(Some(skill.results.len()))
     }
 
     /// Returns the newest messages of the path to the head that load or unload a skill, with only these parts, oldest first.
@@ -126,56 +122,25 @@ impl Context {
     }
 }
 
-/// The documents that the conversation has loaded.
+/// A document that the conversation has loaded at some time.
 #[derive(Debug, Default)]
-pub(crate) struct Loaded {
-    /// By label and key: whether the newest call left the document loaded.
-    state: BTreeMap<(String, String), bool>,
-    results: Vec<Holder>,
-}
-
-/// An answer that holds a document.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Holder {
-    label: String,
-    key: String,
-    message: MessageId,
-    call: String,
+struct Skill {
+    /// Whether the newest call left it loaded.
+    is_loaded: bool,
+    /// Message and call of each answer that holds it, oldest first.
+    results: Vec<(MessageId, String)>,
 }
 
 /// What a call of either tool asks for.
-#[derive(Debug)]
 struct Call {
     label: String,
     key: String,
     is_load: bool,
 }
 
-impl Loaded {
-    pub(crate) fn has(&self, label: &str, key: &str) -> bool {
-        self.state.get(&(label.to_owned(), key.to_owned())).copied().unwrap_or(false)
-    }
-
-    /// Returns label and key of each loaded document, sorted.
-    pub(crate) fn documents(&self) -> impl Iterator<Item = (&str, &str)> {
-        let loaded = self.state.iter().filter(|(_, is_loaded)| **is_loaded);
-        loaded.map(|((label, key), _)| (label.as_str(), key.as_str()))
-    }
-
-    /// Returns message and call of each answer that holds a document, oldest first.
-    pub(crate) fn results(
-        &self,
-        label: &str,
-        key: &str,
-    ) -> impl Iterator<Item = (&MessageId, &str)> {
-        let found = self.results.iter().filter(move |of| of.label == label && of.key == key);
-        found.map(|of| (&of.message, of.call.as_str()))
-    }
-}
-
-/// Returns what the calls in these messages, oldest first, have loaded.
-pub(crate) fn loaded(messages: &[Message]) -> Loaded {
-    let mut loaded = Loaded::default();
+/// Returns what the calls in these messages, oldest first, have loaded, by label and key.
+fn loaded(messages: &[Message]) -> BTreeMap<(String, String), Skill> {
+    let mut loaded: BTreeMap<_, Skill> = BTreeMap::new();
     let mut pairs = ToolPairs::default();
     // What each part asks for, in order; a result asks for nothing.
     let mut calls = Vec::new();
@@ -198,12 +163,11 @@ pub(crate) fn loaded(messages: &[Message]) -> Loaded {
                 continue;
             }
             let Some(Call { label, key, is_load }) = calls[call].take() else { continue };
+            let skill = loaded.entry((label, key)).or_default();
+            skill.is_loaded = is_load;
             if is_load {
-                let (message, call) = (message.id.clone(), tool.call_id.clone());
-                let (label, key) = (label.clone(), key.clone());
-                loaded.results.push(Holder { label, key, message, call });
+                skill.results.push((message.id.clone(), tool.call_id.clone()));
             }
-            loaded.state.insert((label, key), is_load);
         }
     }
     loaded
@@ -215,7 +179,7 @@ fn is_of_tool_round(message: &Message) -> bool {
 }
 
 /// Returns whether a part is a call that loads or unloads a skill, or the answer to one.
-pub(crate) fn is_of_skills(part: &Part) -> bool {
+fn is_of_skills(part: &Part) -> bool {
     part.tool().is_some_and(|tool| is_load(&tool).is_some())
 }
 
@@ -275,8 +239,21 @@ mod tests {
         Message::new(Role::Assistant, vec![Part::Tool(tool)]).with_id(format!("m-{id}"))
     }
 
+    type Loaded = BTreeMap<(String, String), Skill>;
+
     fn keys(loaded: &Loaded) -> Vec<&str> {
-        loaded.documents().map(|(_, key)| key).collect()
+        let loaded = loaded.iter().filter(|(_, skill)| skill.is_loaded);
+        loaded.map(|((_, key), _)| key.as_str()).collect()
+    }
+
+    fn has(loaded: &Loaded, label: &str, key: &str) -> bool {
+        loaded.get(&(label.to_owned(), key.to_owned())).is_some_and(|skill| skill.is_loaded)
+    }
+
+    fn results<'a>(loaded: &'a Loaded, key: &str) -> Vec<(&'a str, &'a str)> {
+        let skill = loaded.get(&("skills".to_owned(), key.to_owned()));
+        let results = skill.into_iter().flat_map(|skill| &skill.results);
+        results.map(|(message, call)| (message.as_str(), call.as_str())).collect()
     }
 
     #[test]
@@ -291,11 +268,10 @@ mod tests {
         ];
         let loaded = loaded(&messages);
         assert_eq!(keys(&loaded), ["web"]);
-        assert!(loaded.has("skills", "web") && !loaded.has("skills", "pdf"));
-        assert!(!loaded.has("other", "web"));
-        let holders: Vec<_> = loaded.results("skills", "web").collect();
-        assert_eq!(holders, [(&"m-2".into(), "2"), (&"m-5".into(), "5")]);
-        assert_eq!(loaded.results("skills", "pdf").count(), 1);
+        assert!(has(&loaded, "skills", "web") && !has(&loaded, "skills", "pdf"));
+        assert!(!has(&loaded, "other", "web"));
+        assert_eq!(results(&loaded, "web"), [("m-2", "2"), ("m-5", "5")]);
+        assert_eq!(results(&loaded, "pdf").len(), 1);
     }
 
     #[test]
@@ -315,10 +291,8 @@ mod tests {
         ];
         let loaded = loaded(&messages);
         assert_eq!(keys(&loaded), ["git", "pdf", "web"]);
-        let holders: Vec<_> = loaded.results("skills", "git").collect();
-        assert_eq!(holders, [(&"m5".into(), "call_1")]);
-        let holders: Vec<_> = loaded.results("skills", "pdf").collect();
-        assert_eq!(holders, [(&"m3".into(), "call_1")]);
+        assert_eq!(results(&loaded, "git"), [("m5", "call_1")]);
+        assert_eq!(results(&loaded, "pdf"), [("m3", "call_1")]);
     }
 
     #[test]
@@ -343,7 +317,7 @@ mod tests {
         ];
         let loaded = loaded(&messages);
         assert_eq!(keys(&loaded), [""; 0]);
-        assert_eq!(loaded.results("skills", "pdf").count(), 0);
+        assert_eq!(results(&loaded, "pdf").len(), 0);
     }
 
     #[test]
@@ -352,7 +326,7 @@ mod tests {
             answered("1", "load_context", "pdf", "text"),
             answered("2", "unload_context", "pdf", "Error: busy"),
         ];
-        assert!(loaded(&messages).has("skills", "pdf"));
+        assert!(has(&loaded(&messages), "skills", "pdf"));
     }
 
     #[test]
@@ -382,7 +356,7 @@ mod tests {
             }
             let part = serde_json::from_value(part).unwrap();
             let messages = [Message::new(Role::Assistant, vec![part])];
-            assert!(loaded(&messages).has("skills", "pdf"), "{fields}");
+            assert!(has(&loaded(&messages), "skills", "pdf"), "{fields}");
         }
     }
 
@@ -394,7 +368,7 @@ mod tests {
             said(Part::tool_call("load_context", "1", json!(input))),
             said(result("load_context", "1", json!({"type": "text", "value": "doc"}))),
         ];
-        assert!(loaded(&messages).has("skills", "pdf"));
+        assert!(has(&loaded(&messages), "skills", "pdf"));
     }
 
     /// Text of a user that holds such parts, as from an import or a web form, loaded documents.
@@ -423,8 +397,7 @@ mod tests {
             [by("assistant", called()), by("user", given()), by("tool", given()).with_id("true")];
         let loaded = loaded(&messages);
         assert_eq!(keys(&loaded), ["pdf"]);
-        let holders: Vec<_> = loaded.results("skills", "pdf").collect();
-        assert_eq!(holders, [(&"true".into(), "1")]);
+        assert_eq!(results(&loaded, "pdf"), [("true", "1")]);
         // Nor does a forged call unload.
         let unloads = by("user", answered("2", "unload_context", "pdf", "Unloaded.").parts);
         let messages = [answered("1", "load_context", "pdf", "text"), unloads];

@@ -5,15 +5,18 @@ use std::time::Duration;
 use talktree_text::foreign::{name, quoted, read_name};
 
 use super::answer;
-use super::call::{Action, Call, Target};
-use super::nearest::suggestion;
-use crate::context::{BlockInfo, Context, Document};
+use super::call::{Fields, suggestion};
+use super::definition::{
+    HISTORY_BRANCHES, HISTORY_EXPAND, HISTORY_SEARCH, LOAD_CONTEXT, SEARCH_CONTEXT, SESSION_SEARCH,
+    SET_CONTEXT, UNLOAD_CONTEXT,
+};
+use crate::context::{BlockInfo, Context, Keep};
 use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId, shorten};
 use crate::message::{Message, Role};
 use crate::search::indexed_text::{plain_text, plain_tools};
 use crate::search::{Hit, Scope, SearchRequest};
-use crate::storage::context::BlockScope;
+use crate::storage::context::{BlockScope, Document};
 use crate::storage::sqlite::SqliteSession;
 use crate::tokens::estimate_tokens;
 use crate::tree::preview;
@@ -30,8 +33,13 @@ const MAX_BRANCHES: usize = 20;
 /// Runs a call and returns the answer.
 ///
 /// An error that a model can correct, or has to accept, becomes a text. An error of the store is for the host.
-pub(super) fn run(context: &Context, call: Call, max_tokens: u64) -> Result<String> {
-    match done(context, call, max_tokens) {
+pub(super) fn run(
+    context: &Context,
+    tool: &str,
+    fields: &Fields,
+    max_tokens: u64,
+) -> Result<String> {
+    match done(context, tool, fields, max_tokens) {
         Ok(text) => Ok(text),
         Err(error) if is_of_the_store(&error) => Err(error),
         Err(error) => Ok(answer::error(error)),
@@ -51,42 +59,30 @@ fn is_of_the_store(error: &Error) -> bool {
     )
 }
 
-fn done(context: &Context, call: Call, max_tokens: u64) -> Result<String> {
-    match call {
-        Call::SetContext {
-            label,
-            content,
-            action,
-            title,
-            description,
-            target: Target::Document { key },
-        } => {
-            let key = key.unwrap_or_default();
-            let document = Document { key, title, description, content };
-            let key = match action {
-                Action::Replace => context.rewrite_document(&label, &document)?,
-                Action::Append => context.append_document(&label, &document)?,
-            };
-            written(context, &label, &key)
+fn done(context: &Context, tool: &str, fields: &Fields, max_tokens: u64) -> Result<String> {
+    let (label, key, query) = (fields.text("label"), fields.text("key"), fields.text("query"));
+    let conversation = &*context.backing().conversation;
+    match tool {
+        SET_CONTEXT => {
+            let keep = if fields.text("action") == "append" { Keep::All } else { Keep::About };
+            if !context.require(label)?.kind().is_keyed() {
+                let info = context.write(label, fields.text("content"), keep)?;
+                return Ok(answer::written(&info, None));
+            }
+            let key = context.write_document(label, &fields.document(), keep)?;
+            written(context, label, &key)
         }
-        Call::SetContext { label, content, action, target: Target::Text, .. } => {
-            let info = match action {
-                Action::Replace => context.set(&label, &content)?,
-                Action::Append => context.append(&label, &content)?,
-            };
-            Ok(answer::written(&info, None))
+        LOAD_CONTEXT => {
+            let content = context.load(label, key)?;
+            let hint = if content.is_none() { near(context, label, key) } else { String::new() };
+            Ok(answer::document(label, key, content.as_deref()) + &hint)
         }
-        Call::LoadContext { label, key } => {
-            let content = context.load(&label, &key)?;
-            let hint = if content.is_none() { near(context, &label, &key) } else { String::new() };
-            Ok(answer::document(&label, &key, content.as_deref()) + &hint)
-        }
-        Call::UnloadContext { label, key } => Ok(match context.unload(&label, &key)? {
-            Some(_) => answer::unloaded(&label, &key),
-            None => answer::not_loaded(&label, &key),
+        UNLOAD_CONTEXT => Ok(match context.unload(label, key)? {
+            Some(_) => answer::unloaded(label, key),
+            None => answer::not_loaded(label, key),
         }),
-        Call::SearchContext { label, query } => {
-            let (documents, matched) = context.look_up(&label, &query, answer::MAX_HITS)?;
+        SEARCH_CONTEXT => {
+            let (documents, matched) = context.look_up(label, query, answer::MAX_HITS)?;
             // Each has an equal share, so that a long document leaves room for those after it.
             let share = max_tokens / (documents.len().max(1) as u64);
             let share = share.saturating_sub(2);
@@ -94,33 +90,38 @@ fn done(context: &Context, call: Call, max_tokens: u64) -> Result<String> {
                 answer::Entry::within(share, name(&found.key).into_owned(), &found.content)
             };
             let hits: Vec<_> = documents.iter().map(hit).collect();
-            Ok(answer::found(&query, matched, &[], false, &hits))
+            Ok(answer::found(query, matched, &[], false, &hits))
         }
-        Call::SessionSearch { query } => {
+        SESSION_SEARCH => {
             let scope = context.tool_options().sessions.unwrap_or(BlockScope::Session);
-            messages(context, &query, Scope::Store, scope)
+            messages(context, query, Scope::Store, scope)
         }
-        Call::HistorySearch { query, is_on_path } => {
-            let session = context.backing().conversation.id().clone();
-            let scope = match is_on_path {
-                true => Scope::Path(session, None),
-                false => Scope::session(session),
+        HISTORY_SEARCH => {
+            let session = conversation.id().clone();
+            let scope = match fields.text("branches") {
+                "current" => Scope::Path(session, None),
+                _ => Scope::session(session),
             };
-            messages(context, &query, scope, BlockScope::Session)
+            messages(context, query, scope, BlockScope::Session)
         }
-        Call::HistoryExpand { id, after } => expand(context, &id, after.as_ref(), max_tokens),
-        Call::HistoryBranches { id: Some(id) } => {
-            let conversation = &*context.backing().conversation;
-            let branches = shown_after(conversation, Some(&id))?;
-            match branches.len() {
-                0 => Ok(format!("Nothing follows {}.", name(id.as_str()))),
-                _ => {
-                    let id = name(id.as_str());
-                    Ok(format!("After [{id}]:\n{}", listed(conversation, &branches)?))
+        HISTORY_EXPAND => {
+            // A history shows a summary as a message; both ids are accepted.
+            let id = fields.text("id");
+            let summary = CompactionId::from_message(&id.into()).unwrap_or_else(|| id.into());
+            expand(context, &summary, fields.id("after").as_ref(), max_tokens)
+        }
+        HISTORY_BRANCHES => match fields.id("id") {
+            None => all_branches(context),
+            Some(id) => {
+                let branches = shown_after(conversation, Some(&id))?;
+                let id = name(id.as_str());
+                match branches.len() {
+                    0 => Ok(format!("Nothing follows {id}.")),
+                    _ => Ok(format!("After [{id}]:\n{}", listed(conversation, &branches)?)),
                 }
             }
-        }
-        Call::HistoryBranches { id: None } => all_branches(context),
+        },
+        other => Ok(answer::error(format_args!("there is no tool {other:?}"))),
     }
 }
 

@@ -10,11 +10,8 @@ use serde_json::json;
 use talktree::{Block, Context, Document, Result, Store};
 
 fn open(store: &Store) -> Result<Context> {
-    store
-        .context("s")
-        .block("skills", Block::stored_skills())
-        .block("facts", Block::knowledge())
-        .open()
+    let builder = store.session_builder("s").block("skills", Block::stored_skills());
+    Ok(builder.block("facts", Block::knowledge()).open()?.context().clone())
 }
 
 fn titled(title: &str, content: &str) -> Document {

@@ -289,8 +289,9 @@ fn check_tools(chat: &Session, t: &Texts) -> Outcome {
 }
 
 fn check_documents(store: &Store, t: &Texts) -> Outcome {
-    let context =
-        store.context("documents").block("facts", Block::knowledge()).open().map_err(fail)?;
+    let builder = store.session_builder("documents").block("facts", Block::knowledge());
+    let chat = builder.open().map_err(fail)?;
+    let context = chat.context();
     let mut keys = Vec::new();
     for n in 0..3 {
         let document = Document::new(String::new(), format!("{} zebra{n} zebra", t.content));
@@ -308,8 +309,8 @@ fn check_documents(store: &Store, t: &Texts) -> Outcome {
 }
 
 fn check_prompt(store: &Store, t: &Texts) -> Outcome {
-    let context = store
-        .context("prompt")
+    let chat = store
+        .session_builder("prompt")
         .block("soul", Block::text(&t.content).describe(&t.title))
         .block("memory", Block::stored().remind().describe(&t.content))
         .block("skills", Block::stored_skills())
@@ -318,6 +319,7 @@ fn check_prompt(store: &Store, t: &Texts) -> Outcome {
         .cached_prompt()
         .open()
         .map_err(fail)?;
+    let context = chat.context();
     // Whether a label is taken or refused, no prompt is forged.
     let has_label = context.add(&t.label, Block::stored()).is_ok();
     let key = t.id.replace(|c: char| c.is_control() || BREAKS.contains(&c), "");

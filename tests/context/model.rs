@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::common::{Scratch, random};
 use proptest::prelude::*;
 use talktree::{
-    Block, BlockScope, BoxError, Context, Document, DriftKind, Error, Message, MessageId,
-    ReadProvider, Result, Session, SessionDetails, Store, WriteProvider, estimate_tokens,
+    Block, BoxError, Context, Document, Error, Message, MessageId, ReadProvider, Result, Session,
+    SessionDetails, Store, WriteProvider, estimate_tokens,
 };
 
 /// Selects one of the existing things, however many there are.
@@ -29,6 +29,14 @@ enum Kind {
     Skills,
     Knowledge,
     History,
+}
+
+/// Whose the texts of a block are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum BlockScope {
+    Session,
+    Owner,
+    Shared,
 }
 
 #[derive(Debug)]
@@ -430,26 +438,19 @@ impl Model {
         sections.collect()
     }
 
-    /// Returns label, kind, frozen text and current text of each block that differs.
-    fn drift(&self, chat: usize) -> Vec<(String, DriftKind, String, String)> {
+    /// Returns label, frozen text and current text of each block that differs.
+    fn drift(&self, chat: usize) -> Vec<(String, Option<String>, Option<String>)> {
         let Some(frozen) = &self.chats[chat].frozen else { return Vec::new() };
         let now = self.sections(chat);
         let in_frozen = |label| frozen.iter().find(|section| section.label == label);
         let moved = now.iter().filter_map(|section| match in_frozen(section.label) {
-            None => Some((section.label, DriftKind::Added, "", section.content.as_str())),
             Some(was) if was.content == section.content => None,
-            Some(was) => Some((
-                section.label,
-                DriftKind::Changed,
-                was.content.as_str(),
-                section.content.as_str(),
-            )),
+            was => Some((section.label, was.map(|was| &was.content), Some(&section.content))),
         });
         let gone = frozen.iter().filter(|was| now.iter().all(|section| section.label != was.label));
-        let gone = gone.map(|was| (was.label, DriftKind::Removed, was.content.as_str(), ""));
+        let gone = gone.map(|was| (was.label, Some(&was.content), None));
         let all = moved.chain(gone);
-        all.map(|(label, kind, was, now)| (label.to_owned(), kind, was.to_owned(), now.to_owned()))
-            .collect()
+        all.map(|(label, was, now)| (label.to_owned(), was.cloned(), now.cloned())).collect()
     }
 
     fn reminder(&self, chat: usize) -> Option<String> {
@@ -755,11 +756,11 @@ impl World {
 
     /// Another handle of a session's context, with all blocks.
     fn context(&self, id: &str) -> Result<Context> {
-        let builder = self.scratch.store.context(id);
-        let with = |builder: talktree::ContextBuilder, spec: &Spec| {
+        let builder = self.scratch.store.session_builder(id);
+        let with = |builder: talktree::SessionBuilder, spec: &Spec| {
             builder.block(spec.label, spec.block(&self.note))
         };
-        SPECS.iter().fold(builder, with).cached_prompt().open()
+        Ok(SPECS.iter().fold(builder, with).cached_prompt().open()?.context().clone())
     }
 
     fn run(&mut self, Move { chat, step, fails_in }: &Move) -> Result<()> {
@@ -910,8 +911,7 @@ impl World {
         assert_eq!(read.collect::<Vec<_>>(), known.collect::<Vec<_>>());
 
         let drift = handle.drift()?;
-        let drift =
-            drift.into_iter().map(|drift| (drift.label, drift.kind, drift.frozen, drift.current));
+        let drift = drift.into_iter().map(|drift| (drift.label, drift.frozen, drift.current));
         assert_eq!(drift.collect::<Vec<_>>(), self.model.drift(at));
         assert_eq!(handle.reminder()?, self.model.reminder(at));
 

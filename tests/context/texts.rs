@@ -41,7 +41,12 @@ fn an_unloaded_skill_stays_hidden_when_its_message_grows() -> Result<()> {
 #[test]
 fn a_model_that_rewrites_a_document_keeps_its_title() -> Result<()> {
     let store = Store::open_in_memory()?;
-    let context = store.context("s").block("skills", Block::stored_skills()).open()?;
+    let context = store
+        .session_builder("s")
+        .block("skills", Block::stored_skills())
+        .open()?
+        .context()
+        .clone();
     let pdf = Document::new("pdf", "old").titled("PDF").described("Reads PDFs");
     context.set_document("skills", &pdf)?;
     let input = json!({"label": "skills", "content": "new", "metadata": {"key": "pdf"}});
@@ -56,7 +61,12 @@ fn a_model_that_rewrites_a_document_keeps_its_title() -> Result<()> {
 #[test]
 fn a_list_of_skills_has_one_short_line_for_each() -> Result<()> {
     let store = Store::open_in_memory()?;
-    let context = store.context("s").block("skills", Block::stored_skills()).open()?;
+    let context = store
+        .session_builder("s")
+        .block("skills", Block::stored_skills())
+        .open()?
+        .context()
+        .clone();
     context.set_document("skills", &Document::new("a", "x").described("é".repeat(100_000)))?;
     context.set_document("skills", &Document::new("b", "x").described("two\n- lines"))?;
     for key in ["c\n- d", "c\u{2028}d", "c\0", " "] {
@@ -75,9 +85,11 @@ fn a_list_of_skills_has_one_short_line_for_each() -> Result<()> {
 #[test]
 fn a_version_of_another_kind_of_block_is_not_restored() -> Result<()> {
     let store = Store::open_in_memory()?;
-    let text = store.context("s").block("memory", Block::stored()).open()?;
+    let text =
+        store.session_builder("s").block("memory", Block::stored()).open()?.context().clone();
     text.set("memory", "tea")?;
-    let knowledge = store.context("s").block("memory", Block::knowledge()).open()?;
+    let knowledge =
+        store.session_builder("s").block("memory", Block::knowledge()).open()?.context().clone();
     knowledge.set_document("memory", &Document::new("shop", "Opens at nine."))?;
 
     let refused = knowledge.restore("memory", None, 1);
@@ -123,7 +135,8 @@ fn a_text_set_while_another_thread_appends_is_not_lost() -> Result<()> {
     let (reading, is_reading) = channel();
     let slow = Slow { text: Arc::clone(&text), reading: Mutex::new(reading) };
     let store = Store::open_in_memory()?;
-    let context = store.context("s").block("memory", Block::write(slow)).open()?;
+    let context =
+        store.session_builder("s").block("memory", Block::write(slow)).open()?.context().clone();
     std::thread::scope(|scope| {
         let adding = scope.spawn(|| context.append("memory", "more").map(drop));
         is_reading.recv().unwrap();

@@ -152,7 +152,8 @@ fn any_word_of_a_question_has_its_signs() -> Result<()> {
 #[test]
 fn documents_of_a_block_have_the_signs() -> Result<()> {
     let store = Store::open_in_memory()?;
-    let context = store.context("s").block("notes", Block::knowledge()).open()?;
+    let context =
+        store.session_builder("s").block("notes", Block::knowledge()).open()?.context().clone();
     for (key, text) in [("pork", "หมู"), ("bear", "หมี"), ("both", "หมูหมี")]
     {
         context.set_document("notes", &Document::new(key, text))?;

@@ -62,9 +62,11 @@ fn fill(store: &Store) -> Result<Session> {
     chat.label(&format!("{MARK}-label"), &last)?;
     chat.add_compaction(format!("{MARK} summary"), &first, &first)?;
     let context = store
-        .context(format!("{MARK}-1"))
+        .session_builder(format!("{MARK}-1"))
         .block("memory", Block::stored().describe(format!("{MARK} description")))
-        .open()?;
+        .open()?
+        .context()
+        .clone();
     context.set("memory", &format!("{MARK} fact"))?;
     context.set("memory", &format!("{MARK} newer fact"))?;
     assert_eq!(store.search(MARK).limit(5).run()?.hits.len(), 5);

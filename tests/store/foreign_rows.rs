@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use crate::common;
 use rusqlite::Connection;
 use talktree::{
-    BindingFilter, Block, BlockScope, Error, Message, Result, SessionFilter, SessionManager,
-    SessionState, Store, Usage,
+    BindingFilter, Block, Error, Message, Result, SessionFilter, SessionManager, SessionState,
+    Store, Usage,
 };
 use talktree_import::export::export_readable_jsonl;
 
@@ -28,7 +28,8 @@ fn store() -> Result<(tempfile::TempDir, PathBuf)> {
     for input in [5, 6] {
         chat.add_usage(None, &Usage { input, output: 7, ..Usage::default() })?;
     }
-    let context = store.context("s").block("memory", Block::stored()).open()?;
+    let context =
+        store.session_builder("s").block("memory", Block::stored()).open()?.context().clone();
     context.set("memory", "Likes tea.")?;
     store.session("other")?.append(Message::user("hello").with_id("o"))?;
     SessionManager::builder(&store).build()?.resume("telegram:1").open()?;
@@ -62,7 +63,7 @@ fn bindings(store: &Store) -> Result<()> {
 }
 
 fn labels_of_blocks(store: &Store) -> Result<()> {
-    store.context("s").open()?.stored_labels(BlockScope::Session).map(drop)
+    store.session_builder("s").open()?.context().stored().map(drop)
 }
 
 fn search(store: &Store) -> Result<()> {

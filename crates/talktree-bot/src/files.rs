@@ -61,7 +61,8 @@ impl Knowledge {
     pub fn open(store: &Store, folder: &Path) -> Result<Self> {
         // Sessions have the block read-only; this context writes it.
         let block = Block::knowledge().across_sessions();
-        let context = store.context(KNOWLEDGE).block(KNOWLEDGE, block).open()?;
+        let context =
+            store.session_builder(KNOWLEDGE).block(KNOWLEDGE, block).open()?.context().clone();
         let folder = DocumentFolder::open(folder)?;
         let knowledge = Self { folder, context, looked: Mutex::default() };
         knowledge.refresh()?;

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use serde_json::{Value, json};
-use talktree::{BlockInfo, BlockScope, Drift, DriftKind, EntryInfo, EntryVersion};
+use talktree::{Block, BlockInfo, Drift, StoredText};
 
 use crate::callback::{DocumentParts, document_of};
 use crate::session::Session;
@@ -22,15 +22,17 @@ fn block_json(block: &BlockInfo) -> Value {
 }
 
 fn drift_json(drift: &Drift) -> Value {
-    let kind = match drift.kind {
-        DriftKind::Added => "added",
-        DriftKind::Removed => "removed",
+    let kind = match (&drift.frozen, &drift.current) {
+        (None, _) => "added",
+        (_, None) => "removed",
         _ => "changed",
     };
-    json!({"label": drift.label, "kind": kind, "frozen": drift.frozen, "current": drift.current})
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let (frozen, current) = (text(&drift.frozen), text(&drift.current));
+    json!({"label": drift.label, "kind": kind, "frozen": frozen, "current": current})
 }
 
-fn entry_json(entry: &EntryInfo) -> Value {
+fn entry_json(entry: &StoredText) -> Value {
     json!({
         "key": entry.key,
         "title": entry.title,
@@ -40,7 +42,7 @@ fn entry_json(entry: &EntryInfo) -> Value {
     })
 }
 
-fn version_json(version: &EntryVersion) -> Value {
+fn version_json(version: &StoredText) -> Value {
     json!({
         "version": version.version,
         "title": version.title,
@@ -200,13 +202,13 @@ impl Session {
     /// Returns the labels of the stored texts, each with its scope.
     fn context_stored(&self, py: Python<'_>) -> PyResult<Vec<(String, &'static str)>> {
         self.handle.call(py, |chat| {
-            let scope = |scope| match scope {
-                BlockScope::Session => "session",
-                BlockScope::Owner => "owner",
-                _ => "all",
+            let scope = |block: &Block| match (block.is_shared(), block.is_per_owner()) {
+                (true, _) => "all",
+                (_, true) => "owner",
+                _ => "session",
             };
-            let stored = chat.context().stored()?;
-            Ok(stored.into_iter().map(|(label, block)| (label, scope(block.scope()))).collect())
+            let stored = chat.context().stored()?.into_iter();
+            Ok(stored.map(|(label, block)| (label, scope(&block))).collect())
         })
     }
 }

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, params};
 
 use super::catalog;
-use super::context::{elision, lifecycle};
+use super::context::{elision, entry};
 use super::error::{BackendError, BackendResult};
 use super::handle::Named;
 use super::row::compaction as compaction_row;
@@ -66,7 +66,7 @@ pub(super) fn fork(
     copy_labels(conn, leaf.session(), &target, &copies)?;
     copy_elisions(conn, leaf.session(), &target, &copies)?;
     copy_tags(conn, &target, &copies)?;
-    lifecycle::copy(conn, leaf.session(), target.key)?;
+    entry::copy(conn, leaf.session(), target.key)?;
     Ok(target.key)
 }
 
@@ -99,7 +99,7 @@ pub(super) fn split(
     let opening = std::slice::from_ref(opening);
     let to = Named::unbound(id);
     append::append(conn, &to, &Parent::Head, &ExpectedHead::Any, opening, counted, max_bytes)?;
-    lifecycle::copy(conn, source.key, target.key)?;
+    entry::copy(conn, source.key, target.key)?;
     let end_reason = Some(end_reason.to_owned());
     session_row::set_details(
         conn,

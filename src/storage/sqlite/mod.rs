@@ -69,7 +69,7 @@ mod wal;
 mod write;
 
 pub(crate) use connection::{Config, Database};
-pub(crate) use context::{SqliteContext, Texts, Writing};
+pub(crate) use context::{Reading, SqliteContext, Texts, Writing};
 #[cfg(feature = "sqlcipher")]
 pub(crate) use encryption::Encryption;
 pub(crate) use error::BackendResult;

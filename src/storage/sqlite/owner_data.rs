@@ -6,7 +6,7 @@ use rusqlite::{Connection, Params, Row};
 use serde_json::json;
 
 use super::connection::Database;
-use super::context::{frozen_prompt, texts};
+use super::context::{self, entry};
 use super::error::{BackendResult, damaged};
 use super::row::session as row;
 use super::{transcript, usage};
@@ -52,7 +52,7 @@ impl Database {
     fn data_of_session(&self, id: &SessionId, with: With<'_>) -> Result<()> {
         let Some(session) = self.read(|conn| row::find(conn, id))? else { return Ok(()) };
         self.texts(session.key, "", Some(id), with)?;
-        if let Some(sections) = self.read(|conn| frozen_prompt::read(conn, session.key))? {
+        if let Some(sections) = self.read(|conn| context::frozen(conn, session.key))? {
             with("prompt", json!({ "session": id, "sections": sections }).into())?;
         }
         let read_name = |row: &Row<'_>| Ok(row.get::<_, String>(0)?);
@@ -69,10 +69,10 @@ impl Database {
         of: Option<&SessionId>,
         with: With<'_>,
     ) -> Result<()> {
-        for (label, key) in self.read(|conn| texts::names(conn, session, owner))? {
-            for version in self.read(|conn| texts::versions(conn, session, owner, &label, &key))? {
+        for (label, key) in self.read(|conn| entry::names(conn, session, owner))? {
+            for version in self.read(|conn| context::versions(conn, session, owner, &label, &key))? {
                 let mut text = json!(version);
-                (text["label"], text["key"]) = (label.as_str().into(), key.as_str().into());
+                text["label"] = label.as_str().into();
                 if let Some(id) = of {
                     text["session"] = id.as_str().into();
                 }

@@ -6,7 +6,7 @@
 
 use super::catalog::{binding, discard, list, owners};
 use super::connection::{Config, Database};
-use super::context::{self, block, elision, entry, frozen_prompt, lifecycle, search, texts};
+use super::context::{self, elision, entry, search};
 use super::error::BackendResult;
 use super::session::SqliteSession;
 use super::{
@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::inbox::InboxItem;
 use crate::message::{Json, Message, Part};
 use crate::outcome::SessionDetails;
-use crate::storage::context::{BlockScope, NewEntry};
+use crate::storage::context::{BlockScope, Document};
 use crate::transcript::{Derived, TranscriptKey};
 use crate::view::{ExpectedHead, Parent};
 
@@ -157,7 +157,7 @@ const HOT: &[(&str, &str, &[&str])] = &[
     ),
     (
         "the texts of a holder",
-        texts::NAMES,
+        entry::NAMES,
         &["(session=? AND owner=?)", "INDEX context_key (block=?)"],
     ),
     ("the bindings of a key", binding::OF_KEY, &["INDEX binding_key (key=? AND number<?)"]),
@@ -169,16 +169,15 @@ const HOT: &[(&str, &str, &[&str])] = &[
     ("all bindings", binding::ALL, &["binding USING INTEGER PRIMARY KEY (rowid<?)"]),
     ("the keys of a session", binding::OPEN_OF_SESSION, &["INDEX binding_session (session=?)"]),
     ("the owner of a session", context::OWNER, &["INTEGER PRIMARY KEY (rowid=?)"]),
-    ("a block", block::BY_LABEL, &["(session=? AND owner=? AND label=?)"]),
+    ("a block", entry::BLOCK, &["(session=? AND owner=? AND label=?)"]),
     (
         "the labels that have a text",
-        block::LABELS,
+        entry::LABELS,
         &["(session=? AND owner=?)", "INDEX context_present (block=? AND key>?)"],
     ),
-    ("the blocks of a session", block::ALL, &["(session=? AND owner=?)"]),
+    ("the blocks of a session", entry::BLOCKS, &["(session=? AND owner=?)"]),
     ("where a text is stored", entry::FIND, &["INDEX context_key (block=? AND key=?)"]),
     ("a text by key", entry::BY_KEY, &["(block=? AND key=?)"]),
-    ("a text by address", entry::AT, &["INTEGER PRIMARY KEY (rowid=?)"]),
     ("documents", entry::DOCUMENTS, &["INDEX context_present (block=? AND key>?)"]),
     ("how many documents", entry::COUNT, &["COVERING INDEX context_present (block=? AND key>?)"]),
     ("earlier versions", entry::FORMER, &["PRIMARY KEY (entry=?)"]),
@@ -194,18 +193,18 @@ const HOT: &[(&str, &str, &[&str])] = &[
         &["SEARCH context_entry USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
     ),
     ("how many texts", search::IN_BLOCK, &["COVERING INDEX context_present (block=?)"]),
-    ("a fork's texts", lifecycle::COPY, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
+    ("a fork's texts", entry::COPY, &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]),
     (
         "the texts of a removed session",
-        lifecycle::REMOVE_ENTRIES,
+        entry::REMOVE_ENTRIES,
         &["INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
     ),
     (
         "the versions of a removed session",
-        lifecycle::REMOVE_VERSIONS,
+        entry::REMOVE_VERSIONS,
         &["PRIMARY KEY (entry>? AND entry<?)"],
     ),
-    ("a frozen prompt", frozen_prompt::FROZEN, &["INTEGER PRIMARY KEY (rowid=?)"]),
+    ("a frozen prompt", context::FROZEN, &["INTEGER PRIMARY KEY (rowid=?)"]),
     ("whether there are elisions", elision::HAS_ANY, &["PRIMARY KEY (address>? AND address<?)"]),
     ("the elisions of a message", elision::OF_MESSAGE, &["PRIMARY KEY (address=?)"]),
     ("the elision of a call", elision::OF_CALL, &["PRIMARY KEY (address=? AND call=?)"]),
@@ -346,7 +345,7 @@ fn filled() -> Result<Database> {
         for n in 0..100 {
             let key = n.to_string();
             context.write(|texts| {
-                texts.put(BlockScope::Session, "documents", &NewEntry::new(&key, "text"), true)
+                texts.put(BlockScope::Session, "documents", &Document::new(&key, "text"), true)
             })?;
         }
         let result = Part::tool_result("look", "call", serde_json::json!("text"));

@@ -131,8 +131,9 @@ fn a_label_with_session_and_shared_texts_is_listed_twice() -> Outcome {
     let rig = filled();
     let store = Store::open(rig.store())?;
     let shared = Block::knowledge().across_sessions();
-    let other = store.context("other").block("memory", shared).block("skills", Block::shared());
-    let other = other.open()?;
+    let other =
+        store.session_builder("other").block("memory", shared).block("skills", Block::shared());
+    let other = other.open()?.context().clone();
     other.set_document("memory", &Document::new("k", "Of all."))?;
     other.set("skills", "None.")?;
     let rows = rig.json(["context", "list", "tour"]);
@@ -399,11 +400,13 @@ fn no_control_character_of_a_context_is_printed() -> Outcome {
     let hostile = "word \u{1b}[2J \u{7} \u{202e} \u{9b}1A\u{85}";
     let label = "l\u{202e}";
     let context = store
-        .context("tour")
+        .session_builder("tour")
         .cached_prompt()
         .block("text", Block::stored())
         .block(label, Block::knowledge())
-        .open()?;
+        .open()?
+        .context()
+        .clone();
     context.set("text", hostile)?;
     context.prompt()?;
     context.set("text", &format!("{hostile}\r\nmore"))?;

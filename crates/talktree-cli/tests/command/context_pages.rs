@@ -76,8 +76,8 @@ fn a_page_of_texts_can_be_imported_into_another_session() {
 fn a_prompt_is_imported_under_the_known_labels() -> Outcome {
     let rig = Rig::toured();
     let store = Store::open(rig.store())?;
-    let blocks = store.context("tour").block("Notes", Block::stored());
-    let blocks = blocks.block("soul", Block::text("Be brief.")).open()?;
+    let blocks = store.session_builder("tour").block("Notes", Block::stored());
+    let blocks = blocks.block("soul", Block::text("Be brief.")).open()?.context().clone();
     blocks.set("Notes", "Old.")?;
     let prompt = blocks.prompt()?.replace("Old.", "New.");
     let answer = feed(&rig, &["context", "import", "tour", "-"], &prompt);

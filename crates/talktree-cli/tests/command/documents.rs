@@ -323,7 +323,7 @@ fn printed() -> BTreeMap<&'static str, Vec<Value>> {
     let set = ["context", "set", "tour"];
     add("context set", rig.json([&set[..], &["memory", "Likes tea."]].concat()));
     let store = Store::open(rig.store()).unwrap();
-    let context = store.context("tour").cached_prompt().block("memory", Block::stored());
+    let context = store.session_builder("tour").cached_prompt().block("memory", Block::stored());
     context.open().unwrap().prompt().unwrap();
     rig.ok([&set[..], &["memory", "Likes coffee."]].concat());
     for (label, kind) in [("skills", "skills"), ("knowledge", "knowledge")] {

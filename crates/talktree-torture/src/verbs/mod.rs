@@ -101,13 +101,14 @@ pub(crate) fn fill(store: &Store) -> talktree::Result<()> {
 
 /// Returns the context of the chat.
 fn context(store: &Store) -> talktree::Result<Context> {
-    store
-        .context("chat")
+    let chat = store
+        .session_builder("chat")
         .block("memory", Block::stored())
         .block("skills", Block::stored_skills())
         .block("knowledge", Block::knowledge())
         .cached_prompt()
-        .open()
+        .open()?;
+    Ok(chat.context().clone())
 }
 
 /// Returns all verbs.

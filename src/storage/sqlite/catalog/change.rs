@@ -4,7 +4,7 @@ use rusqlite::{Connection, params};
 
 use super::super::append;
 use super::super::connection::Database;
-use super::super::context::frozen_prompt;
+use super::super::context;
 use super::super::erase;
 use super::super::error::{BackendError, BackendResult};
 use super::super::row::session as row;
@@ -53,7 +53,7 @@ fn change(conn: &Connection, key: i64, to: &SessionChange, max_bytes: usize) -> 
             text("UPDATE session SET name = ?2 WHERE key = ?1", name.as_deref())
         }
         SessionChange::Owner(owner) => {
-            frozen_prompt::thaw_for_owner(conn, key, owner.as_deref())?;
+            context::thaw_for_owner(conn, key, owner.as_deref())?;
             text("UPDATE session SET owner = ?2 WHERE key = ?1", owner.as_deref())?;
             usage::follow(conn, key)
         }

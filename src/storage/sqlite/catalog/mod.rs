@@ -12,7 +12,7 @@ mod tests;
 use rusqlite::{Connection, params};
 
 use super::connection::Database;
-use super::context::{elision, frozen_prompt, lifecycle};
+use super::context::{self, elision, entry};
 use super::error::{BackendError, BackendResult};
 use super::index::Index;
 use super::row::session::{self as row, SessionRow};
@@ -74,7 +74,7 @@ pub(super) fn clear(conn: &Connection, key: i64) -> BackendResult<()> {
     Index::Messages.remove(conn, first, last)?;
     elision::remove_range(conn, first, last)?;
     message_tag::remove_range(conn, first, last)?;
-    frozen_prompt::thaw(conn, key)?;
+    context::thaw(conn, key)?;
     conn.prepare_cached("DELETE FROM message WHERE address BETWEEN ?1 AND ?2")?
         .execute([first, last])?;
     for sql in [
@@ -95,7 +95,7 @@ pub(super) fn clear(conn: &Connection, key: i64) -> BackendResult<()> {
 pub(super) fn remove(conn: &Connection, key: i64) -> BackendResult<()> {
     transcript::delete_of_session(conn, key)?;
     clear(conn, key)?;
-    lifecycle::remove(conn, key)?;
+    entry::remove_blocks(conn, key)?;
     for sql in [
         "DELETE FROM imported WHERE session = ?1",
         "DELETE FROM session_tag WHERE session = ?1",

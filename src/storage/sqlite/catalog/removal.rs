@@ -5,10 +5,10 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{Connection, ToSql, params};
+use rusqlite::{Connection, params};
 
 use super::super::connection::Database;
-use super::super::context::{elision, entry, frozen_prompt, lifecycle};
+use super::super::context::{self, elision, entry};
 use super::super::error::BackendResult;
 use super::super::index::Index;
 use super::super::row::session::SessionRow;
@@ -36,7 +36,7 @@ pub(super) fn begin(conn: &Connection, session: &SessionRow) -> BackendResult<bo
         return Ok(true);
     }
     change::put_into_trash(conn, key)?;
-    frozen_prompt::thaw(conn, key)?;
+    context::thaw(conn, key)?;
     for sql in FORGET {
         conn.prepare_cached(sql)?.execute([key])?;
     }
@@ -164,10 +164,7 @@ fn remove_texts(conn: &Connection, key: i64) -> BackendResult<bool> {
         .query_map([key, MAX_TEXTS], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     for address in &texts {
-        entry::remove_from_index(conn, *address, *address)?;
-        for sql in [lifecycle::REMOVE_VERSIONS, lifecycle::REMOVE_ENTRIES] {
-            conn.prepare_cached(sql)?.execute([address, address] as [&dyn ToSql; 2])?;
-        }
+        entry::remove_range(conn, *address, *address)?;
     }
     Ok(!texts.is_empty())
 }

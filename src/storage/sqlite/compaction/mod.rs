@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::ancestry::Ancestry;
-use super::context::frozen_prompt;
+use super::context;
 use super::error::{BackendError, BackendResult, corrupt};
 use super::row::compaction as row;
 use super::row::session::SessionRow;
@@ -104,7 +104,7 @@ fn insert(
     }
     row::insert(conn, session.key, span, &compaction)?;
     // The beginning of the prompt changes anyway, so the next one may use the current blocks.
-    frozen_prompt::thaw(conn, session.key)
+    context::thaw(conn, session.key)
 }
 
 /// Returns how many tokens a model sees of a plan, by the counts in its rows.

@@ -1,40 +1,265 @@
 //! The texts of blocks and their versions.
+//!
+//! Invariant: the current version of a text is in its own row; it is copied to `context_version` when the next one is
+//! written. A removal is a version without content.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::super::append::check_size;
-use super::super::error::{BackendResult, damaged};
+use super::super::error::{BackendError, BackendResult, corrupt, damaged};
 use super::super::index::{Found, Index, cut};
 use super::super::row::time;
-use super::block;
+use super::Whose;
+use crate::error::Error;
+use crate::id::{check_name, check_name_length};
 use crate::message::now;
-use crate::storage::context::{self, Entry, EntryInfo, EntryVersion, MAX_VERSIONS, NewEntry};
-use crate::tree::Address;
+use crate::storage::context::{Document, MAX_VERSIONS, StoredLabel, StoredText};
+use crate::tree::{Address, MAX_MESSAGES, MAX_SESSIONS};
 
-/// Where a text is stored.
-pub(super) struct EntryRow {
-    address: Address,
-    version: u64,
-    is_present: bool,
-    is_searchable: bool,
+/// How many blocks a store can create over its lifetime: the upper half of an address.
+const MAX_BLOCKS: i64 = MAX_SESSIONS;
+/// How many texts a block can get over its lifetime; numbers are never reused.
+const MAX_ENTRIES: u64 = MAX_MESSAGES;
+
+/// Returns the key of a block.
+pub(super) fn block(conn: &Connection, whose: &Whose, label: &str) -> BackendResult<Option<i64>> {
+    let key = conn
+        .prepare_cached(BLOCK)?
+        .query_row(params![whose.session, whose.owner, label], |row| row.get(0))
+        .optional()?;
+    Ok(key)
 }
 
-impl EntryRow {
-    /// Returns whether the text was not removed.
-    pub(super) fn is_present(&self) -> bool {
-        self.is_present
+pub(in super::super) const BLOCK: &str =
+    "SELECT key FROM context_block WHERE session = ?1 AND owner = ?2 AND label = ?3";
+
+/// Creates a block; its label must be free.
+pub(super) fn create_block(conn: &Connection, whose: &Whose, label: &str) -> BackendResult<i64> {
+    conn.prepare_cached("INSERT INTO context_block (session, owner, label) VALUES (?1, ?2, ?3)")?
+        .execute(params![whose.session, whose.owner, label])?;
+    let key = conn.last_insert_rowid();
+    if key > MAX_BLOCKS {
+        let max = MAX_BLOCKS as u64;
+        return Err(BackendError::Own(Error::ContextFull { what: "context blocks", max }));
+    }
+    Ok(key)
+}
+
+/// Returns the address of the block's next text.
+fn next_address(conn: &Connection, block: i64) -> BackendResult<Address> {
+    let number: u64 = conn
+        .prepare_cached(
+            "UPDATE context_block SET next = next + 1 WHERE key = ?1 RETURNING next - 1",
+        )?
+        .query_row([block], |row| row.get(0))?;
+    match u32::try_from(number).ok().filter(|_| number <= MAX_ENTRIES) {
+        // No read finds a text at this address.
+        Some(0) => Err(corrupt(format!("the next number of context block {block} is 0"))),
+        Some(number) => Ok(Address::new(block, number)),
+        None => Err(BackendError::Own(Error::ContextFull {
+            what: "texts in this block",
+            max: MAX_ENTRIES,
+        })),
     }
 }
 
-/// Checks the names and the size of a new text.
-pub(super) fn check(label: &str, new: &NewEntry<'_>, max: usize) -> BackendResult<()> {
-    context::check(label, new)?;
-    let beside = new.title.map_or(0, str::len) + new.description.map_or(0, str::len);
-    check_size("a context text", new.content.len() + beside, max)
+/// Returns the labels that have at least one text, sorted.
+pub(super) fn labels(conn: &Connection, whose: &Whose) -> BackendResult<Vec<StoredLabel>> {
+    let mut statement = conn.prepare_cached(LABELS)?;
+    let mut rows = statement.query(params![whose.session, whose.owner])?;
+    let mut labels = Vec::new();
+    while let Some(row) = rows.next()? {
+        let is_searchable = row.get::<_, Option<bool>>(3)? == Some(true);
+        labels.push(StoredLabel { label: read_label(row)?, has_text: row.get(2)?, is_searchable });
+    }
+    Ok(labels)
 }
 
-/// Returns where a text is stored, a removed one included.
-pub(super) fn find(conn: &Connection, block: i64, key: &str) -> BackendResult<Option<EntryRow>> {
+/// Reads the label of a row of `key, label`. One that talktree would refuse was written by another program.
+pub(in super::super) fn read_label(row: &Row<'_>) -> BackendResult<String> {
+    let key: i64 = row.get(0)?;
+    let read = || {
+        let label: String = row.get(1)?;
+        check_name("context label", &label).map_err(|error| corrupt(error.to_string()))?;
+        Ok(label)
+    };
+    read().map_err(damaged(format_args!("context block {key}")))
+}
+
+/// The first document is enough: the block's kind decides whether its documents are searchable.
+pub(in super::super) const LABELS: &str = "SELECT key, label,
+        EXISTS (SELECT 1
+                  FROM context_entry
+                 WHERE block = context_block.key AND context_entry.key = ''
+                   AND present = 1) AS has_text,
+        (SELECT searchable
+           FROM context_entry
+          WHERE block = context_block.key AND context_entry.key > '' AND present = 1
+          LIMIT 1) AS searchable
+   FROM context_block
+  WHERE session = ?1 AND owner = ?2 AND (has_text OR searchable IS NOT NULL)
+  ORDER BY label";
+
+/// Returns the blocks of a session, by label.
+fn blocks(conn: &Connection, session: i64) -> BackendResult<Vec<(i64, String)>> {
+    let mut statement = conn.prepare_cached(BLOCKS)?;
+    let blocks = statement.query_map([session], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(blocks.collect::<rusqlite::Result<_>>()?)
+}
+
+pub(in super::super) const BLOCKS: &str =
+    "SELECT key, label FROM context_block WHERE session = ?1 AND owner = '' ORDER BY label";
+
+/// The texts of one block, as one read or one write sees them. SQL finds none in a missing block, whose key is NULL.
+pub(crate) struct Texts<'c> {
+    pub(super) conn: &'c Connection,
+    pub(super) block: Option<i64>,
+}
+
+impl Texts<'_> {
+    /// Returns the text under a key.
+    pub(crate) fn text(&self, key: &str) -> BackendResult<Option<StoredText>> {
+        let mut statement = self.conn.prepare_cached(BY_KEY)?;
+        let mut rows = statement.query(params![self.block, key])?;
+        rows.next()?.map(read_row).transpose()
+    }
+
+    /// Returns the documents without their texts, sorted by key. The block's own text is not among them.
+    pub(crate) fn documents(&self) -> BackendResult<Vec<StoredText>> {
+        all(self.conn, DOCUMENTS, params![self.block])
+    }
+
+    /// Returns how many documents there are.
+    pub(crate) fn count(&self) -> BackendResult<u64> {
+        Ok(self.conn.prepare_cached(COUNT)?.query_row([self.block], |row| row.get(0))?)
+    }
+
+    /// Returns the versions of a text, oldest first, the current one included.
+    pub(crate) fn versions(&self, key: &str) -> BackendResult<Vec<StoredText>> {
+        let Some(stored) = find(self.conn, self.block, key)? else { return Ok(Vec::new()) };
+        let mut versions = all(self.conn, FORMER, params![stored.address, key])?;
+        versions.extend(all(self.conn, PRESENT, params![stored.address])?);
+        Ok(versions)
+    }
+
+    /// Returns one version of a text, without reading the others.
+    pub(crate) fn version(&self, key: &str, number: u64) -> BackendResult<Option<StoredText>> {
+        let Some(stored) = find(self.conn, self.block, key)? else { return Ok(None) };
+        // A number larger than SQLite's integers is no version.
+        let Ok(number) = i64::try_from(number) else { return Ok(None) };
+        Ok(all(self.conn, VERSION, params![stored.address, key, number])?.pop())
+    }
+}
+
+fn all(
+    conn: &Connection,
+    sql: &str,
+    params: impl rusqlite::Params,
+) -> BackendResult<Vec<StoredText>> {
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query(params)?;
+    let mut texts = Vec::new();
+    while let Some(row) = rows.next()? {
+        texts.push(read_row(row)?);
+    }
+    Ok(texts)
+}
+
+pub(in super::super) const BY_KEY: &str =
+    "SELECT address, key, title, description, version, changed_at, content
+   FROM context_entry
+  WHERE block = ?1 AND key = ?2 AND present = 1";
+
+pub(in super::super) const DOCUMENTS: &str =
+    "SELECT address, key, title, description, version, changed_at, NULL
+   FROM context_entry
+  WHERE block = ?1 AND key > '' AND present = 1
+  ORDER BY key";
+
+pub(in super::super) const COUNT: &str = "SELECT count(*)
+   FROM context_entry
+  WHERE block = ?1 AND key > '' AND present = 1";
+
+pub(in super::super) const FORMER: &str =
+    "SELECT entry, ?2, title, description, version, changed_at, content
+   FROM context_version
+  WHERE entry = ?1
+  ORDER BY version";
+
+pub(in super::super) const PRESENT: &str =
+    "SELECT address, key, title, description, version, changed_at, content
+   FROM context_entry
+  WHERE address = ?1";
+
+pub(in super::super) const VERSION: &str =
+    "SELECT entry, ?2, title, description, version, changed_at, content
+   FROM context_version
+  WHERE entry = ?1 AND version = ?3
+  UNION ALL
+ SELECT address, key, title, description, version, changed_at, content
+   FROM context_entry
+  WHERE address = ?1 AND version = ?3";
+
+/// Reads a row of `address, key, title, description, version, changed_at, content`.
+pub(in super::super) fn read_row(row: &Row<'_>) -> BackendResult<StoredText> {
+    let address: Address = row.get(0)?;
+    let read = || -> BackendResult<StoredText> {
+        Ok(StoredText {
+            key: row.get(1)?,
+            title: row.get(2)?,
+            description: row.get(3)?,
+            version: row.get(4)?,
+            changed_at: time(row.get(5)?)?,
+            content: row.get(6)?,
+        })
+    };
+    read().map_err(damaged(named(address)))
+}
+
+/// Returns the name of a text in reports of damage.
+pub(in super::super) fn named(address: Address) -> String {
+    format!("text {} of context block {}", address.n(), address.session())
+}
+
+/// Returns the text at an address.
+pub(super) fn at(conn: &Connection, address: Address) -> BackendResult<Option<Document>> {
+    let found = all(conn, PRESENT, params![address])?.pop();
+    Ok(found.and_then(|StoredText { key, title, description, content, .. }| {
+        Some(Document { key, title, description, content: content? })
+    }))
+}
+
+/// Returns label and key of all texts of a session or an owner, removed ones included.
+pub(in super::super) fn names(
+    conn: &Connection,
+    session: i64,
+    owner: &str,
+) -> BackendResult<Vec<(String, String)>> {
+    let mut statement = conn.prepare_cached(NAMES)?;
+    let names =
+        statement.query_map(params![session, owner], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(names.collect::<rusqlite::Result<_>>()?)
+}
+
+pub(in super::super) const NAMES: &str = "SELECT label, context_entry.key
+   FROM context_block
+  CROSS JOIN context_entry ON context_entry.block = context_block.key
+  WHERE session = ?1 AND owner = ?2
+  ORDER BY label, context_entry.key";
+
+/// Where a text is stored, a removed one included.
+pub(super) struct EntryRow {
+    address: Address,
+    version: u64,
+    pub(super) is_present: bool,
+    is_searchable: bool,
+}
+
+pub(super) fn find(
+    conn: &Connection,
+    block: Option<i64>,
+    key: &str,
+) -> BackendResult<Option<EntryRow>> {
     let stored = conn
         .prepare_cached(FIND)?
         .query_row(params![block, key], |row| {
@@ -53,165 +278,67 @@ pub(in super::super) const FIND: &str = "SELECT address, version, present, searc
    FROM context_entry
   WHERE block = ?1 AND key = ?2";
 
-pub(super) fn read(conn: &Connection, block: i64, key: &str) -> BackendResult<Option<Entry>> {
-    let mut statement = conn.prepare_cached(BY_KEY)?;
-    let mut rows = statement.query(params![block, key])?;
-    rows.next()?.map(read_row).transpose()
+/// Checks the names and the size of a new text.
+pub(super) fn check(label: &str, new: &Document, max: usize) -> BackendResult<()> {
+    check_name("context label", label)?;
+    check_name_length("context key", &new.key)?;
+    let beside = [&new.title, &new.description].into_iter().filter_map(filled);
+    let bytes = new.content.len() + beside.map(str::len).sum::<usize>();
+    check_size("a context text", bytes, max)
 }
 
-pub(in super::super) const BY_KEY: &str =
-    "SELECT address, key, title, description, version, changed_at, content
-   FROM context_entry
-  WHERE block = ?1 AND key = ?2 AND present = 1";
-
-pub(super) fn at(conn: &Connection, address: Address) -> BackendResult<Option<Entry>> {
-    let mut statement = conn.prepare_cached(AT)?;
-    let mut rows = statement.query([address])?;
-    rows.next()?.map(read_row).transpose()
+/// An empty title or description is none.
+fn filled(text: &Option<String>) -> Option<&str> {
+    text.as_deref().filter(|text| !text.is_empty())
 }
 
-pub(in super::super) const AT: &str =
-    "SELECT address, key, title, description, version, changed_at, content
-   FROM context_entry
-  WHERE address = ?1 AND present = 1";
-
-/// Reads a row of `address, key, title, description, version, changed_at, content`.
-pub(in super::super) fn read_row(row: &Row<'_>) -> BackendResult<Entry> {
-    let address: Address = row.get(0)?;
-    let read = || -> BackendResult<Entry> {
-        let EntryInfo { key, title, description, version, changed_at } = read_info(row)?;
-        Ok(Entry { key, title, description, content: row.get(6)?, version, changed_at })
-    };
-    read().map_err(damaged(named(address)))
-}
-
-fn read_info(row: &Row<'_>) -> BackendResult<EntryInfo> {
-    Ok(EntryInfo {
-        key: row.get(1)?,
-        title: row.get(2)?,
-        description: row.get(3)?,
-        version: row.get(4)?,
-        changed_at: time(row.get(5)?)?,
-    })
-}
-
-/// Returns the name of a text in reports of damage.
-pub(in super::super) fn named(address: Address) -> String {
-    format!("text {} of context block {}", address.n(), address.session())
-}
-
-/// Returns a block's documents without their texts, sorted by key.
-pub(super) fn documents(conn: &Connection, block: i64) -> BackendResult<Vec<EntryInfo>> {
-    let mut statement = conn.prepare_cached(DOCUMENTS)?;
-    let mut rows = statement.query([block])?;
-    let mut documents = Vec::new();
-    while let Some(row) = rows.next()? {
-        let address: Address = row.get(0)?;
-        documents.push(read_info(row).map_err(damaged(named(address)))?);
-    }
-    Ok(documents)
-}
-
-pub(in super::super) const DOCUMENTS: &str =
-    "SELECT address, key, title, description, version, changed_at
-   FROM context_entry
-  WHERE block = ?1 AND key > '' AND present = 1
-  ORDER BY key";
-
-pub(super) fn count(conn: &Connection, block: i64) -> BackendResult<u64> {
-    Ok(conn.prepare_cached(COUNT)?.query_row([block], |row| row.get(0))?)
-}
-
-pub(in super::super) const COUNT: &str = "SELECT count(*)
-   FROM context_entry
-  WHERE block = ?1 AND key > '' AND present = 1";
-
-/// Returns whether the stored text is the same.
-pub(super) fn is_stored(
+/// Sets whether a stored text is searchable, if the new one is the same; returns whether it is.
+pub(super) fn keep(
     conn: &Connection,
     stored: &EntryRow,
-    new: &NewEntry<'_>,
+    new: &Document,
+    is_searchable: bool,
 ) -> BackendResult<bool> {
-    let is_stored = conn
+    let (title, description) = (filled(&new.title), filled(&new.description));
+    let is_same: bool = conn
         .prepare_cached(
             "SELECT content IS ?2 AND title IS ?3 AND description IS ?4
                FROM context_entry
               WHERE address = ?1",
         )?
-        .query_row(params![stored.address, new.content, new.title, new.description], |row| {
-            row.get(0)
-        })?;
-    Ok(is_stored)
+        .query_row(params![stored.address, new.content, title, description], |row| row.get(0))?;
+    if is_same && stored.is_searchable != is_searchable {
+        remove_from_index(conn, stored.address, stored.address)?;
+        conn.prepare_cached("UPDATE context_entry SET searchable = ?2 WHERE address = ?1")?
+            .execute(params![stored.address, is_searchable])?;
+        add_to_index(conn, stored.address, stored.address)?;
+    }
+    Ok(is_same)
 }
 
-/// Puts the first version of a text.
+/// Writes the first version of a text.
 pub(super) fn insert(
     conn: &Connection,
     block: i64,
-    new: &NewEntry<'_>,
+    new: &Document,
     is_searchable: bool,
 ) -> BackendResult<()> {
-    let address = block::next_address(conn, block)?;
+    let address = next_address(conn, block)?;
     conn.prepare_cached(
-        "INSERT INTO context_entry
-                (address, block, key, present, version, searchable, changed_at, title, description,
-                 content)
-         VALUES (?1, ?8, ?2, 1, 1, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT INTO context_entry (address, block, key, present, version, searchable, changed_at)
+         VALUES (?1, ?2, ?3, 0, 0, 0, 0)",
     )?
-    .execute(params![
-        address,
-        new.key,
-        is_searchable,
-        now().timestamp_micros(),
-        new.title,
-        new.description,
-        new.content,
-        block,
-    ])?;
-    add_to_index(conn, address, address)
+    .execute(params![address, block, new.key])?;
+    write(conn, address, 1, Some(new), is_searchable)
 }
 
-/// Puts a further version of a text.
+/// Writes a further version of a text; without `new` it is removed, and its versions stay.
 pub(super) fn replace(
     conn: &Connection,
     stored: &EntryRow,
-    new: &NewEntry<'_>,
+    new: Option<&Document>,
     is_searchable: bool,
 ) -> BackendResult<()> {
-    let version = save_version(conn, stored)?;
-    conn.prepare_cached(
-        "UPDATE context_entry
-            SET present = 1, version = ?2, searchable = ?3, changed_at = ?4, title = ?5,
-                description = ?6, content = ?7
-          WHERE address = ?1",
-    )?
-    .execute(params![
-        stored.address,
-        version,
-        is_searchable,
-        now().timestamp_micros(),
-        new.title,
-        new.description,
-        new.content,
-    ])?;
-    add_to_index(conn, stored.address, stored.address)
-}
-
-/// Removes a text; its versions stay.
-pub(super) fn remove(conn: &Connection, stored: &EntryRow) -> BackendResult<()> {
-    let version = save_version(conn, stored)?;
-    conn.prepare_cached(
-        "UPDATE context_entry
-            SET present = 0, version = ?2, searchable = 0, changed_at = ?3, title = NULL,
-                description = NULL, content = NULL
-          WHERE address = ?1",
-    )?
-    .execute(params![stored.address, version, now().timestamp_micros()])?;
-    Ok(())
-}
-
-/// Saves the current version as an earlier one, and returns the number of the next.
-fn save_version(conn: &Connection, stored: &EntryRow) -> BackendResult<u64> {
     remove_from_index(conn, stored.address, stored.address)?;
     conn.prepare_cached(
         "INSERT INTO context_version (entry, version, changed_at, title, description, content)
@@ -220,87 +347,93 @@ fn save_version(conn: &Connection, stored: &EntryRow) -> BackendResult<u64> {
           WHERE address = ?1",
     )?
     .execute([stored.address])?;
-    let next = stored.version + 1;
+    let version = stored.version + 1;
     conn.prepare_cached("DELETE FROM context_version WHERE entry = ?1 AND version <= ?2")?
-        .execute(params![stored.address, next.saturating_sub(MAX_VERSIONS)])?;
-    Ok(next)
+        .execute(params![stored.address, version.saturating_sub(MAX_VERSIONS)])?;
+    write(conn, stored.address, version, new, is_searchable)
 }
 
-/// Sets whether an unchanged text is searchable.
-pub(super) fn set_searchable(
+fn write(
     conn: &Connection,
-    stored: &EntryRow,
+    address: Address,
+    version: u64,
+    new: Option<&Document>,
     is_searchable: bool,
 ) -> BackendResult<()> {
-    if stored.is_searchable == is_searchable {
-        return Ok(());
+    conn.prepare_cached(
+        "UPDATE context_entry
+            SET present = ?2, version = ?3, searchable = ?4, changed_at = ?5, title = ?6,
+                description = ?7, content = ?8
+          WHERE address = ?1",
+    )?
+    .execute(params![
+        address,
+        new.is_some(),
+        version,
+        is_searchable,
+        now().timestamp_micros(),
+        new.and_then(|new| filled(&new.title)),
+        new.and_then(|new| filled(&new.description)),
+        new.map(|new| &new.content),
+    ])?;
+    add_to_index(conn, address, address)
+}
+
+/// Copies the current texts of a session's own blocks into another session, and indexes them.
+///
+/// Earlier versions and removed texts are not copied.
+pub(in super::super) fn copy(conn: &Connection, source: i64, target: i64) -> BackendResult<()> {
+    for (from, label) in blocks(conn, source)? {
+        let to = create_block(conn, &Whose::session(target), &label)?;
+        let (first, last) = Address::range_of(from);
+        conn.prepare_cached(COPY)?.execute(params![first, last, (to - from) << 32])?;
+        conn.prepare_cached(
+            "UPDATE context_block
+                SET next = (SELECT next FROM context_block WHERE key = ?1)
+              WHERE key = ?2",
+        )?
+        .execute([from, to])?;
+        let (first, last) = Address::range_of(to);
+        add_to_index(conn, first, last)?;
     }
-    remove_from_index(conn, stored.address, stored.address)?;
-    conn.prepare_cached("UPDATE context_entry SET searchable = ?2 WHERE address = ?1")?
-        .execute(params![stored.address, is_searchable])?;
-    add_to_index(conn, stored.address, stored.address)
+    Ok(())
 }
 
-/// Returns the versions of a text, oldest first.
-pub(super) fn versions(
-    conn: &Connection,
-    block: i64,
-    key: &str,
-) -> BackendResult<Vec<EntryVersion>> {
-    let Some(stored) = find(conn, block, key)? else { return Ok(Vec::new()) };
-    let mut versions = Vec::new();
-    for sql in [FORMER, PRESENT] {
-        let mut statement = conn.prepare_cached(sql)?;
-        let mut rows = statement.query([stored.address])?;
-        while let Some(row) = rows.next()? {
-            versions.push(read_version(row).map_err(damaged(named(stored.address)))?);
-        }
+pub(in super::super) const COPY: &str = "INSERT INTO context_entry
+        (address, block, key, present, version, searchable, changed_at, title, description, content)
+ SELECT address + ?3, (address + ?3) >> 32, key, 1, version, searchable, changed_at, title,
+        description, content
+   FROM context_entry
+  WHERE address BETWEEN ?1 AND ?2 AND present = 1
+  ORDER BY address";
+
+/// Removes the texts of a session's own blocks and all their versions.
+pub(in super::super) fn remove_blocks(conn: &Connection, session: i64) -> BackendResult<()> {
+    for (block, _) in blocks(conn, session)? {
+        let (first, last) = Address::range_of(block);
+        remove_range(conn, first, last)?;
     }
-    Ok(versions)
+    conn.prepare_cached("DELETE FROM context_block WHERE session = ?1")?.execute([session])?;
+    Ok(())
 }
 
-pub(in super::super) const FORMER: &str = "SELECT version, title, description, content, changed_at
-   FROM context_version
-  WHERE entry = ?1
-  ORDER BY version";
-
-pub(in super::super) const PRESENT: &str = "SELECT version, title, description, content, changed_at
-   FROM context_entry
-  WHERE address = ?1";
-
-pub(super) fn version(
+/// Removes a range of texts and all their versions, from the index, too.
+pub(in super::super) fn remove_range(
     conn: &Connection,
-    block: i64,
-    key: &str,
-    number: u64,
-) -> BackendResult<Option<EntryVersion>> {
-    let Some(stored) = find(conn, block, key)? else { return Ok(None) };
-    // A number larger than SQLite's integers is no version.
-    let Ok(number) = i64::try_from(number) else { return Ok(None) };
-    let mut statement = conn.prepare_cached(VERSION)?;
-    let mut rows = statement.query(params![stored.address, number])?;
-    let version = rows.next()?.map(read_version).transpose();
-    version.map_err(damaged(named(stored.address)))
+    first: Address,
+    last: Address,
+) -> BackendResult<()> {
+    remove_from_index(conn, first, last)?;
+    for sql in [REMOVE_VERSIONS, REMOVE_ENTRIES] {
+        conn.prepare_cached(sql)?.execute([first, last])?;
+    }
+    Ok(())
 }
 
-pub(in super::super) const VERSION: &str = "SELECT version, title, description, content, changed_at
-   FROM context_version
-  WHERE entry = ?1 AND version = ?2
-  UNION ALL
- SELECT version, title, description, content, changed_at
-   FROM context_entry
-  WHERE address = ?1 AND version = ?2";
-
-/// Reads a row of `version, title, description, content, changed_at`.
-pub(in super::super) fn read_version(row: &Row<'_>) -> BackendResult<EntryVersion> {
-    Ok(EntryVersion {
-        version: row.get(0)?,
-        title: row.get(1)?,
-        description: row.get(2)?,
-        content: row.get(3)?,
-        changed_at: time(row.get(4)?)?,
-    })
-}
+pub(in super::super) const REMOVE_VERSIONS: &str =
+    "DELETE FROM context_version WHERE entry BETWEEN ?1 AND ?2";
+pub(in super::super) const REMOVE_ENTRIES: &str =
+    "DELETE FROM context_entry WHERE address BETWEEN ?1 AND ?2";
 
 /// Removes a range of texts from the index.
 pub(in super::super) fn remove_from_index(

@@ -8,33 +8,32 @@
 //! changes. What is made from stored texts is stored by the [`write`](SqliteContext::write) that read them, so neither a newer
 //! version nor another owner can come in between.
 
-pub(super) mod block;
 pub(super) mod elision;
 pub(super) mod entry;
-pub(super) mod frozen_prompt;
-pub(super) mod lifecycle;
 pub(super) mod search;
 #[cfg(test)]
 mod tests;
-pub(super) mod texts;
 
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension, params};
 
+use super::append::check_size;
 use super::catalog;
 use super::connection::Database;
-use super::error::{BackendError, BackendResult};
+use super::error::{BackendError, BackendResult, corrupt};
 use super::handle::{Handle, Named};
 use super::row::session::SessionRow;
 use crate::error::{Error, Result};
 use crate::id::{MessageId, SessionId};
+use crate::message::now;
 use crate::search::{Found, Matched, SearchRequest};
 use crate::storage::context::{
-    BlockScope, Elision, Entry, EntryInfo, EntryVersion, NewEntry, PromptSection, StoredLabel,
+    BlockScope, Document, Elision, PromptSection, StoredLabel, StoredText,
 };
+pub(crate) use entry::Texts;
 
 /// The session key of texts that are not of one session; no session has it.
 const NO_SESSION: i64 = 0;
@@ -105,100 +104,59 @@ fn whose(
     }
 }
 
-/// The texts of a context, as one read or one write sees them. A missing block reads as empty.
-pub(crate) struct Texts<'c> {
+/// A context, as one read or one write sees it.
+pub(crate) struct Reading<'c> {
     conn: &'c Connection,
     session: &'c dyn Fn() -> BackendResult<Option<SessionRow>>,
 }
 
 /// A write of a context, inside its transaction.
 pub(crate) struct Writing<'c> {
-    texts: Texts<'c>,
+    reading: Reading<'c>,
     name: &'c Named<'c>,
     /// How long a text may be.
     max: usize,
 }
 
 impl<'c> Deref for Writing<'c> {
-    type Target = Texts<'c>;
+    type Target = Reading<'c>;
 
-    fn deref(&self) -> &Texts<'c> {
-        &self.texts
+    fn deref(&self) -> &Reading<'c> {
+        &self.reading
     }
 }
 
-impl Texts<'_> {
-    fn block(&self, scope: BlockScope, label: &str) -> BackendResult<Option<i64>> {
-        match whose(self.conn, scope, self.session)? {
-            Some(whose) => block::find(self.conn, &whose, label),
-            None => Ok(None),
-        }
-    }
-
-    fn read<T: Default>(
-        &self,
-        scope: BlockScope,
-        label: &str,
-        work: impl FnOnce(&Connection, i64) -> BackendResult<T>,
-    ) -> BackendResult<T> {
-        match self.block(scope, label)? {
-            Some(block) => work(self.conn, block),
-            None => Ok(T::default()),
-        }
-    }
-
-    /// Returns the text under a key.
-    pub(crate) fn entry(
-        &self,
-        scope: BlockScope,
-        label: &str,
-        key: &str,
-    ) -> BackendResult<Option<Entry>> {
-        self.read(scope, label, |conn, block| entry::read(conn, block, key))
-    }
-
-    /// Returns a label's documents without their texts, sorted by key. The block's own text is not among them.
-    pub(crate) fn documents(
-        &self,
-        scope: BlockScope,
-        label: &str,
-    ) -> BackendResult<Vec<EntryInfo>> {
-        self.read(scope, label, entry::documents)
-    }
-
-    /// Returns how many documents a label has.
-    pub(crate) fn count(&self, scope: BlockScope, label: &str) -> BackendResult<u64> {
-        self.read(scope, label, entry::count)
-    }
-
-    /// Returns the versions of a text, oldest first, the current one included.
-    pub(crate) fn versions(
-        &self,
-        scope: BlockScope,
-        label: &str,
-        key: &str,
-    ) -> BackendResult<Vec<EntryVersion>> {
-        self.read(scope, label, |conn, block| entry::versions(conn, block, key))
-    }
-
-    /// Returns one version of a text, without reading the others.
-    pub(crate) fn version(
-        &self,
-        scope: BlockScope,
-        label: &str,
-        key: &str,
-        number: u64,
-    ) -> BackendResult<Option<EntryVersion>> {
-        self.read(scope, label, |conn, block| entry::version(conn, block, key, number))
+impl Reading<'_> {
+    /// Returns the texts of a block.
+    pub(crate) fn texts(&self, scope: BlockScope, label: &str) -> BackendResult<Texts<'_>> {
+        let whose = whose(self.conn, scope, self.session)?;
+        texts(self.conn, whose.as_ref(), label)
     }
 
     /// Returns the frozen prompt, if there is one.
     pub(crate) fn frozen(&self) -> BackendResult<Option<Vec<PromptSection>>> {
         match (self.session)()? {
-            Some(session) => frozen_prompt::read(self.conn, session.key),
+            Some(session) => frozen(self.conn, session.key),
             None => Ok(None),
         }
     }
+}
+
+fn texts<'c>(conn: &'c Connection, whose: Option<&Whose>, label: &str) -> BackendResult<Texts<'c>> {
+    let block = whose.map(|whose| entry::block(conn, whose, label)).transpose()?.flatten();
+    Ok(Texts { conn, block })
+}
+
+/// Returns the versions of a text of a session or an owner, oldest first.
+pub(super) fn versions(
+    conn: &Connection,
+    session: i64,
+    owner: &str,
+    label: &str,
+    key: &str,
+) -> BackendResult<Vec<StoredText>> {
+    let whose = Whose { session, owner: owner.to_owned() };
+    texts(conn, Some(&whose), label)?.versions(key)
 }
 
 impl Writing<'_> {
@@ -231,55 +189,95 @@ impl Writing<'_> {
         &self,
         scope: BlockScope,
         label: &str,
-        new: &NewEntry<'_>,
+        new: &Document,
         is_searchable: bool,
     ) -> BackendResult<()> {
         let conn = self.conn;
         entry::check(label, new, self.max)?;
-        let block = match self.whose(scope)? {
-            Some(whose) => block::find(conn, &whose, label)?,
-            None => None,
-        };
-        let present = block.map(|block| entry::find(conn, block, new.key)).transpose()?.flatten();
-        if let Some(stored) = &present
-            && entry::is_stored(conn, stored, new)?
+        let block = texts(conn, self.whose(scope)?.as_ref(), label)?.block;
+        let stored = entry::find(conn, block, &new.key)?;
+        if let Some(stored) = &stored
+            && entry::keep(conn, stored, new, is_searchable)?
         {
-            return entry::set_searchable(conn, stored, is_searchable);
+            return Ok(());
         }
         self.touch(scope)?;
-        if let Some(stored) = present {
-            return entry::replace(conn, &stored, new, is_searchable);
+        match (stored, block) {
+            (Some(stored), _) => entry::replace(conn, &stored, Some(new), is_searchable),
+            (None, Some(block)) => entry::insert(conn, block, new, is_searchable),
+            (None, None) => {
+                let Some(whose) = self.whose(scope)? else { return Ok(()) };
+                let block = entry::create_block(conn, &whose, label)?;
+                entry::insert(conn, block, new, is_searchable)
+            }
         }
-        let Some(whose) = self.whose(scope)? else { return Ok(()) };
-        let block = block::find_or_create(conn, &whose, label)?;
-        entry::insert(conn, block, new, is_searchable)
     }
 
     /// Removes a text; returns whether there was one. The removal is a version, and the versions before are kept.
     pub(crate) fn remove(&self, scope: BlockScope, label: &str, key: &str) -> BackendResult<bool> {
-        let Some(whose) = self.whose(scope)? else { return Ok(false) };
-        let Some(block) = block::find(self.conn, &whose, label)? else { return Ok(false) };
+        let block = texts(self.conn, self.whose(scope)?.as_ref(), label)?.block;
         let stored = entry::find(self.conn, block, key)?;
-        let Some(stored) = stored.filter(entry::EntryRow::is_present) else { return Ok(false) };
+        let Some(stored) = stored.filter(|stored| stored.is_present) else { return Ok(false) };
         self.touch(scope)?;
-        entry::remove(self.conn, &stored)?;
+        entry::replace(self.conn, &stored, None, false)?;
         Ok(true)
     }
 
-    /// Freezes these sections, replacing a prompt that is frozen; `None` removes it.
-    pub(crate) fn set_frozen(&self, sections: Option<&[PromptSection]>) -> BackendResult<()> {
-        match sections {
-            Some(sections) => {
-                let text = frozen_prompt::to_text(sections, self.max)?;
-                let session = self.name.find_or_create(self.conn)?;
-                frozen_prompt::set(self.conn, session.key, &text)
-            }
-            None => match self.name.find(self.conn)? {
-                Some(session) => frozen_prompt::thaw(self.conn, session.key),
-                None => Ok(()),
-            },
+    /// Freezes these sections, replacing a prompt that is frozen.
+    pub(crate) fn freeze(&self, sections: &[PromptSection]) -> BackendResult<()> {
+        let text = serde_json::to_string(sections)
+            .map_err(|source| Error::Json { what: "a frozen prompt", source })?;
+        check_size("a frozen prompt", text.len(), self.max)?;
+        let session = self.name.find_or_create(self.conn)?;
+        self.conn
+            .prepare_cached(
+                "INSERT OR REPLACE INTO frozen_prompt (session, sections, frozen_at)
+                 VALUES (?1, ?2, ?3)",
+            )?
+            .execute(params![session.key, text, now().timestamp_micros()])?;
+        Ok(())
+    }
+
+    /// Removes the frozen prompt.
+    pub(crate) fn thaw(&self) -> BackendResult<()> {
+        match self.name.find(self.conn)? {
+            Some(session) => thaw(self.conn, session.key),
+            None => Ok(()),
         }
     }
+}
+
+pub(super) fn frozen(conn: &Connection, session: i64) -> BackendResult<Option<Vec<PromptSection>>> {
+    let text: Option<String> =
+        conn.prepare_cached(FROZEN)?.query_row([session], |row| row.get(0)).optional()?;
+    let parse = |text: String| {
+        serde_json::from_str(&text).map_err(|error| {
+            corrupt(format!("the frozen prompt of session key {session}: {error}"))
+        })
+    };
+    text.map(parse).transpose()
+}
+
+pub(super) const FROZEN: &str = "SELECT sections FROM frozen_prompt WHERE session = ?1";
+
+/// Thaws the prompt if this owner is another one than the session's, whose texts it holds. Called before the change.
+pub(super) fn thaw_for_owner(
+    conn: &Connection,
+    session: i64,
+    owner: Option<&str>,
+) -> BackendResult<()> {
+    conn.prepare_cached(
+        "DELETE FROM frozen_prompt
+          WHERE session = ?1
+            AND EXISTS (SELECT 1 FROM session WHERE key = ?1 AND owner IS NOT ?2)",
+    )?
+    .execute(params![session, owner])?;
+    Ok(())
+}
+
+pub(super) fn thaw(conn: &Connection, session: i64) -> BackendResult<()> {
+    conn.prepare_cached("DELETE FROM frozen_prompt WHERE session = ?1")?.execute([session])?;
+    Ok(())
 }
 
 impl SqliteContext {
@@ -289,8 +287,8 @@ impl SqliteContext {
     }
 
     /// Runs a read, which sees one state.
-    pub(crate) fn read<T>(&self, work: impl FnOnce(&Texts<'_>) -> BackendResult<T>) -> Result<T> {
-        self.database.read(|conn| work(&Texts { conn, session: &|| self.handle.find(conn) }))
+    pub(crate) fn read<T>(&self, work: impl FnOnce(&Reading<'_>) -> BackendResult<T>) -> Result<T> {
+        self.database.read(|conn| work(&Reading { conn, session: &|| self.handle.find(conn) }))
     }
 
     /// Runs a write, all of it or nothing; no other write comes in between. `work` calls no code of the program.
@@ -300,21 +298,15 @@ impl SqliteContext {
     ) -> Result<T> {
         let max = self.database.config.max_message_bytes;
         self.handle.write(&self.database, |conn, name| {
-            let texts = Texts { conn, session: &|| name.find(conn) };
-            work(&Writing { texts, name, max })
+            let reading = Reading { conn, session: &|| name.find(conn) };
+            work(&Writing { reading, name, max })
         })
-    }
-
-    /// Checks a text as [`put`](Writing::put) does, without writing it.
-    pub(crate) fn check(&self, label: &str, new: &NewEntry<'_>) -> Result<()> {
-        let checked = entry::check(label, new, self.database.config.max_message_bytes);
-        checked.map_err(|error| error.into_error(0))
     }
 
     /// Returns the labels that have at least one text, sorted.
     pub(crate) fn labels(&self, scope: BlockScope) -> Result<Vec<StoredLabel>> {
         self.database.read(|conn| match whose(conn, scope, || self.handle.find(conn))? {
-            Some(whose) => block::labels(conn, &whose),
+            Some(whose) => entry::labels(conn, &whose),
             None => Ok(Vec::new()),
         })
     }
@@ -328,11 +320,11 @@ impl SqliteContext {
         label: &str,
         query: &str,
         limit: usize,
-    ) -> Result<(Vec<Entry>, Matched)> {
+    ) -> Result<(Vec<Document>, Matched)> {
         let watch = self.database.interrupt_signal().watch();
         self.database.read_long(|conn| {
-            let texts = Texts { conn, session: &|| self.handle.find(conn) };
-            match texts.block(scope, label)? {
+            let reading = Reading { conn, session: &|| self.handle.find(conn) };
+            match reading.texts(scope, label)?.block {
                 Some(block) => search::search(conn, block, (query, limit), &watch),
                 None => Ok((Vec::new(), Matched::All)),
             }

@@ -14,7 +14,7 @@ use super::super::search::forms;
 use super::super::search::ranked::{All, MAX_READ_BYTES, Ranked, Texts};
 use super::entry;
 use crate::search::Matched;
-use crate::storage::context::Entry;
+use crate::storage::context::Document;
 use crate::tree::Address;
 
 /// Returns the matching texts of a block, best first, and whether they have all words.
@@ -23,7 +23,7 @@ pub(super) fn search(
     block: i64,
     (query, limit): (&str, usize),
     watch: &Watch,
-) -> BackendResult<(Vec<Entry>, Matched)> {
+) -> BackendResult<(Vec<Document>, Matched)> {
     let mut parsed = Query::parse(query);
     // Filters for roles, sessions and times apply only to messages, and documents are searched in all columns.
     parsed.filters = Filters { columns: Columns::All, ..Filters::default() };
@@ -39,7 +39,7 @@ pub(super) fn search(
     // Only the returned texts are read again: up to a thousand are ranked, and each may be as large as the store
     // allows.
     let best = ranked.messages.iter().take(limit);
-    let found: Vec<Entry> = best
+    let found: Vec<Document> = best
         .map(|(address, _)| entry::at(conn, *address))
         .collect::<BackendResult<Vec<_>>>()?
         .into_iter()
@@ -137,7 +137,7 @@ impl Search<'_> {
 }
 
 /// Returns the text that is ranked: key, title and description count twice.
-fn ranked_text(entry: &Entry) -> String {
+fn ranked_text(entry: &Document) -> String {
     let title = entry.title.as_deref().unwrap_or_default();
     let description = entry.description.as_deref().unwrap_or_default();
     let name = [&entry.key, title, description].join("\n");

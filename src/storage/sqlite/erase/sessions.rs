@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::super::catalog::removal::{self, MAX_MESSAGES};
 use super::super::compaction;
-use super::super::context::{entry, frozen_prompt, lifecycle};
+use super::super::context::{self, entry};
 use super::super::error::BackendResult;
 use super::super::row::session as session_row;
 use super::targets::Target;
@@ -123,7 +123,7 @@ impl Work<'_> {
             conn.prepare_cached(PROMPT)?.query_row([session], |_| Ok(())).optional()?.is_some();
         if is_frozen {
             self.note_all(conn, PROMPT, session)?;
-            frozen_prompt::thaw(conn, session)?;
+            context::thaw(conn, session)?;
             self.out.extent.prompts += 1;
         }
         Ok(())
@@ -175,10 +175,7 @@ impl Work<'_> {
                 if let Some(session) = quoted_in {
                     work.thaw(conn, session)?;
                 }
-                entry::remove_from_index(conn, address, address)?;
-                for sql in [lifecycle::REMOVE_VERSIONS, lifecycle::REMOVE_ENTRIES] {
-                    conn.prepare_cached(sql)?.execute([address, address])?;
-                }
+                entry::remove_range(conn, address, address)?;
                 work.out.extent.texts += 1;
                 Ok(Some(address))
             })?;

@@ -3,7 +3,7 @@
 use chrono::DateTime;
 use rusqlite::{Connection, Row, Statement, params};
 
-use super::super::context::frozen_prompt;
+use super::super::context;
 use super::super::error::{BackendError, BackendResult, corrupt, damaged};
 use super::super::usage;
 use super::{Bind, Read, execute, first_row, time};
@@ -208,7 +208,7 @@ pub(in super::super) fn set_details(
     details: &SessionDetails,
 ) -> BackendResult<()> {
     if details.owner.is_some() {
-        frozen_prompt::thaw_for_owner(conn, key, details.owner.as_deref())?;
+        context::thaw_for_owner(conn, key, details.owner.as_deref())?;
     }
     execute(conn, SET_DETAILS, &[details, &details.updated_at, &now(), &key])?;
     for tag in &details.tags {

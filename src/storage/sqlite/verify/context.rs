@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Row};
 
-use super::super::context::{block, elision, entry, frozen_prompt};
+use super::super::context::{self, elision, entry};
 use super::super::error::{BackendResult, corrupt};
 use super::super::message;
 use super::{Check, RESTORE, description, each, report};
@@ -100,7 +100,7 @@ pub(super) fn read_all(conn: &Connection, found: &mut Vec<Damage>) -> BackendRes
         }
     };
     each(conn, "SELECT key, label FROM context_block", [], |row| {
-        check_row("broken-context", NAME_BLOCK, block::read_label(row).map(|_| ()));
+        check_row("broken-context", NAME_BLOCK, entry::read_label(row).map(|_| ()));
         Ok(())
     })?;
     each(conn, ENTRIES, [], |row| {
@@ -108,15 +108,11 @@ pub(super) fn read_all(conn: &Connection, found: &mut Vec<Damage>) -> BackendRes
         Ok(())
     })?;
     each(conn, VERSIONS, [], |row| {
-        let address: Address = row.get(5)?;
-        let name = |error| {
-            corrupt(format!("a version of {}: {}", entry::named(address), description(error)))
-        };
-        check_row("broken-context", PUT_AGAIN, entry::read_version(row).map(|_| ()).map_err(name));
+        check_row("broken-context", PUT_AGAIN, entry::read_row(row).map(|_| ()));
         Ok(())
     })?;
     each(conn, "SELECT session FROM frozen_prompt", [], |row| {
-        check_row("broken-prompt", THAW, frozen_prompt::read(conn, row.get(0)?).map(|_| ()));
+        check_row("broken-prompt", THAW, context::frozen(conn, row.get(0)?).map(|_| ()));
         Ok(())
     })?;
     each(conn, "SELECT address, call FROM elision", [], |row| {
@@ -126,9 +122,9 @@ pub(super) fn read_all(conn: &Connection, found: &mut Vec<Damage>) -> BackendRes
 }
 
 const ENTRIES: &str =
-    "SELECT address, key, title, description, version, changed_at, coalesce(content, ''), searchable
+    "SELECT address, key, title, description, version, changed_at, content, searchable
    FROM context_entry";
-const VERSIONS: &str = "SELECT version, title, description, content, changed_at, entry
+const VERSIONS: &str = "SELECT entry, '', title, description, version, changed_at, content
    FROM context_version";
 
 fn read_entry(row: &Row<'_>) -> BackendResult<()> {

@@ -42,7 +42,7 @@ pub(super) fn list(args: ListArgs, context: &mut Context) -> Result<()> {
             held.tokens.to_string(),
             versions.to_string(),
             changed_at.map(minute).unwrap_or_default(),
-            match (&held.scope.owner, held.scope.is_shared()) {
+            match (&held.scope.owner, held.scope.is_shared) {
                 (Some(owner), _) => format!("owner {owner}"),
                 (None, true) => "all sessions".to_owned(),
                 (None, false) => "this session".to_owned(),
@@ -229,7 +229,7 @@ pub(super) fn export(args: ExportArgs, context: &mut Context) -> Result<()> {
         return Err(Failure::NotFound(format!("{}: no text is stored", escape(&scope.name))));
     }
     if context.is_json {
-        let (owner, shared) = (&scope.owner, scope.is_shared());
+        let (owner, shared) = (&scope.owner, scope.is_shared);
         return Ok(texts.iter().try_for_each(|held| {
             let (label, content) = (&held.label, &held.content);
             context.out.json(

@@ -1,12 +1,11 @@
 //! Whose texts a command means, and what is stored there.
 
+use std::collections::HashSet;
+
 use chrono::{DateTime, Utc};
 use clap::ValueEnum;
 use clap::builder::{NonEmptyStringValueParser, TypedValueParser};
-use talktree::{
-    Block, BlockScope, EntryInfo, EntryVersion, Session, SessionFilter, SessionId, SessionState,
-    Store,
-};
+use talktree::{Block, Session, SessionFilter, SessionId, SessionState, Store, StoredText};
 
 use crate::prelude::*;
 
@@ -77,14 +76,6 @@ impl Kind {
         }
     }
 
-    fn of(found: &talktree::StoredLabel) -> Self {
-        match (found.has_text, found.is_searchable) {
-            (true, _) => Self::Text,
-            (false, true) => Self::Knowledge,
-            (false, false) => Self::Skills,
-        }
-    }
-
     pub(super) fn block(self) -> Block {
         match self {
             Self::Text => Block::stored(),
@@ -107,7 +98,8 @@ pub(super) struct Scope<'a> {
     id: SessionId,
     /// The name of the scope in the output.
     pub(super) name: String,
-    of: BlockScope,
+    /// Whether the texts are those of all sessions.
+    pub(super) is_shared: bool,
     /// The owner, if the scope is that of an owner.
     pub(super) owner: Option<String>,
 }
@@ -126,7 +118,7 @@ impl<'a> Scope<'a> {
 
     pub(super) fn session(store: &'a Store, session: &Session) -> Result<Self> {
         let name = lookup::title(session)?;
-        Ok(Self { store, id: session.id().clone(), name, of: BlockScope::Session, owner: None })
+        Ok(Self { store, id: session.id().clone(), name, is_shared: false, owner: None })
     }
 
     /// Returns the scope of an owner. Any of its sessions leads to it; one that is not in the trash can be written.
@@ -144,53 +136,58 @@ impl<'a> Scope<'a> {
     /// Returns the scope of the owner of a session.
     fn through(store: &'a Store, id: SessionId, owner: String) -> Self {
         let name = format!("owner {owner}");
-        Self { store, id, name, of: BlockScope::Owner, owner: Some(owner) }
+        Self { store, id, name, is_shared: false, owner: Some(owner) }
     }
 
     fn shared(store: &'a Store) -> Self {
         let name = "all sessions".to_owned();
         // Reading and writing shared texts creates no session.
-        Self { store, id: SessionId::new(), name, of: BlockScope::Shared, owner: None }
-    }
-
-    /// Returns whether the texts are those of all sessions.
-    pub(super) fn is_shared(&self) -> bool {
-        self.of == BlockScope::Shared
+        Self { store, id: SessionId::new(), name, is_shared: true, owner: None }
     }
 
     /// Returns the id of the session; `None` if the texts are not of one session.
     pub(super) fn id(&self) -> Option<&SessionId> {
-        (self.of == BlockScope::Session).then_some(&self.id)
+        (!self.is_shared && self.owner.is_none()).then_some(&self.id)
     }
 
     pub(super) fn context(
         &self,
         blocks: impl IntoIterator<Item = (String, Block)>,
     ) -> Result<talktree::Context> {
-        let builder = self.store.context(self.id.clone());
+        let builder = self.store.session_builder(self.id.clone());
         let builder =
             blocks.into_iter().fold(builder, |builder, (label, block)| builder.block(label, block));
-        Ok(builder.open()?)
+        Ok(builder.open()?.context().clone())
     }
 
     /// Returns a block whose texts are those of this scope.
     pub(super) fn block(&self, kind: Kind) -> Block {
-        match self.of {
-            BlockScope::Shared => kind.block().across_sessions(),
-            BlockScope::Owner => kind.block().per_owner(),
+        match (self.is_shared, &self.owner) {
+            (true, _) => kind.block().across_sessions(),
+            (_, Some(_)) => kind.block().per_owner(),
             _ => kind.block(),
         }
     }
 
     /// Returns what this scope itself has: for a session, without the texts of its owner and of all sessions.
-    pub(super) fn stored(&self) -> Result<Vec<(String, Kind)>> {
-        let labels = self.context([])?.stored_labels(self.of)?.into_iter();
-        Ok(labels.map(|found| (found.label.clone(), Kind::of(&found))).collect())
+    pub(super) fn stored(&self) -> Result<Vec<(String, Block)>> {
+        let mut stored = self.context([])?.stored()?;
+        stored.retain(|(_, block)| {
+            (block.is_shared(), block.is_per_owner()) == (self.is_shared, self.owner.is_some())
+        });
+        Ok(stored)
+    }
+
+    /// Returns what a session reads: under each label the texts of the narrowest scope.
+    pub(super) fn readable(&self) -> Result<Vec<(String, Block)>> {
+        let (mut stored, mut known) = (self.context([])?.stored()?, HashSet::new());
+        stored.retain(|(label, _)| known.insert(label.clone()));
+        Ok(stored)
     }
 
     /// Returns the wider scopes that a session reads, too, the narrowest first.
     pub(super) fn beside(&self) -> Result<Vec<Self>> {
-        if self.of != BlockScope::Session {
+        if self.id().is_none() {
             return Ok(Vec::new());
         }
         let owner = self.store.session(self.id.clone())?.info()?.and_then(|info| info.owner);
@@ -211,7 +208,7 @@ impl<'a> Scope<'a> {
     pub(super) fn held(&self) -> Result<Vec<StoredLabel<'a>>> {
         self.stored()?
             .into_iter()
-            .map(|(label, kind)| StoredLabel::new(self, label, kind))
+            .map(|(label, block)| StoredLabel::new(self, label, block))
             .collect()
     }
 
@@ -246,14 +243,13 @@ impl<'a> Scope<'a> {
 
     /// Returns the content of a label as this kind, whatever is stored there.
     pub(super) fn empty(&self, label: &str, kind: Kind) -> Result<StoredLabel<'a>> {
-        StoredLabel::new(self, label.to_owned(), kind)
+        StoredLabel::new(self, label.to_owned(), self.block(kind))
     }
 
     pub(super) fn unknown(&self, label: &str) -> Failure {
-        Failure::NotFound(match self.of {
-            BlockScope::Shared => format!("nothing is stored for all sessions under {label:?}"),
-            BlockScope::Owner => format!("nothing is stored for {} under {label:?}", self.name),
-            _ => format!(
+        Failure::NotFound(match self.id() {
+            None => format!("nothing is stored for {} under {label:?}", self.name),
+            Some(_) => format!(
                 "session {:?} has nothing under {label:?}; `{}` lists what it has",
                 self.id,
                 command(&verb("context list", &[self.id.as_str()], ""))
@@ -264,7 +260,7 @@ impl<'a> Scope<'a> {
     /// Returns the content of a label that this scope itself has.
     pub(super) fn find(&self, label: &str) -> Result<Option<StoredLabel<'a>>> {
         let found = self.stored()?.into_iter().find(|(stored, _)| stored == label);
-        found.map(|(label, kind)| StoredLabel::new(self, label, kind)).transpose()
+        found.map(|(label, block)| StoredLabel::new(self, label, block)).transpose()
     }
 }
 
@@ -292,16 +288,21 @@ pub(super) struct StoredLabel<'a> {
 }
 
 impl<'a> StoredLabel<'a> {
-    fn new(scope: &Scope<'a>, label: String, kind: Kind) -> Result<Self> {
-        let context = scope.context([(label.clone(), scope.block(kind))])?;
+    fn new(scope: &Scope<'a>, label: String, block: Block) -> Result<Self> {
+        let context = scope.context([(label.clone(), block)])?;
         let info = context.block(&label)?.unwrap_or_default();
+        let kind = match (info.is_skill, info.is_searchable) {
+            (true, _) => Kind::Skills,
+            (_, true) => Kind::Knowledge,
+            _ => Kind::Text,
+        };
         let (content, tokens) = (info.content, info.tokens);
         Ok(Self { scope: scope.clone(), label, kind, content, tokens, context })
     }
 
     /// Returns what all JSON of a label has.
     pub(super) fn json(&self) -> serde_json::Value {
-        let (owner, shared) = (&self.scope.owner, self.scope.is_shared());
+        let (owner, shared) = (&self.scope.owner, self.scope.is_shared);
         json!({"label": self.label, "owner": owner, "shared": shared, "kind": self.kind})
     }
 
@@ -311,7 +312,7 @@ impl<'a> StoredLabel<'a> {
         Ok(versions.last().map_or((0, None), |last| (last.version, Some(last.changed_at))))
     }
 
-    pub(super) fn documents(&self) -> Result<Vec<EntryInfo>> {
+    pub(super) fn documents(&self) -> Result<Vec<StoredText>> {
         match self.kind {
             Kind::Text => Ok(Vec::new()),
             _ => Ok(self.context.documents(&self.label)?),
@@ -319,13 +320,13 @@ impl<'a> StoredLabel<'a> {
     }
 
     /// Returns a document and its text.
-    pub(super) fn document(&self, key: &str) -> Result<Option<(EntryInfo, String)>> {
+    pub(super) fn document(&self, key: &str) -> Result<Option<(StoredText, String)>> {
         let known = self.documents()?.into_iter().find(|known| known.key == key);
         let Some(known) = known else { return Ok(None) };
         Ok(self.context.load(&self.label, key)?.map(|content| (known, content)))
     }
 
-    pub(super) fn versions(&self, key: Option<&str>) -> Result<Vec<EntryVersion>> {
+    pub(super) fn versions(&self, key: Option<&str>) -> Result<Vec<StoredText>> {
         Ok(self.context.versions(&self.label, key)?)
     }
 
@@ -373,7 +374,7 @@ pub(super) fn tell_written(
     let tokens = talktree::estimate_tokens(content.unwrap_or_default());
     let (scope, label) = (&held.scope, &*held.label);
     let json = json!({
-        "session": scope.id(), "owner": scope.owner, "shared": scope.is_shared(),
+        "session": scope.id(), "owner": scope.owner, "shared": scope.is_shared,
         "label": label, "key": key, "version": version, "tokens": tokens,
     });
     let done = match content {

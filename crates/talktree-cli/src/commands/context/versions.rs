@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anstyle::Style;
 use similar::{ChangeTag, TextDiff};
-use talktree::{Drift, DriftKind, EntryVersion};
+use talktree::{Drift, StoredText};
 
 use super::read::not_frozen;
 use super::scope::{self, Kind, Scope, ScopeArgs};
@@ -38,7 +38,7 @@ pub(crate) struct HistoryArgs {
 #[derive(Serialize)]
 struct Row<'a> {
     #[serde(flatten)]
-    version: &'a EntryVersion,
+    version: &'a StoredText,
     tokens: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     diff: Option<&'a str>,
@@ -88,17 +88,17 @@ pub(super) fn history(args: HistoryArgs, context: &mut Context) -> Result<()> {
 const REMOVED: &str = "(removed)";
 
 /// Returns what a version changed, in unified form.
-fn difference(before: Option<&EntryVersion>, version: &EntryVersion) -> String {
+fn difference(before: Option<&StoredText>, version: &StoredText) -> String {
     // The version before the oldest kept one is not known.
     if before.is_none() && version.version > 1 {
         return String::new();
     }
-    let text = |version: &EntryVersion| version.content.clone().unwrap_or_default();
+    let text = |version: &StoredText| version.content.clone().unwrap_or_default();
     unified(&before.map(text).unwrap_or_default(), &text(version))
 }
 
 /// Returns the versions of a text or a document, also of one that was removed.
-fn find(scope: &Scope<'_>, label: &str, key: Option<&str>) -> Result<Vec<EntryVersion>> {
+fn find(scope: &Scope<'_>, label: &str, key: Option<&str>) -> Result<Vec<StoredText>> {
     let held = match scope.read(label) {
         Ok(held) => held,
         Err(Failure::NotFound(_)) => return removed(scope, label, key),
@@ -118,7 +118,7 @@ fn find(scope: &Scope<'_>, label: &str, key: Option<&str>) -> Result<Vec<EntryVe
 }
 
 /// Returns the versions under a label whose documents were all removed.
-fn removed(scope: &Scope<'_>, label: &str, key: Option<&str>) -> Result<Vec<EntryVersion>> {
+fn removed(scope: &Scope<'_>, label: &str, key: Option<&str>) -> Result<Vec<StoredText>> {
     for scope in [scope.clone()].into_iter().chain(scope.beside()?) {
         let versions = scope.empty(label, Kind::Skills)?.versions(key)?;
         if !versions.is_empty() {
@@ -141,21 +141,19 @@ pub(super) fn drift(args: DriftArgs, context: &mut Context) -> Result<()> {
     let (store, session) = context.read(&args.session)?;
     let scope = Scope::session(&store, &session)?;
     let own: Vec<String> = scope.stored()?.into_iter().map(|(label, _)| label).collect();
-    let stored = scope.context([])?.stored()?;
-    let blocks = scope.context(stored)?;
+    let blocks = scope.context(scope.readable()?)?;
     if blocks.frozen_prompt()?.is_none() {
         return Err(not_frozen(&scope));
     }
     let mut count = 0_u64;
-    for drift in blocks.drift()? {
-        let kind = match drift.kind {
-            DriftKind::Changed => "changed",
+    for Drift { label, frozen, current, .. } in &blocks.drift()? {
+        let (kind, frozen, current) = match (frozen, current) {
+            (Some(frozen), Some(current)) => ("changed", frozen.as_str(), current),
             // The command does not know which shared labels a program shows to its model.
-            DriftKind::Added if own.contains(&drift.label) => "added",
+            (None, Some(current)) if own.contains(label) => ("added", "", current),
             _ => continue,
         };
         count += 1;
-        let Drift { label, frozen, current, .. } = &drift;
         let diff = unified(frozen, current);
         if context.is_json {
             context.out.json(&json!({

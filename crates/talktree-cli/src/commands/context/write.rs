@@ -235,7 +235,7 @@ pub(super) fn import(args: ImportArgs, context: &mut Context) -> Result<()> {
     let name = shown(&args.file);
     let page = read_text(&args.file, "the page")?;
     // A prompt shows labels in upper case; the stored labels have the original spelling.
-    let stored = scope.context([])?.stored()?;
+    let stored = scope.readable()?;
     let labels = labels(&page, &stored).map_err(|error| of_file(&name, error))?;
     if labels.is_empty() {
         return Err(Failure::Input(format!("{name}: there is no text in it")));
@@ -256,10 +256,10 @@ pub(super) fn import(args: ImportArgs, context: &mut Context) -> Result<()> {
 
 /// Returns the labels that a page writes to.
 fn labels(page: &str, stored: &[(String, Block)]) -> talktree::Result<Vec<String>> {
-    let scratch = Store::open_in_memory()?.context("scratch");
+    let scratch = Store::open_in_memory()?.session_builder("scratch");
     let blocks = stored.iter().map(|(label, _)| label);
     let scratch = blocks.fold(scratch, |builder, label| builder.block(label, Block::stored()));
-    scratch.open()?.import(page)
+    scratch.open()?.context().import(page)
 }
 
 fn of_file(name: &str, error: Error) -> Failure {

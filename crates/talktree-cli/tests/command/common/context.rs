@@ -10,14 +10,14 @@ use super::{Answer, Rig};
 /// Returns the context of a program: a text, skills and knowledge of the session, and a shared text.
 pub(crate) fn program(store: &Store) -> Context {
     let open = store
-        .context("tour")
+        .session_builder("tour")
         .cached_prompt()
         .block("soul", Block::text("You plan trips."))
         .block("memory", Block::stored().describe("Learned facts").max_tokens(100))
         .block("skills", Block::stored_skills())
         .block("knowledge", Block::knowledge())
         .block("house rules", Block::shared());
-    open.open().unwrap()
+    open.open().unwrap().context().clone()
 }
 
 /// Returns a rig whose session `tour` has content under each label.

@@ -23,9 +23,7 @@ use crate::id::SessionId;
 use crate::message::{Message, Part};
 use crate::outcome::SessionDetails;
 use crate::search::Matched;
-use crate::storage::context::{
-    BlockScope, Entry, EntryInfo, EntryVersion, MAX_VERSIONS, NewEntry, PromptSection,
-};
+use crate::storage::context::{BlockScope, Document, MAX_VERSIONS, PromptSection, StoredText};
 use crate::view::{ExpectedHead, Order, Parent, View};
 
 /// Those that a session without an owner has.
@@ -46,19 +44,28 @@ enum Put {
     },
 }
 
+/// A text that is present.
+#[derive(Debug, PartialEq)]
+struct Entry {
+    title: Option<String>,
+    content: String,
+    version: u64,
+}
+
 /// Each as one read or one write.
 impl SqliteContext {
     fn put_one(
         &self,
         scope: BlockScope,
         label: &str,
-        new: &NewEntry<'_>,
+        new: &Document,
         is_searchable: bool,
         expected: Option<u64>,
     ) -> Result<Put> {
         self.write(|texts| {
             let stored = || -> BackendResult<u64> {
-                Ok(texts.entry(scope, label, new.key)?.map_or(0, |entry| entry.version))
+                let stored = texts.texts(scope, label)?.text(&new.key)?;
+                Ok(stored.map_or(0, |stored| stored.version))
             };
             let found = stored()?;
             if expected.is_some_and(|expected| expected != found) {
@@ -77,7 +84,10 @@ impl SqliteContext {
     }
 
     fn set_frozen(&self, sections: Option<&[PromptSection]>) -> Result<()> {
-        self.write(|texts| texts.set_frozen(sections))
+        self.write(|texts| match sections {
+            Some(sections) => texts.freeze(sections),
+            None => texts.thaw(),
+        })
     }
 
     fn frozen(&self) -> Result<Option<Vec<PromptSection>>> {
@@ -85,19 +95,24 @@ impl SqliteContext {
     }
 
     fn entry(&self, scope: BlockScope, label: &str, key: &str) -> Result<Option<Entry>> {
-        self.read(|texts| texts.entry(scope, label, key))
+        let stored = self.read(|texts| texts.texts(scope, label)?.text(key))?;
+        Ok(stored.map(|StoredText { title, content, version, .. }| Entry {
+            title,
+            content: content.unwrap(),
+            version,
+        }))
     }
 
-    fn documents(&self, scope: BlockScope, label: &str) -> Result<Vec<EntryInfo>> {
-        self.read(|texts| texts.documents(scope, label))
+    fn documents(&self, scope: BlockScope, label: &str) -> Result<Vec<StoredText>> {
+        self.read(|texts| texts.texts(scope, label)?.documents())
     }
 
     fn count(&self, scope: BlockScope, label: &str) -> Result<u64> {
-        self.read(|texts| texts.count(scope, label))
+        self.read(|texts| texts.texts(scope, label)?.count())
     }
 
-    fn versions(&self, scope: BlockScope, label: &str, key: &str) -> Result<Vec<EntryVersion>> {
-        self.read(|texts| texts.versions(scope, label, key))
+    fn versions(&self, scope: BlockScope, label: &str, key: &str) -> Result<Vec<StoredText>> {
+        self.read(|texts| texts.texts(scope, label)?.versions(key))
     }
 }
 
@@ -105,7 +120,7 @@ impl SqliteContext {
 fn freeze(context: &SqliteContext, sections: &[PromptSection]) -> Result<Vec<PromptSection>> {
     context.write(|texts| match texts.frozen()? {
         Some(_) => Ok(()),
-        None => texts.set_frozen(Some(sections)),
+        None => texts.freeze(sections),
     })?;
     Ok(context.frozen()?.unwrap_or_default())
 }
@@ -118,8 +133,8 @@ fn session(database: &Arc<Database>, id: &str) -> SqliteSession {
     SqliteSession::new(Arc::clone(database), SessionId::from(id))
 }
 
-fn text<'a>(key: &'a str, content: &'a str) -> NewEntry<'a> {
-    NewEntry { key, content, ..NewEntry::default() }
+fn text(key: &str, content: &str) -> Document {
+    Document::new(key, content)
 }
 
 fn put(context: &SqliteContext, key: &str, content: &str) -> Result<Put> {

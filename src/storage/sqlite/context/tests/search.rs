@@ -1,7 +1,7 @@
 //! Searching the texts of a block.
 
 use super::super::super::index::FIND;
-use super::super::{block, entry};
+use super::super::entry;
 use super::*;
 
 #[test]
@@ -42,11 +42,9 @@ fn keys_titles_and_descriptions_are_found_and_weigh_more() -> Result<()> {
     let database = in_memory()?;
     let context = database.context(&"s".into());
     put(&context, "one", "a word on sailing among other words of this long text")?;
-    let titled = NewEntry {
-        title: Some("Sailing"),
-        description: Some("for beginners"),
-        ..text("boats", "the first words of a text that is as long as that")
-    };
+    let titled = text("boats", "the first words of a text that is as long as that")
+        .titled("Sailing")
+        .described("for beginners");
     context.put_one(BlockScope::Session, "memory", &titled, true, None)?;
     assert_eq!(keys(&context, "sailing")?.0, ["boats", "one"]);
     assert_eq!(keys(&context, "beginner")?.0, ["boats"]);
@@ -75,7 +73,7 @@ fn the_best_of_very_many_matches_are_found() -> Result<()> {
     let database = in_memory()?;
     let context = database.context(&"s".into());
     database.write(|conn| {
-        let block = block::find_or_create(conn, &super::super::Whose::SHARED, "memory")?;
+        let block = entry::create_block(conn, &super::super::Whose::SHARED, "memory")?;
         for n in 0..1_500 {
             let (key, content) = (n.to_string(), format!("fox number {n} in a row of foxes"));
             entry::insert(conn, block, &text(&key, &content), true)?;

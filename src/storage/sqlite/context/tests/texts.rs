@@ -8,22 +8,18 @@ fn a_text_is_read_back_and_counts_its_versions() -> Result<()> {
     let context = database.context(&"s".into());
     for owner in SCOPES {
         assert_eq!(context.entry(owner, "memory", "")?, None);
-        let new = NewEntry {
-            title: Some("Title"),
-            description: Some("What it is about"),
-            ..text("", "one")
-        };
+        let new = text("", "one").titled("Title").described("What it is about");
         let answer = context.put_one(owner, "memory", &new, false, Some(0))?;
         assert_eq!(answer, Put::Stored { version: 1 });
         let again = context.put_one(owner, "memory", &new, false, None)?;
         assert_eq!(again, Put::Unchanged { version: 1 });
-        let changed = NewEntry { content: "two", ..new };
+        let changed = Document { content: "two".to_owned(), ..new.clone() };
         let answer = context.put_one(owner, "memory", &changed, false, Some(1))?;
         assert_eq!(answer, Put::Stored { version: 2 });
         let late = context.put_one(
             owner,
             "memory",
-            &NewEntry { content: "three", ..new },
+            &Document { content: "three".to_owned(), ..new },
             false,
             Some(1),
         )?;
@@ -207,13 +203,13 @@ fn a_write_reads_its_own_puts_and_is_done_as_a_whole_or_not_at_all() -> Result<(
             texts.put(scope, "memory", &text("a", "1"), false)?;
             texts.put(scope, "memory", &text("b", "1"), false)?;
             texts.put(scope, "memory", &text("a", "2"), false)?;
-            assert_eq!(texts.count(scope, "memory")?, 2);
-            let first = texts.version(scope, "memory", "a", 1)?;
+            assert_eq!(texts.texts(scope, "memory")?.count()?, 2);
+            let first = texts.texts(scope, "memory")?.version("a", 1)?;
             assert_eq!(first.and_then(|version| version.content).as_deref(), Some("1"));
             Ok(())
         })?;
         let failed = context.write(|texts| -> BackendResult<()> {
-            texts.set_frozen(Some(&section("one")))?;
+            texts.freeze(&section("one"))?;
             texts.put(scope, "memory", &text("a", "3"), false)?;
             assert!(texts.remove(scope, "memory", "b")?);
             texts.put(scope, "", &text("a", "4"), false)

@@ -1,9 +1,21 @@
-//! Keys for documents that are given none.
+//! Names: the labels of blocks and the keys of documents.
 //!
-//! A key is the letters and digits of the title, in any script: `guide`. If another document has that key, a hash of the
+//! A document that is given no key gets one. It is the letters and digits of the title, in any script: `guide`. If another document has that key, a hash of the
 //! title follows: `guide-2jozfmccxitxh`. A document without a title is named by its content.
 //!
 //! A key is stored with its document, and the same title finds the same document again: so the rules must never change.
+
+use talktree_text::foreign::breaks_line;
+
+use crate::error::{Error, Result};
+use crate::id::shorten;
+use crate::storage::context::{Document, StoredText};
+
+/// The longest label, in characters.
+const MAX_LABEL_CHARS: usize = 80;
+
+/// How many keys with a hash are tried; each is taken only if someone chose it for another document.
+const MAX_CANDIDATES: usize = 1_000;
 
 /// The longest readable part, in characters.
 const MAX_SLUG_CHARS: usize = 60;
@@ -11,35 +23,106 @@ const MAX_SLUG_CHARS: usize = 60;
 /// The length of a hash in a key: what 64 bits take in 36 digits.
 const HASH_CHARS: usize = 13;
 
+/// Checks that a block may have this label.
+///
+/// The prompt shows it in one line, and the model has to repeat it exactly.
+pub(super) fn check_label(label: &str) -> Result<()> {
+    let chars = label.chars().count();
+    let why = if label.trim().is_empty() {
+        "it is blank".to_owned()
+    } else if chars > MAX_LABEL_CHARS {
+        format!("it has {chars} characters, over the limit of {MAX_LABEL_CHARS}")
+    } else if label.contains(breaks_line) {
+        "it has a line break or a control character".to_owned()
+    } else if label.trim() != label {
+        "it begins or ends with white space".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(Error::InvalidValue { what: "context label", given: shorten(label).into_owned(), why })
+}
+
+/// Checks that a document may have this key: the prompt lists it in one line.
+pub(super) fn check_key(key: &str) -> Result<()> {
+    let why = if key.trim().is_empty() {
+        "it is blank"
+    } else if key.contains(breaks_line) {
+        "it has a line break or a control character"
+    } else {
+        return Ok(());
+    };
+    let (what, given) = ("document key", shorten(key).into_owned());
+    Err(Error::InvalidValue { what, given, why: why.to_owned() })
+}
+
+/// Returns the key for a document without one. `look` returns the stored document of a key.
+///
+/// If the document is stored already, its key; else the readable key if that is free; else one with a hash. The key with a
+/// hash is looked up first: the document got it if the readable key was taken then, and that may be free by now.
+pub(super) fn choose<E>(
+    document: &Document,
+    look: impl Fn(&str) -> std::result::Result<Option<StoredText>, E>,
+) -> std::result::Result<String, E> {
+    let candidates = Candidates::of(document.title.as_deref(), &document.content);
+    let mut long = candidates.long();
+    let hashed = long.next().unwrap_or_default();
+    let at_hashed = look(&hashed)?;
+    let is_own = at_hashed.as_ref().is_some_and(|stored| is_same(stored, document));
+    if let Some(short) = candidates.short.as_ref().filter(|_| !is_own)
+        && look(short)?.is_none_or(|stored| is_same(&stored, document))
+    {
+        return Ok(short.clone());
+    }
+    if is_own || at_hashed.is_none() {
+        return Ok(hashed);
+    }
+    for key in long.take(MAX_CANDIDATES) {
+        if look(&key)?.is_none_or(|stored| is_same(&stored, document)) {
+            return Ok(key);
+        }
+    }
+    Ok(hashed)
+}
+
+/// Returns whether a document without a key replaces a stored one: both have the same title or, without titles, the same
+/// content.
+fn is_same(stored: &StoredText, document: &Document) -> bool {
+    let own = titled(stored.title.as_deref());
+    match titled(document.title.as_deref()) {
+        Some(title) => own.unwrap_or(&stored.key) == title,
+        None => own.is_none() && stored.content.as_deref() == Some(document.content.as_str()),
+    }
+}
+
 /// The keys that a document without a key may get, the best first.
 #[derive(Debug)]
-pub(super) struct Candidates {
+struct Candidates {
     /// Without a hash; `None` if title or content has no letter and no digit.
-    pub(super) short: Option<String>,
+    short: Option<String>,
     slug: String,
     hash: u64,
 }
 
 impl Candidates {
-    pub(super) fn of(title: Option<&str>, content: &str) -> Self {
+    fn of(title: Option<&str>, content: &str) -> Self {
         let named = titled(title).unwrap_or(content);
         let hash = match titled(title) {
             Some(title) => fnv(&[title.as_bytes()]),
             None => hash_of_content(content),
         };
-        let short = Some(readable(named)).filter(|short| !short.is_empty());
-        Self { short, slug: slug(named), hash }
+        let slug = slug(named);
+        Self { short: Some(slug.clone()).filter(|short| !short.is_empty()), slug, hash }
     }
 
     /// Returns the keys with a hash. The second and later ones are needed only if a program chose the first for another document.
-    pub(super) fn long(&self) -> impl Iterator<Item = String> {
+    fn long(&self) -> impl Iterator<Item = String> {
         let further = (2_u64..).map(|n| fnv(&[&self.hash.to_le_bytes(), &n.to_le_bytes()]));
         std::iter::once(self.hash).chain(further).map(|hash| with_hash(&self.slug, hash))
     }
 }
 
 /// Returns the title, unless it is blank.
-pub(super) fn titled(title: Option<&str>) -> Option<&str> {
+fn titled(title: Option<&str>) -> Option<&str> {
     title.filter(|title| !title.trim().is_empty())
 }
 
@@ -71,25 +154,17 @@ fn hash_of_content(content: &str) -> u64 {
     fnv(&[b"content\0", content.as_bytes()])
 }
 
-/// Returns the letters and digits in lower case, with one hyphen for each run of anything else.
+/// Returns the letters and digits in lower case, with one hyphen for each run of anything else. Accents and vowel signs stay:
+/// without them, words of many scripts would be split.
 fn slug(text: &str) -> String {
-    hyphenated(text, char::is_alphanumeric)
-}
-
-/// Returns the slug with accents and vowel signs: without them, words of many scripts would be split. A key with a hash has
-/// none of them, as in earlier versions, so that those keys are found.
-fn readable(text: &str) -> String {
-    hyphenated(text, |c| c.is_alphanumeric() || is_mark(c))
-}
-
-fn hyphenated(text: &str, is_kept: impl Fn(char) -> bool) -> String {
     let (mut slug, mut chars) = (String::new(), 0);
     for c in text.chars() {
         if chars == MAX_SLUG_CHARS {
             break;
         }
         // A mark alone is no letter.
-        if is_kept(c) && (c.is_alphanumeric() || slug.ends_with(|last| last != '-')) {
+        let is_kept = c.is_alphanumeric() || (is_mark(c) && slug.ends_with(|last| last != '-'));
+        if is_kept {
             // `İ` becomes `i` and a combining dot, which is not a letter.
             for lower in c.to_lowercase().filter(|lower| lower.is_alphanumeric() || *lower == c) {
                 slug.push(lower);
@@ -249,7 +324,6 @@ mod tests {
         let untitled = Candidates::of(Some(" "), "Likes coffee.");
         assert_eq!(untitled.short.as_deref(), Some("likes-coffee"));
         assert_eq!(Candidates::of(Some("!!!"), "text").short, None);
-        // Keys of earlier versions are among the candidates.
         for (title, content) in
             [(Some("How to deploy"), ""), (None, "Likes coffee."), (Some("हिन्दी"), "")]
         {
@@ -257,6 +331,32 @@ mod tests {
             let long: Vec<_> = candidates.long().take(3).collect();
             assert_eq!(long[0], unique(title, content));
             assert!(long[0] != long[1] && long[1] != long[2]);
+        }
+    }
+
+    #[test]
+    fn labels_are_one_line_of_at_most_80_characters() {
+        for label in
+            ["memory", "memory_s", "_system_prompt", "记忆", "what I know", &"é".repeat(80)]
+        {
+            check_label(label).unwrap_or_else(|error| panic!("{error}"));
+        }
+        let cases = [
+            ("", "it is blank"),
+            (" \u{3000}", "it is blank"),
+            ("a\nb", "it has a line break or a control character"),
+            ("a\u{2028}b", "it has a line break or a control character"),
+            ("a\0", "it has a line break or a control character"),
+            ("a\u{85}b", "it has a line break or a control character"),
+            (" memory", "it begins or ends with white space"),
+            (&"é".repeat(81), "it has 81 characters, over the limit of 80"),
+        ];
+        for (label, rule) in cases {
+            let Err(Error::InvalidValue { what: "context label", why, .. }) = check_label(label)
+            else {
+                panic!("{label:?} is refused");
+            };
+            assert_eq!(why, rule, "{label:?}");
         }
     }
 
@@ -272,7 +372,8 @@ mod tests {
         fn a_key_is_one_name(title in "\\PC{0,80}") {
             let key = unique(Some(&title), &title);
             prop_assert!(!key.is_empty() && key.len() <= crate::id::MAX_ID_BYTES);
-            prop_assert!(key.chars().all(|c| c == '-' || c.is_alphanumeric()), "{}", key);
+            let is_kept = |c: char| c == '-' || c.is_alphanumeric() || is_mark(c);
+            prop_assert!(key.chars().all(is_kept), "{}", key);
         }
     }
 }
