@@ -188,14 +188,10 @@ impl Block {
         Self::of(Source::Write(Arc::new(provider)))
     }
 
-    /// Returns a block of documents, over a provider, that the model loads by key when it needs them.
+    /// Returns a block of documents, over a provider, that the model loads by key when it needs them. The crate
+    /// `talktree-skills` has one over a folder.
     ///
-    /// ```no_run
-    /// use talktree::{Block, SkillFolder};
-    ///
-    /// let skills = Block::skills(SkillFolder::open("skills/")?);
-    /// # Ok::<(), talktree::Error>(())
-    /// ```
+    /// [`SkillProvider`] has an example.
     pub fn skills(provider: impl SkillProvider + 'static) -> Self {
         Self::of(Source::Skills(Arc::new(provider)))
     }

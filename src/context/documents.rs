@@ -255,7 +255,7 @@ impl Context {
     /// let context = chat.context();
     /// context.set("memory", "Likes coffee.")?;
     ///
-    /// let other = store.session_builder("assistant").open()?.context().clone(); // without blocks
+    /// let other = store.session("s")?.context().clone(); // without blocks
     /// let (label, block) = other.stored()?.remove(0);
     /// other.add(&label, block)?;
     /// assert_eq!(other.block("memory")?.unwrap().content, "Likes coffee.");

@@ -63,15 +63,13 @@ pub(super) fn choose<E>(
     document: &Document,
     look: impl Fn(&str) -> std::result::Result<Option<StoredText>, E>,
 ) -> std::result::Result<String, E> {
-    let candidates = Candidates::of(document.title.as_deref(), &document.content);
-    let mut long = candidates.long();
+    let (short, mut long) = candidates(document.title.as_deref(), &document.content);
     let hashed = long.next().unwrap_or_default();
     let at_hashed = look(&hashed)?;
     let is_own = at_hashed.as_ref().is_some_and(|stored| is_same(stored, document));
-    if let Some(short) = candidates.short.as_ref().filter(|_| !is_own)
-        && look(short)?.is_none_or(|stored| is_same(&stored, document))
+    if !is_own && !short.is_empty() && look(&short)?.is_none_or(|stored| is_same(&stored, document))
     {
-        return Ok(short.clone());
+        return Ok(short);
     }
     if is_own || at_hashed.is_none() {
         return Ok(hashed);
@@ -94,31 +92,24 @@ fn is_same(stored: &StoredText, document: &Document) -> bool {
     }
 }
 
-/// The keys that a document without a key may get, the best first.
-#[derive(Debug)]
-struct Candidates {
-    /// Without a hash; `None` if title or content has no letter and no digit.
-    short: Option<String>,
-    slug: String,
-    hash: u64,
-}
-
-impl Candidates {
-    fn of(title: Option<&str>, content: &str) -> Self {
-        let named = titled(title).unwrap_or(content);
-        let hash = match titled(title) {
-            Some(title) => fnv(&[title.as_bytes()]),
-            None => hash_of_content(content),
-        };
-        let slug = slug(named);
-        Self { short: Some(slug.clone()).filter(|short| !short.is_empty()), slug, hash }
-    }
-
-    /// Returns the keys with a hash. The second and later ones are needed only if a program chose the first for another document.
-    fn long(&self) -> impl Iterator<Item = String> {
-        let further = (2_u64..).map(|n| fnv(&[&self.hash.to_le_bytes(), &n.to_le_bytes()]));
-        std::iter::once(self.hash).chain(further).map(|hash| with_hash(&self.slug, hash))
-    }
+/// Returns the keys that a document without a key may get: a readable one, which is empty if title or content has no letter
+/// and no digit; and those with a hash. The second and later ones are needed only if a program chose the first for another
+/// document.
+fn candidates(
+    title: Option<&str>,
+    content: &str,
+) -> (String, impl Iterator<Item = String> + use<>) {
+    let named = titled(title).unwrap_or(content);
+    let hash = match titled(title) {
+        Some(title) => fnv(&[title.as_bytes()]),
+        // The prefix tells a content from a title of the same words.
+        None => fnv(&[b"content\0", content.as_bytes()]),
+    };
+    let short = slug(named);
+    let further = (2_u64..).map(move |n| fnv(&[&hash.to_le_bytes(), &n.to_le_bytes()]));
+    let begin = short.clone();
+    let long = std::iter::once(hash).chain(further).map(move |hash| with_hash(&begin, hash));
+    (short, long)
 }
 
 /// Returns the title, unless it is blank.
@@ -127,31 +118,13 @@ fn titled(title: Option<&str>) -> Option<&str> {
 }
 
 /// Returns a key that no other title or, without a title, no other content has. For a block that cannot be asked which keys
-/// are taken.
+/// are taken. Equal contents have equal keys: storing one twice stores it once.
 pub(super) fn unique(title: Option<&str>, content: &str) -> String {
     match titled(title) {
-        Some(title) => of_title(title),
-        None => of_content(content),
+        // A title that looks like a slug with a hash could be the key of another title.
+        Some(title) if slug(title) == title && !ends_in_hash(title) => title.to_owned(),
+        _ => candidates(title, content).1.next().unwrap_or_default(),
     }
-}
-
-fn of_title(title: &str) -> String {
-    let slug = slug(title);
-    // A title that looks like a slug with a hash could be the key of another title.
-    if slug == title && !ends_in_hash(title) {
-        return slug;
-    }
-    with_hash(&slug, fnv(&[title.as_bytes()]))
-}
-
-/// Equal contents have equal keys: storing one twice stores it once.
-fn of_content(content: &str) -> String {
-    with_hash(&slug(content), hash_of_content(content))
-}
-
-fn hash_of_content(content: &str) -> u64 {
-    // The prefix tells a content from a title of the same words.
-    fnv(&[b"content\0", content.as_bytes()])
 }
 
 /// Returns the letters and digits in lower case, with one hyphen for each run of anything else. Accents and vowel signs stay:
@@ -296,8 +269,8 @@ mod tests {
                 panic!("{title:?} and {other:?} have one key");
             }
             // The key of one title is no other title's key.
-            let made = of_title(title);
-            assert!(made == title || of_title(&made) != made, "{made}");
+            let made = unique(Some(title), "");
+            assert!(made == title || unique(Some(&made), "") != made, "{made}");
         }
         assert_ne!(unique(Some("Likes coffee."), ""), unique(None, "Likes coffee."));
     }
@@ -315,20 +288,12 @@ mod tests {
             ("記憶の使い方", "記憶の使い方"),
             ("\u{301}x", "x"),
         ] {
-            assert_eq!(
-                Candidates::of(Some(title), "text").short.as_deref(),
-                Some(short),
-                "{title}"
-            );
+            assert_eq!(candidates(Some(title), "text").0, short, "{title}");
         }
-        let untitled = Candidates::of(Some(" "), "Likes coffee.");
-        assert_eq!(untitled.short.as_deref(), Some("likes-coffee"));
-        assert_eq!(Candidates::of(Some("!!!"), "text").short, None);
-        for (title, content) in
-            [(Some("How to deploy"), ""), (None, "Likes coffee."), (Some("हिन्दी"), "")]
-        {
-            let candidates = Candidates::of(title, content);
-            let long: Vec<_> = candidates.long().take(3).collect();
+        assert_eq!(candidates(Some(" "), "Likes coffee.").0, "likes-coffee");
+        assert_eq!(candidates(Some("!!!"), "text").0, "");
+        for (title, content) in [(Some("How to deploy"), ""), (None, "Likes coffee.")] {
+            let long: Vec<_> = candidates(title, content).1.take(3).collect();
             assert_eq!(long[0], unique(title, content));
             assert!(long[0] != long[1] && long[1] != long[2]);
         }

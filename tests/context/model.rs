@@ -523,16 +523,13 @@ impl Model {
             true => joined(&self.content(chat, spec), text),
             false => text.to_owned(),
         };
-        // What is added to is read by the write.
-        if is_added && spec.kind == Kind::Stored {
-            self.can_write()?;
-        }
-        check_limit(spec, &content)?;
         if spec.kind == Kind::Note {
+            check_limit(spec, &content)?;
             self.note = content;
             return Ok(());
         }
         self.can_write()?;
+        check_limit(spec, &content)?;
         // A text that was never written reads as empty, but writing an empty text is a version.
         self.put(chat, spec, "", Some(Words { title: None, description: None, content }))
     }
@@ -544,8 +541,8 @@ impl Model {
             _ if !spec.is_keyed() => return Err("BlockCannot"),
             _ => {}
         }
-        all.iter().try_for_each(|document| check_limit(spec, &document.content))?;
         self.can_write()?;
+        all.iter().try_for_each(|document| check_limit(spec, &document.content))?;
         for document in all {
             let Document { title, description, content, .. } = document.clone();
             self.put(chat, spec, &document.key, Some(Words { title, description, content }))?;

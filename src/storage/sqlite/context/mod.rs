@@ -53,14 +53,6 @@ impl Whose {
     }
 }
 
-/// Returns the owner of a session.
-fn owner_of(conn: &Connection, session: i64) -> BackendResult<Option<String>> {
-    let owner: Option<Option<String>> =
-        conn.prepare_cached(OWNER)?.query_row([session], |row| row.get(0)).optional()?;
-    // Blocks of an owner with an empty name, which only other programs write, would be those of all sessions.
-    Ok(owner.flatten().filter(|owner| !owner.is_empty()))
-}
-
 pub(super) const OWNER: &str = "SELECT owner FROM session WHERE key = ?1";
 
 /// The storage of one session's context, and of the texts that it shares with others.
@@ -98,7 +90,12 @@ fn whose(
         BlockScope::Session => Ok(session()?.map(|session| Whose::session(session.key))),
         BlockScope::Owner => {
             let Some(session) = session()? else { return Ok(None) };
-            let owner = owner_of(conn, session.key)?;
+            let owner: Option<Option<String>> = conn
+                .prepare_cached(OWNER)?
+                .query_row([session.key], |row| row.get(0))
+                .optional()?;
+            // Blocks of an owner with an empty name, which only other programs write, would be those of all sessions.
+            let owner = owner.flatten().filter(|owner| !owner.is_empty());
             Ok(owner.map(|owner| Whose { session: NO_SESSION, owner }))
         }
     }
