@@ -107,7 +107,7 @@ fn history_lists_versions_and_what_each_changed() {
     assert!(coloured.contains("\u{1b}[31m-Likes tea.\u{1b}[0m"), "{coloured}");
 
     let versions = rig.json(["context", "history", "tour", "memory"]);
-    let known = ["changed_at", "content", "description", "title", "tokens", "version"];
+    let known = ["changed_at", "content", "description", "key", "title", "tokens", "version"];
     assert_eq!(fields(&versions[1]), known);
     assert_eq!(versions[1]["content"], "Likes coffee.\nLives in Bern.");
     assert_eq!(
