@@ -341,6 +341,7 @@ fn printed() -> BTreeMap<&'static str, Vec<Value>> {
     add("context export", rig.json(["context", "export", "tour"]));
     add("context set", rig.json(["context", "restore", "tour", "memory", "1"]));
     add("context set", rig.json(["context", "rm", "tour", "skills", "k"]));
+    add("context history", rig.json(["context", "history", "tour", "skills", "k"]));
     let page = text(&rig.file("page.md", "# memory\n\nLikes water.\n"));
     add("context set", rig.json(["context", "import", "tour", &page]));
 
