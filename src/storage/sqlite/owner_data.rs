@@ -70,7 +70,9 @@ impl Database {
         with: With<'_>,
     ) -> Result<()> {
         for (label, key) in self.read(|conn| entry::names(conn, session, owner))? {
-            for version in self.read(|conn| context::versions(conn, session, owner, &label, &key))? {
+            for version in
+                self.read(|conn| context::versions(conn, session, owner, &label, &key))?
+            {
                 let mut text = json!(version);
                 text["label"] = label.as_str().into();
                 if let Some(id) = of {
