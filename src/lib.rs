@@ -96,8 +96,8 @@ pub use message::{
     ToolPairs, ToolSide,
 };
 pub use outcome::{
-    Appended, Deleted, HeadEntry, ImportRecord, Imported, Label, MessageTag, Page, Recent, Record,
-    RowStat, SessionDetails, SessionImport, SessionInfo, Updated, Upserted,
+    Appended, Deleted, HeadEntry, Label, MessageTag, Page, Recent, Record, RowStat, SessionDetails,
+    SessionInfo, Updated, Upserted,
 };
 pub use report::{Damage, Progress, StoreStats, Verified};
 pub use retention::{

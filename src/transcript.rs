@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use crate::error::{Error, Result, check_size};
 use crate::id::{SessionId, check_length, check_name, shorten};
 use crate::message::Json;
-use crate::outcome::SessionImport;
+use crate::outcome::Record;
 
 /// The maximum size of the entries of one append: 1 GiB of JSON.
 ///
@@ -153,11 +153,11 @@ pub struct Derived {
     pub summary: Option<Json>,
     /// What the session that shows the transcript gets; `None`: no session is written.
     ///
-    /// The first time, the session is created, with this id if it is free; otherwise the id is made of it and the key of the
-    /// transcript. Details are set and messages are added, each below its parent, or at the head if its parent is not there;
-    /// then compactions, and the head is moved if one is given. Names of records, labels and marks are not read. A message or a
-    /// compaction that the store refuses, because it is too long, say, is left out.
-    pub session: Option<SessionImport>,
+    /// The first record is that of the session. The first time, the session is created, with this id if it is free; otherwise the
+    /// id is made of it and the key of the transcript. Details are set and messages are added, each below its parent, or at the
+    /// head if its parent is not there; then compactions, and the head is moved if one is given. Other records are not read. A
+    /// message or a compaction that the store refuses, because it is too long, say, is left out.
+    pub session: Option<Vec<Record>>,
     /// Whether the session's messages are deleted before others are added. Labels stay on the messages of the same ids.
     pub replaces: bool,
 }

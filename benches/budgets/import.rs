@@ -1,6 +1,6 @@
 //! How many messages per second can be imported?
 
-use talktree::{Durability, ImportRecord};
+use talktree::Durability;
 
 use crate::measure::{Rounds, repeat, timed};
 use crate::messages::{Length, Speaker};
@@ -12,15 +12,15 @@ const COUNT: usize = 10_000;
 
 pub(crate) fn run(bench: &mut Bench) -> Result<()> {
     let mut parent = None;
-    let mut records = Vec::with_capacity(COUNT);
+    let mut messages = Vec::with_capacity(COUNT);
     for message in Speaker::new(16, Length::Chat).messages(COUNT) {
         let id = message.id.clone();
-        records.push(ImportRecord { record: id.to_string(), parent: parent.replace(id), message });
+        messages.push((parent.replace(id), message));
     }
     let times = repeat(Rounds::exactly(5), || {
         let store = open(&bench.stores.fresh("import.db")?, Durability::Full)?;
         let chat = store.session("chat")?;
-        timed(|| Ok(chat.import_messages(&records)?))
+        timed(|| Ok(chat.import_messages(messages.clone())?))
     })?;
     let speed = COUNT as f64 / times.median();
     bench.table.add(Row::new("import of 10k, messages per second", Unit::PerSecond, speed));

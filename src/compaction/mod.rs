@@ -1,7 +1,6 @@
 //! A compaction replaces a range of a path with a summary when a history is read.
 
 mod origin;
-mod placed;
 pub(crate) mod policy;
 mod refusal;
 mod seen;
@@ -16,7 +15,6 @@ use crate::id::{CompactionId, MessageId};
 use crate::message::{Extra, Json, Message, Part, Role};
 
 pub(crate) use origin::PlanOrigin;
-pub(crate) use placed::{Place, PlacedCompaction, PlacedCompactions, Tombstone};
 pub(crate) use refusal::is_blank;
 pub use refusal::{Stale, SummaryRefused};
 pub(crate) use seen::Seen;

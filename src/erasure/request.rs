@@ -257,7 +257,7 @@ impl Erasure {
     /// The store keeps a keyed hash of each id, and the key. So anyone who has the file can test whether an id was erased.
     ///
     /// ```
-    /// use talktree::{Erasure, Error, ImportRecord, Message, Store};
+    /// use talktree::{Erasure, Error, Message, Store};
     ///
     /// let store = Store::open_in_memory()?;
     /// store.session("s")?.append(Message::user("hello"))?;

@@ -1,13 +1,11 @@
 //! The results of reads and writes.
 
-mod import;
 mod pointer;
 mod read;
 mod record;
 mod session;
 mod written;
 
-pub use import::{ImportRecord, Imported, SessionImport};
 pub use pointer::{HeadEntry, Label, MessageTag};
 pub use read::{Page, Recent, RowStat};
 pub use record::Record;

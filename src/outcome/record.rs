@@ -8,7 +8,8 @@ use crate::compaction::Compaction;
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Message;
 
-/// A record of a session; [`Session::records`](crate::Session::records) reads them.
+/// A record of a session: [`Session::records`](crate::Session::records) reads them, [`Store::import`](crate::Store::import)
+/// stores them.
 ///
 /// The first record is that of the session itself. Parents come before their children, and what refers to messages follows
 /// them. A compaction may start or end at a deleted message, and what a path shows depends on that place. Such a message is a
@@ -47,6 +48,9 @@ pub enum Record {
         below: Option<u64>,
         /// The message.
         message: Message,
+        /// The name under which an import remembers it; `None`: its id.
+        #[serde(skip)]
+        name: Option<String>,
     },
     /// A deleted message at which a compaction starts or ends.
     Tombstone {
@@ -93,5 +97,10 @@ pub enum Record {
     Head {
         /// The message or summary that the head is at; `None`: before the first message.
         id: Option<MessageId>,
+    },
+    /// A name that an import remembers, for [`Session::is_imported`](crate::Session::is_imported). No session tells it.
+    Imported {
+        /// The name.
+        name: String,
     },
 }

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::event::Change;
 use crate::id::{MessageId, SessionId};
 use crate::message::Message;
-use crate::outcome::{Appended, CountedAppend, Deleted, ImportRecord, Imported, Updated, Upserted};
+use crate::outcome::{Appended, CountedAppend, Deleted, Updated, Upserted};
 use crate::view::{ExpectedHead, Parent};
 
 impl Session {
@@ -264,18 +264,19 @@ impl Session {
 
     /// Stores a message from elsewhere unchanged, with its time.
     ///
-    /// The head moves to it if the head is at `parent`, and stays otherwise.
+    /// A message that was imported before is not imported again, even if it was deleted since. The head moves to it if the head
+    /// is at `parent`, and stays otherwise.
     ///
     /// ```
     /// use chrono::DateTime;
-    /// use talktree::{Imported, Message, Store};
+    /// use talktree::{Message, Store};
     ///
     /// let chat = Store::open_in_memory()?.session("s")?;
     /// let then = DateTime::UNIX_EPOCH;
     /// let old = Message::user("hello").with_id("m1").at(then);
     ///
-    /// assert_eq!(chat.import_message(None, old.clone())?, Imported::Added);
-    /// assert_eq!(chat.import_message(None, old)?, Imported::Known);
+    /// assert!(chat.import_message(None, old.clone())?.is_new);
+    /// assert!(!chat.import_message(None, old)?.is_new);
     /// assert_eq!(chat.history()?[0].created_at, then);
     /// # Ok::<(), talktree::Error>(())
     /// ```
@@ -283,81 +284,60 @@ impl Session {
     /// # Errors
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `parent` is not in this session;
     /// as [`append`](Self::append).
-    pub fn import_message(&self, parent: Option<&MessageId>, message: Message) -> Result<Imported> {
-        let record = message.id.to_string();
-        let record = ImportRecord { record, parent: parent.cloned(), message };
-        let imported = self.import_messages(&[record])?;
-        Ok(imported.first().copied().unwrap_or(Imported::Known))
+    pub fn import_message(&self, parent: Option<&MessageId>, message: Message) -> Result<Appended> {
+        let id = message.id.clone();
+        let imported = self.import_messages([(parent.cloned(), message)])?;
+        Ok(imported.into_iter().next().unwrap_or_else(|| Appended::known(id, false)))
     }
 
-    /// Stores messages from elsewhere unchanged, in one transaction, and returns the outcome of each.
+    /// Stores messages from elsewhere unchanged, each with its parent, in one transaction, and returns the outcome of each. A
+    /// parent comes before its children.
     ///
-    /// A record that was imported before is not imported again, even if its message was deleted
-    /// since. A parent must come before its children. The head moves to a message appended to it.
+    /// [`Store::import`](crate::Store::import) imports all that sessions are.
     ///
     /// ```
-    /// use talktree::{Imported, ImportRecord, Message, Store};
+    /// use talktree::{Message, Store};
     ///
     /// let chat = Store::open_in_memory()?.session("s")?;
     /// let question = Message::user("2 + 2?").with_id("q");
     /// let answer = Message::assistant("4").with_id("a");
-    /// let records = [
-    ///     ImportRecord { record: "line 1".to_owned(), parent: None, message: question },
-    ///     ImportRecord { record: "line 2".to_owned(), parent: Some("q".into()), message: answer },
-    /// ];
-    /// assert_eq!(chat.import_messages(&records)?, [Imported::Added; 2]);
+    /// let messages = [(None, question), (Some("q".into()), answer)];
+    /// assert!(chat.import_messages(messages.clone())?.iter().all(|imported| imported.is_new));
     ///
     /// chat.delete([&"a".into()])?;
-    /// assert_eq!(chat.import_messages(&records)?, [Imported::Known; 2]); // it stays deleted
+    /// assert!(!chat.import_messages(messages)?[1].is_new); // it stays deleted
     /// # Ok::<(), talktree::Error>(())
     /// ```
     ///
     /// # Errors
     /// As [`import_message`](Self::import_message); no message is stored then.
-    pub fn import_messages(&self, records: &[ImportRecord]) -> Result<Vec<Imported>> {
-        for record in records {
-            record.message.id.check_for_writing()?;
+    pub fn import_messages(
+        &self,
+        messages: impl IntoIterator<Item = (Option<MessageId>, Message)>,
+    ) -> Result<Vec<Appended>> {
+        let placed = |(parent, message)| Message { parent, ..message };
+        let messages: Vec<Message> = messages.into_iter().map(placed).collect();
+        for message in &messages {
+            message.id.check_for_writing()?;
         }
-        let imported = self.storage.import(records)?;
-        let added = imported.iter().filter(|imported| **imported == Imported::Added).count();
+        let imported = self.storage.import(&messages)?;
+        let added = imported.iter().filter(|imported| imported.is_new).count();
         if added > 0 {
             self.emit_changed(|| Change::Import { messages: added as u64 });
         }
         Ok(imported)
     }
 
-    /// Adds an elision from elsewhere: a marker replaces the result of a tool call when a history is read.
+    /// Returns whether a record of this name was imported, even if its message was deleted since. The name is the id of the
+    /// message, or what [`Record::Message`](crate::Record::Message) gives.
     ///
     /// ```
-    /// use serde_json::json;
-    /// use talktree::{Message, Part, Store};
+    /// use talktree::{Message, Store};
     ///
     /// let chat = Store::open_in_memory()?.session("s")?;
-    /// let result = Part::tool_result("load_context", "c1", json!("A long recipe."));
-    /// chat.append(Message::assistant("").with_part(result).with_id("r"))?;
-    /// chat.import_elision(&"r".into(), "c1", "[unloaded]")?;
-    /// let shown = serde_json::to_string(&chat.history()?).unwrap();
-    /// assert!(shown.contains("[unloaded]") && !shown.contains("recipe"));
-    /// # Ok::<(), talktree::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage), [`Error::UnknownCall`](crate::Error::UnknownCall).
-    pub fn import_elision(&self, message: &MessageId, call: &str, marker: &str) -> Result<()> {
-        self.context.store().elide(&[(message.clone(), call.to_owned())], marker)
-    }
-
-    /// Returns whether a record was imported, even if its message was deleted since.
-    ///
-    /// ```
-    /// use talktree::{ImportRecord, Message, Store};
-    ///
-    /// let chat = Store::open_in_memory()?.session("s")?;
-    /// let message = Message::user("hello");
-    /// let record = ImportRecord { record: "line 1".to_owned(), parent: None, message };
-    /// chat.import_messages(&[record])?;
-    /// assert!(chat.is_imported("line 1")?);
-    /// assert!(!chat.is_imported("line 2")?);
+    /// chat.import_message(None, Message::user("hello").with_id("m1"))?;
+    /// assert!(chat.is_imported("m1")?);
+    /// assert!(!chat.is_imported("m2")?);
     /// # Ok::<(), talktree::Error>(())
     /// ```
     ///

@@ -1,12 +1,12 @@
-//! What leaves a store: its sessions record by record, all other data of a person, and snapshots to write them from.
+//! What leaves a store and comes into it: sessions record by record; also all other data of a person, and snapshots to write
+//! from.
 
-use std::collections::HashMap;
 use std::io::Write;
 
 use super::Store;
-use crate::compaction::{Place, PlacedCompaction, PlacedCompactions};
 use crate::error::{Error, Result};
-use crate::id::{CompactionId, MessageId, SessionId, check_name};
+use crate::event::Change;
+use crate::id::{SessionId, check_name};
 use crate::message::Json;
 use crate::outcome::Record;
 use crate::session::{Path, Session};
@@ -44,6 +44,58 @@ impl Store {
         write: impl FnOnce(&Self, &mut dyn Write) -> Result<T>,
     ) -> Result<T> {
         self.database.spool().collect(output, |spool| write(&self.snapshot()?, spool))
+    }
+
+    /// Stores sessions from elsewhere as they are, in one transaction: all of it or, after an error, nothing.
+    ///
+    /// The record of a session comes before the others of it; another one of the same session sets more of its details. A session
+    /// that is there is continued. A record that was imported before is passed over, even if its message was deleted since, or
+    /// its compaction, label, tag or elision removed. A message whose id is known stays as it is, and so does a label. The
+    /// children of a message that is not stored follow the nearest one above. The head moves to a message that is added below
+    /// it, and where a record says. What the store refuses is left out.
+    ///
+    /// Returns how many messages were added, and the numbers of the records that were refused, from 0, with the reasons. Of a
+    /// session that is refused this is the record of the session alone. The records are read inside the transaction, so that a
+    /// long session need not be in memory: what reads them must not use the store.
+    ///
+    /// ```
+    /// use talktree::{Message, Record, SessionDetails, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let question = Message::user("2 + 2?").with_id("q");
+    /// let mut answer = Message::assistant("4").with_id("a");
+    /// answer.parent = Some("q".into());
+    /// let records = || [
+    ///     Ok(Record::Session { id: "s".into(), details: SessionDetails::named("Sums") }),
+    ///     Ok(Record::Message { below: None, message: question.clone(), name: None }),
+    ///     Ok(Record::Message { below: None, message: answer.clone(), name: None }),
+    /// ];
+    /// assert_eq!(store.import(records())?.0, 2);
+    ///
+    /// let chat = store.session("s")?;
+    /// chat.delete([&"a".into()])?;
+    /// assert_eq!(store.import(records())?.0, 0); // it stays deleted
+    /// assert_eq!(chat.history()?.len(), 1);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of the records; [`Error::Interrupted`]; as every write. Refused are a session that was erased so that it
+    /// [cannot be imported](crate::Erasure::forbid_import), or that is in the trash; what names a message that is not there; a
+    /// message that is too large; and what [`Session::import_compaction`], [`Session::label`] and [`Session::set_details`]
+    /// refuse.
+    pub fn import(
+        &self,
+        records: impl IntoIterator<Item = Result<Record>>,
+    ) -> Result<(u64, Vec<(u64, Error)>)> {
+        let (sessions, refused) = self.database.import(&mut records.into_iter())?;
+        let mut added = 0;
+        for (id, messages) in sessions.into_iter().filter(|(_, added)| *added > 0) {
+            added += messages;
+            // A store has no error handler.
+            self.events.emit(&id, || Change::Import { messages }, |_| {});
+        }
+        Ok((added, refused))
     }
 
     /// Returns the ids of all sessions, those in the trash included, each with the damage if its row cannot be read: for the
@@ -207,25 +259,19 @@ impl Session {
         let head = self.head()?;
 
         with(Record::Session { id: info.id.clone(), details: info.details() })?;
-        let mut tombstones = Tombstones::of(&placed);
+        let mut tombstones = placed.tombstones.into_iter();
+        let mut last = 0;
         for message in self.all_messages() {
             let message = message?;
-            let below = match tombstones.above.get(&message.id) {
-                Some(at) => Some(tombstones.number(*at, message.parent.as_ref(), &mut with)?),
-                None => None,
-            };
-            with(Record::Message { below, message })?;
+            let below = placed.above.get(&message.id).copied();
+            // They are in the order of creation, as the messages are.
+            while last < below.unwrap_or(0) {
+                tombstones.next().map_or(Ok(()), &mut with)?;
+                last += 1;
+            }
+            with(Record::Message { below, message, name: None })?;
         }
-        let numbers = tombstones.numbers;
-        let number_of = |place: &Place| match place {
-            Place::Message(_) => None,
-            Place::Tombstone(at) => numbers.get(at).copied(),
-        };
-        for PlacedCompaction { compaction, first, last } in &placed.compactions {
-            let (first_tombstone, last_tombstone) = (number_of(first), number_of(last));
-            let compaction = compaction.clone();
-            with(Record::Compaction { compaction, first_tombstone, last_tombstone })?;
-        }
+        placed.compactions.into_iter().try_for_each(&mut with)?;
         for elision in elisions {
             let (message, call, marker) = (elision.message, elision.call, elision.marker);
             with(Record::Elision { message, call, marker })?;
@@ -255,54 +301,5 @@ impl Session {
     /// Those of `with`, and of every read.
     pub fn data(&self, mut with: impl FnMut(&'static str, Json) -> Result<()>) -> Result<()> {
         self.storage().database().personal_data(PersonalData::Session(self.id()), &mut with)
-    }
-}
-
-/// The tombstones of a session, which are numbered in the order of the messages below them.
-struct Tombstones<'a> {
-    placed: &'a PlacedCompactions,
-    /// The tombstone above a message.
-    above: HashMap<&'a MessageId, usize>,
-    numbers: HashMap<usize, u64>,
-}
-
-impl<'a> Tombstones<'a> {
-    fn of(placed: &'a PlacedCompactions) -> Self {
-        let above = placed.tombstones.iter().enumerate();
-        let above = above.flat_map(|(at, found)| found.children.iter().map(move |id| (id, at)));
-        Self { placed, above: above.collect(), numbers: HashMap::new() }
-    }
-
-    /// Returns the number of a tombstone, and gives one to those that have none yet, parents first. `parent` is the nearest
-    /// message above.
-    fn number(
-        &mut self,
-        at: usize,
-        parent: Option<&MessageId>,
-        with: &mut dyn FnMut(Record) -> Result<()>,
-    ) -> Result<u64> {
-        let mut missing = Vec::new();
-        let mut next = Some(at);
-        while let Some(at) = next.filter(|at| !self.numbers.contains_key(at)) {
-            missing.push(at);
-            next = match self.placed.tombstones[at].parent {
-                Some(Place::Tombstone(above)) => Some(above),
-                _ => None,
-            };
-        }
-        let mut below = next.and_then(|at| self.numbers.get(&at).copied());
-        for at in missing.into_iter().rev() {
-            let number = self.numbers.len() as u64 + 1;
-            self.numbers.insert(at, number);
-            let ids = |end: &dyn Fn(&PlacedCompaction) -> &Place| -> Vec<CompactionId> {
-                let at = Place::Tombstone(at);
-                let there = self.placed.compactions.iter().filter(|placed| *end(placed) == at);
-                there.map(|placed| placed.compaction.id.clone()).collect()
-            };
-            let (starts, ends) = (ids(&|placed| &placed.first), ids(&|placed| &placed.last));
-            with(Record::Tombstone { number, parent: parent.cloned(), below, starts, ends })?;
-            below = Some(number);
-        }
-        Ok(self.numbers[&at])
     }
 }

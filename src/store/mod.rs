@@ -4,7 +4,6 @@ mod care;
 mod embed;
 mod erase;
 mod exchange;
-mod import;
 mod inbox;
 mod interrupt;
 mod options;

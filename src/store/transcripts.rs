@@ -84,18 +84,18 @@ impl Transcripts {
     /// if another append comes first, so it must not have effects of its own.
     ///
     /// ```
-    /// use talktree::{Derived, ImportRecord, Json, Message, SessionImport, Store, TranscriptKey};
+    /// use talktree::{Derived, Json, Message, Record, SessionDetails, Store, TranscriptKey};
     ///
     /// let store = Store::open_in_memory()?;
     /// let key = TranscriptKey::new("project", "session");
     /// let entries = [Json::parse(r#"{"uuid":"1","text":"hello"}"#)?, Json::parse(r#"{"uuid":"2","text":"again"}"#)?];
     /// store.transcripts().append_with(&key, &entries, |before, new| {
     ///     let text = |entry: &&Json| entry.value()["text"].as_str().unwrap_or_default().to_owned();
-    ///     let mut session = SessionImport::new(before.key.session.as_str());
-    ///     session.records = new
-    ///         .iter()
-    ///         .map(|entry| ImportRecord { record: String::new(), parent: None, message: Message::user(text(entry)) })
-    ///         .collect();
+    ///     let id = before.key.session.as_str().into();
+    ///     let mut session = vec![Record::Session { id, details: SessionDetails::default() }];
+    ///     session.extend(new.iter().map(|entry| {
+    ///         Record::Message { below: None, message: Message::user(text(entry)), name: None }
+    ///     }));
     ///     let summary = Some(Json::from(serde_json::json!({"newest": new.last().map(text)})));
     ///     Ok(Derived { summary, session: Some(session), replaces: false })
     /// })?;

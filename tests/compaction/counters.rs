@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use crate::common::Scratch;
 use serde_json::json;
 use talktree::{
-    BoxError, CompactionOptions, Error, ImportRecord, MAX_ID_BYTES, Message, Planned, Result, Role,
-    Session, SessionBuilder, Store, TokenCounter,
+    BoxError, CompactionOptions, Error, MAX_ID_BYTES, Message, Planned, Result, Role, Session,
+    SessionBuilder, Store, TokenCounter,
 };
 
 /// Counts 10 tokens for each message, and how often it is called.
@@ -257,12 +257,8 @@ fn no_verb_fails_with_its_counter() -> Result<()> {
         chat.update(Message::user("other").with_id("29"))?;
         chat.upsert(Message::user("another").with_id("29"))?;
         chat.upsert(said(30))?;
-        let record = |id: usize| ImportRecord {
-            record: id.to_string(),
-            parent: Some((id - 1).to_string().into()),
-            message: said(id),
-        };
-        chat.import_messages(&[record(31), record(32)])?;
+        let below = |id: usize| (Some((id - 1).to_string().into()), said(id));
+        chat.import_messages([below(31), below(32)])?;
         assert_eq!(chat.window_usage()?.total, heuristic(&chat)?, "{bad:?}");
         assert!(!chat.recent(talktree::Budget::Tokens(40))?.messages.is_empty());
         let options = CompactionOptions::default().protect_head(0).keep_recent_tokens(0);

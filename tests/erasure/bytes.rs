@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use crate::common::process::{Other, task};
 use talktree::{
-    Block, CompactionOptions, Document, Erased, Erasure, Error, ImportRecord, Json, Message,
-    MessageId, Planned, Result, Session, SessionChange, SessionDetails, SessionManager, Store,
-    TranscriptFilter, TranscriptKey, Usage, UsageGroup,
+    Block, CompactionOptions, Document, Erased, Erasure, Error, Json, Message, MessageId, Planned,
+    Result, Session, SessionChange, SessionDetails, SessionManager, Store, TranscriptFilter,
+    TranscriptKey, Usage, UsageGroup,
 };
 use talktree_claude::SessionStore;
 use talktree_import::export::export_jsonl;
@@ -883,22 +883,18 @@ fn a_key_is_erased_with_all_sessions_that_it_led_to() -> Result<()> {
 #[test]
 fn imports_of_an_erased_session_are_refused_on_request() -> Result<()> {
     let (_folder, path, store) = open()?;
-    let record = || ImportRecord {
-        record: "mk7qrecord".into(),
-        parent: None,
-        message: Message::user("mk7qtext and more").with_id("m1"),
-    };
+    let message = || Message::user("mk7qtext and more").with_id("mk7qm1");
     for is_forbidden in [false, true] {
-        store.session("mk7qid")?.import_messages(&[record()])?;
+        store.session("mk7qid")?.import_message(None, message())?;
         let erasure = Erasure::session("mk7qid");
         let _ = store.erase(&if is_forbidden { erasure.forbid_import() } else { erasure })?;
         assert_gone(&store, &path, "mk7q");
         assert_eq!(store.is_import_forbidden(&"mk7qid".into())?, is_forbidden);
     }
-    let again = store.session("mk7qid")?.import_messages(&[record()]);
+    let again = store.session("mk7qid")?.import_message(None, message());
     assert!(matches!(again, Err(Error::SessionErased { .. })), "{again:?}");
     assert!(store.sessions()?.is_empty());
-    assert!(store.session("another")?.import_messages(&[record()]).is_ok());
+    assert!(store.session("another")?.import_message(None, message()).is_ok());
     // Only imports are: a bot may go on under the same key.
     append(&store.session("mk7qid")?, "mk7qnew")?;
     Ok(())

@@ -567,12 +567,8 @@ fn very_many_children_of_one_message_can_be_read_and_deleted() -> Result<()> {
         let root = MessageId::from("root");
         const COUNT: usize = 100_000;
         for start in (0..COUNT).step_by(10_000) {
-            let records = numbers(start..start + 10_000).map(|message| talktree::ImportRecord {
-                record: message.id.to_string(),
-                parent: Some(root.clone()),
-                message,
-            });
-            chat.import_messages(&records.collect::<Vec<_>>())?;
+            let messages = numbers(start..start + 10_000);
+            chat.import_messages(messages.map(|message| (Some(root.clone()), message)))?;
         }
         assert_eq!(chat.branches(&root)?.len(), COUNT);
         assert_eq!(chat.siblings(&"7".into())?.len(), COUNT);

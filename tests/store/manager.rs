@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::common::{self, Scratch};
 use talktree::{
-    BindingEnd, Block, Error, ImportRecord, Message, Result, SessionChange, SessionDetails,
-    SessionFilter, SessionManager, SessionState, Store, TokenCounter,
+    BindingEnd, Block, Error, Message, Result, SessionChange, SessionDetails, SessionFilter,
+    SessionManager, SessionState, Store, TokenCounter,
 };
 
 fn manager(store: &Store) -> Result<SessionManager> {
@@ -218,13 +218,9 @@ fn lists_are_ordered_by_the_last_message_and_other_writes_do_not_move_a_session(
     let fork = bot.fork(&"c".into(), &first, "What if")?;
     assert_eq!(fork.info()?.unwrap().last_message_at, Some(at(3)));
     // Records may be imported in any order.
-    let record = |name: &str, minute| ImportRecord {
-        record: name.to_owned(),
-        parent: None,
-        message: Message::user(name).with_id(name).at(at(minute)),
-    };
+    let record = |name: &str, minute| (None, Message::user(name).with_id(name).at(at(minute)));
     let chat = bot.session("imported")?;
-    chat.import_messages(&[record("late", 50), record("early", 10)])?;
+    chat.import_messages([record("late", 50), record("early", 10)])?;
     assert_eq!(chat.info()?.unwrap().last_message_at, Some(at(50)));
     assert_eq!(store.verify(|_| {})?.damages, []);
     Ok(())

@@ -10,8 +10,7 @@ use crate::common::{self, Scratch};
 use chrono::{DateTime, Utc};
 use serde_json::json;
 use talktree::{
-    Block, Change, Error, ImportRecord, Json, Message, MessageId, Result, Session, SessionDetails,
-    Store,
+    Block, Change, Error, Json, Message, MessageId, Result, Session, SessionDetails, Store,
 };
 
 fn time(text: &str) -> DateTime<Utc> {
@@ -127,8 +126,8 @@ fn writes() -> Vec<(&'static str, Write)> {
         ("update", verb(|chat| chat.update(Message::user("b").with_id("a")).map(drop))),
         ("import", verb(move |chat| chat.import_message(None, other()).map(drop))),
         (
-            "import a mark",
-            verb(move |chat| chat.import_messages(&[ImportRecord::mark("m", a())]).map(drop)),
+            "import several",
+            verb(move |chat| chat.import_messages([(Some(a()), other())]).map(drop)),
         ),
         ("delete", verb(move |chat| chat.delete([&a()]).map(drop))),
         ("delete_branch", verb(move |chat| chat.delete_branch(&a()).map(drop))),

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use crate::common::Scratch;
 use serde_json::{Value, json};
 use talktree::{
-    Author, Block, Document, Error, ImportRecord, InboxItem, Json, Message, Part, Result,
-    SessionDetails, SessionManager, Store, TranscriptKey, Usage,
+    Author, Block, Document, Error, InboxItem, Json, Message, Part, Record, Result, SessionDetails,
+    SessionManager, Store, TranscriptKey, Usage,
 };
 use talktree_import::export::{Person, PersonExport, PersonFormat, export_person};
 
@@ -59,8 +59,8 @@ fn fill(store: &Store, owner: &'static str) -> Result<Marks> {
     chat.append_to(&question, Message::assistant(marks.mark()).hidden())?;
     chat.checkout(&result)?;
     chat.label(&marks.mark(), &answer)?;
-    let record = ImportRecord::mark(marks.mark(), question.clone());
-    chat.import_messages(&[record])?;
+    let session = Record::Session { id: id.clone(), details: SessionDetails::default() };
+    store.import([Ok(session), Ok(Record::Imported { name: marks.mark() })])?;
     chat.add_compaction_with(marks.mark(), &question, &answer, marks.json())?;
 
     // What is said about the session.

@@ -6,7 +6,7 @@
 use std::io::Cursor;
 use std::path::Path;
 
-use talktree::{Compaction, ImportRecord, Message, Result, SessionImport, Store};
+use talktree::{Compaction, Message, Result, Store};
 use talktree_import::export::{content_hash, export_jsonl, export_session};
 use talktree_import::{ImportOptions, ImportReport, import_reader};
 
@@ -35,20 +35,11 @@ fn commits(path: &Path) -> usize {
 /// Returns a store with many plain sessions of two messages.
 fn many(count: usize) -> Result<Store> {
     let store = Store::open_in_memory()?;
-    let sessions: Vec<SessionImport> = (0..count)
-        .map(|n| {
-            let asked = Message::user(format!("question {n}")).with_id("a");
-            let answer = Message::assistant(format!("answer {n}")).with_id("b");
-            let record = |parent: Option<&str>, message: Message| ImportRecord {
-                record: format!("{}", message.id),
-                parent: parent.map(Into::into),
-                message,
-            };
-            let records = vec![record(None, asked), record(Some("a"), answer)];
-            SessionImport { records, ..SessionImport::new(format!("s{n:04}")) }
-        })
-        .collect();
-    store.import_sessions(&sessions)?;
+    for n in 0..count {
+        let asked = Message::user(format!("question {n}")).with_id("a");
+        let answer = Message::assistant(format!("answer {n}")).with_id("b");
+        store.session(format!("s{n:04}"))?.append_all([asked, answer])?;
+    }
     Ok(store)
 }
 
@@ -105,7 +96,7 @@ fn shapes() -> Result<Store> {
 }
 
 #[test]
-fn sessions_that_wait_and_sessions_stored_step_by_step_end_equal() -> Result<()> {
+fn sessions_imported_together_and_one_by_one_end_equal() -> Result<()> {
     let store = shapes()?;
     let (whole, steps) = (Store::open_in_memory()?, Store::open_in_memory()?);
     let file = exported(&store)?;
@@ -129,7 +120,6 @@ fn sessions_that_wait_and_sessions_stored_step_by_step_end_equal() -> Result<()>
     Ok(())
 }
 
-/// The names of records are those of an import step by step, which reads the file the second time.
 #[test]
 fn what_was_removed_since_does_not_come_back() -> Result<()> {
     let file = exported(&shapes()?)?;

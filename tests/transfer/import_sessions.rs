@@ -1,79 +1,105 @@
-//! Whole sessions imported in one transaction: equal to the same sessions imported step by step. If one is refused, the
-//! others are stored.
+//! Sessions imported record by record, in one transaction: equal to the same sessions written verb by verb. What is refused
+//! leaves nothing behind, and the rest is stored.
 
 use std::error::Error as StdError;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use talktree::{
-    Compaction, Error, ImportRecord, Imported, Label, Message, Result, SessionDetails,
-    SessionImport, Store,
+    Compaction, Error, Label, Message, MessageId, MessageTag, Record, Result, SessionChange,
+    SessionDetails, Store,
 };
-use talktree_import::export::session_hash;
+use talktree_import::export::{content_hash, session_hash};
 
 type Outcome = std::result::Result<(), Box<dyn StdError>>;
-
-/// Makes a session one that is refused.
-type Spoil = Box<dyn Fn(&mut SessionImport)>;
 
 fn day(n: i64) -> DateTime<Utc> {
     DateTime::UNIX_EPOCH + TimeDelta::days(n)
 }
 
-/// Messages, drawn: each word a message under the letter after it; a root stands alone.
-fn records(tree: &str) -> Vec<ImportRecord> {
-    let record = |(n, word): (usize, &str)| {
+/// Messages with their parents, drawn: each word a message under the letter after it; a root stands alone.
+fn drawn(tree: &str) -> Vec<(Option<MessageId>, Message)> {
+    let message = |(n, word): (usize, &str)| {
         let (id, parent) = word.split_at(1);
         let message = Message::user(format!("says {id}")).with_id(id).at(day(n as i64 + 1));
-        let parent = Some(parent).filter(|parent| !parent.is_empty()).map(Into::into);
-        ImportRecord { record: format!("line {n}"), parent, message }
+        (Some(parent).filter(|parent| !parent.is_empty()).map(Into::into), message)
     };
-    tree.split(' ').enumerate().map(record).collect()
+    tree.split(' ').enumerate().map(message).collect()
 }
 
-fn compaction(id: &str, first: &str, last: &str) -> Compaction {
+fn messages(tree: &str) -> impl Iterator<Item = Record> {
+    drawn(tree).into_iter().map(|(parent, mut message)| {
+        let name = Some(format!("line of {}", message.id));
+        message.parent = parent;
+        Record::Message { below: None, message, name }
+    })
+}
+
+fn compaction(id: &str, first: &str, last: &str) -> Record {
     let mut compaction = Compaction::new(format!("summary {id}"), first.into(), last.into());
     (compaction.id, compaction.created_at) = (id.into(), day(9));
-    compaction
+    Record::Compaction { compaction, first_tombstone: None, last_tombstone: None }
 }
 
-fn whole(id: &str) -> SessionImport {
-    SessionImport {
-        details: SessionDetails {
-            created_at: Some(day(1)),
-            updated_at: Some(day(5)),
-            ..SessionDetails::named("Trip")
-        },
-        records: records("a ba cb db ed"),
-        compactions: vec![compaction("k1", "a", "b"), compaction("k2", "a", "d")],
-        labels: vec![Label::new("best", "c".into())],
-        head: Some("d".into()),
-        marks: vec!["file".to_owned()],
-        ..SessionImport::new(id)
+fn details() -> SessionDetails {
+    SessionDetails {
+        created_at: Some(day(1)),
+        updated_at: Some(day(5)),
+        ..SessionDetails::named("Trip")
     }
+}
+
+fn begin(id: &str) -> Record {
+    Record::Session { id: id.into(), details: details() }
+}
+
+fn tag(id: &str, tag: &str) -> Record {
+    let record = serde_json::json!({ "message": id, "tag": tag });
+    Record::Tag(serde_json::from_value::<MessageTag>(record).expect("a tag"))
+}
+
+fn whole(id: &str) -> Vec<Record> {
+    let mut records = vec![begin(id)];
+    records.extend(messages("a ba cb db ed"));
+    records.extend([
+        compaction("k1", "a", "b"),
+        compaction("k2", "a", "d"),
+        Record::Label(Label::new("best", "c".into())),
+        tag("c", "good"),
+        Record::Imported { name: "file".to_owned() },
+        Record::Head { id: Some("d".into()) },
+    ]);
+    records
+}
+
+fn import(store: &Store, records: impl IntoIterator<Item = Record>) -> Result<(u64, Vec<u64>)> {
+    let (added, refused) = store.import(records.into_iter().map(Ok))?;
+    Ok((added, refused.into_iter().map(|(number, _)| number).collect()))
 }
 
 #[test]
-fn a_session_imported_as_a_whole_equals_one_imported_step_by_step() -> Outcome {
+fn an_imported_session_equals_one_written_verb_by_verb() -> Outcome {
     let store = Store::open_in_memory()?;
-    let import = whole("s");
-    let outcomes = store.import_sessions(std::slice::from_ref(&import))?;
-    assert!(matches!(&outcomes[..], [Ok(imported)] if *imported == [Imported::Added; 5]));
+    assert_eq!(import(&store, whole("s"))?, (5, vec![]));
 
     let other = Store::open_in_memory()?;
     let steps = other.session("s")?;
-    steps.import_messages(&import.records)?;
-    for compaction in &import.compactions {
-        steps.import_compaction(compaction)?;
+    steps.import_messages(drawn("a ba cb db ed"))?;
+    for record in whole("s") {
+        if let Record::Compaction { compaction, .. } = record {
+            steps.import_compaction(&compaction)?;
+        }
     }
     steps.label("best", &"c".into())?;
+    steps.tag(&"c".into(), "good")?;
     steps.checkout(&"d".into())?;
-    steps.set_details(&import.details)?;
+    steps.set_details(&details())?;
     let chat = store.session("s")?;
     assert_eq!(session_hash(&chat)?, session_hash(&steps)?);
     assert_eq!(chat.history()?, steps.history()?);
     assert_eq!(chat.head_log()?.len(), steps.head_log()?.len());
     assert_eq!(chat.visible_tokens()?, steps.visible_tokens()?);
-    assert!(chat.is_imported("file")? && chat.is_imported("line 4")? && !chat.is_imported("x")?);
+    assert!(chat.is_imported("file")? && chat.is_imported("line of e")?);
+    assert!(!chat.is_imported("x")?);
     let info = chat.info()?.ok_or("no session")?;
     assert_eq!((info.created_at, info.updated_at), (day(1), day(5)));
     assert_eq!(store.search("says e").run()?.hits.len(), other.search("says e").run()?.hits.len());
@@ -82,40 +108,86 @@ fn a_session_imported_as_a_whole_equals_one_imported_step_by_step() -> Outcome {
 }
 
 #[test]
-fn a_session_that_is_refused_leaves_nothing_and_the_others_are_stored() -> Outcome {
-    let faults: Vec<(&str, Spoil)> = vec![
-        ("no message", Box::new(|s| s.records = records("a bx"))),
-        ("no message", Box::new(|s| s.head = Some("x".into()))),
-        ("no message", Box::new(|s| s.labels = vec![Label::new("l", "x".into())])),
-        ("no message", Box::new(|s| s.compactions = vec![compaction("k", "a", "x")])),
-        ("summary", Box::new(|s| s.compactions[1].summary = " ".to_owned())),
-        ("inside", Box::new(|s| s.compactions.push(compaction("k3", "b", "e")))),
-        ("label", Box::new(|s| s.labels = vec![Label::new("", "a".into())])),
-        ("name", Box::new(|s| s.details.name = Some(String::new()))),
-        (
-            "limit",
-            Box::new(|s| s.records[2].message = Message::user("x".repeat(2_000)).with_id("c")),
-        ),
-        ("already has", Box::new(|s| s.id = "first".into())),
-        ("id", Box::new(|s| s.id = "".into())),
-    ];
-    for (expected, spoil) in faults {
+fn a_second_import_changes_nothing_and_brings_nothing_back() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    import(&store, whole("s"))?;
+    let chat = store.session("s")?;
+    let hash = content_hash(&store)?;
+    assert_eq!(import(&store, whole("s"))?, (0, vec![]));
+    assert_eq!(content_hash(&store)?, hash);
+
+    chat.delete([&"e".into()])?;
+    chat.unlabel("best")?;
+    chat.untag(&"c".into(), "good")?;
+    chat.remove_compaction(&"k1".into())?;
+    let hash = content_hash(&store)?;
+    assert_eq!(import(&store, whole("s"))?, (0, vec![]));
+    assert_eq!(content_hash(&store)?, hash);
+    // What is new goes below the nearest one above that is left.
+    let grown = [begin("s")].into_iter().chain(messages("a ba cb db ed fe"));
+    assert_eq!(import(&store, grown)?, (1, vec![]));
+    assert_eq!(chat.message(&"f".into())?.expect("f").parent, Some("d".into()));
+    Ok(())
+}
+
+#[test]
+fn what_is_refused_leaves_nothing_and_the_rest_is_stored() -> Outcome {
+    let large = || {
+        let message = Message::user("x".repeat(2_000)).with_id("y");
+        Record::Message { below: None, message, name: None }
+    };
+    let mut nameless = details();
+    nameless.name = Some(String::new());
+    let blank = Compaction::new(" ", "a".into(), "b".into());
+    let blank =
+        Record::Compaction { compaction: blank, first_tombstone: None, last_tombstone: None };
+    for (expected, bad) in [
+        ("no message", messages("yx").next().expect("a message")),
+        ("no message", Record::Head { id: Some("x".into()) }),
+        ("no message", Record::Label(Label::new("l", "x".into()))),
+        ("no message", tag("x", "t")),
+        ("no message", compaction("k", "a", "x")),
+        ("summary", blank),
+        ("inside", compaction("k3", "b", "e")),
+        ("label", Record::Label(Label::new("", "a".into()))),
+        ("limit", large()),
+        ("name", Record::Session { id: "first".into(), details: nameless.clone() }),
+        ("name", Record::Session { id: "bad".into(), details: nameless.clone() }),
+        ("id", Record::Session { id: "".into(), details: details() }),
+    ] {
         let store = Store::options().max_message_bytes(1_000).open_in_memory()?;
-        let mut bad = whole("bad");
-        spoil(&mut bad);
-        let sessions = [whole("first"), bad.clone(), whole("last")];
-        let outcomes = store.import_sessions(&sessions)?;
-        let [Ok(first), Err(error), Ok(last)] = &outcomes[..] else { panic!("{outcomes:?}") };
-        assert_eq!((first.len(), last.len()), (5, 5));
+        let mut records = whole("first");
+        let number = records.len() as u64;
+        records.push(bad);
+        records.extend(whole("last"));
+        let (added, refused) = store.import(records.into_iter().map(Ok))?;
+        let [(at, error)] = &refused[..] else { panic!("{expected}: {refused:?}") };
         assert!(error.to_string().contains(expected), "{expected}: {error}");
-        let ids: Vec<_> = store.sessions()?.into_iter().map(|session| session.id).collect();
-        assert_eq!(ids.len(), 2, "{expected}: {ids:?}");
+        assert_eq!((added, *at), (10, number), "{expected}");
+        let plain = Store::open_in_memory()?;
+        import(&plain, whole("first").into_iter().chain(whole("last")))?;
+        assert_eq!(content_hash(&store)?, content_hash(&plain)?, "{expected}");
         assert!(store.verify(|_| {})?.damages.is_empty(), "{expected}");
-        // Its id is free.
-        if expected != "already has" && expected != "id" {
-            assert!(store.import_sessions(&[whole("bad")])?[0].is_ok());
-        }
     }
+    Ok(())
+}
+
+#[test]
+fn a_session_in_the_trash_is_refused_as_a_whole() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    import(&store, whole("s"))?;
+    store.change_session(&"s".into(), &SessionChange::Delete)?;
+    assert_eq!(import(&store, whole("s").into_iter().chain(whole("t")))?, (5, vec![0]));
+    Ok(())
+}
+
+#[test]
+fn an_error_of_the_source_stores_nothing() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let records = whole("s").into_iter().map(Ok);
+    let failed = store.import(records.chain([Err(Error::Interrupted)]));
+    assert!(matches!(failed, Err(Error::Interrupted)));
+    assert!(store.sessions()?.is_empty());
     Ok(())
 }
 
@@ -124,11 +196,8 @@ fn subscribers_receive_an_event_of_each_session() -> Result<()> {
     let store = Store::open_in_memory()?;
     let (sender, heard) = std::sync::mpsc::channel();
     let _subscription = store.subscribe(move |event| drop(sender.send(event.session.clone())));
-    store.import_sessions(&[whole("a"), whole("a"), whole("b"), SessionImport::new("empty")])?;
+    import(&store, ["a", "b"].into_iter().flat_map(whole).chain([begin("empty")]))?;
+    import(&store, whole("a"))?;
     assert_eq!(heard.try_iter().collect::<Vec<_>>(), ["a", "b"]);
-    assert!(matches!(
-        store.import_sessions(&[whole("a")])?[..],
-        [Err(Error::SessionExists { .. })]
-    ));
     Ok(())
 }

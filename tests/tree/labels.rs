@@ -7,8 +7,8 @@ use std::io::Cursor;
 
 use serde_json::json;
 use talktree::{
-    Author, Error, ImportRecord, Label, Message, MessageFilter, MessageId, Result, SessionFilter,
-    SessionImport, SessionState, Store,
+    Author, Error, Label, Message, MessageFilter, MessageId, Record, Result, SessionDetails,
+    SessionFilter, SessionState, Store,
 };
 use talktree_import::export::{export_session, session_hash};
 use talktree_import::{ImportOptions, import_reader};
@@ -93,25 +93,20 @@ fn an_import_leaves_such_labels_out_and_says_so() -> Result<()> {
 #[test]
 fn a_whole_session_with_such_a_label_is_refused_alone() -> Result<()> {
     let store = Store::open_in_memory()?;
-    let session = |id: &str, label: &str| {
-        let record = |id: &str| ImportRecord {
-            record: id.to_owned(),
-            parent: None,
-            message: Message::user(id).with_id(id),
-        };
-        SessionImport {
-            records: vec![record("a"), record("b")],
-            labels: vec![Label::new(label, MessageId::from("a"))],
-            ..SessionImport::new(id)
-        }
-    };
-    let sessions = [session("1", "head"), session("2", "b"), session("3", "fine")];
-    let outcomes = store.import_sessions(&sessions)?;
-    for outcome in &outcomes[..2] {
-        assert!(matches!(outcome, Err(Error::InvalidValue { what: "label", .. })), "{outcome:?}");
+    let said = |id: &str| Message::user(id).with_id(id);
+    let mut records = vec![Record::Session { id: "s".into(), details: SessionDetails::default() }];
+    for id in ["a", "b"] {
+        records.push(Record::Message { below: None, message: said(id), name: None });
     }
-    assert!(outcomes[2].is_ok());
-    assert_eq!(store.sessions()?.len(), 1);
+    for label in ["head", "b", "fine"] {
+        records.push(Record::Label(Label::new(label, MessageId::from("a"))));
+    }
+    let (_, refused) = store.import(records.into_iter().map(Ok))?;
+    for (number, (at, error)) in (3..).zip(&refused) {
+        assert_eq!(*at, number);
+        assert!(matches!(error, Error::InvalidValue { what: "label", .. }), "{error:?}");
+    }
+    assert_eq!((refused.len(), store.session("s")?.labels()?.len()), (2, 1));
     Ok(())
 }
 

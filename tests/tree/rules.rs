@@ -3,8 +3,8 @@
 //! Trees are drawn as text: a letter is the message of this id, `[s]` is the summary of the compaction `s`.
 
 use talktree::{
-    Appended, Compaction, CompactionId, Deleted, Error, ImportRecord, Imported, Json, Message,
-    MessageId, Parent, Part, Result, Session, Store,
+    Appended, Compaction, CompactionId, Deleted, Error, Json, Message, MessageId, Parent, Part,
+    Result, Session, Store,
 };
 
 struct Probe {
@@ -572,28 +572,22 @@ fn an_edit_is_a_sibling_of_the_edited_message() -> Result<()> {
 
 #[test]
 fn a_record_is_imported_once() -> Result<()> {
-    use Imported::{Added, Differs, Known};
     let probe = Probe::new()?;
     let chat = &probe.chat;
-    let record = |letter: &str, parent: Option<&str>| ImportRecord {
-        record: format!("record {letter}"),
-        parent: parent.map(id),
-        message: message(letter),
-    };
-    let records = [record("a", None), record("b", Some("a")), record("c", Some("a"))];
-    assert_eq!(chat.import_messages(&records)?, [Added, Added, Added]);
+    let record = |letter: &str, parent: Option<&str>| (parent.map(id), message(letter));
+    let records = || [record("a", None), record("b", Some("a")), record("c", Some("a"))];
+    assert_eq!(chat.import_messages(records())?, ["a", "b", "c"].map(|it| Appended::new(id(it))));
     assert_eq!((probe.head()?, probe.children("a")?), ("a b".into(), "b c".into()));
     probe.delete("c")?;
-    assert_eq!(chat.import_messages(&records)?, [Known, Known, Known]);
-    assert!(chat.is_imported("record c")?, "also when its message was deleted");
-    assert!(!chat.is_imported("record x")?);
-    chat.import_messages(&[ImportRecord::mark("a mark", id("a"))])?;
-    assert!(chat.is_imported("a mark")?);
+    let known = ["a", "b", "c"].map(|it| Appended::known(id(it), false));
+    assert_eq!(chat.import_messages(records())?, known);
+    assert!(chat.is_imported("c")?, "also when it was deleted");
+    assert!(!chat.is_imported("x")?);
     assert_eq!(chat.message(&id("a"))?.map(|a| a.text()), Some("text of a".to_owned()));
-    let message = Message::user("other").with_id("b");
-    let other = ImportRecord { record: "another".to_owned(), parent: None, message };
-    assert_eq!(chat.import_messages(&[other])?, [Differs]);
-    assert_unknown(chat.import_messages(&[record("d", None), record("e", Some("x"))]));
+    probe.chat.append(Message::user("written here").with_id("f"))?;
+    let other = Message::user("other").with_id("f");
+    assert_eq!(chat.import_message(None, other)?, Appended::known(id("f"), true));
+    assert_unknown(chat.import_messages([record("d", None), record("e", Some("x"))]));
     assert_eq!(chat.message(&id("d"))?, None);
     probe.is_sound()
 }

@@ -16,8 +16,7 @@ use talktree::records::fields::{self, Fields};
 use talktree::records::ids::message_id;
 use talktree::records::order::arrange;
 use talktree::{
-    Compaction, ImportRecord, Json, Message, MessageId, SessionDetails, SessionId, SessionImport,
-    SessionInfo, Summary,
+    Compaction, Json, Message, MessageId, Record, SessionDetails, SessionId, SessionInfo, Summary,
 };
 
 use crate::entries::{self, Cut, Node, Progress, Rounds, Talk};
@@ -213,7 +212,7 @@ impl Conversation {
     /// Writes the messages and compactions of the entries after so many, which are these.
     pub(crate) fn write<'a>(
         &self,
-        to: &mut SessionImport,
+        to: &mut Vec<Record>,
         after: u64,
         entries: impl Iterator<Item = &'a Json>,
     ) {
@@ -223,8 +222,9 @@ impl Conversation {
             let line = self.talk.nodes[at as usize].line;
             let Some(entry) = entries.get((line - after) as usize - 1) else { continue };
             let parent = self.parent(at).map(|parent| self.id(parent).clone());
-            let message = self.message(at, entry, now);
-            to.records.push(ImportRecord { record: String::new(), parent, message });
+            let mut message = self.message(at, entry, now);
+            message.parent = parent;
+            to.push(Record::Message { below: None, message, name: None });
         }
         for cut in self.talk.cuts.iter().filter(|cut| cut.line > after) {
             let Some((first, last)) = self.covered(cut) else { continue };
@@ -232,7 +232,8 @@ impl Conversation {
             let mut compaction = Compaction::new(cut.summary.as_str(), first, last);
             compaction.id = cut.id.clone();
             compaction.created_at = cut.created_at.unwrap_or(now);
-            to.compactions.push(compaction);
+            let (first_tombstone, last_tombstone) = (None, None);
+            to.push(Record::Compaction { compaction, first_tombstone, last_tombstone });
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::json;
 use talktree::{
-    AppendedEntries, Derived, Error, Json, Result, SessionImport, Store, StoredTranscript,
+    AppendedEntries, Derived, Error, Json, Record, Result, Store, StoredTranscript,
     TranscriptFilter, TranscriptKey, Transcripts,
 };
 
@@ -164,7 +164,7 @@ impl SessionStore {
         &self,
         before: &StoredTranscript,
         new: &[&Json],
-    ) -> Result<(Conversation, Option<SessionImport>, bool)> {
+    ) -> Result<(Conversation, Option<Vec<Record>>, bool)> {
         let (mut conversation, unread) = self.conversation(before)?;
         let was = (conversation.head().cloned(), conversation.details());
         let waiting = unread.iter().chain(new.iter().copied());
@@ -174,39 +174,40 @@ impl SessionStore {
         if conversation.is_empty() || conversation.entries() == before.shown {
             return Ok((conversation, None, false));
         }
-        let mut import = SessionImport::new(crate::session_of(&before.key));
-        match replaces {
-            false => conversation.write(&mut import, before.shown, waiting),
-            true => {
-                let all = self.log.load(&before.key)?.unwrap_or_default();
-                conversation.write(&mut import, 0, all.iter().chain(new.iter().copied()));
-            }
-        }
-        let head = conversation.head();
-        import.head = head.filter(|head| replaces || was.0.as_ref() != Some(*head)).cloned();
-        import.details = conversation.details();
+        let mut details = conversation.details();
         match &before.session {
             None => {
-                import.details.owner =
-                    before.owner.clone().or(self.owner.as_deref().map(str::to_owned));
+                details.owner = before.owner.clone().or(self.owner.as_deref().map(str::to_owned));
                 if !before.key.is_main() {
                     let main = TranscriptKey::new(&before.key.project, &before.key.session);
                     let shown_by = self.log.find(&main)?.and_then(|main| main.session);
                     let parent = shown_by.unwrap_or_else(|| crate::session_of(&main));
-                    import.details.parent_session = Some(parent);
+                    details.parent_session = Some(parent);
                 }
             }
             Some(id) => {
                 let info = self.store.session(id)?.info()?;
                 let owner = self.owner.as_deref().filter(|_| before.owner.is_none());
-                import.details = conversation.changed_details(&was.1, info.as_ref());
-                import.details.owner = owner.map(str::to_owned);
+                details = conversation.changed_details(&was.1, info.as_ref());
+                details.owner = owner.map(str::to_owned);
             }
         }
         if !before.is_session_changed {
-            import.details.updated_at = conversation.written_long_ago();
+            details.updated_at = conversation.written_long_ago();
         }
-        Ok((conversation, Some(import), replaces))
+        let mut records = vec![Record::Session { id: crate::session_of(&before.key), details }];
+        match replaces {
+            false => conversation.write(&mut records, before.shown, waiting),
+            true => {
+                let all = self.log.load(&before.key)?.unwrap_or_default();
+                conversation.write(&mut records, 0, all.iter().chain(new.iter().copied()));
+            }
+        }
+        let head = conversation.head().cloned();
+        if let Some(id) = head.filter(|head| replaces || was.0.as_ref() != Some(head)) {
+            records.push(Record::Head { id: Some(id) });
+        }
+        Ok((conversation, Some(records), replaces))
     }
 
     /// Returns the conversation that a session shows, and the entries that are stored and not shown.

@@ -1,8 +1,7 @@
 //! Two sources that claim one session.
 
-use talktree::{Error, Result};
+use talktree::Result;
 
-use crate::draft::{Body, Node};
 use crate::fields::Fields;
 use crate::work::{Fate, MISSING_PARENT, Source, Work};
 
@@ -12,20 +11,17 @@ const MAX_COMPARED: usize = 64;
 
 impl Work<'_> {
     /// Returns the reason if the session of the store is another conversation than this one.
-    pub(crate) fn conflict(
-        &mut self,
-        mut source: Option<&mut Source<'_, '_>>,
-    ) -> Result<Option<String>> {
+    pub(crate) fn conflict(&mut self, source: &mut Source<'_, '_>) -> Result<Option<String>> {
         let (mut equal, mut other) = (0_usize, 0_usize);
         for at in 0..self.order.len() {
             let node = self.order[at];
-            if self.fates[node as usize] == Fate::Gone {
+            if self.fates[node as usize] == Fate::Lost {
                 continue;
             }
             let Some(stored) = self.session.message(&self.nodes[node as usize].id)? else {
                 continue;
             };
-            let Some(record) = self.peek(node, source.as_deref_mut())? else { continue };
+            let Some(record) = self.peek(node, source)? else { continue };
             match stored.role == record.role && stored.text() == record.text() {
                 true => equal += 1,
                 false => other += 1,
@@ -59,39 +55,5 @@ impl Work<'_> {
             }
         }
         Ok(false)
-    }
-
-    /// Counts all nodes of a session that nothing may be imported into as dropped.
-    pub(crate) fn leave_out_all(&mut self, line: u64, why: &Error) {
-        let nodes = self.drop_all();
-        if let Error::SessionErased { id } = why
-            && !self.report.erased.contains(id)
-        {
-            self.report.erased.push(id.clone());
-        }
-        self.report.remark(line, format!("{why}: {nodes} messages left out"));
-    }
-
-    fn drop_all(&mut self) -> usize {
-        let is_message = |(node, fate): &(&Node, &Fate)| {
-            **fate != Fate::Gone && !matches!(node.body, Body::Tombstone)
-        };
-        let nodes = self.nodes.iter().zip(&self.fates).filter(is_message).count();
-        self.report.dropped += nodes as u64 + self.attached;
-        self.report.converted -= self.attached;
-        nodes
-    }
-
-    /// Counts all nodes as dropped.
-    pub(crate) fn refuse(&mut self, line: u64, why: &str) {
-        let nodes = self.drop_all();
-        self.report.fault(
-            line,
-            format!(
-                "session {:?} already holds another conversation ({why}): {nodes} messages left \
-                 out; import them into a session of another id",
-                self.session.id()
-            ),
-        );
     }
 }

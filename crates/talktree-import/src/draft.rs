@@ -2,9 +2,10 @@
 
 use crate::report::ImportReport;
 use chrono::{DateTime, Utc};
-use talktree::{CompactionId, Json, Message, MessageId, SessionDetails, SessionId};
+use talktree::{
+    CompactionId, Json, Message, MessageId, Record as Stored, SessionDetails, SessionId,
+};
 
-use crate::exact::Exact;
 use crate::fields::{self, Fields};
 use crate::records::{Place, Record};
 
@@ -54,8 +55,14 @@ pub(crate) struct Draft {
     pub(crate) orphans: Orphans,
     /// How many bytes of its records are in memory.
     pub(crate) bytes: usize,
-    /// What only an export of talktree has.
-    pub(crate) exact: Option<Exact>,
+    /// Whether it comes from an export of talktree, and says exactly what the session is.
+    pub(crate) is_exact: bool,
+    /// Records of such an export that refer to messages, with their lines; no labels.
+    pub(crate) attached: Vec<(u64, Stored)>,
+    /// Whether its head is before the first message.
+    pub(crate) is_at_start: bool,
+    /// The number of its records that are counted as converted.
+    pub(crate) records: u64,
     /// Set if the source gives the conversation no id: then the session is found by its content.
     pub(crate) unnamed: Option<Unnamed>,
 }
@@ -90,7 +97,8 @@ pub(crate) enum Body {
     Here(Box<Message>),
     There(Place),
     /// Of a deleted message there is only the place.
-    Tombstone,
+    /// The place of a deleted message.
+    Tombstone(Box<Stored>),
 }
 
 /// One compaction of the source: its summary replaces the path from the root to `kept`.
@@ -144,7 +152,10 @@ impl Draft {
             line,
             orphans: Orphans::BecomeRoots,
             bytes: 0,
-            exact: None,
+            is_exact: false,
+            attached: Vec::new(),
+            is_at_start: false,
+            records: 0,
             unnamed: None,
         }
     }

@@ -11,12 +11,10 @@ use talktree::{Error, InterruptWatch, Progress, Result, Store};
 use crate::ImportOptions;
 use crate::fields::Fields;
 use crate::formats::Format;
-use crate::queue::{Queue, is_of_file};
 use crate::records::{Damage, ReadSeek, Record, Records};
-use crate::session_import::discarded_report;
 use crate::sniff::sniff;
 use crate::work::Source;
-use crate::write::Writer;
+use crate::write::{Queue, Writer};
 
 /// How many bytes are read between two calls of `progress`.
 const PROGRESS_STEP: u64 = 1 << 20;
@@ -67,15 +65,6 @@ pub(crate) fn import(
     Ok(())
 }
 
-/// Stores the sessions that wait, when no file is being read.
-pub(crate) fn flush(store: &Store, queue: &mut Queue, options: &ImportOptions) -> Result<()> {
-    let watch = store.interrupt_handle().watch();
-    let check = || watch.check();
-    let named = HashSet::new();
-    let mut writer = Writer { store, options, is_dry: false, check: &check, named, queue };
-    writer.flush(&mut discarded_report())
-}
-
 struct Run<'a, 'b> {
     store: &'a Store,
     queue: &'a mut Queue,
@@ -105,8 +94,8 @@ impl Run<'_, '_> {
         let read = read(file, self.records, self.progress, &check, &mut writer, &mut report);
         // What was read before the file failed is stored, as it would be in a longer file.
         let stored = match &read {
-            Err(error) if is_of_file(error) => writer.flush(&mut report),
-            Ok(_) if self.options.is_strict => writer.flush(&mut report),
+            Err(error) if is_of_file(error) => writer.queue.flush(self.store, &mut report),
+            Ok(_) if self.options.is_strict => writer.queue.flush(self.store, &mut report),
             _ => Ok(()),
         };
         let read = stored.and(read);
@@ -149,12 +138,11 @@ fn read(
                     if let Some(draft) = reader.read(&record, fields, report) {
                         conversations += 1;
                         let bytes = draft.bytes + record.text.len();
+                        let place = records.place();
                         let mut source = Source { records: &mut *records, reader: &*reader };
-                        writer
-                            .write(draft, bytes, &mut source, report, &mut |_, _| {
-                                progress(Progress::new(reported, size));
-                            })
-                            .map_err(|error| at_path(error, path))?;
+                        let written = writer.write(draft, bytes, &mut source, report);
+                        written.map_err(|error| at_path(error, path))?;
+                        records.go_to(place).map_err(io_error)?;
                     }
                     continue;
                 }
@@ -170,17 +158,12 @@ fn read(
     let nodes: u64 = drafts.iter().map(|draft| draft.nodes.len() as u64).sum();
     let mut before = 0;
     for draft in drafts {
-        let count = draft.nodes.len() as u64;
-        let mut report_nodes = |done: u64, _| {
-            let share = size.saturating_mul(before + done) / nodes.max(1);
-            progress(Progress::new(size + share, 2 * size));
-        };
-        let bytes = draft.nodes.iter().map(|node| node.bytes()).sum();
+        before += draft.nodes.len() as u64;
         let mut source = Source { records: &mut *records, reader: &*reader };
-        writer
-            .write(draft, bytes, &mut source, report, &mut report_nodes)
-            .map_err(|error| at_path(error, path))?;
-        before += count;
+        let written = writer.write(draft, 0, &mut source, report);
+        written.map_err(|error| at_path(error, path))?;
+        let share = size.saturating_mul(before) / nodes.max(1);
+        progress(Progress::new(size + share, 2 * size));
     }
     let total = if nodes > 0 { 2 * size } else { size };
     progress(Progress::new(total, total));
@@ -195,6 +178,11 @@ fn damage_of(record: Record, error: &serde_json::Error) -> Damage {
         false => format!("damaged JSON: {error}"),
     };
     Damage { line: record.line, why, text: record.text.into_bytes() }
+}
+
+/// Returns whether an error is about the file and not the store, so that the import may go on with the next file.
+fn is_of_file(error: &Error) -> bool {
+    matches!(error, Error::Io { .. } | Error::Import { .. } | Error::Json { .. })
 }
 
 /// Adds the path to an error of the second reading.

@@ -8,7 +8,7 @@ use talktree::{Progress, Result, Store};
 
 use crate::ImportOptions;
 use crate::driver;
-use crate::queue::Queue;
+use crate::write::Queue;
 
 /// Imports many files, and stores the short conversations of several files in one transaction.
 ///
@@ -70,7 +70,7 @@ impl<'a> Importer<'a> {
     /// # Errors
     /// As every write.
     pub fn finish(mut self) -> Result<Vec<ImportReport>> {
-        driver::flush(self.store, &mut self.queue, &self.options)?;
+        self.queue.flush(self.store, &mut ImportReport::new("", ""))?;
         Ok(self.queue.take_reports())
     }
 }

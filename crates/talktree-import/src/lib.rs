@@ -39,23 +39,17 @@
 //!
 //! Invariant: memory holds at most one record of a file, and an index of ids and positions.
 
-mod compactions;
 mod conflict;
-mod details;
 mod draft;
 mod driver;
 mod edits;
-mod exact;
 pub mod export;
 mod folder;
 mod formats;
 mod importer;
-mod pointer;
-mod queue;
-mod record_names;
+mod plan;
 mod records;
 mod report;
-mod session_import;
 mod sniff;
 mod unnamed;
 mod unread_times;
@@ -105,8 +99,8 @@ pub struct ImportOptions {
 ///
 /// A second import of the same file adds nothing, and an import of a file that has grown adds its new messages. The
 /// head stays where it is unless a message that is not hidden was added. Messages, labels and compactions that were
-/// deleted or removed since they were imported do not come back. Messages are written about a thousand at a time: those
-/// written before an error stay, and a second import completes them and sets the head. `progress` receives bytes.
+/// deleted or removed since they were imported do not come back. A conversation is stored in one transaction, as a whole or
+/// not at all; those stored before an error stay, and a second import completes the file. `progress` receives bytes.
 ///
 /// ```
 /// use talktree::Store;

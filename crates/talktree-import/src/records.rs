@@ -149,6 +149,19 @@ impl<'a> Records<'a> {
         Ok(text.map(|text| Record { line, offset, text }))
     }
 
+    /// Returns the place of the next record, for [`go_to`](Self::go_to).
+    pub(crate) fn place(&self) -> (u64, u64) {
+        (self.at, self.line)
+    }
+
+    /// Goes to a place in the file.
+    pub(crate) fn go_to(&mut self, (at, line): (u64, u64)) -> io::Result<()> {
+        // Keeps the buffer if the place is in it.
+        self.reader.seek_relative(at.wrapping_sub(self.at) as i64)?;
+        (self.at, self.line) = (at, line);
+        Ok(())
+    }
+
     /// Returns the first bytes of the file.
     pub(crate) fn start(&mut self) -> io::Result<Vec<u8>> {
         self.reader.seek(SeekFrom::Start(0))?;

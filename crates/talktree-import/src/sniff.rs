@@ -144,7 +144,7 @@ fn sample(records: &mut Records<'_>, mut reader: Box<dyn Reader>) -> io::Result<
     for node in drafts.iter().flat_map(|draft| &draft.nodes) {
         match &node.body {
             Body::Here(message) => count(message),
-            Body::Tombstone => {}
+            Body::Tombstone(_) => {}
             Body::There(place) => {
                 // A file that changes meanwhile is noticed when it is imported.
                 if let Some(record) = records.record_at(node.line, place)?

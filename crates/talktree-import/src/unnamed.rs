@@ -38,9 +38,7 @@ impl Writer<'_> {
         let mut length = unnamed.opening.min(nodes.len());
         loop {
             let id = unnamed.session(&nodes[..length]);
-            if self.queue.holds(&id) {
-                self.flush(report)?;
-            }
+            self.flush_if_waiting(&id, report)?;
             let session = self.store.session(&id)?;
             if session.info()?.is_none() {
                 return Ok(id);

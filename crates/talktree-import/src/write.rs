@@ -1,25 +1,133 @@
-//! Stores one conversation: a short new one together with others, any other step by step: its nodes in order and in
-//! bounded transactions, then compactions, labels, the head and the details.
+//! Stores conversations: each in one transaction, and short ones several at a time.
+//!
+//! A commit waits for the disk, and most conversations are short: one commit for each would take ten times as long as all else.
+//! So short ones wait here for each other, also for those of other files. A long one is read while the store takes it.
 
 use std::collections::HashSet;
 
 use crate::report::ImportReport;
-use talktree::{Error, ImportRecord, Result, SessionId, SessionImport, SessionInfo, Store};
+use talktree::{Error, Record, Result, SessionId, Store};
 
 use crate::ImportOptions;
-use crate::details::set_missing_details;
-use crate::draft::{Body, Draft};
+use crate::draft::Draft;
 use crate::edits;
-use crate::exact;
-use crate::queue::Queue;
-use crate::record_names::Past;
-use crate::session_import::discarded_report;
-use crate::work::{Batch, Fate, Remainder, Source, Waiting, Work, with_missing_parent};
+use crate::plan::{Plan, Sent};
+use crate::work::{Source, Work, another_conversation};
 
-/// How many messages go into one transaction.
-const MAX_BATCH: usize = 1_000;
-/// How many bytes of records go into one transaction, so that long messages do not pile up in memory.
-const MAX_BATCH_BYTES: usize = 8 << 20;
+/// How many records wait at most.
+const MAX_RECORDS: usize = 2_000;
+/// How many bytes of records wait at most, so that long messages do not pile up in memory.
+const MAX_BYTES: usize = 8 << 20;
+
+/// The conversations that wait, and the reports that wait for them.
+#[derive(Default)]
+pub(crate) struct Queue {
+    waiting: Vec<Waiting>,
+    records: usize,
+    bytes: usize,
+    /// The reports of files that were read to the end.
+    reports: Vec<ImportReport>,
+    /// How many reports were taken.
+    taken: usize,
+}
+
+/// A conversation to be stored.
+struct Waiting {
+    id: SessionId,
+    line: u64,
+    /// The number of its file.
+    file: usize,
+    /// Whether the store did not have the session.
+    is_new: bool,
+    records: Vec<Record>,
+    sent: Vec<Sent>,
+}
+
+impl Waiting {
+    /// Notes what the store refused of a conversation, by the number of the record in it; the first one is all of it.
+    fn refuse(&self, number: usize, why: &str, report: &mut ImportReport) {
+        if number == 0 {
+            self.sent.iter().for_each(|sent| sent.take_back(report));
+            report.fault(self.line, why);
+        } else if let Some(sent) = self.sent.get(number) {
+            sent.refuse(why, report);
+        }
+    }
+
+    /// Returns whether another conversation was written under the id while this one waited.
+    fn is_taken(&self, store: &Store) -> Result<bool> {
+        let session = store.session(&self.id)?;
+        if !self.is_new || session.latest_leaf()?.is_none() {
+            return Ok(false);
+        }
+        for record in &self.records {
+            if let Record::Message { message, .. } = record
+                && session.message(&message.id)?.is_some_and(|it| it.text() == message.text())
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Queue {
+    fn holds(&self, id: &SessionId) -> bool {
+        self.waiting.iter().any(|waiting| waiting.id == *id)
+    }
+
+    /// Stores what waits; `current` is the report of the file being read.
+    pub(crate) fn flush(&mut self, store: &Store, current: &mut ImportReport) -> Result<()> {
+        (self.records, self.bytes) = (0, 0);
+        let (mut records, mut ends) = (Vec::new(), Vec::new());
+        for mut waiting in std::mem::take(&mut self.waiting) {
+            let report = self.reports.get_mut(waiting.file - self.taken).unwrap_or(&mut *current);
+            if waiting.is_taken(store)? {
+                let why = "no message is in both";
+                waiting.refuse(0, &another_conversation(&waiting.id, why), report);
+                continue;
+            }
+            let start = records.len();
+            records.append(&mut waiting.records);
+            ends.push((start, waiting));
+        }
+        if records.is_empty() {
+            return Ok(());
+        }
+        for (number, error) in store.import(records.into_iter().map(Ok))?.1 {
+            let number = number as usize;
+            let at = ends.partition_point(|(start, _)| *start <= number);
+            let Some((start, waiting)) = at.checked_sub(1).and_then(|at| ends.get(at)) else {
+                continue;
+            };
+            let report = self.reports.get_mut(waiting.file - self.taken).unwrap_or(&mut *current);
+            waiting.refuse(number - start, &error.to_string(), report);
+        }
+        Ok(())
+    }
+
+    /// Keeps the report of a file that was read to the end.
+    pub(crate) fn keep(&mut self, report: ImportReport) {
+        self.reports.push(report);
+    }
+
+    /// Forgets the conversations of the file that is being read.
+    pub(crate) fn forget_current(&mut self) {
+        let current = self.taken + self.reports.len();
+        let kept = self.waiting.iter().take_while(|waiting| waiting.file < current).count();
+        self.waiting.truncate(kept);
+    }
+
+    /// Takes the reports of the files whose conversations are all stored, in the order of the files.
+    pub(crate) fn take_reports(&mut self) -> Vec<ImportReport> {
+        let first = self.waiting.first().map(|waiting| waiting.file - self.taken);
+        let done = first.unwrap_or(self.reports.len()).min(self.reports.len());
+        let mut reports: Vec<ImportReport> = self.reports.drain(..done).collect();
+        reports.iter_mut().for_each(ImportReport::sort);
+        self.taken += reports.len();
+        reports
+    }
+}
 
 /// Stores conversations, or predicts the result for a dry run.
 pub(crate) struct Writer<'a> {
@@ -30,29 +138,26 @@ pub(crate) struct Writer<'a> {
     pub(crate) check: &'a dyn Fn() -> Result<()>,
     /// The sessions that are in the report already.
     pub(crate) named: HashSet<SessionId>,
-    /// The sessions that wait to be stored.
+    /// The conversations that wait to be stored.
     pub(crate) queue: &'a mut Queue,
 }
 
 impl Writer<'_> {
-    /// Stores a conversation of about this many bytes; `progress` receives the number of finished nodes.
+    /// Stores a conversation of about this many bytes.
     pub(crate) fn write(
         &mut self,
         mut draft: Draft,
         bytes: usize,
         source: &mut Source<'_, '_>,
         report: &mut ImportReport,
-        progress: &mut dyn FnMut(u64, u64),
     ) -> Result<()> {
-        let mut record_names = Vec::new();
+        let mut names = Vec::new();
         if let (Some(unnamed), None) = (draft.unnamed.take(), &self.options.session) {
-            record_names.extend(unnamed.record());
+            names.extend(unnamed.record());
             draft.session = self.find_session(&unnamed, &draft.nodes, report)?;
         }
         let id = self.options.session.as_ref().unwrap_or(&draft.session).clone();
-        if self.queue.holds(&id) {
-            self.flush(report)?;
-        }
+        self.flush_if_waiting(&id, report)?;
         let session = self.store.session(&id)?;
         if self.named.insert(id.clone()) {
             report.sessions.push(id.clone());
@@ -64,19 +169,10 @@ impl Writer<'_> {
         edits::apply(&mut draft, stored, source, keeps_source, &mut |line, why| {
             report.remark(line, why);
         })?;
-        if has_messages {
-            draft.find_tombstones(&session)?;
-        }
-        let is_plain = draft.is_plain();
-        let Draft { mut details, nodes, compactions, labels, head, line, orphans, exact, .. } =
-            draft;
-        // No session has an empty one.
-        for text in [&mut details.model, &mut details.source] {
-            text.take_if(|text| text.is_empty());
-        }
-        let is_exact = exact.is_some();
-        let remainder = Remainder { details, compactions, labels, head, exact, record_names, line };
-        let attached = remainder.exact.as_ref().map_or(0, |exact| exact.records);
+        let (orphans, is_exact, attached) = (draft.orphans, draft.is_exact, draft.records);
+        let (nodes, mut remainder) = draft.split();
+        let line = remainder.line;
+        remainder.names = names;
         let mut work = Work::new(&session, report, nodes, has_messages);
         (work.is_exact, work.attached) = (is_exact, attached);
         work.connect(orphans)?;
@@ -90,189 +186,59 @@ impl Writer<'_> {
         }
         if has_messages
             && self.options.session.is_none()
-            && let Some(why) = work.conflict(Some(source))?
+            && let Some(why) = work.conflict(source)?
         {
             work.refuse(line, &why);
             return Ok(());
         }
-        let order = std::mem::take(&mut work.order);
-        let mut at = 0;
-        let mut first = self.gather(&mut work, &order, &mut at, source)?;
-        let is_short = is_plain && at == order.len() && !first.is_empty();
-        let count = order.len() as u64;
-        work.order = order;
-        if is_short && info.is_none() && !self.is_dry {
-            progress(count, count);
-            self.enqueue(id, work, first, bytes, remainder);
-            return match self.queue.is_full() {
-                true => self.flush(report),
-                false => Ok(()),
-            };
+        let is_new = info.is_none();
+        if !is_new {
+            work.judge(source)?;
         }
-        // What a fork shares with its original is found in the store only.
-        let original = remainder.details.parent_session.as_ref();
-        if original.is_some_and(|original| self.queue.holds(original)) {
-            self.flush(work.report)?;
+        let (reader, records) = (source.reader, &mut *source.records);
+        let source = Source { records, reader };
+        let mut plan = Plan::new(&mut work, source, keeps_source, self.check, info, remainder)?;
+        let mut first = Vec::new();
+        while first.len() < MAX_RECORDS && plan.bytes < MAX_BYTES {
+            match plan.next() {
+                Some(record) => first.push(record?),
+                None => break,
+            }
         }
-        self.write_in_steps(&mut work, info.as_ref(), &remainder, &mut |writer, work| {
-            let order = std::mem::take(&mut work.order);
-            let batch = match first.is_empty() {
-                true => writer.gather(work, &order, &mut at, source),
-                false => Ok(std::mem::take(&mut first)),
-            };
-            progress(at as u64, count);
-            let is_over = at == order.len();
-            work.order = order;
-            batch.map(|batch| Some(batch).filter(|batch| !batch.is_empty() || !is_over))
-        })
+        let is_short = first.len() < MAX_RECORDS && plan.bytes < MAX_BYTES;
+        if self.is_dry {
+            return plan.by_ref().try_for_each(|record| record.map(drop));
+        }
+        if is_short && plan.is_idle(&first) {
+            return Ok(());
+        }
+        let file = self.queue.taken + self.queue.reports.len();
+        let sent = std::mem::take(&mut plan.sent);
+        let mut waiting = Waiting { id, line, file, is_new, records: first, sent };
+        let queue = &mut *self.queue;
+        if is_short {
+            queue.bytes += bytes + plan.bytes;
+            queue.records += waiting.records.len();
+            queue.waiting.push(waiting);
+            let is_full = queue.records >= MAX_RECORDS || queue.bytes >= MAX_BYTES;
+            return if is_full { queue.flush(self.store, plan.report()) } else { Ok(()) };
+        }
+        queue.flush(self.store, plan.report())?;
+        let records = std::mem::take(&mut waiting.records).into_iter().map(Ok);
+        let (_, refused) = self.store.import(records.chain(plan.by_ref()))?;
+        waiting.sent.append(&mut plan.sent);
+        for (number, error) in refused {
+            waiting.refuse(number as usize, &error.to_string(), plan.report());
+        }
+        Ok(())
     }
 
-    /// Stores the sessions that wait.
-    pub(crate) fn flush(&mut self, report: &mut ImportReport) -> Result<()> {
-        let mut queue = std::mem::take(self.queue);
-        let flushed = queue.flush(self.store, report, &mut |import, waiting, report| {
-            self.write_refused(import, waiting, report)
-        });
-        *self.queue = queue;
-        flushed
-    }
-
-    fn enqueue(
+    /// Stores what waits if the session is one of them: what the store has of it is read next.
+    pub(crate) fn flush_if_waiting(
         &mut self,
-        id: SessionId,
-        work: Work<'_>,
-        batch: Batch,
-        bytes: usize,
-        remainder: Remainder,
-    ) {
-        let nodes = batch.iter().map(|(node, _)| *node).collect();
-        // Its notes count when it is stored as a whole; otherwise the steps make them again.
-        let mut own = ImportReport { converted: work.attached, ..discarded_report() };
-        let mut whole = Work { report: &mut own, ..work };
-        let import = whole.session_import(id, batch, &remainder);
-        let waiting = whole.wait(nodes, remainder);
-        self.queue.add(import, bytes, own, waiting);
-    }
-
-    /// Stores a session step by step that could not be stored as a whole.
-    fn write_refused(
-        &mut self,
-        import: SessionImport,
-        mut waiting: Waiting,
+        id: &SessionId,
         report: &mut ImportReport,
     ) -> Result<()> {
-        let session = self.store.session(&import.id)?;
-        let info = session.info()?;
-        let has_messages = info.is_some() && session.latest_leaf()?.is_some();
-        for (node, record) in waiting.batch.iter().zip(&import.records) {
-            waiting.nodes[*node as usize].body = Body::Here(Box::new(record.message.clone()));
-        }
-        let batch: Batch =
-            std::mem::take(&mut waiting.batch).into_iter().zip(import.records).collect();
-        let (mut work, remainder) = Work::resume(&session, report, waiting, has_messages);
-        if has_messages
-            && self.options.session.is_none()
-            && let Some(why) = work.conflict(None)?
-        {
-            work.refuse(remainder.line, &why);
-            return Ok(());
-        }
-        let mut batch = Some(batch);
-        self.write_in_steps(&mut work, info.as_ref(), &remainder, &mut |_, _| Ok(batch.take()))
-    }
-
-    fn write_in_steps(
-        &mut self,
-        work: &mut Work<'_>,
-        info: Option<&SessionInfo>,
-        remainder: &Remainder,
-        batches: &mut dyn FnMut(&mut Self, &mut Work<'_>) -> Result<Option<Batch>>,
-    ) -> Result<()> {
-        let past = match self.is_dry {
-            true => Past { is_new: info.is_none(), is_open: info.is_none() },
-            false => work.begin(info.is_some())?,
-        };
-        if let (Some(_), false) = (&remainder.exact, self.is_dry) {
-            exact::set_details(work.session, &remainder.details, info, work.has_messages)?;
-        }
-        while let Some(batch) = batches(self, work)? {
-            (self.check)()?;
-            match self.is_dry {
-                true => work.rehearse(batch)?,
-                false => work.store(batch)?,
-            }
-        }
-        (self.check)()?;
-        let has_added = work.fates.contains(&Fate::Added);
-        self.add_compactions(work, &remainder.compactions, past)?;
-        self.set_labels(work, &remainder.labels)?;
-        if let Some(exact) = &remainder.exact {
-            work.attach(exact, self.is_dry)?;
-        }
-        if self.is_dry {
-            return Ok(());
-        }
-        // An older copy of a file may add only a hidden entry; the head of that copy is older, too.
-        if past.is_open || work.has_shown {
-            match &remainder.exact {
-                Some(exact) => work.move_exact_head(exact, remainder.head.as_ref())?,
-                None => work.move_head(remainder.head.as_ref())?,
-            }
-        }
-        // Changes no time of the session.
-        work.record_names.extend(remainder.record_names.iter().cloned());
-        if remainder.exact.is_some() {
-            exact::set_time(work.session, &remainder.details, info, past)?;
-            return work.end();
-        }
-        let mut details = remainder.details.clone();
-        if info.is_some()
-            && let Some(place) = work.derived.place_of_title()
-            && work.session.message(&work.nodes[place as usize].id)?.is_none()
-        {
-            let title = work.derived.forget_title();
-            details.name.take_if(|name| title.as_ref() == Some(name));
-        }
-        set_missing_details(work.session, details, &work.derived, info, past, has_added)?;
-        work.end()
-    }
-
-    /// Returns the next messages for one transaction.
-    fn gather(
-        &self,
-        work: &mut Work<'_>,
-        order: &[u32],
-        at: &mut usize,
-        source: &mut Source<'_, '_>,
-    ) -> Result<Batch> {
-        let (mut batch, mut bytes) = (Vec::new(), 0);
-        while *at < order.len() && batch.len() < MAX_BATCH && bytes < MAX_BATCH_BYTES {
-            let node = order[*at];
-            *at += 1;
-            if work.fates[node as usize] == Fate::Gone {
-                continue;
-            }
-            bytes += work.nodes[node as usize].bytes();
-            let keeps_source = self.options.keeps_source && !work.is_exact;
-            let Some(mut message) = work.message(node, source, keeps_source)? else { continue };
-            if !work.is_exact {
-                work.derived.add(node, &message);
-                if work.orphans.contains(&node) {
-                    message = with_missing_parent(message, &work.nodes[node as usize]);
-                }
-            }
-            let record = work.nodes[node as usize].record();
-            batch.push((node, ImportRecord { record, parent: None, message }));
-        }
-        Ok(batch)
-    }
-}
-
-/// Turns an error of the record alone into the reason why it is dropped.
-pub(crate) fn refusal(result: Result<()>) -> Result<std::result::Result<(), String>> {
-    match result {
-        Ok(()) => Ok(Ok(())),
-        Err(error) if error.is_refused() => Ok(Err(error.to_string())),
-        Err(error) => Err(error),
+        if self.queue.holds(id) { self.queue.flush(self.store, report) } else { Ok(()) }
     }
 }

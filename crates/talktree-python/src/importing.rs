@@ -1,37 +1,18 @@
-//! Imports of what a program has read itself: messages with their own ids, parents and times, and whole sessions.
+//! Imports of what a program has read itself: messages with their own ids, parents and times, and compactions.
 
 use chrono::{DateTime, Utc};
 use pyo3::prelude::*;
 use serde::Deserialize;
-use talktree::{
-    Compaction, CompactionId, ImportRecord, Imported, Json, Label, Message, MessageId, Result,
-    SessionDetails, SessionImport,
-};
+use talktree::{Appended, Compaction, CompactionId, Json, Message, MessageId};
 
-use crate::error::exception;
 use crate::json;
 use crate::session::Session;
-use crate::store::Store;
 
-fn name(imported: &Imported) -> &'static str {
+fn name(imported: &Appended) -> &'static str {
     match imported {
-        Imported::Added => "added",
-        Imported::Known => "known",
-        _ => "differs",
-    }
-}
-
-/// A record as Python passes it.
-#[derive(Deserialize)]
-struct Record {
-    record: String,
-    parent: Option<MessageId>,
-    message: Message,
-}
-
-impl From<Record> for ImportRecord {
-    fn from(it: Record) -> Self {
-        Self { record: it.record, parent: it.parent, message: it.message }
+        Appended { is_new: true, .. } => "added",
+        Appended { differs: true, .. } => "differs",
+        _ => "known",
     }
 }
 
@@ -66,65 +47,6 @@ impl From<CompactionParts> for Compaction {
     }
 }
 
-/// Details of a session as a part of a whole one.
-#[derive(Deserialize)]
-struct Details {
-    name: Option<String>,
-    parent_session: Option<String>,
-    fork_point: Option<MessageId>,
-    model: Option<String>,
-    source: Option<String>,
-    metadata: Option<Json>,
-    end_reason: Option<String>,
-    owner: Option<String>,
-    tags: Vec<String>,
-    is_pinned: Option<bool>,
-    ended_at: Option<DateTime<Utc>>,
-    created_at: Option<DateTime<Utc>>,
-    updated_at: Option<DateTime<Utc>>,
-}
-
-/// A whole session as Python passes it.
-#[derive(Deserialize)]
-struct Whole {
-    id: String,
-    details: Details,
-    records: Vec<Record>,
-    compactions: Vec<CompactionParts>,
-    labels: Vec<(String, MessageId)>,
-    head: Option<MessageId>,
-    marks: Vec<String>,
-}
-
-impl From<Whole> for SessionImport {
-    fn from(it: Whole) -> Self {
-        let details = it.details;
-        Self {
-            details: SessionDetails {
-                name: details.name,
-                parent_session: details.parent_session.map(Into::into),
-                fork_point: details.fork_point,
-                model: details.model,
-                source: details.source,
-                metadata: details.metadata,
-                end_reason: details.end_reason,
-                owner: details.owner,
-                tags: details.tags,
-                is_pinned: details.is_pinned,
-                ended_at: details.ended_at,
-                created_at: details.created_at,
-                updated_at: details.updated_at,
-            },
-            records: it.records.into_iter().map(Into::into).collect(),
-            compactions: it.compactions.into_iter().map(Into::into).collect(),
-            labels: it.labels.into_iter().map(|(name, id)| Label::new(name, id)).collect(),
-            head: it.head,
-            marks: it.marks,
-            ..Self::new(it.id)
-        }
-    }
-}
-
 #[pymethods]
 impl Session {
     fn import_message(
@@ -139,11 +61,11 @@ impl Session {
         })
     }
 
-    fn import_messages(&self, py: Python<'_>, records: &str) -> PyResult<Vec<&'static str>> {
+    fn import_messages(&self, py: Python<'_>, messages: &str) -> PyResult<Vec<&'static str>> {
         self.handle.call(py, |chat| {
-            let records: Vec<Record> = json::parse("a list of records", records)?;
-            let records: Vec<ImportRecord> = records.into_iter().map(Into::into).collect();
-            Ok(chat.import_messages(&records)?.iter().map(name).collect())
+            let messages: Vec<(Option<MessageId>, Message)> =
+                json::parse("a list of messages with their parents", messages)?;
+            Ok(chat.import_messages(messages)?.iter().map(name).collect())
         })
     }
 
@@ -156,24 +78,5 @@ impl Session {
             let compaction: CompactionParts = json::parse("a compaction", compaction)?;
             chat.import_compaction(&compaction.into())
         })
-    }
-}
-
-/// The result for one session: what was done with each record, or the exception of its error.
-type Outcome = (Option<Vec<&'static str>>, Option<Py<PyAny>>);
-
-#[pymethods]
-impl Store {
-    fn import_sessions(&self, py: Python<'_>, sessions: &str) -> PyResult<Vec<Outcome>> {
-        let outcomes = self.handle.call_long(py, |store| {
-            let sessions: Vec<Whole> = json::parse("a list of sessions", sessions)?;
-            let sessions: Vec<SessionImport> = sessions.into_iter().map(Into::into).collect();
-            store.import_sessions(&sessions)
-        })?;
-        let outcome = |outcome: Result<Vec<Imported>>| match outcome {
-            Ok(imported) => (Some(imported.iter().map(name).collect()), None),
-            Err(error) => (None, Some(exception(py, &error).into_value(py).into_any())),
-        };
-        Ok(outcomes.into_iter().map(outcome).collect())
     }
 }

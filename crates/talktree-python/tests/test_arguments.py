@@ -17,7 +17,6 @@ from talktree import (
     Message,
     RetentionRule,
     SessionDetails,
-    SessionImport,
     SessionManager,
     Summary,
     TokenCounter,
@@ -214,8 +213,6 @@ OTHERS: dict[str, Take] = {
     "usage.cost": lambda store, chat, value: chat.add_usage(Usage(cost=value)),
     "truncated": lambda store, chat, value: chat.openai_chat_request(truncated=value),
     "options": lambda store, chat, value: model.truncate([], value),
-    "sessions[0].details": lambda store, chat, value: store.import_sessions([SessionImport("x", details=value)]),
-    "sessions[0].labels": lambda store, chat, value: store.import_sessions([SessionImport("x", labels=value)]),
 }
 
 

@@ -184,7 +184,7 @@ FACES: dict[str, tuple[set[str], dict[str, str | None]]] = {
             # For contexts and bots that are written in Rust.
             **dict.fromkeys(("context", "inbox")),
             # For formats that are written in Rust.
-            **dict.fromkeys(("export", "data_of_owner", "data_of_author", "session_ids")),
+            **dict.fromkeys(("export", "import", "data_of_owner", "data_of_author", "session_ids")),
         },
     ),
     "StoreOptions": (
@@ -200,7 +200,7 @@ FACES: dict[str, tuple[set[str], dict[str, str | None]]] = {
             "compact_and_split_as": "compact_and_split",
             "over": None,  # for storages that are written in Rust
             # For formats that are written in Rust.
-            **dict.fromkeys(("restore_compaction", "import_elision", "export", "records", "data")),
+            **dict.fromkeys(("export", "records", "data")),
         },
     ),
     "SessionBuilder": (

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, cast
 
 import pytest
 import talktree
-from talktree import ImportRecord, Message, SessionDetails, SessionImport
+from talktree import Message
 
 
 @pytest.fixture
@@ -199,30 +199,20 @@ def test_a_backup_is_a_store(full: talktree.Store, tmp_path: Path) -> None:
     assert full.stats().messages == 3 and full.stats().branching_messages == 1
 
 
-def test_whole_sessions_and_records(store: talktree.Store) -> None:
+def test_messages_from_elsewhere(store: talktree.Store) -> None:
     then = datetime(2020, 5, 1, tzinfo=timezone.utc)
-    records = [
-        ImportRecord("line 1", None, Message.user("hello", id="m1", created_at=then)),
-        ImportRecord("line 2", "m1", {"id": "m2", "role": "assistant", "text": "hi", "metadata": {"n": 2**70}}),
-    ]
-    details = SessionDetails(name="talk", tags=["old"], metadata=[1], created_at=then)
-    whole = SessionImport("s", records, details, labels={"start": "m1"}, head="m1", marks=["line 3"])
-    stored, refused = store.import_sessions([whole, SessionImport("s")])
-    assert stored == ["added", "added"] and isinstance(refused, talktree.SessionExistsError)
+    first = (None, Message.user("hello", id="m1", created_at=then))
+    second = ("m1", {"id": "m2", "role": "assistant", "text": "hi", "metadata": {"n": 2**70}})
     chat = store.session("s")
-    info = chat.info()
-    assert info is not None and (info.name, info.tags, info.metadata, info.created_at) == ("talk", ["old"], [1], then)
-    assert (chat.head(), chat.labelled("start"), chat.is_imported("line 3")) == ("m1", "m1", True)
+    assert chat.import_messages([first, second]) == ["added", "added"]
     assert chat.branches("m1")[0].metadata == {"n": 2**70} and chat.history()[0].created_at == then
-    more = ImportRecord("line 4", "m1", Message.user("more", id="m4"))
-    assert chat.import_messages([*records, more]) == ["known", "known", "added"]
-    assert chat.history()[-1].text == "more"
+    more = ("m1", Message.user("more", id="m4"))
+    assert chat.import_messages([first, second, more]) == ["known", "known", "added"]
+    assert chat.is_imported("m4") and chat.branches("m1")[-1].text == "more"
     summary = chat.add_compaction("A greeting.", "m1", "m4")
     other = store.session("other")
-    other.import_messages([records[0], more])
+    other.import_messages([first, more])
     other.import_compaction(chat.compaction(summary.id))
     assert other.compaction(summary.id) == chat.compaction(summary.id)
-    with pytest.raises(TypeError, match=r"sessions\[0\] must be a SessionImport, not dict"):
-        store.import_sessions([{"id": "x"}])  # type: ignore[list-item]
-    with pytest.raises(TypeError, match=r"records\[1\]\.message must be a dict"):
-        chat.import_messages([more, ImportRecord("line 5", None, "text")])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"messages\[1\] must be a dict"):
+        chat.import_messages([more, (None, "text")])  # type: ignore[list-item]

@@ -57,8 +57,8 @@ def test_the_content_of_chat_apis_is_taken_everywhere(content: Any, store: talkt
     chat.upsert({"id": first, **given})
     chat.update({"id": first, **given})
     chat.import_message(None, given)
-    chat.import_messages([talktree.ImportRecord("r", None, given)])
-    store.import_sessions([talktree.SessionImport("whole", [talktree.ImportRecord("r", None, given)])])
+    chat.import_messages([(None, given)])
+    store.session("whole").import_messages([(None, given)])
     other.append(talktree.Usage(output=1).put_in(given))
     every = [*chat.all_messages(), *store.session("whole").history(), *other.history()]
     assert len(every) == 13 and all(message.text == "hello" and "content" not in message for message in every)

@@ -9,8 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use fastrand::Rng;
 use talktree::{
-    BoxError, CompactionOptions, Durability, Error, ImportRecord, Message, Session, Store,
-    TokenCounter,
+    BoxError, CompactionOptions, Durability, Error, Message, Session, Store, TokenCounter,
 };
 
 use crate::scratch::scratch;
@@ -206,8 +205,7 @@ fn verb(chat: &Session, plain: &Session, ids: &mut Vec<String>, dice: &mut Rng) 
         9 => drop(chat.upsert(message(ids, dice))?),
         10 => {
             let message = message(ids, dice);
-            let record = message.id.to_string();
-            chat.import_messages(&[ImportRecord { record, parent: Some(any), message }])?;
+            chat.import_message(Some(&any), message)?;
         }
         _ => match chat.compact() {
             // A short range may have no shorter summary.

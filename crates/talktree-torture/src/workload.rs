@@ -9,8 +9,8 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use fastrand::Rng;
 use talktree::{
-    COMPACTION_PREFIX, Compaction, CompactionId, Durability, ImportRecord, Message, MessageId,
-    Part, Planned, Session, SessionDetails, Store,
+    COMPACTION_PREFIX, Compaction, CompactionId, Durability, Message, MessageId, Part, Planned,
+    Session, SessionDetails, Store,
 };
 
 use crate::compaction::{brief, by_words, compaction, options};
@@ -218,11 +218,10 @@ impl Workload {
                 let mut records = Vec::new();
                 for _ in 0..self.dice.usize(1..12) {
                     let message = self.message();
-                    let record = format!("record {}", self.number());
                     let id = message.id.clone();
-                    records.push(ImportRecord { record, parent: parent.replace(id), message });
+                    records.push((parent.replace(id), message));
                 }
-                drop(session.import_messages(&records)?);
+                drop(session.import_messages(records)?);
             }
             "details" => {
                 let metadata = serde_json::json!({ "n": self.number() });

@@ -155,41 +155,6 @@ impl Session {
         self.import(compaction).map(drop)
     }
 
-    /// Adds a compaction as it was in another session, with its figures, between two places, each named as an end of
-    /// [`add_compaction`](Self::add_compaction): for an import of a session some of whose messages were deleted.
-    ///
-    /// Unlike there, a shown summary may cover one end: a later one that was removed since hid it when the compaction was
-    /// added.
-    ///
-    /// ```
-    /// use talktree::{Compaction, Message, Store};
-    ///
-    /// let chat = Store::open_in_memory()?.session("s")?;
-    /// let hello = chat.append(Message::user("hello"))?.id;
-    /// // Its first message is deleted here.
-    /// let compaction = Compaction::new("They greeted.", "gone".into(), hello.clone());
-    /// chat.restore_compaction(&compaction, &hello, &hello)?;
-    /// assert_eq!(chat.compactions()?[0].first.as_str(), "gone");
-    /// # Ok::<(), talktree::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`add_compaction`](Self::add_compaction).
-    pub fn restore_compaction(
-        &self,
-        compaction: &Compaction,
-        first: &MessageId,
-        last: &MessageId,
-    ) -> Result<()> {
-        compaction.id.check()?;
-        if is_blank(&compaction.summary) {
-            return Err(Error::SummaryRefused { why: SummaryRefused::Blank });
-        }
-        self.storage.restore_compaction(compaction, first, last)?;
-        self.emit_changed(|| self.compacted(compaction));
-        Ok(())
-    }
-
     /// Removes a compaction; the range it covered shows again.
     ///
     /// ```

@@ -1,79 +1,462 @@
-//! Storing historical messages as they are.
+//! Import: storing sessions as they are, record by record, in one transaction.
+//!
+//! What the store refuses is left out, and the rest is stored. A record is imported once: its name is kept, so what was deleted
+//! or removed since does not come back. The children of a message that is not stored follow the nearest one above that is.
 //!
 //! An export has the messages of a fork and those of the session that was forked. A message that is in both becomes a copy
 //! again, as the fork had made it: its usage counts once, a search finds it once, and an erasure finds every copy.
 
+use std::collections::{BTreeSet, HashMap};
+
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::append;
-use super::error::BackendResult;
+use super::connection::{Config, Database};
+use super::context::elision;
+use super::error::{BackendError, BackendResult};
 use super::handle::Named;
 use super::row::message::Content;
 use super::row::session::{self as session_row, SessionRow};
-use super::tokens::CountedMessages;
-use super::{erase, index, message, usage};
-use crate::id::MessageId;
+use super::tokens::{CountedMessages, HEURISTIC_KEY, TokenCount};
+use super::transaction::run;
+use super::{
+    append, catalog, compaction, delete, erase, head, index, label, message, message_tag, usage,
+};
+use crate::compaction::{Compaction, SummaryRefused, is_blank};
+use crate::error::{Error, Result};
+use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Message;
-use crate::outcome::{ImportRecord, Imported};
+use crate::outcome::{Appended, Record, SessionDetails};
+use crate::records::ids::derive;
+use crate::tokens::Counter;
 use crate::tree::Address;
 
-/// Stores records; a parent comes before its children.
+impl Database {
+    /// Imports records. Returns how many messages were added to each session, and the records that were refused. An error of the
+    /// iterator ends the import, and nothing is stored.
+    pub(crate) fn import(&self, records: &mut dyn Iterator<Item = Result<Record>>) -> Result<Done> {
+        let counter = Counter::default();
+        let done = self.write_long(|conn| {
+            let mut import = Import { conn, config: &self.config, counter: &counter, open: None };
+            let (mut sessions, mut refused) = (Vec::new(), Vec::new());
+            for (number, record) in (0..).zip(records) {
+                let record = record.map_err(BackendError::Own)?;
+                if let (Record::Session { id, .. }, Some(open)) = (&record, &import.open)
+                    && *id != open.id
+                {
+                    sessions.extend(import.close()?);
+                }
+                match import.take(record) {
+                    Ok(()) => {}
+                    Err(BackendError::Own(error)) if !matches!(error, Error::Corrupt { .. }) => {
+                        refused.push((number, error));
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            sessions.extend(import.close()?);
+            Ok((sessions, refused))
+        })?;
+        self.appended(done.0.iter().map(|(_, added)| added).sum());
+        Ok(done)
+    }
+}
+
+/// The sessions with the numbers of messages that were added, and what was refused.
+type Done = (Vec<(SessionId, u64)>, Vec<(u64, Error)>);
+
+/// Stores messages, each below the parent that it names; a parent comes before its children.
 pub(super) fn import(
     conn: &Connection,
     name: &Named<'_>,
-    records: &[ImportRecord],
+    messages: &[Message],
     counted: &CountedMessages<'_>,
     max_bytes: usize,
-) -> BackendResult<Vec<Imported>> {
-    if records.is_empty() {
+) -> BackendResult<Vec<Appended>> {
+    if messages.is_empty() {
         return Ok(Vec::new());
     }
-    erase::check_import(conn, name)?;
-    let mut session = name.find_or_create(conn)?;
-    let first_new = session.next;
-    let forked = forked_session(conn, session.key)?;
-    // Most transcripts are linear: the parent is usually the record before.
-    let mut before: Option<(MessageId, Address)> = None;
-    let mut imported = Vec::with_capacity(records.len());
-    for (record, count) in records.iter().zip(counted.token_counts(conn)?) {
-        if !remember(conn, &session, &record.record)? {
-            imported.push(Imported::Known);
-            continue;
-        }
-        let parent = match (&record.parent, &before) {
-            (None, _) => None,
-            (Some(id), Some((before, address))) if id == before => Some(*address),
-            (Some(id), _) => Some(message::place(conn, Some(session.key), name, id)?),
-        };
-        let content = append::content(&record.message, max_bytes)?;
-        let inserted =
-            append::insert(conn, &mut session, name, parent, &record.message, &content, count)?;
-        let Some(address) = inserted else {
-            let (_, differs) = append::compare(conn, &session, &record.message)?;
-            imported.push(if differs { Imported::Differs } else { Imported::Known });
-            continue;
-        };
-        if session.head == parent {
-            session.head = Some(address);
-            session.invalidate_visible_tokens();
-        }
-        let is_copy = make_copy(conn, address, &record.message.id, &content, forked)?;
-        note(conn, &mut session, address, &record.message, is_copy)?;
-        before = Some((record.message.id.clone(), address));
-        imported.push(Imported::Added);
-    }
-    if imported.contains(&Imported::Added) {
-        index::make_pending(conn, &mut session, first_new)?;
-        session_row::store(conn, &session)?;
-        session_row::store_listed_at(conn, &mut session)?;
-    }
+    let mut open = Open::of(conn, name)?;
+    let counts = counted.token_counts(conn)?;
+    let imported = messages
+        .iter()
+        .zip(counts)
+        .map(|(message, count)| open.message(conn, max_bytes, (None, None), message, count))
+        .collect::<BackendResult<_>>()?;
+    open.settle(conn)?;
     Ok(imported)
 }
 
+/// The tokens of a message that is deleted before anybody counts.
+const NO_TOKENS: TokenCount = TokenCount { tokens: 0, counter: HEURISTIC_KEY };
+
+/// An import in progress.
+struct Import<'a> {
+    conn: &'a Connection,
+    config: &'a Config,
+    counter: &'a Counter,
+    /// The session whose records come; `None` after one that was refused.
+    open: Option<Open>,
+}
+
+/// A session while its records come.
+struct Open {
+    id: SessionId,
+    row: SessionRow,
+    /// The session that it was forked from.
+    forked: Option<i64>,
+    /// The number of its first message that is not in the row yet.
+    first_new: u64,
+    added: u64,
+    /// The time of the last write, which is set at the end.
+    details: SessionDetails,
+    /// The message before: most conversations are linear.
+    before: Option<(MessageId, Address)>,
+    /// The messages that are not stored, with the places that they would be below.
+    gone: HashMap<MessageId, Option<Address>>,
+    /// The places of tombstones, each named as the start and as the end of a compaction.
+    tombstones: HashMap<u64, [MessageId; 2]>,
+    /// The messages in the places of tombstones, which are deleted at the end.
+    placeholders: BTreeSet<Address>,
+}
+
+impl Import<'_> {
+    fn take(&mut self, record: Record) -> BackendResult<()> {
+        let (conn, config, counter) = (self.conn, self.config, self.counter);
+        match (record, &mut self.open) {
+            (Record::Session { id, details }, Some(open)) if id == open.id => {
+                open.settle(conn)?;
+                in_savepoint(conn, || open.set_details(conn, config, details))
+            }
+            (Record::Session { id, details }, _) => {
+                let begin = || {
+                    id.check()?;
+                    let mut open = Open::of(conn, &Named::unbound(&id))?;
+                    open.set_details(conn, config, details)?;
+                    Ok(open)
+                };
+                self.open = Some(in_savepoint(conn, begin)?);
+                Ok(())
+            }
+            (_, None) => Ok(()),
+            (Record::Message { below, message, name }, Some(open)) => {
+                let counted = CountedMessages::of(counter, [&message]);
+                let Some(count) = counted.token_counts(conn)?.next() else { return Ok(()) };
+                let max = config.max_message_bytes;
+                open.message(conn, max, (below, name), &message, count).map(drop)
+            }
+            (record, Some(open)) => {
+                open.settle(conn)?;
+                let taken = in_savepoint(conn, || open.take(conn, config, counter, record));
+                // Others than this import write to the row, too.
+                open.row = session_row::find(conn, &open.id)?.unwrap_or(open.row);
+                open.first_new = open.row.next;
+                taken
+            }
+        }
+    }
+
+    /// Ends a session; returns how many messages were added to it.
+    fn close(&mut self) -> BackendResult<Option<(SessionId, u64)>> {
+        let Some(mut open) = self.open.take() else { return Ok(None) };
+        open.settle(self.conn)?;
+        if !open.placeholders.is_empty() {
+            delete::delete_at(self.conn, &mut open.row, &open.placeholders)?;
+        }
+        if open.details.updated_at.is_some() {
+            // Last, because every other write sets the time of the last write.
+            session_row::set_details(self.conn, open.row.key, &open.details)?;
+        }
+        Ok(Some((open.id, open.added)))
+    }
+}
+
+impl Open {
+    /// Opens a session, creating it if it does not exist.
+    fn of(conn: &Connection, name: &Named<'_>) -> BackendResult<Self> {
+        erase::check_import(conn, name)?;
+        let row = name.find_or_create(conn)?;
+        Ok(Self {
+            id: SessionId::clone(name),
+            row,
+            forked: forked(conn, row.key)?,
+            first_new: row.next,
+            added: 0,
+            details: SessionDetails::default(),
+            before: None,
+            gone: HashMap::new(),
+            tombstones: HashMap::new(),
+            placeholders: BTreeSet::new(),
+        })
+    }
+
+    fn set_details(
+        &mut self,
+        conn: &Connection,
+        config: &Config,
+        mut details: SessionDetails,
+    ) -> BackendResult<()> {
+        details.check()?;
+        self.details.updated_at = details.updated_at.take().or(self.details.updated_at);
+        if details != SessionDetails::default() {
+            catalog::set_details(conn, self.row.key, &details, config.max_message_bytes)?;
+            self.row = session_row::find(conn, &self.id)?.unwrap_or(self.row);
+            self.forked = forked(conn, self.row.key)?;
+        }
+        Ok(())
+    }
+
+    /// Stores what appends change in the row.
+    fn settle(&mut self, conn: &Connection) -> BackendResult<()> {
+        if self.first_new < self.row.next {
+            index::make_pending(conn, &mut self.row, self.first_new)?;
+            session_row::store(conn, &self.row)?;
+            session_row::store_listed_at(conn, &mut self.row)?;
+            self.first_new = self.row.next;
+        }
+        Ok(())
+    }
+
+    fn message(
+        &mut self,
+        conn: &Connection,
+        max_bytes: usize,
+        (below, name): (Option<u64>, Option<String>),
+        message: &Message,
+        count: TokenCount,
+    ) -> BackendResult<Appended> {
+        let parent = self.parent(conn, below, message.parent.as_ref())?;
+        let content = match message.id.check_for_writing() {
+            Ok(()) => append::content(message, max_bytes),
+            Err(error) => Err(error.into()),
+        };
+        let content = content.inspect_err(|_| {
+            self.gone.insert(message.id.clone(), parent);
+        })?;
+        let name = name.as_deref().unwrap_or(message.id.as_str());
+        if !remember(conn, &self.row, name)? {
+            if message::find(conn, self.row.key, &message.id)?.is_none() {
+                self.gone.insert(message.id.clone(), parent);
+            }
+            return Ok(Appended::known(message.id.clone(), false));
+        }
+        let Some(address) = self.insert(conn, parent, message, &content, count)? else {
+            let (_, differs) = append::compare(conn, &self.row, message)?;
+            return Ok(Appended::known(message.id.clone(), differs));
+        };
+        let is_copy = make_copy(conn, address, &message.id, &content, self.forked)?;
+        note(conn, &mut self.row, address, message, is_copy)?;
+        self.before = Some((message.id.clone(), address));
+        self.added += 1;
+        Ok(Appended::new(message.id.clone()))
+    }
+
+    /// Stores a message; `None` if its id is known. The head moves to it if it is at the parent.
+    fn insert(
+        &mut self,
+        conn: &Connection,
+        parent: Option<Address>,
+        message: &Message,
+        content: &Content<'_>,
+        count: TokenCount,
+    ) -> BackendResult<Option<Address>> {
+        let row = &mut self.row;
+        let stored = append::insert(conn, row, &self.id, parent, message, content, count)?;
+        if stored.is_some() && row.head == parent {
+            row.head = stored;
+            row.invalidate_visible_tokens();
+        }
+        Ok(stored)
+    }
+
+    /// Returns the place that a message is below; `None` for a root.
+    fn parent(
+        &self,
+        conn: &Connection,
+        below: Option<u64>,
+        parent: Option<&MessageId>,
+    ) -> BackendResult<Option<Address>> {
+        let tombstone = below.and_then(|number| self.tombstones.get(&number));
+        let Some(id) = tombstone.map(|[_, end]| end).or(parent) else { return Ok(None) };
+        match (&self.before, self.gone.get(id)) {
+            (Some((before, address)), _) if id == before => Ok(Some(*address)),
+            (_, Some(place)) => Ok(*place),
+            _ => message::place(conn, Some(self.row.key), &self.id, id).map(Some),
+        }
+    }
+
+    /// Stores a record that is neither a session nor a message.
+    fn take(
+        &mut self,
+        conn: &Connection,
+        config: &Config,
+        counter: &Counter,
+        record: Record,
+    ) -> BackendResult<()> {
+        let key = self.row.key;
+        if let Some(name) = name_of(&record)?
+            && !remember(conn, &self.row, &name)?
+        {
+            return Ok(());
+        }
+        match record {
+            Record::Tombstone { number, parent, below, starts, ends } => {
+                self.tombstone(conn, number, (below, parent), (&starts, &ends))
+            }
+            Record::Compaction { mut compaction, first_tombstone, last_tombstone } => {
+                compaction.id.check()?;
+                if is_blank(&compaction.summary) {
+                    let why = SummaryRefused::Blank;
+                    return Err(BackendError::Own(Error::SummaryRefused { why }));
+                }
+                compaction::check_size(&compaction, config.max_message_bytes)?;
+                if compaction::find(conn, key, &compaction.id)?.is_some() {
+                    return Ok(());
+                }
+                let place = |number: Option<u64>, end: usize| {
+                    number.and_then(|number| self.tombstones.get(&number)).map(|ids| &ids[end])
+                };
+                let first = place(first_tombstone, 0).unwrap_or(&compaction.first).clone();
+                let last = match place(last_tombstone, 1) {
+                    Some(id) => id.clone(),
+                    None => {
+                        compaction.last = self.living(conn, &compaction.last)?;
+                        compaction.last.clone()
+                    }
+                };
+                self.compact(conn, counter, compaction, first, last)
+            }
+            Record::Elision { message, call, marker } => {
+                let name = Named::unbound(&self.id);
+                let max = config.max_message_bytes;
+                elision::add(conn, &name, &message, &call, &marker, max)
+            }
+            Record::Label(wanted) => {
+                if label::find(conn, key, &wanted.name)?.is_some() {
+                    return Ok(());
+                }
+                let address = message::require(conn, Some(key), &self.id, &wanted.id)?;
+                label::set(conn, key, &wanted.name, address)?;
+                catalog::touch(conn, key)
+            }
+            Record::Tag(tag) => {
+                let address = message::require(conn, Some(key), &self.id, &tag.message)?;
+                message_tag::add(conn, address, &tag.tag)?;
+                catalog::touch(conn, key)
+            }
+            Record::Head { id } => {
+                let target = self.parent(conn, None, id.as_ref())?;
+                if self.row.head != target {
+                    head::move_to(conn, &mut self.row, target)?;
+                    session_row::store(conn, &self.row)?;
+                }
+                Ok(())
+            }
+            Record::Session { .. } | Record::Message { .. } | Record::Imported { .. } => Ok(()),
+        }
+    }
+
+    /// Returns the id of a message, or of the nearest one above if it is not stored.
+    fn living(&self, conn: &Connection, id: &MessageId) -> BackendResult<MessageId> {
+        let Some(place) = self.gone.get(id) else { return Ok(id.clone()) };
+        let living = message::nearest_living(conn, *place)?;
+        let unknown = || Error::UnknownMessage { session: self.id.clone(), id: id.clone() };
+        living.map(|(_, id)| id).ok_or_else(|| BackendError::Own(unknown()))
+    }
+
+    /// Finds the place of a tombstone by the compactions that start or end there, or makes one.
+    fn tombstone(
+        &mut self,
+        conn: &Connection,
+        number: u64,
+        (below, parent): (Option<u64>, Option<MessageId>),
+        (starts, ends): (&[CompactionId], &[CompactionId]),
+    ) -> BackendResult<()> {
+        let known = |ids: &[CompactionId]| -> BackendResult<Option<MessageId>> {
+            for id in ids {
+                if compaction::find(conn, self.row.key, id)?.is_some() {
+                    return Ok(Some(id.as_message()));
+                }
+            }
+            Ok(None)
+        };
+        let (start, mut end) = (known(starts)?, known(ends)?);
+        if end.is_none() {
+            let name = format!("{}#tombstone", derive(&[&format!("{starts:?} {ends:?}")]));
+            let parent = self.parent(conn, below, parent.as_ref())?;
+            // One whose compactions were removed since is gone.
+            if remember(conn, &self.row, &name)? {
+                let message = Message::new("", Vec::new()).hidden();
+                let content = append::content(&message, usize::MAX)?;
+                let address = self.insert(conn, parent, &message, &content, NO_TOKENS)?;
+                self.placeholders.extend(address);
+                end = Some(message.id);
+                self.settle(conn)?;
+            }
+        }
+        if let Some(end) = end {
+            self.tombstones.insert(number, [start.unwrap_or_else(|| end.clone()), end]);
+        }
+        Ok(())
+    }
+
+    fn compact(
+        &self,
+        conn: &Connection,
+        counter: &Counter,
+        compaction: Compaction,
+        first: MessageId,
+        last: MessageId,
+    ) -> BackendResult<()> {
+        let after = counter.message(&compaction.to_message(None));
+        match compaction.count {
+            0 => {
+                let compaction = Compaction { first, last, ..compaction };
+                compaction::add(conn, &self.row, &self.id, &compaction, after)?;
+            }
+            // As it was: a later one that was removed since may have hidden an end of it.
+            _ => {
+                let places = (&first, &last);
+                compaction::restore(conn, &self.row, &self.id, &compaction, places, after)?;
+            }
+        }
+        catalog::touch_view(conn, self.row.key)
+    }
+}
+
+/// Runs work that leaves nothing behind if it fails.
+fn in_savepoint<T>(conn: &Connection, work: impl FnOnce() -> BackendResult<T>) -> BackendResult<T> {
+    run(conn, "SAVEPOINT one_record")?;
+    let done = work();
+    // SQLite may have rolled the whole transaction back.
+    if done.is_err() && !conn.is_autocommit() {
+        run(conn, "ROLLBACK TO one_record")?;
+    }
+    if !conn.is_autocommit() {
+        run(conn, "RELEASE one_record")?;
+    }
+    done
+}
+
+/// Returns the name under which a record that is neither a session nor a message is remembered.
+fn name_of(record: &Record) -> BackendResult<Option<String>> {
+    let kind = match record {
+        Record::Imported { name } => return Ok(Some(name.clone())),
+        Record::Compaction { compaction, .. } => {
+            return Ok(Some(format!("{}#compaction", compaction.id)));
+        }
+        Record::Elision { .. } => "elision",
+        Record::Label(_) => "label",
+        Record::Tag(_) => "tag",
+        _ => return Ok(None),
+    };
+    let text = serde_json::to_string(record);
+    let text = text.map_err(|source| Error::Json { what: "a record", source })?;
+    Ok(Some(format!("{}#{kind}", derive(&[&text]))))
+}
+
 /// Returns the key of the session that a session was forked from, if the store has it.
-fn forked_session(conn: &Connection, session: i64) -> BackendResult<Option<i64>> {
-    let key = conn.prepare_cached(FORKED)?.query_row([session], |row| row.get(0)).optional()?;
-    Ok(key)
+fn forked(conn: &Connection, session: i64) -> BackendResult<Option<i64>> {
+    Ok(conn.prepare_cached(FORKED)?.query_row([session], |row| row.get(0)).optional()?)
 }
 
 const FORKED: &str = "SELECT forked.key
@@ -97,7 +480,7 @@ pub(super) fn note(
 }
 
 /// Makes a message that was added a copy if the forked session has it with the same content; returns whether it is one.
-pub(super) fn make_copy(
+fn make_copy(
     conn: &Connection,
     address: Address,
     id: &MessageId,
@@ -128,21 +511,13 @@ pub(super) fn is_imported(
     record: &str,
 ) -> BackendResult<bool> {
     let found = conn
-        .prepare_cached(
-            "SELECT 1
-               FROM imported
-              WHERE session = ?1 AND record = ?2",
-        )?
+        .prepare_cached("SELECT 1 FROM imported WHERE session = ?1 AND record = ?2")?
         .exists(params![session.key, record])?;
     Ok(found)
 }
 
 /// Stores that a record was imported; `false` if it was imported before.
-pub(super) fn remember(
-    conn: &Connection,
-    session: &SessionRow,
-    record: &str,
-) -> BackendResult<bool> {
+fn remember(conn: &Connection, session: &SessionRow, record: &str) -> BackendResult<bool> {
     let count = conn
         .prepare_cached("INSERT OR IGNORE INTO imported (session, record) VALUES (?1, ?2)")?
         .execute(params![session.key, record])?;

@@ -32,7 +32,6 @@ mod handle;
 mod head;
 mod header;
 mod import;
-mod import_sessions;
 mod inbox;
 mod index;
 mod interrupt;

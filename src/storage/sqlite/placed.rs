@@ -1,78 +1,84 @@
-//! Reading compactions with the places where they start and end.
+//! The records of compactions, with the places where they start and end.
+//!
+//! An end of a compaction may be a deleted message, whose place no id names. What is visible still depends on that place: of two
+//! compactions that end there and at the message above, each has its own. So a copy of a session needs the place.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rusqlite::Connection;
 
 use super::error::BackendResult;
 use super::{children, compaction, message};
-use crate::compaction::{Place, PlacedCompaction, PlacedCompactions, Tombstone};
-use crate::id::MessageId;
-use crate::tree::Address;
+use crate::id::{CompactionId, MessageId};
+use crate::outcome::Record;
+use crate::tree::{Address, Span};
 
-/// Returns the compactions of a session and the tombstones at which they start or end.
-///
-/// Other tombstones are passed over: no view depends on them.
-pub(super) fn compactions(conn: &Connection, session: i64) -> BackendResult<PlacedCompactions> {
-    let all = compaction::all(conn, session)?;
-    let mut ends: BTreeMap<Address, Option<MessageId>> = BTreeMap::new();
-    for (span, _) in &all {
-        for end in [span.first, span.last] {
-            if let Entry::Vacant(entry) = ends.entry(end) {
-                entry.insert(message::id_at(conn, end)?.0);
-            }
-        }
-    }
-    // A parent has a smaller address than its child, so it comes before it.
-    let tombstones: BTreeMap<Address, usize> =
-        ends.iter().filter(|(_, id)| id.is_none()).map(|(at, _)| *at).zip(0..).collect();
-    let place = |end: Address| match (&ends[&end], tombstones.get(&end)) {
-        (Some(id), _) => Some(Place::Message(id.clone())),
-        (None, at) => at.copied().map(Place::Tombstone),
-    };
-    let placed = all.iter().filter_map(|(span, compaction)| {
-        let (first, last) = (place(span.first)?, place(span.last)?);
-        Some(PlacedCompaction { compaction: compaction.clone(), first, last })
-    });
-    Ok(PlacedCompactions {
-        compactions: placed.collect(),
-        tombstones: tombstones
-            .keys()
-            .map(|at| tombstone(conn, *at, &tombstones))
-            .collect::<BackendResult<_>>()?,
-    })
+/// The compactions of a session, and the tombstones at which they start or end. No view depends on other tombstones.
+#[derive(Default)]
+pub(crate) struct Placed {
+    /// In order of their numbers, from 1; those above come first.
+    pub(crate) tombstones: Vec<Record>,
+    /// The oldest first.
+    pub(crate) compactions: Vec<Record>,
+    /// The number of the tombstone above a message.
+    pub(crate) above: HashMap<MessageId, u64>,
 }
 
-fn tombstone(
-    conn: &Connection,
-    address: Address,
-    kept: &BTreeMap<Address, usize>,
-) -> BackendResult<Tombstone> {
-    let mut parent = None;
-    let mut above = message::id_at(conn, address)?.1;
-    while let Some(at) = above {
-        if let Some(tombstone) = kept.get(&at) {
-            parent = Some(Place::Tombstone(*tombstone));
-            break;
+pub(super) fn compactions(conn: &Connection, session: i64) -> BackendResult<Placed> {
+    let all = compaction::all(conn, session)?;
+    // A parent has a smaller address than its child, and so a smaller number.
+    let ends: BTreeSet<Address> =
+        all.iter().flat_map(|(span, _)| [span.first, span.last]).collect();
+    let mut numbers = BTreeMap::new();
+    for end in ends {
+        if message::id_at(conn, end)?.0.is_none() {
+            numbers.insert(end, numbers.len() as u64 + 1);
         }
-        let (id, next) = message::id_at(conn, at)?;
-        if let Some(id) = id {
-            parent = Some(Place::Message(id));
-            break;
-        }
-        above = next;
     }
-    let (mut below, mut living) = (vec![address], Vec::new());
-    while let Some(at) = below.pop() {
-        for child in children::direct_children(conn, address.session(), Some(at))? {
-            match message::id_at(conn, child)?.0 {
-                Some(id) => living.push((child, id)),
-                None if kept.contains_key(&child) => {}
-                None => below.push(child),
+    let mut placed = Placed::default();
+    for (&at, &number) in &numbers {
+        let ids = |end: fn(&Span) -> Address| -> Vec<CompactionId> {
+            let there = all.iter().filter(|(span, _)| end(span) == at);
+            there.map(|(_, compaction)| compaction.id.clone()).collect()
+        };
+        let (starts, ends) = (ids(|span| span.first), ids(|span| span.last));
+        let (parent, below) = above(conn, at, &numbers)?;
+        placed.tombstones.push(Record::Tombstone { number, parent, below, starts, ends });
+        let mut places = vec![at];
+        while let Some(place) = places.pop() {
+            for child in children::direct_children(conn, session, Some(place))? {
+                match message::id_at(conn, child)?.0 {
+                    Some(id) => drop(placed.above.insert(id, number)),
+                    None if numbers.contains_key(&child) => {}
+                    None => places.push(child),
+                }
             }
         }
     }
-    living.sort_unstable();
-    Ok(Tombstone { parent, children: living.into_iter().map(|(_, id)| id).collect() })
+    let compactions = all.into_iter().map(|(span, compaction)| {
+        let [first_tombstone, last_tombstone] =
+            [span.first, span.last].map(|end| numbers.get(&end).copied());
+        Record::Compaction { compaction, first_tombstone, last_tombstone }
+    });
+    placed.compactions = compactions.collect();
+    Ok(placed)
+}
+
+/// Returns the nearest message above a tombstone, and the tombstone between them.
+fn above(
+    conn: &Connection,
+    tombstone: Address,
+    numbers: &BTreeMap<Address, u64>,
+) -> BackendResult<(Option<MessageId>, Option<u64>)> {
+    let mut below = None;
+    let mut next = message::parent(conn, tombstone)?;
+    while let Some(at) = next {
+        let (id, parent) = message::id_at(conn, at)?;
+        if id.is_some() {
+            return Ok((id, below));
+        }
+        below = below.or(numbers.get(&at).copied());
+        next = parent;
+    }
+    Ok((None, below))
 }

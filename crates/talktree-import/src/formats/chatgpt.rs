@@ -142,7 +142,7 @@ impl Reader for ChatGpt {
             let node = self.node(place, living.as_ref(), line, start);
             let time = match &node.body {
                 Body::Here(message) => message.created_at,
-                Body::There(_) | Body::Tombstone => start,
+                Body::There(_) | Body::Tombstone(_) => start,
             };
             heads.insert(at, Some(Living { id: node.id.clone(), time }));
             draft.push(node);

@@ -11,12 +11,12 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 use talktree::{
-    Compaction, CompactionId, Label, Message, MessageId, MessageTag, SessionDetails, SessionId,
+    Compaction, CompactionId, Label, Message, MessageId, MessageTag, Record as Stored,
+    SessionDetails, SessionId,
 };
 use uuid::Uuid;
 
 use crate::draft::{Body, Draft, DraftLabel, Node, Reader, derive, fingerprint};
-use crate::exact::{Elision, Exact, ExactCompaction, Tombstone};
 use crate::export::{Counts, VERSION, chain, number_of};
 use crate::fields::Fields;
 use crate::records::Record;
@@ -49,7 +49,6 @@ pub(crate) struct Own {
 /// The session that is being read.
 struct Session {
     draft: Draft,
-    exact: Exact,
     /// The number in its record, and that of its id; they differ if one of the two is damaged.
     numbers: [Option<u64>; 2],
     /// Whether a line could not be read since it began.
@@ -71,9 +70,7 @@ impl Own {
     }
 
     fn close(&mut self) -> Option<Draft> {
-        let Session { mut draft, exact, .. } = self.session.take()?;
-        draft.exact = Some(exact);
-        Some(draft)
+        self.session.take().map(|session| session.draft)
     }
 
     fn begin(&mut self, record: &Record, fields: &Fields, report: &mut ImportReport) {
@@ -142,10 +139,9 @@ impl Own {
         }
         report.converted += 1;
         let numbers = [number, Some(number_of(&id))];
-        let draft = Draft { details, ..Draft::new(id, record.line) };
-        let exact = Exact { records: 1, ..Exact::default() };
+        let draft = Draft { details, is_exact: true, records: 1, ..Draft::new(id, record.line) };
         let tombstones = HashMap::new();
-        self.session = Some(Session { draft, exact, numbers, is_damaged: false, tombstones });
+        self.session = Some(Session { draft, numbers, is_damaged: false, tombstones });
         Ok(())
     }
 }
@@ -242,20 +238,29 @@ impl Session {
             "message" => return self.message(record, fields, report),
             "tombstone" => self.tombstone(line, read(text)?),
             "compaction" => self.compaction(line, text)?,
-            "elision" => self.exact.elisions.push((line, read::<Elision>(text)?)),
-            "tag" => self.exact.tags.push((line, read::<MessageTag>(text)?)),
+            "elision" => {
+                #[derive(Deserialize)]
+                struct Elision {
+                    message: MessageId,
+                    call: String,
+                    marker: String,
+                }
+                let Elision { message, call, marker } = read(text)?;
+                self.draft.attached.push((line, Stored::Elision { message, call, marker }));
+            }
+            "tag" => self.draft.attached.push((line, Stored::Tag(read::<MessageTag>(text)?))),
             "label" => {
                 let Label { name, id: target, .. } = read(text)?;
                 self.draft.labels.push(DraftLabel { name, target, line });
             }
             "head" => {
                 let head = fields.text("id").map(MessageId::from);
-                self.exact.is_at_start = head.is_none();
+                self.draft.is_at_start = head.is_none();
                 self.draft.head = head;
             }
             _ => return Err("a record of an unknown type".to_owned()),
         }
-        self.exact.records += 1;
+        self.draft.records += 1;
         report.converted += 1;
         Ok(())
     }
@@ -307,8 +312,7 @@ impl Session {
         Ok(())
     }
 
-    /// Adds a node in the place of a deleted message. It is named after the compactions that start and end there: so another
-    /// export names it alike.
+    /// Adds a node in the place of a deleted message. It is named after the compactions that start and end there.
     fn tombstone(&mut self, line: u64, found: Found) {
         let Found { number, parent, below, starts, ends } = found;
         let names = starts.iter().map(CompactionId::as_str).chain([""]);
@@ -316,16 +320,16 @@ impl Session {
         let id: MessageId = derive(&[&["tombstone"], &names[..]].concat()).to_string().into();
         let above = below.and_then(|number| self.tombstones.get(&number)).cloned();
         self.tombstones.insert(number, id.clone());
+        let record = Stored::Tombstone { number, parent: None, below: None, starts, ends };
         self.draft.push(Node {
-            id: id.clone(),
+            id,
             parent: above.or(parent),
             line,
             fingerprint: 0,
             is_side: false,
             is_hidden: true,
-            body: Body::Tombstone,
+            body: Body::Tombstone(Box::new(record)),
         });
-        self.exact.tombstones.push(Tombstone { id, starts, ends });
     }
 
     fn compaction(&mut self, line: u64, text: &str) -> Result<(), String> {
@@ -336,13 +340,11 @@ impl Session {
         }
         let compaction: Compaction = read(text)?;
         let Ends { first_tombstone, last_tombstone } = read(text)?;
-        let place = |number: Option<u64>, end: &MessageId| {
-            let place = number.and_then(|number| self.tombstones.get(&number));
-            place.unwrap_or(end).clone()
-        };
-        let first = place(first_tombstone, &compaction.first);
-        let last = place(last_tombstone, &compaction.last);
-        self.exact.compactions.push(ExactCompaction { line, compaction, first, last });
+        let known = |number: &u64| self.tombstones.contains_key(number);
+        let first_tombstone = first_tombstone.filter(known);
+        let last_tombstone = last_tombstone.filter(known);
+        let record = Stored::Compaction { compaction, first_tombstone, last_tombstone };
+        self.draft.attached.push((line, record));
         Ok(())
     }
 }

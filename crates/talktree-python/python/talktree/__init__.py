@@ -119,8 +119,6 @@ from .errors import UnsupportedError as UnsupportedError
 from .errors import WrongKeyError as WrongKeyError
 from .importing import FolderImport as FolderImport
 from .importing import ImportOptions as ImportOptions
-from .importing import ImportRecord as ImportRecord
-from .importing import SessionImport as SessionImport
 from .manager import Resumed as Resumed
 from .manager import SessionManager as SessionManager
 from .message import Message as Message

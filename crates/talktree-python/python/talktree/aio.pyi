@@ -14,7 +14,7 @@ from .blocks import Block, BlockInfo, Document, Drift, EntryInfo, EntryVersion
 from .compaction import AddedCompaction, BranchSummaryPlan, Compacted, Compaction, CompactionOptions, CompactionPlan, CompactionStatus, Nothing, RequestTokens, SummaryLike, WindowUsage
 from .embedding import Embedder, Embedding
 from .erasure import Erasure, ErasureExtent, ErasureProof
-from .importing import FolderImport, ImportOptions, ImportRecord, Imported, SessionImport
+from .importing import FolderImport, ImportOptions, Imported
 from .manager import State
 from .many import Progress
 from .message import Message, MessageLike
@@ -253,8 +253,11 @@ class Session:
 
         The head moves to it if the head is at the parent, and stays otherwise.
         """
-    async def import_messages(self, records: Iterable[ImportRecord]) -> list[Imported]:
-        """Stores messages from elsewhere, all or none; a record is imported only once, even if it was deleted later."""
+    async def import_messages(self, messages: Iterable[tuple[str | None, MessageLike]]) -> list[Imported]:
+        """Stores messages from elsewhere, each with its parent, all or none.
+
+        One that was imported before is not imported again, even if it was deleted since.
+        """
     async def is_imported(self, record: str) -> bool:
         """Returns whether a record of this name was imported, also if its message was deleted since."""
     async def delete(self, *ids: str) -> Deleted:
@@ -914,12 +917,6 @@ class Store:
             folder: The folder.
             progress: Is called with the files that are read and their total.
             options: `ImportOptions` lists them.
-        """
-    async def import_sessions(self, sessions: Iterable[SessionImport]) -> list[list[Imported] | Exception]:
-        """Stores whole new sessions in one commit.
-
-        Returns:
-            For each what was done with its records, or why it was not stored: a `SessionExistsError`, for example.
         """
     async def export_jsonl(self, target: Target, *, readable_only: bool=False) -> list[tuple[str, str]]:
         """Writes all sessions as JSON lines, to a path or a binary file; the contents of blocks are not among them.

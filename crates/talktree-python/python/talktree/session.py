@@ -26,7 +26,7 @@ from .compaction import (
 )
 from .context import Context
 from .erasure import Erased, erased_fields
-from .importing import Imported, ImportRecord, compaction_fields, record_fields
+from .importing import Imported, compaction_fields
 from .message import Message, MessageLike
 from .model import AuthorLine, RequestParts, StreamProvider, TruncateOptions
 from .reply import Reply
@@ -465,10 +465,15 @@ class Session(_Reads):
         """
         return self._native.import_message(_json.maybe_str(parent, "parent"), _json.message_text(message))
 
-    def import_messages(self, records: Iterable[ImportRecord]) -> list[Imported]:
-        """Stores messages from elsewhere, all or none; a record is imported only once, even if it was deleted later."""
-        fields = [record_fields(it, f"records[{at}]") for at, it in enumerate(records)]
-        return self._native.import_messages(_json.dumps(fields, "records"))
+    def import_messages(self, messages: Iterable[tuple[str | None, MessageLike]]) -> list[Imported]:
+        """Stores messages from elsewhere, each with its parent, all or none.
+
+        One that was imported before is not imported again, even if it was deleted since.
+        """
+        fields = [
+            (parent, _json.message_fields(message, f"messages[{at}]")) for at, (parent, message) in enumerate(messages)
+        ]
+        return self._native.import_messages(_json.dumps(fields, "messages"))
 
     def is_imported(self, record: str) -> bool:
         """Returns whether a record of this name was imported, also if its message was deleted since."""

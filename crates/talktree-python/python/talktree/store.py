@@ -12,7 +12,7 @@ from . import _json, _native
 from ._files import Target, written_to
 from ._lines import is_awaited
 from .embedding import Embedder, Embedding, embedder_parts
-from .importing import FolderImport, Imported, ImportOptions, ImportParts, SessionImport, session_fields
+from .importing import FolderImport, ImportOptions, ImportParts
 from .many import ManySessions, Progress
 from .message import Message
 from .results import (
@@ -327,16 +327,6 @@ class Store(ManySessions):
         """
         reports, skipped = self._native.import_folder(os.fspath(folder), ImportParts(options), progress)
         return FolderImport([import_report(it) for it in _json.loads(reports)], skipped)
-
-    def import_sessions(self, sessions: Iterable[SessionImport]) -> list[list[Imported] | Exception]:
-        """Stores whole new sessions in one commit.
-
-        Returns:
-            For each what was done with its records, or why it was not stored: a `SessionExistsError`, for example.
-        """
-        fields = [session_fields(it, f"sessions[{at}]") for at, it in enumerate(sessions)]
-        outcomes = self._native.import_sessions(_json.dumps(fields, "sessions"))
-        return [(imported or []) if error is None else error for imported, error in outcomes]
 
     def export_jsonl(self, target: Target, *, readable_only: bool = False) -> list[tuple[str, str]]:
         """Writes all sessions as JSON lines, to a path or a binary file; the contents of blocks are not among them.

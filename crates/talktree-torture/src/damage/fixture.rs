@@ -7,8 +7,8 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde_json::json;
 use talktree::{
-    Durability, ImportRecord, Message, MessageId, Part, Planned, Session, SessionDetails,
-    SessionManager, Store, Summary, TranscriptKey, Usage,
+    Durability, Message, MessageId, Part, Planned, Session, SessionDetails, SessionManager, Store,
+    Summary, TranscriptKey, Usage,
 };
 
 use crate::Result;
@@ -131,10 +131,7 @@ fn fill(chat: &Session, dice: &mut fastrand::Rng, messages: usize) -> Result<()>
             _ => chat.append(new)?,
         };
     }
-    let parent = Some(named(2));
-    let imported =
-        ImportRecord { record: "line 7".to_owned(), parent, message: message(dice, messages) };
-    chat.import_messages(&[imported])?;
+    chat.import_message(Some(&named(2)), message(dice, messages))?;
     let inner: Vec<MessageId> = [4, 9, 10, messages / 3].map(named).into();
     chat.delete(&inner)?;
     for (n, name) in [(1, "start"), (7, "here"), (messages - 1, "end")] {

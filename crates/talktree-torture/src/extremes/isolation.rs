@@ -3,8 +3,8 @@
 //! The library's own tests use ids that only one session has; here both sessions have half of all ids.
 
 use talktree::{
-    Budget, Compaction, CompactionId, ImportRecord, Json, Message, MessageId, Parent,
-    Result as Answer, Session, Store,
+    Budget, Compaction, CompactionId, Json, Message, MessageId, Parent, Result as Answer, Session,
+    Store,
 };
 use talktree_import::export::{export_markdown, session_hash};
 
@@ -175,12 +175,7 @@ const VERBS: &[(&str, Verb)] = &[
         chat.import_message(Some(&id.into()), new_message(id).with_id(other)).map(words)
     }),
     ("import_messages", |chat, id, other| {
-        let record = ImportRecord {
-            record: id.to_owned(),
-            parent: Some(other.into()),
-            message: new_message(id),
-        };
-        chat.import_messages(&[record]).map(words)
+        chat.import_messages([(Some(other.into()), new_message(id))]).map(words)
     }),
     ("update", |chat, id, _| chat.update(new_message(id).with_id(id)).map(words)),
     ("upsert", |chat, id, _| chat.upsert(new_message(id).with_id(id)).map(words)),

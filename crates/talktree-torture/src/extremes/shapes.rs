@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use talktree::{Durability, ImportRecord, Message, MessageId, Session, Store};
+use talktree::{Durability, Message, MessageId, Session, Store};
 
 use super::Args;
 use crate::Result;
@@ -70,12 +70,8 @@ pub(super) fn children(args: &Args, path: &Path) -> Result<GrownTree> {
     let count = args.children;
     let root = chat.append(message(0))?.id;
     for start in (1..=count).step_by(BATCH) {
-        let records = (start..=count.min(start + BATCH - 1)).map(|n| ImportRecord {
-            record: n.to_string(),
-            parent: Some(root.clone()),
-            message: message(n),
-        });
-        chat.import_messages(&records.collect::<Vec<_>>())?;
+        let numbers = start..=count.min(start + BATCH - 1);
+        chat.import_messages(numbers.map(|n| (Some(root.clone()), message(n))))?;
     }
     let last = name(count);
     chat.checkout(&last)?;
@@ -98,12 +94,8 @@ pub(super) fn branches(args: &Args, path: &Path) -> Result<GrownTree> {
     let count = args.branches;
     chat.append_all((0..count).map(message))?;
     for start in (0..count).step_by(BATCH) {
-        let records = (start..count.min(start + BATCH)).map(|n| ImportRecord {
-            record: n.to_string(),
-            parent: Some(name(n)),
-            message: message(count + n),
-        });
-        chat.import_messages(&records.collect::<Vec<_>>())?;
+        let numbers = start..count.min(start + BATCH);
+        chat.import_messages(numbers.map(|n| (Some(name(n)), message(count + n))))?;
     }
     // The second answer to the last message of the path.
     let last = name(2 * count - 1);

@@ -71,11 +71,8 @@ impl Check<'_> {
             }
             Operation::Import { session, count } => {
                 let found = self.store.session(session.as_str())?.path_length()?;
-                // An import is many transactions: what is there must be a prefix of it.
-                self.check_import(session, found as u32)?;
-                if found > 0 && found < u64::from(*count) {
-                    self.findings.unacknowledged.push("part of an import");
-                }
+                // A session is imported in one transaction: it is there as a whole or not at all.
+                self.check_import(session, if found == 0 { 0 } else { *count })?;
                 return Ok(false);
             }
             Operation::AppendEntries { transcript, entries } => {

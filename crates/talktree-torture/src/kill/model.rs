@@ -52,7 +52,7 @@ pub(crate) struct Model {
     /// The messages that a compaction covers; they are never deleted.
     covered: BTreeSet<String>,
     pub(crate) forks: BTreeMap<String, Copy>,
-    /// Imported sessions with their counts; a killed import may have stored only a part.
+    /// Imported sessions with their counts; a killed import may have stored none of one.
     pub(crate) imports: BTreeMap<String, u32>,
     /// The sessions in which this one continues after a split.
     pub(crate) splits: BTreeSet<String>,

@@ -9,7 +9,7 @@ use crate::text::{MessageSpec, TextSpec};
 
 /// The maximum number of labels in a session.
 const LABELS: u32 = 4;
-/// The maximum number of messages in an import: more than one import transaction holds.
+/// The maximum number of messages in an import: more than wait for others in one transaction.
 const MAX_IMPORT: u32 = 2_500;
 
 /// The random choices of one worker.

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use talktree::{
-    Block, COMPACTION_PREFIX, Compaction, CompactionId, Context, Document, DrawOptions,
-    ImportRecord, Message, Part, Role, SessionDetails, Store,
+    Block, COMPACTION_PREFIX, Compaction, CompactionId, Context, Document, DrawOptions, Message,
+    MessageId, Part, Role, SessionDetails, Store,
 };
 use talktree_import::export::export_session;
 
@@ -147,14 +147,11 @@ const VERBS: &[Verb] = &[
         store.session("chat")?.fork_as(&"new".into(), &"m250".into(), "New").map(done)
     }),
     write("import", |store, _| {
-        let records: Vec<ImportRecord> = (0..200)
-            .map(|n: usize| ImportRecord {
-                record: format!("r{n}"),
-                parent: n.checked_sub(1).map(|before| format!("i{before}").as_str().into()),
-                message: message(&format!("i{n}"), "a turn of another program"),
-            })
-            .collect();
-        store.session("old")?.import_messages(&records).map(done)
+        let messages = (0..200_usize).map(|n| {
+            let parent = n.checked_sub(1).map(|before| MessageId::from(format!("i{before}")));
+            (parent, message(&format!("i{n}"), "a turn of another program"))
+        });
+        store.session("old")?.import_messages(messages).map(done)
     }),
     write("import a compaction", |store, _| {
         let new = compaction("new", "m90", "m140");

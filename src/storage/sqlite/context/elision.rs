@@ -15,7 +15,7 @@ use crate::storage::context::Elision;
 use crate::tree::Address;
 
 /// Replaces the output of a tool call by a marker.
-pub(super) fn add(
+pub(in super::super) fn add(
     conn: &Connection,
     name: &Named<'_>,
     id: &MessageId,

@@ -12,6 +12,7 @@ use super::context::SqliteContext;
 use super::cursor::{PathCursor, SessionCursor};
 use super::error::{BackendError, BackendResult};
 use super::handle::Handle;
+use super::placed::Placed;
 use super::plan_reader::PlanReader;
 use super::row::session as session_row;
 use super::snapshot::Spool;
@@ -20,14 +21,14 @@ use super::{
     append, children, compaction, delete, fork, head, import, label, mention, message, message_tag,
     outline, path, placed, unfinished, update, usage,
 };
-use crate::compaction::{Compaction, CompactionStatus, PlacedCompactions, Seen, Stale};
+use crate::compaction::{Compaction, CompactionStatus, Seen, Stale};
 use crate::erasure::{Erased, Erasure};
 use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Message;
 use crate::outcome::{
-    Appended, CountedAppend, Deleted, HeadEntry, ImportRecord, Imported, Label, MessageTag,
-    RowStat, SessionDetails, SessionInfo, Updated, Upserted,
+    Appended, CountedAppend, Deleted, HeadEntry, Label, MessageTag, RowStat, SessionDetails,
+    SessionInfo, Updated, Upserted,
 };
 use crate::search::{Found, SearchRequest, SessionsFound};
 use crate::storage::Cursor;
@@ -328,26 +329,8 @@ impl SqliteSession {
     }
 
     /// Returns the compactions with the places where they start and end. A copy of the session needs these places.
-    pub(crate) fn placed_compactions(&self) -> Result<PlacedCompactions> {
+    pub(crate) fn placed_compactions(&self) -> Result<Placed> {
         self.read(|conn, session| placed::compactions(conn, session.key))
-    }
-
-    /// Adds a compaction as it was in another storage, with its figures, over the range between two places, each named as
-    /// an end of [`add_compaction`](Self::add_compaction). Unlike there, a shown summary may cover one end: a later one
-    /// that was removed since hid it when the compaction was added.
-    pub(crate) fn restore_compaction(
-        &self,
-        compaction: &Compaction,
-        first: &MessageId,
-        last: &MessageId,
-    ) -> Result<()> {
-        let after = self.counter.message(&compaction.to_message(None));
-        self.write_compaction(compaction, |conn, session| {
-            let Some(session) = session else {
-                return message::require(conn, None, self.id(), first).map(|_| ());
-            };
-            compaction::restore(conn, &session, self.id(), compaction, (first, last), after)
-        })
     }
 
     pub(crate) fn search(&self, request: &SearchRequest) -> Result<Found> {
@@ -589,15 +572,14 @@ impl SqliteSession {
         Self { database, handle, counter }
     }
 
-    /// Stores historical messages as they are, in one transaction; returns one result per record.
+    /// Stores historical messages as they are, in one transaction; returns one result per message.
     ///
     /// The head moves only to a message whose parent is the head.
-    pub(crate) fn import(&self, records: &[ImportRecord]) -> Result<Vec<Imported>> {
+    pub(crate) fn import(&self, messages: &[Message]) -> Result<Vec<Appended>> {
         let max_bytes = self.database.config.max_message_bytes;
-        let counted =
-            CountedMessages::of(&self.counter, records.iter().map(|record| &record.message));
+        let counted = CountedMessages::of(&self.counter, messages);
         let imported =
-            self.write_as(|conn, name| import::import(conn, name, records, &counted, max_bytes))?;
+            self.write_as(|conn, name| import::import(conn, name, messages, &counted, max_bytes))?;
         self.database.appended(imported.len() as u64);
         Ok(imported)
     }

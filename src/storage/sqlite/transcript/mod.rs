@@ -69,9 +69,9 @@ impl Database {
             if new.is_empty() && derived.session.is_none() {
                 return Ok(appended);
             }
-            let records = derived.session.iter().flat_map(|session| &session.records);
+            let messages = derived.session.iter().flatten().filter_map(session::message_of);
             let counter = Counter::default();
-            let counted = CountedMessages::of(&counter, records.clone().map(|it| &it.message));
+            let counted = CountedMessages::of(&counter, messages.clone());
             let work = |conn: &Connection| {
                 // Otherwise another append came first, or the session was written to.
                 if find(conn, key)?.unwrap_or_else(unknown) != before {
@@ -84,7 +84,7 @@ impl Database {
                 }
                 let shown = match &derived.session {
                     None => 0,
-                    Some(import) => session::Write { conn, config: &self.config, row, import }
+                    Some(records) => session::Write { conn, config: &self.config, row, records }
                         .run(
                             &before,
                             before.entries + appended.added,
@@ -94,7 +94,7 @@ impl Database {
                 };
                 Ok(Some(shown))
             };
-            let few = new.len() + 3 * records.count();
+            let few = new.len() + 3 * messages.count();
             let written = match few <= MAX_FEW && sizes().sum::<usize>() <= MAX_SHORT {
                 true => self.write_short(work),
                 false => self.write(work),

@@ -16,7 +16,8 @@ use super::super::tokens::CountedMessages;
 use super::super::{append, catalog, compaction, erase, head, import, index, label, message, path};
 use crate::error::Error;
 use crate::id::{MessageId, SessionId};
-use crate::outcome::{SessionDetails, SessionImport};
+use crate::message::Message;
+use crate::outcome::{Record, SessionDetails};
 use crate::records::ids::{derive, session_id};
 use crate::tokens::Counter;
 use crate::transcript::{StoredTranscript, TranscriptKey};
@@ -28,7 +29,8 @@ pub(super) struct Write<'a> {
     pub(super) config: &'a Config,
     /// The key of the transcript.
     pub(super) row: i64,
-    pub(super) import: &'a SessionImport,
+    /// The record of the session, and those of what is added to it.
+    pub(super) records: &'a [Record],
 }
 
 impl Write<'_> {
@@ -40,8 +42,9 @@ impl Write<'_> {
         replaces: bool,
         counted: &CountedMessages<'_>,
     ) -> BackendResult<u64> {
-        let Self { conn, import, .. } = *self;
-        let Some((id, mut session)) = self.session(before)? else { return Ok(0) };
+        let Self { conn, records, .. } = *self;
+        let Some(Record::Session { id: own, details }) = records.first() else { return Ok(0) };
+        let Some((id, mut session)) = self.session(own, before)? else { return Ok(0) };
         if session.deleted_at.is_some() {
             if erase::is_being_erased(conn, session.key)? {
                 return Ok(0);
@@ -59,7 +62,8 @@ impl Write<'_> {
         let added = self.add_messages(&id, &mut session, counted)?;
         index::make_pending(conn, &mut session, first)?;
         let counter = Counter::default();
-        for summary in &import.compactions {
+        for record in records {
+            let Record::Compaction { compaction: summary, .. } = record else { continue };
             left_out(compaction::check_size(summary, self.config.max_message_bytes).and_then(
                 |()| {
                     let tokens = counter.message(&summary.to_message(None));
@@ -72,7 +76,11 @@ impl Write<'_> {
                 label::copy(conn, session.key, &label.name, address)?;
             }
         }
-        if let Some(to) = &import.head
+        let head = records.iter().find_map(|record| match record {
+            Record::Head { id } => id.as_ref(),
+            _ => None,
+        });
+        if let Some(to) = head
             && let Some(to) = message::find(conn, session.key, to)?
         {
             let goes_on = match session.head {
@@ -88,14 +96,13 @@ impl Write<'_> {
         session.invalidate_visible_tokens();
         session_row::store(conn, &session)?;
         session_row::store_listed_at(conn, &mut session)?;
-        if import.details != SessionDetails::default() {
+        if *details != SessionDetails::default() {
             let max = self.config.max_message_bytes;
             left_out(
-                import
-                    .details
+                details
                     .check()
                     .map_err(BackendError::Own)
-                    .and_then(|()| catalog::set_details(conn, session.key, &import.details, max)),
+                    .and_then(|()| catalog::set_details(conn, session.key, details, max)),
             )?;
         }
         let version = session.next as i64 + session.changes;
@@ -108,12 +115,15 @@ impl Write<'_> {
     }
 
     /// Returns the session, which is created the first time; `None` if there can be none.
-    fn session(&self, before: &StoredTranscript) -> BackendResult<Option<(SessionId, SessionRow)>> {
+    fn session(
+        &self,
+        own: &SessionId,
+        before: &StoredTranscript,
+    ) -> BackendResult<Option<(SessionId, SessionRow)>> {
         let conn = self.conn;
         if let Some(id) = &before.session {
             return Ok(session_row::find(conn, id)?.map(|row| (id.clone(), row)));
         }
-        let own = &self.import.id;
         let is_lost = before.shown > 0;
         if is_lost || left_out(erase::check_import(conn, own))?.is_none() {
             return Ok(None);
@@ -139,9 +149,9 @@ impl Write<'_> {
     ) -> BackendResult<u64> {
         let (conn, mut added) = (self.conn, 0);
         let mut places: HashMap<&MessageId, Option<Address>> = HashMap::new();
-        for (record, count) in self.import.records.iter().zip(counted.token_counts(conn)?) {
-            let message = &record.message;
-            let parent = match &record.parent {
+        let messages = self.records.iter().filter_map(message_of);
+        for (message, count) in messages.zip(counted.token_counts(conn)?) {
+            let parent = match &message.parent {
                 None => None,
                 Some(parent) => match places.get(parent) {
                     Some(place) => *place,
@@ -160,6 +170,14 @@ impl Write<'_> {
             places.insert(&message.id, address.or(parent));
         }
         Ok(added)
+    }
+}
+
+/// Returns the message of a record.
+pub(super) fn message_of(record: &Record) -> Option<&Message> {
+    match record {
+        Record::Message { message, .. } => Some(message),
+        _ => None,
     }
 }
 
