@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use clap::ArgGroup;
 use talktree::{
     Erased, Erasure, ErasureCopies, ErasureExtent, ErasureProof, ErasureSummary, MessageId,
     Session, Store,
@@ -29,12 +30,11 @@ const UNLISTED: &str = "copies and summaries that it left before it was interrup
        talktree erase [OPTIONS] --key <KEY>
        talktree erase --deleted
        talktree erase --finish")]
+#[command(group(ArgGroup::new("what").required(true)))]
+#[command(group(ArgGroup::new("option").multiple(true)))]
 pub(crate) struct EraseArgs {
     /// The session: its whole id, or with --name its name.
-    #[arg(
-        required_unless_present_any = ["owner", "author", "key", "deleted", "finish"],
-        conflicts_with_all = ["owner", "author", "key", "deleted", "finish"]
-    )]
+    #[arg(group = "what")]
     session: Option<String>,
 
     /// The whole ids of the messages to erase; without any, the whole session is erased. FIRST..LAST is all from FIRST to
@@ -46,65 +46,55 @@ pub(crate) struct EraseArgs {
     name: bool,
 
     /// Erase all sessions, context blocks, usage and transcripts of this owner.
-    #[arg(long, conflicts_with_all = ["author", "key", "deleted", "finish"])]
+    #[arg(long, group = "what")]
     owner: Option<String>,
 
     /// Erase what this author wrote in all sessions, also in those of others. Answers and what others wrote stay.
-    #[arg(long, conflicts_with_all = ["key", "deleted", "finish"])]
+    #[arg(long, group = "what")]
     author: Option<String>,
 
     /// Erase this key, and all sessions that it points to or pointed to.
-    #[arg(long, conflicts_with_all = ["deleted", "finish"])]
+    #[arg(long, group = "what")]
     key: Option<String>,
 
     /// Erase what was deleted before, for example with `rm --forever`. The trash stays.
-    #[arg(
-        long,
-        conflicts_with_all = [
-            "branch", "forks", "summaries", "keep_totals", "forbid_import", "dry_run", "prove", "yes", "finish"
-        ]
-    )]
+    #[arg(long, group = "what", conflicts_with = "option")]
     deleted: bool,
 
     /// Erase the messages and all messages below them.
-    #[arg(long, requires = "messages")]
+    #[arg(long, requires = "messages", group = "option")]
     branch: bool,
 
     /// Also erase copies of the messages, in forks and in the session that was forked.
-    #[arg(long)]
+    #[arg(long, group = "option")]
     forks: bool,
 
     /// Also erase summaries that cover an erased message: of compactions, of branches and of sessions that continue here.
-    #[arg(long)]
+    #[arg(long, group = "option")]
     summaries: bool,
 
     /// Keep the usage in totals, without its session, owner and source.
-    #[arg(long)]
+    #[arg(long, group = "option")]
     keep_totals: bool,
 
     /// Refuse later imports of sessions with these ids. The same text under another id is imported.
-    #[arg(long)]
+    #[arg(long, group = "option")]
     forbid_import: bool,
 
     /// Show what would be erased, and erase nothing.
-    #[arg(long)]
+    #[arg(long, group = "option")]
     dry_run: bool,
 
     /// Look for the erased texts in every byte of the store afterwards.
-    #[arg(long, conflicts_with = "dry_run")]
+    #[arg(long, conflicts_with = "dry_run", group = "option")]
     prove: bool,
 
     /// Do not ask for confirmation.
-    #[arg(long, short)]
+    #[arg(long, short, group = "option")]
     yes: bool,
 
     /// Finish the erasures that were interrupted, or whose log another program was reading.
-    #[arg(
-        long,
-        conflicts_with_all = [
-            "branch", "forks", "summaries", "keep_totals", "forbid_import", "dry_run", "prove", "yes"
-        ]
-    )]
+    #[arg(long, group = "what", conflicts_with = "option")]
     finish: bool,
 }
 
