@@ -236,7 +236,7 @@ FACES: dict[str, tuple[set[str], dict[str, str | None]]] = {
     ),
     "Block": (
         set(dir(talktree.Block)),
-        {"from_fn": "read", "file": "read", "shared": "across_sessions", "max_tokens": "max"},
+        {"from_fn": "read", "shared": "across_sessions", "max_tokens": "max"},
     ),
     "Tools": (set(dir(talktree.Tools)), {"definitions": "names"}),
     "Transcripts": (
