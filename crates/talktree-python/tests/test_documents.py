@@ -182,7 +182,7 @@ FACES: dict[str, tuple[set[str], dict[str, str | None]]] = {
             # Verbs of a manager.
             **dict.fromkeys(("list_sessions", "change_session", "bindings")),
             # For contexts and bots that are written in Rust.
-            **dict.fromkeys(("context", "inbox")),
+            "inbox": None,
             # For formats that are written in Rust.
             **dict.fromkeys(("export", "import", "data_of_owner", "data_of_author", "session_ids")),
         },
@@ -231,12 +231,17 @@ FACES: dict[str, tuple[set[str], dict[str, str | None]]] = {
         # Verbs of the session.
         {
             "import": "import_text",
-            **dict.fromkeys(("block", "blocks", "stored_labels", "prompt", "refresh_prompt", "drift", "reminder", "tools")),
+            **dict.fromkeys(("block", "blocks", "prompt", "refresh_prompt", "drift", "reminder", "tools")),
         },
     ),
     "Block": (
         set(dir(talktree.Block)),
-        {"from_fn": "read", "shared": "across_sessions", "max_tokens": "max"},
+        {
+            "from_fn": "read",
+            "shared": "across_sessions",
+            "max_tokens": "max",
+            **dict.fromkeys(("is_shared", "is_per_owner")),  # a program in Python made the block itself
+        },
     ),
     "Tools": (set(dir(talktree.Tools)), {"definitions": "names"}),
     "Transcripts": (
