@@ -397,12 +397,6 @@ pub enum Error {
         /// The likely reason; an encrypted file cannot be told from random bytes.
         why: String,
     },
-    /// The program's function that returns the key of a store failed or panicked. Nothing was opened.
-    #[error("the function that returns the encryption key failed: {source}")]
-    EncryptionKey {
-        /// The error of the function.
-        source: BoxError,
-    },
     /// The store was written by a newer talktree.
     #[error("store has schema version {found}; this build reads up to {supported}")]
     NewerStore {

@@ -6,22 +6,14 @@ use serde::Serialize;
 use crate::error::{Result, check_size};
 use crate::id::check_name;
 
-/// How many ids of handled items of a source are remembered at least. Older ones are removed a few at a time by
-/// [`Inbox::receive`](crate::Inbox::receive).
-///
-/// ```
-/// assert_eq!(talktree::MAX_HANDLED_IDS, 100_000);
-/// ```
-pub const MAX_HANDLED_IDS: u64 = 100_000;
+/// How many ids of handled items of a source are remembered at least.
+pub(crate) const MAX_HANDLED_IDS: u64 = 100_000;
 
-/// The maximum size of the items of one call of [`Inbox::receive`](crate::Inbox::receive), together: 1 GiB.
-///
-/// ```
-/// assert_eq!(talktree::MAX_INBOX_BATCH_BYTES, 1 << 30);
-/// ```
-pub const MAX_INBOX_BATCH_BYTES: usize = 1 << 30;
+/// The maximum size of the items of one call, together.
+pub(crate) const MAX_BATCH_BYTES: usize = 1 << 30;
 
-/// An item that a program received: [`Inbox::receive`](crate::Inbox::receive) stores it.
+/// An item that a program received: [`Inbox::receive`](crate::Inbox::receive) stores it, and
+/// [`Inbox::next`](crate::Inbox::next) returns it while it waits to be handled.
 ///
 /// ```
 /// use talktree::InboxItem;
@@ -29,7 +21,7 @@ pub const MAX_INBOX_BATCH_BYTES: usize = 1 << 30;
 /// let item = InboxItem::new("812", "telegram:4711", r#"{"update_id":812}"#).owner("user:42");
 /// assert_eq!(item.owner.as_deref(), Some("user:42"));
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 #[must_use = "an item is stored by `receive`"]
 pub struct InboxItem {
@@ -42,42 +34,17 @@ pub struct InboxItem {
     pub owner: Option<String>,
     /// Any text.
     pub body: String,
-}
-
-/// An item that waits to be handled: from [`Inbox::next`](crate::Inbox::next).
-///
-/// [`Inbox`](crate::Inbox) has an example.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct PendingItem {
-    /// Its id in the source.
-    pub id: String,
-    /// What it belongs to, such as a chat.
-    pub key: String,
-    /// The person or tenant whose data it is.
-    pub owner: Option<String>,
-    /// The text that was received.
-    pub body: String,
     /// What [`Inbox::note`](crate::Inbox::note) stored last.
     pub note: Option<String>,
-    /// When it was received.
-    pub received_at: DateTime<Utc>,
-}
-
-/// The offset in a source from which to read next: from [`Inbox::offset`](crate::Inbox::offset).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct InboxOffset {
-    /// The number, as the source counts.
-    pub value: i64,
-    /// When it was stored. Some sources start their numbers again after days without deliveries.
-    pub stored_at: DateTime<Utc>,
+    /// When it was received; `None` if it is not stored yet.
+    pub received_at: Option<DateTime<Utc>>,
 }
 
 impl InboxItem {
     /// Returns an item without an owner: with its id in the source, its key, and any text.
     pub fn new(id: impl Into<String>, key: impl Into<String>, body: impl Into<String>) -> Self {
-        Self { id: id.into(), key: key.into(), owner: None, body: body.into() }
+        let (id, key, body) = (id.into(), key.into(), body.into());
+        Self { id, key, owner: None, body, note: None, received_at: None }
     }
 
     /// Sets the owner: [`Erasure::owner`](crate::Erasure::owner) erases the item, and
@@ -107,7 +74,7 @@ impl InboxItem {
 /// Checks the size of items that are received together.
 pub(crate) fn check_batch(sizes: impl Iterator<Item = usize>) -> Result<()> {
     let total = sizes.fold(0, usize::saturating_add);
-    check_size("a batch of inbox items", total, MAX_INBOX_BATCH_BYTES)
+    check_size("a batch of inbox items", total, MAX_BATCH_BYTES)
 }
 
 #[cfg(test)]

@@ -38,8 +38,6 @@ mod clock;
 mod compaction;
 mod context;
 mod embedding;
-#[cfg(feature = "sqlcipher")]
-mod encryption_key;
 mod erasure;
 mod error;
 mod event;
@@ -65,8 +63,8 @@ mod view;
 pub mod records;
 
 pub use catalog::{
-    Binding, BindingEnd, BindingFilter, ListedMessage, ListedSession, MessageCursor, MessageFilter,
-    MessagePage, OwnerInfo, SessionChange, SessionCursor, SessionFilter, SessionPage, SessionState,
+    Binding, BindingEnd, BindingFilter, ListedMessage, ListedSession, MessageFilter, MessagePage,
+    OwnerInfo, SessionChange, SessionFilter, SessionPage, SessionState,
 };
 pub use compaction::policy::{
     CompactionOptions, CompactionPlan, CompactionPolicy, CompactionWindow, Extract,
@@ -78,19 +76,12 @@ pub use context::{
     Block, BlockInfo, Context, Drift, ReadProvider, SearchProvider, SkillProvider, WriteProvider,
 };
 pub use embedding::{Embedder, Embedding, MAX_DIMENSIONS};
-#[cfg(feature = "sqlcipher")]
-pub use encryption_key::EncryptionKey;
-pub use erasure::{
-    Erased, Erasure, ErasureCopies, ErasureExtent, ErasureProof, ErasureSummary, ErasureTarget,
-    Occurrence,
-};
+pub use erasure::{Erased, Erasure, ErasureCopies, ErasureExtent, ErasureProof, ErasureSummary};
 pub use error::{BoxError, Error, Result};
 pub use event::{Change, Event, Phase, Subscription};
 pub use id::{COMPACTION_PREFIX, CompactionId, MAX_ID_BYTES, MessageId, SessionId};
-pub use inbox::{InboxItem, InboxOffset, MAX_HANDLED_IDS, MAX_INBOX_BATCH_BYTES, PendingItem};
-pub use manager::{
-    ManySessions, Resume, ResumedSession, SessionList, SessionManager, SessionManagerBuilder,
-};
+pub use inbox::InboxItem;
+pub use manager::{Resume, ResumedSession, SessionManager, SessionManagerBuilder};
 pub use message::{
     Author, AuthorLine, Extra, File, Json, Message, Pairing, Part, Reasoning, Role, Text, Tool,
     ToolPairs, ToolSide,
@@ -113,14 +104,13 @@ pub use session::{
 pub use storage::SessionProvider;
 pub use storage::context::{Document, StoredText};
 pub use store::{
-    Durability, Inbox, InterruptHandle, InterruptWatch, RetentionRun, Store, StoreOptions,
-    Transcripts, UsageReport,
+    Durability, Inbox, InterruptHandle, RetentionRun, Store, StoreOptions, Transcripts, UsageReport,
 };
-pub use tokens::{HeuristicCounter, TokenCounter, estimate_tokens};
+pub use tokens::{TokenCounter, estimate_tokens};
 pub use tools::{ToolCall, ToolDefinition, Tools};
 pub use transcript::{AppendedEntries, Derived, StoredTranscript, TranscriptFilter, TranscriptKey};
 pub use tree::{CompactionMark, DrawOptions, Landmark, Line, Lines, PieceKind, Segment, Tree};
-pub use usage::{Cost, Usage, UsageFilter, UsageGroup, UsageRow, UsageTotal};
+pub use usage::{Cost, Usage, UsageFilter, UsageGroup, UsageTotal};
 pub use view::{Budget, Parent};
 
 /// Runs the examples of the documents that need the library alone; those of the others run in `talktree-model`,

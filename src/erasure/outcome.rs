@@ -1,11 +1,11 @@
 //! What an erasure did.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::proof::{ErasureProof, ErasureProver};
 use crate::error::{Error, Result};
 use crate::id::{MessageId, SessionId};
 use crate::transcript::TranscriptKey;
@@ -170,10 +170,10 @@ impl Erased {
         let proof = self.scan()?;
         match proof.occurrences.first() {
             None => Ok(proof),
-            Some(first) => Err(Error::NotErased {
+            Some((path, offset)) => Err(Error::NotErased {
                 occurrences: proof.found,
-                path: first.path.clone(),
-                offset: first.offset,
+                path: path.clone(),
+                offset: *offset,
             }),
         }
     }
@@ -198,4 +198,35 @@ impl fmt::Debug for Erased {
             .field("is_rewritten", &self.is_rewritten)
             .finish_non_exhaustive()
     }
+}
+
+/// The result of a search for erased texts in the files of a store.
+///
+/// [`Erased::prove`](crate::Erased::prove) has an example.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
+pub struct ErasureProof {
+    /// How many bytes were read, of the file, its log and its shared memory.
+    pub bytes: u64,
+    /// How many texts were erased.
+    pub texts: u64,
+    /// How many of them are shorter than eight bytes, and were not looked for.
+    pub too_short: u64,
+    /// How many different sequences of bytes were looked for.
+    pub sequences: u64,
+    /// Whether the texts were so long that only a sample of their sequences was looked for.
+    pub is_sample: bool,
+    /// How many of the sequences other stored content also contains, or all but a few bytes of them at the edge of a text.
+    pub kept: u64,
+    /// How many copies and summaries the erasure has left; their texts count as kept.
+    pub left: u64,
+    /// How many times a sequence was found that no stored content contains.
+    pub found: u64,
+    /// The first of these places, a hundred at most: the file, and where the sequence begins in it.
+    pub occurrences: Vec<(PathBuf, u64)>,
+}
+
+/// Looks for erased texts in the files of a store.
+pub(crate) trait ErasureProver: Send + Sync {
+    fn scan(&self) -> Result<ErasureProof>;
 }

@@ -4,30 +4,19 @@
 //! tools. It opens every session of a [`Store`] with these settings. Handles of one session in one process share their blocks, so
 //! a block added through one is seen by the others; they end when the last handle is dropped.
 
-mod builder;
-mod catalog;
-mod erase;
-mod list;
-mod open_sessions;
-mod resume;
+mod sessions;
 
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::error::Result;
-use crate::event::Change;
+use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::outcome::SessionDetails;
-use crate::retention::Retention;
-use crate::search::Search;
-use crate::session::{Session, SessionBuilder};
-use crate::store::{RetentionRun, Store, UsageReport};
-
-pub use builder::{ManySessions, SessionManagerBuilder};
-pub use list::SessionList;
-pub use resume::{Resume, ResumedSession};
-
-use open_sessions::OpenSessions;
+use crate::session::{Session, SessionBuilder, WeakSession};
+use crate::storage::sqlite::SqliteSession;
+use crate::store::Store;
+pub use sessions::{Resume, ResumedSession};
 
 /// Many sessions with the same settings.
 ///
@@ -48,7 +37,6 @@ use open_sessions::OpenSessions;
 /// let chat = bot.resume("telegram:4711").owner("user:42").expire_after(day).open()?;
 /// chat.append(Message::user("Can we deploy on Friday?"))?;
 /// assert_eq!(bot.resume("telegram:4711").open()?.history()?.len(), 1);
-/// assert_eq!(bot.list().owner("user:42").run()?.sessions.len(), 1);
 /// # Ok::<(), talktree::Error>(())
 /// ```
 #[derive(Clone)]
@@ -115,56 +103,23 @@ impl SessionManager {
         Ok(session)
     }
 
-    /// Returns a builder of a search over all sessions. [`Search::owner`] narrows it to those of an owner.
+    /// Returns the store: it lists and searches the sessions, adds up usage, erases, and runs retention rules.
     ///
     /// ```
-    /// use talktree::{Message, SessionManager, Store};
-    ///
-    /// let bot = SessionManager::builder(&Store::open_in_memory()?).build()?;
-    /// bot.session("s")?.append(Message::user("Can we deploy on Friday?"))?;
-    /// assert_eq!(bot.search("deploy").run()?.hits.len(), 1);
-    /// # Ok::<(), talktree::Error>(())
-    /// ```
-    pub fn search(&self, text: impl Into<String>) -> Search {
-        self.store().search(text)
-    }
-
-    /// Returns a report of what answers took. [`UsageReport`] has an example.
-    pub fn usage(&self) -> UsageReport {
-        self.store().usage()
-    }
-
-    /// Returns a run of retention rules, as [`Store::retention`] does.
-    ///
-    /// ```
-    /// use talktree::{Message, Retention, RetentionRule, SessionManager, Store};
+    /// use talktree::{Message, SessionFilter, SessionManager, Store};
     ///
     /// let bot = SessionManager::builder(&Store::open_in_memory()?).build()?;
-    /// for id in ["monday", "tuesday"] {
-    ///     bot.session(id)?.append(Message::user("hello"))?;
-    /// }
-    /// let newest = RetentionRule::new("newest").keep_sessions(1);
-    /// bot.retention(Retention::new().rule(newest)).run()?;
-    /// assert_eq!(bot.list().run()?.sessions.len(), 1);
+    /// let chat = bot.resume("telegram:4711").owner("user:42").open()?;
+    /// chat.append(Message::user("Can we deploy on Friday?"))?;
+    ///
+    /// let of_owner = SessionFilter::owned_by("user:42");
+    /// assert_eq!(bot.store().list_sessions(&of_owner, None, 20)?.sessions.len(), 1);
+    /// assert_eq!(bot.store().search("deploy").owner("user:42").run()?.hits.len(), 1);
     /// # Ok::<(), talktree::Error>(())
     /// ```
-    pub fn retention(&self, retention: Retention) -> RetentionRun<'_> {
-        let on_removed = |id: &SessionId| self.emit(id, || Change::Remove);
-        RetentionRun::over(Arc::clone(self.store().database()), retention, on_removed)
-    }
-
-    fn store(&self) -> &Store {
+    #[must_use]
+    pub fn store(&self) -> &Store {
         &self.shared.template.target().store
-    }
-
-    fn emit(&self, id: &SessionId, change: impl FnOnce() -> Change) {
-        // Failures of listeners reach the error handler of the session.
-        let session = self.session(id.clone());
-        self.shared.template.events().emit(id, change, |error| {
-            if let Ok(session) = &session {
-                session.report(error);
-            }
-        });
     }
 }
 
@@ -173,5 +128,109 @@ impl fmt::Debug for SessionManager {
         f.debug_struct("SessionManager")
             .field("template", &self.shared.template)
             .finish_non_exhaustive()
+    }
+}
+
+/// The id of the session with which the settings are checked. Nothing is stored before something is written to it.
+const TEMPLATE: &str = "template of the manager";
+
+/// A builder of a [`SessionManager`]: the settings of a [`SessionBuilder`], for all its sessions.
+pub type SessionManagerBuilder = SessionBuilder<ManySessions>;
+
+/// What a [`SessionManagerBuilder`] builds: a manager.
+#[derive(Clone)]
+pub struct ManySessions {
+    store: Store,
+}
+
+impl SessionManager {
+    /// Returns a builder of a manager of the sessions of a store.
+    ///
+    /// ```
+    /// use talktree::{Block, SessionManager, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let bot = SessionManager::builder(&store).block("soul", Block::text("Be brief.")).build()?;
+    /// assert!(bot.session("s")?.prompt()?.ends_with("Be brief."));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn builder(store: &Store) -> SessionManagerBuilder {
+        let of = ManySessions { store: store.clone() };
+        SessionBuilder::of(of, store.events().clone())
+    }
+}
+
+impl SessionManagerBuilder {
+    /// Returns a builder of one of the sessions.
+    fn session(&self, id: SessionId) -> SessionBuilder {
+        self.for_session(stored(&self.target().store, id))
+    }
+
+    /// Returns the manager.
+    ///
+    /// # Errors
+    /// As [`SessionBuilder::open`] for any of its sessions.
+    pub fn build(self) -> Result<SessionManager> {
+        // What is wrong with the settings is known now, not when a message comes in.
+        self.session(TEMPLATE.into()).open()?;
+        let shared = Shared { template: self, open: OpenSessions::default() };
+        Ok(SessionManager { shared: Arc::new(shared) })
+    }
+}
+
+fn stored(store: &Store, id: SessionId) -> SqliteSession {
+    SqliteSession::new(Arc::clone(store.database()), id)
+}
+
+impl fmt::Debug for ManySessions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ManySessions")
+    }
+}
+
+/// How many entries there are before ended ones are removed for the first time.
+const FIRST_SWEEP: usize = 64;
+
+/// The sessions that have handles, so that another handle shares their blocks. It keeps none of them.
+#[derive(Default)]
+struct OpenSessions(Mutex<Entries>);
+
+#[derive(Default)]
+struct Entries {
+    sessions: HashMap<SessionId, WeakSession>,
+    /// The number of entries at which ended ones are removed.
+    next_sweep: usize,
+}
+
+impl OpenSessions {
+    /// Returns a handle of the session; the first one is opened.
+    fn get(&self, id: &SessionId, open: impl FnOnce() -> Result<Session>) -> Result<Session> {
+        let found = self.find(id);
+        // A handle of a removed session never writes again; a new one begins the session afresh.
+        if let Some(session) = found.as_ref()
+            && !matches!(session.storage().identity(), Err(Error::SessionRemoved { .. }))
+        {
+            return Ok(session.clone());
+        }
+        let opened = open()?;
+        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Another thread may have opened it meanwhile.
+        let other = entries.sessions.get(id).and_then(WeakSession::upgrade);
+        let is_former =
+            |other: &Session| found.as_ref().is_some_and(|found| found.is_same_handle(other));
+        if let Some(other) = other.filter(|other| !is_former(other)) {
+            return Ok(other);
+        }
+        if entries.sessions.len() >= entries.next_sweep.max(FIRST_SWEEP) {
+            entries.sessions.retain(|_, session| session.is_live());
+            entries.next_sweep = entries.sessions.len() * 2;
+        }
+        entries.sessions.insert(id.clone(), opened.downgrade());
+        Ok(opened)
+    }
+
+    fn find(&self, id: &SessionId) -> Option<Session> {
+        let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.sessions.get(id).and_then(WeakSession::upgrade)
     }
 }

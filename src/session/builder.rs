@@ -69,10 +69,6 @@ impl<Of> SessionBuilder<Of> {
         &self.of
     }
 
-    pub(crate) fn events(&self) -> &Events {
-        &self.events
-    }
-
     /// Returns a builder of one session with the same settings.
     pub(crate) fn for_session(&self, storage: SqliteSession) -> SessionBuilder {
         SessionBuilder {

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use compact::{CompactionSettings, CompactionSettingsBuilder};
 
 use crate::context::{Backing, Context};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::event::{Change, Event, Events, Subscription};
 use crate::id::{MessageId, SessionId, check_name};
 use crate::outcome::{SessionDetails, SessionInfo};
@@ -246,11 +246,6 @@ impl Session {
             events: self.events.clone(),
             compaction: self.compaction.of_another(),
         }
-    }
-
-    /// Calls the error handler.
-    pub(crate) fn report(&self, error: &Error) {
-        self.compaction.report(error);
     }
 
     /// Returns whether two handles are clones of one.

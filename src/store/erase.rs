@@ -57,7 +57,7 @@ impl Store {
         mut progress: impl FnMut(Progress),
     ) -> Result<Erased> {
         let erased = self.database.erase(erasure, &mut progress)?;
-        tell(&erased, |session, change| self.events.emit(session, || change, |_| {}));
+        self.tell_erased(&erased);
         Ok(erased)
     }
 
@@ -115,7 +115,7 @@ impl Store {
     /// As [`erase`](Self::erase).
     pub fn finish_erasure_with_outcome(&self) -> Result<(bool, Erased)> {
         let (is_complete, erased) = self.database.finish_erasure()?;
-        tell(&erased, |session, change| self.events.emit(session, || change, |_| {}));
+        self.tell_erased(&erased);
         Ok((is_complete, erased))
     }
 
@@ -151,15 +151,12 @@ impl Store {
     pub fn is_import_forbidden(&self, id: &SessionId) -> Result<bool> {
         self.database.is_import_forbidden(id)
     }
-}
 
-/// Calls `emit` with each change that an erasure made.
-pub(crate) fn tell(erased: &Erased, mut emit: impl FnMut(&SessionId, Change)) {
-    for messages in erased.messages.chunk_by(|a, b| a.0 == b.0) {
-        let ids = messages.iter().map(|(_, id)| id.clone()).collect();
-        emit(&messages[0].0, Change::Delete { ids });
-    }
-    for session in &erased.extent.sessions {
-        emit(session, Change::Remove);
+    fn tell_erased(&self, erased: &Erased) {
+        for messages in erased.messages.chunk_by(|a, b| a.0 == b.0) {
+            let ids = || messages.iter().map(|(_, id)| id.clone()).collect();
+            self.events.emit(&messages[0].0, || Change::Delete { ids: ids() }, |_| {});
+        }
+        erased.extent.sessions.iter().for_each(|id| self.tell_removed(id));
     }
 }

@@ -3,11 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
+
 use super::Store;
 #[expect(unused_imports, reason = "the documents link to it")]
 use crate::error::Error;
 use crate::error::Result;
-use crate::inbox::{InboxItem, InboxOffset, PendingItem};
+use crate::inbox::InboxItem;
 use crate::storage::sqlite::Database;
 
 /// The deliveries that a program has received from a source and not handled yet: from [`Store::inbox`].
@@ -38,7 +40,7 @@ use crate::storage::sqlite::Database;
 ///         assert!(inbox.done(&item.id)?);
 ///     }
 /// }
-/// assert_eq!((inbox.pending()?, inbox.offset()?.unwrap().value), (0, 813));
+/// assert_eq!((inbox.pending()?, inbox.offset()?.unwrap().0), (0, 813));
 /// assert_eq!(inbox.receive(&items, None)?, [false]); // its id is remembered
 /// # Ok::<(), talktree::Error>(())
 /// ```
@@ -75,7 +77,7 @@ impl Inbox {
     /// Stores items and the offset from which to read next, in one transaction; returns for each item whether it is new.
     ///
     /// An item with a known id is ignored, whatever its other fields are: while the first item with this id is pending, and
-    /// while its id is [remembered](crate::MAX_HANDLED_IDS) after it was handled. Items are handled in the order in which
+    /// while its id is remembered after it was handled: the newest 100 000 of a source are. Items are handled in the order in which
     /// they are received. Without an offset the one that is stored stays; it may also go back.
     ///
     /// Confirm a delivery, or poll from the new offset, only after this has returned.
@@ -83,16 +85,17 @@ impl Inbox {
     /// # Errors
     /// [`Error::InvalidValue`] if an id, a key or an owner is empty or too long; [`Error::TooLarge`] if a body is over the
     /// store's limit for messages, or all items together are over
-    /// [`MAX_INBOX_BATCH_BYTES`](crate::MAX_INBOX_BATCH_BYTES). Nothing is stored then. As every write.
+    /// 1 GiB. Nothing is stored then. As every write.
     pub fn receive(&self, items: &[InboxItem], offset: Option<i64>) -> Result<Vec<bool>> {
         self.database.receive(&self.source, items, offset)
     }
 
-    /// Returns the offset from which to read next; `None` if none was stored.
+    /// Returns the offset from which to read next, and when it was stored; `None` if none was. Some sources start their numbers
+    /// again after days without deliveries.
     ///
     /// # Errors
     /// As every read.
-    pub fn offset(&self) -> Result<Option<InboxOffset>> {
+    pub fn offset(&self) -> Result<Option<(i64, DateTime<Utc>)>> {
         self.database.inbox_offset(&self.source)
     }
 
@@ -113,7 +116,7 @@ impl Inbox {
     ///
     /// # Errors
     /// As every read.
-    pub fn next(&self, key: &str) -> Result<Option<PendingItem>> {
+    pub fn next(&self, key: &str) -> Result<Option<InboxItem>> {
         self.database.next_item(&self.source, key)
     }
 

@@ -12,19 +12,18 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-use super::{InterruptHandle, InterruptWatch, Store};
+use super::Store;
 use crate::catalog::{SessionFilter, SessionState};
 use crate::clock;
 use crate::erasure::Erasure;
 use crate::error::{Error, Result};
-use crate::event::Change;
 use crate::id::SessionId;
 use crate::outcome::SessionInfo;
 use crate::report::Progress;
 use crate::retention::{
     Judge, Retention, RetentionAction, RetentionReport, RetentionRule, is_past, rule_in_trash,
 };
-use crate::storage::sqlite::Database;
+use crate::storage::sqlite::{Database, Watch};
 
 /// How many sessions are read at a time.
 const PAGE: usize = 500;
@@ -39,18 +38,15 @@ const MAX_SESSIONS: usize = 64;
 /// writers wait for it. The storage removes long sessions in parts.
 const MAX_MESSAGES: u64 = 128;
 
-/// A run of the rules of a [`Retention`]. Made by [`Store::retention`] and
-/// [`SessionManager::retention`](crate::SessionManager::retention).
+/// A run of the rules of a [`Retention`]. Made by [`Store::retention`].
 ///
 /// Other threads and processes may write meanwhile: they wait for a few sessions at a time, and a session that they change
 /// before its turn is left alone.
 #[must_use = "rules do nothing until `run` or `dry_run`"]
 pub struct RetentionRun<'p> {
-    database: Arc<Database>,
+    store: Store,
     retention: Retention,
     now: Option<DateTime<Utc>>,
-    interrupt: Option<InterruptHandle>,
-    on_removed: Box<dyn Fn(&SessionId) + 'p>,
     on_progress: Box<dyn FnMut(Progress) + 'p>,
 }
 
@@ -59,31 +55,11 @@ impl Store {
     ///
     /// Nothing is discarded before [`run`](RetentionRun::run), and never without it.
     pub fn retention<'p>(&self, retention: Retention) -> RetentionRun<'p> {
-        let events = self.events.clone();
-        // A store has no error handler.
-        let on_removed = move |id: &SessionId| events.emit(id, || Change::Remove, |_| {});
-        let run = RetentionRun::over(Arc::clone(&self.database), retention, on_removed);
-        RetentionRun { interrupt: Some(self.interrupt_handle()), ..run }
+        RetentionRun { store: self.clone(), retention, now: None, on_progress: Box::new(|_| {}) }
     }
 }
 
 impl<'p> RetentionRun<'p> {
-    /// Returns a run over a store; `on_removed` is called after the removal of a session.
-    pub(crate) fn over(
-        database: Arc<Database>,
-        retention: Retention,
-        on_removed: impl Fn(&SessionId) + 'p,
-    ) -> Self {
-        Self {
-            database,
-            retention,
-            now: None,
-            interrupt: None,
-            on_removed: Box::new(on_removed),
-            on_progress: Box::new(|_| {}),
-        }
-    }
-
     /// Computes ages at this time instead of the present, for example to see what a later run would discard.
     pub fn as_of(mut self, time: DateTime<Utc>) -> Self {
         self.now = Some(time);
@@ -143,10 +119,10 @@ impl<'p> RetentionRun<'p> {
     fn go(mut self, is_real: bool, report: &mut RetentionReport) -> Result<()> {
         self.retention.check()?;
         let now = self.now.unwrap_or_else(clock::now);
-        let watch = self.interrupt.as_ref().map(InterruptHandle::watch);
+        let watch = self.store.database.watch();
         let retention = std::mem::take(&mut self.retention);
         if !retention.allows_all() {
-            self.find_kept(retention.rules(), now, watch.as_ref())?;
+            self.find_kept(retention.rules(), now, &watch)?;
         }
         let mut pass = Pass {
             run: self,
@@ -166,44 +142,37 @@ impl<'p> RetentionRun<'p> {
     }
 
     /// Returns an error if all sessions meet one rule. Usually a few sessions are read to find one that each rule keeps.
-    fn find_kept(
-        &self,
-        rules: &[RetentionRule],
-        now: DateTime<Utc>,
-        watch: Option<&InterruptWatch>,
-    ) -> Result<()> {
+    fn find_kept(&self, rules: &[RetentionRule], now: DateTime<Utc>, watch: &Watch) -> Result<()> {
         // Each rule is tried alone: an earlier rule may discard sessions that this one would keep.
         let mut undecided: Vec<(&RetentionRule, Judge<'_>)> =
             rules.iter().map(|rule| (rule, Judge::new(std::slice::from_ref(rule), now))).collect();
         let (mut sessions, mut newest) = (0, None);
-        let mut look = |filter: &SessionFilter, size| {
-            each(&self.database, filter, size, |page| {
-                watch.map_or(Ok(()), InterruptWatch::check)?;
+        // A session to which a message is appended meanwhile moves to the front of the list, past the pages that are left: so
+        // those are read again.
+        for is_again in [false, true] {
+            let since = newest.filter(|_| is_again);
+            let filter = SessionFilter { since, ..SessionFilter::default() };
+            each(&self.store.database, &filter, FIRST_PAGE, |page| {
+                watch.check()?;
                 for info in &page.sessions {
-                    let mut kept = Vec::new();
-                    for (at, (_, judge)) in undecided.iter_mut().enumerate() {
-                        let rule = judge.rule_for(info, || self.database.bytes(&info.id))?;
-                        if rule.is_none() && !info.is_pinned {
-                            kept.push(at);
+                    sessions += u64::from(!info.is_pinned && !is_again);
+                    newest = newest.max(Some(info.last_message_at.unwrap_or(info.created_at)));
+                    let mut left = Vec::new();
+                    for (rule, mut judge) in std::mem::take(&mut undecided) {
+                        let met = judge.rule_for(info, || self.store.database.bytes(&info.id))?;
+                        if met.is_some() || info.is_pinned {
+                            left.push((rule, judge));
                         }
                     }
-                    for at in kept.into_iter().rev() {
-                        undecided.remove(at);
-                    }
-                    sessions += u64::from(!info.is_pinned);
-                    newest = newest.max(Some(info.last_message_at.unwrap_or(info.created_at)));
+                    undecided = left;
                 }
                 let is_known = undecided.is_empty();
                 Ok(if is_known { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
             })?;
-            Ok((undecided.is_empty(), sessions, newest))
-        };
-        let (is_known, sessions, newest) = look(&SessionFilter::default(), FIRST_PAGE)?;
-        if is_known || sessions == 0 {
-            return Ok(());
+            if undecided.is_empty() || sessions == 0 {
+                return Ok(());
+            }
         }
-        // A session to which a message is appended meanwhile moves to the front of the list, past the pages that are left.
-        look(&SessionFilter { since: newest, ..SessionFilter::default() }, FIRST_PAGE)?;
         match undecided.first() {
             Some((rule, _)) => Err(Error::RuleMeetsAll { rule: rule.name().to_owned(), sessions }),
             None => Ok(()),
@@ -214,7 +183,7 @@ impl<'p> RetentionRun<'p> {
 /// The work of a run.
 struct Pass<'p> {
     run: RetentionRun<'p>,
-    watch: Option<InterruptWatch>,
+    watch: Watch,
     report: RetentionReport,
     is_real: bool,
     /// What will be discarded next, with the index of its rule and its size.
@@ -245,7 +214,7 @@ impl Pass<'_> {
         }
         if !retention.rules().is_empty() {
             let mut judge = Judge::new(retention.rules(), now);
-            self.over(&retention.filter(now), |info, bytes| judge.rule_for(info, bytes))?;
+            self.over(&SessionFilter::default(), |info, bytes| judge.rule_for(info, bytes))?;
         }
         self.erase()
     }
@@ -256,7 +225,7 @@ impl Pass<'_> {
         filter: &SessionFilter,
         mut judge: impl FnMut(&SessionInfo, &mut dyn FnMut() -> Result<u64>) -> Result<Option<usize>>,
     ) -> Result<()> {
-        let database = Arc::clone(&self.run.database);
+        let database = Arc::clone(&self.run.store.database);
         each(&database, filter, PAGE, |page| {
             for info in page.sessions {
                 let mut size = None;
@@ -296,7 +265,7 @@ impl Pass<'_> {
 
     /// Discards what is due, in one transaction, and notes it.
     fn discard(&mut self) -> Result<()> {
-        self.watch.as_ref().map_or(Ok(()), InterruptWatch::check)?;
+        self.watch.check()?;
         let due = std::mem::take(&mut self.due);
         let Some((_, first, _)) = due.first() else { return Ok(()) };
         let action = self.report.rules[*first].action;
@@ -306,7 +275,7 @@ impl Pass<'_> {
             true => {
                 let sessions: Vec<SessionInfo> =
                     due.iter().map(|(info, ..)| info.clone()).collect();
-                self.run.database.discard(&sessions, action)?
+                self.run.store.database.discard(&sessions, action)?
             }
             false => vec![true; due.len()],
         };
@@ -319,7 +288,7 @@ impl Pass<'_> {
                 _ => {}
             }
         }
-        removed.into_iter().for_each(&self.run.on_removed);
+        removed.into_iter().for_each(|id| self.run.store.tell_removed(id));
         Ok(())
     }
 
@@ -332,11 +301,11 @@ impl Pass<'_> {
         if !self.is_real {
             for info in &self.to_erase {
                 // Someone else may have removed it.
-                if self.run.database.session_info(&info.id)?.is_some() {
+                if self.run.store.database.session_info(&info.id)?.is_some() {
                     options = options.and(Erasure::session(&info.id));
                 }
             }
-            let mut copies = self.run.database.erasure_extent(&options)?.copies_left;
+            let mut copies = self.run.store.database.erasure_extent(&options)?.copies_left;
             // These are removed before.
             let removed = self.report.sessions.iter();
             let removed = removed.filter(|session| session.action == RetentionAction::Remove);
@@ -346,10 +315,10 @@ impl Pass<'_> {
             return Ok(());
         }
         let progress = &mut self.run.on_progress;
-        let erased = self.run.database.erase_unchanged(&self.to_erase, &options, progress)?;
+        let erased = self.run.store.database.erase_unchanged(&self.to_erase, &options, progress)?;
         let ids: HashSet<&SessionId> = erased.extent.sessions.iter().collect();
         self.report.take_back(self.to_erase.iter().filter(|info| !ids.contains(&info.id)));
-        erased.extent.sessions.iter().for_each(&self.run.on_removed);
+        erased.extent.sessions.iter().for_each(|id| self.run.store.tell_removed(id));
         self.report.is_log_in_use = erased.is_log_in_use;
         self.report.copies_left = erased.extent.copies_left;
         Ok(())
@@ -357,12 +326,13 @@ impl Pass<'_> {
 
     /// After an error: leaves in the report only what was erased.
     fn keep_what_is_left(&mut self) {
-        let is_left =
-            |info: &&SessionInfo| !matches!(self.run.database.session_info(&info.id), Ok(None));
+        let is_left = |info: &&SessionInfo| {
+            !matches!(self.run.store.database.session_info(&info.id), Ok(None))
+        };
         let (left, gone): (Vec<_>, Vec<_>) = self.to_erase.iter().partition(is_left);
         self.report.take_back(left.into_iter());
         if self.is_real {
-            gone.into_iter().for_each(|info| (self.run.on_removed)(&info.id));
+            gone.into_iter().for_each(|info| self.run.store.tell_removed(&info.id));
         }
     }
 }
@@ -380,9 +350,9 @@ fn each(
     first: usize,
     mut with: impl FnMut(Read) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
-    let (mut after, mut size) = (None, first);
+    let (mut after, mut size): (Option<String>, _) = (None, first);
     loop {
-        let page = database.list_sessions(filter, after, size)?;
+        let page = database.list_sessions(filter, after.as_deref(), size)?;
         (after, size) = (page.after, PAGE);
         let sessions = page.sessions.into_iter().map(|listed| listed.info).collect();
         if with(Read { sessions, is_last: after.is_none() })?.is_break() || after.is_none() {

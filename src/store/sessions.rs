@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::Store;
 use crate::catalog::{
-    Binding, BindingFilter, MessageCursor, MessageFilter, MessagePage, OwnerInfo, SessionChange,
-    SessionCursor, SessionFilter, SessionPage,
+    Binding, BindingFilter, MessageFilter, MessagePage, OwnerInfo, SessionChange, SessionFilter,
+    SessionPage,
 };
 #[expect(unused_imports, reason = "the documents link to it")]
 use crate::error::Error;
@@ -170,9 +170,13 @@ impl Store {
     /// [`Error::UnknownSession`] if it is not in the store.
     pub fn remove(&self, id: &SessionId) -> Result<()> {
         self.database.remove(id)?;
-        // A store has no error handler.
-        self.events.emit(id, || Change::Remove, |_| {});
+        self.tell_removed(id);
         Ok(())
+    }
+
+    /// Calls the listeners after the removal of a session. A store has no handler of their errors.
+    pub(super) fn tell_removed(&self, id: &SessionId) {
+        self.events.emit(id, || Change::Remove, |_| {});
     }
 }
 
@@ -194,7 +198,7 @@ impl Store {
     /// let page = store.list_sessions(&SessionFilter::default(), None, 1)?;
     /// assert_eq!(page.sessions[0].info.id, "monday");
     /// assert_eq!(page.sessions[0].preview.as_deref(), Some("Good monday!"));
-    /// let page = store.list_sessions(&SessionFilter::default(), page.after, 1)?;
+    /// let page = store.list_sessions(&SessionFilter::default(), page.after.as_deref(), 1)?;
     /// assert_eq!((page.sessions[0].info.messages, page.after), (1, None));
     /// # Ok::<(), talktree::Error>(())
     /// ```
@@ -204,7 +208,7 @@ impl Store {
     pub fn list_sessions(
         &self,
         filter: &SessionFilter,
-        after: Option<SessionCursor>,
+        after: Option<&str>,
         limit: usize,
     ) -> Result<SessionPage> {
         self.database.list_sessions(filter, after, limit)
@@ -222,7 +226,7 @@ impl Store {
     pub fn list_messages(
         &self,
         filter: &MessageFilter,
-        after: Option<MessageCursor>,
+        after: Option<&str>,
         limit: usize,
     ) -> Result<MessagePage> {
         self.database.list_messages(filter, after, limit)

@@ -9,22 +9,22 @@ use super::Store;
 use crate::error::Result;
 use crate::id::SessionId;
 use crate::storage::sqlite::Database;
-use crate::usage::{UsageFilter, UsageGroup, UsageRow, UsageTotal};
+use crate::usage::{UsageFilter, UsageGroup, UsageTotal};
 
 /// A report of what answers took. Made by [`Store::usage`] and [`SessionManager::usage`](crate::SessionManager::usage).
 ///
 /// A shared prefix of forks counts once. The usage of deleted messages and of removed sessions stays in the totals.
 ///
 /// ```
-/// use talktree::{Message, Store, Usage};
+/// use talktree::{Message, Store, Usage, UsageGroup};
 ///
 /// let store = Store::open_in_memory()?;
 /// for (model, output) in [("small", 10), ("large", 50), ("small", 5)] {
 ///     let usage = Usage { model: Some(model.to_owned()), output, ..Usage::default() };
 ///     store.session("s")?.append(Message::assistant("4").with_usage(&usage))?;
 /// }
-/// let rows = store.usage().by_model().run()?;
-/// let rows: Vec<_> = rows.iter().map(|row| (row.group.as_deref(), row.total.output)).collect();
+/// let rows = store.usage().by(UsageGroup::Model).run()?;
+/// let rows: Vec<_> = rows.iter().map(|row| (row.group.as_deref(), row.output)).collect();
 /// assert_eq!(rows, [(Some("large"), 50), (Some("small"), 15)]);
 /// assert_eq!(store.usage().model("small").total()?.answers, 2);
 /// # Ok::<(), talktree::Error>(())
@@ -67,7 +67,7 @@ impl UsageReport {
     /// Adds up the usage of the answers to a person; [`UsageFilter::author`] says which these are.
     ///
     /// ```
-    /// use talktree::{Author, Message, Store, Usage};
+    /// use talktree::{Author, Message, Store, Usage, UsageGroup};
     ///
     /// let store = Store::open_in_memory()?;
     /// let group = store.session("group")?;
@@ -76,7 +76,7 @@ impl UsageReport {
     ///     group.append(Message::assistant("4").with_usage(&Usage { output, ..Usage::default() }))?;
     /// }
     /// assert_eq!(store.usage().author("41").total()?.output, 17);
-    /// assert_eq!(store.usage().by_author().run()?.len(), 2);
+    /// assert_eq!(store.usage().by(UsageGroup::Author).run()?.len(), 2);
     /// # Ok::<(), talktree::Error>(())
     /// ```
     pub fn author(mut self, author: impl Into<String>) -> Self {
@@ -108,36 +108,6 @@ impl UsageReport {
         self
     }
 
-    /// Makes a sum for each model.
-    pub fn by_model(self) -> Self {
-        self.by(UsageGroup::Model)
-    }
-
-    /// Makes a sum for each day, in UTC.
-    pub fn by_day(self) -> Self {
-        self.by(UsageGroup::Day)
-    }
-
-    /// Makes a sum for each owner.
-    pub fn by_owner(self) -> Self {
-        self.by(UsageGroup::Owner)
-    }
-
-    /// Makes a sum for each person who was answered.
-    pub fn by_author(self) -> Self {
-        self.by(UsageGroup::Author)
-    }
-
-    /// Makes a sum for each session. Removed sessions are one sum without a name.
-    pub fn by_session(self) -> Self {
-        self.by(UsageGroup::Session)
-    }
-
-    /// Makes a sum for each source.
-    pub fn by_source(self) -> Self {
-        self.by(UsageGroup::Source)
-    }
-
     /// Makes a sum for each of a group.
     pub fn by(mut self, group: UsageGroup) -> Self {
         self.group = group;
@@ -148,7 +118,7 @@ impl UsageReport {
     ///
     /// # Errors
     /// As every read.
-    pub fn run(self) -> Result<Vec<UsageRow>> {
+    pub fn run(self) -> Result<Vec<UsageTotal>> {
         self.database.usage(&self.filter, self.group)
     }
 
@@ -158,7 +128,7 @@ impl UsageReport {
     /// As every read.
     pub fn total(self) -> Result<UsageTotal> {
         let rows = self.by(UsageGroup::All).run()?;
-        Ok(rows.into_iter().next().map(|row| row.total).unwrap_or_default())
+        Ok(rows.into_iter().next().unwrap_or_default())
     }
 }
 

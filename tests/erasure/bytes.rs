@@ -13,8 +13,8 @@ use std::time::Duration;
 use crate::common::process::{Other, task};
 use talktree::{
     Block, CompactionOptions, Document, Erased, Erasure, Error, Json, Message, MessageId, Planned,
-    Result, Session, SessionChange, SessionDetails, SessionManager, Store, TranscriptFilter,
-    TranscriptKey, Usage, UsageGroup,
+    Result, Session, SessionChange, SessionDetails, SessionFilter, SessionManager, Store,
+    TranscriptFilter, TranscriptKey, Usage, UsageGroup,
 };
 use talktree_claude::SessionStore;
 use talktree_import::export::export_jsonl;
@@ -729,20 +729,23 @@ fn an_owner_is_erased_with_memory_keys_and_usage_and_no_other_owner_is() -> Resu
     let extent = store.erasure_extent(&Erasure::owner("mk7qowner"))?;
     assert_eq!((extent.sessions.len(), extent.messages, extent.texts), (3, 3, 1));
 
-    let erased = bot.erase(&Erasure::owner("mk7qowner").keep_totals())?;
+    let erased = bot.store().erase(&Erasure::owner("mk7qowner").keep_totals())?;
     assert_eq!((erased.extent.sessions.len(), erased.extent.messages), (3, 3));
     assert_eq!((erased.extent.bindings, erased.extent.usage, erased.extent.texts), (3, 2, 1));
     assert_eq!(erased.prove()?.found, 0);
     assert_gone(&store, &path, "mk7qowner");
-    assert_eq!(bot.list().owner("other").run()?.sessions.len(), 2);
+    assert_eq!(
+        bot.store().list_sessions(&SessionFilter::owned_by("other"), None, 20)?.sessions.len(),
+        2
+    );
     let totals = store.usage().by(UsageGroup::Model).run()?;
-    assert_eq!(totals[0].total.input, 40);
+    assert_eq!(totals[0].input, 40);
 
     let erased = bot.erase_owner("other")?;
     assert_eq!(erased.extent.usage, 2);
     assert_gone(&store, &path, "other:key");
     let totals = store.usage().by(UsageGroup::Model).run()?;
-    assert_eq!(totals[0].total.input, 20);
+    assert_eq!(totals[0].input, 20);
     assert_eq!(bot.erase_owner("nobody")?.extent.messages, 0);
     assert!(matches!(bot.erase_owner(""), Err(Error::InvalidValue { .. })));
     assert_sound(&store);
@@ -760,7 +763,7 @@ fn memory_that_is_written_while_its_owner_is_erased_stays_and_is_erased_later() 
         chat.context().set("memory", &text(&format!("mk7qmemo{version}x"), 20))?;
     }
     let mut since = 0;
-    let erased = bot.erase_with_progress(&Erasure::owner("mk7qowner"), |_| {
+    let erased = bot.store().erase_with_progress(&Erasure::owner("mk7qowner"), |_| {
         since += 1;
         let chat = bot.resume("since").owner("mk7qowner").open().unwrap();
         chat.context().set("memory", &format!("mk7qsince{since}x")).unwrap();
@@ -786,7 +789,7 @@ fn an_interrupted_erasure_of_an_owner_leaves_memory_that_is_written_since() -> R
     chat.context().set("memory", &text("mk7qmemo", 20))?;
     let handle = store.interrupt_handle();
     let mut is_written = false;
-    let stopped = bot.erase_with_progress(&Erasure::owner("mk7qowner"), |_| {
+    let stopped = bot.store().erase_with_progress(&Erasure::owner("mk7qowner"), |_| {
         let chat = bot.resume("since").owner("mk7qowner").open().unwrap();
         // As soon as the old text is gone.
         if !is_written && chat.block("memory").unwrap().is_none_or(|block| block.content.is_empty())
@@ -870,7 +873,7 @@ fn a_key_is_erased_with_all_sessions_that_it_led_to() -> Result<()> {
     bot.end(first.id(), "done")?;
     append(&bot.resume("mk7qkeyx").open()?, "mk7qsecond")?;
     append(&bot.resume("another").open()?, "mk7qother")?;
-    let erased = bot.erase_key("mk7qkeyx")?;
+    let erased = bot.store().erase(&Erasure::key("mk7qkeyx"))?;
     assert_eq!((erased.extent.sessions.len(), erased.extent.bindings), (2, 2));
     for mark in ["mk7qkeyx", "mk7qfirst", "mk7qsecond"] {
         assert_gone(&store, &path, mark);

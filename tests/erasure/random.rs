@@ -421,7 +421,7 @@ impl World {
             assert_eq!(session_hash(&self.bot.session(session.clone())?)?, hash, "{session}");
         }
         let usage = self.store.usage().by(UsageGroup::All).run()?;
-        let used = usage.first().map_or(0, |row| row.total.input);
+        let used = usage.first().map_or(0, |row| row.input);
         match gone.sessions.is_empty() {
             true => assert_eq!(used, self.usage),
             false => assert!(used <= self.usage),
@@ -430,9 +430,9 @@ impl World {
         assert_eq!(self.store.verify(|_| {})?.damages, []);
         let Some(erased) = erased else { return Ok(()) };
         let proof = erased.scan()?;
-        if let Some(first) = proof.occurrences.first() {
-            let read = Command::new("cat").arg(&first.path).output().unwrap().stdout;
-            let at = first.offset as usize;
+        if let Some((path, offset)) = proof.occurrences.first() {
+            let read = Command::new("cat").arg(path).output().unwrap().stdout;
+            let at = *offset as usize;
             panic!(
                 "{erased:?}, {proof:?}: {:?}",
                 String::from_utf8_lossy(&read[at.saturating_sub(60)..at + 60])

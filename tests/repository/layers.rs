@@ -13,7 +13,6 @@ const LAYERS: &[&[&str]] = &[
         "catalog",
         "clock",
         "embedding",
-        "encryption_key",
         "erasure",
         "error",
         "id",

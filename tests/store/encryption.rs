@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::common;
 use crate::common::process::{self, Other};
-use talktree::{Block, EncryptionKey, Error, Message, Result, Session, SessionDetails, Store};
+use talktree::{Block, Error, Message, Result, Session, SessionDetails, Store};
 use talktree_import::export::{content_hash, export_jsonl};
 
 const KEY: [u8; 32] = *b"the key of the tests, in 32 byte";
@@ -153,46 +153,13 @@ fn a_key_is_never_printed() -> Result<()> {
     let (text, decimal) = (String::from_utf8_lossy(&KEY).into_owned(), format!("{:?}", &KEY[..4]));
     let error = open(&path, OTHER).unwrap_err();
     let options = Store::options().key(KEY);
-    let printed = [
-        format!("{:?}", EncryptionKey::from(KEY)),
-        format!("{options:?} {options:#?}"),
-        format!("{store:?} {error} {error:?}"),
-        format!("{:?}", store.rekey(EncryptionKey::from_fn(|| Err("no key today".into())))),
-    ];
+    let printed = [format!("{options:?} {options:#?}"), format!("{store:?} {error} {error:?}")];
     for printed in printed {
         let has = |what: &str| printed.to_lowercase().contains(what);
         let decimal = decimal.trim_end_matches(']');
         assert!(!has(&text) && !has(&hex(&KEY[..4])) && !has(&hex(&OTHER[..4])) && !has(decimal));
         assert!(!printed.is_empty());
     }
-    Ok(())
-}
-
-#[test]
-fn a_function_gives_the_key_once_for_each_store_and_may_fail() -> Result<()> {
-    let folder = common::folder()?;
-    let path = folder.path().join("bot.db");
-    let calls = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&calls);
-    let key = EncryptionKey::from_fn(move || {
-        counted.fetch_add(1, Ordering::Relaxed);
-        Ok(KEY)
-    });
-    let chat = fill(&Store::options().key(key.clone()).open(&path)?)?;
-    chat.history()?;
-    assert_eq!(calls.load(Ordering::Relaxed), 1);
-    drop(chat);
-    Store::options().key(key).open_read_only(&path)?;
-    assert_eq!(calls.load(Ordering::Relaxed), 2);
-
-    let absent = folder.path().join("absent.db");
-    let failing = EncryptionKey::from_fn(|| Err("no key today".into()));
-    let panicking = EncryptionKey::from_fn(|| panic!("no key ever"));
-    for (key, why) in [(failing, "no key today"), (panicking, "no key ever")] {
-        let error = Store::options().key(key).open(&absent).unwrap_err();
-        assert!(matches!(error, Error::EncryptionKey { .. }) && error.to_string().contains(why));
-    }
-    assert!(!absent.exists());
     Ok(())
 }
 

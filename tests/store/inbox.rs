@@ -110,7 +110,7 @@ fn sources_have_ids_offsets_and_keys_of_their_own() -> Result<()> {
     let (one, two) = (store.inbox("one"), store.inbox("two"));
     assert_eq!(one.receive(&[item("1", "k")], Some(10))?, [true]);
     assert_eq!(two.receive(&[item("1", "k")], None)?, [true]);
-    assert_eq!((one.offset()?.unwrap().value, two.offset()?), (10, None));
+    assert_eq!((one.offset()?.unwrap().0, two.offset()?), (10, None));
     assert!(one.done("1")?);
     assert_eq!((one.pending()?, two.pending()?), (0, 1));
     assert!(!one.note("1", "late")?);
@@ -140,9 +140,9 @@ fn items_and_offset_are_stored_together_or_not_at_all() -> Result<()> {
     // A source that numbers anew goes back.
     for value in [6, i64::MAX, -3, 0, i64::MIN] {
         assert!(inbox.receive(&[], Some(value))?.is_empty());
-        assert_eq!(inbox.offset()?.unwrap().value, value);
+        assert_eq!(inbox.offset()?.unwrap().0, value);
     }
-    assert!(inbox.offset()?.unwrap().stored_at >= before.stored_at);
+    assert!(inbox.offset()?.unwrap().1 >= before.1);
     Ok(())
 }
 
@@ -163,7 +163,7 @@ fn a_note_is_kept_until_the_item_is_done() -> Result<()> {
     let found = inbox.next("a")?.unwrap();
     assert_eq!(found.note.as_deref(), Some("placeholder 99, then 100"));
     assert_eq!((found.key.as_str(), found.owner.as_deref()), ("a", Some("user:1")));
-    assert_eq!(inbox.offset()?.unwrap().value, 2);
+    assert_eq!(inbox.offset()?.unwrap().0, 2);
     let refused = inbox.note("1", &"x".repeat(1_001)).unwrap_err();
     assert!(matches!(refused, Error::TooLarge { bytes: 1_001, max: 1_000, .. }), "{refused}");
     assert!(inbox.note("1", "")?);
@@ -245,7 +245,7 @@ fn a_killed_process_loses_nothing_that_it_received_and_its_offset_fits() -> Resu
     let acknowledged = other.kill();
     let inbox = Store::open(&path)?.inbox("telegram");
     let last = acknowledged.last().map_or(49, |n| n.parse::<i64>().unwrap());
-    let offset = inbox.offset()?.unwrap().value;
+    let offset = inbox.offset()?.unwrap().0;
     assert!(offset > last, "{offset} after {last}");
     assert_eq!(inbox.pending()?, offset as u64);
     assert_eq!(inbox.receive(&[delivery(offset - 1)], None)?, [false]);
@@ -413,7 +413,7 @@ fn a_key_is_erased_with_its_pending_items_in_all_inboxes() -> Result<()> {
     {
         let store = Store::open(&path)?;
         let bot = named(&store)?;
-        let erased = bot.erase_key("chat:ann")?;
+        let erased = bot.store().erase(&Erasure::key("chat:ann"))?;
         assert_eq!((erased.extent.items, erased.extent.bindings), (3, 1));
         assert_eq!(erased.prove()?.found, 0);
         assert_eq!(waiting(&store)?, ["telegram 3"]);

@@ -17,7 +17,7 @@ fn manager(store: &Store) -> Result<SessionManager> {
 }
 
 fn ids(manager: &SessionManager) -> Result<Vec<String>> {
-    let page = manager.list().run()?;
+    let page = manager.store().list_sessions(&SessionFilter::default(), None, 20)?;
     Ok(page.sessions.iter().map(|listed| listed.info.id.to_string()).collect())
 }
 
@@ -263,15 +263,16 @@ fn nothing_finds_a_session_in_the_trash_until_it_is_restored() -> Result<()> {
     let fork = bot.fork(chat.id(), &said, "Fork")?;
     bot.delete(chat.id())?;
     // The copy in the fork is found, although the original is hidden.
-    let hits = bot.search("door").run()?.hits;
+    let hits = bot.store().search("door").run()?.hits;
     assert_eq!(hits.iter().map(|hit| &hit.session).collect::<Vec<_>>(), [fork.id()]);
     assert_eq!(hits[0].sessions, [fork.id().clone()]);
     bot.delete(fork.id())?;
     for owner in [None, Some("u")] {
-        let search = owner.map_or(bot.search("door"), |owner| bot.search("door").owner(owner));
+        let search = owner
+            .map_or(bot.store().search("door"), |owner| bot.store().search("door").owner(owner));
         assert!(search.run()?.hits.is_empty());
     }
-    assert!(bot.search("").run()?.hits.is_empty());
+    assert!(bot.store().search("").run()?.hits.is_empty());
     assert!(ids(&bot)?.is_empty());
     assert!(store.sessions()?.is_empty());
     assert_eq!(chat.history()?.len(), 1, "it can still be read");
@@ -283,7 +284,7 @@ fn nothing_finds_a_session_in_the_trash_until_it_is_restored() -> Result<()> {
     let trash = SessionFilter { state: SessionState::Trash, ..SessionFilter::default() };
     assert_eq!(store.list_sessions(&trash, None, 10)?.sessions.len(), 2);
     bot.restore(chat.id())?;
-    assert_eq!(bot.search("door").run()?.hits.len(), 1);
+    assert_eq!(bot.store().search("door").run()?.hits.len(), 1);
     assert_eq!(store.verify(|_| {})?.damages, []);
     Ok(())
 }
@@ -296,11 +297,11 @@ fn removing_a_session_takes_its_tags_and_bindings_with_it() -> Result<()> {
     bot.tag(chat.id(), "work")?;
     bot.remove(chat.id())?;
     assert!(bot.bindings("k")?.is_empty());
-    assert!(bot.list().tag("work").run()?.sessions.is_empty());
+    assert!(bot.store().sessions()?.is_empty());
     assert!(bot.resume("k").run()?.is_new);
     assert_eq!(store.verify(|_| {})?.damages, []);
     assert!(matches!(
-        bot.change(&"unknown".into(), &SessionChange::Pin(true)),
+        bot.store().change_session(&"unknown".into(), &SessionChange::Pin(true)),
         Err(Error::UnknownSession { .. })
     ));
     Ok(())
@@ -326,13 +327,13 @@ fn threads_that_split_one_session_at_once_get_one_continuation() -> Result<()> {
         refused.iter().all(|answer| matches!(answer, Err(Error::InvalidValue { .. }))),
         "{refused:?}"
     );
-    assert_eq!((split.len(), bot.list().run()?.sessions.len()), (1, 2));
+    assert_eq!((split.len(), bot.store().sessions()?.len()), (1, 2));
     let next = bot.resume("telegram:4711").open()?;
     assert_eq!(split[0].as_ref().ok().map(talktree::Session::id), Some(next.id()));
 
-    bot.change(chat.id(), &SessionChange::Reopen)?;
+    bot.store().change_session(chat.id(), &SessionChange::Reopen)?;
     bot.compact_and_split(chat.id(), "They said goodbye again.")?;
-    assert_eq!(bot.list().run()?.sessions.len(), 3);
+    assert_eq!(bot.store().sessions()?.len(), 3);
     Ok(())
 }
 

@@ -91,7 +91,7 @@ fn the_header_names_the_format_and_its_version() -> Result<()> {
     let pragma = |name: &str| -> Result<i64> {
         conn.pragma_query_value(None, name, |row| row.get(0)).map_err(database)
     };
-    assert_eq!((pragma("application_id")?, pragma("user_version")?), (0x7461_6c6b, 6));
+    assert_eq!((pragma("application_id")?, pragma("user_version")?), (0x7461_6c6b, 7));
     let mode: String =
         conn.pragma_query_value(None, "journal_mode", |row| row.get(0)).map_err(database)?;
     assert_eq!(mode, "wal");
@@ -207,11 +207,11 @@ fn a_store_of_an_older_version_is_refused() -> Result<()> {
     let file = scratch.folder.path().join("talk.db");
     drop(scratch.store);
     let old = Connection::open(&file).map_err(database)?;
-    old.pragma_update(None, "user_version", 5).map_err(database)?;
+    old.pragma_update(None, "user_version", 6).map_err(database)?;
     drop(old);
     for refused in [Store::open(&file), Store::open_read_only(&file)] {
         let refused = refused.map(drop);
-        assert!(matches!(refused, Err(Error::OlderStore { found: 5, current: 6 })), "{refused:?}");
+        assert!(matches!(refused, Err(Error::OlderStore { found: 6, current: 7 })), "{refused:?}");
     }
     Ok(())
 }

@@ -10,7 +10,8 @@ use crate::common::{self, Scratch};
 use chrono::{DateTime, Utc};
 use serde_json::json;
 use talktree::{
-    Block, Change, Error, Json, Message, MessageId, Result, Session, SessionDetails, Store,
+    Block, Change, Error, Json, Message, MessageId, Result, Session, SessionDetails, SessionFilter,
+    Store,
 };
 
 fn time(text: &str) -> DateTime<Utc> {
@@ -275,7 +276,6 @@ fn a_refused_write_tells_no_listener() -> Result<()> {
 #[test]
 fn an_empty_owner_source_model_or_tag_is_refused() -> Result<()> {
     let store = Store::open_in_memory()?;
-    let bot = talktree::SessionManager::builder(&store).build()?;
     let empty = || Some(String::new());
     let base = SessionDetails::default;
     for details in [
@@ -290,10 +290,14 @@ fn an_empty_owner_source_model_or_tag_is_refused() -> Result<()> {
         let refused = store.session("s")?.set_details(&details);
         assert!(matches!(refused, Err(Error::InvalidValue { .. })), "{details:?}");
     }
-    for list in
-        [bot.list().owner(""), bot.list().source(""), bot.list().model(""), bot.list().tag("")]
-    {
-        assert!(matches!(list.run(), Err(Error::InvalidValue { .. })));
+    for filter in [
+        SessionFilter { owner: empty(), ..SessionFilter::default() },
+        SessionFilter { source: empty(), ..SessionFilter::default() },
+        SessionFilter { model: empty(), ..SessionFilter::default() },
+        SessionFilter { tag: empty(), ..SessionFilter::default() },
+    ] {
+        let refused = store.list_sessions(&filter, None, 20);
+        assert!(matches!(refused, Err(Error::InvalidValue { .. })), "{filter:?}");
     }
     assert!(matches!(store.usage().owner("").run(), Err(Error::InvalidValue { .. })));
     assert!(matches!(store.usage().source("").total(), Err(Error::InvalidValue { .. })));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use serde_json::json;
 use talktree::{
-    Cost, Message, MessageId, Result, Session, SessionDetails, Store, Usage, UsageTotal,
+    Cost, Message, MessageId, Result, Session, SessionDetails, Store, Usage, UsageGroup, UsageTotal,
 };
 use talktree_import::export::{content_hash, export_jsonl};
 
@@ -148,9 +148,13 @@ fn play(steps: &[Step]) -> Result<()> {
         }
     }
     assert_eq!(figures(&store.usage().total()?), whole);
-    for report in [store.usage().by_model(), store.usage().by_session(), store.usage().by_day()] {
+    for report in [
+        store.usage().by(UsageGroup::Model),
+        store.usage().by(UsageGroup::Session),
+        store.usage().by(UsageGroup::Day),
+    ] {
         let rows = report.run()?;
-        let output: u64 = rows.iter().map(|row| row.total.output).sum();
+        let output: u64 = rows.iter().map(|row| row.output).sum();
         assert_eq!(output, whole.1, "{rows:?}");
     }
     assert_eq!(store.verify(|_| {})?.damages, []);
@@ -191,7 +195,7 @@ fn usage_follows_the_owner_and_outlives_the_session() -> Result<()> {
     store.remove(chat.id())?;
     assert_eq!(store.usage().owner("user:1").total()?.output, 11);
     assert_eq!(store.usage().session("s").total()?, UsageTotal::default());
-    let rows = store.usage().by_session().run()?;
+    let rows = store.usage().by(UsageGroup::Session).run()?;
     assert_eq!((rows.len(), rows[0].group.as_deref()), (1, None));
     Ok(())
 }
@@ -209,7 +213,7 @@ fn a_changed_copy_of_an_answer_is_not_counted_twice() -> Result<()> {
     let fork = chat.fork(&id, "fork")?;
     let figures = || -> Result<[u64; 4]> {
         let (own, path) = (fork.usage()?.output, fork.path().usage()?.output);
-        let all = store.usage().run()?.iter().map(|row| row.total.output).sum();
+        let all = store.usage().run()?.iter().map(|row| row.output).sum();
         Ok([own, path, chat.path().usage()?.output, all])
     };
     assert_eq!(figures()?, [0, 20, 20, 20]);
@@ -311,8 +315,8 @@ fn usage_is_that_of_the_person_who_was_answered() -> Result<()> {
     group.append_to(&before, answer(7))?;
     let of = |author: &str| store.usage().author(author).total().map(|total| total.output);
     assert_eq!((of("ann")?, of("bob")?, of("eve")?), (1_030, 100, 0));
-    let rows = store.usage().by_author().run()?;
-    let rows: Vec<_> = rows.iter().map(|row| (row.group.as_deref(), row.total.output)).collect();
+    let rows = store.usage().by(UsageGroup::Author).run()?;
+    let rows: Vec<_> = rows.iter().map(|row| (row.group.as_deref(), row.output)).collect();
     assert_eq!(rows, [(Some("ann"), 1_030), (Some("bob"), 100), (None, 8)]);
     // A fork and a streamed answer count once, for the same person.
     let fork = group.fork(&last, "fork")?;

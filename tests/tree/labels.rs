@@ -112,9 +112,9 @@ fn a_whole_session_with_such_a_label_is_refused_alone() -> Result<()> {
 
 /// Returns the texts of the messages that a filter lists, read in pages of two.
 fn listed(store: &Store, filter: &MessageFilter) -> Result<Vec<String>> {
-    let (mut texts, mut after) = (Vec::new(), None);
+    let (mut texts, mut after) = (Vec::new(), None::<String>);
     loop {
-        let page = store.list_messages(filter, after, 2)?;
+        let page = store.list_messages(filter, after.as_deref(), 2)?;
         texts.extend(page.messages.iter().map(|found| found.message.text()));
         after = page.after;
         if after.is_none() {
@@ -274,9 +274,9 @@ fn sessions_are_listed_by_who_wrote_in_them() -> Result<()> {
     }
     store.change_session(&"s3".into(), &talktree::SessionChange::Delete)?;
     let list = |filter: &SessionFilter| -> Result<Vec<String>> {
-        let (mut ids, mut after) = (Vec::new(), None);
+        let (mut ids, mut after) = (Vec::new(), None::<String>);
         loop {
-            let page = store.list_sessions(filter, after, 2)?;
+            let page = store.list_sessions(filter, after.as_deref(), 2)?;
             ids.extend(page.sessions.iter().map(|found| found.info.id.to_string()));
             after = page.after;
             if after.is_none() {

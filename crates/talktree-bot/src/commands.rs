@@ -286,7 +286,7 @@ fn branches(chat: &Session) -> Result<String> {
 
 fn search(bot: &Bot, place: &Place, chat: &Session, words: &str) -> Result<String> {
     let search = match &place.owner {
-        Some(owner) => bot.sessions().search(words).owner(owner),
+        Some(owner) => bot.sessions().store().search(words).owner(owner),
         None => chat.search(words),
     };
     let mut text = String::new();
@@ -328,7 +328,7 @@ fn forget(bot: &Bot, place: &Place) -> Result<String> {
         (false, Some(owner)) => Erasure::owner(owner),
         (false, None) => Erasure::key(&place.key),
     };
-    let erased = bot.sessions().erase(&erasure.with_forks().with_summaries())?;
+    let erased = bot.sessions().store().erase(&erasure.with_forks().with_summaries())?;
     let ErasureExtent { messages, sessions, texts, summaries, .. } = &erased.extent;
     let mut text = format!(
         "Erased: {}, {}, {}, {}.",
@@ -398,8 +398,8 @@ fn tree(chat: &Session) -> Result<String> {
 
 fn usage(bot: &Bot, place: &Place, chat: &Session) -> Result<String> {
     let usage = match &place.owner {
-        Some(owner) => bot.sessions().usage().owner(owner),
-        None => bot.sessions().usage().session(chat.id().clone()),
+        Some(owner) => bot.sessions().store().usage().owner(owner),
+        None => bot.sessions().store().usage().session(chat.id().clone()),
     };
     let UsageTotal { answers, input, cache_read, output, costs, .. } = usage.total()?;
     let messages = chat.info()?.map_or(0, |info| info.messages);

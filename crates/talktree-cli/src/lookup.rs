@@ -85,9 +85,10 @@ pub(crate) fn listed(
     filter: &SessionFilter,
     limit: usize,
 ) -> Result<Vec<ListedSession>> {
-    let (mut sessions, mut after) = (Vec::new(), None);
+    let (mut sessions, mut after) = (Vec::new(), None::<String>);
     while sessions.len() < limit {
-        let page = store.list_sessions(filter, after, PAGE.min(limit - sessions.len()))?;
+        let page =
+            store.list_sessions(filter, after.as_deref(), PAGE.min(limit - sessions.len()))?;
         sessions.extend(page.sessions);
         after = page.after;
         if after.is_none() {

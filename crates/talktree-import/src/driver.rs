@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use crate::report::ImportReport;
 use chrono::{DateTime, SubsecRound, Utc};
-use talktree::{Error, InterruptWatch, Progress, Result, Store};
+use talktree::{Error, InterruptHandle, Progress, Result, Store};
 
 use crate::ImportOptions;
 use crate::fields::Fields;
@@ -37,7 +37,7 @@ pub(crate) fn import(
     if let Some(why) = sniffed.contradiction(format, &mut records).map_err(io_error)? {
         return Err(refused(None, why));
     }
-    let watch = store.interrupt_handle().watch();
+    let watch = store.interrupt_handle();
     let mut run =
         Run { store, queue, path, options, format, records: &mut records, progress, watch };
     // Reasons to refuse the import are found before anything is written.
@@ -73,7 +73,7 @@ struct Run<'a, 'b> {
     format: Format,
     records: &'a mut Records<'b>,
     progress: &'a mut dyn FnMut(Progress),
-    watch: InterruptWatch,
+    watch: InterruptHandle,
 }
 
 impl Run<'_, '_> {

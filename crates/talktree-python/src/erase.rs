@@ -149,7 +149,7 @@ impl Manager {
     ) -> PyResult<Erased> {
         let progress = progress(progress_callback);
         let erased = self.handle.call_long(py, |bot| {
-            let erased = bot.erase_with_progress(&erasure(given), progress)?;
+            let erased = bot.store().erase_with_progress(&erasure(given), progress)?;
             let report = report(&erased)?;
             Ok((erased, report))
         })?;
@@ -157,7 +157,7 @@ impl Manager {
     }
 
     fn erasure_extent(&self, py: Python<'_>, given: ErasureParts) -> PyResult<String> {
-        self.handle.call_long(py, |bot| json::text(&bot.erasure_extent(&erasure(given))?))
+        self.handle.call_long(py, |bot| json::text(&bot.store().erasure_extent(&erasure(given))?))
     }
 }
 

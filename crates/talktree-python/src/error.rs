@@ -82,6 +82,5 @@ classes! {
     Error::Json { what, source } => "JsonError" {"what": what, "why": source.to_string()},
     Error::Import { path, line, why } => "ImportFileError" {"path": path, "line": line, "why": why},
     Error::Provider { label, source } => "ProviderError" {"label": label, "why": source.to_string()},
-    Error::EncryptionKey { source } => "EncryptionKeyError" {"why": source.to_string()},
     Error::Storage { source } => "StorageError" {"why": source.to_string()},
 }

@@ -143,10 +143,8 @@ impl Store {
         let (session, author, tag) = of;
         let filter =
             MessageFilter { session: session.map(Into::into), author, tag, includes_trash };
-        self.handle.call(py, |store| {
-            let after = after.as_deref().map(str::parse).transpose()?;
-            json::text(&store.list_messages(&filter, after, limit)?)
-        })
+        self.handle
+            .call(py, |store| json::text(&store.list_messages(&filter, after.as_deref(), limit)?))
     }
 
     /// Writes all data of an owner, or what an author wrote; returns how much that is.

@@ -185,14 +185,7 @@ impl Manager {
         limit: Option<usize>,
     ) -> PyResult<String> {
         self.handle.call(py, |bot| {
-            let mut list = bot.list().filter(filter(given)?);
-            if let Some(after) = after {
-                list = list.after(after.parse()?);
-            }
-            if let Some(limit) = limit {
-                list = list.limit(limit);
-            }
-            json::text(&list.run()?)
+            json::text(&bot.store().list_sessions(&filter(given)?, after, limit.unwrap_or(20))?)
         })
     }
 
@@ -216,7 +209,7 @@ impl Manager {
                 "delete" => SessionChange::Delete,
                 _ => SessionChange::Restore,
             };
-            bot.change(&SessionId::from(id), &change)
+            bot.store().change_session(&SessionId::from(id), &change)
         })
     }
 

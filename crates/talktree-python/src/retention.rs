@@ -138,6 +138,6 @@ impl Manager {
     ) -> PyResult<String> {
         let (retention, how) = retention(given)?;
         let progress = progress(progress_callback);
-        self.handle.call_long(py, |bot| run(bot.retention(retention), &how, progress))
+        self.handle.call_long(py, |bot| run(bot.store().retention(retention), &how, progress))
     }
 }

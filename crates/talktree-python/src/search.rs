@@ -150,7 +150,7 @@ impl Store {
 impl Manager {
     fn search(&self, py: Python<'_>, given: SearchParts, answer: &str) -> PyResult<String> {
         let answer = answer_of(answer);
-        let search = self.handle.call(py, |bot| Ok(bot.search(&*given.text)))?;
+        let search = self.handle.call(py, |bot| Ok(bot.store().search(&*given.text)))?;
         let search = given.apply(search)?;
         self.handle.call_long(py, |_| run(search?, answer))
     }

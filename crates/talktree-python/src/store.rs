@@ -105,8 +105,12 @@ const NO_ENCRYPTION: Error = Error::Unsupported {
 
 #[cfg(feature = "sqlcipher")]
 fn key(bytes: &[u8]) -> Result<[u8; 32]> {
-    let refused = |_| format!("it has {} bytes, not 32", bytes.len());
-    bytes.try_into().map_err(|error| Error::EncryptionKey { source: refused(error).into() })
+    let given = format!("{} bytes", bytes.len());
+    bytes.try_into().map_err(|_| Error::InvalidValue {
+        what: "key",
+        given,
+        why: "it needs 32".to_owned(),
+    })
 }
 
 /// A store.
@@ -240,10 +244,6 @@ impl Store {
 
     fn recount_tokens(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.call_long(py, talktree::Store::recount_tokens)
-    }
-
-    fn recount_usage(&self, py: Python<'_>) -> PyResult<()> {
-        self.handle.call_long(py, talktree::Store::recount_usage)
     }
 
     fn content_hash(&self, py: Python<'_>) -> PyResult<String> {

@@ -59,7 +59,7 @@ impl Store {
 impl Manager {
     /// Returns a total, or rows if they are grouped.
     fn usage(&self, py: Python<'_>, given: UsageParts) -> PyResult<String> {
-        self.handle.call_long(py, |bot| rows(bot.usage(), given))
+        self.handle.call_long(py, |bot| rows(bot.store().usage(), given))
     }
 }
 

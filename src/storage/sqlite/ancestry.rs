@@ -102,7 +102,7 @@ pub(super) const LAST_VISIBLE: &str = "SELECT address
   WHERE address BETWEEN ?1 AND ?2
     AND id IS NOT NULL
     AND NOT EXISTS (SELECT 1
-                      FROM message AS other INDEXED BY hidden
+                      FROM message AS other INDEXED BY unshown
                      WHERE other.hidden = 1 AND other.address = message.address)
   ORDER BY address DESC
   LIMIT 1";

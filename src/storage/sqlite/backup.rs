@@ -1,16 +1,16 @@
 //! Copying a live database.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, OpenFlags};
 
 use super::connection::{Database, unlock};
 use super::error::BackendError;
 use super::file;
+use super::file::SUFFIXES;
 use super::interrupt::Watch;
-use super::partial_file::PartialFile;
 use crate::error::{Error, Result};
 use crate::report::Progress;
 
@@ -39,7 +39,7 @@ impl Database {
             Error::Io { source, .. } => io(source),
             error => error,
         })?;
-        let copy = self.copy_to(|| partial.open(), &self.interrupt_signal().watch(), progress)?;
+        let copy = self.copy_to(|| partial.open(), &self.watch(), progress)?;
         copy.close().map_err(|(_, error)| BackendError::from(error).into_error(0))?;
         name_copy(partial.path(), &target).map_err(io)
     }
@@ -101,4 +101,45 @@ fn name_copy(file: &Path, name: &Path) -> std::io::Result<()> {
         std::fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
     }
     Ok(())
+}
+
+const PREFIX: &str = "talktree-";
+const SUFFIX: &str = ".partial";
+
+/// Returns whether a path has a name as [`PartialFile::create`] makes them.
+pub(super) fn is_partial(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with(PREFIX) && name.ends_with(SUFFIX)
+}
+
+/// A new database file, removed on drop with SQLite's files beside it: after an error, and after a panic of a callback.
+pub(super) struct PartialFile(PathBuf);
+
+impl PartialFile {
+    /// Creates an empty file, which only its owner can read, with a name that ends in `.partial`.
+    pub(super) fn create(folder: &Path) -> Result<Self> {
+        let name = format!("{PREFIX}{}{SUFFIX}", crate::clock::uuid());
+        let file = Self(folder.join(name));
+        file::make_private(&file.0)?;
+        Ok(file)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Opens it, whatever the name of its folder looks like.
+    pub(super) fn open(&self) -> rusqlite::Result<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        Connection::open_with_flags(&self.0, flags)
+    }
+}
+
+impl Drop for PartialFile {
+    fn drop(&mut self) {
+        for suffix in SUFFIXES {
+            // Most of these files do not exist, and an error before matters more than a failure to remove one.
+            let _ = std::fs::remove_file(file::beside(&self.0, suffix));
+        }
+    }
 }

@@ -131,7 +131,7 @@ fn deleted_children(
 
 /// By the index of tombstones: a message may have a million branches and rarely has deleted ones.
 pub(super) const DELETED_BRANCHES: &str = "SELECT address
-   FROM message INDEXED BY tombstone
+   FROM message INDEXED BY unshown
   WHERE id IS NULL
     AND address BETWEEN ?2 AND ?3
     AND parent IS ?1";

@@ -16,7 +16,7 @@ use super::encryption::Encryption;
 use super::error::{BackendError, BackendResult};
 use super::file::{self, StoreFile};
 use super::index::Deferred;
-use super::interrupt::InterruptSignal;
+use super::interrupt::Watch;
 use super::snapshot::Pinned;
 use super::wal::{self, Wal};
 use super::{header, index, schema, transaction};
@@ -80,7 +80,8 @@ pub(crate) struct Database {
     /// connections, so that the file is known as open until they are closed.
     pub(super) file: Option<StoreFile>,
     pub(super) log: Wal,
-    pub(super) signal: InterruptSignal,
+    /// How often long work was interrupted.
+    pub(super) interrupts: Arc<AtomicU64>,
     /// Set in a snapshot, which has no other connection.
     pub(super) pinned: Option<Pinned>,
     /// The work on the search index that appends have put off.
@@ -179,7 +180,7 @@ impl Database {
             file,
             serial: SERIALS.fetch_add(1, Ordering::Relaxed),
             log: Wal::default(),
-            signal: InterruptSignal::default(),
+            interrupts: Arc::default(),
             pinned: None,
             deferred: Deferred::default(),
         }
@@ -189,7 +190,7 @@ impl Database {
     pub(super) fn pinned_at(&self, pinned: Pinned) -> Self {
         let mut snapshot = Self::new(self.config.clone(), None);
         snapshot.pinned = Some(pinned);
-        snapshot.signal = self.signal.clone();
+        snapshot.interrupts = Arc::clone(&self.interrupts);
         snapshot.is_read_only = true;
         snapshot
     }
@@ -207,8 +208,9 @@ impl Database {
         }
     }
 
-    pub(crate) fn interrupt_signal(&self) -> InterruptSignal {
-        self.signal.clone()
+    /// Returns a watch for long work that begins now.
+    pub(crate) fn watch(&self) -> Watch {
+        Watch::new(Arc::clone(&self.interrupts))
     }
 
     pub(super) fn is_without_locks(&self) -> bool {

@@ -42,6 +42,11 @@ impl Encryption {
         Self { key: Mutex::new(key), gate: RwLock::default(), generation: AtomicU64::new(0) }
     }
 
+    /// Returns the same key for another store.
+    pub(crate) fn renewed(&self) -> Self {
+        Self::new(self.key())
+    }
+
     /// Gives a new connection the key, before it reads or writes anything.
     pub(super) fn unlock(&self, conn: &Connection) -> BackendResult<()> {
         static QUIET: Once = Once::new();

@@ -4,16 +4,20 @@
 //! descriptor of a file drops all locks that this process holds on it, those of other stores included; the next process
 //! that closes the database would then remove the log under those that still write to it. [`is_open`] answers for every
 //! file that a caller names.
+//!
+//! An erasure reads the bytes of these files. Its descriptors are kept until no store of this process has the file open.
 
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use talktree_text::foreign;
 
 use super::error::{BackendError, BackendResult};
-use super::{header, names, raw_file};
+use super::header;
 use crate::error::{Error, Result};
 use crate::id::shorten;
 
@@ -58,7 +62,7 @@ impl StoreFile {
         let path = resolve(path)?;
         check_name(&path)?;
         let file = std::fs::metadata(&path).map_err(|source| io(&path, source))?;
-        names::require_one(&path, &file)?;
+        header::require_one(&path, &file)?;
         let id = FileId::of_metadata(&file);
         let number = register(&path, id);
         let folder = path.parent().unwrap_or(&path).to_owned();
@@ -190,7 +194,7 @@ impl Drop for StoreFile {
         let mut registry = registry();
         registry.retain(|open| open.number != self.number);
         // Under the lock: another thread may open the same file, which it registers first.
-        raw_file::close_unused(|id| {
+        close_unused(|id| {
             registry.iter().any(|open| open.id == Some(id) || open.beside.contains(&id))
         });
     }
@@ -478,4 +482,66 @@ pub(super) fn immutable_uri(path: &Path) -> String {
     }
     uri.push_str("?immutable=1");
     uri
+}
+
+/// An open file with its identity.
+type Kept = (FileId, Arc<File>);
+
+static KEPT: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
+
+fn kept() -> MutexGuard<'static, Vec<Kept>> {
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Closes the files of which `is_in_use` is false.
+pub(super) fn close_unused(is_in_use: impl Fn(FileId) -> bool) {
+    kept().retain(|(id, _)| is_in_use(*id));
+}
+
+impl StoreFile {
+    /// Opens the database, its log and its lock file for reading, those that exist.
+    ///
+    /// The caller keeps the store open while it reads.
+    pub(super) fn raw_files(&self) -> io::Result<Vec<(PathBuf, Arc<File>)>> {
+        let mut files = Vec::new();
+        for suffix in SUFFIXES {
+            let path = beside(self.path(), suffix);
+            match open(&path) {
+                Ok(file) => files.push((path, file)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(files)
+    }
+}
+
+fn open(path: &Path) -> io::Result<Arc<File>> {
+    let mut kept = kept();
+    if let Some(id) = FileId::of(path)
+        && let Some((_, file)) = kept.iter().find(|(known, _)| *known == id)
+    {
+        return Ok(Arc::clone(file));
+    }
+    let file = Arc::new(File::open(path)?);
+    // Of the file that was opened: the name may lead to another one by now.
+    if let Some(id) = FileId::of_metadata(&file.metadata()?) {
+        kept.push((id, Arc::clone(&file)));
+    }
+    Ok(file)
+}
+
+/// Reads bytes from a place in a file, at most as many as there is room for.
+pub(super) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+    #[cfg(unix)]
+    return std::os::unix::fs::FileExt::read_at(file, bytes, offset);
+    #[cfg(windows)]
+    return std::os::windows::fs::FileExt::seek_read(file, bytes, offset);
+    #[cfg(not(any(unix, windows)))]
+    {
+        use std::io::{Read, Seek, SeekFrom};
+        let mut file = file;
+        file.seek(SeekFrom::Start(offset))?;
+        file.read(bytes)
+    }
 }

@@ -6,6 +6,7 @@
 //! Invariant: `inbox_source.handled` is the number of handled items of the source. So a write need not count them to know how
 //! many ids to forget.
 
+use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::connection::Database;
@@ -13,7 +14,7 @@ use super::error::BackendResult;
 use super::row::{session as row, time};
 use crate::error::{Result, check_size};
 use crate::id::check_name;
-use crate::inbox::{InboxItem, InboxOffset, MAX_HANDLED_IDS, PendingItem, check_batch};
+use crate::inbox::{InboxItem, MAX_HANDLED_IDS, check_batch};
 
 /// The maximum number of items of a write that may share a commit with others.
 const MAX_FEW: usize = 100;
@@ -41,7 +42,7 @@ impl Database {
             let now = row::now();
             let mut insert = conn.prepare_cached(INSERT)?;
             let mut are_new = Vec::with_capacity(items.len());
-            for InboxItem { id, key, owner, body } in items {
+            for InboxItem { id, key, owner, body, .. } in items {
                 are_new.push(insert.execute(params![source, id, now, key, owner, body])? == 1);
             }
             if let Some(offset) = offset {
@@ -58,16 +59,14 @@ impl Database {
     }
 
     /// Returns the offset to read from next.
-    pub(crate) fn inbox_offset(&self, source: &str) -> Result<Option<InboxOffset>> {
+    pub(crate) fn inbox_offset(&self, source: &str) -> Result<Option<(i64, DateTime<Utc>)>> {
         check_source(source)?;
         self.read(|conn| {
             let offset: Option<(i64, i64)> = conn
                 .prepare_cached(OFFSET)?
                 .query_row([source], |row| Ok((row.get(0)?, row.get(1)?)))
                 .optional()?;
-            offset
-                .map(|(value, stored_at)| Ok(InboxOffset { value, stored_at: time(stored_at)? }))
-                .transpose()
+            offset.map(|(value, stored_at)| Ok((value, time(stored_at)?))).transpose()
         })
     }
 
@@ -82,7 +81,7 @@ impl Database {
     }
 
     /// Returns the oldest pending item of a key.
-    pub(crate) fn next_item(&self, source: &str, key: &str) -> Result<Option<PendingItem>> {
+    pub(crate) fn next_item(&self, source: &str, key: &str) -> Result<Option<InboxItem>> {
         check_source(source)?;
         self.read(|conn| {
             let mut statement = conn.prepare_cached(NEXT)?;
@@ -164,14 +163,14 @@ fn forget(conn: &Connection, source: i64, at_most: usize) -> BackendResult<()> {
 }
 
 /// Reads an item whose columns begin at this column.
-pub(super) fn read_item(row: &Row<'_>, at: usize) -> BackendResult<PendingItem> {
-    Ok(PendingItem {
+pub(super) fn read_item(row: &Row<'_>, at: usize) -> BackendResult<InboxItem> {
+    Ok(InboxItem {
         id: row.get(at)?,
         key: row.get(at + 1)?,
         owner: row.get(at + 2)?,
         body: row.get(at + 3)?,
         note: row.get(at + 4)?,
-        received_at: time(row.get(at + 5)?)?,
+        received_at: Some(time(row.get(at + 5)?)?),
     })
 }
 

@@ -49,8 +49,10 @@ pub(super) fn remove(conn: &Connection, session: i64, name: &str) -> BackendResu
 
 /// Removes the labels of a range of messages.
 pub(super) fn remove_range(conn: &Connection, first: Address, last: Address) -> BackendResult<()> {
-    conn.prepare_cached("DELETE FROM label WHERE address BETWEEN ?1 AND ?2")?
-        .execute([first, last])?;
+    conn.prepare_cached(
+        "DELETE FROM label WHERE session = ?1 >> 32 AND address BETWEEN ?1 AND ?2",
+    )?
+    .execute([first, last])?;
     Ok(())
 }
 

@@ -2,11 +2,12 @@
 
 use rusqlite::{Connection, params};
 
+use super::catalog::list::unknown_place;
 use super::connection::Database;
 use super::error::{BackendError, BackendResult};
 use super::row::session::{self as session_row, read_id};
 use super::{index, message};
-use crate::catalog::{ListedMessage, MessageCursor, MessageFilter, MessagePage};
+use crate::catalog::{ListedMessage, MessageFilter, MessagePage};
 use crate::error::Result;
 use crate::id::MessageId;
 use crate::outcome::{MAX_TAGS, MessageTag, too_many_tags};
@@ -85,7 +86,7 @@ impl Database {
     pub(crate) fn list_messages(
         &self,
         filter: &MessageFilter,
-        after: Option<MessageCursor>,
+        after: Option<&str>,
         limit: usize,
     ) -> Result<MessagePage> {
         filter.check()?;
@@ -96,7 +97,7 @@ impl Database {
 fn list(
     conn: &Connection,
     filter: &MessageFilter,
-    after: Option<MessageCursor>,
+    after: Option<&str>,
     limit: usize,
 ) -> BackendResult<MessagePage> {
     let (mut low, mut high) = (i64::MIN, i64::MAX);
@@ -108,7 +109,9 @@ fn list(
             (Address::range_of(session.key).0.raw(), Address::range_of(session.key).1.raw());
     }
     if let Some(after) = after {
-        low = low.max(after.place().saturating_add(1));
+        let after: i64 =
+            after.parse().map_err(|_| unknown_place("place in a list of messages", after))?;
+        low = low.max(after.saturating_add(1));
     }
     let sql = match (&filter.tag, &filter.author) {
         (Some(_), _) => TAGGED,
@@ -135,7 +138,7 @@ fn list(
         }
         let Some(message) = message::read(conn, address)? else { continue };
         let session = read_id(row, 1, address.session())?;
-        last = Some(MessageCursor::new(address.raw()));
+        last = Some(address.raw().to_string());
         page.messages.push(ListedMessage::new(session, message, of(conn, address)?));
     }
     Ok(page)
@@ -176,6 +179,7 @@ pub(super) const WRITTEN: &str = messages!(
     "message.address",
     "message INDEXED BY message_author",
     "message.author = ?2
+    AND message.author IS NOT NULL
     AND message.address BETWEEN ?3 AND ?4
     AND ?1 IS NULL"
 );

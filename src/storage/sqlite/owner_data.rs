@@ -200,10 +200,11 @@ pub(super) const ITEM: &str = concat!(
             'body', body, 'note', note, 'received_at', ",
     time!("received_at"),
     ")
-   FROM inbox_item
-   JOIN inbox_source ON inbox_source.key = inbox_item.source
-  WHERE owner = ?1
-    AND number > ?2
+   FROM inbox_source
+  CROSS JOIN inbox_item ON inbox_item.source = inbox_source.key
+  WHERE inbox_item.key IS NOT NULL
+    AND owner = ?1
+    AND +number > ?2
   ORDER BY number
   LIMIT 1"
 );

@@ -29,7 +29,7 @@ impl Database {
         &self,
         work: impl FnOnce(&Connection) -> BackendResult<T>,
     ) -> Result<T> {
-        self.read_watched(self.signal.watch(), work)
+        self.read_watched(self.watch(), work)
     }
 
     /// Runs a long read, which this watch stops.

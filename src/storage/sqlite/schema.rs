@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 
 use super::connection::Config;
-use super::error::{BackendError, BackendResult, corrupt};
+use super::error::{BackendError, BackendResult};
 use super::transaction;
 use crate::error::Error;
 
@@ -17,7 +17,7 @@ const APPLICATION_ID: i64 = 0x7461_6c6b;
 pub(super) const SCHEMA: &str = include_str!("../../../schema.sql");
 
 /// The oldest version that this build reads: that of `schema.sql` without the migrations.
-const FIRST: u32 = 6;
+const FIRST: u32 = 7;
 
 /// The migrations: the first takes a store from version [`FIRST`] to the next, and so on. A migration is never
 /// edited after its release; together they lead to `schema.sql`.
@@ -54,9 +54,7 @@ pub(super) fn create_or_migrate(
         // Another process may have done it meanwhile.
         match identify(conn)? {
             Found::Nothing => fill(conn),
-            Found::Store { version } => {
-                migrate(conn, version, MIGRATIONS).map_err(|error| with_versions(error, version))
-            }
+            Found::Store { version } => migrate(conn, version, MIGRATIONS),
             found @ Found::SomethingElse => refuse(&found, path),
         }
     })
@@ -86,30 +84,6 @@ pub(super) fn check_version(conn: &Connection, path: &Path) -> BackendResult<()>
     if found == i64::from(VERSION) { Ok(()) } else { check(conn, path) }
 }
 
-/// Returns the error of a table whose keys are used up, which SQLite reports as a full disk.
-pub(super) fn used_up_keys(conn: &Connection, error: &BackendError) -> Option<BackendError> {
-    let is_full = matches!(error, BackendError::Sqlite(error)
-        if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull));
-    let tables: Option<String> =
-        is_full.then(|| conn.query_row(USED_UP, [i64::MAX], |row| row.get(0)).ok()).flatten()?;
-    tables.map(|tables| {
-        let max = i64::MAX;
-        corrupt(format!(
-            "the keys of {tables} are used up: another program stored the key {max}, the greatest there is"
-        ))
-    })
-}
-
-const USED_UP: &str = "SELECT group_concat(name, ' and ')
-   FROM (SELECT name FROM sqlite_sequence WHERE seq = ?1
-         UNION SELECT 'session' FROM session WHERE key = ?1
-         UNION SELECT 'compaction' FROM compaction WHERE key = ?1
-         UNION SELECT 'context_block' FROM context_block WHERE key = ?1
-         UNION SELECT 'binding' FROM binding WHERE number = ?1
-         UNION SELECT 'usage' FROM usage WHERE number = ?1
-         UNION SELECT 'transcript' FROM transcript WHERE key = ?1
-         UNION SELECT 'inbox_item' FROM inbox_item WHERE number = ?1)";
-
 pub(super) fn create(conn: &Connection, config: &Config) -> BackendResult<()> {
     transaction::write(conn, config, config.busy_timeout, fill)
 }
@@ -120,24 +94,6 @@ fn fill(conn: &Connection) -> BackendResult<()> {
     conn.pragma_update(None, "application_id", APPLICATION_ID)?;
     conn.pragma_update(None, "user_version", VERSION)?;
     Ok(())
-}
-
-/// Returns the error of a migration with the versions.
-fn with_versions(error: BackendError, version: u32) -> BackendError {
-    match error {
-        BackendError::Sqlite(rusqlite::Error::SqliteFailure(code, text)) => {
-            let why = text.unwrap_or_else(|| code.to_string());
-            let text = format!(
-                "its header says schema version {version}, and it cannot be migrated to {VERSION}: {why}"
-            );
-            BackendError::Sqlite(rusqlite::Error::SqliteFailure(code, Some(text)))
-        }
-        BackendError::Sqlite(rusqlite::Error::SqlInputError { error, msg, .. }) => {
-            let error = rusqlite::Error::SqliteFailure(error, Some(msg));
-            with_versions(BackendError::Sqlite(error), version)
-        }
-        error => error,
-    }
 }
 
 /// Runs the migrations from a version on, in the transaction of the caller.

@@ -15,10 +15,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::Connection;
 
+use super::backup::PartialFile;
 use super::connection::{Database, busy_ms, prepare, unlock};
 use super::error::{BackendError, BackendResult};
 use super::interrupt::Watch;
-use super::partial_file::PartialFile;
 use super::transaction;
 use crate::error::{Error, Result};
 
@@ -67,7 +67,7 @@ impl Pinned {
 impl Database {
     /// Returns the database as it is now, to be read only. It must not outlive this one, which has the file open.
     pub(crate) fn snapshot(self: &Arc<Self>) -> Result<Arc<Self>> {
-        let watch = self.interrupt_signal().watch();
+        let watch = self.watch();
         let pinned = match self.path() {
             // Without locks every read fails once another program has written.
             Some(_) if self.is_without_locks() => return Ok(Arc::clone(self)),
@@ -105,7 +105,7 @@ pub(crate) struct Spool {
 impl Database {
     /// Returns an empty spool; an interrupt from now on ends it.
     pub(crate) fn spool(self: &Arc<Self>) -> Spool {
-        let watch = self.interrupt_signal().watch();
+        let watch = self.watch();
         let database = Arc::clone(self);
         Spool { database, watch, file: None, rows: 0, memory: Vec::new() }
     }

@@ -18,7 +18,7 @@ use super::connection::Database;
 use super::error::{BackendError, BackendResult};
 use super::interrupt::{Watch, interruptible};
 use super::transaction::{self, run};
-use super::{schema, wal};
+use super::wal;
 use crate::error::{Error, Result};
 
 /// What a write returned; the outer error is the payload of its panic.
@@ -82,7 +82,7 @@ impl Database {
         &self,
         work: impl FnOnce(&Connection) -> BackendResult<T>,
     ) -> Result<T> {
-        self.write_watched(self.signal.watch(), work)
+        self.write_watched(self.watch(), work)
     }
 
     /// Runs a write that this watch stops.
@@ -212,10 +212,7 @@ impl Database {
             Some(watch) => interruptible(conn, watch, write),
             None => write(conn),
         };
-        let answer = match answer {
-            Ok(answer) => self.check_after_commit().map(|()| answer),
-            Err(error) => Err(schema::used_up_keys(conn, &error).unwrap_or(error)),
-        };
+        let answer = answer.and_then(|answer| self.check_after_commit().map(|()| answer));
         self.reopen_after(answer.as_ref().err(), conn);
         if answer.is_ok() {
             self.keep_log_short(conn, is_long);
@@ -297,9 +294,6 @@ impl Database {
             return (answer, Left::Open);
         }
         transaction::rollback(conn);
-        let answer = answer.map(|answer| {
-            answer.map_err(|error| schema::used_up_keys(conn, &error).unwrap_or(error))
-        });
         let error = answer.as_ref().ok().and_then(|answer| answer.as_ref().err());
         let left = Left::Nothing(error.map_or_else(transaction::rolled_back, BackendError::again));
         (answer, left)
@@ -391,7 +385,6 @@ fn join<T>(
             Err(error) => (Ok(Err(error.again())), Err(error)),
         },
         Ok(Err(error)) => {
-            let error = schema::used_up_keys(conn, &error).unwrap_or(error);
             let ended = match error.is_of_system() || error.is_busy() || conn.is_autocommit() {
                 true => Err(error.again()),
                 false => undo(conn),

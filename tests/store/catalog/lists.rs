@@ -196,14 +196,14 @@ fn pages_show_every_session_once_while_others_append() -> Result<()> {
                 probe.store.change_session(&id(number).into(), &SessionChange::Delete)?;
             }
         }
-        let (mut seen, mut moved, mut after) = (Vec::new(), HashSet::new(), None);
+        let (mut seen, mut moved, mut after) = (Vec::new(), HashSet::new(), None::<String>);
         for turn in 0.. {
-            let page = probe.store.list_sessions(&filter, after, 7)?;
+            let page = probe.store.list_sessions(&filter, after.as_deref(), 7)?;
             seen.extend(page.sessions.iter().map(|listed| listed.info.id.to_string()));
             if page.after.is_none() {
                 break;
             }
-            after = page.after.map(|place| place.to_string().parse()).transpose()?;
+            after = page.after;
             if !is_in_trash {
                 // One that was shown, one that was not yet, and a new one.
                 for number in [SESSIONS - 1 - turn, turn * 2] {

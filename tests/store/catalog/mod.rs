@@ -117,9 +117,9 @@ impl Probe {
 
     /// Returns the sessions that a filter shows, read in pages of this size.
     fn listed_by(&self, filter: &SessionFilter, size: usize) -> Result<Vec<SessionInfo>> {
-        let (mut listed, mut after) = (Vec::new(), None);
+        let (mut listed, mut after) = (Vec::new(), None::<String>);
         loop {
-            let page = self.store.list_sessions(filter, after, size)?;
+            let page = self.store.list_sessions(filter, after.as_deref(), size)?;
             assert!(page.sessions.len() <= size, "a page exceeds its limit");
             listed.extend(page.sessions.into_iter().map(|listed| listed.info));
             match page.after {

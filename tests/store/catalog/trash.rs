@@ -94,7 +94,7 @@ fn the_trash_is_a_list() -> Result<()> {
         for listed in &page.sessions {
             probe.store.remove(&listed.info.id)?;
         }
-        page = probe.store.list_sessions(&trash(), page.after, 4)?;
+        page = probe.store.list_sessions(&trash(), page.after.as_deref(), 4)?;
         if page.after.is_none() && page.sessions.is_empty() {
             break;
         }

@@ -30,7 +30,7 @@ fn all() -> UsageFilter {
 
 fn sums(probe: &Probe, filter: &UsageFilter, group: UsageGroup) -> Result<Vec<Sum>> {
     let rows = probe.store.usage().filter(filter.clone()).by(group).run()?;
-    Ok(rows.into_iter().map(|row| (row.group, row.total.answers, row.total.output)).collect())
+    Ok(rows.into_iter().map(|row| (row.group, row.answers, row.output)).collect())
 }
 
 /// Returns the output of the answers on the path to the head.
@@ -117,7 +117,7 @@ fn usage_is_added_up_by_group() -> Result<()> {
         assert_eq!(found, expected, "{filter:?}");
     }
     let rows = probe.store.usage().filter(all()).by(All).run()?;
-    assert_eq!(rows[0].total.costs, [Cost { micros: 1_086_420, currency: "EUR".to_owned() }]);
+    assert_eq!(rows[0].costs, [Cost { micros: 1_086_420, currency: "EUR".to_owned() }]);
     probe.is_sound()
 }
 

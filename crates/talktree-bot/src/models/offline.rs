@@ -130,7 +130,7 @@ fn look_up(turn: Turn<'_>, question: &Message, text: &str) -> Result<Vec<Found>>
     }
     found.retain(|(_, _, share)| *share > 0.0);
     let search = match turn.chat.info()?.and_then(|info| info.owner) {
-        Some(owner) => turn.sessions.search(&query).owner(owner),
+        Some(owner) => turn.sessions.store().search(&query).owner(owner),
         None => turn.chat.search(&query),
     };
     for hit in search.plain().limit(2 * MAX_FOUND).run()?.hits {

@@ -7,9 +7,9 @@
 
 use std::time::{Duration, Instant};
 
-use chrono::{TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::value::RawValue;
-use talktree::{InboxItem, InboxOffset};
+use talktree::InboxItem;
 use talktree_telegram::{Me, Workers, number, poll_again_after};
 
 use super::turn::{Failure, Front};
@@ -89,10 +89,10 @@ fn sorted(updates: &[Box<RawValue>], me: &Me) -> Vec<(i64, InboxItem)> {
 }
 
 /// Returns the offset to poll from; `None` if it is too old, or if its time is in the future.
-fn usable(offset: InboxOffset) -> Option<i64> {
+fn usable((offset, stored_at): (i64, DateTime<Utc>)) -> Option<i64> {
     // If the clock was set back, the age is unknown.
-    let age = Utc::now() - offset.stored_at;
-    (TimeDelta::zero()..OFFSET_IS_GOOD).contains(&age).then_some(offset.value)
+    let age = Utc::now() - stored_at;
+    (TimeDelta::zero()..OFFSET_IS_GOOD).contains(&age).then_some(offset)
 }
 
 #[cfg(test)]
@@ -119,12 +119,12 @@ mod tests {
         inbox.receive(&[InboxItem::new("7", "k", "{}")], Some(8)).unwrap();
         let mut offset = inbox.offset().unwrap().unwrap();
         assert_eq!(usable(offset), Some(8));
-        offset.stored_at = Utc::now() - chrono::TimeDelta::days(6);
+        offset.1 = Utc::now() - chrono::TimeDelta::days(6);
         assert_eq!(usable(offset), None);
-        offset.stored_at += chrono::TimeDelta::minutes(1);
+        offset.1 += chrono::TimeDelta::minutes(1);
         assert_eq!(usable(offset), Some(8));
         // The clock was a year ahead, and is right again.
-        offset.stored_at = Utc::now() + chrono::TimeDelta::days(365);
+        offset.1 = Utc::now() + chrono::TimeDelta::days(365);
         assert_eq!(usable(offset), None);
     }
 }

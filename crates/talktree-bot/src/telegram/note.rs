@@ -1,7 +1,7 @@
 //! The note of an item: how far its handling came, so that it continues there after a kill.
 
 use serde::{Deserialize, Serialize};
-use talktree::{Inbox, MessageId, PendingItem, SessionId};
+use talktree::{Inbox, InboxItem, MessageId, SessionId};
 
 use super::turn::Failure;
 use crate::{Done, Step};
@@ -47,7 +47,7 @@ pub(crate) struct Note {
 
 impl Note {
     /// Returns the note of an item; an empty one if it has none that this version can read.
-    pub(crate) fn of(item: &PendingItem) -> Self {
+    pub(crate) fn of(item: &InboxItem) -> Self {
         let note = item.note.as_deref().map(serde_json::from_str);
         match note {
             Some(Ok(note)) => note,
@@ -73,7 +73,7 @@ mod tests {
 
     use super::*;
 
-    fn item(note: Option<&str>) -> (Inbox, PendingItem) {
+    fn item(note: Option<&str>) -> (Inbox, InboxItem) {
         let inbox = Store::open_in_memory().unwrap().inbox("telegram");
         inbox.receive(&[InboxItem::new("1", "k", "{}")], None).unwrap();
         if let Some(note) = note {

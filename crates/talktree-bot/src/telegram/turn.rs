@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use talktree::{Inbox, Message, MessageId, PendingItem, Role, Session};
+use talktree::{Inbox, InboxItem, Message, MessageId, Role, Session};
 use talktree_telegram::{Address, CallError, Client, Incoming, Me, Permit, Permits, Stop, Update};
 
 use super::delivery::Delivery;
@@ -123,7 +123,7 @@ impl From<CallError> for Failure {
 
 impl Front {
     /// Handles an update that was received at this time.
-    pub(crate) fn handle(&self, item: &PendingItem, since: Instant) -> Result<(), Failure> {
+    pub(crate) fn handle(&self, item: &InboxItem, since: Instant) -> Result<(), Failure> {
         let update = serde_json::from_str::<Update>(&item.body);
         let incoming = match update.map(|update| (update.message, update.edited_message)) {
             Ok((Some(message), _)) => message.written(),
@@ -153,7 +153,7 @@ impl Front {
 /// The handling of one update.
 struct Turn<'a> {
     front: &'a Front,
-    item: &'a PendingItem,
+    item: &'a InboxItem,
     incoming: Incoming,
     text: String,
     place: Place,

@@ -48,7 +48,8 @@ impl Front {
         let Some(item) = self.inbox.next(key)? else { return Ok(false) };
         drop(permit);
         // The time in which the thread handled earlier updates of the chat does not count.
-        let ago = (Utc::now() - item.received_at).to_std().unwrap_or_default();
+        let ago =
+            item.received_at.and_then(|at| (Utc::now() - at).to_std().ok()).unwrap_or_default();
         let since = Instant::now().checked_sub(ago).max(free).unwrap_or_else(Instant::now);
         let handled = catch_unwind(AssertUnwindSafe(|| self.handle(&item, since)));
         let update = &item.id;

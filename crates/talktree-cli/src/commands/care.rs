@@ -49,9 +49,6 @@ pub(crate) struct VerifyArgs {
     /// Correct wrong token counts before the check.
     #[arg(long)]
     recount_tokens: bool,
-    /// Add the usage of messages that an older talktree stored, before the check.
-    #[arg(long)]
-    recount_usage: bool,
 }
 
 pub(crate) fn verify(args: VerifyArgs, context: &mut Context) -> Result<()> {
@@ -83,9 +80,6 @@ fn check(args: &VerifyArgs, store: &Store, signals: &Signals) -> Result<Verified
         }
         if args.recount_tokens {
             store.recount_tokens()?;
-        }
-        if args.recount_usage {
-            store.recount_usage()?;
         }
         store.verify(|progress| bar.show(progress))
     })

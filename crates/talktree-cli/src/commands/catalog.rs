@@ -173,7 +173,6 @@ pub(crate) fn usage(args: UsageArgs, context: &mut Context) -> Result<()> {
         .first(heading)
         .of_numbers(&["reasoning", "cached", "answers", "input", "output"]);
     for row in store.usage().filter(filter).by(group).run()? {
-        let total = &row.total;
         let name = match (&row.group, args.by) {
             (Some(name), _) => one_line(short.of(name)),
             (None, None) => "all".to_owned(),
@@ -181,9 +180,9 @@ pub(crate) fn usage(args: UsageArgs, context: &mut Context) -> Result<()> {
             (None, Some(_)) => "(none)".to_owned(),
         };
         let [answers, input, cached, output, reasoning] =
-            [total.answers, total.input, total.cache_read, total.output, total.reasoning]
+            [row.answers, row.input, row.cache_read, row.output, row.reasoning]
                 .map(|count| count.to_string());
-        let cost = total.costs.iter().map(amount).collect::<Vec<_>>().join(" + ");
+        let cost = row.costs.iter().map(amount).collect::<Vec<_>>().join(" + ");
         let cells = [name, answers, input, cached, output, reasoning, cost];
         context.row(&mut table, &row, cells)?;
     }

@@ -93,7 +93,7 @@ pub fn export_readable_jsonl(
     output: &mut impl Write,
     mut skipped: impl FnMut(&SessionId, &Error),
 ) -> Result<()> {
-    let watch = store.interrupt_handle().watch();
+    let watch = store.interrupt_handle();
     let mut at = Lines::begin(output)?.at;
     for (id, checked) in store.session_ids()? {
         watch.check()?;

@@ -283,9 +283,9 @@ fn each_session(store: &Store, sessions: Vec<SessionInfo>, with: With<'_>) -> Re
 
 fn each_of_author(store: &Store, author: &str, with: With<'_>) -> Result<()> {
     let filter = MessageFilter { includes_trash: true, ..MessageFilter::written_by(author) };
-    let (mut after, mut session) = (None, None);
+    let (mut after, mut session) = (None::<String>, None);
     loop {
-        let page = store.list_messages(&filter, after, MESSAGE_PAGE)?;
+        let page = store.list_messages(&filter, after.as_deref(), MESSAGE_PAGE)?;
         for found in page.messages {
             if session.as_ref() != Some(&found.session) {
                 with(Piece::Data("session", json!({ "id": found.session }).into()))?;
@@ -306,9 +306,9 @@ fn sessions_of(store: &Store, owner: &str) -> Result<Vec<SessionInfo>> {
     let mut sessions = Vec::new();
     for state in [SessionState::Present, SessionState::Trash] {
         let filter = SessionFilter { state, ..SessionFilter::owned_by(owner) };
-        let mut after = None;
+        let mut after = None::<String>;
         loop {
-            let page = store.list_sessions(&filter, after, PAGE)?;
+            let page = store.list_sessions(&filter, after.as_deref(), PAGE)?;
             sessions.extend(page.sessions.into_iter().map(|listed| listed.info));
             after = page.after;
             if after.is_none() {

@@ -49,7 +49,7 @@ impl Bot {
                 None => return Ok("There is nothing to edit.".to_owned()),
             },
             ("/usage", _) => {
-                let total = self.sessions.usage().owner(person).total()?;
+                let total = self.sessions.store().usage().owner(person).total()?;
                 return Ok(format!("{} answers, {} tokens.", total.answers, total.output));
             }
             ("/forget", _) => {

@@ -65,7 +65,6 @@ from .errors import ContextFullError as ContextFullError
 from .errors import CorruptError as CorruptError
 from .errors import DiskFullError as DiskFullError
 from .errors import EmbedderError as EmbedderError
-from .errors import EncryptionKeyError as EncryptionKeyError
 from .errors import Error as Error
 from .errors import FinishedError as FinishedError
 from .errors import ForkedError as ForkedError

@@ -986,7 +986,5 @@ class Store:
         """Rebuilds the search index."""
     async def recount_tokens(self) -> None:
         """Counts the tokens of all messages again."""
-    async def recount_usage(self) -> None:
-        """Adds the usage of answers that an older talktree stored without counting it. Called again, it adds nothing."""
     async def content_hash(self) -> str:
         """Returns a hash of the content, the same for the same content in any store."""

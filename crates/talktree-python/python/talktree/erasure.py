@@ -204,7 +204,7 @@ def extent(fields: dict[str, Any]) -> ErasureExtent:
 def proof(text: str) -> ErasureProof:
     """Returns the proof of its JSON."""
     fields = _json.loads(text)
-    fields["occurrences"] = [Occurrence(**it) for it in fields["occurrences"]]
+    fields["occurrences"] = [Occurrence(*it) for it in fields["occurrences"]]
     return ErasureProof(**fields)
 
 

@@ -377,12 +377,6 @@ class WrongKeyError(Error, ValueError):
     why: str
 
 
-class EncryptionKeyError(Error):
-    """The function that returns the key of a store failed."""
-
-    why: str
-
-
 class NotAStoreError(Error, ValueError):
     """The file is not a talktree store."""
 

@@ -479,10 +479,6 @@ class Store(ManySessions):
         """Counts the tokens of all messages again."""
         self._native.recount_tokens()
 
-    def recount_usage(self) -> None:
-        """Adds the usage of answers that an older talktree stored without counting it. Called again, it adds nothing."""
-        self._native.recount_usage()
-
     def content_hash(self) -> str:
         """Returns a hash of the content, the same for the same content in any store."""
         return self._native.content_hash()

@@ -91,6 +91,7 @@ class UsageRow:
 def usage_total(fields: dict[str, Any]) -> UsageTotal:
     """Returns the total of its JSON."""
     fields["costs"] = [Cost(**cost) for cost in fields["costs"]]
+    fields.pop("group", None)
     return UsageTotal(**fields)
 
 

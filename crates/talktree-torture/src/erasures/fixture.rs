@@ -72,7 +72,7 @@ pub(super) fn fill(store: &Store) -> Result<()> {
 
 /// Erases the owner.
 pub(super) fn erase(store: &Store) -> Result<()> {
-    let erased = manager(store)?.erase(&Erasure::owner(OWNER))?;
+    let erased = store.erase(&Erasure::owner(OWNER))?;
     erased.prove()?;
     Ok(())
 }

@@ -143,9 +143,11 @@ impl Check<'_> {
             Err(talktree::Error::NotProved) => Vec::new(),
             found => found?.occurrences,
         };
-        for place in found {
-            let bytes = bytes_at(&place.path, place.offset)?;
-            self.findings.faults.push(format!("{transcript} was erased: {place:?} has {bytes}"));
+        for (path, offset) in found {
+            let bytes = bytes_at(&path, offset)?;
+            self.findings
+                .faults
+                .push(format!("{transcript} was erased: {path:?} has {bytes} at {offset}"));
         }
         Ok(true)
     }

@@ -9,11 +9,12 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, Row, params};
 
 use super::super::connection::Database;
-use super::super::error::BackendResult;
+use super::super::error::{BackendError, BackendResult};
 use super::super::message;
 use super::super::row::session::{LISTED_LATE, read_info};
-use crate::catalog::{ListedSession, SessionCursor, SessionFilter, SessionPage, SessionState};
-use crate::error::Result;
+use crate::catalog::{ListedSession, SessionFilter, SessionPage, SessionState};
+use crate::error::{Error, Result};
+use crate::id::shorten;
 use crate::outcome::SessionInfo;
 use crate::tree::Address;
 
@@ -28,7 +29,7 @@ impl Database {
     pub(crate) fn list_sessions(
         &self,
         filter: &SessionFilter,
-        after: Option<SessionCursor>,
+        after: Option<&str>,
         limit: usize,
     ) -> Result<SessionPage> {
         filter.check()?;
@@ -39,30 +40,53 @@ impl Database {
     }
 }
 
+/// A place in a list: the time of a session, and its key.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    at: i64,
+    key: i64,
+}
+
+impl Place {
+    /// Reads a place from the text that a page returned.
+    fn of_text(text: &str) -> BackendResult<Self> {
+        let place = text
+            .split_once('.')
+            .and_then(|(at, key)| Some(Self { at: at.parse().ok()?, key: key.parse().ok()? }));
+        place.ok_or_else(|| unknown_place("place in a list of sessions", text))
+    }
+}
+
+/// Returns the error of a place that no list returned.
+pub(in super::super) fn unknown_place(what: &'static str, given: &str) -> BackendError {
+    let (given, why) =
+        (shorten(given).into_owned(), "it is not one that a list returned".to_owned());
+    BackendError::Own(Error::InvalidValue { what, given, why })
+}
+
 /// Returns a page of `limit` sessions, at least one.
 pub(super) fn list(
     conn: &Connection,
     filter: &SessionFilter,
-    after: Option<SessionCursor>,
+    after: Option<&str>,
     limit: usize,
 ) -> BackendResult<SessionPage> {
+    let after = after.map(Place::of_text).transpose()?;
     let until = filter.until.map(|until| until.timestamp_micros());
-    let newest = after.map(SessionCursor::micros).into_iter().chain(until).min();
+    let newest = after.map(|after| after.at).into_iter().chain(until).min();
     let since = filter.since.map_or(i64::MIN, |since| since.timestamp_micros());
     let (sql, value) = source(filter);
     let mut statement = conn.prepare_cached(sql)?;
     let mut rows = statement.query(params![newest.unwrap_or(i64::MAX), value])?;
     // One more than asked for, which says whether there is another page.
-    let mut found: BTreeMap<Reverse<SessionCursor>, (i64, SessionInfo)> = BTreeMap::new();
+    let mut found: BTreeMap<Reverse<Place>, (i64, SessionInfo)> = BTreeMap::new();
     while let Some(row) = rows.next()? {
         let (key, at, newest_possible) = place(row)?;
         let last = found.last_key_value().filter(|_| found.len() > limit);
-        if newest_possible < since
-            || last.is_some_and(|(last, _)| newest_possible < last.0.micros())
-        {
+        if newest_possible < since || last.is_some_and(|(last, _)| newest_possible < last.0.at) {
             break;
         }
-        let cursor = SessionCursor::from_micros(at, key);
+        let cursor = Place { at, key };
         // Its details need not be read if it is on an earlier page or after this one.
         if after.is_some_and(|after| cursor >= after) || last.is_some_and(|last| cursor < last.0.0)
         {
@@ -78,9 +102,10 @@ pub(super) fn list(
     }
     let is_last = found.len() <= limit;
     let mut page = SessionPage::default();
-    for (Reverse(cursor), (key, info)) in found.into_iter().take(limit) {
+    let end = found.keys().nth(limit - 1).filter(|_| !is_last).map(|end| end.0);
+    page.after = end.map(|end| format!("{}.{}", end.at, end.key));
+    for (key, info) in found.into_values().take(limit) {
         let first = first_of_user(conn, key)?;
-        page.after = (!is_last).then_some(cursor);
         page.sessions.push(ListedSession::new(info, first.as_ref()));
     }
     Ok(page)
@@ -114,7 +139,7 @@ fn source(filter: &SessionFilter) -> (&'static str, Option<&str>) {
 /// look up; the statements that need none compare it with itself, so that all take two.
 macro_rules! sessions {
     ($condition:literal) => {
-        sessions!("session", $condition, "listed_at", "\n  ORDER BY listed_at DESC, key DESC")
+        sessions!("session", $condition, "listed_at", "\n  ORDER BY listed_at DESC")
     };
     ($from:literal, $condition:literal, $ordered_by:literal, $order:literal) => {
         concat!(
@@ -157,19 +182,10 @@ pub(in super::super) const TAGGED: &str = sessions!(
     ""
 );
 
-/// Steps from session to session in the index: an author may have written many messages in each.
 pub(in super::super) const WRITTEN_IN: &str = sessions!(
-    "(WITH RECURSIVE written (key) AS (
-          SELECT min(address) >> 32
-            FROM message INDEXED BY message_author
-           WHERE author = ?2
-          UNION ALL
-          SELECT (SELECT min(address) >> 32
-                    FROM message INDEXED BY message_author
-                   WHERE author = ?2 AND address >= (written.key + 1) << 32)
-            FROM written
-           WHERE written.key IS NOT NULL)
-      SELECT key AS written_in FROM written WHERE key IS NOT NULL)
+    "(SELECT DISTINCT address >> 32 AS written_in
+        FROM message INDEXED BY message_author
+       WHERE author = ?2 AND author IS NOT NULL)
     CROSS JOIN session ON session.key = written_in",
     "deleted_at IS NULL",
     "NULL",
@@ -185,7 +201,7 @@ fn is_written_in(conn: &Connection, key: i64, author: Option<&str>) -> BackendRe
 
 pub(in super::super) const IS_WRITTEN_IN: &str = "SELECT 1
    FROM message INDEXED BY message_author
-  WHERE author = ?1 AND address BETWEEN ?2 AND ?3";
+  WHERE author = ?1 AND author IS NOT NULL AND address BETWEEN ?2 AND ?3";
 
 /// Returns the first message of a user, if it is among the first of the session.
 fn first_of_user(conn: &Connection, key: i64) -> BackendResult<Option<crate::message::Message>> {

@@ -1,10 +1,7 @@
 //! The sessions of a store: creating, listing, naming, removing them.
 
 pub(super) mod binding;
-pub(super) mod change;
-pub(super) mod discard;
 pub(super) mod list;
-pub(super) mod owners;
 pub(super) mod removal;
 #[cfg(test)]
 mod tests;
@@ -15,8 +12,10 @@ use super::connection::Database;
 use super::context::{self, elision, entry};
 use super::error::{BackendError, BackendResult};
 use super::index::Index;
-use super::row::session::{self as row, SessionRow};
-use super::{append, message_tag, transcript};
+use super::row::session::SessionRow;
+use super::row::{session as row, time};
+use super::{append, erase, message_tag, transcript, usage};
+use crate::catalog::{OwnerInfo, SessionChange};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::outcome::{SessionDetails, SessionInfo};
@@ -174,3 +173,134 @@ impl Database {
 fn unknown(id: &SessionId) -> BackendError {
     BackendError::Own(Error::UnknownSession { id: id.clone() })
 }
+
+impl Database {
+    /// Changes a session.
+    pub(crate) fn change_session(&self, id: &SessionId, to: &SessionChange) -> Result<()> {
+        to.check()?;
+        self.write_short(|conn| {
+            let session = row::find(conn, id)?.ok_or_else(|| unknown(id))?;
+            if session.deleted_at.is_some() && !to.is_allowed_in_trash() {
+                return Err(BackendError::Own(Error::SessionInTrash { id: id.clone() }));
+            }
+            if *to == SessionChange::Restore && erase::is_being_erased(conn, session.key)? {
+                return Err(BackendError::Own(Error::InvalidValue {
+                    what: "session",
+                    given: id.to_string(),
+                    why:
+                        "it is being erased; if that was interrupted, `finish_erasure` finishes it"
+                            .to_owned(),
+                }));
+            }
+            change(conn, session.key, to, self.config.max_message_bytes)?;
+            touch(conn, session.key)
+        })
+    }
+}
+
+fn change(conn: &Connection, key: i64, to: &SessionChange, max_bytes: usize) -> BackendResult<()> {
+    let run = |sql: &str| -> BackendResult<()> {
+        conn.prepare_cached(sql)?.execute([key])?;
+        Ok(())
+    };
+    let text = |sql: &str, text: Option<&str>| -> BackendResult<()> {
+        conn.prepare_cached(sql)?.execute(params![key, text])?;
+        Ok(())
+    };
+    match to {
+        SessionChange::Name(name) => {
+            text("UPDATE session SET name = ?2 WHERE key = ?1", name.as_deref())
+        }
+        SessionChange::Owner(owner) => {
+            context::thaw_for_owner(conn, key, owner.as_deref())?;
+            text("UPDATE session SET owner = ?2 WHERE key = ?1", owner.as_deref())?;
+            usage::follow(conn, key)
+        }
+        SessionChange::Metadata(metadata) => {
+            let metadata = metadata.as_ref().map(|json| json.as_str());
+            append::check_size("session metadata", metadata.map_or(0, str::len), max_bytes)?;
+            text("UPDATE session SET metadata = ?2 WHERE key = ?1", metadata)
+        }
+        SessionChange::Tag(tag) => row::add_tag(conn, key, tag),
+        SessionChange::Untag(tag) => {
+            text("DELETE FROM session_tag WHERE session = ?1 AND tag = ?2", Some(tag))
+        }
+        SessionChange::Pin(true) => run("UPDATE session SET pinned = 1 WHERE key = ?1"),
+        SessionChange::Pin(false) => run("UPDATE session SET pinned = 0 WHERE key = ?1"),
+        SessionChange::End(reason) => {
+            let end_reason = Some(reason.clone());
+            row::set_details(conn, key, &SessionDetails { end_reason, ..SessionDetails::default() })
+        }
+        SessionChange::Reopen => {
+            run("UPDATE session SET ended_at = NULL, end_reason = NULL WHERE key = ?1")
+        }
+        SessionChange::Delete => put_into_trash(conn, key),
+        SessionChange::Restore => run("UPDATE session SET deleted_at = NULL WHERE key = ?1"),
+    }
+}
+
+/// Puts a session into the trash; one that is there stays as it is.
+pub(super) fn put_into_trash(conn: &Connection, key: i64) -> BackendResult<()> {
+    conn.prepare_cached(
+        "UPDATE session SET deleted_at = ?2 WHERE key = ?1 AND deleted_at IS NULL",
+    )?
+    .execute(params![key, row::now()])?;
+    Ok(())
+}
+
+/// The most owners that one call returns.
+const MAX_PAGE: usize = 1_000;
+
+impl Database {
+    /// Returns the owners after a name, by name.
+    pub(crate) fn owners(&self, after: Option<&str>, limit: usize) -> Result<Vec<OwnerInfo>> {
+        self.read(|conn| {
+            let mut statement = conn.prepare_cached(OWNERS)?;
+            let limit = i64::try_from(limit.min(MAX_PAGE)).unwrap_or_default();
+            // No owner is empty.
+            let mut rows = statement.query(params![after.unwrap_or_default(), limit])?;
+            let mut owners = Vec::new();
+            while let Some(row) = rows.next()? {
+                let number = |at: usize| -> rusqlite::Result<u64> {
+                    Ok(u64::try_from(row.get::<_, i64>(at)?).unwrap_or_default())
+                };
+                owners.push(OwnerInfo {
+                    sessions: number(1)?,
+                    messages: number(2)?,
+                    last_message_at: row.get::<_, Option<i64>>(3)?.map(time).transpose()?,
+                    ..OwnerInfo::new(row.get(0)?)
+                });
+            }
+            let mut statement = conn.prepare_cached(OF_TRANSCRIPTS)?;
+            let mut rows = statement.query(params![after.unwrap_or_default(), limit])?;
+            while let Some(row) = rows.next()? {
+                let name: String = row.get(0)?;
+                let place =
+                    owners.binary_search_by(|of| of.owner.cmp(&name)).unwrap_or_else(|place| {
+                        owners.insert(place, OwnerInfo::new(name));
+                        place
+                    });
+                owners[place].transcripts =
+                    u64::try_from(row.get::<_, i64>(1)?).unwrap_or_default();
+            }
+            // Both lists have all owners up to the last one that is kept.
+            owners.truncate(usize::try_from(limit).unwrap_or_default());
+            Ok(owners)
+        })
+    }
+}
+
+pub(super) const OWNERS: &str = "SELECT owner, count(*), sum(messages), max(last_message_at)
+   FROM session
+  WHERE owner > ?1
+    AND deleted_at IS NULL
+  GROUP BY owner
+  ORDER BY owner
+  LIMIT ?2";
+
+pub(super) const OF_TRANSCRIPTS: &str = "SELECT owner, count(*)
+   FROM transcript
+  WHERE owner > ?1
+  GROUP BY owner
+  ORDER BY owner
+  LIMIT ?2";

@@ -8,34 +8,36 @@ use std::collections::HashMap;
 use rusqlite::{Connection, params};
 
 use super::super::connection::Database;
-use super::super::context::{self, elision, entry};
+use super::super::context::{self, elision};
 use super::super::error::BackendResult;
 use super::super::index::Index;
+use super::super::row::session as row;
 use super::super::row::session::SessionRow;
 use super::super::{delete, message_tag};
-use super::{change, remove, touch};
+use super::{put_into_trash, remove, touch};
 use crate::error::Result;
+use crate::id::SessionId;
+use crate::outcome::SessionInfo;
+use crate::retention::RetentionAction;
 use crate::tree::Address;
 
 /// The most messages that one transaction deletes.
 pub(in super::super) const MAX_MESSAGES: usize = 256;
 /// About how many bytes of messages one transaction deletes at most.
 pub(in super::super) const MAX_BYTES: usize = 4 << 20;
-/// How many small rows one transaction changes.
-const MAX_ROWS: i64 = 2_000;
-/// How many texts of context blocks one transaction deletes.
-const MAX_TEXTS: i64 = 16;
 /// How the name of the note of a removal begins; then comes the key of the session.
 const NOTE: &str = "removal:";
 
 /// Removes a session, or begins to; returns whether it is removed.
 pub(super) fn begin(conn: &Connection, session: &SessionRow) -> BackendResult<bool> {
     let key = session.key;
-    if is_short(conn, key)? {
+    let (first, _) = Address::range_of(key);
+    let lowest = newest(conn, key)?.last().map_or(first, |(address, _)| *address);
+    if !conn.prepare_cached(OLDER)?.exists([first, lowest])? {
         remove(conn, key)?;
         return Ok(true);
     }
-    change::put_into_trash(conn, key)?;
+    put_into_trash(conn, key)?;
     context::thaw(conn, key)?;
     for sql in FORGET {
         conn.prepare_cached(sql)?.execute([key])?;
@@ -88,16 +90,6 @@ pub(in super::super) fn delete_from(
     Ok(())
 }
 
-/// Returns whether one transaction can remove a session.
-fn is_short(conn: &Connection, key: i64) -> BackendResult<bool> {
-    let (first, _) = Address::range_of(key);
-    let lowest = newest(conn, key)?.last().map_or(first, |(address, _)| *address);
-    let more: bool = conn
-        .prepare_cached(MORE)?
-        .query_row(params![key, first, lowest, MAX_ROWS, MAX_TEXTS], |row| row.get(0))?;
-    Ok(!more)
-}
-
 fn note(key: i64) -> String {
     format!("{NOTE}{key}")
 }
@@ -130,13 +122,6 @@ impl Database {
             delete_from(conn, *lowest, living)?;
             Ok(true)
         })? {}
-        for sql in [KEEP_SOME_USAGE, SOME_IMPORTED] {
-            while self
-                .in_step(key, |conn| Ok(conn.prepare_cached(sql)?.execute([key, MAX_ROWS])? > 0))?
-            {
-            }
-        }
-        while self.in_step(key, |conn| remove_texts(conn, key))? {}
         self.write(|conn| {
             // One that was restored meanwhile keeps what it has.
             if is_in_trash(conn, key)? {
@@ -157,18 +142,6 @@ impl Database {
     }
 }
 
-/// Removes some texts of the context blocks of a session; `false` if there are none.
-fn remove_texts(conn: &Connection, key: i64) -> BackendResult<bool> {
-    let texts: Vec<Address> = conn
-        .prepare_cached(SOME_TEXTS)?
-        .query_map([key, MAX_TEXTS], |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
-    for address in &texts {
-        entry::remove_range(conn, *address, *address)?;
-    }
-    Ok(!texts.is_empty())
-}
-
 /// What refers to the messages.
 const FORGET: &[&str] = &[
     "DELETE FROM compaction WHERE session = ?1",
@@ -187,32 +160,67 @@ const ABOVE: &str = "SELECT DISTINCT parent
    FROM message
   WHERE address BETWEEN ?1 AND ?2 AND parent < ?1
   ORDER BY parent DESC";
-const MORE: &str = "SELECT EXISTS (SELECT 1 FROM message WHERE address >= ?2 AND address < ?3)
-     OR EXISTS (SELECT 1 FROM usage WHERE session = ?1 LIMIT 1 OFFSET ?4)
-     OR EXISTS (SELECT 1 FROM imported WHERE session = ?1 LIMIT 1 OFFSET ?4)
-     OR EXISTS (SELECT 1
-                  FROM context_block
-                  JOIN context_entry ON context_entry.block = context_block.key
-                 WHERE session = ?1 AND owner = ''
-                 LIMIT 1 OFFSET ?5)";
+const OLDER: &str = "SELECT 1 FROM message WHERE address >= ?1 AND address < ?2";
 /// What was paid for stays in the totals.
-const KEEP_USAGE: &str =
-    "UPDATE usage SET session = NULL, address = NULL WHERE address BETWEEN ?1 AND ?2";
-const KEEP_SOME_USAGE: &str = "UPDATE usage
-    SET session = NULL, address = NULL
-  WHERE number IN (SELECT number FROM usage WHERE session = ?1 LIMIT ?2)";
-const SOME_IMPORTED: &str = "DELETE FROM imported
-  WHERE session = ?1
-    AND record IN (SELECT record FROM imported WHERE session = ?1 LIMIT ?2)";
-const SOME_TEXTS: &str = "SELECT context_entry.address
-   FROM context_block
-   JOIN context_entry ON context_entry.block = context_block.key
-  WHERE session = ?1 AND owner = ''
-  LIMIT ?2";
+const KEEP_USAGE: &str = "UPDATE usage SET session = NULL, address = NULL WHERE session = ?1 >> 32 AND address BETWEEN ?1 AND ?2";
 /// `;` is the character after `:`.
 const NOTES: &str = "SELECT CAST(substr(name, 9) AS INTEGER)
    FROM setting
   WHERE name >= 'removal:' AND name < 'removal;'";
+
+impl Database {
+    /// Removes sessions that have not changed, or puts them into the trash; returns for each whether it was done.
+    ///
+    /// One transaction, and some more for long sessions that are removed.
+    pub(crate) fn discard(
+        &self,
+        sessions: &[SessionInfo],
+        action: RetentionAction,
+    ) -> Result<Vec<bool>> {
+        let discard = |conn: &Connection| -> BackendResult<Vec<bool>> {
+            sessions.iter().map(|known| discard(conn, known, action)).collect()
+        };
+        let done = self.write(discard)?;
+        if action == RetentionAction::Remove {
+            self.finish_removals()?;
+        }
+        Ok(done)
+    }
+
+    /// Returns the size of all messages of a session.
+    pub(crate) fn bytes(&self, id: &SessionId) -> Result<u64> {
+        self.read(|conn| {
+            let Some(session) = row::find(conn, id)? else { return Ok(0) };
+            let (first, last) = Address::range_of(session.key);
+            let bytes: i64 =
+                conn.prepare_cached(BYTES)?.query_row([first, last], |row| row.get(0))?;
+            Ok(u64::try_from(bytes).unwrap_or_default())
+        })
+    }
+}
+
+fn discard(conn: &Connection, known: &SessionInfo, action: RetentionAction) -> BackendResult<bool> {
+    if row::info(conn, &known.id)?.as_ref() != Some(known) {
+        return Ok(false);
+    }
+    let Some(session) = row::find(conn, &known.id)? else { return Ok(false) };
+    match action {
+        RetentionAction::Remove => _ = begin(conn, &session)?,
+        RetentionAction::Trash | RetentionAction::Erase => {
+            put_into_trash(conn, session.key)?;
+            touch(conn, session.key)?;
+        }
+    }
+    Ok(true)
+}
+
+/// The lengths are in the headers of the rows, so no content is read.
+pub(in super::super) const BYTES: &str =
+    "SELECT coalesce(sum(octet_length(parts) + coalesce(octet_length(metadata), 0)
+                + coalesce(octet_length(extra), 0)), 0)
+   FROM message
+  WHERE address BETWEEN ?1 AND ?2
+    AND id IS NOT NULL";
 
 #[cfg(test)]
 mod tests {

@@ -11,7 +11,7 @@ use super::context;
 use super::error::{BackendError, BackendResult, corrupt};
 use super::row::compaction as row;
 use super::row::session::SessionRow;
-use super::tokens::visible;
+use super::tokens;
 use super::tree_source::{SessionTree, WithoutCompaction};
 use super::{append, message, path};
 use crate::compaction::{Compaction, CompactionStatus};
@@ -109,7 +109,7 @@ fn insert(
 
 /// Returns how many tokens a model sees of a plan, by the counts in its rows.
 fn tokens_of(conn: &Connection, plan: &Plan) -> BackendResult<u64> {
-    let mut tokens = visible::of_rows(conn, plan)?;
+    let mut tokens = tokens::of_rows(conn, plan)?;
     for stretch in plan {
         if let Stretch::Summary(span) = stretch {
             let taken_in = by_key(conn, span.key)?;

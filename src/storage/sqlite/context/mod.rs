@@ -318,7 +318,7 @@ impl SqliteContext {
         query: &str,
         limit: usize,
     ) -> Result<(Vec<Document>, Matched)> {
-        let watch = self.database.interrupt_signal().watch();
+        let watch = self.database.watch();
         self.database.read_long(|conn| {
             let reading = Reading { conn, session: &|| self.handle.find(conn) };
             match reading.texts(scope, label)?.block {

@@ -7,9 +7,9 @@ use rusqlite::{Connection, params};
 use super::super::error::BackendResult;
 use super::super::mention::{self, Mention};
 use super::super::{children, compaction, delete, message, path, transcript};
-use super::copies::Copies;
+use super::delete::Copies;
 use super::targets::{Messages, Targets, living};
-use super::{inbox, named};
+use super::{named, owner};
 use crate::erasure::{Erasure, ErasureExtent, ErasureSummary};
 use crate::tree::{Address, Span, Stretch};
 
@@ -122,7 +122,7 @@ impl Targets {
     /// Returns how many pending items are named, by their owner or key.
     fn items(&self, conn: &Connection) -> BackendResult<u64> {
         let mut numbers: BTreeSet<i64> = BTreeSet::new();
-        for (names, sql) in [(&self.owners, inbox::OF_OWNER), (&self.item_keys, inbox::OF_KEY)] {
+        for (names, sql) in [(&self.owners, owner::OF_OWNER), (&self.item_keys, owner::OF_KEY)] {
             for name in names {
                 let mut statement = conn.prepare_cached(sql)?;
                 let found =
@@ -226,4 +226,5 @@ const BINDINGS_OF_KEY: &str = "SELECT count(*)
   WHERE key = ?1 AND NOT EXISTS (SELECT 1 FROM session WHERE session.key = binding.session)";
 const USAGE_OF_SESSION: &str = "SELECT count(*) FROM usage WHERE session = ?1";
 const ANSWERS: &str = "SELECT address FROM usage WHERE author = ?1 AND number <= ?2";
-const USAGE_OF_MESSAGE: &str = "SELECT count(*) FROM usage WHERE address = ?1";
+const USAGE_OF_MESSAGE: &str =
+    "SELECT count(*) FROM usage WHERE session = ?1 >> 32 AND address = ?1";

@@ -9,21 +9,13 @@
 //! to delete, until all is deleted; then only `clean` is left to do.
 
 mod clean;
-pub(super) mod copies;
+pub(super) mod delete;
 mod extent;
-mod forbidden;
-pub(super) mod inbox;
-mod messages;
 mod note;
-mod owner;
-mod relatives;
-mod scan;
-mod sessions;
+pub(super) mod owner;
 mod targets;
 #[cfg(test)]
 mod tests;
-mod texts;
-mod transcripts;
 pub(super) mod widen;
 
 use std::collections::btree_map::Entry;
@@ -33,7 +25,7 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::catalog::change;
+use super::catalog;
 use super::connection::Database;
 use super::error::BackendResult;
 use super::interrupt::Watch;
@@ -48,14 +40,14 @@ use crate::outcome::SessionInfo;
 use crate::report::Progress;
 use crate::tree::Address;
 
-use copies::Copies;
-pub(super) use forbidden::check as check_import;
+use clean::Prover;
+use clean::Texts;
+use delete::Copies;
+pub(super) use note::check as check_import;
 pub(super) use note::has_session as is_being_erased;
 use note::{Note, ToDelete};
-use relatives::Relative;
-use scan::Prover;
 use targets::Targets;
-use texts::Texts;
+use widen::Relative;
 
 /// How many sessions a retention begins to erase at a time: only these are erased although it is stopped.
 const GROUP: usize = 16;
@@ -128,7 +120,7 @@ impl Database {
         }
         let targets = self.read(|conn| Targets::find(conn, erasure))?;
         let note = Note::new(&targets.to_delete(erasure));
-        let mut deleted = Deleted::nothing(self.interrupt_signal().watch());
+        let mut deleted = Deleted::nothing(self.watch());
         self.delete(erasure, &targets, note, &mut deleted, progress)?;
         let has_other_texts = erasure.targets.contains(&ErasureTarget::Deleted);
         self.complete(deleted, has_other_texts)
@@ -145,7 +137,7 @@ impl Database {
         if self.is_read_only() {
             return Err(Error::ReadOnly);
         }
-        let mut deleted = Deleted::nothing(self.interrupt_signal().watch());
+        let mut deleted = Deleted::nothing(self.watch());
         deleted.total = sessions.iter().map(|session| session.messages).sum();
         let first = Note::new(&ToDelete::default());
         for group in sessions.chunks(GROUP) {
@@ -160,7 +152,7 @@ impl Database {
                     if is_same && !targets.sessions.is_empty() {
                         note.store(conn)?;
                         for session in &targets.sessions {
-                            change::put_into_trash(conn, session.key)?;
+                            catalog::put_into_trash(conn, session.key)?;
                         }
                     }
                     Ok(is_same)
@@ -248,7 +240,7 @@ impl Database {
         if notes.is_empty() {
             return Ok((true, Erased::default()));
         }
-        let mut deleted = Deleted::nothing(self.interrupt_signal().watch());
+        let mut deleted = Deleted::nothing(self.watch());
         for note in notes {
             let Some(to_delete) = note.to_delete() else { continue };
             let note = self.write(|conn| note.take(conn))?;
@@ -309,7 +301,7 @@ impl Database {
         let proof = self.scan_for(texts)?;
         let is_in_database =
             |path: &std::path::Path| self.path().is_some_and(|database| database == path);
-        Ok(out.is_complete() && proof.occurrences.iter().any(|it| is_in_database(&it.path)))
+        Ok(out.is_complete() && proof.occurrences.iter().any(|(path, _)| is_in_database(path)))
     }
 }
 
@@ -379,7 +371,7 @@ fn copies_in<'c>(
 
 /// Returns the keys of the sessions that name one as their parent.
 fn children_of(conn: &Connection, parent: &SessionId) -> BackendResult<Vec<i64>> {
-    sessions::keys(conn, CHILDREN, [parent.as_str()])
+    delete::keys(conn, CHILDREN, [parent.as_str()])
 }
 
 pub(super) const CHILDREN: &str = "SELECT key FROM session WHERE parent_session = ?1";
@@ -414,7 +406,7 @@ impl Work<'_> {
         for group in keys.chunks(MAX_TRASHED) {
             self.check()?;
             self.write(|conn, _| {
-                group.iter().try_for_each(|key| change::put_into_trash(conn, *key))
+                group.iter().try_for_each(|key| catalog::put_into_trash(conn, *key))
             })?;
         }
         Ok(())

@@ -1,4 +1,5 @@
-//! The notes of erasures that are not complete: settings of the store.
+//! The notes of erasures that are not complete: settings of the store. And the sessions that must not be imported again: keyed
+//! hashes of their ids.
 //!
 //! While rows are left to delete, the note lists them. They are listed by numbers that are never reused, so whoever finishes
 //! the erasure deletes nothing that was stored since. When all of them are deleted, the note is replaced by one without
@@ -6,9 +7,13 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
-use super::super::error::BackendResult;
+use super::super::connection::Database;
+use super::super::error::{BackendError, BackendResult};
 use crate::erasure::Erasure;
+use crate::error::{Error, Result};
+use crate::id::SessionId;
 
 /// How the name of a note begins.
 const PREFIX: &str = "erasure:";
@@ -168,6 +173,60 @@ fn random() -> u64 {
 const ALL: &str = "SELECT name, value FROM setting WHERE name >= 'erasure:' AND name < 'erasure;'";
 const STORE: &str = "INSERT INTO setting (name, value) VALUES (?1, ?2)
  ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE value <> excluded.value";
+
+/// The setting with the key of the hashes: the hashes of two stores tell nothing of each other.
+const KEY: &str = "SELECT value FROM setting WHERE name = 'erasure_key'";
+
+/// Forbids imports of a session.
+pub(super) fn add(conn: &Connection, id: &SessionId) -> BackendResult<()> {
+    let key = match key(conn)? {
+        Some(key) => key,
+        None => {
+            let key = crate::clock::uuid();
+            conn.prepare_cached("INSERT INTO setting (name, value) VALUES ('erasure_key', ?1)")?
+                .execute([key.to_string()])?;
+            key
+        }
+    };
+    conn.prepare_cached("INSERT OR IGNORE INTO erased_session (hash) VALUES (?1)")?
+        .execute([hash(&key, id)])?;
+    Ok(())
+}
+
+/// Returns an error if imports of a session are forbidden.
+pub(in super::super) fn check(conn: &Connection, id: &SessionId) -> BackendResult<()> {
+    match is_erased(conn, id)? {
+        true => Err(BackendError::Own(Error::SessionErased { id: id.clone() })),
+        false => Ok(()),
+    }
+}
+
+fn is_erased(conn: &Connection, id: &SessionId) -> BackendResult<bool> {
+    // Few stores have a key.
+    let Some(key) = key(conn)? else { return Ok(false) };
+    let found = conn
+        .prepare_cached("SELECT 1 FROM erased_session WHERE hash = ?1")?
+        .exists([hash(&key, id)])?;
+    Ok(found)
+}
+
+fn key(conn: &Connection) -> BackendResult<Option<Uuid>> {
+    let key: Option<String> =
+        conn.prepare_cached(KEY)?.query_row([], |row| row.get(0)).optional()?;
+    // With a damaged key no hash is found.
+    Ok(key.map(|key| Uuid::try_parse(&key).unwrap_or_default()))
+}
+
+fn hash(key: &Uuid, id: &SessionId) -> String {
+    Uuid::new_v5(key, id.as_str().as_bytes()).to_string()
+}
+
+impl Database {
+    /// Returns whether a session was erased and must not be imported again.
+    pub(crate) fn is_import_forbidden(&self, id: &SessionId) -> Result<bool> {
+        self.read(|conn| is_erased(conn, id))
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -9,9 +9,9 @@ use super::super::delete;
 use super::super::error::{BackendError, BackendResult};
 use super::super::row::session::{self as session_row, SessionRow};
 use super::super::{message, transcript};
-use super::inbox;
+use super::delete::keys;
 use super::note::{self, ToDelete};
-use super::sessions::keys;
+use super::owner;
 use crate::erasure::{Erasure, ErasureSummary, ErasureTarget};
 use crate::error::Error;
 use crate::id::{SessionId, check_name};
@@ -173,8 +173,8 @@ impl Targets {
             (&self.owners, USAGE_IS_LEFT, self.newest_usage),
             (&self.authors, ANSWER_IS_LEFT, self.newest_usage),
             (&self.keys, BINDING_IS_LEFT, self.newest_binding),
-            (&self.owners, inbox::OF_OWNER, self.newest_item),
-            (&self.item_keys, inbox::OF_KEY, self.newest_item),
+            (&self.owners, owner::OF_OWNER, self.newest_item),
+            (&self.item_keys, owner::OF_KEY, self.newest_item),
         ] {
             for name in names {
                 if conn.prepare_cached(sql)?.exists(params![name, newest])? {
@@ -439,7 +439,7 @@ const OF_OWNER: &str = "SELECT key, id FROM session WHERE owner = ?1 AND deleted
  SELECT key, id FROM session WHERE owner = ?1 AND deleted_at IS NOT NULL";
 const OF_AUTHOR: &str = "SELECT address
    FROM message INDEXED BY message_author
-  WHERE author = ?1
+  WHERE author = ?1 AND author IS NOT NULL
   ORDER BY address";
 const OF_KEY: &str = "SELECT DISTINCT session.key, session.id
    FROM binding

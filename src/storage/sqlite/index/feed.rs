@@ -105,7 +105,7 @@ impl Database {
         if self.is_read_only() || !self.read(is_any_pending)? {
             return Ok(());
         }
-        let watch = self.interrupt_signal().watch();
+        let watch = self.watch();
         let (mut done, total) = (0, self.read(count_pending)?);
         loop {
             // Numbers without a message were counted, and others may have appended.

@@ -11,8 +11,8 @@ use super::Index;
 use super::feed::{Doc, read_doc, tags};
 use super::terms::Found;
 use crate::storage::sqlite::error::BackendResult;
+use crate::storage::sqlite::interrupt::Phase;
 use crate::storage::sqlite::interrupt::Watch;
-use crate::storage::sqlite::time_budget::Phase;
 use crate::tree::Address;
 
 /// What the temporary index holds.

@@ -148,10 +148,10 @@ fn has_hidden(conn: &Connection, range: &Range) -> BackendResult<bool> {
 
 /// In the index alone: in the row the flag lies behind the content.
 pub(in super::super) const HIDDEN: &str =
-    "SELECT 1 FROM message INDEXED BY hidden WHERE hidden = 1 AND address = ?1";
+    "SELECT 1 FROM message INDEXED BY unshown WHERE hidden = 1 AND address = ?1";
 
 pub(in super::super) const HAS_HIDDEN: &str =
-    "SELECT 1 FROM message INDEXED BY hidden WHERE hidden = 1 AND address BETWEEN ?1 AND ?2";
+    "SELECT 1 FROM message INDEXED BY unshown WHERE hidden = 1 AND address BETWEEN ?1 AND ?2";
 
 pub(in super::super) const HAS_COPIES: &str = "SELECT 1 FROM message WHERE origin IS NOT NULL";
 

@@ -35,8 +35,8 @@ use super::connection::Database;
 use super::error::BackendResult;
 use super::index::{self, Index, Prepared};
 use super::interrupt::Watch;
+use super::interrupt::{Phase, TimeBudget};
 use super::row::time;
-use super::time_budget::{Phase, TimeBudget};
 use crate::error::Result;
 use crate::search::{
     Found, HITS_PER_SESSION, Matched, SearchRequest, SessionHit, SessionsFound, Taken,
@@ -115,7 +115,7 @@ impl Database {
         budget: Option<TimeBudget>,
         show: impl Fn(&Search<'_>, &Results) -> BackendResult<Vec<T>>,
     ) -> Result<Answer<T>> {
-        let watch = self.interrupt_signal().watch().within(budget);
+        let watch = self.watch().within(budget);
         let query = request.query();
         if query.is_empty() {
             return Ok(Answer::nothing(query.notices, false));

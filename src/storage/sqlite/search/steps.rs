@@ -20,7 +20,7 @@ use talktree_text::{
 
 use super::super::error::BackendResult;
 use super::super::index::{Index, each_from, languages};
-use super::super::time_budget::Phase;
+use super::super::interrupt::Phase;
 use super::Search;
 use super::Wanted;
 use super::ranked::{RANKED, Ranked, Texts};

@@ -3,29 +3,24 @@
 //! Most invariants are one query that finds violations. The others are checked row by row: JSON can be parsed,
 //! compactions are on paths, the schema is that of this build, the search index matches the messages.
 
-mod context;
-mod definitions;
-mod inbox;
 mod index;
-#[cfg(test)]
-pub(super) use index::damages as index_damages;
 mod queries;
 mod rows;
-mod tokens;
-mod transcript;
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Params, Row};
 
+use super::backup::PartialFile;
 use super::connection::{Config, Database, prepare};
 use super::error::{BackendError, BackendResult, corrupt};
 use super::interrupt::{Watch, interruptible};
-use super::partial_file::PartialFile;
 use super::row::message::StoredMessage;
-use super::transaction;
+use super::{schema, transaction};
 use crate::error::{Error, Result};
 use crate::id::MessageId;
 use crate::report::{Damage, Progress, Verified};
 use crate::tree::Address;
+#[cfg(test)]
+pub(super) use index::damages as index_damages;
 use queries::{CHECKS, Check};
 
 /// How many damages of one kind are reported at most.
@@ -50,16 +45,12 @@ const RECOUNT: &str =
 
 impl Database {
     pub(crate) fn verify(&self, mut progress: impl FnMut(Progress)) -> Result<Verified> {
-        let watch = self.interrupt_signal().watch();
+        let watch = self.watch();
         let mut damages = self.read_long(|conn| {
             let mut found = Vec::new();
             run_check("damaged-page", RESTORE, &mut found, |found| damaged_pages(conn, found))?;
-            run_check("schema", RESTORE, &mut found, |found| {
-                definitions::differences(conn, found)
-            })?;
-            let of_rows =
-                [CHECKS, context::CHECKS, tokens::CHECKS, transcript::CHECKS, inbox::CHECKS];
-            for check in of_rows.into_iter().flatten() {
+            run_check("schema", RESTORE, &mut found, |found| differences(conn, found))?;
+            for check in CHECKS {
                 run_check(check.kind, check.remedy, &mut found, |found| run(conn, check, found))?;
             }
             run_check("lost-compaction", REMOVE, &mut found, |found| {
@@ -67,12 +58,14 @@ impl Database {
             })?;
             run_check("broken-session", RESTORE, &mut found, |found| rows::read_all(conn, found))?;
             run_check("broken-context", RESTORE, &mut found, |found| {
-                context::read_all(conn, found)
+                rows::read_context(conn, found)
             })?;
             run_check("broken-entry", RESTORE, &mut found, |found| {
-                transcript::read_all(conn, found)
+                rows::read_transcripts(conn, found)
             })?;
-            run_check("wrong-tokens", RECOUNT, &mut found, |found| tokens::compare(conn, found))?;
+            run_check("wrong-tokens", RECOUNT, &mut found, |found| {
+                rows::compare_tokens(conn, found)
+            })?;
             Ok(found)
         })?;
         let messages = self.check_messages(&watch, &mut damages, &mut progress)?;
@@ -306,17 +299,12 @@ impl Batch {
                 .query_row([], |row| row.get(0))?;
         }
         let mut statement = conn.prepare_cached(MESSAGES)?;
-        let counters = tokens::counters(conn)?;
+        let counters = rows::counters(conn)?;
         let mut rows = statement.query((after, BATCH))?;
         while let Some(row) = rows.next()? {
             self.last = Some(row.get(0)?);
             self.count += 1;
-            tokens::check_counter(
-                row.get(0)?,
-                row.get(StoredMessage::WIDTH + 2)?,
-                &counters,
-                found,
-            );
+            rows::check_counter(row.get(0)?, row.get(StoredMessage::WIDTH + 2)?, &counters, found);
             if let Err(error) = read_whole(row) {
                 let what = match names(conn, row)? {
                     Some((session, id)) => {
@@ -344,3 +332,60 @@ const MESSAGES: &str = concat!(
   ORDER BY address
   LIMIT ?2"
 );
+
+/// Reports each definition that is missing or differs.
+fn differences(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
+    let fresh = Connection::open_in_memory()?;
+    schema::create(&fresh, &Config::default())?;
+    let (expected, present) = (definitions(&fresh)?, definitions(conn)?);
+    let mut report = |what: String| found.push(Damage { kind: "schema", what, remedy: RESTORE });
+    for (name, sql) in &expected {
+        match present.iter().find(|(other, _)| other == name) {
+            None => report(format!("{name} is missing")),
+            Some((_, other)) if !is_same(other.as_deref(), sql.as_deref()) => {
+                report(format!("{name} has another definition"))
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether two definitions differ in comments and spaces at most.
+fn is_same(one: Option<&str>, other: Option<&str>) -> bool {
+    canonical(one) == canonical(other)
+}
+
+/// Returns a definition without comments and without the spaces that SQLite may write otherwise.
+///
+/// A migrated store differs from a new one in both: `ALTER TABLE` keeps the old comments, and puts other spaces around a
+/// column that it adds.
+fn canonical(sql: Option<&str>) -> String {
+    let uncommented = |line: &str| line.split("--").next().unwrap_or_default().to_owned();
+    let text: Vec<String> = sql.unwrap_or_default().lines().map(uncommented).collect();
+    let text = text.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+    let without_spaces_around =
+        |text: String, mark: &str| text.split(mark).map(str::trim).collect::<Vec<_>>().join(mark);
+    [",", "(", ")"].into_iter().fold(text, without_spaces_around)
+}
+
+/// Returns the name and the SQL of all that the schema defines.
+fn definitions(conn: &Connection) -> BackendResult<Vec<(String, Option<String>)>> {
+    let mut statement =
+        conn.prepare("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name")?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::canonical;
+
+    #[test]
+    fn a_column_added_by_a_migration_reads_like_one_in_the_schema() {
+        let migrated = "CREATE TABLE t (\n a INTEGER NOT NULL -- first\n, b TEXT) STRICT";
+        let new = "CREATE TABLE t (\n a INTEGER NOT NULL, -- first\n b TEXT -- second\n) STRICT";
+        assert_eq!(canonical(Some(migrated)), canonical(Some(new)));
+        assert_ne!(canonical(Some(new)), canonical(Some("CREATE TABLE t (a INTEGER, b TEXT)")));
+    }
+}

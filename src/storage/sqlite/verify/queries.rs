@@ -1,6 +1,9 @@
-//! The invariants that one query checks: it returns a line for each violation.
+//! The invariants that one query checks each: it returns a line for each violation.
 
-use super::{REBUILD, REMOVE, RESTORE};
+use super::{REBUILD, RECOUNT, REMOVE, RESTORE};
+
+/// The remedy for an elision of nothing.
+pub(super) const HARMLESS: &str = "harmless: it is removed when the message is updated or deleted";
 
 /// A query that finds violations of an invariant, as text.
 pub(super) struct Check {
@@ -193,5 +196,133 @@ pub(super) const CHECKS: &[Check] = &[
                       UNION SELECT session FROM head_log UNION SELECT session FROM imported
                       EXCEPT SELECT key FROM session)",
         remedy: RESTORE,
+    },
+    Check {
+        kind: "stray-item",
+        sql: "SELECT format('items are stored under inbox %d, which does not exist', source)
+                FROM (SELECT source FROM inbox_item EXCEPT SELECT key FROM inbox_source)",
+        remedy: RESTORE,
+    },
+    Check {
+        kind: "wrong-item",
+        sql: "SELECT format('inbox %s has %d handled items, not %d', quote(name), found, handled)
+                FROM (SELECT name, handled,
+                             (SELECT count(*) FROM inbox_item
+                               WHERE source = inbox_source.key AND inbox_item.key IS NULL) AS found
+                        FROM inbox_source)
+               WHERE found <> handled",
+        remedy: RESTORE,
+    },
+    Check {
+        kind: "stray-context",
+        sql: "SELECT format('context block %s belongs to session key %d, which does not exist', label, session)
+                FROM context_block
+               WHERE session <> 0
+                 AND NOT EXISTS (SELECT 1 FROM session WHERE session.key = context_block.session)",
+        remedy: RESTORE,
+    },
+    Check {
+        kind: "stray-context",
+        sql: "SELECT format('texts are stored under context block %d, which does not exist', key)
+                FROM (SELECT DISTINCT address >> 32 AS key
+                        FROM context_entry
+                      EXCEPT SELECT key FROM context_block)",
+        remedy: RESTORE,
+    },
+    Check {
+        kind: "stray-context",
+        sql: "SELECT format('a frozen prompt belongs to session key %d, which does not exist', session)
+                FROM frozen_prompt
+               WHERE NOT EXISTS (SELECT 1 FROM session WHERE session.key = frozen_prompt.session)",
+        remedy: RESTORE,
+    },
+    Check {
+        kind: "stray-context",
+        sql: "SELECT format('a text of context block %d has the number 0, which no read finds', block)
+                FROM context_entry
+               WHERE address & 4294967295 = 0",
+        remedy: RESTORE,
+    },
+    Check {
+        kind: "number-in-use",
+        sql: "SELECT format('the next number of context block %d is %d, which is in use', key, next)
+                FROM context_block
+               WHERE next < 1
+                  OR EXISTS (SELECT 1
+                               FROM context_entry
+                              WHERE address BETWEEN (context_block.key << 32 | context_block.next)
+                                                AND (context_block.key << 32 | 4294967295))",
+        remedy: RESTORE,
+    },
+    Check {
+        kind: "wrong-version",
+        sql: "SELECT format('version %d of text %d of context block %d is not before its current one',
+                            version, entry & 4294967295, entry >> 32)
+                FROM context_version
+               WHERE version < 1
+                  OR NOT EXISTS (SELECT 1
+                                   FROM context_entry
+                                  WHERE context_entry.address = context_version.entry
+                                    AND context_entry.version > context_version.version)",
+        remedy: RESTORE,
+    },
+    Check {
+        kind: "lost-elision",
+        sql: "SELECT format('message %d of session %d has an elision and does not exist',
+                            address & 4294967295, address >> 32)
+                FROM elision
+               WHERE NOT EXISTS (SELECT 1
+                                   FROM message
+                                  WHERE message.address = elision.address AND message.id IS NOT NULL)",
+        remedy: HARMLESS,
+    },
+    Check {
+        kind: "stray-entry",
+        sql: "SELECT format('entries are stored under transcript %d, which does not exist', key)
+                FROM (SELECT DISTINCT address >> 32 AS key
+                        FROM transcript_entry
+                      EXCEPT SELECT key FROM transcript)",
+        remedy: RESTORE,
+    },
+    Check {
+        kind: "stray-entry",
+        sql: "SELECT format('an entry of transcript %d has the number 0, which no read finds', transcript)
+                FROM transcript_entry
+               WHERE address & 4294967295 = 0",
+        remedy: RESTORE,
+    },
+    Check {
+        kind: "number-in-use",
+        sql: "SELECT format('the next number of transcript %d is %d, which is in use', key, next)
+                FROM transcript
+               WHERE next < 1
+                  OR EXISTS (SELECT 1
+                               FROM transcript_entry
+                              WHERE address BETWEEN (transcript.key << 32 | transcript.next)
+                                                AND (transcript.key << 32 | 4294967295))",
+        remedy: RESTORE,
+    },
+    Check {
+        kind: "stray-transcript",
+        sql: "SELECT format('transcript %d is shown by session %d, which does not exist', key, shown_by)
+                FROM transcript
+               WHERE shown_by IS NOT NULL AND shown_by NOT IN (SELECT key FROM session)",
+        remedy: RESTORE,
+    },
+    Check {
+        kind: "wrong-tokens",
+        sql: "SELECT format('session %s stores %d visible tokens', id, visible_tokens)
+                FROM session
+               WHERE visible_tokens < 0",
+        remedy: RECOUNT,
+    },
+    Check {
+        kind: "lost-counter",
+        sql: "SELECT format('the tokens of session %s were counted by counter %d, which does not exist',
+                            id, counter)
+                FROM session
+               WHERE counter > 0
+                 AND counter NOT IN (SELECT key FROM token_counter)",
+        remedy: RECOUNT,
     },
 ];

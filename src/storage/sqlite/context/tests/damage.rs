@@ -18,10 +18,6 @@ fn verify_reports_damage_in_every_table() -> Result<()> {
         ("UPDATE context_version SET version = 5", &["wrong-version"]),
         ("UPDATE context_block SET next = 1", &["number-in-use"]),
         ("UPDATE context_block SET session = 77", &["stray-context"]),
-        (
-            "PRAGMA ignore_check_constraints = ON; UPDATE context_block SET owner = 'ann'",
-            &["stray-context"],
-        ),
         ("DELETE FROM context_block", &["stray-context"]),
         ("UPDATE frozen_prompt SET sections = '['", &["broken-prompt"]),
         ("UPDATE frozen_prompt SET session = 77", &["stray-context"]),

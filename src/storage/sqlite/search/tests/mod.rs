@@ -10,8 +10,8 @@ use super::super::connection::{Config, Database};
 use super::super::index::{
     CREATE_PENDING, FIND, FIRST_PENDING, IS_PENDING, PENDING, PENDING_PARTS,
 };
+use super::super::interrupt::TimeBudget;
 use super::super::session::SqliteSession;
-use super::super::time_budget::TimeBudget;
 use super::checks::{HAS_COPIES, HAS_HIDDEN, HIDDEN, ROW};
 use super::{hits, listing, range};
 use crate::error::{Error, Result};

@@ -14,7 +14,7 @@ fn foxes(database: &Arc<Database>) -> Result<()> {
 fn a_raised_signal_stops_a_search() -> Result<()> {
     let database = Arc::new(Database::open_in_memory(Config::default())?);
     append(&session(&database, "s"), (0..2_000).map(|n| format!("fox {n}")))?;
-    let signal = database.interrupt_signal();
+    let signal = database.watch();
     let is_over = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let thread = {
         let is_over = Arc::clone(&is_over);
@@ -97,7 +97,7 @@ fn pending_messages_that_a_budget_does_not_reach_are_left_for_the_next_search() 
         let size: i64 = reader.read(|conn| {
             // Indexing ends with the check after half of these.
             let budget = TimeBudget::of_checks(3);
-            let watch = reader.interrupt_signal().watch().within(Some(budget));
+            let watch = reader.watch().within(Some(budget));
             super::super::super::index::prepare(conn, range, &watch)?;
             let sql = "SELECT count(*) FROM temp.pending_index_docsize";
             Ok(conn.query_row(sql, [], |row| row.get(0))?)

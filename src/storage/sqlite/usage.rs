@@ -8,8 +8,6 @@
 //! changes them calls [`follow`]. The model is that of the answer or, if it names none, the first one of its session.
 //! The author is the nearest one above the answer when the row is written.
 
-pub(super) mod missing;
-
 use std::collections::BTreeMap;
 
 use rusqlite::types::Value;
@@ -24,7 +22,7 @@ use crate::error::Result;
 use crate::id::MessageId;
 use crate::message::Message;
 use crate::tree::{Address, Stretch, Walk};
-use crate::usage::{Cost, Usage, UsageFilter, UsageGroup, UsageRow, UsageTotal};
+use crate::usage::{Cost, Usage, UsageFilter, UsageGroup, UsageTotal};
 
 /// The greatest number in a row: every reader of JSON holds it exactly. A greater one is stored as this.
 pub(super) const MAX_NUMBER: u64 = 1 << 53;
@@ -61,7 +59,7 @@ pub(super) fn record_changed(
 
 const SAME_AS_ORIGIN: &str = "SELECT 1
    FROM message
-  CROSS JOIN usage ON usage.address = message.origin
+  CROSS JOIN usage ON usage.session = message.origin >> 32 AND usage.address = message.origin
   WHERE message.address = ?1
     AND (input, output, cache_read, cache_write, reasoning) = (?2, ?3, ?4, ?5, ?6)
     AND cost IS ?7
@@ -138,7 +136,7 @@ fn author_above(conn: &Connection, address: Address) -> BackendResult<Option<Val
 }
 
 pub(super) const NEAREST_AUTHOR: &str = "SELECT author
-   FROM message INDEXED BY message_authored
+   FROM message INDEXED BY message_author
   WHERE author IS NOT NULL
     AND address BETWEEN ?1 AND ?2
   ORDER BY address DESC
@@ -151,7 +149,7 @@ const ADD: &str = "INSERT INTO usage (session, address, owner, source, model, in
  SELECT key, ?2, owner, source, coalesce(?3, model), ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13
    FROM session
   WHERE key = ?1
-     ON CONFLICT (address) WHERE address IS NOT NULL
+     ON CONFLICT (session, address)
      DO UPDATE SET (model, input, output, cache_read, cache_write, reasoning, cost, currency)
                  = (excluded.model, excluded.input, excluded.output, excluded.cache_read,
                     excluded.cache_write, excluded.reasoning, excluded.cost, excluded.currency)
@@ -228,7 +226,8 @@ pub(super) const WRITTEN_HERE: &str = concat!(
     "
    FROM usage
   CROSS JOIN message ON message.address = usage.address AND message.id IS NOT NULL
-  WHERE usage.address BETWEEN ?1 AND ?2
+  WHERE usage.session = ?1 >> 32
+    AND usage.address BETWEEN ?1 AND ?2
   GROUP BY usage.currency"
 );
 
@@ -237,11 +236,12 @@ pub(super) const COPIED: &str = concat!(
     sums!(),
     "
    FROM message
-  CROSS JOIN usage ON usage.address = message.origin
+  CROSS JOIN usage ON usage.session = message.origin >> 32 AND usage.address = message.origin
   WHERE message.address BETWEEN ?1 AND ?2
     AND message.origin IS NOT NULL
     AND message.id IS NOT NULL
-    AND NOT EXISTS (SELECT 1 FROM usage AS own WHERE own.address = message.address)
+    AND NOT EXISTS (
+        SELECT 1 FROM usage AS own WHERE own.session = message.session AND own.address = message.address)
   GROUP BY usage.currency"
 );
 
@@ -259,6 +259,7 @@ fn read(row: &Row<'_>) -> BackendResult<UsageTotal> {
         None => None,
     };
     Ok(UsageTotal {
+        group: None,
         answers: row.get(2)?,
         input: number(3)?,
         output: number(5)?,
@@ -299,7 +300,7 @@ pub(super) const EVERY: &str =
 
 impl Database {
     /// Returns the usage that a filter names, added up by group: the newest day first, otherwise the largest sum.
-    pub(crate) fn usage(&self, filter: &UsageFilter, group: UsageGroup) -> Result<Vec<UsageRow>> {
+    pub(crate) fn usage(&self, filter: &UsageFilter, group: UsageGroup) -> Result<Vec<UsageTotal>> {
         filter.check()?;
         self.read(|conn| {
             let session = match &filter.session {
@@ -336,12 +337,12 @@ impl Database {
                 totals.entry(row.get(0)?).or_default().add(read(row)?);
             }
             let mut rows: Vec<_> =
-                totals.into_iter().map(|(group, total)| UsageRow::new(group, total)).collect();
+                totals.into_iter().map(|(group, total)| UsageTotal { group, ..total }).collect();
             match group {
                 UsageGroup::Day => rows.reverse(),
-                _ => rows.sort_by_key(|row| {
-                    std::cmp::Reverse(row.total.input.saturating_add(row.total.output))
-                }),
+                _ => {
+                    rows.sort_by_key(|row| std::cmp::Reverse(row.input.saturating_add(row.output)))
+                }
             }
             Ok(rows)
         })

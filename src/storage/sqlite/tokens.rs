@@ -1,24 +1,94 @@
-//! How many tokens a model sees on the path to the head.
+//! Token counts: how many tokens a message takes, and which counter said so.
 //!
-//! The count is stored in the session's row and grows with each append at the head. Every other change of the view
+//! A counter may be a caller's own code, so messages are counted before a transaction begins. Each row stores the key
+//! of its counter; rows of another counter are counted again when a total is needed. Where a counter fails, the row holds
+//! talktree's own estimate under its own key, and is counted again like any row of another counter.
+//!
+//! The count of what a model sees on the path to the head is stored in the session's row and grows with each append at the head. Every other change of the view
 //! discards it; it is then computed on demand from the counts in the rows. Rows of another counter are counted first,
-//! a batch at a time. A counter may be a caller's own code, so it is called between transactions, and its counts are
-//! stored only if nothing changed meanwhile. Where the counter fails, the total holds estimates and is not stored.
+//! a batch at a time, and the counts are stored only if nothing changed meanwhile. Where the counter fails, the total holds
+//! estimates and is not stored.
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
-use super::super::connection::Database;
-use super::super::context::elision;
-use super::super::error::BackendResult;
-use super::super::handle::Handle;
-use super::super::row::message::{Content, StoredMessage};
-use super::super::row::session::SessionRow;
-use super::super::{compaction, message, path, row};
-use super::{HEURISTIC_KEY, TokenCount, counter_key, counter_key_to_write};
+use super::connection::Database;
+use super::context::elision;
+use super::error::BackendResult;
+use super::handle::Handle;
+use super::row::message::{Content, StoredMessage};
+use super::row::session::SessionRow;
+use super::{compaction, message, path, row};
 use crate::error::Result;
 use crate::message::Message;
-use crate::tokens::Counter;
+use crate::tokens::{Count, Counter, ESTIMATE_VERSION, HEURISTIC};
 use crate::tree::{Address, Plan, Stretch};
+
+/// The key of talktree's own estimate: 0 of its first version, -1 of the second, and so on.
+pub(super) const HEURISTIC_KEY: i64 = 1 - ESTIMATE_VERSION;
+
+/// How many tokens a message takes, and the key of the counter that said so.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TokenCount {
+    pub(super) tokens: u64,
+    pub(super) counter: i64,
+}
+
+/// The tokens of messages that are about to be stored.
+pub(super) struct CountedMessages<'a> {
+    counter: &'a Counter,
+    counts: Vec<Count>,
+}
+
+impl<'a> CountedMessages<'a> {
+    pub(super) fn of<'m>(
+        counter: &'a Counter,
+        messages: impl IntoIterator<Item = &'m Message>,
+    ) -> Self {
+        let counts = messages.into_iter().map(|message| counter.count(message)).collect();
+        Self { counter, counts }
+    }
+
+    pub(super) fn counter(&self) -> &Counter {
+        self.counter
+    }
+
+    /// Returns the counts, in the order of the messages.
+    pub(super) fn token_counts(
+        &self,
+        conn: &Connection,
+    ) -> BackendResult<impl Iterator<Item = TokenCount>> {
+        let key = match self.counts.iter().all(|count| count.is_estimate) {
+            true => HEURISTIC_KEY,
+            false => counter_key_to_write(conn, self.counter)?,
+        };
+        Ok(self.counts.iter().map(move |count| TokenCount {
+            tokens: count.tokens,
+            counter: if count.is_estimate { HEURISTIC_KEY } else { key },
+        }))
+    }
+}
+
+/// Returns the key of a counter; none if it has counted nothing yet.
+pub(super) fn counter_key(conn: &Connection, counter: &Counter) -> BackendResult<Option<i64>> {
+    if counter.name() == HEURISTIC {
+        return Ok(Some(HEURISTIC_KEY));
+    }
+    let key = conn
+        .prepare_cached("SELECT key FROM token_counter WHERE name = ?1")?
+        .query_row([counter.name()], |row| row.get(0))
+        .optional()?;
+    Ok(key)
+}
+
+/// Returns the key of a counter, creating one if it has none.
+pub(super) fn counter_key_to_write(conn: &Connection, counter: &Counter) -> BackendResult<i64> {
+    if let Some(key) = counter_key(conn, counter)? {
+        return Ok(key);
+    }
+    conn.prepare_cached("INSERT INTO token_counter (name) VALUES (?1)")?
+        .execute([counter.name()])?;
+    Ok(conn.last_insert_rowid())
+}
 
 /// How many rows of another counter are counted at a time.
 const BATCH: usize = 512;
@@ -33,7 +103,7 @@ const MAX_FAILURES: usize = 4;
 const NO_COUNTER: i64 = i64::MIN;
 
 /// What one read of a session found.
-enum Count {
+enum Found {
     /// The count is in the session's row.
     Known(u64),
     /// Rows of another counter are visible: they have to be counted first.
@@ -53,18 +123,14 @@ struct Uncounted {
 impl Database {
     /// Returns how many tokens a model sees on the path to the head; `None` if rows of another counter cannot be
     /// updated.
-    pub(in super::super) fn visible_tokens(
-        &self,
-        handle: &Handle,
-        counter: &Counter,
-    ) -> Result<Option<u64>> {
+    pub(super) fn visible_tokens(&self, handle: &Handle, counter: &Counter) -> Result<Option<u64>> {
         let (mut counted, mut takes_estimates) = (None, false);
         for _ in 0..MAX_ATTEMPTS {
             match self.read(|conn| read_count(conn, handle, counter, takes_estimates))? {
-                Count::Known(tokens) => return Ok(Some(tokens)),
-                Count::Uncounted(_) if self.is_read_only() => return Ok(None),
-                Count::Uncounted(plan) => takes_estimates = !self.recount_all(plan, counter)?,
-                Count::Sum { session, of_rows, mut has_estimates, others } => {
+                Found::Known(tokens) => return Ok(Some(tokens)),
+                Found::Uncounted(_) if self.is_read_only() => return Ok(None),
+                Found::Uncounted(plan) => takes_estimates = !self.recount_all(plan, counter)?,
+                Found::Sum { session, of_rows, mut has_estimates, others } => {
                     let mut tokens = of_rows;
                     for count in others.iter().map(|message| counter.count(message)) {
                         tokens = tokens.saturating_add(count.tokens);
@@ -158,27 +224,24 @@ fn read_count(
     handle: &Handle,
     counter: &Counter,
     takes_estimates: bool,
-) -> BackendResult<Count> {
-    let Some(session) = handle.find(conn)? else { return Ok(Count::Known(0)) };
+) -> BackendResult<Found> {
+    let Some(session) = handle.find(conn)? else { return Ok(Found::Known(0)) };
     let key = counter_key(conn, counter)?;
     if let Some(tokens) = session.visible_tokens.0.filter(|_| key == Some(session.counter)) {
-        return Ok(Count::Known(tokens));
+        return Ok(Found::Known(tokens));
     }
     let plan = path::plan(conn, session.key, session.head, false)?;
     let sums = sums(conn, &plan, key.unwrap_or(NO_COUNTER))?;
     let has_estimates = sums.uncounted > 0;
     if has_estimates && !takes_estimates {
-        return Ok(Count::Uncounted(plan));
+        return Ok(Found::Uncounted(plan));
     }
     let (of_rows, others) = split_sum(conn, &plan, sums.tokens)?;
-    Ok(Count::Sum { session, of_rows, has_estimates, others })
+    Ok(Found::Sum { session, of_rows, has_estimates, others })
 }
 
 /// Returns the total that the counts in the rows add up to; `None` if only a caller's own counter can tell.
-pub(in super::super) fn from_rows(
-    conn: &Connection,
-    session: &SessionRow,
-) -> BackendResult<Option<u64>> {
+pub(super) fn from_rows(conn: &Connection, session: &SessionRow) -> BackendResult<Option<u64>> {
     let plan = path::plan(conn, session.key, session.head, false)?;
     let sums = sums(conn, &plan, session.counter)?;
     let (of_rows, others) = split_sum(conn, &plan, sums.tokens)?;
@@ -226,12 +289,11 @@ fn sums(conn: &Connection, plan: &Plan, key: i64) -> BackendResult<Sums> {
 }
 
 /// Returns the tokens of a plan's messages, of any counter.
-pub(in super::super) fn of_rows(conn: &Connection, plan: &Plan) -> BackendResult<u64> {
+pub(super) fn of_rows(conn: &Connection, plan: &Plan) -> BackendResult<u64> {
     Ok(sums(conn, plan, HEURISTIC_KEY)?.tokens)
 }
 
-pub(in super::super) const SUMS: &str =
-    "SELECT coalesce(sum(tokens), 0), coalesce(sum(counter <> ?3), 0)
+pub(super) const SUMS: &str = "SELECT coalesce(sum(tokens), 0), coalesce(sum(counter <> ?3), 0)
    FROM message
   WHERE address BETWEEN ?1 AND ?2
     AND hidden = 0
@@ -270,7 +332,7 @@ fn next_uncounted(
     Ok(found)
 }
 
-pub(in super::super) const UNCOUNTED: &str = concat!(
+pub(super) const UNCOUNTED: &str = concat!(
     "SELECT ",
     stored_columns!(),
     " FROM message
@@ -301,3 +363,52 @@ fn elided(conn: &Connection, plan: &Plan) -> BackendResult<Vec<(u64, Message)>> 
     }
     Ok(found)
 }
+
+impl Database {
+    /// Discards the counts of all sessions and of callers' counters, and estimates those messages.
+    pub(crate) fn recount_tokens(&self) -> Result<()> {
+        self.write_long(|conn| {
+            conn.execute(DISCARD, [])?;
+            let mut after = Address::from_raw(i64::MIN);
+            while let Some(last) = count_some(conn, after)? {
+                after = last;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// The totals are computed on demand. The change to `changes` keeps a concurrent count from storing an old total.
+const DISCARD: &str = "UPDATE session
+    SET visible_tokens = NULL, counter = 0, changes = max(changes, 0) + 1";
+
+/// Estimates a batch of messages; returns the last of them. A damaged message counts 0.
+fn count_some(conn: &Connection, after: Address) -> BackendResult<Option<Address>> {
+    let mut statement = conn.prepare_cached(UNKNOWN)?;
+    let mut rows = statement.query(params![after, HEURISTIC_KEY])?;
+    let (own, mut counts) = (Counter::default(), Vec::new());
+    while let Some(row) = rows.next()? {
+        let message = StoredMessage::read(row).ok().and_then(|stored| stored.message);
+        counts
+            .push((row.get::<_, Address>(0)?, message.map_or(0, |message| own.message(&message))));
+    }
+    let mut statement =
+        conn.prepare_cached("UPDATE message SET tokens = ?2, counter = ?3 WHERE address = ?1")?;
+    for (address, tokens) in &counts {
+        statement.execute(params![address, tokens, HEURISTIC_KEY])?;
+    }
+    Ok(counts.last().map(|(address, _)| *address))
+}
+
+/// Messages with an impossible count, or with one that is not talktree's own.
+const UNKNOWN: &str = concat!(
+    "SELECT ",
+    stored_columns!(),
+    "
+   FROM message
+  WHERE address > ?1
+    AND id IS NOT NULL
+    AND (tokens NOT BETWEEN 0 AND 4294967295 OR counter <> ?2)
+  ORDER BY address
+  LIMIT 512"
+);
