@@ -119,7 +119,7 @@ fn ask(
     let now = time(&question.question_date)?;
     let text = question.question.as_str();
     let began = Instant::now();
-    let chats = store.search(text).limit(10).now(now).by_session().run()?;
+    let chats = store.search(text).limit(10).now(now).run_by_session()?;
     times[0].push(began.elapsed());
     let began = Instant::now();
     let turns = store.search(text).limit(10).now(now).run()?;

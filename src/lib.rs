@@ -75,7 +75,7 @@ pub use compaction::{Compaction, CompactionStatus, Stale, Summary, SummaryRefuse
 pub use context::{
     Block, BlockInfo, Context, Drift, ReadProvider, SearchProvider, SkillProvider, WriteProvider,
 };
-pub use embedding::{Embedder, Embedding, MAX_DIMENSIONS};
+pub use embedding::{Embedder, Embedding};
 pub use erasure::{Erased, Erasure, ErasureCopies, ErasureExtent, ErasureProof, ErasureSummary};
 pub use error::{BoxError, Error, Result};
 pub use event::{Change, Event, Phase, Subscription};
@@ -94,9 +94,7 @@ pub use report::{Damage, Progress, StoreStats, Verified};
 pub use retention::{
     DiscardedSession, Retention, RetentionAction, RetentionReport, RetentionRule, RuleReport,
 };
-pub use search::{
-    Found, Hit, Matched, Query, Search, SearchBySession, SessionHit, SessionsFound, Snippet,
-};
+pub use search::{Hit, Matched, Query, Search, SearchResults, SessionHit, Snippet};
 pub use session::{
     AddedCompaction, BranchSummaryPlan, Compacted, CompactionJob, CompactionOutcome, Messages,
     OneSession, PageBuilder, Path, ProviderSession, Retried, Session, SessionBuilder, ToolStats,

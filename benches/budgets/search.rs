@@ -56,7 +56,7 @@ pub(crate) fn store(bench: &mut Bench) -> Result<()> {
             };
             let times = [
                 ("the store", p95(&|| Ok(search(words).run().map(drop)?))?),
-                ("conversations", p95(&|| Ok(search(words).by_session().run().map(drop)?))?),
+                ("conversations", p95(&|| Ok(search(words).run_by_session().map(drop)?))?),
                 ("a session", p95(&|| Ok(search(words).session("long").run().map(drop)?))?),
             ];
             for (scope, time) in times {
@@ -77,7 +77,7 @@ pub(crate) fn store(bench: &mut Bench) -> Result<()> {
 pub(crate) fn each_kind(store: &Store) -> Result<()> {
     for (_, words) in kinds() {
         store.search(words.as_str()).run()?;
-        store.search(words.as_str()).by_session().run()?;
+        store.search(words.as_str()).run_by_session()?;
         store.search(words.as_str()).session("long").run()?;
     }
     Ok(())

@@ -31,10 +31,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         let mut shares = [Vec::new(), Vec::new()];
         for (number, question) in questions.iter().enumerate() {
             let search = store.search(&question.question).limit(FIRST).now(question.asked_at()?);
-            let found = search.by_session().run()?;
+            let found = search.run_by_session()?;
             let gold = &question.answer_session_ids;
-            let is_found =
-                |id: &&String| found.sessions.iter().any(|hit| hit.session.as_str() == *id);
+            let is_found = |id: &&String| found.hits.iter().any(|hit| hit.session.as_str() == *id);
             shares[number % 2]
                 .push(gold.iter().filter(is_found).count() as f64 / gold.len() as f64);
         }

@@ -157,8 +157,8 @@ fn ask(store: &Store, query: &str, gold: &[String], wanted: Wanted) -> Result<Ou
             result.matched
         }
         Wanted::Chats => {
-            let result = search.by_session().run()?;
-            found.extend(result.sessions.iter().map(|hit| vec![hit.session.as_str().to_owned()]));
+            let result = search.run_by_session()?;
+            found.extend(result.hits.iter().map(|hit| vec![hit.session.as_str().to_owned()]));
             result.matched
         }
     };

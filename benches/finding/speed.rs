@@ -166,7 +166,7 @@ fn messages(store: &Store, query: &str) -> Result<()> {
 }
 
 fn conversations(store: &Store, query: &str) -> Result<()> {
-    store.search(query).by_session().run()?;
+    store.search(query).run_by_session()?;
     Ok(())
 }
 

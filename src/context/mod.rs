@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use crate::error::{Error, Result};
-use crate::search::{Found, Scope, SearchRequest};
+use crate::search::{Scope, SearchRequest, SearchResults, SearchTarget};
 use crate::storage::context::{BlockScope, Document};
 use crate::storage::sqlite::{SqliteContext, SqliteSession};
 
@@ -94,15 +94,15 @@ impl Backing {
         &self,
         scope: BlockScope,
         mut request: SearchRequest,
-    ) -> Result<Found> {
+    ) -> Result<SearchResults> {
         if scope == BlockScope::Owner {
             request.owner = self.conversation.info()?.and_then(|info| info.owner);
         }
         if scope == BlockScope::Shared || request.owner.is_some() {
-            return self.store.search_sessions(&request);
+            return self.conversation.database().search(&request);
         }
         request.scope = Scope::session(self.conversation.id().clone());
-        self.conversation.search(&request)
+        self.conversation.database().search(&request)
     }
 }
 

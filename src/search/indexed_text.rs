@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::message::Part;
 
 /// The version of the indexed text: an index with another version is rebuilt.
-pub(crate) const VERSION: u32 = 7;
+pub(crate) const VERSION: u32 = 8;
 
 /// Returns the text parts, one a line.
 pub(crate) fn plain_text(parts: &[Part]) -> String {

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use super::Session;
-use crate::error::Result;
 use crate::id::MessageId;
-use crate::search::{Found, Scope, Search, SearchRequest, SearchTarget, SessionsFound};
-use crate::storage::sqlite::SqliteSession;
+use crate::search::{Scope, Search, SearchRequest};
 
 impl Session {
     /// Returns a builder of a search in all branches of this session.
@@ -30,16 +28,7 @@ impl Session {
     }
 
     fn search_in(&self, request: SearchRequest) -> Search {
-        Search::new(Arc::clone(&self.storage) as Arc<_>, request)
-    }
-}
-
-impl SearchTarget for SqliteSession {
-    fn search(&self, request: &SearchRequest) -> Result<Found> {
-        Self::search(self, request)
-    }
-
-    fn search_sessions(&self, request: &SearchRequest) -> Result<SessionsFound> {
-        Self::search_sessions(self, request)
+        let target = Arc::clone(self.storage.database());
+        Search::new(target, request)
     }
 }

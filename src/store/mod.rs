@@ -20,7 +20,7 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::error::Result;
 use crate::event::{Event, Events, Subscription};
-use crate::search::{Found, Scope, Search, SearchRequest, SearchTarget, SessionsFound};
+use crate::search::{Scope, Search, SearchRequest};
 use crate::session::Session;
 #[cfg(feature = "sqlcipher")]
 use crate::storage::sqlite::Encryption;
@@ -225,16 +225,6 @@ impl Store {
     pub fn search(&self, text: impl Into<String>) -> Search {
         let target = Arc::clone(&self.database);
         Search::new(target, SearchRequest::new(text, Scope::Store))
-    }
-}
-
-impl SearchTarget for Database {
-    fn search(&self, request: &SearchRequest) -> Result<Found> {
-        Self::search(self, request)
-    }
-
-    fn search_sessions(&self, request: &SearchRequest) -> Result<SessionsFound> {
-        Self::search_sessions(self, request)
     }
 }
 

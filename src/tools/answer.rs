@@ -11,7 +11,7 @@ use std::fmt;
 use talktree_text::foreign::{self, indented, quoted};
 
 use crate::context::BlockInfo;
-use crate::search::{Matched, Taken};
+use crate::search::{Matched, Step};
 use crate::tokens::estimate_tokens;
 
 /// The longest answer, in estimated tokens.
@@ -116,7 +116,7 @@ const OUT_OF_TIME: &str =
 pub(crate) fn found(
     query: &str,
     matched: Matched,
-    steps: &[Taken],
+    steps: &[Step],
     is_partial: bool,
     hits: &[Entry],
 ) -> String {
@@ -133,7 +133,7 @@ pub(crate) fn found(
     }
     .to_owned();
     if !steps.is_empty() {
-        let steps: Vec<_> = steps.iter().map(Taken::to_string).collect();
+        let steps: Vec<_> = steps.iter().map(Step::to_string).collect();
         let steps = foreign::line(&steps.join("; "));
         note += &format!(
             "As it is written, the query finds little or nothing; there are also: {steps}.\n\n"
@@ -202,7 +202,6 @@ mod tests {
 
     use super::*;
     use crate::context::Block;
-    use crate::search::Step;
 
     #[test]
     fn a_write_is_answered_with_how_full_the_block_is() {
@@ -255,9 +254,10 @@ mod tests {
         assert!(
             relaxed.starts_with("Nothing has all the words; these have some of them.\n\n[tea]\n")
         );
-        let steps = [Taken::new(Step::AnyWord, 7)];
+        let words = |text: &str| text.to_owned();
+        let steps = [Step { written: words("teh"), searched: words("the"), hits: 7 }];
         let last = found("x", Matched::All, &steps, false, &hits);
-        let note = "As it is written, the query finds little or nothing; there are also: 7 hits: searched for any of the words.\n\n";
+        let note = "As it is written, the query finds little or nothing; there are also: 7 hits: searched for \"the\" instead of \"teh\".\n\n";
         assert_eq!(last, format!("{note}{text}"));
         let partial = found("x", Matched::All, &[], true, &hits);
         assert!(partial.contains("ran out of time") && partial.contains("[tea]"), "{partial}");

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId, shorten};
 use crate::message::{Message, Role};
 use crate::search::indexed_text::{plain_text, plain_tools};
-use crate::search::{Hit, Scope, SearchRequest};
+use crate::search::{Hit, Scope, SearchRequest, SearchTarget};
 use crate::storage::context::{BlockScope, Document};
 use crate::storage::sqlite::SqliteSession;
 use crate::tokens::estimate_tokens;
@@ -155,7 +155,7 @@ fn messages(context: &Context, query: &str, scope: Scope, of: BlockScope) -> Res
     request.timeout = Some(SEARCH_TIMEOUT);
     let found = match is_everywhere {
         true => context.backing().search_sessions(of, request)?,
-        false => context.backing().conversation.search(&request)?,
+        false => context.backing().conversation.database().search(&request)?,
     };
     let hit = |hit: &Hit| {
         answer::Entry::within(u64::MAX, about(hit, is_everywhere), &hit.snippet.to_string())

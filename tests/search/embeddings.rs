@@ -80,10 +80,10 @@ fn sessions_are_found_by_meaning() -> Result<()> {
         store.session(id)?.append(Message::user(text))?;
     }
     store.embed(&Topics, |_| {})?;
-    let found = store.search("doctor").by_meaning(Topics).by_session().run()?;
-    let ids: Vec<&str> = found.sessions.iter().map(|hit| hit.session.as_str()).collect();
+    let found = store.search("doctor").by_meaning(Topics).run_by_session()?;
+    let ids: Vec<&str> = found.hits.iter().map(|hit| hit.session.as_str()).collect();
     assert_eq!(ids, ["b"]);
-    assert_eq!(found.sessions[0].hits.len(), 1);
+    assert_eq!(found.hits[0].hits.len(), 1);
     Ok(())
 }
 

@@ -94,7 +94,7 @@ fn the_part_that_is_searched_and_the_filters_apply() -> Result<()> {
     ] {
         assert_eq!(store.search(query).run()?.hits.len(), expected, "{query}");
     }
-    assert_eq!(store.search("exact:&& in:all").by_session().run()?.sessions.len(), 1);
+    assert_eq!(store.search("exact:&& in:all").run_by_session()?.hits.len(), 1);
     Ok(())
 }
 
@@ -106,13 +106,5 @@ fn a_builder_may_require_a_run_with_quotes() -> Result<()> {
     assert_eq!(store.search("now").exact("\"").run()?.hits.len(), 1);
     let query = Query::parse("exact:\"x y\" in:tools");
     assert_eq!((&*query.filters.exact[0], query.filters.columns), ("x y", Columns::Tools));
-    Ok(())
-}
-
-/// A hit said that it was found by `I`, a word at the edge of the run, which is not looked up.
-#[test]
-fn the_words_of_a_run_are_not_other_words() -> Result<()> {
-    let store = store(&["Yes, I'd be happy to help."])?;
-    assert_eq!(store.search("exact:\"I'd be happy\" help").run()?.hits[0].words, [""; 0]);
     Ok(())
 }

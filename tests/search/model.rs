@@ -295,7 +295,7 @@ fn same(search: &Search, expected: Vec<Drawn>) -> Outcome<()> {
     expected.into_iter().for_each(|hit| *counts.entry(hit.session).or_default() += 1);
     let mut by_session = BTreeMap::new();
     for offset in (0..=counts.len()).step_by(2) {
-        let page = search.clone().limit(2).offset(offset).by_session().run()?;
+        let page = search.clone().limit(2).offset(offset).run_by_session()?;
         by_session.extend(page.into_iter().map(|found| (found.session, found.hits.len())));
     }
     counts.values_mut().for_each(|count| *count = (*count).min(3));

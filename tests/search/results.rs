@@ -3,15 +3,17 @@
 use std::error::Error;
 
 use serde_json::json;
-use talktree::{Found, Hit, Matched, Message, Part, Role, SessionChange, SessionDetails, Store};
+use talktree::{
+    Hit, Matched, Message, Part, Role, SearchResults, SessionChange, SessionDetails, Store,
+};
 
 type Outcome = Result<(), Box<dyn Error>>;
 
-fn ids(found: &Found) -> Vec<&str> {
+fn ids(found: &SearchResults) -> Vec<&str> {
     found.hits.iter().map(|hit| hit.id.as_str()).collect()
 }
 
-fn sorted(found: &Found) -> Vec<&str> {
+fn sorted(found: &SearchResults) -> Vec<&str> {
     let mut ids = ids(found);
     ids.sort_unstable();
     ids
@@ -26,7 +28,7 @@ fn finds(store: &Store, query: &str, expected: &[&str]) {
     }
 }
 
-fn only(found: Found) -> Result<Hit, String> {
+fn only(found: SearchResults) -> Result<Hit, String> {
     let count = found.hits.len();
     found.into_iter().next().filter(|_| count == 1).ok_or(format!("{count} hits"))
 }
@@ -204,8 +206,8 @@ fn a_list_of_many_sessions_is_in_the_order_of_time() -> Outcome {
     let sessions = (0..20).map(|number| format!("s{number}"));
     let search = store.search("role:user").sessions(sessions);
     assert_eq!(ids(&search.clone().run()?), days);
-    let found = search.by_session().run()?;
-    let listed: Vec<&str> = found.sessions.iter().map(|found| found.hits[0].id.as_str()).collect();
+    let found = search.run_by_session()?;
+    let listed: Vec<&str> = found.hits.iter().map(|found| found.hits[0].id.as_str()).collect();
     assert_eq!(listed, days);
     Ok(())
 }
@@ -259,7 +261,7 @@ fn a_compacted_hit_is_on_the_path_and_names_its_compaction() -> Outcome {
     let outer = chat.add_compaction("outer", &"a".into(), &"c".into())?.id;
     chat.append_to(&"b".into(), user("e", "fox"))?;
     chat.checkout(&"d".into())?;
-    let flags = |found: Found| {
+    let flags = |found: SearchResults| {
         let mut flags: Vec<_> =
             found.into_iter().map(|hit| (hit.id.to_string(), hit.on_path, hit.under)).collect();
         flags.sort();
@@ -482,7 +484,7 @@ fn no_query_is_an_error() -> Outcome {
     for text in short {
         for store in [&store, &reader] {
             store.search(text).run()?;
-            store.search(text).by_session().run()?;
+            store.search(text).run_by_session()?;
             store.session("s")?.search(text).run()?;
             store.session("s")?.search(text).on_path().run()?;
             store.session("none")?.search(text).run()?;
@@ -504,18 +506,18 @@ fn sessions_are_found_with_their_best_messages() -> Outcome {
         chat.append_all(texts.map(Message::user))?;
     }
     store.rename(&"a".into(), "Animals")?;
-    let found = store.search("fox").by_session().run()?;
+    let found = store.search("fox").run_by_session()?;
     let drawn: Vec<_> = found
-        .sessions
+        .hits
         .iter()
         .map(|hit| (hit.session.as_str(), hit.name.as_deref(), hit.hits.len()))
         .collect();
     assert_eq!(drawn, [("a", Some("Animals"), 3), ("b", None, 1)]);
-    assert!(found.sessions[0].score > found.sessions[1].score);
-    assert_eq!(store.search("fox").limit(1).offset(1).by_session().run()?.sessions[0].session, "b");
-    let listed = store.search("role:user").by_session().run()?;
-    assert_eq!(listed.sessions.iter().map(|hit| hit.hits.len()).collect::<Vec<_>>(), [3, 3, 3]);
-    assert_eq!(store.search("fox").session("b").by_session().run()?.sessions.len(), 1);
+    assert!(found.hits[0].score > found.hits[1].score);
+    assert_eq!(store.search("fox").limit(1).offset(1).run_by_session()?.hits[0].session, "b");
+    let listed = store.search("role:user").run_by_session()?;
+    assert_eq!(listed.hits.iter().map(|hit| hit.hits.len()).collect::<Vec<_>>(), [3, 3, 3]);
+    assert_eq!(store.search("fox").session("b").run_by_session()?.hits.len(), 1);
     Ok(())
 }
 
@@ -686,7 +688,7 @@ fn a_hit_names_no_session_outside_the_scope() -> Outcome {
         let sessions = |hit: &Hit| hit.sessions.iter().map(|id| id.to_string()).collect::<Vec<_>>();
         let hit = only(search.clone().run()?)?;
         assert_eq!(sessions(&hit).join(" "), expected, "{shown}");
-        let by_session = search.by_session().run()?.sessions;
+        let by_session = search.run_by_session()?.hits;
         assert_eq!(sessions(&by_session[0].hits[0]).join(" "), expected, "{shown}");
     }
     Ok(())
@@ -800,10 +802,10 @@ fn a_search_by_session_finds_every_session_in_pages_without_gaps() -> Outcome {
         let mut sessions = std::collections::BTreeSet::new();
         let mut sizes = Vec::new();
         for offset in (0..42).step_by(7) {
-            let page = store.search(query).limit(7).offset(offset).by_session().run()?;
-            let has_all = page.sessions.iter().all(|found| found.hits.len() == 3);
+            let page = store.search(query).limit(7).offset(offset).run_by_session()?;
+            let has_all = page.hits.iter().all(|found| found.hits.len() == 3);
             assert!(!page.is_partial && has_all, "{query} {offset}");
-            sizes.push(page.sessions.len());
+            sizes.push(page.hits.len());
             sessions.extend(page.into_iter().map(|found| found.session));
         }
         assert_eq!((sizes.as_slice(), sessions.len()), (&[7, 7, 7, 7, 7, 5][..], 40), "{query}");

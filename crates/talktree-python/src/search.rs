@@ -93,8 +93,8 @@ fn run(search: Search, answer: Answer) -> Result<String> {
             json!({"hits": hits, "matched": found.matched, "steps": found.steps, "notices": found.notices, "is_partial": found.is_partial})
         }
         Answer::Sessions => {
-            let found = search.by_session().run()?;
-            let sessions = found.sessions.iter().map(|session| {
+            let found = search.run_by_session()?;
+            let sessions = found.hits.iter().map(|session| {
                 let hits: Vec<Value> = session.hits.iter().map(hit).collect();
                 json!({"session": session.session, "name": session.name, "score": session.score, "hits": hits})
             });
@@ -118,7 +118,6 @@ fn hit(hit: &Hit) -> Value {
         "on_path": hit.on_path,
         "under": hit.under,
         "sessions": hit.sessions,
-        "words": hit.words,
     })
 }
 

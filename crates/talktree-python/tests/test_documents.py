@@ -212,7 +212,7 @@ FACES: dict[str, tuple[set[str], dict[str, str | None]]] = {
     "PageBuilder": (arguments(talktree.Session.page), {"run": None}),
     "Search": (
         set(search.SearchSettings.__annotations__),
-        {"session": "sessions", "tag": "tags", **dict.fromkeys(("by_session", "alternatives", "run"))},  # verbs
+        {"session": "sessions", "tag": "tags", **dict.fromkeys(("run_by_session", "alternatives", "run"))},  # verbs
     ),
     "SessionManager": (
         set(dir(talktree.SessionManager)),

@@ -70,7 +70,7 @@ def test_search_and_forks(store: talktree.Store) -> None:
     id = chat.append(Message.user("My cat is called Mozart.")).id
     assert [hit.session for hit in bot.search("cat", owner="ada")] == [chat.id]
     assert len(bot.search_by_session("cat")) == 1
-    assert [it.widening for it in bot.search_alternatives("cat role:system")][0] == "any_role"
+    assert [it.widening for it in bot.search_alternatives("cat role:system")][0] == "for any role"
     assert "Mozart" in bot.resume("b", owner="ada").tools.call("session_search", {"query": "cat"})
     fork = bot.fork(chat.id, id, "what if")
     assert fork.history()[0].id == id

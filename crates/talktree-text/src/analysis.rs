@@ -8,12 +8,10 @@
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
-use crate::chars::is_unigram;
 use crate::finder::Finder;
-use crate::identifiers::spellings;
 use crate::language::StopWords;
-use crate::query::{Clause, Expr, MAX_KEYWORDS, MAX_TERM_TOKENS, Phrase, Query, Term};
-use crate::token::{normal_form, tokens};
+use crate::query::{Clause, Expr, MAX_KEYWORDS, Phrase, Query, Term};
+use crate::token::normal_form;
 
 /// The maximum number of units of a query: each is looked up in the index, and counted in each candidate.
 ///
@@ -76,10 +74,8 @@ impl Analysis {
             .filter(|clause| clause.iter().any(|term| !term.is_empty()))
             .cloned()
             .partition(|clause| has_operator(clause) && !soft.contains(&clause));
-        let mut sequence = Vec::new();
-        for term in query.clauses.iter().flatten().filter(|term| !term.is_empty()) {
-            add_units(term, &mut sequence);
-        }
+        let terms = query.clauses.iter().flatten().filter(|term| !term.is_empty());
+        let mut sequence: Vec<Unit> = terms.flat_map(units_of).take(MAX_READ_UNITS).collect();
         let stop_words = stop_words_of(&plain);
         let is_meaningful = |unit: &Unit| !is_stop_term(&unit.term, stop_words);
         if sequence.iter().any(is_meaningful) {
@@ -96,7 +92,7 @@ impl Analysis {
             || plain.iter().flatten().any(|term| !term.pieces().is_empty());
         let can_relax = can_relax && !plain.is_empty() && (!units.is_empty() || !strict.is_empty());
         let is_about_me = is_about_me(&plain);
-        let words = plain.iter().flatten().filter_map(whole).collect();
+        let words = plain.iter().flatten().cloned().map(Unit::of).collect();
         Self {
             query,
             units,
@@ -163,13 +159,6 @@ impl Analysis {
         finder(&self.words)
     }
 
-    /// Returns the words with capitals as they are written: they may be names.
-    #[must_use]
-    pub fn names(&self) -> Vec<&str> {
-        let words = self.units.iter().flat_map(|unit| &unit.term.tokens).map(String::as_str);
-        words.filter(|word| word.contains(char::is_uppercase)).collect()
-    }
-
     /// Returns the kept units that are neighbours in the query, each pair once.
     #[must_use]
     pub fn pairs(&self, is_kept: impl Fn(usize) -> bool) -> Vec<(usize, usize)> {
@@ -221,56 +210,17 @@ fn is_stop_term(term: &Term, stop_words: StopWords) -> bool {
     !term.is_quoted && !term.is_prefix && term.tokens.iter().all(is_stop_token)
 }
 
-/// Adds the units of a term: a quoted phrase as a whole, else each word, and each pair of neighbouring unigrams.
-fn add_units(term: &Term, units: &mut Vec<Unit>) {
-    let found = words_of(term);
-    let mut add = |words: &[&str], is_prefix: bool| {
-        if units.len() < MAX_READ_UNITS && !words.is_empty() {
-            units.push(unit(words, is_prefix, term));
-        }
-    };
-    if term.is_quoted || found.len() == 1 {
-        return add(&found, term.is_prefix);
-    }
-    let is_run = |word: &str| word.chars().all(is_unigram);
-    let count = found.len();
-    let mut at = 0;
-    for run in found.chunk_by(|a, b| is_run(a) && is_run(b)) {
-        at += run.len();
-        // The `t` of `don't` is not a word.
-        let is_single_letter =
-            matches!(run, [word] if word.len() == 1 && word.as_bytes()[0].is_ascii_alphabetic());
-        if !is_single_letter {
-            for words in run.windows(run.len().min(2)) {
-                add(words, term.is_prefix && at == count && words.len() == 1);
-            }
-        }
+impl Unit {
+    fn of(term: Term) -> Self {
+        Self { phrases: term.phrases(), term }
     }
 }
 
-/// Returns the term as one unit; `None` if it has no word.
-fn whole(term: &Term) -> Option<Unit> {
-    let words = words_of(term);
-    (!words.is_empty()).then(|| unit(&words, term.is_prefix, term))
-}
-
-/// Returns the words of a term. Its fields are public and may hold anything, so they are cut again.
-fn words_of(term: &Term) -> Vec<&str> {
-    let words = term.tokens.iter().flat_map(|token| tokens(token)).map(|token| token.text());
-    words.take(MAX_TERM_TOKENS).collect()
-}
-
-/// Returns words of a term as a unit. Only a term of one word has forms.
-fn unit(words: &[&str], is_prefix: bool, term: &Term) -> Unit {
-    let tokens: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
-    let forms = match words {
-        [_] if term.tokens.len() == 1 => term.forms.clone(),
-        [word] if !term.is_quoted && !is_prefix => spellings(&tokens, word),
-        _ if words.len() == term.tokens.len() => term.forms.clone(),
-        _ => Vec::new(),
-    };
-    let term = Term { tokens, is_prefix, is_quoted: term.is_quoted, is_optional: false, forms };
-    Unit { phrases: term.phrases(), term }
+/// Returns the units of a term: its pieces, or the whole if it has none.
+fn units_of(term: &Term) -> Vec<Unit> {
+    let pieces = term.pieces();
+    let units = if pieces.is_empty() { vec![term.clone()] } else { pieces };
+    units.into_iter().map(Unit::of).filter(|unit| !unit.phrases.is_empty()).collect()
 }
 
 fn finder(units: &[Unit]) -> Finder {
@@ -307,26 +257,14 @@ fn deduplicated(all: Vec<Unit>) -> (Vec<Unit>, Vec<Option<usize>>) {
     best.sort_unstable();
     let place = |number: usize| best.binary_search(&number).ok();
     let sequence = sequence.into_iter().map(|number| number.and_then(place)).collect();
-    let mut number = 0;
-    units.retain(|_| {
-        number += 1;
-        place(number - 1).is_some()
-    });
-    (units, sequence)
+    (best.iter().map(|number| units[*number].clone()).collect(), sequence)
 }
 
-/// Returns how much a unit is likely to tell apart: long words, numbers and phrases are rare. How rare they are in the
-/// store is not known here.
+/// Returns how much a unit is likely to tell apart: long words and phrases are rare. How rare they are in the store is not known
+/// here.
 fn telling(unit: &Unit) -> usize {
     const LONG: usize = 12;
-    const DIGIT: usize = 3;
-    const PHRASE: usize = 4;
-    let words = &unit.phrases[0].words;
-    let chars = |word: &String| word.chars().take(LONG).count();
-    let has_digit = |word: &String| word.bytes().any(|byte| byte.is_ascii_digit());
-    words.iter().map(chars).max().unwrap_or(0)
-        + if words.iter().any(has_digit) { DIGIT } else { 0 }
-        + if words.len() > 1 { PHRASE } else { 0 }
+    unit.phrases[0].words.iter().map(|word| word.chars().take(LONG).count()).sum()
 }
 
 /// Returns whether the asker asks about themself.

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::identifiers::{MAX_PARTS, runs};
+use crate::identifiers::{MAX_PARTS, run};
 use crate::query::Phrase;
 use crate::token::{normal_form, tokens};
 
@@ -102,15 +102,13 @@ impl Finder {
             if written.len() < MAX_OCCURRENCES {
                 self.note(&token.form(), (length, token.range()), &mut written);
             }
-            for run in runs(text, &token) {
-                if parts.len() >= MAX_OCCURRENCES {
-                    break;
-                }
+            let run = run(text, &token);
+            if !run.is_empty() && parts.len() < MAX_OCCURRENCES {
                 for (number, part) in run.into_iter().enumerate() {
                     self.note(&normal_form(&text[part.clone()]), (next + number, part), &mut parts);
                 }
                 // No run is near another.
-                next += MAX_PARTS + NEAR_WORDS;
+                next += 2 * MAX_PARTS + NEAR_WORDS;
             }
             length += 1;
         }

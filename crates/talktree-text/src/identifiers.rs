@@ -22,8 +22,8 @@ pub(crate) const MAX_PARTS: usize = 8;
 /// Twice the least mean length of a part.
 const TWICE_MEAN_CHARS: usize = 5;
 
-/// Returns the runs of parts of a word in a text, as ranges of the text.
-pub(crate) fn runs(text: &str, token: &Token<'_>) -> Vec<Vec<Range<usize>>> {
+/// Returns the run of parts of a word in a text, as ranges of the text; none if it has no parts.
+pub(crate) fn run(text: &str, token: &Token<'_>) -> Vec<Range<usize>> {
     let (word, start) = (token.text(), token.range().start);
     // Most words have no parts.
     let bytes = word.as_bytes();
@@ -33,21 +33,19 @@ pub(crate) fn runs(text: &str, token: &Token<'_>) -> Vec<Vec<Range<usize>>> {
         return Vec::new();
     }
     if let Some(numbers) = version(text, token.range()) {
-        return vec![numbers];
+        return numbers;
     }
-    let shift = |part: &Range<usize>| start + part.start..start + part.end;
-    let parts: Vec<_> = parts(word).iter().map(shift).collect();
-    let mut runs = Vec::new();
-    for part in &parts {
+    let mut run: Vec<_> =
+        parts(word).iter().map(|part| start + part.start..start + part.end).collect();
+    // `args` of `parseArgs2`.
+    for at in 0..run.len() {
+        let part = run[at].clone();
         let letters = text[part.clone()].trim_end_matches(|c: char| c.is_ascii_digit()).len();
         if letters > 1 && letters < part.len() {
-            runs.push(once(part.start..part.start + letters).collect());
+            run.push(part.start..part.start + letters);
         }
     }
-    if !parts.is_empty() {
-        runs.insert(0, parts);
-    }
-    runs
+    run
 }
 
 /// Returns the parts of a word of ASCII; none if it has only one.
@@ -167,15 +165,14 @@ pub fn terms(text: &str) -> String {
             out.push(' ');
         }
         out.push_str(&token.form());
-        for run in runs(text, &token) {
-            let whole =
-                run.first().map_or(0, |first| first.start)..run.last().map_or(0, |last| last.end);
-            if seen.insert(&text[whole]) {
-                parts.extend([' ', BOUNDARY]);
-                for part in run {
-                    parts.push(' ');
-                    parts.push_str(&normal_form(&text[part]));
-                }
+        let run = run(text, &token);
+        if let (Some(first), Some(end)) = (run.first(), run.iter().map(|part| part.end).max())
+            && seen.insert(&text[first.start..end])
+        {
+            parts.extend([' ', BOUNDARY]);
+            for part in run {
+                parts.push(' ');
+                parts.push_str(&normal_form(&text[part]));
             }
         }
     }
@@ -234,7 +231,7 @@ mod tests {
     fn parts_follow_the_text_once_for_each_identifier() {
         indexed("plain text, user_by_id", "plain text user by id");
         indexed("HttpRequest and HttpRequest", "httprequest and httprequest | http request");
-        indexed("a parseArgs2() b", "a parseargs2 b | parse args2 | args");
+        indexed("a parseArgs2() b", "a parseargs2 b | parse args2 args");
         indexed("调用HttpRequest失败", "调 用 httprequest 失 败 | http request");
         indexed("GrößeBerechnen", "grosseberechnen");
         indexed("on v0.14.2, V2.1rc1 and v3", "on v0 14 2 v2 1rc1 and v3 | 0 14 2 | 2 1rc1");

@@ -3,15 +3,16 @@
 use crate::chars::is_space_or_control;
 use crate::date;
 
-const FILTERS: [(&str, Filter); 8] = [
-    ("role:", Filter::Role),
-    ("session:", Filter::Session),
-    ("author:", Filter::Author),
-    ("tag:", Filter::Tag),
-    ("after:", Filter::After),
-    ("before:", Filter::Before),
-    ("in:", Filter::In),
-    ("exact:", Filter::Exact),
+/// The filters, with the expected form of the value of each, for a notice.
+const FILTERS: [(&str, Filter, &str); 8] = [
+    ("role:", Filter::Role, "the name of a role"),
+    ("session:", Filter::Session, "the id of a session"),
+    ("author:", Filter::Author, "the id of an author"),
+    ("tag:", Filter::Tag, "a tag of messages"),
+    ("after:", Filter::After, date::EXPECTED),
+    ("before:", Filter::Before, date::EXPECTED),
+    ("in:", Filter::In, "in:text, in:tools or in:all"),
+    ("exact:", Filter::Exact, "exact:\"characters\""),
 ];
 
 /// The name of a filter in a query.
@@ -38,16 +39,8 @@ pub enum Filter {
 
 impl Filter {
     /// Returns the expected form of its value, for a notice.
-    pub fn expected(self) -> &'static str {
-        match self {
-            Filter::Role => "the name of a role",
-            Filter::Session => "the id of a session",
-            Filter::Author => "the id of an author",
-            Filter::Tag => "a tag of messages",
-            Filter::After | Filter::Before => date::EXPECTED,
-            Filter::In => "in:text, in:tools or in:all",
-            Filter::Exact => "exact:\"characters\"",
-        }
+    pub(crate) fn expected(self) -> &'static str {
+        FILTERS.iter().find(|(_, filter, _)| *filter == self).map_or("", |(.., expected)| expected)
     }
 }
 
@@ -74,14 +67,12 @@ pub enum LexemeKind<'a> {
         /// Whether a star follows.
         has_star: bool,
     },
-    /// A filter, its value, and the source text of both.
+    /// A filter and its value.
     Filter {
         /// Its name.
         filter: Filter,
         /// Its value.
         value: &'a str,
-        /// Both, as written.
-        written: &'a str,
     },
     /// Any other text up to the next blank.
     Word(&'a str),
@@ -125,7 +116,7 @@ impl<'a> Iterator for Lexer<'a> {
         } else if let Some((filter, key_len)) = filter_at(start) {
             self.rest = &start[key_len..];
             let value = if self.rest.starts_with(is_quote) { self.quoted() } else { self.word() };
-            LexemeKind::Filter { filter, value, written: &start[..start.len() - self.rest.len()] }
+            LexemeKind::Filter { filter, value }
         } else {
             LexemeKind::Word(self.word())
         };
@@ -165,7 +156,7 @@ impl<'a> Lexer<'a> {
 fn filter_at(text: &str) -> Option<(Filter, usize)> {
     let is_here =
         |name: &str| text.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name));
-    FILTERS.into_iter().find(|(name, _)| is_here(name)).map(|(name, filter)| (filter, name.len()))
+    FILTERS.iter().find(|(name, ..)| is_here(name)).map(|(name, filter, _)| (*filter, name.len()))
 }
 
 /// Returns whether the word at the start of `text` has only one or two letters or digits of ASCII.
@@ -205,10 +196,9 @@ mod tests {
     #[test]
     fn a_filter_keeps_its_source_text() {
         let filter = Filter::Session;
-        let written = "Session:\"a b\"";
         assert_eq!(
             kinds("Session:\"a b\"c"),
-            [LexemeKind::Filter { filter, value: "a b", written }, LexemeKind::Word("c")]
+            [LexemeKind::Filter { filter, value: "a b" }, LexemeKind::Word("c")]
         );
         assert_eq!(
             kinds("xrole:a rolé:b"),

@@ -5,7 +5,7 @@
 //! [`Finder`] finds the words of a query in a text: [`rank()`] counts them, and a [`Snippet`] shows them.
 //!
 //! In the order of use: `token` cuts and normalizes with the tables of `chars`, `identifiers` adds the parts of identifiers; `lexer` and
-//! `parser` make a `query`, with the dates of `date`; `language`, `forms` and `spelling` say which other words may be meant, and
+//! `parser` make a `query`, with the dates of `date`; `language` and `forms` say which other words may be meant, and
 //! `date_hint` which time; `analysis` divides the query into units; `finder` finds them, `rank` scores, `snippet` shows.
 
 mod analysis;
@@ -23,7 +23,6 @@ mod parser;
 mod query;
 mod rank;
 mod snippet;
-mod spelling;
 mod token;
 
 pub use analysis::{Analysis, Unit};
@@ -32,12 +31,11 @@ pub use date::{EXPECTED as DATES, parse_date};
 pub use date_hint::{DateHint, date_hint};
 pub use exact::holds as holds_exactly;
 pub use finder::{Finder, Match};
-pub use forms::{Stems, spellings};
+pub use forms::{Misspelled, Stems, spellings, splits};
 pub use identifiers::terms;
 pub use language::{Language, StopWords, languages};
 pub use lexer::{Filter, Lexeme, LexemeKind, lex};
 pub use query::{Clause, Columns, Expr, Filters, MAX_TERM_TOKENS, MAX_TERMS, Phrase, Query, Term};
 pub use rank::{Candidate, Corpus, Ranking, inverse_frequency, rank};
 pub use snippet::{SNIPPET_CHARS, Snippet, snippet};
-pub use spelling::{Misspelled, splits};
 pub use token::{Token, normal_form, tokens};

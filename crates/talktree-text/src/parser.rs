@@ -2,17 +2,14 @@
 //!
 //! Invariant: the work is linear in the input, and the limits below bound the query.
 
-use std::collections::HashSet;
-
 use chrono::{DateTime, Utc};
 
 use crate::chars::is_space_or_control;
 use crate::date::parse_date;
 use crate::identifiers::spellings;
-use crate::language::StopWords;
 use crate::lexer::{Filter, Lexeme, LexemeKind, lex};
 use crate::query::{Clause, Columns, MAX_KEYWORDS, MAX_TERM_TOKENS, MAX_TERMS, Query, Term};
-use crate::token::{normal_form, tokens};
+use crate::token::tokens;
 
 /// The maximum number of values of one filter, and of notices: nobody reads more.
 const MAX_VALUES: usize = 64;
@@ -55,13 +52,12 @@ pub(crate) fn parse_plain(text: &str) -> Query {
     parser.finish(false)
 }
 
+#[derive(Default)]
 struct Parser<'a> {
     text: &'a str,
     now: DateTime<Utc>,
     query: Query,
     terms: usize,
-    /// The terms of a query that is longer than a list of keywords.
-    known: Option<Known>,
     /// Whether the last thing read is a word, to which an option of a command can be added.
     ends_with_word: bool,
     /// Whether the last thing read is a term that is not excluded, to which `OR` can add another.
@@ -71,26 +67,9 @@ struct Parser<'a> {
     columns: Option<Columns>,
 }
 
-/// What a long query already has.
-struct Known {
-    stop_words: StopWords,
-    terms: HashSet<Vec<String>>,
-}
-
 impl<'a> Parser<'a> {
     fn new(text: &'a str, now: DateTime<Utc>) -> Self {
-        let query = Query::default();
-        Self {
-            text,
-            now,
-            query,
-            terms: 0,
-            known: None,
-            ends_with_word: false,
-            ends_with_term: false,
-            joins_last: false,
-            columns: None,
-        }
+        Self { text, now, ..Self::default() }
     }
 
     fn push(&mut self, Lexeme { kind, written, is_excluded, is_flag }: Lexeme<'_>) {
@@ -119,7 +98,8 @@ impl<'a> Parser<'a> {
             LexemeKind::Phrase { text, has_star } => {
                 self.add_term(text, true, has_star, is_excluded)
             }
-            LexemeKind::Filter { filter, value, written } => {
+            LexemeKind::Filter { filter, value } => {
+                let written = written.strip_prefix('-').unwrap_or(written);
                 if is_excluded || !self.add_filter(filter, value) {
                     self.note(match is_excluded {
                         true => format!(
@@ -159,23 +139,6 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Returns whether a word of a long query adds nothing to it.
-    fn is_known(&mut self, tokens: &[String]) -> bool {
-        if self.terms < MAX_KEYWORDS {
-            return false;
-        }
-        let key = |tokens: &[String]| -> Vec<String> {
-            tokens.iter().map(|token| normal_form(token).into_owned()).collect()
-        };
-        let known = self.known.get_or_insert_with(|| {
-            let clauses = self.query.clauses.iter().flatten();
-            let terms = clauses.map(|term| key(&term.tokens)).collect();
-            Known { stop_words: StopWords::of(self.text), terms }
-        });
-        let tokens = key(tokens);
-        tokens.iter().all(|token| known.stop_words.contains(token)) || !known.terms.insert(tokens)
-    }
-
     fn add_term(&mut self, text: &str, is_quoted: bool, has_star: bool, is_excluded: bool) {
         let body = text.trim_end_matches('*');
         let mut words: Vec<_> = tokens(body).take(MAX_TERM_TOKENS + 1).collect();
@@ -188,9 +151,6 @@ impl<'a> Parser<'a> {
         words.truncate(MAX_TERM_TOKENS);
         let tokens: Vec<String> = words.iter().map(|word| word.text().to_owned()).collect();
         let is_plain = !is_quoted && !is_prefix && !is_excluded;
-        if is_plain && self.is_known(&tokens) {
-            return;
-        }
         if self.terms == MAX_TERMS {
             self.note(format!("only the first {MAX_TERMS} words and phrases are searched"));
             return;
@@ -528,15 +488,6 @@ mod tests {
         for text in ["", " \0\n", "role:user -ant", "in:tools"] {
             assert!(parse(text).notices.is_empty(), "{text:?}");
         }
-    }
-
-    #[test]
-    fn the_words_of_a_long_text_are_counted_once_and_without_stop_words() {
-        let text: String = (0..300).map(|n| format!("the word{} of ", n % 200)).collect();
-        let query = parse(&text);
-        let words = query.clauses.iter().filter(|it| it[0].tokens[0].starts_with("word"));
-        assert_eq!((words.count(), query.notices.len()), (200, 0));
-        assert!(query.clauses.len() < 200 + MAX_KEYWORDS);
     }
 
     /// A pasted page required each of its quotations, so it found nothing, after ten seconds.

@@ -8,21 +8,18 @@ use chrono::{DateTime, Utc};
 use crate::chars::is_unigram;
 use crate::date_hint::DateHint;
 use crate::exact;
+use crate::identifiers::spellings;
 use crate::parser::{self, add_value};
 use crate::token::tokens;
 
 /// The maximum number of terms of a query, required and excluded together. The rest is ignored, with a notice.
 ///
-/// After the first 64 terms, stop words and words that the query already has do not count, and are ignored without a
-/// notice: such a query is a text that somebody pasted.
-///
 /// ```
 /// use talktree_text::{MAX_TERMS, Query};
 ///
-/// let text: String = (0..=MAX_TERMS).map(|number| format!("the word{number} ")).collect();
+/// let text: String = (0..=MAX_TERMS).map(|number| format!("word{number} ")).collect();
 /// let query = Query::parse(&text);
 /// assert_eq!((query.clauses.len(), query.notices.len()), (MAX_TERMS, 1));
-/// assert!(Query::parse(&"word ".repeat(MAX_TERMS + 1)).notices.is_empty());
 /// ```
 pub const MAX_TERMS: usize = 512;
 
@@ -135,13 +132,7 @@ impl Filters {
     /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.roles.is_empty()
-            && self.sessions.is_empty()
-            && self.authors.is_empty()
-            && self.tags.is_empty()
-            && self.after.is_none()
-            && self.before.is_none()
-            && self.exact.is_empty()
+        *self == Self { columns: self.columns, ..Self::default() }
     }
 }
 
@@ -253,15 +244,11 @@ impl Query {
         if self.clauses.iter().all(is_time) {
             return;
         }
-        match hint.is_date {
-            true => self
-                .clauses
-                .iter_mut()
-                .filter(|clause| is_time(clause))
-                .flatten()
-                .for_each(|term| term.is_optional = true),
-            false => self.clauses.retain(|clause| !is_time(clause)),
-        }
+        self.clauses.retain_mut(|clause| {
+            let is_time = is_time(clause);
+            clause.iter_mut().for_each(|term| term.is_optional |= is_time);
+            hint.is_date || !is_time
+        });
     }
 
     /// Returns whether the query finds nothing: it has no required term and no filter.
@@ -385,17 +372,30 @@ impl Term {
             return Vec::new();
         }
         let is_run = |token: &String| token.chars().next().is_some_and(is_unigram);
+        let is_letter =
+            |token: &String| matches!(token.as_bytes(), [byte] if byte.is_ascii_alphabetic());
         let mut pieces = Vec::new();
         for run in self.tokens.chunk_by(|a, b| is_run(a) && is_run(b)) {
-            if is_run(&run[0]) || run[0].chars().nth(1).is_some() {
-                let part = |tokens: &[String]| Term { tokens: tokens.to_vec(), ..Term::default() };
-                pieces.extend(run.windows(run.len().min(2)).map(part));
+            if !is_letter(&run[0]) {
+                let forms = |tokens: &[String]| match tokens {
+                    [token] => spellings(tokens, token),
+                    _ => Vec::new(),
+                };
+                let piece = |tokens: &[String]| Term {
+                    tokens: tokens.to_vec(),
+                    forms: forms(tokens),
+                    ..Term::default()
+                };
+                pieces.extend(run.windows(run.len().min(2)).map(piece));
             }
         }
         // A piece is shorter than the term.
         pieces.retain(|piece| piece.tokens.len() < self.tokens.len());
-        if let (true, Some(piece)) = (self.is_prefix, pieces.last_mut()) {
-            piece.is_prefix = piece.tokens.last() == self.tokens.last();
+        if let (true, Some(piece)) = (self.is_prefix, pieces.last_mut())
+            && let [token] = &piece.tokens[..]
+            && self.tokens.last() == Some(token)
+        {
+            (piece.is_prefix, piece.forms) = (true, Vec::new());
         }
         pieces
     }

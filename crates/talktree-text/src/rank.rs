@@ -32,8 +32,6 @@ const USER_WORDS: f64 = 1.3;
 /// The factor for a text of the time that the query mentions. With 2 one more question of the set `times` has no answer in the first
 /// five, with 5 one more of `chats` none first.
 const IN_TIME: f64 = 3.0;
-/// The factor for each word with capitals that the text has as it is written. It breaks ties: `Rose` is a name, `rose` is not.
-const AS_WRITTEN: f64 = 1.01;
 /// The share of the second-best text in the score of a session.
 const SECOND_SHARE: f64 = 0.5;
 
@@ -47,14 +45,12 @@ pub struct Corpus {
 }
 
 /// A text to score.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Candidate {
     /// The key of its session.
     pub session: i64,
     /// Whether a person wrote it.
     pub is_user: bool,
-    /// How many words with capitals of the query it has as they are written.
-    pub as_written: i32,
     /// Whether it is of the time that the query mentions.
     pub is_in_time: bool,
     /// How often it has each unit of the query; a unit in parts of identifiers and in other spellings counts less.
@@ -113,7 +109,7 @@ impl Candidate {
         // The length is extrapolated from the part that was read.
         let length = length as f64 * text.len().max(1) as f64 / read.len().max(1) as f64;
         let near = pairs.iter().map(|&(a, b)| are_near(&places[a], &places[b])).collect();
-        Self { session: 0, is_user: false, as_written: 0, is_in_time: false, counts, near, length }
+        Self { counts, near, length, ..Self::default() }
     }
 
     /// Returns whether it has a unit.
@@ -176,7 +172,6 @@ pub fn rank(
         let near = pairs.iter().zip(&candidate.near).filter(|(_, is_near)| **is_near);
         let near: f64 = near.map(|(&(a, b), _)| NEAR_SHARE * weights[a].min(weights[b])).sum();
         let mut score = words + near;
-        score *= AS_WRITTEN.powi(candidate.as_written);
         score *= if candidate.is_user { user_factor } else { 1.0 };
         score *= if candidate.is_in_time { IN_TIME } else { 1.0 };
         let [first, second] = best.entry(candidate.session).or_default();

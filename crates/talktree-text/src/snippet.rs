@@ -234,17 +234,12 @@ fn with_context(text: &str, core: Range<usize>, width: usize) -> Range<usize> {
     // Width that is not used after the match is added before it.
     let left = width.saturating_sub(text[start..end].chars().count());
     start = back(text, start, left);
-    if start > 0 {
-        let mut places =
-            text[start..core.start].char_indices().map(|(at, _)| start + at).take(SNAP_CHARS);
-        start = places.find(|&at| is_boundary(text, at)).unwrap_or(start);
-    }
-    if end < text.len() {
-        let mut places =
-            text[core_end..end].char_indices().rev().map(|(at, _)| core_end + at).take(SNAP_CHARS);
-        if !is_boundary(text, end) {
-            end = places.find(|&at| is_boundary(text, at)).unwrap_or(end);
-        }
+    let mut starts =
+        text[start..core.start].char_indices().map(|(at, _)| start + at).take(SNAP_CHARS);
+    let start = starts.find(|&at| is_boundary(text, at)).unwrap_or(start);
+    if !is_boundary(text, end) {
+        let ends = text[core_end..end].char_indices().rev().map(|(at, _)| core_end + at);
+        end = ends.take(SNAP_CHARS).find(|&at| is_boundary(text, at)).unwrap_or(end);
     }
     start..end.max(core_end)
 }

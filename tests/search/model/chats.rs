@@ -306,14 +306,11 @@ impl Chats {
         for (session, id) in expected {
             matches.entry(session.clone()).or_default().insert(id.clone());
         }
-        let all = search.clone().limit(1_000).by_session().run()?;
-        let found = all.sessions.iter().map(|found| found.session.clone()).collect();
+        let all = search.clone().limit(1_000).run_by_session()?;
+        let found = all.hits.iter().map(|found| found.session.clone()).collect();
         same(found, matches.keys().cloned().collect(), search)?;
-        assert!(
-            !all.is_partial && is_falling(all.sessions.iter().map(|hit| hit.score)),
-            "{search:?}"
-        );
-        for SessionHit { session, hits, .. } in &all.sessions {
+        assert!(!all.is_partial && is_falling(all.hits.iter().map(|hit| hit.score)), "{search:?}");
+        for SessionHit { session, hits, .. } in &all.hits {
             let ids: HashSet<_> = hits.iter().map(|hit| hit.id.clone()).collect();
             let of = &matches[session];
             assert_eq!(ids.len(), SHOWN.min(of.len()), "{search:?} {session}");
@@ -325,9 +322,9 @@ impl Chats {
         }
         let (mut paged, size) = (Vec::new(), 5 + self.random.below(20));
         loop {
-            let page = search.clone().limit(size).offset(paged.len()).by_session().run()?;
+            let page = search.clone().limit(size).offset(paged.len()).run_by_session()?;
             assert!(!page.is_partial, "{search:?}");
-            let count = page.sessions.len();
+            let count = page.hits.len();
             paged.extend(page);
             if count < size {
                 break;
@@ -337,7 +334,7 @@ impl Chats {
             let ids = |found: &SessionHit| found.hits.iter().map(|hit| hit.id.clone()).collect();
             found.iter().map(|found| (found.session.clone(), ids(found))).collect()
         };
-        assert_eq!(drawn(&paged), drawn(&all.sessions), "{search:?} in pages of {size}");
+        assert_eq!(drawn(&paged), drawn(&all.hits), "{search:?} in pages of {size}");
         Ok(())
     }
 }

@@ -21,7 +21,7 @@ fn a_session_in_the_trash_is_left_out_of_lists_and_searches() -> Result<()> {
     let found = |search: Search| -> Result<[Vec<String>; 2]> {
         let hits = search.clone().run()?.hits;
         let mut hits: Vec<_> = hits.into_iter().map(|hit| hit.session.to_string()).collect();
-        let sessions = search.by_session().run()?.sessions;
+        let sessions = search.run_by_session()?.hits;
         let mut sessions: Vec<_> =
             sessions.into_iter().map(|hit| hit.session.to_string()).collect();
         hits.sort();

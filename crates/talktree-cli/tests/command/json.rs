@@ -149,8 +149,7 @@ fn search_is_one_object_per_hit() {
             "session",
             "sessions",
             "snippet",
-            "under_compaction",
-            "words"
+            "under_compaction"
         ]
     );
     assert_eq!((&hits[0]["matched"], &hits[0]["on_path"]), (&"all".into(), &true.into()));

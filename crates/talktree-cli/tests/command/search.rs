@@ -31,29 +31,6 @@ fn proposed(rig: &Rig, line: &str) -> Answer {
 }
 
 #[test]
-fn the_words_that_matched_are_named_where_the_query_has_others() -> Outcome {
-    let rig = rig()?;
-    for (query, words) in [
-        ("compactions", "  found by compaction\n"),
-        ("compac*", "  found by compaction\n"),
-        ("compactoin", "  found by compaction\n"),
-    ] {
-        let found = rig.ok(["search", query]);
-        assert_eq!(found.matches(words).count(), 7, "{query}: {found}");
-        assert_eq!(rig.json(["search", query])[0]["words"][0], "compaction", "{query}");
-        // Colour shows the word in the text.
-        let coloured = rig.ok(["search", query, "--color", "always"]);
-        assert!(
-            !coloured.contains("found by") && coloured.contains("compaction\u{1b}[0m"),
-            "{coloured}"
-        );
-    }
-    assert!(!rig.ok(["search", "Compaction"]).contains("found by"));
-    assert_eq!(rig.json(["search", "compaction"])[0]["words"], serde_json::json!([]));
-    Ok(())
-}
-
-#[test]
 fn a_page_says_how_to_see_the_next_one() -> Outcome {
     let rig = rig()?;
     let mut answer = rig.run(["search", "compaction", "of", "--limit", "3", "--json"]);

@@ -348,7 +348,7 @@ fn a_search_with_no_hit_says_what_would_have_some() {
     let answer = rig.run(["search", "kilometres", "--role", "user", "--json"]);
     let summary: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
     assert_eq!(summary["is_partial"], false);
-    assert_eq!(summary["instead"][0]["widening"], "any_role");
+    assert_eq!(summary["instead"][0]["widening"], "for any role");
     assert_eq!(summary["instead"][0]["query"], "kilometres");
 }
 

@@ -417,8 +417,6 @@ class Hit:
     under: str | None
     #: The sessions in scope that have it; forks share messages.
     sessions: list[str]
-    #: The matching words of the snippet that the query does not have in this form: other forms and spellings.
-    words: list[str]
 
 
 def hit(fields: dict[str, Any]) -> Hit:
@@ -506,7 +504,7 @@ def sessions_found(text: str) -> SessionsFound:
 class Alternative:
     """A query that finds something where another one found nothing."""
 
-    #: What it gives up: `any_role`, `any_time`, `any_session`, `loose_phrase`, ..
+    #: What it gives up, for people: `for any role`, `at any time`, ..
     widening: str
     query: str
 

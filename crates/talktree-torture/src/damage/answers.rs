@@ -82,7 +82,7 @@ impl Answers {
         for query in QUERIES {
             answers.add("search", query, store.search(*query).now(now).run());
         }
-        answers.add("search_sessions", "", store.search(QUERIES[0]).now(now).by_session().run());
+        answers.add("search_sessions", "", store.search(QUERIES[0]).now(now).run_by_session());
         let mut digest = Digest(DefaultHasher::new());
         let exported = export_jsonl(&store, &mut digest);
         answers.add("export", "", exported.map(|()| digest.0.finish()));

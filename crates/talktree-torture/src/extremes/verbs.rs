@@ -73,9 +73,7 @@ pub(super) fn read(grown: &GrownTree, meter: &mut Meter<'_>) -> Result<()> {
     meter.check("search on a path", false, || {
         Ok(chat.at(last).search("many").run()?.hits.is_empty())
     })?;
-    meter.check("search_sessions", 1, || {
-        Ok(store.search("many").by_session().run()?.sessions.len())
-    })?;
+    meter.check("search_sessions", 1, || Ok(store.search("many").run_by_session()?.hits.len()))?;
     meter.check("sessions", 1, || Ok(store.sessions()?.len()))?;
     meter.check("stats", length as u64, || Ok(store.stats()?.max_depth))?;
     meter.check("verify", messages as u64, || {

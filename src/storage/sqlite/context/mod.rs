@@ -29,7 +29,7 @@ use super::row::session::SessionRow;
 use crate::error::{Error, Result};
 use crate::id::{MessageId, SessionId};
 use crate::message::now;
-use crate::search::{Found, Matched, SearchRequest};
+use crate::search::Matched;
 use crate::storage::context::{
     BlockScope, Document, Elision, PromptSection, StoredLabel, StoredText,
 };
@@ -326,11 +326,6 @@ impl SqliteContext {
                 None => Ok((Vec::new(), Matched::All)),
             }
         })
-    }
-
-    /// Searches the messages of all sessions, for the tool that offers it.
-    pub(crate) fn search_sessions(&self, request: &SearchRequest) -> Result<Found> {
-        self.database.search(request)
     }
 
     /// Returns whether a marker replaces the output of a tool call of a message.

@@ -4,14 +4,14 @@
 //! Every query is limited to the block's range of addresses, to which FTS5 skips. The frequency of a word is counted in
 //! the block alone, because FTS5's own totals cover all blocks.
 
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 use talktree_text::{Analysis, Candidate, Columns, Expr, Filters, Query};
 
 use super::super::error::BackendResult;
+use super::super::index::add_forms;
 use super::super::index::{self, Index};
 use super::super::interrupt::Watch;
-use super::super::search::forms;
-use super::super::search::ranked::{All, MAX_READ_BYTES, Ranked, Texts};
+use super::super::search::ranked::{MAX_READ_BYTES, Ranked, Texts};
 use super::entry;
 use crate::search::Matched;
 use crate::storage::context::Document;
@@ -30,12 +30,11 @@ pub(super) fn search(
     if !parsed.has_terms() || limit == 0 {
         return Ok((Vec::new(), Matched::All));
     }
-    forms::add(conn, &mut parsed, watch)?;
+    add_forms(conn, &mut parsed, watch)?;
     let analysis = Analysis::of(parsed, query);
     let search = Search { conn, analysis: &analysis, range: Address::range_of(block), watch };
     // A document that has all words of a question answers it best; a message rarely repeats the words of its question.
-    let mut ranked = Ranked::find(&search, false)?;
-    ranked.fill(&search, limit)?;
+    let ranked = Ranked::find(&search, false)?;
     // Only the returned texts are read again: up to a thousand are ranked, and each may be as large as the store
     // allows.
     let best = ranked.messages.iter().take(limit);
@@ -62,39 +61,19 @@ impl Texts for Search<'_> {
         self.analysis
     }
 
-    fn list(
-        &self,
-        expr: &Expr,
-        span: Option<(usize, usize)>,
-        limit: usize,
-    ) -> BackendResult<Vec<Address>> {
-        let (mut low, mut high) = self.range;
-        if let Some((number, of)) = span {
-            let last = self.last()?.raw() - low.raw() + 1;
-            let place = |at: usize| low.raw() + last * at as i64 / of as i64;
-            (low, high) =
-                (Address::from_raw(place(number)), Address::from_raw(place(number + 1) - 1));
-        }
+    fn list(&self, expr: &Expr, limit: usize) -> BackendResult<Vec<Address>> {
         let expression = index::fts(expr, Columns::All, None);
         let mut found = Vec::new();
-        if limit > 0 {
-            Index::Context.each(self.conn, &expression, (low, high), self.watch, |address| {
-                found.push(address);
-                Ok(found.len() < limit)
-            })?;
-        }
+        Index::Context.each(self.conn, &expression, self.range, self.watch, |address| {
+            found.push(address);
+            Ok(found.len() < limit)
+        })?;
         Ok(found)
     }
 
     fn best(&self, expr: &Expr, limit: usize) -> BackendResult<Option<Vec<Address>>> {
         let expression = index::fts(expr, Columns::All, None);
         Index::Context.best(self.conn, &expression, self.range, limit).map(Some)
-    }
-
-    fn share_from(&self, oldest: Address) -> BackendResult<f64> {
-        let (last, first) = (self.last()?.raw(), self.range.0.raw());
-        let share = (last - oldest.raw() + 1) as f64 / (last - first + 1) as f64;
-        Ok(share.clamp(f64::MIN_POSITIVE, 1.0))
     }
 
     fn count(&self) -> BackendResult<f64> {
@@ -119,21 +98,6 @@ impl Texts for Search<'_> {
         }
         Ok((read, candidates))
     }
-
-    fn newest(&self, all: &All, limit: usize) -> BackendResult<Vec<Address>> {
-        self.list(&all.expr, None, limit)
-    }
-}
-
-impl Search<'_> {
-    /// Returns the last text of the block.
-    fn last(&self) -> BackendResult<Address> {
-        let last: Option<Address> = self
-            .conn
-            .prepare_cached(LAST)?
-            .query_row(params![self.range.0, self.range.1], |row| row.get(0))?;
-        Ok(last.unwrap_or(self.range.0))
-    }
 }
 
 /// Returns the text that is ranked: key, title and description count twice.
@@ -143,9 +107,6 @@ fn ranked_text(entry: &Document) -> String {
     let name = [&entry.key, title, description].join("\n");
     [&name, &name, entry.content.as_str()].join("\n")
 }
-
-pub(in super::super) const LAST: &str =
-    "SELECT max(address) FROM context_entry WHERE address BETWEEN ?1 AND ?2";
 
 pub(in super::super) const IN_BLOCK: &str = "SELECT count(*)
    FROM context_entry

@@ -2,13 +2,17 @@
 //!
 //! An append only makes its message pending. When a handle has appended [`MANY`] messages, or a search comes, the pending ones are
 //! indexed. A message that changes becomes pending again if it is the newest, because it may be streamed.
+//!
+//! If a search cannot bring the index up to date (others hold the lock, or the store is read-only), it indexes the pending messages
+//! in the connection's temporary schema and searches there, too. That index is kept until someone writes to the store, so a
+//! read-only handle fills it once.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::terms::{Found, cut};
-use super::{Index, labels};
+use super::{Index, labels_of};
 use crate::error::{Error, Result};
 use crate::message::parts_from_text;
 use crate::report::Progress;
@@ -16,7 +20,7 @@ use crate::search::indexed_text;
 use crate::storage::sqlite::connection::{Config, Database};
 use crate::storage::sqlite::context::entry;
 use crate::storage::sqlite::error::BackendResult;
-use crate::storage::sqlite::interrupt::Watch;
+use crate::storage::sqlite::interrupt::{Phase, Watch};
 use crate::storage::sqlite::row::session::SessionRow;
 use crate::storage::sqlite::{row, transaction};
 use crate::tree::Address;
@@ -34,7 +38,6 @@ macro_rules! tags {
            WHERE message_tag.address = message.address)"
     };
 }
-pub(super) use tags;
 
 /// How many messages a handle has appended since it indexed some.
 #[derive(Debug, Default)]
@@ -197,22 +200,17 @@ pub(in super::super) fn add(conn: &Connection, address: Address) -> BackendResul
     let mut rows = statement.query(params![address, address])?;
     let mut found = Found::default();
     while let Some(row) = rows.next()? {
-        let Doc { address, text, tools, labels } = read_doc(row, &mut found)?;
-        Index::Messages.put(conn, address, [&text, &tools, &labels])?;
+        let (address, columns) = read_doc(row, &mut found)?;
+        Index::Messages.put(conn, address, columns.each_ref().map(String::as_str))?;
     }
     found.store(conn)
 }
 
-/// A message as the index has it.
-pub(super) struct Doc {
-    pub(super) address: Address,
-    pub(super) text: String,
-    pub(super) tools: String,
-    pub(super) labels: String,
-}
+/// A message as the index has it: its text, tools and labels.
+type Doc = (Address, [String; 3]);
 
 /// Reads a row of address, parts, role, time, author and tags, and notes its terms.
-pub(super) fn read_doc(row: &Row<'_>, found: &mut Found) -> BackendResult<Doc> {
+fn read_doc(row: &Row<'_>, found: &mut Found) -> BackendResult<Doc> {
     // Damaged parts have no text, and a damaged time has no label.
     let parts = row.get_ref(1)?.as_str().ok().and_then(|text| parts_from_text(text).ok());
     let parts = parts.unwrap_or_default();
@@ -220,18 +218,11 @@ pub(super) fn read_doc(row: &Row<'_>, found: &mut Found) -> BackendResult<Doc> {
     let tags = row.get_ref(5)?.as_str_or_null()?.unwrap_or("[]");
     let mut tags: Vec<String> = serde_json::from_str(tags).unwrap_or_default();
     tags.sort_unstable();
+    let labels =
+        labels_of(role, row::time(row.get(3)?).ok(), row.get_ref(4)?.as_str_or_null()?, &tags);
+    let text = cut(&indexed_text::plain_text(&parts), found);
     let tools = cut(&indexed_text::plain_tools(&parts), found);
-    Ok(Doc {
-        address: row.get(0)?,
-        text: cut(&indexed_text::plain_text(&parts), found),
-        labels: labels::of_message(
-            role,
-            row::time(row.get(3)?).ok(),
-            row.get_ref(4)?.as_str_or_null()?,
-            &tags,
-        ),
-        tools,
-    })
+    Ok((row.get(0)?, [text, tools, labels]))
 }
 
 /// Calls `take` with every message that is not pending, as the index has it.
@@ -242,8 +233,8 @@ pub(in super::super) fn each_doc(
     let mut statement = conn.prepare(INDEXED)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let Doc { address, text, tools, labels } = read_doc(row, &mut Found::default())?;
-        take(address, [&text, &tools, &labels]);
+        let (address, columns) = read_doc(row, &mut Found::default())?;
+        take(address, columns.each_ref().map(String::as_str));
     }
     Ok(())
 }
@@ -290,10 +281,10 @@ fn index_some(conn: &Connection) -> BackendResult<Indexed> {
                 rest = Some(u64::from(row.get::<_, Address>(0)?.n()));
                 break;
             }
-            let Doc { address, text, tools, labels } = read_doc(row, &mut found)?;
-            Index::Messages.put(conn, address, [&text, &tools, &labels])?;
+            let (address, columns) = read_doc(row, &mut found)?;
+            Index::Messages.put(conn, address, columns.each_ref().map(String::as_str))?;
             messages += 1;
-            bytes += text.len() + tools.len() + labels.len();
+            bytes += columns.iter().map(String::len).sum::<usize>();
         }
         store_unindexed(
             conn,
@@ -368,3 +359,98 @@ pub(in super::super) fn store_version(conn: &Connection) -> BackendResult<()> {
     .execute(params![indexed_text::VERSION.to_string()])?;
     Ok(())
 }
+
+/// What the temporary index holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Prepared {
+    /// No message is pending.
+    Nothing,
+    /// The temporary index holds some of the pending messages, because the budget is spent.
+    Some,
+    /// The temporary index holds all of them.
+    All,
+}
+
+pub(in super::super) const CREATE_PENDING: &str =
+    "CREATE VIRTUAL TABLE IF NOT EXISTS temp.pending_index USING fts5 (
+    text, tools, labels,
+    content = '', contentless_delete = 1, tokenize = 'ascii'
+);
+CREATE TABLE IF NOT EXISTS temp.pending_index_of (version, low, high, last)";
+
+/// How many messages are indexed between two checks of the budget.
+const CHUNK: u32 = 256;
+
+/// Indexes the pending messages in a range of addresses.
+///
+/// What is left when a budget is spent is indexed by the next search on this connection.
+pub(in super::super) fn prepare(
+    conn: &Connection,
+    (low, high): (Address, Address),
+    watch: &Watch,
+) -> BackendResult<Prepared> {
+    let is_any: bool = conn.prepare_cached(IS_PENDING)?.query_row([low, high], |row| row.get(0))?;
+    if !is_any {
+        return Ok(Prepared::Nothing);
+    }
+    conn.execute_batch(CREATE_PENDING)?;
+    // `data_version` does not count a connection's own writes.
+    let is_reader = conn.is_readonly("main")?;
+    let version: i64 = conn.pragma_query_value(None, "data_version", |row| row.get(0))?;
+    let last: Option<Address> = conn
+        .prepare_cached(
+            "SELECT last FROM temp.pending_index_of WHERE (version, low, high) = (?1, ?2, ?3)",
+        )?
+        .query_row((version, low, high), |row| row.get(0))
+        .optional()?
+        .filter(|_| is_reader);
+    let mut from = match last {
+        Some(last) if last == high => return Ok(Prepared::All),
+        Some(last) => last.after(),
+        None => {
+            Index::Pending.clear(conn)?;
+            low
+        }
+    };
+    loop {
+        // An interrupted write would roll the whole transaction back, so the budget is checked between two writes.
+        watch.enter(Phase::Indexing);
+        if watch.is_spent() {
+            return Ok(Prepared::Some);
+        }
+        watch.enter(Phase::Finishing);
+        let mut statement = conn.prepare_cached(PENDING)?;
+        let mut rows = statement.query(params![from, high, CHUNK])?;
+        let (mut count, mut last) = (0, high);
+        while let Some(row) = rows.next()? {
+            let (address, columns) = read_doc(row, &mut Found::default())?;
+            Index::Pending.put(conn, address, columns.each_ref().map(String::as_str))?;
+            (count, last) = (count + 1, address);
+        }
+        let to = if count == CHUNK { last } else { high };
+        conn.prepare_cached("DELETE FROM temp.pending_index_of")?.execute([])?;
+        conn.prepare_cached("INSERT INTO temp.pending_index_of VALUES (?1, ?2, ?3, ?4)")?
+            .execute((version, low, high, to))?;
+        if to == high {
+            return Ok(Prepared::All);
+        }
+        from = to.after();
+    }
+}
+
+pub(in super::super) const IS_PENDING: &str = "SELECT EXISTS (SELECT 1
+                  FROM session INDEXED BY session_unindexed
+                 WHERE unindexed IS NOT NULL AND key BETWEEN ?1 >> 32 AND ?2 >> 32)";
+
+/// The pending messages from address ?1 to ?2, in order of address: session by session.
+pub(in super::super) const PENDING: &str = concat!(
+    "SELECT address, parts, role, message.created_at, author, ",
+    tags!(),
+    "
+   FROM session INDEXED BY session_unindexed
+  CROSS JOIN message ON address BETWEEN max((key << 32) + unindexed, ?1)
+                                    AND min((key << 32) + 4294967295, ?2)
+  WHERE unindexed IS NOT NULL AND key BETWEEN ?1 >> 32 AND ?2 >> 32
+    AND message.id IS NOT NULL
+  LIMIT ?3"
+);

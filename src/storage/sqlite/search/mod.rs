@@ -1,18 +1,15 @@
 //! Searching: parsing the query, finding matches, ranking them, building hits.
 //!
 //! A search first indexes the pending messages. It then reads one snapshot: the index, and a temporary index of messages
-//! that are still pending. The index lists the matches ([`ranked`]), whose rows are read, checked ([`checks`]) and ranked by
-//! `talktree-text`. If a query finds little as it is written, [`steps`] tries what else it may mean.
+//! that are still pending. The index lists the matches ([`ranked`]), whose [rows](rows) are read, checked and ranked by
+//! `talktree-text`. If a query finds little as it is written, [`steps`] tries what else it may mean. [`hits`] shows what was found.
 //!
 //! A search that runs out of time for ranking lists the newest matches in the time that is left.
 
-mod checks;
-pub(super) mod forms;
-mod hits;
-mod listing;
-mod meaning;
+pub(super) mod hits;
 mod range;
 pub(super) mod ranked;
+mod rows;
 mod steps;
 #[cfg(test)]
 mod tests;
@@ -24,85 +21,62 @@ use std::collections::{HashMap, HashSet};
 use rusqlite::Connection;
 use talktree_text::{Analysis, Candidate, Columns, DateHint, Expr, Query, Unit};
 
-use self::checks::Checks;
 use self::hits::HitMaker;
-use self::listing::Listing;
-use self::meaning::Meaning;
 use self::range::Range;
-use self::ranked::{All, MAX_READ_BYTES, Ranked, Texts};
-use self::steps::{Results, Step};
+use self::ranked::{MAX_READ_BYTES, More, Ranked, Texts};
+use self::rows::Checks;
+use self::steps::Results;
 use super::connection::Database;
+use super::embedding::Meaning;
 use super::error::BackendResult;
 use super::index::{self, Index, Prepared};
-use super::interrupt::Watch;
-use super::interrupt::{Phase, TimeBudget};
+use super::interrupt::{Phase, TimeBudget, Watch};
 use super::row::time;
 use crate::error::Result;
 use crate::search::{
-    Found, HITS_PER_SESSION, Matched, SearchRequest, SessionHit, SessionsFound, Taken,
+    HITS_PER_SESSION, Hit, Matched, SearchRequest, SearchResults, SearchTarget, SessionHit,
 };
 use crate::tree::Address;
 
-/// How many of the newest matches are looked at for sessions at a time.
-const OF_A_SESSION: usize = 64;
-/// How many messages are listed per requested session if there is no time to rank them.
-const MESSAGES_PER_SESSION: usize = 20;
-
-impl Database {
-    /// Returns the matching messages, best first.
-    pub(crate) fn search(&self, request: &SearchRequest) -> Result<Found> {
+impl SearchTarget for Database {
+    fn search(&self, request: &SearchRequest) -> Result<SearchResults> {
         self.search_within(request, request.timeout.map(TimeBudget::of_time))
     }
 
-    fn search_within(&self, request: &SearchRequest, budget: Option<TimeBudget>) -> Result<Found> {
-        let wanted = Wanted::Messages(page_end(request));
-        let answer = self.answer(request, wanted, budget, |search, results| {
-            let makers = search.hit_makers(results);
-            let places = results.messages().skip(request.offset).take(request.limit);
-            let page: Vec<(usize, (Address, f64))> = places.collect();
-            let mut hits = Vec::with_capacity(page.len());
-            for of_step in page.chunk_by(|a, b| a.0 == b.0) {
-                let found: Vec<_> = of_step.iter().map(|(_, found)| *found).collect();
-                hits.extend(makers[of_step[0].0].hits(&found)?);
-            }
-            Ok(hits)
-        })?;
-        let Answer { found, matched, steps, notices, is_partial } = answer;
-        Ok(Found { hits: found, matched, steps, notices, is_partial })
-    }
-
-    /// Returns the matching sessions, best first.
-    pub(crate) fn search_sessions(&self, request: &SearchRequest) -> Result<SessionsFound> {
+    fn search_sessions(&self, request: &SearchRequest) -> Result<SearchResults<SessionHit>> {
+        let wanted = Wanted::Sessions(page_end(request));
         let budget = request.timeout.map(TimeBudget::of_time);
-        let answer = self.answer(
-            request,
-            Wanted::Sessions(page_end(request)),
-            budget,
-            |search, results| {
-                let makers = search.hit_makers(results);
-                // All of a session come from the first step that found it, and the others are not as good.
-                let mut best: HashMap<i64, (usize, Vec<(Address, f64)>)> = HashMap::new();
-                for (step, found) in results.messages() {
-                    let of_session =
-                        best.entry(found.0.session()).or_insert_with(|| (step, Vec::new()));
-                    if of_session.0 == step && of_session.1.len() < HITS_PER_SESSION {
-                        of_session.1.push(found);
-                    }
+        self.answer(request, wanted, budget, |search, results| {
+            let maker = HitMaker::new(search, results);
+            let mut best: HashMap<i64, Vec<_>> = HashMap::new();
+            for found in results.messages() {
+                let of_session = best.entry(found.1.session()).or_default();
+                if of_session.len() < HITS_PER_SESSION {
+                    of_session.push(found);
                 }
-                let mut sessions = Vec::new();
-                for (key, score) in results.sessions().skip(request.offset).take(request.limit) {
-                    let Some(names) = range::names(search.conn, key)? else { continue };
-                    let hits = match best.get(&key) {
-                        Some((step, found)) => makers[*step].hits(found)?,
-                        None => Vec::new(),
-                    };
-                    sessions.push(SessionHit { session: names.id, name: names.name, score, hits });
-                }
-                Ok(sessions)
-            },
-        )?;
-        let Answer { found, matched, steps, notices, is_partial } = answer;
-        Ok(SessionsFound { sessions: found, matched, steps, notices, is_partial })
+            }
+            let mut sessions = Vec::new();
+            for (key, score) in results.sessions().skip(request.offset).take(request.limit) {
+                let Some(names) = range::names(search.conn, key)? else { continue };
+                let hits = maker.hits(best.get(&key).map_or(&[], Vec::as_slice))?;
+                sessions.push(SessionHit { session: names.id, name: names.name, score, hits });
+            }
+            Ok(sessions)
+        })
+    }
+}
+
+impl Database {
+    fn search_within(
+        &self,
+        request: &SearchRequest,
+        budget: Option<TimeBudget>,
+    ) -> Result<SearchResults> {
+        let wanted = Wanted::Messages(page_end(request));
+        self.answer(request, wanted, budget, |search, results| -> BackendResult<Vec<Hit>> {
+            let page = results.messages().skip(request.offset).take(request.limit);
+            HitMaker::new(search, results).hits(&page.collect::<Vec<_>>())
+        })
     }
 
     /// Parses the query, brings the index up to date, and runs the search on one snapshot.
@@ -114,11 +88,11 @@ impl Database {
         wanted: Wanted,
         budget: Option<TimeBudget>,
         show: impl Fn(&Search<'_>, &Results) -> BackendResult<Vec<T>>,
-    ) -> Result<Answer<T>> {
+    ) -> Result<SearchResults<T>> {
         let watch = self.watch().within(budget);
         let query = request.query();
         if query.is_empty() {
-            return Ok(Answer::nothing(query.notices, false));
+            return Ok(SearchResults::nothing(query.notices));
         }
         watch.enter(Phase::Indexing);
         self.catch_up_for_search(&watch)?;
@@ -129,7 +103,7 @@ impl Database {
             watch.enter(Phase::Finishing);
             match answer {
                 Err(error) if watch.is_end_of_budget(&error) => {
-                    Ok(Answer::nothing(query.notices, true))
+                    Ok(SearchResults { is_partial: true, ..SearchResults::nothing(query.notices) })
                 }
                 answer => answer,
             }
@@ -150,22 +124,6 @@ fn page_end(request: &SearchRequest) -> usize {
     request.offset.saturating_add(request.limit).min(u32::MAX as usize)
 }
 
-/// The result of a search, for messages or for sessions.
-struct Answer<T> {
-    found: Vec<T>,
-    matched: Matched,
-    steps: Vec<Taken>,
-    notices: Vec<String>,
-    is_partial: bool,
-}
-
-impl<T> Answer<T> {
-    fn nothing(notices: Vec<String>, is_partial: bool) -> Self {
-        let (found, steps) = (Vec::new(), Vec::new());
-        Self { found, matched: Matched::All, steps, notices, is_partial }
-    }
-}
-
 /// Runs the search on a snapshot.
 fn answer_on<T>(
     conn: &Connection,
@@ -173,23 +131,19 @@ fn answer_on<T>(
     (request, wanted): (&SearchRequest, Wanted),
     watch: &Watch,
     show: impl Fn(&Search<'_>, &Results) -> BackendResult<Vec<T>>,
-) -> BackendResult<Answer<T>> {
+) -> BackendResult<SearchResults<T>> {
     watch.enter(Phase::Ranking);
     let mut notices = Vec::new();
     let range = Range::of(conn, (&request.scope, request.owner.as_deref()), &query, &mut notices)?;
     let ranges = range.ranges();
     let (Some(low), Some(high)) = (ranges.first(), ranges.last()) else {
-        return Ok(Answer::nothing([query.notices, notices].concat(), false));
+        return Ok(SearchResults::nothing([query.notices, notices].concat()));
     };
     let pending = index::prepare(conn, (low.0, high.1), watch)?;
-    let indexes: &[Index] = match pending {
-        Prepared::Nothing => &[Index::Messages],
-        Prepared::Some | Prepared::All => &[Index::Messages, Index::Pending],
-    };
     watch.enter(Phase::Ranking);
     let date = request.date_hint();
     date.iter().for_each(|date| query.set_time(date));
-    let is_capped = forms::add(conn, &mut query, watch)?;
+    let is_capped = index::add_forms(conn, &mut query, watch)?;
     let checks = Checks::of(conn, (&query.filters, request.omits_hidden), &range)?;
     let meaning = Meaning::of(conn, request.meaning.as_ref(), &mut notices)?;
     let asked = Analysis::of(query, &request.text);
@@ -201,7 +155,7 @@ fn answer_on<T>(
         checks: &checks,
         date,
         meaning,
-        indexes,
+        has_pending: pending != Prepared::Nothing,
         watch,
         is_stopped: Cell::new(false),
     };
@@ -217,28 +171,30 @@ fn answer_on<T>(
     if results.matched() == Matched::Relaxed {
         notices.extend(steps::missing(&search, &request.text)?);
     }
-    let found = show(&search, &results)?;
+    let hits = show(&search, &results)?;
     let is_partial = is_capped || pending == Prepared::Some || search.is_stopped.get();
     let notices = [asked.query.notices.clone(), notices].concat();
-    Ok(Answer { found, matched: results.matched(), steps: results.taken, notices, is_partial })
+    let matched = results.matched();
+    Ok(SearchResults { hits, matched, steps: results.steps, notices, is_partial })
 }
 
 /// A search on one snapshot.
 #[derive(Clone)]
-struct Search<'c> {
-    conn: &'c Connection,
-    analysis: &'c Analysis,
-    range: &'c Range,
-    checks: &'c Checks,
+pub(super) struct Search<'c> {
+    pub(super) conn: &'c Connection,
+    pub(super) analysis: &'c Analysis,
+    pub(super) range: &'c Range,
+    pub(super) checks: &'c Checks,
     /// What the labels of a match must be.
     labels: Option<Expr>,
     /// The time that the query mentions.
     date: Option<DateHint>,
-    meaning: Option<Meaning<'c>>,
-    indexes: &'c [Index],
-    watch: &'c Watch,
+    pub(super) meaning: Option<Meaning<'c>>,
+    /// Whether there is a temporary index of pending messages.
+    has_pending: bool,
+    pub(super) watch: &'c Watch,
     /// Whether the budget was spent before the search was done.
-    is_stopped: Cell<bool>,
+    pub(super) is_stopped: Cell<bool>,
 }
 
 impl<'c> Search<'c> {
@@ -247,11 +203,15 @@ impl<'c> Search<'c> {
         Search { analysis, is_stopped: Cell::new(false), ..self.clone() }
     }
 
+    pub(super) fn columns(&self) -> Columns {
+        self.analysis.query.filters.columns
+    }
+
     /// Finds messages, or only lists the newest of them if the time for ranking is over.
     fn find(&self, wanted: Wanted) -> BackendResult<Ranked> {
         self.watch.enter(Phase::Ranking);
         let found = match self.analysis.query.has_terms() {
-            true => self.filled(wanted),
+            true => self.best_first(wanted),
             false => self.listed(wanted),
         };
         let found = match found {
@@ -262,200 +222,94 @@ impl<'c> Search<'c> {
         found
     }
 
-    /// Returns the best matches and, if more are wanted, the newest of the others. A spent budget leaves what was found until then.
-    fn filled(&self, wanted: Wanted) -> BackendResult<Ranked> {
+    /// Returns the best matches and, if more are wanted, the newest of the others.
+    fn best_first(&self, wanted: Wanted) -> BackendResult<Ranked> {
         let ranked = Ranked::find(self, self.analysis.is_question)?;
         let mut ranked = self.with_meaning(ranked)?;
-        self.watch.enter(Phase::Listing);
-        let filled = match wanted {
-            Wanted::Messages(count) => ranked.fill(self, count),
-            Wanted::Sessions(count) => self.fill_sessions(&mut ranked, count),
-        };
-        match filled {
-            Err(error) if self.watch.is_end_of_budget(&error) => self.is_stopped.set(true),
-            done => done?,
-        }
+        self.fill(&mut ranked, wanted)?;
         Ok(ranked)
-    }
-
-    /// Adds the sessions whose matches were not ranked, the newest first, until there are as many as wanted, and to each of
-    /// them the newest of the matches that were listed, until it has [`HITS_PER_SESSION`].
-    fn fill_sessions(&self, ranked: &mut Ranked, wanted: usize) -> BackendResult<()> {
-        let Some(all) = ranked.more.clone() else { return Ok(()) };
-        let listed = All { is_whole: true, ..all.clone() };
-        let mut known: HashSet<i64> = ranked.sessions.iter().map(|session| session.0).collect();
-        let mut found = Vec::new();
-        for (low, mut high) in self.range.ranges().into_iter().rev() {
-            while known.len() < wanted {
-                let newest = self.newest_in((low, high), &all, OF_A_SESSION)?;
-                found.extend(newest.iter().filter(|address| known.insert(address.session())));
-                let Some(last) = newest.get(OF_A_SESSION - 1) else { break };
-                high = Address::range_of(last.session()).0.before();
-            }
-        }
-        ranked.follow_unknown(found);
-        let mut found = Vec::new();
-        for (session, _) in ranked.sessions.iter().take(wanted) {
-            let of_session = ranked.messages.iter().filter(|found| found.0.session() == *session);
-            if of_session.take(HITS_PER_SESSION).count() < HITS_PER_SESSION {
-                found.extend(self.newest_in(
-                    Address::range_of(*session),
-                    &listed,
-                    HITS_PER_SESSION,
-                )?);
-            }
-        }
-        ranked.follow_unknown(found);
-        Ok(())
-    }
-
-    /// Returns the newest matches in a range that pass the filters, newest first.
-    fn newest_in(
-        &self,
-        (low, high): (Address, Address),
-        all: &All,
-        limit: usize,
-    ) -> BackendResult<Vec<Address>> {
-        let mut reader = self.checks.reader(self.conn)?;
-        let mut found = Vec::new();
-        let mut take = |address| {
-            if found.len() < limit && reader.passes(address)? {
-                found.push(address);
-            }
-            Ok(found.len() < limit)
-        };
-        if !all.is_whole {
-            self.each(&all.expr, &[(low, high)], take)?;
-            return Ok(found);
-        }
-        let newest = all.listed.partition_point(|address| *address > high);
-        for address in all.listed[newest..].iter().take_while(|address| **address >= low) {
-            if !take(*address)? {
-                break;
-            }
-        }
-        Ok(found)
     }
 
     /// Returns the newest matches that the rest of the budget reaches, without ranking them.
     fn newest_in_time(&self, wanted: Wanted) -> BackendResult<Ranked> {
         self.is_stopped.set(true);
-        self.watch.enter(Phase::Listing);
-        let is_relaxed = self.analysis.is_question && !self.analysis.is_fixed();
-        let (expr, matched) = match is_relaxed {
+        let (expr, matched) = match self.analysis.is_question && !self.analysis.is_fixed() {
             true => (self.analysis.any(0..self.analysis.units.len()), Matched::Relaxed),
             false => (self.analysis.all(), Matched::All),
         };
-        let limit = match wanted {
-            Wanted::Messages(count) => count,
-            Wanted::Sessions(count) => count.saturating_mul(MESSAGES_PER_SESSION),
-        };
-        let mut ranked = Ranked::none(matched);
-        let mut reader = self.checks.reader(self.conn)?;
-        let mut found = Vec::new();
-        if let Some(expr) = &expr {
-            let listed = self.each(expr, &self.range.ranges(), |address| {
-                if reader.passes(address)? {
-                    found.push(address);
-                }
-                Ok(found.len() < limit)
-            });
-            match listed {
-                Err(error) if self.watch.is_end_of_budget(&error) => {}
-                listed => listed?,
-            }
-        }
-        ranked.follow(&found, 1.0);
+        let more = expr.map(|expr| More { expr, listed: Vec::new(), is_whole: true });
+        let mut ranked = Ranked { more, ..Ranked::none(matched) };
+        self.fill(&mut ranked, wanted)?;
         Ok(ranked)
     }
 
-    /// Returns the messages that pass the filters, newest first.
-    fn listed(&self, wanted: Wanted) -> BackendResult<Ranked> {
-        let expr = self.analysis.excluded();
-        let columns = self.analysis.query.filters.columns;
-        let excluded = expr.map(|expr| index::fts(&expr, columns, None));
-        self.watch.enter(Phase::Ranking);
-        let few = match self.few() {
-            // Then all are read as far as the time reaches.
-            Err(error) if self.watch.is_end_of_budget(&error) => None,
-            few => few?,
-        };
-        let listing = Listing {
-            few,
-            conn: self.conn,
-            range: self.range,
-            checks: self.checks,
-            indexes: self.indexes,
-            excluded: excluded.as_deref(),
-            watch: self.watch,
-        };
+    /// Adds the newest of the matches that were not ranked, until there are as many messages or sessions as wanted. A spent budget
+    /// leaves what was found until then.
+    fn fill(&self, ranked: &mut Ranked, wanted: Wanted) -> BackendResult<()> {
+        let Some(more) = ranked.more.take() else { return Ok(()) };
+        let known: HashSet<Address> = ranked.messages.iter().map(|found| found.0).collect();
+        // How many messages the sessions that are wanted have.
+        let mut of_each: HashMap<i64, usize> = HashMap::new();
+        if let Wanted::Sessions(count) = wanted {
+            of_each.extend(ranked.sessions.iter().take(count).map(|session| (session.0, 0)));
+            for (address, _) in &ranked.messages {
+                of_each.entry(address.session()).and_modify(|of_one| *of_one += 1);
+            }
+        }
         let mut found = Vec::new();
+        let mut reader = self.checks.reader(self.conn)?;
         self.watch.enter(Phase::Listing);
-        let listed = match wanted {
-            Wanted::Messages(count) => listing.newest(count, &mut found),
-            Wanted::Sessions(count) => listing.newest_of_sessions(count, &mut found),
+        let mut take = |address: Address| {
+            let of_one = of_each.get(&address.session()).copied();
+            let is_wanted = match wanted {
+                Wanted::Messages(count) if known.len() + found.len() >= count => return Ok(false),
+                Wanted::Messages(_) => true,
+                Wanted::Sessions(count) => {
+                    of_one.map_or(of_each.len() < count, |of_one| of_one < HITS_PER_SESSION)
+                }
+            };
+            if is_wanted && !known.contains(&address) && reader.passes(address)? {
+                of_each.insert(address.session(), of_one.unwrap_or(0) + 1);
+                found.push(address);
+            }
+            Ok(true)
         };
+        let listed = match wanted {
+            // Another look could read the matches of a few sessions for long.
+            Wanted::Sessions(_) if !more.listed.is_empty() => {
+                more.listed.iter().try_for_each(|address| take(*address).map(drop))
+            }
+            _ => self.each(&more.expr, &mut take),
+        };
+        ranked.follow(&found);
+        if matches!(wanted, Wanted::Sessions(count) if !more.is_whole && of_each.len() < count) {
+            self.is_stopped.set(true);
+        }
         match listed {
             Err(error) if self.watch.is_end_of_budget(&error) => self.is_stopped.set(true),
             done => done?,
         }
-        let mut ranked = Ranked::none(Matched::All);
-        ranked.follow(&found, 1.0);
-        Ok(ranked)
+        Ok(())
     }
 
-    /// Returns the messages whose labels pass the filters, oldest first, if they are few.
-    fn few(&self) -> BackendResult<Option<Vec<Address>>> {
-        /// So many take half a megabyte.
-        const MAX: usize = 65_536;
-        let Some(labels) = &self.labels else { return Ok(None) };
-        let mut found = Vec::new();
-        self.each_of(&index::fts_labels(labels), &self.range.ranges(), |address| {
-            found.push(address);
-            Ok(found.len() <= MAX)
-        })?;
-        found.sort_unstable();
-        Ok(Some(found).filter(|found| found.len() <= MAX))
-    }
-
-    /// Returns what makes hits of the messages of each step.
-    fn hit_makers(&self, results: &Results) -> Vec<HitMaker<'_>> {
-        let maker = |step: &Step| {
-            let matched = (step.ranked.matched, self.meaning.is_some());
-            let readings = (self.analysis, &step.analysis);
-            HitMaker::new(
-                self.conn,
-                readings,
-                matched,
-                (self.range, self.checks.has_copies),
-                self.watch,
-            )
-        };
-        results.steps().iter().map(maker).collect()
-    }
-
-    /// Calls `take` with the matches in some ranges, newest first, until it returns false.
+    /// Calls `take` with the matches, newest first, until it returns false.
     fn each(
         &self,
         expr: &Expr,
-        ranges: &[(Address, Address)],
         take: impl FnMut(Address) -> BackendResult<bool>,
     ) -> BackendResult<()> {
-        let expression =
-            index::fts(expr, self.analysis.query.filters.columns, self.labels.as_ref());
-        self.each_of(&expression, ranges, take)
+        self.each_of(&index::fts(expr, self.columns(), self.labels.as_ref()), take)
     }
 
     fn each_of(
         &self,
         expression: &str,
-        ranges: &[(Address, Address)],
         mut take: impl FnMut(Address) -> BackendResult<bool>,
     ) -> BackendResult<()> {
-        for &range in ranges.iter().rev() {
+        for range in self.range.ranges().into_iter().rev() {
             // Few messages are pending, and they are of several sessions.
             let mut pending = Vec::new();
-            if self.indexes.contains(&Index::Pending) {
+            if self.has_pending {
                 Index::Pending.each(self.conn, expression, range, self.watch, |address| {
                     pending.push(address);
                     Ok(true)
@@ -527,40 +381,24 @@ impl Texts for Search<'_> {
         self.analysis
     }
 
-    fn list(
-        &self,
-        expr: &Expr,
-        span: Option<(usize, usize)>,
-        limit: usize,
-    ) -> BackendResult<Vec<Address>> {
-        let ranges = match span {
-            Some(span) => self.range.span(self.conn, span)?,
-            None => self.range.ranges(),
-        };
+    fn list(&self, expr: &Expr, limit: usize) -> BackendResult<Vec<Address>> {
         let mut found = Vec::new();
-        if limit > 0 {
-            self.each(expr, &ranges, |address| {
-                found.push(address);
-                Ok(found.len() < limit)
-            })?;
-        }
+        self.each(expr, |address| {
+            found.push(address);
+            Ok(found.len() < limit)
+        })?;
         Ok(found)
     }
 
     fn best(&self, expr: &Expr, limit: usize) -> BackendResult<Option<Vec<Address>>> {
         let [range] = self.range.ranges()[..] else { return Ok(None) };
         let is_filtered = self.labels.is_some() || !self.range.is_whole();
-        if is_filtered || self.indexes.contains(&Index::Pending) {
+        if is_filtered || self.has_pending {
             return Ok(None);
         }
-        let expression = index::fts(expr, self.analysis.query.filters.columns, None);
+        let expression = index::fts(expr, self.columns(), None);
         self.watch.check()?;
         Index::Messages.best(self.conn, &expression, range, limit).map(Some)
-    }
-
-    fn share_from(&self, oldest: Address) -> BackendResult<f64> {
-        let (at, first, last) = self.range.place(self.conn, oldest)?;
-        Ok(((last - at) / (last - first)).clamp(f64::MIN_POSITIVE, 1.0))
     }
 
     fn count(&self) -> BackendResult<f64> {
@@ -573,31 +411,26 @@ impl Texts for Search<'_> {
         pairs: &[(usize, usize)],
     ) -> BackendResult<(Vec<Address>, Vec<Candidate>)> {
         let (finder, units) = (self.analysis.finder(), self.analysis.units.len());
-        let columns = self.analysis.query.filters.columns;
         let dated = self.dated();
-        let names = self.analysis.names();
         let mut reader = self.checks.reader(self.conn)?;
         let (mut passed, mut candidates) = (Vec::new(), Vec::new());
         for &address in found {
             self.watch.check()?;
             let candidate = reader.read(address, |row| {
-                let (text, tools) = match columns {
+                let (text, tools) = match self.columns() {
                     Columns::All => (Columns::Text, hits::text(row.parts, Columns::Tools)),
                     one => (one, Cow::default()),
                 };
-                let text = (&*hits::text(row.parts, text), &*tools);
-                let mut read = Candidate::read(text, &finder, units, pairs, MAX_READ_BYTES);
+                let texts = (&*hits::text(row.parts, text), &*tools);
+                let mut read = Candidate::read(texts, &finder, units, pairs, MAX_READ_BYTES);
                 let is_about = || (0..units).any(|unit| read.has(unit) && !dated.contains(&unit));
-                let is_in_time = match &self.date {
+                read.is_in_time = match &self.date {
                     Some(date) => date.contains(time(row.created_at)?) && is_about(),
                     None => false,
                 };
-                read.session = row.address.session();
+                read.session = address.session();
                 // Whose role is `assistant` may be a person, too, in a chat of two people.
                 read.is_user = row.role == "user" || row.has_author;
-                read.as_written =
-                    names.iter().filter(|name| text.0.contains(**name)).count() as i32;
-                read.is_in_time = is_in_time;
                 Ok(read)
             })?;
             if let Some(candidate) = candidate {
@@ -606,13 +439,5 @@ impl Texts for Search<'_> {
             }
         }
         Ok((passed, candidates))
-    }
-
-    fn newest(&self, all: &All, limit: usize) -> BackendResult<Vec<Address>> {
-        let mut found = Vec::new();
-        for range in self.range.ranges().into_iter().rev() {
-            found.extend(self.newest_in(range, all, limit - found.len())?);
-        }
-        Ok(found)
     }
 }

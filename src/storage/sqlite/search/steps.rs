@@ -19,12 +19,11 @@ use talktree_text::{
 };
 
 use super::super::error::BackendResult;
-use super::super::index::{Index, each_from, languages};
+use super::super::index::{each_from, languages};
 use super::super::interrupt::Phase;
-use super::Search;
-use super::Wanted;
 use super::ranked::{RANKED, Ranked, Texts};
-use crate::search::{Matched, Step as Tried, Taken};
+use super::{Search, Wanted};
+use crate::search::{Matched, Step};
 use crate::tree::Address;
 
 /// A query that finds this many hits takes no step.
@@ -40,97 +39,82 @@ const MIN_BEGINNING: usize = 3;
 /// Two neighbours are also searched as one word that has at least so many letters.
 const MIN_JOINED: usize = 4;
 
-/// What the query finds as it is written, or after one of the steps.
-pub(super) struct Step {
+/// What the query finds as it is written, or after a step.
+pub(super) struct Attempt {
     pub(super) analysis: Analysis,
     pub(super) ranked: Ranked,
 }
 
 /// Everything that is found: first what the query finds as it is written, then what each step adds.
 pub(super) struct Results {
-    steps: Vec<Step>,
-    pub(super) taken: Vec<Taken>,
+    pub(super) attempts: Vec<Attempt>,
+    pub(super) steps: Vec<Step>,
 }
 
 impl Results {
     pub(super) fn new(analysis: Analysis, ranked: Ranked) -> Self {
-        Self { steps: vec![Step { analysis, ranked }], taken: Vec::new() }
+        Self { attempts: vec![Attempt { analysis, ranked }], steps: Vec::new() }
     }
 
-    pub(super) fn steps(&self) -> &[Step] {
-        &self.steps
-    }
-
-    /// Returns the messages in order, best first, each with the number of its step.
-    pub(super) fn messages(&self) -> impl Iterator<Item = (usize, (Address, f64))> {
-        self.steps
-            .iter()
-            .enumerate()
-            .flat_map(|(at, step)| step.ranked.messages.iter().map(move |found| (at, *found)))
+    /// Returns the messages in order, best first, each with the number of its attempt and its score.
+    pub(super) fn messages(&self) -> impl Iterator<Item = (usize, Address, f64)> {
+        self.attempts.iter().enumerate().flat_map(|(at, attempt)| {
+            attempt.ranked.messages.iter().map(move |(address, score)| (at, *address, *score))
+        })
     }
 
     /// Returns the sessions in order, best first.
     pub(super) fn sessions(&self) -> impl Iterator<Item = (i64, f64)> {
-        self.steps.iter().flat_map(|step| step.ranked.sessions.iter().copied())
+        self.attempts.iter().flat_map(|attempt| attempt.ranked.sessions.iter().copied())
     }
 
     /// Returns whether all words were needed where something was found first.
     pub(super) fn matched(&self) -> Matched {
-        let first = self.steps.iter().find(|step| !step.ranked.messages.is_empty());
-        first.unwrap_or(&self.steps[0]).ranked.matched
+        let first = self.attempts.iter().find(|attempt| !attempt.ranked.messages.is_empty());
+        first.unwrap_or(&self.attempts[0]).ranked.matched
     }
 
-    fn is_empty(&self) -> bool {
-        self.messages().next().is_none()
+    fn has(&self, count: usize) -> bool {
+        self.messages().nth(count - 1).is_some()
     }
 
-    fn known(&self) -> HashSet<Address> {
-        self.messages().map(|(_, found)| found.0).collect()
-    }
-
-    fn has_enough(&self) -> bool {
-        self.messages().nth(ENOUGH - 1).is_some()
-    }
-
-    /// Adds at the end what some steps find together and no earlier step found.
-    fn add(&mut self, analysis: Analysis, mut ranked: Ranked, tried: &[Tried]) {
-        let known = self.known();
+    /// Adds at the end what other words find and no earlier attempt found.
+    fn add(&mut self, analysis: Analysis, mut ranked: Ranked, words: &[Words]) {
+        let known: HashSet<Address> = self.messages().map(|found| found.1).collect();
         ranked.messages.retain(|found| !known.contains(&found.0));
         if ranked.messages.is_empty() {
             return;
         }
         let known: HashSet<i64> = self.sessions().map(|session| session.0).collect();
         ranked.sessions.retain(|session| !known.contains(&session.0));
-        let floor = self.messages().last().map(|(_, found)| found.1);
-        lower(ranked.messages.iter_mut().map(|found| &mut found.1), floor);
-        let floor = self.sessions().last().map(|session| session.1);
-        lower(ranked.sessions.iter_mut().map(|session| &mut session.1), floor);
+        let floor = self.messages().last().map(|found| found.2);
+        lower(&mut ranked.messages, floor);
+        lower(&mut ranked.sessions, self.sessions().last().map(|session| session.1));
         let hits = ranked.messages.len().min(RANKED) as u64;
-        for step in tried {
-            match self.taken.iter_mut().find(|taken| taken.step == *step) {
-                Some(taken) => taken.hits += hits,
-                None => self.taken.push(Taken { step: step.clone(), hits }),
+        for (written, searched) in words {
+            match self.steps.iter_mut().find(|step| step.written == *written) {
+                Some(step) => step.hits += hits,
+                None => {
+                    let (written, searched) = (written.clone(), searched.clone());
+                    self.steps.push(Step { written, searched, hits });
+                }
             }
         }
-        self.steps.push(Step { analysis, ranked });
+        self.attempts.push(Attempt { analysis, ranked });
     }
 }
+
+/// Words of the query, and what was searched instead of them.
+type Words = (String, String);
 
 /// Lowers scores in proportion, so that the first is below the floor.
-fn lower<'s>(scores: impl Iterator<Item = &'s mut f64>, floor: Option<f64>) {
-    let Some(floor) = floor else { return };
-    let mut factor = None;
-    for score in scores {
-        let factor = *factor.get_or_insert(if *score > 0.0 {
-            (BELOW * floor / *score).min(1.0)
-        } else {
-            0.0
-        });
-        *score *= factor;
-    }
+fn lower<K>(found: &mut [(K, f64)], floor: Option<f64>) {
+    let (Some(floor), Some(first)) = (floor, found.first().map(|first| first.1)) else { return };
+    let factor = if first > 0.0 { (BELOW * floor / first).min(1.0) } else { 0.0 };
+    found.iter_mut().for_each(|found| found.1 *= factor);
 }
 
-/// Takes steps until enough is found.
+/// Searches for other words until enough is found, and for any of the words if nothing is.
 ///
 /// A spent budget ends this: what was found until then is kept.
 pub(super) fn take(
@@ -138,8 +122,7 @@ pub(super) fn take(
     (text, wanted): (&str, Wanted),
     results: &mut Results,
 ) -> BackendResult<()> {
-    let mut steps = Steps { search, wanted, results };
-    match steps.take(text) {
+    match take_all(search, (text, wanted), results) {
         Err(error) if search.watch.is_end_of_budget(&error) => search.is_stopped.set(true),
         done => done?,
     }
@@ -147,52 +130,38 @@ pub(super) fn take(
     Ok(())
 }
 
-struct Steps<'a, 'c> {
-    search: &'a Search<'c>,
-    wanted: Wanted,
-    results: &'a mut Results,
-}
-
-impl Steps<'_, '_> {
-    fn take(&mut self, text: &str) -> BackendResult<()> {
-        let asked = self.search.analysis;
-        let strictly = |analysis: &Analysis| match asked.is_question {
-            true => analysis.clone(),
-            false => analysis.strictly(),
-        };
-        if self.is_over() {
-            return Ok(());
-        }
-        self.search.watch.enter(Phase::Ranking);
-        let (loose, tried) = match repair(self.search)? {
-            Some(Repaired { query, beginnings, tried }) => {
-                let analysis = Analysis::of_repaired(query, text, &beginnings);
-                self.attempt(strictly(&analysis), &tried)?;
-                (analysis, tried)
-            }
-            None => (asked.clone(), Vec::new()),
-        };
-        if self.results.is_empty() && !asked.is_question && !loose.is_fixed() {
-            self.attempt(loose, &[&*tried, &[Tried::AnyWord]].concat())?;
-        }
-        Ok(())
+fn take_all(
+    search: &Search<'_>,
+    (text, wanted): (&str, Wanted),
+    results: &mut Results,
+) -> BackendResult<()> {
+    if search.is_stopped.get() || results.has(ENOUGH) {
+        return Ok(());
     }
-
-    fn is_over(&self) -> bool {
-        self.search.is_stopped.get() || self.results.has_enough()
-    }
-
-    fn attempt(&mut self, analysis: Analysis, tried: &[Tried]) -> BackendResult<()> {
-        if self.is_over() {
-            return Ok(());
+    let asked = search.analysis;
+    let attempt = |analysis: Analysis, words: &[Words], results: &mut Results| {
+        search.watch.check()?;
+        let other = search.of(&analysis);
+        let ranked = other.find(wanted)?;
+        search.is_stopped.set(other.is_stopped.get());
+        results.add(analysis, ranked, words);
+        BackendResult::Ok(())
+    };
+    search.watch.enter(Phase::Ranking);
+    let (loose, words) = match repair(search)? {
+        Some(Repaired { query, beginnings, words }) => {
+            let analysis = Analysis::of_repaired(query, text, &beginnings);
+            let strict = if asked.is_question { analysis.clone() } else { analysis.strictly() };
+            attempt(strict, &words, results)?;
+            (analysis, words)
         }
-        self.search.watch.check()?;
-        let other = self.search.of(&analysis);
-        let ranked = other.find(self.wanted)?;
-        self.search.is_stopped.set(other.is_stopped.get());
-        self.results.add(analysis, ranked, tried);
-        Ok(())
+        None => (asked.clone(), Vec::new()),
+    };
+    let is_over = search.is_stopped.get() || results.has(1) || asked.is_question;
+    if !is_over && !loose.is_fixed() {
+        attempt(loose, &words, results)?;
     }
+    Ok(())
 }
 
 /// A query in which words were replaced.
@@ -200,61 +169,60 @@ struct Repaired {
     query: Query,
     /// The beginnings among the clauses. They have no operator in the query as it was written, so they may be relaxed.
     beginnings: HashSet<usize>,
-    tried: Vec<Tried>,
+    words: Vec<Words>,
 }
 
 /// Returns the query with other words for those that no text in scope has.
 fn repair(search: &Search<'_>) -> BackendResult<Option<Repaired>> {
     let query = &search.analysis.query;
     // Stop words are no units, and are not replaced.
-    let is_unit = |word: &str| {
+    let is_unit = |word: &&str| {
         let form = normal_form(word);
         search.analysis.units.iter().any(|unit| unit.phrases.iter().any(|it| it.words == [&*form]))
     };
     let words: Vec<Option<&str>> =
-        query.clauses.iter().map(|clause| word_of(clause).filter(|word| is_unit(word))).collect();
-    let mut absent = vec![false; words.len()];
-    for (at, is_absent) in absent.iter_mut().enumerate() {
+        query.clauses.iter().map(|clause| word_of(clause).filter(is_unit)).collect();
+    let mut absent = Vec::with_capacity(words.len());
+    for (word, clause) in words.iter().zip(&query.clauses) {
         // With its forms.
-        *is_absent = words[at].is_some() && count(search, &query.clauses[at][0], 1)? == 0;
+        absent.push(word.is_some() && count(search, &clause[0], 1)? == 0);
     }
     let is_none_absent = !absent.contains(&true);
-    let (mut clauses, mut beginnings, mut tried) = (Vec::new(), HashSet::new(), Vec::new());
+    let (mut clauses, mut beginnings, mut replaced) = (Vec::new(), HashSet::new(), Vec::new());
     let mut at = 0;
     while at < words.len() {
-        let clause = query.clauses[at].clone();
         let next = words.get(at + 1).copied().flatten();
-        if let (Some(word), true) = (words[at], absent[at])
-            && word.chars().count() >= MIN_BEGINNING
+        let joined = words[at].zip(next).filter(|(word, next)| {
+            (is_none_absent || absent[at] || absent[at + 1])
+                && word.chars().count() + next.chars().count() >= MIN_JOINED
+        });
+        let word = words[at].filter(|_| absent[at]);
+        let start = word.filter(|word| word.chars().count() >= MIN_BEGINNING);
+        if let Some(word) = start
             && begins(search, word)?
         {
-            tried.push(Tried::Beginning { written: word.to_owned(), searched: format!("{word}*") });
             beginnings.insert(clauses.len());
             clauses.push(vec![beginning(word)]);
-            at += 1;
-        } else if let (Some(word), Some(next)) = (words[at], next)
-            && (is_none_absent || absent[at] || absent[at + 1])
-            && word.chars().count() + next.chars().count() >= MIN_JOINED
+            replaced.push((word.to_owned(), format!("{word}*")));
+        } else if let Some((word, next)) = joined
             && begins(search, &format!("{word}{next}"))?
         {
-            let joined = format!("{word}{next}");
-            let (written, searched) = (format!("{word} {next}"), format!("{joined}*"));
-            tried.push(Tried::Joined { written, searched });
             beginnings.insert(clauses.len());
-            clauses.push(vec![beginning(&joined)]);
-            at += 2;
-        } else if let (Some(word), true) = (words[at], absent[at]) {
-            let (other, step) = replaced(search, word)?.unwrap_or((clause[0].clone(), None));
+            clauses.push(vec![beginning(&format!("{word}{next}"))]);
+            replaced.push((format!("{word} {next}"), format!("{word}{next}*")));
+            at += 1;
+        } else if let Some(word) = word
+            && let Some(other) = other_spelling(search, word)?
+        {
+            replaced.push((word.to_owned(), other.tokens.join(" ")));
             clauses.push(vec![other]);
-            tried.extend(step);
-            at += 1;
         } else {
-            clauses.push(clause);
-            at += 1;
+            clauses.push(query.clauses[at].clone());
         }
+        at += 1;
     }
     let query = Query { clauses, ..query.clone() };
-    Ok((!tried.is_empty()).then_some(Repaired { query, beginnings, tried }))
+    Ok((!replaced.is_empty()).then_some(Repaired { query, beginnings, words: replaced }))
 }
 
 /// Returns a notice for each version and identifier of a query that no message in scope has: who types one wants no other.
@@ -304,23 +272,8 @@ fn beginning(word: &str) -> Term {
 
 /// Returns whether a text in scope has a word that begins so.
 fn begins(search: &Search<'_>, word: &str) -> BackendResult<bool> {
-    let mut is_known = search.indexes.contains(&Index::Pending);
-    let form = normal_form(word);
-    // Words with digits and long ones are in the index alone.
-    if !is_known && form.chars().all(char::is_alphabetic) && form.chars().count() < MAX_LETTERS {
-        each_from(search.conn, &form, search.watch, |_, _| {
-            is_known = true;
-            false
-        })?;
-        if !is_known {
-            return Ok(false);
-        }
-    }
     Ok(count(search, &beginning(word), 1)? > 0)
 }
-
-/// Of a beginning of so many letters the index is asked.
-const MAX_LETTERS: usize = 10;
 
 /// Returns how many messages in scope have a term, at most `limit`.
 fn count(search: &Search<'_>, term: &Term, limit: usize) -> BackendResult<usize> {
@@ -328,28 +281,22 @@ fn count(search: &Search<'_>, term: &Term, limit: usize) -> BackendResult<usize>
     let mut other = search.clone();
     // Whether they pass the filters or not.
     other.labels = None;
-    Ok(other.list(&expr, None, limit)?.len())
+    Ok(other.list(&expr, limit)?.len())
 }
 
-/// Returns what to search instead of a word, and the step that this is.
-fn replaced(search: &Search<'_>, word: &str) -> BackendResult<Option<(Term, Option<Tried>)>> {
-    let written = word.to_owned();
+/// Returns what to search instead of a word: two words in a row, or the nearest spelling.
+fn other_spelling(search: &Search<'_>, word: &str) -> BackendResult<Option<Term>> {
     if let Some([a, b]) = split(search, word)? {
-        let searched = format!("{a} {b}");
-        return Ok(Some((term(&[&a, &b]), Some(Tried::Split { written, searched }))));
+        return Ok(Some(term(&[&a, &b])));
     }
-    if let Some(near) = nearest(search, word)? {
-        let other = term(&[&near]);
-        return Ok(Some((other, Some(Tried::Spelling { written, searched: near }))));
-    }
-    Ok(None)
+    Ok(nearest(search, word)?.map(|near| term(&[&near])))
 }
 
 /// Returns the two words in a row that most messages in scope have.
 fn split(search: &Search<'_>, word: &str) -> BackendResult<Option<[String; 2]>> {
     let mut best: Option<(usize, [String; 2])> = None;
     // The table of terms has none of pending messages.
-    let has_pending = search.indexes.contains(&Index::Pending);
+    let has_pending = search.has_pending;
     let may_have = |part: &str| -> BackendResult<bool> {
         Ok(has_pending || languages(search.conn, &normal_form(part))?.is_some())
     };

@@ -10,27 +10,13 @@ use super::super::row::session::SessionRow;
 use super::super::{append, catalog, compaction, head, message, path};
 use super::SqliteSession;
 use crate::compaction::Compaction;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::id::{CompactionId, MessageId};
 use crate::message::Message;
-use crate::search::Scope;
 use crate::tree::{Address, Span};
 use crate::view::{Order, View};
 
 impl SqliteSession {
-    /// Refuses a scope that reaches beyond this session.
-    pub(super) fn check_scope(&self, scope: &Scope) -> Result<()> {
-        let is_within = match scope {
-            Scope::Store => false,
-            Scope::Sessions(ids) => ids.iter().all(|id| id == self.id()),
-            Scope::Path(id, _) => id == self.id(),
-        };
-        match is_within {
-            true => Ok(()),
-            false => Err(Error::Unsupported { what: "a search beyond the session" }),
-        }
-    }
-
     /// Reads from the session; a session that does not exist reads as empty.
     pub(super) fn read<T: Default>(
         &self,

@@ -30,7 +30,6 @@ use crate::outcome::{
     Appended, CountedAppend, Deleted, HeadEntry, Label, MessageTag, RowStat, SessionDetails,
     SessionInfo, Updated, Upserted,
 };
-use crate::search::{Found, SearchRequest, SessionsFound};
 use crate::storage::Cursor;
 use crate::tokens::{Counter, TokenCounter};
 use crate::tree::{Address, Tree};
@@ -331,17 +330,6 @@ impl SqliteSession {
     /// Returns the compactions with the places where they start and end. A copy of the session needs these places.
     pub(crate) fn placed_compactions(&self) -> Result<Placed> {
         self.read(|conn, session| placed::compactions(conn, session.key))
-    }
-
-    pub(crate) fn search(&self, request: &SearchRequest) -> Result<Found> {
-        self.check_scope(&request.scope)?;
-        self.database.search(request)
-    }
-
-    /// Searches within the request's scope for whole sessions: this one, if it has a hit.
-    pub(crate) fn search_sessions(&self, request: &SearchRequest) -> Result<SessionsFound> {
-        self.check_scope(&request.scope)?;
-        self.database.search_sessions(request)
     }
 
     pub(crate) fn info(&self) -> Result<Option<SessionInfo>> {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use clap::builder::NonEmptyStringValueParser;
-use talktree::search::{Step, Taken};
+use talktree::search::Step;
 use talktree::{Matched, MessageId, Query, Search, Session, Store};
 
 pub(crate) use self::again::with_queries;
@@ -169,10 +169,10 @@ pub(crate) fn run(args: SearchArgs, context: &mut Context) -> Result<()> {
 /// Runs a search, and writes a page of its results.
 fn print(search: Search, args: &SearchArgs, store: &Store, context: &mut Context) -> Result<End> {
     if args.sessions {
-        let mut found = search.by_session().run()?;
-        let has_more = args.cut(&mut found.sessions);
-        notice(&found.notices, &found.steps, found.matched, found.sessions.is_empty());
-        let first = print_sessions(&found.sessions, store, context)?;
+        let mut found = search.run_by_session()?;
+        let has_more = args.cut(&mut found.hits);
+        notice(&found.notices, &found.steps, found.matched, found.hits.is_empty());
+        let first = print_sessions(&found.hits, store, context)?;
         return Ok(End { is_partial: found.is_partial, has_more, first, steps: found.steps });
     }
     if args.group {
@@ -197,7 +197,7 @@ struct End {
     has_more: bool,
     /// The command that shows the first hit in its surroundings, without `talktree`; `None` if nothing was found.
     first: Option<String>,
-    steps: Vec<Taken>,
+    steps: Vec<Step>,
 }
 
 /// Where to search.
@@ -326,16 +326,15 @@ fn page(given: &str) -> std::result::Result<usize, String> {
 }
 
 /// Says what was done besides the search, before its hits.
-fn notice(notices: &[String], steps: &[Taken], matched: Matched, is_empty: bool) {
+fn notice(notices: &[String], steps: &[Step], matched: Matched, is_empty: bool) {
     notices.iter().for_each(|notice| tell(notice));
     if !steps.is_empty() {
         tell("little or nothing was found for the query as it is written; there are also:");
     }
-    for taken in steps {
-        tell(&format!("  {taken}"));
+    for step in steps {
+        tell(&format!("  {step}"));
     }
-    let is_named = steps.iter().any(|taken| taken.step == Step::AnyWord);
-    if matched == Matched::Relaxed && !is_empty && !is_named {
+    if matched == Matched::Relaxed && !is_empty {
         tell("these messages have some of the words, best match first");
     }
 }

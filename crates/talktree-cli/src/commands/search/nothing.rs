@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use talktree::search::{Alternative, Widening};
+use talktree::search::Alternative;
 use talktree::{MessageId, Search, SessionId};
 
 use super::print::{GROUPED, groups};
@@ -36,7 +36,7 @@ impl Proposal {
 #[derive(Clone, Copy, Serialize)]
 #[serde(untagged)]
 enum Wider {
-    Query(Widening),
+    Query(&'static str),
     Scope(WiderScope),
 }
 
@@ -81,8 +81,6 @@ pub(super) fn nothing_found(proposals: &[Proposal], args: &SearchArgs) -> String
     }
     for Proposal { widening, query, session, branch, author, tags } in proposals {
         let widening = match widening {
-            // The options still say where to search.
-            Wider::Query(Widening::AnySession) => "without `session:`".to_owned(),
             Wider::Query(widening) if args.session.is_some() && session.is_none() => {
                 format!("{widening}, in all sessions")
             }
@@ -117,8 +115,8 @@ const COUNTED: usize = 1_000;
 pub(super) fn beyond(search: Search, args: &SearchArgs) -> Result<Option<String>> {
     let search = search.offset(0).limit(if args.group { GROUPED } else { COUNTED });
     let (count, noun, is_partial) = if args.sessions {
-        let found = search.by_session().run()?;
-        (found.sessions.len(), "session", found.is_partial)
+        let found = search.run_by_session()?;
+        (found.hits.len(), "session", found.is_partial)
     } else {
         let found = search.run()?;
         match args.group {

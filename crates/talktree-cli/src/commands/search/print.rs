@@ -89,7 +89,6 @@ pub(super) fn print_sessions(
             let text = hit.snippet.to_string();
             pieces.extend(snippet(&hit.snippet, &text, out.is_coloured()));
             out.wrapped("  ", &pieces)?;
-            other_words(out, hit)?;
         }
         out.line(&[])?;
     }
@@ -184,19 +183,9 @@ fn write(out: &mut Output, hit: &Hit, names: &Names) -> Result<()> {
     out.flow(&head, Some(1))?;
     let text = hit.snippet.to_string();
     out.wrapped("  ", &snippet(&hit.snippet, &text, out.is_coloured()))?;
-    other_words(out, hit)?;
     if hit.sessions.len() > 1 {
         let others = plural(hit.sessions.len() as u64 - 1, "other session");
         put!(out; FAINT &format!("  also in {others}"))?;
-    }
-    Ok(())
-}
-
-/// Names the matching words that the query does not have in this form. With colour they stand out in the text.
-fn other_words(out: &mut Output, hit: &Hit) -> Result<()> {
-    if !hit.words.is_empty() && !out.is_coloured() {
-        let words = format!("found by {}", hit.words.join(", "));
-        out.wrapped("  ", &[(FAINT, &words)])?;
     }
     Ok(())
 }

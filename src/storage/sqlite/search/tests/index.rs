@@ -78,7 +78,7 @@ fn pages_of_conversations_come_from_one_order_while_some_are_pending() -> Result
     let reader = Database::open_read_only(&path, Config::default())?;
     let ids = |offset, limit| -> Result<Vec<SessionId>> {
         let request = SearchRequest { limit, offset, ..SearchRequest::new("fox", Scope::Store) };
-        let found = reader.search_sessions(&request)?.sessions;
+        let found = reader.search_sessions(&request)?.hits;
         Ok(found.into_iter().map(|found| found.session).collect())
     };
     let whole = ids(0, 240)?;

@@ -1,17 +1,17 @@
-//! The language of a text. Its script and its [stop words](stop_words) tell it.
+//! The language of a text. Its script and its stop words tell it.
 //!
 //! A script that only one of these languages uses tells it at once: Greek, Hebrew, Hangul. Others share Latin,
 //! Cyrillic or Arabic letters. There each stop word counts for the languages that have it, and so does a letter that
 //! few of them have. No evidence, or the same for two languages, gives none.
-
-mod stop_words;
+//!
+//! Stop words are compared by spelling, not by stem: `being` and `be` are stop words of English, `beings` is not. Each
+//! list is that of one language, because one language's stop word is another one's noun: German `die`, Dutch `hoe`,
+//! English `die` and `hoe`.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-pub use self::stop_words::StopWords;
-use self::stop_words::stop_votes;
-use crate::token::tokens;
+use crate::token::{normal_form, tokens};
 
 /// How many bytes of a text are read: the start of a longer one tells its language. So the cost has a limit.
 const MAX_BYTES: usize = 4096;
@@ -67,43 +67,17 @@ pub enum Language {
 
 use Language::*;
 
-/// Letters that only some of the languages have. Each vowel with two marks is Vietnamese.
-const LETTERS: [(&[Language], &str); 27] = [
-    (&[German], "ß"),
-    (&[German, Swedish, Finnish], "ä"),
-    (&[German, Swedish, Finnish, Hungarian, Turkish], "ö"),
-    (&[German, Hungarian, Turkish], "ü"),
-    (&[Swedish, Danish, Norwegian], "å"),
-    (&[Danish, Norwegian], "øæ"),
-    (&[Spanish], "ñ"),
-    (&[Portuguese, Vietnamese], "ãõ"),
-    (&[French, Portuguese, Turkish], "ç"),
-    (&[French, Italian, Vietnamese], "èìù"),
-    (&[French, Romanian], "îœ"),
-    (&[Polish], "łżśźćńąę"),
-    (&[Czech], "řěůšžďť"),
-    (&[Hungarian], "őű"),
-    (&[Romanian], "șțţ"),
-    (&[Romanian, Vietnamese], "ă"),
-    (&[Turkish], "ğşı"),
-    (&[Vietnamese], "đơư"),
-    (&[Spanish, Portuguese, Czech, Hungarian], "áíú"),
-    (&[French, Spanish, Portuguese, Italian, Czech, Hungarian], "é"),
-    (&[Spanish, Portuguese, Polish, Czech, Hungarian], "ó"),
-    (&[French, Italian, Portuguese], "à"),
-    (&[French, Portuguese, Vietnamese], "êâô"),
-    (&[Czech], "ý"),
-    (&[Russian], "ыэъё"),
-    (&[Ukrainian], "іїєґ"),
-    (&[Persian], "پچژگکی"),
-];
+/// Letters that only some languages have: lines of these languages and their letters. Each vowel with two marks is Vietnamese.
+const LETTERS: &str = include_str!("letters.txt");
 
 static LETTER_VOTES: LazyLock<HashMap<char, u32>> = LazyLock::new(|| {
-    let votes = |(languages, letters): (&[Language], &'static str)| {
-        let bits = languages.iter().fold(0, |bits, language| bits | language.bit());
+    let lines = LETTERS.lines().filter_map(|line| line.split_once(": "));
+    let votes = |(names, letters): (&str, &'static str)| {
+        let languages = names.split(' ').filter_map(Language::named);
+        let bits = languages.fold(0, |bits, language| bits | language.bit());
         letters.chars().map(move |letter| (letter, bits))
     };
-    LETTERS.into_iter().flat_map(votes).collect()
+    lines.flat_map(votes).collect()
 });
 
 impl Language {
@@ -124,6 +98,10 @@ impl Language {
         Finnish, Polish, Czech, Hungarian, Romanian, Turkish, Indonesian, Vietnamese, Russian,
         Ukrainian, Arabic, Persian, Greek, Hebrew, Hindi, Tamil, Thai, Korean, Japanese, Chinese,
     ];
+
+    fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|language| format!("{language:?}") == name)
+    }
 
     /// Returns the bit of the language in a set.
     #[must_use]
@@ -276,6 +254,67 @@ fn letter_votes(word: &str) -> u32 {
     telling.filter(|votes| *votes != 0).min_by_key(|votes| votes.count_ones()).unwrap_or_default()
 }
 
+/// The longest stop word, in bytes.
+const MAX_WORD_BYTES: usize = 24;
+
+/// The stop words of each language that they tell, a line each.
+///
+/// English was tuned on real questions, and has the parts of `don't` and `we'll` after the apostrophe.
+const STOP_WORDS: &str = include_str!("stop_words.txt");
+
+/// Returns each language that has stop words, with these.
+fn lists() -> impl Iterator<Item = (Language, &'static str)> {
+    STOP_WORDS.lines().filter_map(|line| {
+        let (name, words) = line.split_once(": ")?;
+        Some((Language::named(name)?, words))
+    })
+}
+
+/// The stop words of all languages by their normalized spelling, with the languages that have each.
+static STOPS: LazyLock<HashMap<String, u32>> = LazyLock::new(|| {
+    let mut stops = HashMap::new();
+    for (language, words) in lists() {
+        for token in tokens(words) {
+            *stops.entry(token.form().into_owned()).or_default() |= language.bit();
+        }
+    }
+    stops
+});
+
+/// Returns the languages that have the word as a stop word.
+fn stop_votes(word: &str) -> u32 {
+    if word.len() > MAX_WORD_BYTES {
+        return 0;
+    }
+    STOPS.get(normal_form(word).as_ref()).copied().unwrap_or_default()
+}
+
+/// The stop words of one query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StopWords(u32);
+
+impl StopWords {
+    /// Returns the stop words of the language in which `text` is written; those of English if it tells none.
+    ///
+    /// A text in another script may have English words in it, which are no words of its own language.
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        // One word is too little to take it for a stop word of another language: `todo` is not Spanish in most queries.
+        let is_clear = |own: &Language| {
+            own.bit() & Language::LATIN == 0
+                || votes(tokens(text).map(|token| token.text())).of[*own as usize] > 1
+        };
+        let own = language(text).filter(is_clear).map_or(English.bit(), Language::bit);
+        Self(if own & Language::LATIN == 0 { own | English.bit() } else { own })
+    }
+
+    /// Returns whether a normalized word is one of them.
+    #[must_use]
+    pub fn contains(self, word: &str) -> bool {
+        STOPS.get(word).is_some_and(|languages| languages & self.0 != 0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -342,5 +381,35 @@ mod tests {
             assert_ne!(votes(words.map(|token| token.text())).winners(), English.bit());
             assert_eq!(read, MAX_BYTES / word.len() + 1);
         }
+    }
+
+    #[test]
+    fn stop_words_are_those_of_the_language_of_the_text() {
+        let is_stop = |text: &str, word: &str| StopWords::of(text).contains(word);
+        for (text, word, expected) in [
+            ("what did they die of", "they", true),
+            ("what did they die of", "die", false),
+            ("wo ist die Katze", "die", true),
+            ("wo ist die Katze", "of", false),
+            ("waar is de hoe", "hoe", true),
+            ("a hoe and an axe", "hoe", false),
+            ("где the ключи", "the", true),
+            ("Sicherheitsprüfung Todo hinzufügen", "todo", false),
+            ("todo hinzu", "todo", false),
+            ("being", "being", true),
+            ("beings", "beings", false),
+            ("", "the", true),
+        ] {
+            assert_eq!(is_stop(text, word), expected, "{text}: {word}");
+        }
+    }
+
+    #[test]
+    fn every_list_has_enough_words_and_every_language_its_place() {
+        assert_eq!(lists().count(), 25);
+        assert!(lists().all(|(_, words)| words.split_whitespace().count() >= 40));
+        assert!(Language::ALL.iter().enumerate().all(|(at, language)| *language as usize == at));
+        assert!(STOPS.keys().all(|word| word.len() <= MAX_WORD_BYTES));
+        assert_eq!(Language::LATIN.count_ones(), 18);
     }
 }
