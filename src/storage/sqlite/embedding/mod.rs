@@ -264,6 +264,9 @@ const NEAREST: usize = 200;
 /// If filters leave too few of the nearest messages, this many times as many are taken.
 const MORE: usize = 8;
 
+/// The cosines of messages.
+type Cosines = HashMap<Address, f64>;
+
 /// The vector of a query, and whose vectors it is compared with.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Meaning<'r> {
@@ -326,11 +329,7 @@ impl Search<'_> {
     }
 
     /// Returns the cosines of the messages found by words, and of the nearest that pass the filters and have no excluded word.
-    fn cosines(
-        &self,
-        meaning: Meaning<'_>,
-        ranked: &Ranked,
-    ) -> BackendResult<HashMap<Address, f64>> {
+    fn cosines(&self, meaning: Meaning<'_>, ranked: &Ranked) -> BackendResult<Cosines> {
         let by_words: HashSet<Address> = ranked.messages.iter().map(|found| found.0).collect();
         let mut excluded = Finder::default();
         for term in &self.analysis.query.excluded {
@@ -365,7 +364,7 @@ impl Search<'_> {
         meaning: Meaning<'_>,
         some: &HashSet<Address>,
         limit: usize,
-    ) -> BackendResult<(HashMap<Address, f64>, Vec<(Address, f64)>)> {
+    ) -> BackendResult<(Cosines, Vec<(Address, f64)>)> {
         let mut of_some = HashMap::new();
         let mut best: Vec<(Address, f64)> = Vec::with_capacity(2 * limit);
         let mut statement = self.conn.prepare_cached(VECTORS)?;
