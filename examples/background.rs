@@ -13,7 +13,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use talktree::{BoxError, CompactionJob, Message, Session, Store};
+use talktree::{BoxError, Message, Session, Store};
 
 /// How long a summary takes.
 const THINKING: Duration = Duration::from_millis(50);
@@ -22,7 +22,7 @@ const TURNS: usize = 200;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let store = Store::open_in_memory()?;
-    let (queue, jobs) = mpsc::channel::<CompactionJob>();
+    let (queue, jobs) = mpsc::channel::<Box<dyn FnOnce() + Send>>();
     let worker = thread::spawn(move || jobs.into_iter().for_each(|job| job()));
 
     let thinking = Arc::new(AtomicUsize::new(0));

@@ -8,8 +8,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use talktree::{
-    Appended, Compaction, CompactionId, CompactionOptions, CompactionOutcome, Error, Extract,
-    Message, MessageId, Parent, Result, Session, SessionId, SessionProvider,
+    Appended, Compaction, CompactionId, CompactionOptions, Error, Extract, Message, MessageId,
+    Parent, Result, Session, SessionId, SessionProvider,
 };
 
 struct InMemory {
@@ -25,10 +25,6 @@ struct Kept {
 }
 
 impl InMemory {
-    fn new(id: impl Into<SessionId>) -> Self {
-        Self { id: id.into(), kept: Mutex::default() }
-    }
-
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -40,13 +36,13 @@ impl InMemory {
     /// Returns the stored path to a place, oldest first.
     fn path(&self, kept: &Kept, leaf: Option<&MessageId>) -> Result<Vec<Message>> {
         let mut at = match leaf {
-            Some(leaf) => Some(kept.place(leaf).ok_or_else(|| self.unknown(leaf))?.id.clone()),
-            None => kept.messages.last().map(|message| message.id.clone()),
+            Some(leaf) => Some(kept.place(leaf).ok_or_else(|| self.unknown(leaf))?),
+            None => kept.messages.last(),
         };
         let mut path = Vec::new();
-        while let Some(message) = at.as_ref().and_then(|id| kept.find(id)) {
+        while let Some(message) = at {
             path.push(message.clone());
-            at.clone_from(&message.parent);
+            at = message.parent.as_ref().and_then(|parent| kept.find(parent));
         }
         path.reverse();
         Ok(path)
@@ -60,13 +56,9 @@ impl Kept {
 
     /// Returns the message that an id names as a place: a summary means the last message of its range.
     fn place(&self, id: &MessageId) -> Option<&Message> {
-        match CompactionId::from_message(id) {
-            None => self.find(id),
-            Some(summary) => {
-                let compaction = self.compactions.iter().find(|known| known.id == summary)?;
-                self.find(&compaction.last)
-            }
-        }
+        let Some(summary) = CompactionId::from_message(id) else { return self.find(id) };
+        let compaction = self.compactions.iter().find(|known| known.id == summary)?;
+        self.find(&compaction.last)
     }
 }
 
@@ -85,10 +77,9 @@ impl SessionProvider for InMemory {
         let mut shown = Vec::new();
         while let Some(message) = path.pop() {
             let ends_here = kept.compactions.iter().filter(|known| known.last == message.id);
-            let starts = ends_here.filter_map(|known| {
-                let above = path.iter().position(|other| other.id == known.first);
-                let start = if known.first == message.id { Some(path.len()) } else { above };
-                start.map(|start| (start, known))
+            let starts = ends_here.map(|known| {
+                let start = path.iter().position(|other| other.id == known.first);
+                (start.unwrap_or(path.len()), known)
             });
             // The one that reaches furthest back; of equals the newest.
             match starts.rev().min_by_key(|(start, _)| *start) {
@@ -110,10 +101,8 @@ impl SessionProvider for InMemory {
 
     fn branches(&self, id: Option<&MessageId>) -> Result<Vec<Message>> {
         let kept = self.kept();
-        let parent = match id {
-            Some(id) => Some(kept.place(id).ok_or_else(|| self.unknown(id))?.id.clone()),
-            None => None,
-        };
+        let parent = id.map(|id| kept.place(id).ok_or_else(|| self.unknown(id))).transpose()?;
+        let parent = parent.map(|parent| parent.id.clone());
         Ok(kept.messages.iter().filter(|message| message.parent == parent).cloned().collect())
     }
 
@@ -132,19 +121,15 @@ impl SessionProvider for InMemory {
         };
         let mut appended = Vec::new();
         for message in messages {
-            match kept.find(&message.id) {
-                Some(known) => {
-                    appended
-                        .push(Appended::known(message.id.clone(), known.parts != message.parts));
-                }
-                None => {
-                    let mut message = message.clone();
-                    message.parent = above;
-                    appended.push(Appended::new(message.id.clone()));
-                    kept.messages.push(message);
-                }
+            let (id, mut message) = (message.id.clone(), message.clone());
+            if let Some(known) = kept.find(&id) {
+                appended.push(Appended::known(id.clone(), known.parts != message.parts));
+            } else {
+                message.parent = above;
+                appended.push(Appended::new(id.clone()));
+                kept.messages.push(message);
             }
-            above = Some(message.id.clone());
+            above = Some(id);
         }
         Ok(appended)
     }
@@ -153,26 +138,19 @@ impl SessionProvider for InMemory {
         let mut kept = self.kept();
         let stored = kept.messages.iter_mut().find(|stored| stored.id == message.id);
         let stored = stored.ok_or_else(|| self.unknown(&message.id))?;
-        let before = stored.clone();
-        stored.role.clone_from(&message.role);
-        stored.parts.clone_from(&message.parts);
-        stored.metadata.clone_from(&message.metadata);
+        let (before, message) = (stored.clone(), message.clone());
+        (stored.role, stored.parts, stored.metadata) =
+            (message.role, message.parts, message.metadata);
         Ok(*stored != before)
     }
 
     fn delete(&self, ids: &[MessageId]) -> Result<()> {
         let mut kept = self.kept();
+        ids.iter().try_for_each(|id| kept.find(id).map(drop).ok_or_else(|| self.unknown(id)))?;
         for id in ids {
-            kept.find(id).ok_or_else(|| self.unknown(id))?;
-        }
-        for id in ids {
-            let Some(at) = kept.messages.iter().position(|message| message.id == *id) else {
-                continue;
-            };
-            let parent = kept.messages.remove(at).parent;
-            for child in
-                kept.messages.iter_mut().filter(|message| message.parent.as_ref() == Some(id))
-            {
+            let parent = kept.find(id).and_then(|message| message.parent.clone());
+            kept.messages.retain(|message| message.id != *id);
+            for child in kept.messages.iter_mut().filter(|it| it.parent.as_ref() == Some(id)) {
                 child.parent.clone_from(&parent);
             }
             kept.compactions.retain(|known| known.first != *id && known.last != *id);
@@ -188,9 +166,8 @@ impl SessionProvider for InMemory {
     fn add_compaction(&self, compaction: &Compaction) -> Result<()> {
         let mut kept = self.kept();
         let path = self.path(&kept, Some(&compaction.last))?;
-        if path.iter().all(|message| message.id != compaction.first) {
-            return Err(self.unknown(&compaction.first));
-        }
+        let first = path.iter().find(|message| message.id == compaction.first);
+        first.ok_or_else(|| self.unknown(&compaction.first))?;
         kept.compactions.push(compaction.clone());
         Ok(())
     }
@@ -200,32 +177,23 @@ impl SessionProvider for InMemory {
     }
 
     fn search(&self, query: &str, limit: usize) -> Result<Vec<Message>> {
-        let query = query.to_lowercase();
-        let has_all = |message: &&Message| {
-            let text = message.text().to_lowercase();
-            query.split_whitespace().all(|word| text.contains(word))
-        };
+        let has_all =
+            |message: &&Message| query.split_whitespace().all(|word| message.text().contains(word));
         Ok(self.kept().messages.iter().rev().filter(has_all).take(limit).cloned().collect())
     }
 }
 
 fn main() -> Result<()> {
-    let chat = Session::over(InMemory::new("garden"));
-    for day in 1..=30 {
-        chat.append(Message::user(format!(
-            "Day {day}: how are the beans doing? {}",
-            "Tell me. ".repeat(20)
-        )))?;
+    let chat = Session::over(InMemory { id: "garden".into(), kept: Mutex::default() });
+    for day in 1..=200 {
+        chat.append(Message::user(format!("Day {day}: how are the beans doing?")))?;
         chat.append(Message::assistant(format!("On day {day} they are {} cm high.", day * 3)))?;
     }
     let options = CompactionOptions::default().protect_head(1).keep_recent_tokens(200);
-    if let CompactionOutcome::Compacted(done) = chat.compact(&Extract, &options)? {
-        println!(
-            "{} messages, {} tokens, are a summary of {} now",
-            done.messages, done.tokens_before, done.tokens_after
-        );
+    if let Ok(done) = chat.compact(&Extract, &options)? {
+        println!("{} messages are a summary of {} tokens now", done.messages, done.tokens_after);
     }
     println!("{} messages are stored, a model sees {}", chat.path_length()?, chat.history()?.len());
-    println!("found: {}", chat.search("day 7: beans", 1)?[0].text());
+    println!("found: {}", chat.search("Day 7: beans", 1)?[0].text());
     Ok(())
 }

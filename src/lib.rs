@@ -68,8 +68,7 @@ pub use catalog::{
 };
 pub use compaction::policy::{
     CompactionOptions, CompactionPlan, CompactionPolicy, CompactionWindow, Extract,
-    NothingToCompact, Planned, RangeSummary, RequestTokens, Summarized, Summarizer, ThresholdOf,
-    WindowUsage,
+    NothingToCompact, RangeSummary, RequestTokens, Summarized, Summarizer, WindowUsage,
 };
 pub use compaction::{Compaction, CompactionStatus, Stale, Summary, SummaryRefused};
 pub use context::{
@@ -81,14 +80,14 @@ pub use error::{BoxError, Error, Result};
 pub use event::{Change, Event, Phase, Subscription};
 pub use id::{COMPACTION_PREFIX, CompactionId, MAX_ID_BYTES, MessageId, SessionId};
 pub use inbox::InboxItem;
-pub use manager::{Resume, ResumedSession, SessionManager, SessionManagerBuilder};
+pub use manager::{Resume, ResumedSession, SessionManager};
 pub use message::{
     Author, AuthorLine, Extra, File, Json, Message, Pairing, Part, Reasoning, Role, Text, Tool,
-    ToolPairs, ToolSide,
+    ToolPairs,
 };
 pub use outcome::{
     Appended, Deleted, HeadEntry, Label, MessageTag, Page, Recent, Record, RowStat, SessionDetails,
-    SessionInfo, Updated, Upserted,
+    SessionInfo, Updated,
 };
 pub use report::{Damage, Progress, StoreStats, Verified};
 pub use retention::{
@@ -96,8 +95,8 @@ pub use retention::{
 };
 pub use search::{Hit, Matched, Query, Search, SearchResults, SessionHit, Snippet};
 pub use session::{
-    AddedCompaction, BranchSummaryPlan, Compacted, CompactionJob, CompactionOutcome, Messages,
-    OneSession, PageBuilder, Path, ProviderSession, Retried, Session, SessionBuilder, ToolStats,
+    BranchSummaryPlan, Compacted, Messages, PageBuilder, Path, ProviderSession, Session,
+    SessionBuilder, ToolStats,
 };
 pub use storage::SessionProvider;
 pub use storage::context::{Document, StoredText};
@@ -107,7 +106,7 @@ pub use store::{
 pub use tokens::{TokenCounter, estimate_tokens};
 pub use tools::{ToolCall, ToolDefinition, Tools};
 pub use transcript::{AppendedEntries, Derived, StoredTranscript, TranscriptFilter, TranscriptKey};
-pub use tree::{CompactionMark, DrawOptions, Landmark, Line, Lines, PieceKind, Segment, Tree};
+pub use tree::{DrawOptions, Landmark, PieceKind, Segment, Tree};
 pub use usage::{Cost, Usage, UsageFilter, UsageGroup, UsageTotal};
 pub use view::{Budget, Parent};
 

@@ -1,25 +1,18 @@
 //! A compaction replaces a range of a path with a summary when a history is read.
 
-mod origin;
 pub(crate) mod policy;
-mod refusal;
 mod seen;
-mod status;
-mod summary;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::id::{CompactionId, MessageId};
+use crate::error::{Error, Result};
+use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::{Extra, Json, Message, Part, Role};
 
-pub(crate) use origin::PlanOrigin;
-pub(crate) use refusal::is_blank;
-pub use refusal::{Stale, SummaryRefused};
-pub(crate) use seen::Seen;
-pub use status::CompactionStatus;
-pub use summary::Summary;
+pub(crate) use seen::{Seen, is_blank};
+pub use seen::{Stale, SummaryRefused};
 
 /// A summary that replaces a range of a path when a history is read.
 ///
@@ -133,5 +126,127 @@ impl Compaction {
             is_hidden: false,
             extra: Extra::new(),
         }
+    }
+}
+
+/// The text of a summary, with its origin.
+///
+/// ```
+/// use talktree::Summary;
+///
+/// let summary = Summary::new("They deploy on Friday.").by("small-1").details(serde_json::json!({"cost": 0.01}));
+/// assert_eq!(summary.text(), "They deploy on Friday.");
+/// assert_eq!(Summary::from("They deploy."), Summary::new("They deploy."));
+/// ```
+#[derive(Debug, Clone, PartialEq, Default)]
+#[must_use = "a summary does nothing until it is committed"]
+pub struct Summary {
+    pub(crate) text: String,
+    pub(crate) model: Option<String>,
+    pub(crate) details: Option<Json>,
+}
+
+impl Summary {
+    /// Returns a summary of this text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+
+    /// Sets the model that wrote the summary. The compaction keeps it.
+    pub fn by(mut self, model: impl Into<String>) -> Self {
+        self.model = Some(model.into());
+        self
+    }
+
+    /// Sets details that the compaction keeps.
+    pub fn details(mut self, details: impl Into<Json>) -> Self {
+        self.details = Some(details.into());
+        self
+    }
+
+    /// Returns the text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns whether it has no text that can be seen; a blank summary is refused.
+    ///
+    /// ```
+    /// use talktree::Summary;
+    ///
+    /// assert!(Summary::new(" \n\u{200B}").is_blank());
+    /// assert!(!Summary::new("They deploy on Friday.").is_blank());
+    /// ```
+    #[must_use]
+    pub fn is_blank(&self) -> bool {
+        is_blank(&self.text)
+    }
+}
+
+impl From<String> for Summary {
+    fn from(text: String) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<&str> for Summary {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}
+
+/// Whether a compaction is visible on the path to the head.
+///
+/// ```
+/// use talktree::{CompactionStatus, Message, Store};
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// let hello = chat.append(Message::user("hello"))?.id;
+/// let reply = chat.append(Message::assistant("hi"))?.id;
+/// let inner = chat.add_compaction("A greeting.", &hello, &hello)?.id;
+/// assert_eq!(chat.compaction_status(&inner)?, CompactionStatus::Shown);
+///
+/// let outer = chat.add_compaction("They greeted.", &hello, &reply)?.id;
+/// assert_eq!(chat.compaction_status(&inner)?, CompactionStatus::Under { id: outer });
+/// chat.checkout(&hello)?;
+/// assert_eq!(chat.compaction_status(&inner)?, CompactionStatus::Shown);
+/// # Ok::<(), talktree::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CompactionStatus {
+    /// Its summary is visible.
+    Shown,
+    /// Its range was compacted again: a later summary is visible instead.
+    Under {
+        /// The later compaction.
+        id: CompactionId,
+    },
+    /// Its last message is not on the path to the head.
+    OffPath,
+}
+
+/// The session that a plan was made in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PlanOrigin {
+    session: SessionId,
+    /// What the storage returns as the session's identity.
+    identity: String,
+}
+
+impl PlanOrigin {
+    pub(crate) fn new(session: SessionId, identity: String) -> Self {
+        Self { session, identity }
+    }
+
+    /// Checks that a session is the one that the plan was made in.
+    pub(crate) fn check(&self, session: &SessionId, identity: &str) -> Result<()> {
+        if self.session == *session && self.identity == identity {
+            return Ok(());
+        }
+        let (planned, session) = (self.session.clone(), session.clone());
+        Err(Error::PlanOfAnother { planned, session })
     }
 }

@@ -14,7 +14,6 @@ use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::outcome::SessionDetails;
 use crate::session::{Session, SessionBuilder, WeakSession};
-use crate::storage::sqlite::SqliteSession;
 use crate::store::Store;
 pub use sessions::{Resume, ResumedSession};
 
@@ -45,7 +44,7 @@ pub struct SessionManager {
 }
 
 struct Shared {
-    template: SessionBuilder<ManySessions>,
+    template: SessionBuilder<Store>,
     open: OpenSessions,
 }
 
@@ -119,7 +118,7 @@ impl SessionManager {
     /// ```
     #[must_use]
     pub fn store(&self) -> &Store {
-        &self.shared.template.target().store
+        self.shared.template.target()
     }
 }
 
@@ -134,15 +133,6 @@ impl fmt::Debug for SessionManager {
 /// The id of the session with which the settings are checked. Nothing is stored before something is written to it.
 const TEMPLATE: &str = "template of the manager";
 
-/// A builder of a [`SessionManager`]: the settings of a [`SessionBuilder`], for all its sessions.
-pub type SessionManagerBuilder = SessionBuilder<ManySessions>;
-
-/// What a [`SessionManagerBuilder`] builds: a manager.
-#[derive(Clone)]
-pub struct ManySessions {
-    store: Store,
-}
-
 impl SessionManager {
     /// Returns a builder of a manager of the sessions of a store.
     ///
@@ -154,16 +144,15 @@ impl SessionManager {
     /// assert!(bot.session("s")?.prompt()?.ends_with("Be brief."));
     /// # Ok::<(), talktree::Error>(())
     /// ```
-    pub fn builder(store: &Store) -> SessionManagerBuilder {
-        let of = ManySessions { store: store.clone() };
-        SessionBuilder::of(of, store.events().clone())
+    pub fn builder(store: &Store) -> SessionBuilder<Store> {
+        SessionBuilder::of(store.clone(), Arc::clone(store.database()), store.events().clone())
     }
 }
 
-impl SessionManagerBuilder {
+impl SessionBuilder<Store> {
     /// Returns a builder of one of the sessions.
     fn session(&self, id: SessionId) -> SessionBuilder {
-        self.for_session(stored(&self.target().store, id))
+        self.for_session(id)
     }
 
     /// Returns the manager.
@@ -175,16 +164,6 @@ impl SessionManagerBuilder {
         self.session(TEMPLATE.into()).open()?;
         let shared = Shared { template: self, open: OpenSessions::default() };
         Ok(SessionManager { shared: Arc::new(shared) })
-    }
-}
-
-fn stored(store: &Store, id: SessionId) -> SqliteSession {
-    SqliteSession::new(Arc::clone(store.database()), id)
-}
-
-impl fmt::Debug for ManySessions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ManySessions")
     }
 }
 

@@ -7,29 +7,26 @@
 //! Invariant: reading a message and writing it again gives the same JSON value.
 
 mod author;
-mod canonical;
 mod json;
-mod metadata;
 mod pairs;
 mod part;
-mod role;
 mod wire;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 
 use chrono::{DateTime, SubsecRound, Utc};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::id::MessageId;
 
 pub use author::{Author, AuthorLine};
-pub(crate) use canonical::canonical;
 pub use json::Json;
 pub(crate) use json::replace_lone_surrogates;
 pub(crate) use pairs::{NewestFirst, pairs_across};
-pub use pairs::{Pairing, ToolPairs, ToolSide};
+pub use pairs::{Pairing, ToolPairs};
 pub use part::{File, Part, Reasoning, Text, Tool};
-pub use role::Role;
 pub(crate) use wire::{
     check_shape, extra_from_text, extra_to_text, parts_from_text, parts_to_text, single_text,
 };
@@ -295,4 +292,78 @@ pub(crate) fn stored_bytes(message: &Message) -> crate::error::Result<u64> {
     let metadata = message.metadata.as_ref().map_or(0, |json| json.as_str().len());
     let extra = extra_to_text(&message.extra)?.map_or(0, |text| text.len());
     Ok((parts + metadata + extra) as u64)
+}
+
+/// Who speaks in a message: one of four usual roles, or any other text.
+///
+/// ```
+/// use talktree::Role;
+///
+/// assert_eq!(Role::from("user"), Role::User);
+/// assert_eq!(Role::from("critic").as_str(), "critic");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Role {
+    /// A person.
+    User,
+    /// The model.
+    Assistant,
+    /// Instructions to the model.
+    System,
+    /// Results of tools.
+    Tool,
+    /// Any other role.
+    Other(Box<str>),
+}
+
+impl Role {
+    /// Returns the role as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::System => "system",
+            Self::Tool => "tool",
+            Self::Other(role) => role,
+        }
+    }
+}
+
+impl From<&str> for Role {
+    fn from(role: &str) -> Self {
+        match role {
+            "user" => Self::User,
+            "assistant" => Self::Assistant,
+            "system" => Self::System,
+            "tool" => Self::Tool,
+            other => Self::Other(other.into()),
+        }
+    }
+}
+
+impl From<String> for Role {
+    fn from(role: String) -> Self {
+        Self::from(role.as_str())
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl Serialize for Role {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Role {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        Ok(Self::from(&*text))
+    }
 }

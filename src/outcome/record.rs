@@ -2,8 +2,7 @@
 
 use serde::Serialize;
 
-use super::pointer::{Label, MessageTag};
-use super::session::SessionDetails;
+use super::{Label, MessageTag, SessionDetails};
 use crate::compaction::Compaction;
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Message;

@@ -4,13 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Session;
-use super::compact::{CompactionJob, CompactionSettingsBuilder};
-use crate::compaction::policy::{CompactionOptions, CompactionPolicy, Summarizer, ThresholdOf};
+use super::compact::CompactionSettingsBuilder;
+use crate::compaction::policy::{CompactionOptions, CompactionPolicy, Summarizer};
 use crate::context::{Backing, Block, Context, Options};
 use crate::error::{Error, Result};
 use crate::event::Events;
+use crate::id::SessionId;
 use crate::storage::context::BlockScope;
-use crate::storage::sqlite::SqliteSession;
+use crate::storage::sqlite::{Database, SqliteSession};
 use crate::tokens::TokenCounter;
 
 /// A builder of a session with context blocks, a frozen prompt, tools and compaction.
@@ -36,33 +37,22 @@ use crate::tokens::TokenCounter;
 /// # Ok::<(), talktree::Error>(())
 /// ```
 ///
-/// [`SessionManager::builder`](crate::SessionManager::builder) returns the same builder for all sessions of a manager.
+/// [`SessionManager::builder`](crate::SessionManager::builder) returns the same builder for all sessions of a store.
 #[derive(Clone)]
 #[must_use]
-pub struct SessionBuilder<Of = OneSession> {
+pub struct SessionBuilder<Of = SessionId> {
     of: Of,
+    database: Arc<Database>,
     events: Events,
     blocks: Vec<(String, Block)>,
     context: Options,
     compaction: CompactionSettingsBuilder,
 }
 
-/// What a [`SessionBuilder`] builds: one session.
-#[derive(Clone)]
-pub struct OneSession {
-    storage: Arc<SqliteSession>,
-}
-
-impl SessionBuilder {
-    pub(crate) fn over(storage: SqliteSession, events: Events) -> Self {
-        Self::of(OneSession { storage: Arc::new(storage) }, events)
-    }
-}
-
 impl<Of> SessionBuilder<Of> {
-    pub(crate) fn of(of: Of, events: Events) -> Self {
-        let compaction = CompactionSettingsBuilder::default();
-        Self { of, events, blocks: Vec::new(), context: Options::default(), compaction }
+    pub(crate) fn of(of: Of, database: Arc<Database>, events: Events) -> Self {
+        let (context, compaction) = (Options::default(), CompactionSettingsBuilder::default());
+        Self { of, database, events, blocks: Vec::new(), context, compaction }
     }
 
     pub(crate) fn target(&self) -> &Of {
@@ -70,9 +60,10 @@ impl<Of> SessionBuilder<Of> {
     }
 
     /// Returns a builder of one session with the same settings.
-    pub(crate) fn for_session(&self, storage: SqliteSession) -> SessionBuilder {
+    pub(crate) fn for_session(&self, id: SessionId) -> SessionBuilder {
         SessionBuilder {
-            of: OneSession { storage: Arc::new(storage) },
+            of: id,
+            database: Arc::clone(&self.database),
             events: self.events.clone(),
             blocks: self.blocks.clone(),
             context: self.context,
@@ -160,7 +151,7 @@ impl<Of> SessionBuilder<Of> {
     /// Sets the session's [`Summarizer`].
     ///
     /// ```
-    /// use talktree::{BoxError, CompactionOutcome, CompactionOptions, Message, Store};
+    /// use talktree::{BoxError, CompactionOptions, Message, Store};
     ///
     /// let store = Store::open_in_memory()?;
     /// let chat = store
@@ -172,7 +163,7 @@ impl<Of> SessionBuilder<Of> {
     ///     .open()?;
     /// chat.append_all((1..=9).map(|_| Message::user("word ".repeat(50))))?;
     ///
-    /// assert!(matches!(chat.compact()?, CompactionOutcome::Compacted(_)));
+    /// assert!(matches!(chat.compact()?, Ok(_)));
     /// assert_eq!(chat.history()?[3].text(), "They said 200 lines.");
     /// # Ok::<(), talktree::Error>(())
     /// ```
@@ -196,7 +187,7 @@ impl<Of> SessionBuilder<Of> {
     /// Compacts the history automatically when an append takes the request over this many tokens: the prompt, the tools
     /// of the context, and the history.
     ///
-    /// [`threshold_of`](Self::threshold_of) leaves out prompt and tools. Tools of the program's own are not known: lower the
+    /// [`compact_after_history`](Self::compact_after_history) leaves out prompt and tools. Tools of the program's own are not known: lower the
     /// threshold by their size.
     ///
     /// The compaction runs in the thread that appended, after its commit, so such an append takes as
@@ -231,15 +222,31 @@ impl<Of> SessionBuilder<Of> {
     /// # Ok::<(), talktree::Error>(())
     /// ```
     pub fn compact_after(mut self, tokens: u64) -> Self {
-        self.compaction.threshold = Some(tokens);
+        (self.compaction.threshold, self.compaction.is_of_history) = (Some(tokens), false);
         self
     }
 
-    /// Sets what the threshold of [`compact_after`](Self::compact_after) is compared with: the whole request by default.
+    /// Compacts the history automatically when it alone has more than this many tokens; otherwise as
+    /// [`compact_after`](Self::compact_after), which also counts the prompt and the tools.
     ///
-    /// [`ThresholdOf`] has an example.
-    pub fn threshold_of(mut self, what: ThresholdOf) -> Self {
-        self.compaction.threshold_of = what;
+    /// ```
+    /// use talktree::{Block, BoxError, Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let chat = store
+    ///     .session_builder("s")
+    ///     .block("rules", Block::text("rule ".repeat(1_000))) // more than the threshold
+    ///     .summarizer(|_: &str| -> Result<&str, BoxError> { Ok("They said words.") })
+    ///     .compact_after_history(1_000)
+    ///     .open()?;
+    /// for _ in 0..9 {
+    ///     chat.append(Message::user("word ".repeat(50)))?;
+    /// }
+    /// assert_eq!(chat.compactions()?.len(), 0); // the messages have 621 tokens
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn compact_after_history(mut self, tokens: u64) -> Self {
+        (self.compaction.threshold, self.compaction.is_of_history) = (Some(tokens), true);
         self
     }
 
@@ -257,9 +264,9 @@ impl<Of> SessionBuilder<Of> {
     ///
     /// ```
     /// use std::sync::mpsc;
-    /// use talktree::{BoxError, CompactionJob, Message, Store};
+    /// use talktree::{BoxError, Message, Store};
     ///
-    /// let (queue, jobs) = mpsc::channel::<CompactionJob>();
+    /// let (queue, jobs) = mpsc::channel::<Box<dyn FnOnce() + Send>>();
     /// let store = Store::open_in_memory()?;
     /// let chat = store
     ///     .session_builder("s")
@@ -278,7 +285,10 @@ impl<Of> SessionBuilder<Of> {
     /// ```
     ///
     /// With a thread for each job it is `.compact_on(|job| { std::thread::spawn(job); })`.
-    pub fn compact_on(mut self, executor: impl Fn(CompactionJob) + Send + Sync + 'static) -> Self {
+    pub fn compact_on(
+        mut self,
+        executor: impl Fn(Box<dyn FnOnce() + Send>) + Send + Sync + 'static,
+    ) -> Self {
         self.compaction.executor = Some(Arc::new(executor));
         self
     }
@@ -338,11 +348,11 @@ impl SessionBuilder {
     /// panics when it is asked for its name; [`Error::NoSummarizer`] if
     /// [`compact_after`](Self::compact_after) is set without a summarizer or a policy.
     pub fn open(self) -> Result<Session> {
-        let OneSession { storage } = self.of;
         let has_model = self.compaction.summarizer.is_some() || self.compaction.policy.is_some();
         if self.compaction.threshold.is_some() && !has_model {
-            return Err(Error::NoSummarizer { session: storage.id().clone() });
+            return Err(Error::NoSummarizer { session: self.of });
         }
+        let storage = Arc::new(SqliteSession::new(self.database, self.of));
         let context = Context::open(Backing::of(Arc::clone(&storage)), self.blocks, self.context)?;
         let compaction = self.compaction.build()?;
         let storage = match compaction.counter().of_the_program() {
@@ -350,12 +360,6 @@ impl SessionBuilder {
             None => storage,
         };
         Ok(Session { storage, events: self.events, context, compaction })
-    }
-}
-
-impl fmt::Debug for OneSession {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OneSession").field("id", self.storage.id()).finish()
     }
 }
 

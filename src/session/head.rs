@@ -5,6 +5,8 @@ use crate::error::Result;
 use crate::event::Change;
 use crate::id::{MessageId, check_label, check_name};
 use crate::outcome::{HeadEntry, Label, MessageTag};
+use crate::storage::sqlite::{head, message};
+use crate::tree::Address;
 use crate::view::ExpectedHead;
 
 impl Session {
@@ -52,9 +54,7 @@ impl Session {
     /// # Errors
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `id` is not in this session.
     pub fn checkout(&self, id: &MessageId) -> Result<()> {
-        self.storage.checkout(&ExpectedHead::Any, Some(id))?;
-        self.emit_changed(|| Change::Head { id: Some(id.clone()) });
-        Ok(())
+        self.move_head(&ExpectedHead::Any, Some(id))
     }
 
     /// Moves the head before the first message: the next one begins a tree.
@@ -75,9 +75,7 @@ impl Session {
     /// # Errors
     /// As every write.
     pub fn checkout_start(&self) -> Result<()> {
-        self.storage.checkout(&ExpectedHead::Any, None)?;
-        self.emit_changed(|| Change::Head { id: None });
-        Ok(())
+        self.move_head(&ExpectedHead::Any, None)
     }
 
     /// Moves the head back to where it was before its last move; `false` if no move is left.
@@ -102,8 +100,7 @@ impl Session {
     /// # Errors
     /// As every write.
     pub fn undo_head(&self) -> Result<bool> {
-        let is_moved = self.storage.undo_head()?;
-        self.tell_head(is_moved)
+        self.step_head(-1)
     }
 
     /// Reverts the last undo; `false` if there is none, or if the head moved since.
@@ -126,16 +123,22 @@ impl Session {
     /// # Errors
     /// As every write.
     pub fn redo_head(&self) -> Result<bool> {
-        let is_moved = self.storage.redo_head()?;
-        self.tell_head(is_moved)
+        self.step_head(1)
     }
 
-    fn tell_head(&self, is_moved: bool) -> Result<bool> {
+    fn step_head(&self, by: i64) -> Result<bool> {
+        let is_moved = self.storage.write_short(|conn, name| head::step(conn, name, by))?;
         if is_moved {
             // The move is committed: a failed read of the new head must not make it look failed.
             self.emit_changed(|| Change::Head { id: self.storage.head().ok().flatten() });
         }
         Ok(is_moved)
+    }
+
+    pub(super) fn move_head(&self, expected: &ExpectedHead, id: Option<&MessageId>) -> Result<()> {
+        self.storage.write_short(|conn, name| head::checkout(conn, name, expected, id))?;
+        self.emit_changed(|| Change::Head { id: id.cloned() });
+        Ok(())
     }
 
     /// Returns the positions of the head, oldest first.
@@ -159,7 +162,7 @@ impl Session {
     /// # Errors
     /// As every read.
     pub fn head_log(&self) -> Result<Vec<HeadEntry>> {
-        self.storage.head_log()
+        self.storage.read(head::log)
     }
 
     /// Sets a label on a message; an existing label of this name moves there.
@@ -185,7 +188,7 @@ impl Session {
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `id` is not in this session.
     pub fn label(&self, name: &str, id: &MessageId) -> Result<()> {
         check_label(name)?;
-        self.storage.label(name, Some(id))
+        self.storage.write_short(|conn, this| head::label(conn, this, name, Some(id)))
     }
 
     /// Removes a label; an unknown one is a no-op.
@@ -206,7 +209,7 @@ impl Session {
     /// # Errors
     /// As every write.
     pub fn unlabel(&self, name: &str) -> Result<()> {
-        self.storage.label(name, None)
+        self.storage.write_short(|conn, this| head::label(conn, this, name, None))
     }
 
     /// Returns all labels, by name.
@@ -227,7 +230,10 @@ impl Session {
     /// # Errors
     /// As every read.
     pub fn labels(&self) -> Result<Vec<Label>> {
-        self.storage.labels()
+        self.storage.read(|conn, session| {
+            let all = head::labels(conn, session.key)?;
+            Ok(all.into_iter().map(|(label, _)| label).collect())
+        })
     }
 
     /// Returns the message that a label names.
@@ -247,7 +253,7 @@ impl Session {
     /// # Errors
     /// As every read.
     pub fn labelled(&self, name: &str) -> Result<Option<MessageId>> {
-        self.storage.labelled(name)
+        self.storage.read(|conn, session| head::labelled(conn, session.key, name))
     }
 
     /// Adds a tag to a message: a flag of a moderator, the state of a review. One that it has is a no-op.
@@ -273,7 +279,7 @@ impl Session {
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage).
     pub fn tag(&self, id: &MessageId, tag: &str) -> Result<()> {
         check_name("tag", tag)?;
-        self.storage.tag(id, tag)
+        self.storage.write_short(|conn, name| head::tag(conn, name, id, tag))
     }
 
     /// Removes a tag of a message; one that it does not have is a no-op.
@@ -292,7 +298,7 @@ impl Session {
     /// # Errors
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage); as every write.
     pub fn untag(&self, id: &MessageId, tag: &str) -> Result<()> {
-        self.storage.untag(id, tag)
+        self.storage.write_short(|conn, name| head::untag(conn, name, id, tag))
     }
 
     /// Returns the tags of a message, sorted.
@@ -302,7 +308,12 @@ impl Session {
     /// # Errors
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage); as every read.
     pub fn tags(&self, id: &MessageId) -> Result<Vec<String>> {
-        Ok(self.storage.tags(Some(id))?.into_iter().map(|found| found.tag).collect())
+        let found = self.storage.read(|conn, session| {
+            let Some(at) = message::find(conn, session.key, id)? else { return Ok(None) };
+            head::tags_of(conn, at, at).map(Some)
+        })?;
+        let found = found.ok_or_else(|| self.unknown(id))?;
+        Ok(found.into_iter().map(|found| found.tag).collect())
     }
 
     /// Returns the tags of all messages, in the order in which the messages were appended.
@@ -312,6 +323,9 @@ impl Session {
     /// # Errors
     /// As every read.
     pub fn all_tags(&self) -> Result<Vec<MessageTag>> {
-        self.storage.tags(None)
+        self.storage.read(|conn, session| {
+            let (first, last) = Address::range_of(session.key);
+            head::tags_of(conn, first, last)
+        })
     }
 }

@@ -7,45 +7,32 @@
 mod builder;
 mod compact;
 mod context;
-mod edit;
 mod head;
 mod over;
 mod page;
-mod path;
 mod read;
-mod recent;
-mod retry;
-mod search;
-mod stream;
-mod unfinished;
-mod usage;
-mod weak;
+mod reply;
 mod write;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
-use compact::{CompactionSettings, CompactionSettingsBuilder};
-
-use crate::context::{Backing, Context};
+use crate::context::{Backing, Context, WeakContext};
 use crate::error::Result;
 use crate::event::{Change, Event, Events, Subscription};
 use crate::id::{MessageId, SessionId, check_name};
 use crate::outcome::{SessionDetails, SessionInfo};
-use crate::storage::sqlite::{Spool, SqliteSession};
+use crate::search::{Scope, Search, SearchRequest};
+use crate::storage::sqlite::{Spool, SqliteSession, catalog};
 use crate::tokens::Counter;
+use compact::{CompactionSettings, CompactionSettingsBuilder, WeakSettings};
 
-pub use builder::{OneSession, SessionBuilder};
-pub use compact::{
-    AddedCompaction, BranchSummaryPlan, Compacted, CompactionJob, CompactionOutcome,
-};
+pub use builder::SessionBuilder;
+pub use compact::{BranchSummaryPlan, Compacted};
+pub use context::ToolStats;
 pub use over::ProviderSession;
-pub use page::PageBuilder;
-pub use path::Path;
-pub use retry::Retried;
-pub use stream::Messages;
-pub use usage::ToolStats;
-pub(crate) use weak::WeakSession;
+pub use page::{Messages, PageBuilder};
+pub use read::Path;
 
 /// One conversation.
 ///
@@ -133,7 +120,10 @@ impl Session {
     /// write.
     pub fn set_details(&self, details: &SessionDetails) -> Result<()> {
         details.check()?;
-        self.storage.set_details(details)
+        let max = self.storage.max_message_bytes();
+        self.storage.write_short(|conn, name| {
+            catalog::set_details(conn, name.find_or_create(conn)?.key, details, max)
+        })
     }
 
     /// Returns a new session that starts with a copy of the path to `at`: its stored messages,
@@ -261,5 +251,69 @@ impl Session {
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Session").field("id", self.id()).finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    /// Returns a builder of a search in all branches of this session.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// chat.append(Message::user("Which colour shall the door have?"))?;
+    /// let found = chat.search("colour door").run()?;
+    /// assert_eq!(found.hits[0].snippet.to_string(), "Which **colour** shall the **door** have?");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn search(&self, text: impl Into<String>) -> Search {
+        self.search_in(SearchRequest::new(text, Scope::session(self.id().clone())))
+    }
+
+    /// Returns a search of the path to `leaf`, or to the head if `None`.
+    pub(super) fn search_within(&self, text: String, leaf: Option<&MessageId>) -> Search {
+        self.search_in(SearchRequest::new(text, Scope::Path(self.id().clone(), leaf.cloned())))
+    }
+
+    fn search_in(&self, request: SearchRequest) -> Search {
+        let target = Arc::clone(self.storage.database());
+        Search::new(target, request)
+    }
+}
+
+/// A handle of a session that ends when all others are dropped.
+///
+/// A manager keeps one for each open session, so that all handles of a session share its blocks.
+#[derive(Clone)]
+pub(crate) struct WeakSession {
+    storage: Weak<SqliteSession>,
+    events: Events,
+    context: WeakContext,
+    compaction: WeakSettings,
+}
+
+impl Session {
+    pub(crate) fn downgrade(&self) -> WeakSession {
+        WeakSession {
+            storage: Arc::downgrade(&self.storage),
+            events: self.events.clone(),
+            context: self.context.downgrade(),
+            compaction: self.compaction.downgrade(),
+        }
+    }
+}
+
+impl WeakSession {
+    pub(crate) fn upgrade(&self) -> Option<Session> {
+        Some(Session {
+            storage: self.storage.upgrade()?,
+            events: self.events.clone(),
+            context: self.context.upgrade()?,
+            compaction: self.compaction.upgrade()?,
+        })
+    }
+
+    pub(crate) fn is_live(&self) -> bool {
+        self.storage.strong_count() > 0
     }
 }

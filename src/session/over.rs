@@ -1,10 +1,10 @@
 //! A session over a storage of the program's own: the verbs that its dozen methods carry.
 
-use super::{Compacted, CompactionOutcome, Session};
+use super::{Compacted, Session};
 use crate::compaction::policy::{
     BesidesMessages, CompactionOptions, CompactionPlan, NothingToCompact, Summarizer, ask, judge,
 };
-use crate::compaction::{Compaction, Summary};
+use crate::compaction::{Compaction, CompactionStatus, Summary};
 use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Message;
@@ -213,16 +213,16 @@ impl<P: SessionProvider> ProviderSession<P> {
         &self,
         summarizer: &dyn Summarizer,
         options: &CompactionOptions,
-    ) -> Result<CompactionOutcome> {
+    ) -> Result<std::result::Result<Compacted, NothingToCompact>> {
         let (view, counter) = (self.history()?, Counter::default());
         let leaf = view.last().map_or_else(MessageId::new, |last| last.id.clone());
         let plan = CompactionPlan::of(&view, leaf, BesidesMessages::default(), options, &counter);
         let plan = match plan {
             Ok(plan) => plan,
-            Err(why) => return Ok(CompactionOutcome::Nothing(why)),
+            Err(why) => return Ok(Err(why)),
         };
         let Some(summary) = ask(summarizer, plan.prompt())? else {
-            return Ok(CompactionOutcome::Nothing(NothingToCompact::Declined));
+            return Ok(Err(NothingToCompact::Declined));
         };
         let (tokens_before, messages) = (plan.tokens(), plan.messages());
         let tokens_after = judge(&summary.text, tokens_before, &counter)
@@ -239,13 +239,8 @@ impl<P: SessionProvider> ProviderSession<P> {
             ..Compaction::new(summary.text, plan.first().clone(), plan.last().clone())
         })?;
         let is_shown = self.history()?.iter().any(|item| item.id == id.as_message());
-        Ok(CompactionOutcome::Compacted(Compacted {
-            id,
-            messages,
-            tokens_before,
-            tokens_after,
-            is_shown,
-        }))
+        let status = if is_shown { CompactionStatus::Shown } else { CompactionStatus::OffPath };
+        Ok(Ok(Compacted { id, messages, tokens_before, tokens_after, status }))
     }
 
     /// Returns at most `limit` messages that contain all words of a query, the best first.

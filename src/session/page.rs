@@ -1,17 +1,16 @@
-//! Pages: stable pieces of a conversation.
-//!
-//! A page is bounded by a message, not by a number, so it does not shift while others append. A page before a message
-//! follows that message's own path, so it stays the same while the head moves.
+//! Parts of a history: pages, the newest messages within a budget, and streams.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
+use std::fmt;
 
 use super::{Path, Session};
 use crate::error::Result;
 use crate::id::{CompactionId, MessageId, check_given};
-use crate::message::Message;
-use crate::outcome::Page;
-use crate::storage::Cursor;
-use crate::view::{Order, View};
+use crate::message::{Message, stored_bytes};
+use crate::outcome::{Page, Recent};
+use crate::storage::sqlite::Cursor;
+use crate::tree::Cut;
+use crate::view::{Budget, Order, View};
 
 /// How many messages a page holds when no limit is given.
 const DEFAULT_LIMIT: usize = 50;
@@ -172,12 +171,12 @@ impl PageBuilder {
         })
     }
 
-    fn cursor(&self, view: &View, order: Order) -> Result<Box<dyn Cursor>> {
+    fn cursor(&self, view: &View, order: Order) -> Result<Cursor> {
         self.path.session.storage.cursor(view, order)
     }
 
     /// Opens a cursor over what comes before a message or summary.
-    fn cursor_before(&self, id: &MessageId) -> Result<Option<Box<dyn Cursor>>> {
+    fn cursor_before(&self, id: &MessageId) -> Result<Option<Cursor>> {
         let session = &self.path.session;
         let message = session.message(id)?.ok_or_else(|| session.unknown(id))?;
         let at = |leaf: &MessageId| match self.path.view.is_raw() {
@@ -198,9 +197,9 @@ impl PageBuilder {
         parent.map(|view| self.cursor(&view, Order::NewestFirst)).transpose()
     }
 
-    fn run_before(&self, cursor: Option<Box<dyn Cursor>>, has_after: bool) -> Result<Page> {
+    fn run_before(&self, cursor: Option<Cursor>, has_after: bool) -> Result<Page> {
         let (mut messages, has_before) = match cursor {
-            Some(mut cursor) => fill(&mut *cursor, self.limit, &self.filter()?)?,
+            Some(mut cursor) => fill(self.limit, &self.filter()?, |count| cursor.next(count))?,
             None => (Vec::new(), false),
         };
         messages.reverse();
@@ -216,7 +215,7 @@ impl PageBuilder {
         if !cursor.skip_past(id)? {
             return Err(self.path.session.unknown(id));
         }
-        let (messages, has_after) = fill(&mut *cursor, self.limit, &self.filter()?)?;
+        let (messages, has_after) = fill(self.limit, &self.filter()?, |count| cursor.next(count))?;
         Ok(Page {
             before: messages.first().map(|message| message.id.clone()),
             after: messages.last().filter(|_| has_after).map(|message| message.id.clone()),
@@ -251,13 +250,16 @@ const FILTERED_BATCH: usize = 256;
 ///
 /// A batch of a cursor may be shorter than asked for. One message more is read, because to read that one alone would be
 /// another transaction.
-fn fill(cursor: &mut dyn Cursor, limit: usize, filter: &Filter) -> Result<(Vec<Message>, bool)> {
+fn fill(
+    limit: usize,
+    filter: &Filter,
+    mut next: impl FnMut(usize) -> Result<Vec<Message>>,
+) -> Result<(Vec<Message>, bool)> {
     let asked = limit.saturating_add(1);
     let mut messages = Vec::new();
     while messages.len() < asked {
         let left = asked - messages.len();
-        let batch =
-            cursor.next(if filter.shows_all() { left } else { left.max(FILTERED_BATCH) })?;
+        let batch = next(if filter.shows_all() { left } else { left.max(FILTERED_BATCH) })?;
         if batch.is_empty() {
             break;
         }
@@ -268,46 +270,291 @@ fn fill(cursor: &mut dyn Cursor, limit: usize, filter: &Filter) -> Result<(Vec<M
     Ok((messages, has_more))
 }
 
+/// How many messages are read at a time.
+const BATCH: usize = 32;
+/// How many are read at a time at most, when others delete messages meanwhile.
+const MAX_BATCH: usize = 1 << 16;
+
+impl Session {
+    /// Returns the newest messages of the history that fit a budget.
+    ///
+    /// They never begin between a tool call and its result. The newest message is always
+    /// returned, even over the budget; so is a summary directly before the returned messages. Only the
+    /// returned messages are read; the others are counted, not read.
+    ///
+    /// ```
+    /// use talktree::{Budget, Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// chat.append_all((1..=100).map(|n| Message::user(format!("message {n}"))))?;
+    ///
+    /// let recent = chat.recent(Budget::messages(10))?;
+    /// assert_eq!((recent.messages.len(), recent.left_out), (10, 90));
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As every read.
+    pub fn recent(&self, budget: Budget) -> Result<Recent> {
+        self.path().recent(budget)
+    }
+
+    fn cost(&self, message: &Message, budget: Budget) -> Result<u64> {
+        match budget {
+            Budget::Tokens(_) => Ok(self.compaction.counter().message(message)),
+            Budget::Bytes(_) => stored_bytes(message),
+            Budget::Messages(_) => Ok(1),
+        }
+    }
+}
+
+impl Path {
+    /// Returns the newest messages of this path that fit a budget, as [`Session::recent`] does.
+    ///
+    /// ```
+    /// use talktree::{Budget, Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// chat.append_all((1..=9).map(|n| Message::user(n.to_string()).with_id(n.to_string())))?;
+    ///
+    /// let recent = chat.at(&"6".into()).recent(Budget::messages(2))?;
+    /// assert_eq!(recent.messages.iter().map(Message::text).collect::<String>(), "56");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if the leaf is not in this session; as
+    /// every read.
+    pub fn recent(&self, budget: Budget) -> Result<Recent> {
+        let mut batch = BATCH;
+        loop {
+            let (recent, is_whole) = self.read_recent(budget, batch)?;
+            if is_whole || batch >= MAX_BATCH {
+                return Ok(recent);
+            }
+            // Others deleted messages between two batches. A larger batch leaves them less time.
+            batch *= 4;
+        }
+    }
+
+    /// Returns the newest messages, and whether the path was still whole when its end was reached.
+    fn read_recent(&self, budget: Budget, batch: usize) -> Result<(Recent, bool)> {
+        let (Budget::Tokens(max) | Budget::Bytes(max) | Budget::Messages(max)) = budget;
+        // What fits into the first batch is of the same state as the total.
+        let mut cursor = self.session.storage.newest(&self.view, batch)?;
+        let total = cursor.total()?;
+        let mut cut = Cut::new(max);
+        let (mut seen, mut is_whole) = (0, true);
+        'reading: loop {
+            let messages = cursor.next(batch)?;
+            if messages.is_empty() {
+                is_whole = seen == total;
+                break;
+            }
+            for message in messages {
+                seen += 1;
+                let cost = self.session.cost(&message, budget)?;
+                let is_summary = CompactionId::from_message(&message.id).is_some();
+                if !cut.offer(message, cost, is_summary) {
+                    break 'reading;
+                }
+            }
+        }
+        let messages = cut.finish();
+        let left_out = total.saturating_sub(messages.len() as u64);
+        Ok((Recent { messages, left_out }, is_whole))
+    }
+}
+
+/// The number of messages in a stream's first batch. Each later one is twice as large, up to [`LAST_BATCH`].
+const FIRST_BATCH: usize = 16;
+/// The maximum number of messages in a batch.
+const LAST_BATCH: usize = 512;
+
+impl Session {
+    /// Returns the history as a stream, oldest first.
+    ///
+    /// What it covers is fixed when it is opened, by this call; messages deleted since are skipped.
+    /// It holds nothing open between messages, so it may be kept as long as you like. An error is the
+    /// last item.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// chat.append_all((1..=1000).map(|n| Message::user(n.to_string())))?;
+    ///
+    /// let mut tokens = 0;
+    /// for message in chat.iter() {
+    ///     tokens += message?.tokens();
+    /// }
+    /// assert_eq!(tokens, chat.row_stats()?.iter().map(|stat| stat.tokens).sum::<u64>());
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    #[must_use]
+    pub fn iter(&self) -> Messages {
+        self.path().iter()
+    }
+
+    /// Returns the history as a stream, newest first; what is not taken is not read.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// chat.append_all((1..=1000).map(|n| Message::user(format!("{n}"))))?;
+    /// let newest: Vec<Message> = chat.iter_rev().take(2).collect::<Result<_, _>>()?;
+    /// assert_eq!(newest[1].text(), "999");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    #[must_use]
+    pub fn iter_rev(&self) -> Messages {
+        self.path().iter_rev()
+    }
+
+    /// Returns every stored message, all branches, as a stream in order of creation.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let question = chat.append(Message::user("Name a colour"))?.id;
+    /// chat.append(Message::assistant("red"))?;
+    /// chat.append_to(&question, Message::assistant("cyan"))?;
+    ///
+    /// let all: Vec<Message> = chat.all_messages().collect::<Result<_, _>>()?;
+    /// let texts: Vec<String> = all.iter().map(Message::text).collect();
+    /// assert_eq!(texts, ["Name a colour", "red", "cyan"]);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    #[must_use]
+    pub fn all_messages(&self) -> Messages {
+        Messages::new(self.storage.all_messages())
+    }
+}
+
+impl Path {
+    /// Returns this path as a stream, oldest first, as [`Session::iter`] does.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let hello = chat.append(Message::user("hello"))?.id;
+    /// chat.add_compaction("A greeting.", &hello, &hello)?;
+    ///
+    /// assert_eq!(chat.path().iter().next().unwrap()?.text(), "A greeting.");
+    /// assert_eq!(chat.path().raw().iter().next().unwrap()?.text(), "hello");
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    #[must_use]
+    pub fn iter(&self) -> Messages {
+        Messages::new(self.session.storage.cursor(&self.view, Order::OldestFirst))
+    }
+
+    /// Returns this path as a stream, newest first; what is not taken is not read.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// let question = chat.append(Message::user("Name a colour"))?.id;
+    /// chat.append(Message::assistant("red"))?;
+    ///
+    /// let newest = chat.at(&question).iter_rev().next().unwrap()?;
+    /// assert_eq!(newest.id, question);
+    /// assert!(chat.at(&"other".into()).iter_rev().next().unwrap().is_err());
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    #[must_use]
+    pub fn iter_rev(&self) -> Messages {
+        Messages::new(self.session.storage.cursor(&self.view, Order::NewestFirst))
+    }
+}
+
+/// A stream of messages.
+///
+/// ```
+/// use talktree::{Message, Messages, Store};
+///
+/// let chat = Store::open_in_memory()?.session("s")?;
+/// chat.append_all([Message::user("hello"), Message::assistant("hi")])?;
+///
+/// let mut messages: Messages = chat.iter();
+/// assert_eq!(messages.next().unwrap()?.text(), "hello");
+/// assert_eq!(messages.count(), 1);
+/// # Ok::<(), talktree::Error>(())
+/// ```
+pub struct Messages {
+    /// `None` after an error, which ends the stream.
+    cursor: Option<Result<Cursor>>,
+    batch: VecDeque<Message>,
+    batch_size: usize,
+}
+
+impl Messages {
+    fn new(cursor: Result<Cursor>) -> Self {
+        Self { cursor: Some(cursor), batch: VecDeque::new(), batch_size: FIRST_BATCH }
+    }
+
+    fn read(&mut self) -> Result<()> {
+        match self.cursor.take() {
+            None => Ok(()),
+            Some(Err(error)) => Err(error),
+            Some(Ok(mut cursor)) => {
+                self.batch = cursor.next(self.batch_size)?.into();
+                self.batch_size = LAST_BATCH.min(self.batch_size * 2);
+                if !self.batch.is_empty() {
+                    self.cursor = Some(Ok(cursor));
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Iterator for Messages {
+    type Item = Result<Message>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.batch.is_empty()
+            && let Err(error) = self.read()
+        {
+            return Some(Err(error));
+        }
+        self.batch.pop_front().map(Ok)
+    }
+}
+
+impl std::iter::FusedIterator for Messages {}
+
+impl fmt::Debug for Messages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Messages").field("read_ahead", &self.batch.len()).finish_non_exhaustive()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Counts the batches that are read.
-    struct Counted {
-        left: usize,
-        batches: usize,
-    }
-
-    impl Cursor for Counted {
-        fn next(&mut self, limit: usize) -> Result<Vec<Message>> {
-            self.batches += 1;
-            let count = self.left.min(limit);
-            self.left -= count;
+    /// Returns the page of a path of `stored` messages: how many it has, whether there are more, and the batches read.
+    fn filled(stored: usize, limit: usize) -> Result<(usize, bool, usize)> {
+        let (mut left, mut batches) = (stored, 0);
+        let (messages, has_more) = fill(limit, &Filter::default(), |limit| {
+            batches += 1;
+            let count = left.min(limit);
+            left -= count;
             Ok((0..count).map(|_| Message::user("")).collect())
-        }
-
-        fn skip_past(&mut self, _: &MessageId) -> Result<bool> {
-            Ok(false)
-        }
-
-        fn total(&mut self) -> Result<u64> {
-            Ok(0)
-        }
+        })?;
+        Ok((messages.len(), has_more, batches))
     }
 
-    /// Whether more would follow was a read of its own, which is a transaction of its own.
     #[test]
     fn a_page_that_is_not_the_last_is_one_batch() -> Result<()> {
-        let mut cursor = Counted { left: 51, batches: 0 };
-        let (messages, has_more) = fill(&mut cursor, 50, &Filter::default())?;
-        assert_eq!((messages.len(), has_more, cursor.batches), (50, true, 1));
-        let (messages, has_more) =
-            fill(&mut Counted { left: 50, batches: 0 }, 50, &Filter::default())?;
-        assert_eq!((messages.len(), has_more), (50, false));
-        assert_eq!(
-            fill(&mut Counted { left: 3, batches: 0 }, usize::MAX, &Filter::default())?.0.len(),
-            3
-        );
+        assert_eq!(filled(51, 50)?, (50, true, 1));
+        assert_eq!(filled(50, 50)?, (50, false, 2));
+        assert_eq!(filled(3, usize::MAX)?.0, 3);
         Ok(())
     }
 }

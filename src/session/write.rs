@@ -7,7 +7,8 @@ use crate::error::Result;
 use crate::event::Change;
 use crate::id::{MessageId, SessionId};
 use crate::message::Message;
-use crate::outcome::{Appended, CountedAppend, Deleted, Updated, Upserted};
+use crate::outcome::{Appended, CountedAppend, Deleted, Updated};
+use crate::storage::sqlite::{append, delete, import};
 use crate::view::{ExpectedHead, Parent};
 
 impl Session {
@@ -240,12 +241,9 @@ impl Session {
         for message in messages {
             message.id.check_for_writing()?;
         }
-        let CountedAppend { appended, visible_tokens } = match (&summary, messages) {
-            (Some((_, seen)), [message]) => {
-                self.storage.append_summary(parent, expected, message, seen)?
-            }
-            _ => self.storage.append(parent, expected, messages)?,
-        };
+        let seen = summary.as_ref().map(|(_, seen)| *seen);
+        let CountedAppend { appended, visible_tokens } =
+            self.storage.append(parent, expected, messages, seen)?;
         let added = appended.iter().filter(|appended| appended.is_new);
         let count = added.clone().count();
         if count > 0 {
@@ -320,7 +318,12 @@ impl Session {
         for message in &messages {
             message.id.check_for_writing()?;
         }
-        let imported = self.storage.import(&messages)?;
+        let counted = self.storage.counted(&messages);
+        let max_bytes = self.storage.max_message_bytes();
+        let imported = self
+            .storage
+            .write(|conn, name| import::import(conn, name, &messages, &counted, max_bytes))?;
+        self.storage.appended(imported.len());
         let added = imported.iter().filter(|imported| imported.is_new).count();
         if added > 0 {
             self.emit_changed(|| Change::Import { messages: added as u64 });
@@ -345,7 +348,7 @@ impl Session {
     /// As every
     /// read.
     pub fn is_imported(&self, record: &str) -> Result<bool> {
-        self.storage.is_imported(record)
+        self.storage.read(|conn, session| import::is_imported(conn, session, record))
     }
 
     /// Replaces the content of a message in place: role, parts, metadata, extra fields.
@@ -368,7 +371,10 @@ impl Session {
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if its id is unknown; as
     /// [`append`](Self::append).
     pub fn update(&self, message: Message) -> Result<Updated> {
-        let updated = self.storage.update(&message)?;
+        let messages = std::slice::from_ref(&message);
+        let updated = self.storage.write_messages(messages, |conn, name, counted, max_bytes| {
+            append::update(conn, name, &message, counted, max_bytes)
+        })?;
         if updated.is_changed {
             self.emit_changed(|| Change::Update { id: message.id });
         }
@@ -392,20 +398,20 @@ impl Session {
     ///
     /// # Errors
     /// As [`append`](Self::append).
-    pub fn upsert(&self, message: Message) -> Result<Upserted> {
+    pub fn upsert(&self, message: Message) -> Result<Updated> {
         message.id.check_for_writing()?;
-        let upserted = self.storage.upsert(&message)?;
-        match &upserted {
-            Upserted::Appended(_) => {
-                self.emit(|| Change::Append { ids: vec![message.id] });
-                self.keep_within(None, 1);
-            }
-            Upserted::Updated(updated) if updated.is_changed => {
-                self.emit_changed(|| Change::Update { id: message.id });
-            }
-            Upserted::Updated(_) => {}
+        let messages = std::slice::from_ref(&message);
+        let updated = self.storage.write_messages(messages, |conn, name, counted, max_bytes| {
+            append::upsert(conn, name, &message, counted, max_bytes)
+        })?;
+        self.storage.appended(1);
+        if updated.is_new {
+            self.emit(|| Change::Append { ids: vec![message.id] });
+            self.keep_within(None, 1);
+        } else if updated.is_changed {
+            self.emit_changed(|| Change::Update { id: message.id });
         }
-        Ok(upserted)
+        Ok(updated)
     }
 
     /// Deletes messages.
@@ -486,7 +492,7 @@ impl Session {
     /// # Errors
     /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if it is not in this session.
     pub fn delete_branch(&self, id: &MessageId) -> Result<Deleted> {
-        let deleted = self.storage.delete_branch(id)?;
+        let deleted = self.storage.write(|conn, name| delete::delete_branch(conn, name, id))?;
         self.emit_deleted(&deleted);
         Ok(deleted)
     }
@@ -515,7 +521,7 @@ impl Session {
     /// # Errors
     /// As every write.
     pub fn clear(&self) -> Result<()> {
-        self.storage.clear()?;
+        self.storage.write(delete::clear)?;
         self.emit_changed(|| Change::Clear);
         Ok(())
     }

@@ -10,7 +10,7 @@ use crate::id::{SessionId, check_name};
 use crate::message::Json;
 use crate::outcome::Record;
 use crate::session::{Path, Session};
-use crate::storage::sqlite::PersonalData;
+use crate::storage::sqlite::{PersonalData, placed};
 
 impl Store {
     /// Calls `write` with the store as it is now, to be read only, and writes to `output` what it wrote.
@@ -252,7 +252,7 @@ impl Session {
         let unknown = || Error::UnknownSession { id: self.id().clone() };
         let info = self.info()?.ok_or_else(unknown)?;
         // Read before the messages, so each refers to messages that are read.
-        let placed = self.storage().placed_compactions()?;
+        let placed = self.storage().read(|conn, session| placed::compactions(conn, session.key))?;
         let labels = self.labels()?;
         let tags = self.all_tags()?;
         let elisions = self.context().store().elisions()?;

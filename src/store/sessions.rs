@@ -14,7 +14,6 @@ use crate::event::Change;
 use crate::id::SessionId;
 use crate::outcome::{SessionDetails, SessionInfo};
 use crate::session::{Session, SessionBuilder};
-use crate::storage::sqlite::SqliteSession;
 
 impl Store {
     /// Returns the session with this id; its first write creates it.
@@ -42,8 +41,7 @@ impl Store {
     ///
     /// [`SessionBuilder`] has an example.
     pub fn session_builder(&self, id: impl Into<SessionId>) -> SessionBuilder {
-        let session = SqliteSession::new(Arc::clone(&self.database), id.into());
-        SessionBuilder::over(session, self.events.clone())
+        SessionBuilder::of(id.into(), Arc::clone(&self.database), self.events.clone())
     }
 
     /// Creates a session with a new id and these details, in one transaction, and returns it.

@@ -201,7 +201,7 @@ fn an_append_of_a_known_message_does_not_return_the_figure_of_another_counter() 
     let store = Store::open_in_memory()?;
     let hello = [Message::user("Hello world")];
     let tokens = |chat: &Session| -> Result<Option<u64>> {
-        Ok(chat.storage().append(&Parent::Head, &ExpectedHead::Any, &hello)?.visible_tokens)
+        Ok(chat.storage().append(&Parent::Head, &ExpectedHead::Any, &hello, None)?.visible_tokens)
     };
     let plain = store.session("s")?;
     assert_eq!(tokens(&plain)?, Some(7));

@@ -32,7 +32,7 @@ use crate::callback;
 use crate::context::{Context, ToolOptions};
 use crate::error::{BoxError, Error, Result};
 use crate::id::{CompactionId, MessageId};
-use crate::message::{Message, Pairing, Part, Role, Tool, ToolPairs, ToolSide};
+use crate::message::{Message, Pairing, Part, Role, Tool, ToolPairs};
 use crate::outcome::Appended;
 use crate::storage::sqlite::SqliteSession;
 use crate::view::{Order, View};
@@ -346,7 +346,8 @@ fn calls_of(message: &Message) -> impl Iterator<Item = (usize, Tool)> {
             tool.extra.get("providerExecuted").is_some_and(|json| json.as_str() == "true");
         let waits_for_person = tool.state.as_deref() == Some("approval-requested");
         let is_left = is_of_provider || waits_for_person;
-        (matches!(tool.side(), ToolSide::Call(_)) && !is_left).then(|| (place, tool.into_owned()))
+        (tool.call_input().is_some() && !tool.has_result() && !is_left)
+            .then(|| (place, tool.into_owned()))
     })
 }
 

@@ -3,7 +3,7 @@
 use crate::common::{self, drawn};
 use talktree::{
     Compaction, CompactionId, CompactionOptions, CompactionPlan, CompactionStatus, Error, Message,
-    NothingToCompact, Planned, Result, Session, Stale, Store, SummaryRefused,
+    NothingToCompact, Result, Session, Stale, Store, SummaryRefused,
 };
 
 /// Appends one message per letter, long enough to be worth compacting.
@@ -20,10 +20,12 @@ fn options() -> CompactionOptions {
 }
 
 #[track_caller]
-fn planned(plan: Result<Planned>) -> Result<CompactionPlan> {
+fn planned(
+    plan: Result<std::result::Result<CompactionPlan, NothingToCompact>>,
+) -> Result<CompactionPlan> {
     match plan? {
-        Planned::Compact(plan) => Ok(plan),
-        Planned::Nothing(why) => panic!("{why}"),
+        Ok(plan) => Ok(plan),
+        Err(why) => panic!("{why}"),
     }
 }
 
@@ -60,7 +62,7 @@ fn a_plan_is_committed_only_to_the_session_it_was_made_in() -> Result<()> {
     }
     // Another handle of the same session is the same session.
     let plan = planned(chat.plan_compaction(&options()))?;
-    assert!(store.session("s")?.commit(plan, "short")?.is_shown);
+    assert!(store.session("s")?.commit(plan, "short")?.is_shown());
     Ok(())
 }
 
@@ -103,7 +105,7 @@ fn a_plan_is_bound_to_the_file_and_not_to_the_handle() -> Result<()> {
     let chat = scratch.store.session("s")?;
     say(&chat, "abcdef")?;
     let plan = planned(chat.plan_compaction(&options()))?;
-    assert!(common::open(&scratch.folder)?.session("s")?.commit(plan, "short")?.is_shown);
+    assert!(common::open(&scratch.folder)?.session("s")?.commit(plan, "short")?.is_shown());
     Ok(())
 }
 
@@ -121,7 +123,7 @@ fn a_compaction_on_another_branch_is_no_reason_to_refuse() -> Result<()> {
     let plan = planned(chat.at(&"x".into()).plan_compaction(&options()))?;
     assert_eq!((plan.first().as_str(), plan.last().as_str()), ("b", "d"));
     let compacted = chat.commit(plan, "from b to d")?;
-    assert!(!compacted.is_shown);
+    assert!(!compacted.is_shown());
     let shown = compacted.id.as_message();
     assert_eq!(drawn(&chat.at(&"x".into()).history()?), format!("a {shown} x"));
     assert_eq!(chat.history()?[1].text(), "from b to e");
@@ -153,7 +155,7 @@ fn a_plan_at_a_deleted_head_is_made_from_what_is_visible() -> Result<()> {
     assert_eq!(drawn(&chat.history()?), format!("a {}", compaction.as_message()));
 
     let plan = chat.plan_compaction(&options())?;
-    assert_eq!(plan, Planned::Nothing(NothingToCompact::TooShort { messages: 2, least: 3 }));
+    assert_eq!(plan, Err(NothingToCompact::TooShort { messages: 2, least: 3 }));
     assert_eq!(chat.window_usage()?.middle, 0);
     Ok(())
 }

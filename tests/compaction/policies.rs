@@ -7,10 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::common::Scratch;
 use serde_json::json;
 use talktree::{
-    BoxError, Change, CompactionId, CompactionOptions, CompactionOutcome, CompactionPolicy,
-    CompactionWindow, Error, Message, MessageId, NothingToCompact, Part, Phase, RangeSummary,
-    Result, Session, SessionBuilder, Stale, Store, Summarized, Summarizer, Summary, SummaryRefused,
-    ThresholdOf,
+    BoxError, Change, CompactionId, CompactionOptions, CompactionPolicy, CompactionWindow, Error,
+    Message, MessageId, NothingToCompact, Part, Phase, RangeSummary, Result, Session,
+    SessionBuilder, Stale, Store, Summarized, Summarizer, Summary, SummaryRefused,
 };
 
 /// The token limit of these sessions; a message has 24, so 17 messages exceed it.
@@ -109,12 +108,12 @@ fn a_policy_is_asked_by_compact_on_any_path_by_automatic_compaction_and_in_the_b
     let store = Store::open_in_memory()?;
     let chat = builder(&store).compaction_policy(policy).open()?;
     append(&chat, 0..9)?;
-    let CompactionOutcome::Compacted(done) = chat.at(&"6".into()).compact()? else { panic!() };
-    assert_eq!((done.messages, done.tokens_before, done.is_shown), (3, 72, true));
+    let Ok(done) = chat.at(&"6".into()).compact()? else { panic!() };
+    assert_eq!((done.messages, done.tokens_before, done.is_shown()), (3, 72, true));
     let compaction = chat.compaction(&done.id)?;
     assert_eq!((compaction.first.as_str(), compaction.last.as_str()), ("1", "3"));
     // A summary is an item like a message, and is compacted as a whole.
-    assert!(matches!(chat.compact()?, CompactionOutcome::Compacted(_)));
+    assert!(matches!(chat.compact()?, Ok(_)));
     let compaction = chat.compactions()?.remove(1);
     assert_eq!((compaction.nested, compaction.last.as_str()), (vec![done.id], "5"));
 
@@ -275,7 +274,7 @@ fn without_options_a_policy_may_compact_the_first_and_the_last_message() -> Resu
         |window: &CompactionWindow<'_>| between(window, 0, window.messages().len() - 1, "all");
     let chat = builder(&store).compaction_policy(policy).open()?;
     append(&chat, 0..3)?;
-    assert!(matches!(chat.compact()?, CompactionOutcome::Compacted(_)));
+    assert!(matches!(chat.compact()?, Ok(_)));
     assert_eq!(chat.history()?.len(), 1);
     Ok(())
 }
@@ -302,7 +301,7 @@ fn a_change_of_the_range_while_a_policy_decides_makes_its_answer_stale() -> Resu
         let chat = builder(&scratch.store).compaction_policy(policy).open()?;
         append(&chat, 0..9)?;
         match (chat.compact(), expected) {
-            (Ok(CompactionOutcome::Compacted(done)), None) => assert_eq!(done.messages, 4),
+            (Ok(Ok(done)), None) => assert_eq!(done.messages, 4),
             (Err(Error::Stale { why }), Some(expected)) => assert_eq!(why, expected),
             (answer, expected) => panic!("{answer:?}, but {expected:?}"),
         }
@@ -319,7 +318,7 @@ fn beside_a_policy_the_summarizer_writes_branch_summaries_only() -> Result<()> {
     let chat = chat.summarizer(|_: &str| -> Result<&str, BoxError> { Ok("by the summarizer") });
     let chat = chat.open()?;
     append(&chat, 0..9)?;
-    chat.compact()?;
+    let _ = chat.compact()?;
     assert_eq!(chat.history()?[1].text(), "by the policy");
     chat.checkout_summarized(&"0".into())?;
     assert_eq!(chat.history()?[1].text(), "by the summarizer");
@@ -351,8 +350,8 @@ fn a_summarizer_that_declines_is_no_failure() -> Result<()> {
     append(&chat, 0..9)?;
     let _subscription = observed.subscribe(&chat);
     let declined = NothingToCompact::Declined;
-    assert_eq!(chat.compact()?, CompactionOutcome::Nothing(declined.clone()));
-    assert_eq!(chat.at(&"8".into()).compact()?, CompactionOutcome::Nothing(declined.clone()));
+    assert_eq!(chat.compact()?, Err(declined.clone()));
+    assert_eq!(chat.at(&"8".into()).compact()?, Err(declined.clone()));
     assert_eq!(declined.to_string(), "the summarizer or the compaction policy declined");
     assert_eq!(
         (observed.errors(), chat.compactions()?.len(), chat.history()?.len()),
@@ -370,7 +369,7 @@ fn a_summarizer_that_declines_is_no_failure() -> Result<()> {
     );
     chat.checkout(&"8".into())?;
     is_willing.0.store(1, Ordering::SeqCst);
-    assert!(matches!(chat.compact()?, CompactionOutcome::Compacted(_)));
+    assert!(matches!(chat.compact()?, Ok(_)));
     assert_eq!(chat.compactions()?[0].model.as_deref(), Some("small-1"));
     Ok(())
 }
@@ -437,7 +436,7 @@ fn a_summarizer_may_be_a_closure_of_any_kind_of_answer() -> Result<()> {
         let store = Store::open_in_memory()?;
         let chat = with_summarizer(builder(&store).compaction_options(options())).open()?;
         append(&chat, 0..9)?;
-        assert!(matches!(chat.compact()?, CompactionOutcome::Compacted(_)));
+        assert!(matches!(chat.compact()?, Ok(_)));
         assert_eq!(chat.history()?[1].text(), "short");
     }
     Ok(())
@@ -454,7 +453,7 @@ fn a_policy_that_makes_no_progress_toward_the_threshold_ends_with_its_refusal() 
         let summaries = summaries.filter(|it| CompactionId::from_message(&it.id).is_some()).count();
         between(window, 1, last, if summaries == 0 { "a first summary" } else { "again" })
     });
-    let chat = builder(&store).compact_after(THRESHOLD).threshold_of(ThresholdOf::Messages);
+    let chat = builder(&store).compact_after_history(THRESHOLD);
     let chat = chat.compaction_policy(policy).on_error(observed.handler()).open()?;
     chat.append(Message::user("word ".repeat(600)).with_id("long"))?;
     let errors = observed.errors();

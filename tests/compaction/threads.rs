@@ -14,8 +14,8 @@ use std::time::Duration;
 use crate::common::process::{Other, say, task};
 use crate::common::{Scratch, drawn};
 use talktree::{
-    BoxError, Change, CompactionId, CompactionOptions, CompactionOutcome, Error, Message,
-    MessageId, Planned, Result, Session, SessionBuilder, Stale, Store, TokenCounter,
+    BoxError, Change, CompactionId, CompactionOptions, Error, Message, MessageId, Result, Session,
+    SessionBuilder, Stale, Store, TokenCounter,
 };
 
 /// The token limit of these sessions; a message has 24.
@@ -215,7 +215,7 @@ fn of_two_compactions_of_one_range_the_first_is_committed() -> Result<()> {
     let by = thread::scope(|scope| -> Result<CompactionId> {
         let slow = scope.spawn(|| chat.append(message(16)));
         model.is_asked();
-        let Planned::Compact(plan) = other.plan_compaction(&options())? else { panic!("nothing") };
+        let Ok(plan) = other.plan_compaction(&options())? else { panic!("nothing") };
         let first = other.commit(plan, "the first")?;
         model.answers("the second");
         slow.join().unwrap()?;
@@ -239,9 +239,9 @@ fn committing_succeeds_if_the_compaction_is_removed_at_once() -> Result<()> {
             other.remove_compaction(id).unwrap();
         }
     });
-    let Planned::Compact(plan) = chat.plan_compaction(&options())? else { panic!("nothing") };
+    let Ok(plan) = chat.plan_compaction(&options())? else { panic!("nothing") };
     // The result describes the moment of the commit.
-    assert!(chat.commit(plan, "gone at once")?.is_shown);
+    assert!(chat.commit(plan, "gone at once")?.is_shown());
     assert_eq!((chat.history()?.len(), chat.compactions()?.len()), (16, 0));
     Ok(())
 }
@@ -445,11 +445,11 @@ fn among_many_writers_no_compaction_covers_what_it_was_not_made_from() -> Result
                 // On a busy machine the writers may end before any summary is stored.
                 while !is_over.load(Ordering::SeqCst) || committed.load(Ordering::SeqCst) == 0 {
                     match chat.compact() {
-                        Ok(CompactionOutcome::Compacted(_)) => {
+                        Ok(Ok(_)) => {
                             committed.fetch_add(1, Ordering::SeqCst);
                         }
                         // By this counter a summary of one message is as long as the message.
-                        Ok(CompactionOutcome::Nothing(_))
+                        Ok(Err(_))
                         | Err(
                             Error::Stale { .. }
                             | Error::SummaryRefused { .. }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use talktree::{
     Block, BoxError, Change, CompactionOptions, Message, Result, Session, SessionBuilder, Store,
-    ThresholdOf, TokenCounter, estimate_tokens,
+    TokenCounter, estimate_tokens,
 };
 
 fn message() -> Message {
@@ -89,18 +89,20 @@ fn the_threshold_is_of_the_whole_request_unless_it_is_set_to_the_messages() -> R
     assert_eq!(appends_until_compacted(&of_request)?, (600 - besides) / 24 + 1);
     assert!(of_request.request_tokens()?.total <= 600);
 
-    let of_messages = with_blocks(&Store::open_in_memory()?).threshold_of(ThresholdOf::Messages);
-    let of_messages = of_messages.open()?;
+    let of_messages = with_blocks(&Store::open_in_memory()?).compact_after_history(600).open()?;
     assert_eq!(appends_until_compacted(&of_messages)?, 600 / 24 + 1);
     Ok(())
 }
 
 #[test]
 fn subscribers_hear_the_figure_that_is_compared_with_the_threshold() -> Result<()> {
-    for what in [ThresholdOf::Request, ThresholdOf::Messages] {
+    for is_of_history in [false, true] {
         let store = Store::open_in_memory()?;
-        let chat = builder(&store).block("memory", Block::stored()).compact_after(1_000);
-        let chat = chat.threshold_of(what).open()?;
+        let chat = builder(&store).block("memory", Block::stored());
+        let chat = match is_of_history {
+            false => chat.compact_after(1_000).open()?,
+            true => chat.compact_after_history(1_000).open()?,
+        };
         let heard = Arc::new(Mutex::new(Vec::new()));
         let ear = Arc::clone(&heard);
         let _subscription = chat.subscribe(move |event| {
@@ -111,10 +113,9 @@ fn subscribers_hear_the_figure_that_is_compared_with_the_threshold() -> Result<(
         let id = chat.append(message())?.id;
         chat.update(message().with_id(id).with_part("x".into()))?;
         let (request, messages) = (chat.request_tokens()?, 24);
-        let besides =
-            if what == ThresholdOf::Request { request.total - request.messages } else { 0 };
+        let besides = if is_of_history { 0 } else { request.total - request.messages };
         let expected = [messages + besides, request.messages + besides];
-        assert_eq!(*heard.lock().unwrap(), expected, "{what:?}");
+        assert_eq!(*heard.lock().unwrap(), expected, "{is_of_history}");
     }
     Ok(())
 }
@@ -127,8 +128,7 @@ fn a_threshold_of_messages_reads_no_prompt() -> Result<()> {
     let count = Arc::clone(&errors);
     let chat = builder(&store)
         .block("far", Block::from_fn(|| Err("out of reach".into())))
-        .compact_after(400)
-        .threshold_of(ThresholdOf::Messages)
+        .compact_after_history(400)
         .on_error(move |_| {
             count.fetch_add(1, Ordering::SeqCst);
         })

@@ -8,7 +8,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use talktree::{
-    Block, BoxError, CompactionOptions, Document, Message, Part, Planned, ReadProvider, Session,
+    Block, BoxError, CompactionOptions, Document, Message, Part, ReadProvider, Session,
     SessionDetails, SkillProvider, Store,
 };
 use talktree_import::export::export_markdown;
@@ -358,7 +358,7 @@ fn check_prompt(store: &Store, t: &Texts) -> Outcome {
 
 fn check_summaries(chat: &Session) -> Outcome {
     let options = CompactionOptions::default().protect_head(0).keep_recent_tokens(0).min_tail(0);
-    let Planned::Compact(plan) = chat.plan_compaction(&options).map_err(fail)? else {
+    let Ok(plan) = chat.plan_compaction(&options).map_err(fail)? else {
         return Err(fail("there is something to compact"));
     };
     let prompt = plan.prompt();

@@ -4,8 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::common::letters;
 use talktree::{
-    BoxError, Change, CompactionOptions, Event, Message, Planned, Result, Session, Store,
-    Subscription,
+    BoxError, Change, CompactionOptions, Event, Message, Result, Session, Store, Subscription,
 };
 
 /// The received changes, in order.
@@ -241,7 +240,7 @@ fn every_compaction_sends_the_same_events_with_figures() -> Result<()> {
     let chat = long_session(&store, || Ok("short"))?;
     let (ear, _subscription) = Ear::on(&chat);
 
-    chat.compact()?;
+    let _ = chat.compact()?;
     assert_eq!(told(ear.received()), whole, "compact");
     let of_all = &chat.compactions()?[0].id.clone();
     chat.remove_compaction(of_all)?;
@@ -253,13 +252,13 @@ fn every_compaction_sends_the_same_events_with_figures() -> Result<()> {
     ear.received();
 
     let options = CompactionOptions::default().protect_head(1).keep_recent_tokens(140);
-    let Planned::Compact(plan) = chat.plan_compaction(&options)? else { panic!("nothing") };
+    let Ok(plan) = chat.plan_compaction(&options)? else { panic!("nothing") };
     chat.commit(plan, "short")?;
     assert_eq!(told(ear.received()), whole[1..], "plan and commit");
     chat.remove_compaction(&chat.compactions()?[0].id)?;
     ear.received();
 
-    chat.at(&"9".into()).compact()?;
+    let _ = chat.at(&"9".into()).compact()?;
     assert_eq!(told(ear.received()), whole, "of a path");
     Ok(())
 }

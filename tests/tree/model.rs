@@ -7,7 +7,6 @@ use crate::common::{Scratch, random};
 use proptest::prelude::*;
 use talktree::{
     Budget, CompactionId, Deleted, Error, Message, MessageId, Parent, Path, Result, Session,
-    Upserted,
 };
 
 /// Selects one of the existing things, however many there are.
@@ -259,11 +258,11 @@ impl World {
                     let text = format!("upserted {}", self.count);
                     self.models[self.at].nodes[target].text = text;
                     let message = to_message(&self.models[self.at].nodes[target]);
-                    assert!(matches!(self.session.upsert(message)?, Upserted::Updated(_)));
+                    assert!(!self.session.upsert(message)?.is_new);
                 }
                 None => {
                     let (node, message) = self.new_node(false);
-                    assert!(matches!(self.session.upsert(message)?, Upserted::Appended(_)));
+                    assert!(self.session.upsert(message)?.is_new);
                     let head = self.model().head;
                     self.model().append(head, vec![node]);
                 }

@@ -11,7 +11,7 @@ use std::fmt::Write;
 use serde::{Deserialize, Serialize};
 use talktree::{
     Author, Budget, CompactionOptions, Erasure, ErasureExtent, Error as StoreError, Message,
-    MessageId, Planned, Role, Session, SessionId, UsageTotal,
+    MessageId, Role, Session, SessionId, UsageTotal,
 };
 use talktree_import::export::export_markdown;
 
@@ -380,8 +380,8 @@ fn summary(bot: &Bot, chat: &Session) -> Result<String> {
     let all = CompactionOptions::default().protect_head(0).keep_recent_tokens(0).min_tail(0);
     match chat.plan_compaction(&all.max_step_tokens(u64::MAX))? {
         // Only shown: the plan is not committed.
-        Planned::Compact(plan) => bot.model().summarize(plan.prompt()),
-        Planned::Nothing(_) => Ok("There is nothing to summarize yet.".to_owned()),
+        Ok(plan) => bot.model().summarize(plan.prompt()),
+        Err(_) => Ok("There is nothing to summarize yet.".to_owned()),
     }
 }
 

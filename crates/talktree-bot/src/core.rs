@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use talktree::{
-    Author, Block, BoxError, CompactionJob, Message, MessageId, Part, Session, SessionDetails,
-    SessionManager, Store, Summary, ToolCall,
+    Author, Block, BoxError, Message, MessageId, Part, Session, SessionDetails, SessionManager,
+    Store, Summary, ToolCall,
 };
 
 use crate::config::Config;
@@ -242,8 +242,8 @@ fn calls(answer: &Message) -> bool {
 }
 
 /// Starts the threads that write summaries, and returns the function that gives them jobs. They end when it is dropped.
-fn compaction_workers() -> Result<impl Fn(CompactionJob) + Send + Sync + 'static> {
-    let (queue, jobs) = mpsc::channel::<CompactionJob>();
+fn compaction_workers() -> Result<impl Fn(Box<dyn FnOnce() + Send>) + Send + Sync + 'static> {
+    let (queue, jobs) = mpsc::channel::<Box<dyn FnOnce() + Send>>();
     let jobs = Arc::new(Mutex::new(jobs));
     for _ in 0..COMPACTION_WORKERS {
         let jobs = Arc::clone(&jobs);

@@ -79,7 +79,7 @@ pub(super) struct Outcome {
 
 /// Returns the outcome that the part holds; `None` if it is a call without a result.
 pub(super) fn outcome(tool: &Tool) -> Option<Outcome> {
-    if !tool.side().has_result() {
+    if !tool.has_result() {
         return None;
     }
     let mut content = match (&tool.error_text, tool.effective_output()) {

@@ -13,9 +13,7 @@
 use std::borrow::Cow;
 
 use serde_json::Value;
-use talktree::{
-    Extra, File, Json, Message, Pairing, Part, Reasoning, Role, Text, Tool, ToolPairs, ToolSide,
-};
+use talktree::{Extra, File, Json, Message, Pairing, Part, Reasoning, Role, Text, Tool, ToolPairs};
 
 use crate::content::{Content, Outcome, joined, outcome, read, steering_parts};
 use crate::files::as_text;
@@ -229,17 +227,17 @@ impl Turns {
 
     fn take_tool(&mut self, tool: &Tool, marks_steps: bool) {
         let here = self.model.pieces.len();
-        match tool.side() {
-            ToolSide::Started => {}
-            ToolSide::Call(input) | ToolSide::Both(input) => {
-                if let ToolSide::Both(_) = tool.side()
+        match (tool.call_input(), tool.has_result()) {
+            (None, false) => {}
+            (Some(input), has_result) => {
+                if has_result
                     && let Pairing::Answers(call) = self.pairs.take(self.taken, tool, here)
                 {
                     return self.answer(call, outcome(tool));
                 }
                 self.call(tool, input, marks_steps);
             }
-            ToolSide::Result => match self.pairs.take(self.taken, tool, here) {
+            (None, true) => match self.pairs.take(self.taken, tool, here) {
                 Pairing::Answers(call) => self.answer(call, outcome(tool)),
                 _ => {
                     let Some(result) = outcome(tool) else { return };

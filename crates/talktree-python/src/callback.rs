@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use talktree::{
-    BoxError, CompactionJob, CompactionPolicy, CompactionWindow, Document, Error, Json, MessageId,
-    RangeSummary, ReadProvider, SearchProvider, SkillProvider, Summarized, Summarizer, Summary,
-    TokenCounter, WriteProvider,
+    BoxError, CompactionPolicy, CompactionWindow, Document, Error, Json, MessageId, RangeSummary,
+    ReadProvider, SearchProvider, SkillProvider, Summarized, Summarizer, Summary, TokenCounter,
+    WriteProvider,
 };
 
 use crate::call::{detached, keep_unheard, python, python_or_panic, run, take_unheard};
@@ -118,7 +118,7 @@ pub(crate) fn handle_error(handler: &Function, error: &Error) {
 }
 
 /// Gives a compaction to an executor in Python.
-pub(crate) fn submit(executor: &Function, life: &Life, job: CompactionJob) {
+pub(crate) fn submit(executor: &Function, life: &Life, job: Box<dyn FnOnce() + Send>) {
     let life = life.clone();
     python_or_panic(move |py| {
         let slot = life.keep(Mutex::new(Some(job)));
@@ -128,7 +128,7 @@ pub(crate) fn submit(executor: &Function, life: &Life, job: CompactionJob) {
 
 /// A compaction that an executor runs by calling it, once.
 #[pyclass(frozen, module = "talktree._native", name = "Job")]
-pub(crate) struct Job(Slot<Mutex<Option<CompactionJob>>>);
+pub(crate) struct Job(Slot<Mutex<Option<Box<dyn FnOnce() + Send>>>>);
 
 #[pymethods]
 impl Job {

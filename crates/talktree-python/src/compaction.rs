@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use talktree::{
-    AddedCompaction, BranchSummaryPlan, CompactionId, CompactionOutcome, CompactionPlan,
-    CompactionStatus, Json, MessageId, Planned,
+    BranchSummaryPlan, Compacted, CompactionId, CompactionPlan, CompactionStatus, Json, MessageId,
 };
 
 use crate::callback::{SummaryParts, summary_of};
@@ -112,9 +111,11 @@ fn status(status: &CompactionStatus) -> (&'static str, Option<String>) {
     }
 }
 
-fn added(added: &AddedCompaction) -> (String, &'static str, Option<String>) {
-    let (name, under) = status(&added.status);
-    (added.id.to_string(), name, under)
+type CompactedParts = (String, usize, u64, u64, &'static str, Option<String>);
+
+fn compacted(done: &Compacted) -> CompactedParts {
+    let (name, under) = status(&done.status);
+    (done.id.to_string(), done.messages, done.tokens_before, done.tokens_after, name, under)
 }
 
 #[pymethods]
@@ -126,7 +127,7 @@ impl Session {
         first: &str,
         last: &str,
         details: Option<&str>,
-    ) -> PyResult<(String, &'static str, Option<String>)> {
+    ) -> PyResult<CompactedParts> {
         let (first, last) = (MessageId::from(first), MessageId::from(last));
         self.handle.call(py, |chat| {
             let done = match details {
@@ -135,7 +136,7 @@ impl Session {
                     chat.add_compaction_with(summary, &first, &last, Json::parse(details)?)?
                 }
             };
-            Ok(added(&done))
+            Ok(compacted(&done))
         })
     }
 
@@ -176,16 +177,21 @@ impl Session {
         let options = options(&given);
         self.handle.call(py, |chat| {
             Ok(match path(chat, leaf, false).plan_compaction(&options)? {
-                Planned::Compact(plan) => (Some(Plan(Arc::new(plan))), None),
-                Planned::Nothing(why) => (None, Some(why.to_string())),
+                Ok(plan) => (Some(Plan(Arc::new(plan))), None),
+                Err(why) => (None, Some(why.to_string())),
             })
         })
     }
 
-    fn commit(&self, py: Python<'_>, plan: &Plan, summary: SummaryParts) -> PyResult<String> {
+    fn commit(
+        &self,
+        py: Python<'_>,
+        plan: &Plan,
+        summary: SummaryParts,
+    ) -> PyResult<CompactedParts> {
         let plan = Arc::clone(&plan.0);
         self.handle.call(py, |chat| {
-            json::text(&chat.commit(CompactionPlan::clone(&plan), summary_of(summary)?)?)
+            Ok(compacted(&chat.commit(CompactionPlan::clone(&plan), summary_of(summary)?)?))
         })
     }
 
@@ -194,11 +200,11 @@ impl Session {
         &self,
         py: Python<'_>,
         leaf: Option<&str>,
-    ) -> PyResult<(Option<String>, Option<String>)> {
+    ) -> PyResult<(Option<CompactedParts>, Option<String>)> {
         self.handle.call(py, |chat| {
             Ok(match path(chat, leaf, false).compact()? {
-                CompactionOutcome::Compacted(done) => (Some(json::text(&done)?), None),
-                CompactionOutcome::Nothing(why) => (None, Some(why.to_string())),
+                Ok(done) => (Some(compacted(&done)), None),
+                Err(why) => (None, Some(why.to_string())),
             })
         })
     }

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use serde_json::json;
-use talktree::{Appended, MessageId, Parent, SessionDetails, Updated, Upserted};
+use talktree::{Appended, MessageId, Parent, SessionDetails, Updated};
 use talktree_model::Stream;
 
 use crate::callback::Function;
@@ -24,10 +24,14 @@ fn all_appended(all: Vec<Appended>) -> Vec<AppendedParts> {
 }
 
 /// What an update did: whether something changed, and the compactions that cover the message.
-type UpdatedParts = (bool, Vec<String>);
+type UpdatedParts = (bool, bool, Vec<String>);
 
 fn updated(updated: &Updated) -> UpdatedParts {
-    (updated.is_changed, updated.covered_by.iter().map(ToString::to_string).collect())
+    (
+        updated.is_new,
+        updated.is_changed,
+        updated.covered_by.iter().map(ToString::to_string).collect(),
+    )
 }
 
 /// A session.
@@ -177,11 +181,8 @@ impl Session {
         })
     }
 
-    fn retry(&self, py: Python<'_>) -> PyResult<(Option<String>, bool)> {
-        self.handle.call(py, |chat| {
-            let retried = chat.retry()?;
-            Ok((retried.question.map(|id| id.to_string()), retried.is_moved))
-        })
+    fn retry(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.handle.call(py, |chat| Ok(chat.retry()?.map(|id| id.to_string())))
     }
 
     fn question(&self, py: Python<'_>) -> PyResult<Option<String>> {
@@ -192,18 +193,8 @@ impl Session {
         self.handle.call(py, |chat| Ok(updated(&chat.update(json::message(message)?)?)))
     }
 
-    /// Returns what an append or an update did.
-    fn upsert(
-        &self,
-        py: Python<'_>,
-        message: &str,
-    ) -> PyResult<(Option<AppendedParts>, Option<UpdatedParts>)> {
-        self.handle.call(py, |chat| {
-            Ok(match chat.upsert(json::message(message)?)? {
-                Upserted::Appended(done) => (Some(appended(done)), None),
-                Upserted::Updated(done) => (None, Some(updated(&done))),
-            })
-        })
+    fn upsert(&self, py: Python<'_>, message: &str) -> PyResult<UpdatedParts> {
+        self.handle.call(py, |chat| Ok(updated(&chat.upsert(json::message(message)?)?)))
     }
 
     fn delete(&self, py: Python<'_>, ids: Vec<String>) -> PyResult<String> {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use talktree::{Block, CompactionOptions, SessionBuilder, ThresholdOf};
+use talktree::{Block, CompactionOptions, SessionBuilder};
 use talktree_skills::SkillFolder;
 
 use crate::call::detached;
@@ -37,10 +37,7 @@ pub(crate) fn apply<Of>(
             "summarizer" => builder.summarizer(Function::new(value.unbind())),
             "compaction_policy" => builder.compaction_policy(Policy(Function::new(value.unbind()))),
             "compact_after" => builder.compact_after(value.extract()?),
-            "threshold_of" => builder.threshold_of(match value.extract::<String>()?.as_str() {
-                "messages" => ThresholdOf::Messages,
-                _ => ThresholdOf::Request,
-            }),
+            "compact_after_history" => builder.compact_after_history(value.extract()?),
             "compact_on" => {
                 let (executor, life) = (Function::new(value.unbind()), life.clone());
                 builder.compact_on(move |job| submit(&executor, &life, job))

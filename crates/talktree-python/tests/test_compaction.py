@@ -112,7 +112,7 @@ def test_a_summarizer_may_decline(store: talktree.Store) -> None:
 
 def test_automatically(store: talktree.Store) -> None:
     chat = store.session(
-        "s", summarizer=lambda prompt: "They said words.", compact_after=1_000, threshold_of="messages"
+        "s", summarizer=lambda prompt: "They said words.", compact_after_history=1_000
     )
     events: list[str] = []
     with chat.subscribe(lambda event: events.append(event.change)):

@@ -110,8 +110,8 @@ def test_a_wrong_type_is_a_type_error_that_names_the_argument(store: talktree.St
 def test_wrong_choices_are_value_errors(store: talktree.Store) -> None:
     with pytest.raises(ValueError, match="durability must be"):
         talktree.Store(durability="some")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="threshold_of must be one of request, messages"):
-        store.session("s", threshold_of="all")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="session_search must be one of all, owner"):
+        store.session("s", session_search="some")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="busy_timeout"):
         talktree.Store(busy_timeout=-1)
 

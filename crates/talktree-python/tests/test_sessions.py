@@ -142,7 +142,7 @@ def test_chains(chat: talktree.Session) -> None:
 def test_retry_and_edit(chat: talktree.Session) -> None:
     question = say(chat, "colour?")
     chat.append(Message.assistant("red"))
-    assert (chat.question(), chat.retry()) == (question, talktree.Retried(question, True))
+    assert (chat.question(), chat.retry()) == (question, question)
     chat.append(Message.assistant("cyan"))
     assert texts(chat.branches(question)) == "red cyan"
     chat.edit(question, Message.user("animal?"))
@@ -236,8 +236,8 @@ def test_a_listener_may_ask_the_reply_that_it_hears_of(chat: talktree.Session) -
 
 
 def test_update_and_upsert(chat: talktree.Session) -> None:
-    assert isinstance(chat.upsert(Message.assistant("4", id="m")), talktree.Appended)
-    assert chat.upsert(Message.assistant("The answer", id="m")) == talktree.Updated(True, [])
+    assert chat.upsert(Message.assistant("4", id="m")).is_new
+    assert chat.upsert(Message.assistant("The answer", id="m")) == talktree.Updated(False, True, [])
     assert chat.update(Message.assistant("The answer", id="m")).is_changed is False
     assert texts(chat) == "The answer"
 

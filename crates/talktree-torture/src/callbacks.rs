@@ -16,9 +16,9 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use talktree::{
-    Block, CompactionJob, CompactionOptions, CompactionWindow, Document, Durability, Error,
-    Message, RangeSummary, ReadProvider, SearchProvider, Session, SessionBuilder, SkillProvider,
-    Store, Subscription, TokenCounter, WriteProvider,
+    Block, CompactionOptions, CompactionWindow, Document, Durability, Error, Message, RangeSummary,
+    ReadProvider, SearchProvider, Session, SessionBuilder, SkillProvider, Store, Subscription,
+    TokenCounter, WriteProvider,
 };
 
 use crate::scratch::scratch;
@@ -133,7 +133,7 @@ struct Shared {
     acknowledged: Mutex<Vec<String>>,
     failures: Mutex<Vec<String>>,
     /// Compactions that the executor runs later, or never.
-    jobs: Mutex<Vec<CompactionJob>>,
+    jobs: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
     workers: Mutex<Vec<thread::JoinHandle<()>>>,
 }
 
@@ -247,7 +247,7 @@ impl Shared {
     }
 
     /// Does one of the things that an executor may do with a job.
-    fn execute(&self, job: CompactionJob) {
+    fn execute(&self, job: Box<dyn FnOnce() + Send>) {
         if IS_QUIET.get() {
             return job();
         }

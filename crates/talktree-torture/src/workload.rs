@@ -9,8 +9,8 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use fastrand::Rng;
 use talktree::{
-    COMPACTION_PREFIX, Compaction, CompactionId, Durability, Message, MessageId, Part, Planned,
-    Session, SessionDetails, Store,
+    COMPACTION_PREFIX, Compaction, CompactionId, Durability, Message, MessageId, Part, Session,
+    SessionDetails, Store,
 };
 
 use crate::compaction::{brief, by_words, compaction, options};
@@ -266,7 +266,7 @@ impl Workload {
 
     /// Plans a compaction, changes its first message and commits the stale plan.
     fn commit_stale(&mut self, session: &Session) -> talktree::Result<()> {
-        let Planned::Compact(plan) = session.plan_compaction(&options())? else { return Ok(()) };
+        let Ok(plan) = session.plan_compaction(&options())? else { return Ok(()) };
         let first = plan.first().clone();
         match CompactionId::from_message(&first) {
             Some(summary) => drop(session.remove_compaction(&summary)?),

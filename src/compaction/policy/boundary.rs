@@ -113,7 +113,7 @@ pub(crate) fn boundary(
         return Err(NothingToCompact::NothingBetween {
             head: zones.head,
             tail: recent.len(),
-            tail_tokens: super::item::tokens_of(recent),
+            tail_tokens: super::tokens_of(recent),
         });
     }
     let middle = &view[zones.head..zones.tail];

@@ -40,7 +40,7 @@ pub(crate) fn summary_prompt(
 ) -> String {
     let quotes = Quotes::of(compacted, options);
     let mark = free_mark(&quotes.0);
-    let target = options.target_tokens(super::item::tokens_of(compacted));
+    let target = options.target_tokens(super::tokens_of(compacted));
     let has_summaries = compacted.iter().any(|item| item.is_summary);
 
     let mut prompt = opening(&mark, has_summaries, purpose);
@@ -197,8 +197,7 @@ impl Quotes {
 
     fn push_tool(&mut self, tool: &Tool, max_chars: usize) {
         let about = format!("{}, id {}", named(&tool.name), named(&tool.call_id));
-        let side = tool.side();
-        if side.is_call() {
+        if tool.is_call() {
             let input = tool.effective_input().map(compact).unwrap_or_default();
             self.push_cut(format!("tool call {about}, input"), &input, max_chars);
         }
@@ -210,7 +209,7 @@ impl Quotes {
         }
         // The tool answered nothing, or a person denied the call.
         if let (None, None, Some(state)) = (tool.effective_output(), &tool.error_text, &tool.state)
-            && side.has_result()
+            && tool.has_result()
         {
             self.push(format!("tool result {about}, state {}", named(state)), "");
         }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::item::tokens_of;
+use super::tokens_of;
 use super::*;
 use crate::id::CompactionId;
 use crate::message::{Message, Part, Tool};
@@ -223,5 +223,25 @@ proptest! {
         for (_, words) in &messages {
             prop_assert!(asked.contains(words.as_str()));
         }
+    }
+}
+
+#[test]
+fn a_summary_has_a_fifth_of_the_tokens_but_at_least_a_hundred() {
+    let options = CompactionOptions::default();
+    for (replaced, target) in
+        [(0, 100), (1, 100), (504, 100), (505, 101), (509, 101), (510, 102), (100_003, 20_000)]
+    {
+        assert_eq!(options.target_tokens(replaced), target, "{replaced}");
+    }
+}
+
+#[test]
+fn a_share_is_limited_to_valid_ones() {
+    for (share, target) in
+        [(2.0, 1_000), (f64::INFINITY, 1_000), (-1.0, 5), (f64::NAN, 5), (0.5, 500)]
+    {
+        let options = CompactionOptions::default().target_share(share).min_summary_tokens(5);
+        assert_eq!(options.target_tokens(1_000), target, "{share}");
     }
 }

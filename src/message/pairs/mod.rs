@@ -1,6 +1,6 @@
 //! Tool calls and their results: which part is which, and which result belongs to which call.
 //!
-//! [`ToolSide`] says whether a tool part is a call, a result, or both. The rules of pairing:
+//! [`Tool::call_input`] and [`Tool::has_result`] say whether a tool part is a call, a result, or both. The rules of pairing:
 //!
 //! - A call waits until its first result. A result belongs to the nearest earlier call of its id
 //!   that waits, so an id may be used again.
@@ -21,8 +21,6 @@
 mod side;
 
 use std::collections::{HashMap, HashSet};
-
-pub use side::ToolSide;
 
 use super::{Json, Message, Part, Tool};
 
@@ -95,13 +93,13 @@ impl<C: Copy> ToolPairs<C> {
     ///
     /// `message` grows from message to message. `here` refers to the part if it is a call.
     pub fn take(&mut self, message: usize, tool: &Tool, here: C) -> Pairing<C> {
-        match tool.side() {
-            ToolSide::Result => self.take_result(&tool.call_id),
-            ToolSide::Started => {
+        match (tool.call_input(), tool.has_result()) {
+            (None, true) => self.take_result(&tool.call_id),
+            (None, false) => {
                 self.calls_of(&tool.call_id, here);
                 Pairing::Started
             }
-            ToolSide::Both(input) => {
+            (Some(input), true) => {
                 let repeats = |waiting: &Waiting<C>| {
                     waiting.message < message
                         && waiting.name == tool.name
@@ -113,7 +111,7 @@ impl<C: Copy> ToolPairs<C> {
                 self.calls_of(&tool.call_id, here);
                 Pairing::Complete
             }
-            ToolSide::Call(input) => {
+            (Some(input), false) => {
                 let (name, input) = (tool.name.clone(), input.clone());
                 let waiting = Waiting { message, call: here, name, input };
                 self.calls_of(&tool.call_id, here).waiting.push(waiting);
@@ -225,7 +223,7 @@ impl NewestFirst {
     /// cannot be known yet.
     pub(crate) fn take(&mut self, message: &Message) {
         for tool in message.parts.iter().rev().filter_map(Part::tool) {
-            if tool.side().is_call() {
+            if tool.is_call() {
                 self.results.remove(&tool.call_id);
             } else {
                 let (newest, oldest) = (self.taken, self.taken);

@@ -6,53 +6,52 @@ use serde_json::Value;
 
 use crate::message::{Extra, Json, Part, Tool, replace_lone_surrogates};
 
-/// Which side of a pair a tool part is: the call, its result, or both. [`Tool::side`] returns it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum ToolSide<'a> {
-    /// A call whose input has not come.
-    Started,
-    /// A call with this input, without a result.
-    Call(&'a Json),
-    /// A result without the input of its call.
-    Result,
-    /// A call with this input, and its result.
-    Both(&'a Json),
-}
-
-impl ToolSide<'_> {
-    /// Returns whether the part is a call, with or without its result.
-    #[must_use]
-    pub fn is_call(self) -> bool {
-        !matches!(self, Self::Result)
-    }
-
-    /// Returns whether the part holds a result, with or without its call.
-    #[must_use]
-    pub fn has_result(self) -> bool {
-        matches!(self, Self::Result | Self::Both(_))
-    }
-}
-
 impl Tool {
-    /// Returns whether the part is a call, a result, or both.
+    /// Returns the input of a call; `None` if the part is a result alone, or if the input is not complete: then the call
+    /// has only started.
     ///
     /// ```
     /// use serde_json::json;
-    /// use talktree::{Part, ToolSide};
+    /// use talktree::Part;
     ///
-    /// let part = Part::tool_result("add", "c1", json!(4));
-    /// assert_eq!(part.tool().unwrap().side(), ToolSide::Result);
+    /// let call = Part::tool_call("sum", "c1", json!({"a": 1}));
+    /// assert!(call.tool().unwrap().call_input().is_some());
     /// ```
     #[must_use]
-    pub fn side(&self) -> ToolSide<'_> {
-        match (self.effective_input(), has_result(self)) {
-            // While an input is streamed, the AI SDK stores the part of it that has come.
-            _ if self.state.as_deref() == Some("input-streaming") => ToolSide::Started,
-            (None, false) => ToolSide::Started,
-            (Some(input), false) => ToolSide::Call(input),
-            (None, true) => ToolSide::Result,
-            (Some(input), true) => ToolSide::Both(input),
-        }
+    pub fn call_input(&self) -> Option<&Json> {
+        self.effective_input().filter(|_| !self.is_streaming())
+    }
+
+    /// Returns whether the part has a result of a call: output, an error, or the news that the call was denied.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use talktree::Part;
+    ///
+    /// let result = Part::tool_result("sum", "c1", json!(1));
+    /// assert!(result.tool().unwrap().has_result());
+    /// ```
+    #[must_use]
+    pub fn has_result(&self) -> bool {
+        !self.is_streaming() && has_result(self)
+    }
+
+    /// Returns whether the part is a call, with or without its result; otherwise it is a result alone.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use talktree::Part;
+    ///
+    /// let result = Part::tool_result("sum", "c1", json!(1));
+    /// assert!(!result.tool().unwrap().is_call());
+    /// ```
+    #[must_use]
+    pub fn is_call(&self) -> bool {
+        self.call_input().is_some() || !self.has_result()
+    }
+
+    fn is_streaming(&self) -> bool {
+        self.state.as_deref() == Some("input-streaming")
     }
 
     /// Returns what the tool was called with, wherever it is stored: the AI SDK stores an input that it could not parse as
@@ -169,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fields_say_which_side_a_part_is() {
+    fn the_fields_say_whether_a_part_is_a_call_or_a_result() {
         let (started, call, result, both) = (0, 1, 2, 3);
         for (rule, fields, expected) in [
             ("no field: started", json!({}), started),
@@ -211,26 +210,15 @@ mod tests {
             for (field, value) in fields.as_object().unwrap() {
                 part[field] = value.clone();
             }
-            let found = match read(part).side() {
-                ToolSide::Started => started,
-                ToolSide::Call(_) => call,
-                ToolSide::Result => result,
-                ToolSide::Both(_) => both,
+            let tool = read(part);
+            let found = match (tool.call_input().is_some(), tool.has_result()) {
+                (false, false) => started,
+                (true, false) => call,
+                (false, true) => result,
+                (true, true) => both,
             };
+            assert_eq!(tool.is_call(), found != result, "{rule}");
             assert_eq!(found, expected, "{rule}");
-        }
-    }
-
-    #[test]
-    fn only_a_result_alone_is_no_call() {
-        let input = json!({}).into();
-        for (side, is_call, has_result) in [
-            (ToolSide::Started, true, false),
-            (ToolSide::Call(&input), true, false),
-            (ToolSide::Result, false, true),
-            (ToolSide::Both(&input), true, true),
-        ] {
-            assert_eq!((side.is_call(), side.has_result()), (is_call, has_result), "{side:?}");
         }
     }
 

@@ -3,14 +3,26 @@
 //! An [`Attempt`] runs after the commit, in the thread that appended or on the executor of the program, and never fails the
 //! append. One attempt at a time compacts a session; other appends go on without waiting. A failure goes to the error
 //! handler and to subscribers. [`Wait`] says when the next attempt is due.
+//!
+//! An append hands a [`Job`] to the executor and returns. The job holds a handle of the session and the guard by which no
+//! other compaction of the session begins. An executor may run it in another thread, at once, late or never, drop it, or
+//! panic. Whatever happens, the guard is released when the job has run or is dropped, and a failure is reported once.
+//!
+//! After a failure the window has to grow, so that a model that cannot be reached does not delay every append. If the
+//! summarizer declined, the window has to grow by more, or the history or the prompt has to change in another way. If there
+//! was nothing to compact, the wait ends when a plan may exist: when as many messages or tokens were appended as the last
+//! plan lacked, or when the history or the prompt changed in another way.
 
-use super::background::hand_over;
-use super::draft::Draft;
-use super::in_progress::{self, Guard};
-use super::wait::Wait;
-use super::{CompactionOutcome, Session};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use super::by_model::Draft;
+use super::{Guard, Session, by_request, enter, is_running};
+use crate::callback;
 use crate::callback::caught;
-use crate::compaction::policy::{BesidesMessages, ThresholdOf, WindowUsage};
+use crate::compaction::policy::{
+    BesidesMessages, CompactionOptions, NothingToCompact, WindowUsage,
+};
 use crate::error::{Error, Result};
 use crate::event::{Change, Phase};
 
@@ -76,8 +88,8 @@ impl Session {
 
     fn try_keep_within(&self, threshold: u64, visible: Option<u64>) -> Result<()> {
         let visible = visible.map_or_else(|| self.visible_tokens(), Ok)?;
-        let besides = match (self.compaction.threshold_of(), self.compaction.noted_prompt()) {
-            (ThresholdOf::Messages, _) => BesidesMessages::default(),
+        let besides = match (self.compaction.is_of_history(), self.compaction.noted_prompt()) {
+            (true, _) => BesidesMessages::default(),
             (_, None) if !self.compaction.is_due(visible) => return Ok(()),
             _ => self.noted_besides().inspect_err(|_| {
                 self.compaction.set_wait(Wait::after_failure(visible, threshold));
@@ -93,10 +105,10 @@ impl Session {
             return Ok(());
         }
         let identity = self.storage.identity()?;
-        if in_progress::is_running(&in_progress::by_request(&identity)) {
+        if is_running(&by_request(&identity)) {
             return Ok(());
         }
-        let Some(guard) = in_progress::enter(identity) else { return Ok(()) };
+        let Some(guard) = enter(identity) else { return Ok(()) };
         // The attempt that held the guard before may have failed since this window was measured.
         if !self.compaction.is_due(tokens) {
             return Ok(());
@@ -118,24 +130,22 @@ impl Session {
             self.emit(|| self.window(Phase::Compacting, before));
             let done = self.compact_draft(draft);
             let after = match &done {
-                Ok(CompactionOutcome::Compacted(compacted)) => {
-                    before - compacted.tokens_before + compacted.tokens_after
-                }
+                Ok(Ok(compacted)) => before - compacted.tokens_before + compacted.tokens_after,
                 _ => before,
             };
             self.emit(|| self.window(Phase::Idle, after));
             match done? {
-                CompactionOutcome::Nothing(why) => {
+                Err(why) => {
                     let usage = WindowUsage { total: before, ..WindowUsage::default() };
                     let wait = Wait::for_a_plan(&why, &usage, self.compaction.options(), threshold);
                     self.wait_stuck(wait, threshold, before, || why.to_string());
                     break;
                 }
-                CompactionOutcome::Compacted(_) if after <= threshold => {
+                Ok(_) if after <= threshold => {
                     self.compaction.reset_wait();
                     break;
                 }
-                CompactionOutcome::Compacted(_) => {}
+                Ok(_) => {}
             }
         }
         Ok(())
@@ -180,5 +190,270 @@ impl Session {
         if self.compaction.is_newly_stuck() {
             self.emit(|| Change::CannotShorten { tokens, threshold, why: why() });
         }
+    }
+}
+
+/// Runs jobs, in any thread and at any time.
+pub(crate) type Executor = Arc<dyn Fn(Box<dyn FnOnce() + Send>) + Send + Sync>;
+
+/// How the executor is named in errors.
+const EXECUTOR: &str = "the executor of compactions";
+
+/// How far the call of an executor is. It and the end of the job may come in any order and in two threads; the later one
+/// reports that the job was dropped.
+#[derive(Default)]
+struct Handover(AtomicU8);
+
+impl Handover {
+    const RETURNED: u8 = 1;
+    const DROPPED: u8 = 2;
+
+    /// Notes that the executor has returned; returns whether the job was dropped before.
+    fn note_returned(&self) -> bool {
+        self.0.swap(Self::RETURNED, Ordering::AcqRel) == Self::DROPPED
+    }
+
+    /// Notes that the job was dropped; returns whether the executor had returned before.
+    fn note_dropped(&self) -> bool {
+        self.0.swap(Self::DROPPED, Ordering::AcqRel) == Self::RETURNED
+    }
+}
+
+/// One automatic compaction for an executor. Dropped without being run, it is a failure.
+struct Job {
+    attempt: Option<Attempt>,
+    handover: Arc<Handover>,
+}
+
+impl Job {
+    fn run(mut self) {
+        if let Some(attempt) = self.attempt.take() {
+            attempt.run();
+        }
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        let Some(attempt) = self.attempt.take() else { return };
+        let session = attempt.give_up();
+        if self.handover.note_dropped() {
+            session.report_failure(&dropped());
+        }
+    }
+}
+
+/// Gives an attempt to the executor.
+///
+/// # Errors
+/// [`Error::Callback`] if the executor panics, or drops the job before it returns.
+pub(super) fn hand_over(executor: &Executor, attempt: Attempt) -> Result<()> {
+    let handover = Arc::new(Handover::default());
+    let job = Job { attempt: Some(attempt), handover: Arc::clone(&handover) };
+    let called = callback::call(|| executor(Box::new(move || job.run())));
+    let was_dropped = handover.note_returned();
+    match called {
+        Err(failed) => Err(Error::Callback { what: EXECUTOR, why: failed.to_string() }),
+        Ok(()) if was_dropped => Err(dropped()),
+        Ok(()) => Ok(()),
+    }
+}
+
+fn dropped() -> Error {
+    let why = "it dropped a compaction without running it".to_owned();
+    Error::Callback { what: EXECUTOR, why }
+}
+
+/// After a failure, the window grows by this part of the threshold before the next attempt.
+const RETRY_PART: u64 = 20;
+/// After the summarizer declined, the window grows by this part of the threshold before the next attempt. If compaction
+/// cannot bring the window within its threshold, the messages between head and tail grow to this part of
+/// it before the next attempt. Otherwise nearly every append would call the summarizer.
+const STUCK_PART: u64 = 4;
+
+/// What has to happen before the next attempt; the default waits for nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Wait {
+    /// The size of the window when the wait began.
+    from: u64,
+    /// The wait is over when the window has this size.
+    window: u64,
+    /// Or when this many messages were appended.
+    messages: Option<usize>,
+    /// Whether the last attempt failed: then nothing but the window ends the wait.
+    is_failure: bool,
+}
+
+impl Wait {
+    /// Returns the wait after a failure.
+    pub(super) fn after_failure(window: u64, threshold: u64) -> Self {
+        let growth = part(threshold, RETRY_PART);
+        Self {
+            from: window,
+            window: window.saturating_add(growth),
+            is_failure: true,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the wait until there may be something to compact.
+    pub(super) fn for_a_plan(
+        why: &NothingToCompact,
+        usage: &WindowUsage,
+        options: &CompactionOptions,
+        threshold: u64,
+    ) -> Self {
+        // One message more than fits has to push others out of the tail.
+        let tail_lacks =
+            |tokens: u64| options.tail_tokens().saturating_sub(tokens).saturating_add(1);
+        let (growth, messages) = match why {
+            // Other handles append, too; this one counts only its own messages.
+            NothingToCompact::TooShort { messages, least } => {
+                (part(threshold, STUCK_PART), Some(least.saturating_sub(*messages)))
+            }
+            NothingToCompact::NothingBetween { tail_tokens, .. } => {
+                (tail_lacks(*tail_tokens), None)
+            }
+            // Some of the summaries may be in the tail.
+            NothingToCompact::OnlySummaries { .. } => {
+                (tail_lacks(usage.tail.saturating_add(usage.summaries)), None)
+            }
+            NothingToCompact::Declined => (part(threshold, STUCK_PART), None),
+            // The next message may be the result of a call that waits.
+            NothingToCompact::PairsInTheWay { .. } => (1, Some(1)),
+        };
+        let window = usage.total.saturating_add(growth);
+        Self { from: usage.total, window, messages, is_failure: false }
+    }
+
+    /// Returns the wait until a plan is worth a summary; `None` if it is now.
+    ///
+    /// `was_stuck`: an attempt since the window was last within the threshold did not bring it there. Then a summary that
+    /// is longer than it should be must not be summarized again with every message.
+    pub(super) fn for_a_better_plan(
+        usage: &WindowUsage,
+        options: &CompactionOptions,
+        threshold: u64,
+        was_stuck: bool,
+    ) -> Option<Self> {
+        let summaries = if was_stuck { 0 } else { usage.summaries };
+        let range = usage.middle.saturating_add(summaries);
+        let summary = options.target_tokens(range).min(range);
+        let after = usage.total.saturating_sub(range).saturating_add(summary);
+        let least = part(threshold, STUCK_PART);
+        if after <= threshold || usage.middle >= least {
+            return None;
+        }
+        let window = usage.total.saturating_add(least - usage.middle);
+        Some(Self { from: usage.total, window, ..Self::default() })
+    }
+
+    pub(super) fn note_appended(&mut self, messages: usize) {
+        self.messages = self.messages.map(|left| left.saturating_sub(messages));
+    }
+
+    pub(super) fn note_change(&mut self) {
+        if !self.is_failure {
+            *self = Self::default();
+        }
+    }
+
+    /// Returns whether the next attempt is due in a window of this size.
+    pub(super) fn is_over(&self, window: u64) -> bool {
+        // No append makes a window smaller: another handle changed the history.
+        let has_shrunk = !self.is_failure && window < self.from;
+        window >= self.window || has_shrunk || self.messages == Some(0)
+    }
+}
+
+fn part(threshold: u64, part: u64) -> u64 {
+    (threshold / part).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_the_return_and_the_drop_the_later_one_reports() {
+        let dropped_first = Handover::default();
+        assert!(!dropped_first.note_dropped());
+        assert!(dropped_first.note_returned());
+        let returned_first = Handover::default();
+        assert!(!returned_first.note_returned());
+        assert!(returned_first.note_dropped());
+    }
+}
+
+#[cfg(test)]
+mod wait_tests {
+    use super::*;
+
+    fn usage(parts: [u64; 4]) -> WindowUsage {
+        let mut usage = WindowUsage::default();
+        [usage.head, usage.summaries, usage.middle, usage.tail] = parts;
+        usage.total = parts.iter().sum();
+        usage
+    }
+
+    #[test]
+    fn after_a_failure_only_growth_ends_the_wait() {
+        let mut wait = Wait::after_failure(1_000, 400);
+        wait.note_change();
+        wait.note_appended(100);
+        assert!(!wait.is_over(500) && !wait.is_over(1_019) && wait.is_over(1_020));
+    }
+
+    #[test]
+    fn after_declining_growth_and_other_changes_end_the_wait() {
+        let (why, options) = (NothingToCompact::Declined, CompactionOptions::default());
+        let mut wait = Wait::for_a_plan(&why, &usage([0, 0, 1_000, 0]), &options, 400);
+        wait.note_appended(100);
+        assert!(!wait.is_over(1_000) && !wait.is_over(1_099) && wait.is_over(1_100));
+        assert!(wait.is_over(999), "another handle deleted a message");
+        wait.note_change();
+        assert!(wait.is_over(1_000));
+    }
+
+    #[test]
+    fn without_a_plan_the_wait_ends_when_there_may_be_one() {
+        let options = CompactionOptions::default().keep_recent_tokens(100);
+        let of = |why| Wait::for_a_plan(&why, &usage([0, 20, 0, 30]), &options, 1_000);
+
+        let mut wait = of(NothingToCompact::TooShort { messages: 2, least: 4 });
+        wait.note_appended(1);
+        assert!(!wait.is_over(60) && wait.is_over(300), "others may have appended");
+        wait.note_appended(1);
+        assert!(wait.is_over(60));
+
+        let wait = of(NothingToCompact::NothingBetween { head: 1, tail: 2, tail_tokens: 90 });
+        assert!(!wait.is_over(60) && wait.is_over(61));
+        let wait = of(NothingToCompact::OnlySummaries { summaries: 1 });
+        assert!(!wait.is_over(100) && wait.is_over(101));
+        let mut wait = of(NothingToCompact::PairsInTheWay { messages: 2 });
+        assert!(!wait.is_over(50));
+        wait.note_appended(1);
+        assert!(wait.is_over(50));
+
+        let mut wait = of(NothingToCompact::OnlySummaries { summaries: 1 });
+        assert!(wait.is_over(49), "another handle deleted a message");
+        wait.note_change();
+        assert!(wait.is_over(50));
+    }
+
+    #[test]
+    fn a_plan_that_cannot_reach_the_threshold_waits_for_more_messages() {
+        let options = CompactionOptions::default();
+        let better = |parts, was_stuck| {
+            Wait::for_a_better_plan(&usage(parts), &options, 1_000, was_stuck).map(|it| it.window)
+        };
+        // 1 300 tokens become 260.
+        assert_eq!(better([0, 0, 1_300, 60], true), None);
+        // The head alone is too long: the next 250 tokens are compacted together.
+        assert_eq!(better([1_300, 0, 60, 0], false), Some(1_360 + 190));
+        assert_eq!(better([1_300, 0, 250, 0], true), None);
+        // A long summary is summarized once, and not again with every message.
+        assert_eq!(better([0, 900, 60, 100], false), None);
+        assert_eq!(better([0, 900, 60, 100], true), Some(1_060 + 190));
     }
 }

@@ -1,44 +1,13 @@
 //! Compactions by hand: adding, removing, listing and expanding them.
 
-use super::Session;
+use super::{Compacted, Session, compacted};
 use crate::compaction::{Compaction, CompactionStatus, SummaryRefused, is_blank};
 use crate::error::{Error, Result};
 use crate::event::Change;
 use crate::id::{CompactionId, MessageId};
 use crate::message::{Json, Message};
-
-/// The result of adding a compaction.
-///
-/// ```
-/// use talktree::{CompactionStatus, Message, Store};
-///
-/// let chat = Store::open_in_memory()?.session("s")?;
-/// chat.append_all(["a", "b", "c"].map(|id| Message::user(id).with_id(id)))?;
-///
-/// let late = chat.add_compaction("b and c", &"b".into(), &"c".into())?;
-/// assert!(late.is_shown());
-/// // It ends inside the range of the other, so the history still shows that one.
-/// let early = chat.add_compaction("a and b", &"a".into(), &"b".into())?;
-/// assert_eq!(early.status, CompactionStatus::Under { id: late.id });
-/// assert_eq!(chat.at(&"b".into()).history()?[0].id, early.id.as_message());
-/// # Ok::<(), talktree::Error>(())
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct AddedCompaction {
-    /// The compaction.
-    pub id: CompactionId,
-    /// Whether the history at the head shows it, or why not.
-    pub status: CompactionStatus,
-}
-
-impl AddedCompaction {
-    /// Returns whether the history at the head shows the summary.
-    #[must_use]
-    pub fn is_shown(&self) -> bool {
-        self.status == CompactionStatus::Shown
-    }
-}
+use crate::storage::sqlite::{PlanReader, catalog, compaction};
+use crate::view::Order;
 
 impl Session {
     /// Replaces the range from `first` to `last` by a summary when a history is read. The result says whether the history
@@ -74,7 +43,7 @@ impl Session {
         summary: impl Into<String>,
         first: &MessageId,
         last: &MessageId,
-    ) -> Result<AddedCompaction> {
+    ) -> Result<Compacted> {
         self.add(summary.into(), first, last, None)
     }
 
@@ -103,7 +72,7 @@ impl Session {
         first: &MessageId,
         last: &MessageId,
         details: impl Into<Json>,
-    ) -> Result<AddedCompaction> {
+    ) -> Result<Compacted> {
         self.add(summary.into(), first, last, Some(details.into()))
     }
 
@@ -113,21 +82,21 @@ impl Session {
         first: &MessageId,
         last: &MessageId,
         details: Option<Json>,
-    ) -> Result<AddedCompaction> {
-        let mut compaction = Compaction::new(summary, first.clone(), last.clone());
-        compaction.details = details;
-        let status = self.import(&compaction)?;
-        Ok(AddedCompaction { id: compaction.id, status })
+    ) -> Result<Compacted> {
+        self.store(&Compaction { details, ..Compaction::new(summary, first.clone(), last.clone()) })
     }
 
-    fn import(&self, compaction: &Compaction) -> Result<CompactionStatus> {
-        compaction.id.check()?;
-        if is_blank(&compaction.summary) {
-            return Err(Error::SummaryRefused { why: SummaryRefused::Blank });
-        }
-        let status = self.storage.add_compaction(compaction)?;
-        self.emit_changed(|| self.compacted(compaction));
-        Ok(status)
+    fn store(&self, compaction: &Compaction) -> Result<Compacted> {
+        check(compaction)?;
+        let (stored, status) = self.storage.add_compaction(compaction)?;
+        self.emit_changed(|| compacted(&stored));
+        Ok(Compacted {
+            messages: stored.count as usize,
+            tokens_before: stored.tokens_before,
+            tokens_after: stored.tokens_after,
+            id: stored.id,
+            status,
+        })
     }
 
     /// Adds a compaction from elsewhere with its id and time; a known id is a no-op.
@@ -152,7 +121,7 @@ impl Session {
     /// # Errors
     /// As [`add_compaction`](Self::add_compaction).
     pub fn import_compaction(&self, compaction: &Compaction) -> Result<()> {
-        self.import(compaction).map(drop)
+        self.store(compaction).map(drop)
     }
 
     /// Removes a compaction; the range it covered shows again.
@@ -172,7 +141,12 @@ impl Session {
     /// # Errors
     /// [`Error::UnknownCompaction`] if `id` is not in this session.
     pub fn remove_compaction(&self, id: &CompactionId) -> Result<()> {
-        self.storage.remove_compaction(id)?;
+        self.storage.write(|conn, name| {
+            let session = name.find(conn)?.map(|session| session.key);
+            let span = compaction::require(conn, session, name, id)?;
+            compaction::remove(conn, span.key)?;
+            catalog::touch_view(conn, span.last.session())
+        })?;
         self.emit_changed(|| Change::RemoveCompaction { id: id.clone() });
         Ok(())
     }
@@ -196,7 +170,10 @@ impl Session {
     /// # Errors
     /// As every read.
     pub fn compactions(&self) -> Result<Vec<Compaction>> {
-        self.storage.compactions()
+        self.storage.read(|conn, session| {
+            let all = compaction::all(conn, session.key)?;
+            Ok(all.into_iter().map(|(_, compaction)| compaction).collect())
+        })
     }
 
     /// Returns one compaction.
@@ -218,8 +195,8 @@ impl Session {
     /// [`Error::UnknownCompaction`] if `id` is not in this session.
     pub fn compaction(&self, id: &CompactionId) -> Result<Compaction> {
         self.storage
-            .compaction(id)?
-            .ok_or_else(|| Error::UnknownCompaction { session: self.id().clone(), id: id.clone() })
+            .read_compaction(id, |conn, _, span| compaction::by_key(conn, span.key))?
+            .ok_or_else(|| self.storage.unknown_compaction(id))
     }
 
     /// Returns what would show if the compaction were removed, oldest first: messages, and the
@@ -245,7 +222,10 @@ impl Session {
     /// # Errors
     /// [`Error::UnknownCompaction`] if `id` is not in this session.
     pub fn expand(&self, id: &CompactionId) -> Result<Vec<Message>> {
-        self.storage.expand(id)
+        self.storage.read_compaction(id, |conn, _, span| {
+            let plan = compaction::below(conn, span)?;
+            PlanReader::new(plan, Order::OldestFirst, true).rest(conn)
+        })
     }
 
     /// Returns the stored messages that a compaction covers, oldest first, at any depth of nesting.
@@ -277,6 +257,16 @@ impl Session {
     /// # Errors
     /// [`Error::UnknownCompaction`] if `id` is not in this session.
     pub fn compaction_status(&self, id: &CompactionId) -> Result<CompactionStatus> {
-        self.storage.compaction_status(id)
+        self.storage
+            .read_compaction(id, |conn, session, span| compaction::status(conn, session, span))
+    }
+}
+
+/// Checks what an added compaction has of its own.
+fn check(compaction: &Compaction) -> Result<()> {
+    compaction.id.check()?;
+    match is_blank(&compaction.summary) {
+        true => Err(Error::SummaryRefused { why: SummaryRefused::Blank }),
+        false => Ok(()),
     }
 }

@@ -1,33 +1,36 @@
 //! Compaction by a model: plan, ask, commit.
+//!
+//! A draft is read from the history in one go. It is either a plan whose prompt goes to the summarizer, or a view that goes
+//! to the program's own policy, which answers with a range and its summary. Both end in the same commit.
 
-use serde::Serialize;
-
-use super::in_progress::{self, Guard};
-use super::{Path, Session};
+use super::{Guard, Path, Session, by_request, enter};
 use crate::compaction::policy::{
-    CompactionOptions, CompactionPlan, NothingToCompact, Planned, Summarizer, judge,
+    BesidesMessages, CompactionOptions, CompactionPlan, Given, NothingToCompact, Summarizer, ask,
+    choose, judge,
 };
-use crate::compaction::{Compaction, PlanOrigin, Summary};
+use crate::compaction::{Compaction, CompactionStatus, PlanOrigin, Stale, Summary};
 use crate::error::{Error, Result};
 use crate::event::{Change, Phase};
-use crate::id::CompactionId;
+use crate::id::{CompactionId, MessageId};
+use crate::message::Message;
+use crate::storage::sqlite::{BackendError, compaction};
 
 /// What one commit replaced, in figures.
 ///
 /// ```
-/// use talktree::{CompactionOptions, Message, Planned, Store};
+/// use talktree::{CompactionOptions, Message, Store};
 ///
 /// let chat = Store::open_in_memory()?.session("s")?;
 /// chat.append_all((1..=9).map(|n| Message::user("word ".repeat(50)).with_id(n.to_string())))?;
 /// let options = CompactionOptions::default().keep_recent_tokens(0);
-/// let Planned::Compact(plan) = chat.plan_compaction(&options)? else { panic!("nothing to compact") };
+/// let Ok(plan) = chat.plan_compaction(&options)? else { panic!("nothing to compact") };
 ///
 /// let compacted = chat.commit(plan, "They said words.")?;
 /// assert_eq!((compacted.messages, compacted.tokens_before, compacted.tokens_after), (4, 276, 8));
 /// assert!(compacted.is_shown);
 /// # Ok::<(), talktree::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Compacted {
     /// The compaction.
@@ -38,32 +41,16 @@ pub struct Compacted {
     pub tokens_before: u64,
     /// How many tokens the summary has.
     pub tokens_after: u64,
-    /// Whether the history shows it: the head may have moved to another branch since the plan.
-    pub is_shown: bool,
+    /// Whether the history at the head shows it, or why not.
+    pub status: CompactionStatus,
 }
 
-/// What [`Session::compact`] did.
-///
-/// ```
-/// use talktree::{BoxError, CompactionOutcome, Message, Store};
-///
-/// let store = Store::open_in_memory()?;
-/// let brief = |_: &str| -> Result<&'static str, BoxError> { Ok("They said words.") };
-/// let chat = store.session_builder("s").summarizer(brief).open()?;
-/// chat.append(Message::user("hello"))?;
-///
-/// match chat.compact()? {
-///     CompactionOutcome::Compacted(done) => println!("{} tokens now", done.tokens_after),
-///     CompactionOutcome::Nothing(why) => println!("nothing to do: {why}"),
-/// }
-/// # Ok::<(), talktree::Error>(())
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CompactionOutcome {
-    /// A summary was added.
-    Compacted(Compacted),
-    /// No summary was added, for this reason.
-    Nothing(NothingToCompact),
+impl Compacted {
+    /// Returns whether the history at the head shows the summary.
+    #[must_use]
+    pub fn is_shown(&self) -> bool {
+        self.status == CompactionStatus::Shown
+    }
 }
 
 impl Session {
@@ -71,13 +58,16 @@ impl Session {
     /// is nothing to compact.
     ///
     /// The range is talktree's own choice, also in a session with a
-    /// [`compaction_policy`](crate::SessionBuilder::compaction_policy). Nothing is written, and nothing is locked until the commit. [`CompactionPlan`] and
-    /// [`Planned`] have examples.
+    /// [`compaction_policy`](crate::SessionBuilder::compaction_policy). Nothing is written, and nothing is locked until the commit. [`CompactionPlan`] has an
+    /// example.
     ///
     /// # Errors
     /// [`Error::SessionRemoved`] if the session was removed, before the call or while it runs: a plan is bound to its session;
     /// [`Error::Provider`] if a block of the prompt cannot be read; as every read.
-    pub fn plan_compaction(&self, options: &CompactionOptions) -> Result<Planned> {
+    pub fn plan_compaction(
+        &self,
+        options: &CompactionOptions,
+    ) -> Result<std::result::Result<CompactionPlan, NothingToCompact>> {
         self.path().plan_compaction(options)
     }
 
@@ -117,38 +107,32 @@ impl Session {
             details: summary.details,
             ..Compaction::new(summary.text, plan.first().clone(), plan.last().clone())
         };
-        let is_shown = self.storage.commit_compaction(&compaction, plan.leaf(), plan.seen())?;
-        self.emit(|| self.compacted(&compaction));
+        let (stored, status) = self.storage.write_compaction(&compaction, |conn, session| {
+            let Some(session) = session else {
+                let why = Stale::Deleted { id: compaction.first.clone() };
+                return Err(BackendError::Own(Error::Stale { why }));
+            };
+            let (leaf, seen) = (plan.leaf(), plan.seen());
+            compaction::commit(conn, &session, self.id(), &compaction, leaf, seen)
+        })?;
+        self.emit(|| compacted(&stored));
         Ok(Compacted {
             messages: plan.messages(),
             tokens_before: plan.tokens(),
             tokens_after,
-            is_shown,
+            status,
             id: compaction.id,
         })
-    }
-
-    /// Returns the event of a compaction, with the figures that are stored with it.
-    pub(super) fn compacted(&self, compaction: &Compaction) -> Change {
-        // Another handle may have removed it since.
-        let stored = self.storage.compaction(&compaction.id).ok().flatten();
-        let figures = stored.as_ref().unwrap_or(compaction);
-        Change::Compact {
-            id: compaction.id.clone(),
-            messages: figures.count,
-            tokens_before: figures.tokens_before,
-            tokens_after: figures.tokens_after,
-        }
     }
 
     /// Runs a compaction by a model between two events with the size of the window.
     fn announced(
         &self,
-        compact: impl FnOnce() -> Result<CompactionOutcome>,
-    ) -> Result<CompactionOutcome> {
+        compact: impl FnOnce() -> Result<std::result::Result<Compacted, NothingToCompact>>,
+    ) -> Result<std::result::Result<Compacted, NothingToCompact>> {
         self.emit_window_in(Phase::Compacting);
         let compacted = compact();
-        if !matches!(compacted, Ok(CompactionOutcome::Nothing(_))) {
+        if !matches!(compacted, Ok(Err(_))) {
             self.compaction.note_change();
         }
         self.emit_window_in(Phase::Idle);
@@ -160,14 +144,27 @@ impl Session {
     ///
     /// The call waits for the summary, also in a session with [`compact_on`](crate::SessionBuilder::compact_on). If an
     /// automatic compaction of the range is running, the one that is committed later is stale.
-    /// [`CompactionOutcome`] has an example.
+    /// ```
+    /// use talktree::{BoxError, Message, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let brief = |_: &str| -> Result<&'static str, BoxError> { Ok("They said words.") };
+    /// let chat = store.session_builder("s").summarizer(brief).open()?;
+    /// chat.append(Message::user("hello"))?;
+    ///
+    /// match chat.compact()? {
+    ///     Ok(done) => println!("{} tokens now", done.tokens_after),
+    ///     Err(why) => println!("nothing to do: {why}"),
+    /// }
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::NoSummarizer`] without both; [`Error::CompactionInProgress`] if another call compacts the session in this
     /// process (an automatic compaction is none); [`Error::Summarizer`] or [`Error::CompactionPolicy`] if it fails or panics; as
     /// [`plan_compaction`](Self::plan_compaction) and [`commit`](Self::commit). The history is
     /// unchanged then.
-    pub fn compact(&self) -> Result<CompactionOutcome> {
+    pub fn compact(&self) -> Result<std::result::Result<Compacted, NothingToCompact>> {
         self.path().compact()
     }
 
@@ -178,8 +175,7 @@ impl Session {
     /// own session would wait for ever, and one that starts another in a new thread each time would never end.
     pub(super) fn begin_compaction(&self) -> Result<Guard> {
         let is_running = || Error::CompactionInProgress { session: self.id().clone() };
-        in_progress::enter(in_progress::by_request(&self.storage.identity()?))
-            .ok_or_else(is_running)
+        enter(by_request(&self.storage.identity()?)).ok_or_else(is_running)
     }
 
     /// Returns what binds a plan to this session.
@@ -203,7 +199,7 @@ impl Path {
     /// nothing to compact.
     ///
     /// ```
-    /// use talktree::{CompactionOptions, Message, Planned, Store};
+    /// use talktree::{CompactionOptions, Message, Store};
     ///
     /// let chat = Store::open_in_memory()?.session("s")?;
     /// chat.append_all((1..=9).map(|n| Message::user("word ".repeat(50)).with_id(n.to_string())))?;
@@ -211,7 +207,7 @@ impl Path {
     ///
     /// let options = CompactionOptions::default().keep_recent_tokens(0);
     /// let path = chat.at(&"9".into());
-    /// let Planned::Compact(plan) = path.plan_compaction(&options)? else { panic!("nothing to compact") };
+    /// let Ok(plan) = path.plan_compaction(&options)? else { panic!("nothing to compact") };
     /// assert!(!chat.commit(plan, "They said words.")?.is_shown);
     /// assert_eq!(path.history()?.len(), 6);
     /// # Ok::<(), talktree::Error>(())
@@ -220,17 +216,17 @@ impl Path {
     /// # Errors
     /// [`Error::UnknownMessage`] if the leaf is not in this session; as
     /// [`Session::plan_compaction`].
-    pub fn plan_compaction(&self, options: &CompactionOptions) -> Result<Planned> {
-        Ok(match self.plan(options, || self.session.besides_messages())? {
-            Ok(plan) => Planned::Compact(plan),
-            Err(why) => Planned::Nothing(why),
-        })
+    pub fn plan_compaction(
+        &self,
+        options: &CompactionOptions,
+    ) -> Result<std::result::Result<CompactionPlan, NothingToCompact>> {
+        self.plan(options, || self.session.besides_messages())
     }
 
     /// Compacts this path once, with the session's own summarizer or policy.
     ///
     /// ```
-    /// use talktree::{BoxError, CompactionOptions, CompactionOutcome, Message, Store};
+    /// use talktree::{BoxError, CompactionOptions, Message, Store};
     ///
     /// let store = Store::open_in_memory()?;
     /// let chat = store
@@ -241,14 +237,14 @@ impl Path {
     /// chat.append_all((1..=9).map(|n| Message::user("word ".repeat(50)).with_id(n.to_string())))?;
     ///
     /// let outcome = chat.at(&"7".into()).compact()?;
-    /// assert!(matches!(outcome, CompactionOutcome::Compacted(done) if done.messages == 2));
+    /// assert!(matches!(outcome, Ok(done) if done.messages == 2));
     /// assert_eq!(chat.history()?.len(), 8);
     /// # Ok::<(), talktree::Error>(())
     /// ```
     ///
     /// # Errors
     /// [`Error::UnknownMessage`] if the leaf is not in this session; as [`Session::compact`].
-    pub fn compact(&self) -> Result<CompactionOutcome> {
+    pub fn compact(&self) -> Result<std::result::Result<Compacted, NothingToCompact>> {
         let session = &self.session;
         if session.compaction.policy().is_none() {
             session.summarizer()?;
@@ -261,7 +257,124 @@ impl Path {
                 let _guard = guard;
                 session.compact_draft(draft)
             }),
-            Err(why) => Ok(CompactionOutcome::Nothing(why)),
+            Err(why) => Ok(Err(why)),
         }
+    }
+}
+
+/// What is compacted next.
+pub(super) enum Draft {
+    /// A range that talktree chose; the summarizer is asked.
+    Plan(CompactionPlan),
+    /// The whole view; the program's policy is asked.
+    View(SeenView),
+}
+
+/// A view and where it was read.
+pub(super) struct SeenView {
+    view: Vec<Message>,
+    /// The leaf of the view's path.
+    leaf: MessageId,
+    origin: PlanOrigin,
+    besides: BesidesMessages,
+    /// The tokens of each item.
+    tokens: Vec<u64>,
+}
+
+impl SeenView {
+    /// Returns the tokens of the view, with what a request has beside it.
+    pub(super) fn total(&self) -> u64 {
+        self.tokens.iter().fold(self.besides.total(), |sum, tokens| sum.saturating_add(*tokens))
+    }
+}
+
+impl Path {
+    /// Returns what the session's policy, or else its summarizer, is to compact of this path, or why there is nothing.
+    pub(super) fn draft(
+        &self,
+        besides: impl FnOnce() -> Result<BesidesMessages>,
+    ) -> Result<Result<Draft, NothingToCompact>> {
+        let settings = &self.session.compaction;
+        if settings.policy().is_none() {
+            return Ok(self.plan(settings.options(), besides)?.map(Draft::Plan));
+        }
+        let (view, leaf, origin) = self.view()?;
+        let besides = besides()?;
+        let tokens = view.iter().map(|item| settings.counter().message(item)).collect();
+        Ok(Ok(Draft::View(SeenView { view, leaf, origin, besides, tokens })))
+    }
+
+    /// Returns the plan for this path, or why there is none.
+    pub(super) fn plan(
+        &self,
+        options: &CompactionOptions,
+        besides: impl FnOnce() -> Result<BesidesMessages>,
+    ) -> Result<Result<CompactionPlan, NothingToCompact>> {
+        let (view, leaf, origin) = self.view()?;
+        let counter = self.session.compaction.counter();
+        let plan = CompactionPlan::of(&view, leaf, besides()?, options, counter);
+        Ok(plan.map(|plan| plan.made_in(origin)))
+    }
+
+    /// Returns the view of this path, its leaf, and what binds a plan to the session.
+    fn view(&self) -> Result<(Vec<Message>, MessageId, PlanOrigin)> {
+        let session = &self.session;
+        let leaf = match self.leaf() {
+            Some(leaf) => leaf.clone(),
+            None => session.storage.head()?.unwrap_or_else(MessageId::new),
+        };
+        // The path to the head is not read by the head's id: the head may be a deleted message at which
+        // a summary ends. If the head moves between the two reads, the commit compares with the view at
+        // that time.
+        let view = session.storage.history(self.leaf(), false)?;
+        // Asked after the read: before it, another writer may not have created the session yet.
+        let origin = session.plan_origin()?;
+        Ok((view, leaf, origin))
+    }
+}
+
+impl Session {
+    /// Has the summary of a draft written, and commits it. The caller tells subscribers the size of the window.
+    pub(super) fn compact_draft(
+        &self,
+        draft: Draft,
+    ) -> Result<std::result::Result<Compacted, NothingToCompact>> {
+        let written = match draft {
+            Draft::Plan(plan) => {
+                ask(self.summarizer()?, plan.prompt())?.map(|summary| (plan, summary))
+            }
+            Draft::View(seen) => self.choose(seen)?,
+        };
+        match written {
+            Some((plan, summary)) => self.commit_silently(plan, summary).map(Ok),
+            None => Ok(Err(NothingToCompact::Declined)),
+        }
+    }
+
+    fn choose(&self, seen: SeenView) -> Result<Option<(CompactionPlan, Summary)>> {
+        let settings = &self.compaction;
+        let Some(policy) = settings.policy() else { return Ok(None) };
+        let SeenView { view, leaf, origin, besides, tokens } = seen;
+        let given = Given {
+            view: &view,
+            tokens: &tokens,
+            leaf,
+            besides,
+            threshold: settings.threshold(),
+            options: settings.options(),
+            is_protecting: settings.has_own_options(),
+        };
+        let chosen = choose(policy, given)?;
+        Ok(chosen.map(|(plan, summary)| (plan.made_in(origin), summary)))
+    }
+}
+
+/// Returns the event of a stored compaction.
+pub(super) fn compacted(stored: &Compaction) -> Change {
+    Change::Compact {
+        id: stored.id.clone(),
+        messages: stored.count,
+        tokens_before: stored.tokens_before,
+        tokens_after: stored.tokens_after,
     }
 }

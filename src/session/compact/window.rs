@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::{Path, Session};
 use crate::callback::caught;
-use crate::compaction::policy::{BesidesMessages, Item, RequestTokens, ThresholdOf, WindowUsage};
+use crate::compaction::policy::{BesidesMessages, Item, RequestTokens, WindowUsage};
 use crate::error::{Error, Result};
 use crate::event::{Change, Phase};
 use crate::tokens::Count;
@@ -68,7 +68,12 @@ impl Session {
             Some(tokens) => Ok(tokens),
             None => {
                 let counter = self.compaction.counter();
-                Ok(self.storage.history(None)?.iter().map(|item| counter.message(item)).sum())
+                Ok(self
+                    .storage
+                    .history(None, false)?
+                    .iter()
+                    .map(|item| counter.message(item))
+                    .sum())
             }
         }
     }
@@ -115,8 +120,8 @@ impl Session {
 
     /// Returns what the threshold counts beside the messages, with the prompt as it was when it was last read.
     pub(super) fn noted_besides(&self) -> Result<BesidesMessages> {
-        match (self.compaction.threshold_of(), self.compaction.noted_prompt()) {
-            (ThresholdOf::Messages, _) => Ok(BesidesMessages::default()),
+        match (self.compaction.is_of_history(), self.compaction.noted_prompt()) {
+            (true, _) => Ok(BesidesMessages::default()),
             (_, Some(prompt)) => Ok(BesidesMessages { prompt, tools: self.noted_tools_tokens() }),
             (_, None) => self.besides_messages(),
         }
@@ -124,9 +129,9 @@ impl Session {
 
     /// Returns what the threshold counts beside the messages, with the prompt as it would read now.
     pub(super) fn counted_besides(&self) -> Result<BesidesMessages> {
-        match self.compaction.threshold_of() {
-            ThresholdOf::Messages => Ok(BesidesMessages::default()),
-            ThresholdOf::Request => self.besides_messages(),
+        match self.compaction.is_of_history() {
+            true => Ok(BesidesMessages::default()),
+            false => self.besides_messages(),
         }
     }
 
@@ -209,7 +214,7 @@ impl Path {
         besides: impl FnOnce() -> Result<BesidesMessages>,
     ) -> Result<WindowUsage> {
         let session = &self.session;
-        let view = session.storage.history(self.leaf())?;
+        let view = session.storage.history(self.leaf(), false)?;
         let counter = session.compaction.counter();
         let items: Vec<Item<'_>> = view.iter().map(|message| Item::of(message, counter)).collect();
         Ok(WindowUsage::of(&items, besides()?, session.compaction.options()))

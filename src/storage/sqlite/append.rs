@@ -1,21 +1,27 @@
-//! Appending: the hot path.
+//! Writing messages: appends, updates in place, and replies that are streamed.
+//!
+//! A reply that is streamed is hidden, and its metadata has a mark. Whoever settles one checks in the same transaction that it still has the mark:
+//! so of two that finish or discard it, the second gets [`Error::Finished`], or [`Error::UnknownMessage`] after a discard.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use rusqlite::Connection;
 
 use super::context::elision;
 use super::error::{BackendError, BackendResult, corrupt};
-use super::handle::Named;
-use super::row::message::{self as message_row, Content};
-use super::row::session::{self as session_row, SessionRow};
+use super::row::message::Content;
+use super::row::session::SessionRow;
+use super::row::{Read, message as message_row, session as session_row};
+use super::session::Named;
 use super::tokens::{CountedMessages, TokenCount, counter_key};
-use super::{compaction, head, index, message, usage};
+use super::{children, compaction, delete, head, index, message, row, usage};
 use crate::compaction::Seen;
-use crate::error::{self, Error};
+use crate::error;
+use crate::error::Error;
 use crate::id::{CompactionId, MessageId, SessionId, check_name_length};
 use crate::message::{Extra, Json, Message, Part, check_shape, extra_to_text, parts_to_text};
-use crate::outcome::{Appended, CountedAppend};
+use crate::outcome::{Appended, CountedAppend, Updated};
 use crate::tree::{Address, MAX_MESSAGES};
 use crate::view::{ExpectedHead, Parent};
 
@@ -51,7 +57,7 @@ const MAX_FEW: usize = 16;
 const MAX_SHORT: usize = 64 << 10;
 
 /// Returns whether messages are few and short enough to be written well within a millisecond.
-pub(super) fn are_short(messages: &[Message]) -> bool {
+pub(crate) fn are_short(messages: &[Message]) -> bool {
     messages.len() <= MAX_FEW && messages.iter().map(bytes).sum::<usize>() <= MAX_SHORT
 }
 
@@ -73,7 +79,7 @@ fn bytes(message: &Message) -> usize {
 }
 
 /// Appends messages, each the child of the one before.
-pub(super) fn append(
+pub(crate) fn append(
     conn: &Connection,
     name: &Named<'_>,
     parent: &Parent,
@@ -129,7 +135,7 @@ pub(super) fn append(
 }
 
 /// Returns an error unless these messages and summaries still read as they were seen.
-pub(super) fn check_seen(conn: &Connection, name: &Named<'_>, seen: &Seen) -> BackendResult<()> {
+pub(crate) fn check_seen(conn: &Connection, name: &Named<'_>, seen: &Seen) -> BackendResult<()> {
     let Some(session) = name.find(conn)? else { return seen.check_each(|_| Ok(None)) };
     seen.check_each(|id| {
         if let Some(summary) = CompactionId::from_message(id) {
@@ -282,3 +288,168 @@ fn next_in_use(session: &SessionId, number: u32) -> BackendError {
 fn lost(id: &MessageId) -> BackendError {
     corrupt(format!("message {id:?} is in the index of ids but not in the table"))
 }
+
+/// Replaces the content of a message, or appends it to the head if its id is unknown.
+pub(crate) fn upsert(
+    conn: &Connection,
+    name: &Named<'_>,
+    message: &Message,
+    counted: &CountedMessages<'_>,
+    max_bytes: usize,
+) -> BackendResult<Updated> {
+    let session = name.find(conn)?;
+    let known = session.map(|session| message::find(conn, session.key, &message.id));
+    if known.transpose()?.flatten().is_some() {
+        return update(conn, name, message, counted, max_bytes);
+    }
+    let messages = std::slice::from_ref(message);
+    append(conn, name, &Parent::Head, &ExpectedHead::Any, messages, counted, max_bytes)?;
+    Ok(Updated { is_new: true, is_changed: true, covered_by: Vec::new() })
+}
+
+/// Replaces role, parts, metadata and extra fields; parent, time and hidden flag do not change, nor does the mark of an unfinished
+/// message, which only [`settle`] removes.
+pub(crate) fn update(
+    conn: &Connection,
+    name: &Named<'_>,
+    message: &Message,
+    counted: &CountedMessages<'_>,
+    max_bytes: usize,
+) -> BackendResult<Updated> {
+    let session = name.find(conn)?;
+    let address = message::require(conn, session.map(|session| session.key), name, &message.id)?;
+    let message = match is_unfinished(conn, address)? {
+        true => Cow::Owned(message.clone().unfinished()),
+        false => Cow::Borrowed(message),
+    };
+    let spans = compaction::covering(conn, &BTreeSet::from([address]))?;
+    let covered_by =
+        spans.iter().map(|span| compaction::id_of(conn, span.key)).collect::<BackendResult<_>>()?;
+    let content = content(&message, max_bytes)?;
+    if is_stored(conn, address, &content)? {
+        return Ok(Updated { is_new: false, is_changed: false, covered_by });
+    }
+    let (Some(mut session), Some(count)) = (session, counted.token_counts(conn)?.next()) else {
+        return Err(corrupt(format!("message {:?} belongs to no session", message.id)));
+    };
+    let is_indexed = index::remove_to_update(conn, &mut session, address)?;
+    let had_elisions = elision::has_of(conn, address)?;
+    elision::remove_changed(conn, address, &message)?;
+    let is_plain = covered_by.is_empty() && !had_elisions && session.head == Some(address);
+    recount(conn, &mut session, address, count, is_plain)?;
+    message::rename_mentions(conn, address, &message)?;
+    row::execute(conn, REPLACE, &[&content, &count, &address])?;
+    usage::record_changed(conn, address, &message)?;
+    session_row::store(conn, &session)?;
+    if is_indexed {
+        index::add(conn, address)?;
+    }
+    Ok(Updated { is_new: false, is_changed: true, covered_by })
+}
+
+const REPLACE: &str = concat!(
+    "UPDATE message SET ",
+    content_columns!(assign),
+    ", ",
+    token_columns!(assign),
+    " WHERE address = ?"
+);
+
+/// Keeps the session's count up to date, if the change alone determines it.
+///
+/// A message that is streamed grows at the head; counting the whole path on each update would be too slow.
+fn recount(
+    conn: &Connection,
+    session: &mut SessionRow,
+    address: Address,
+    after: TokenCount,
+    is_plain: bool,
+) -> BackendResult<()> {
+    let found = row::first_row(conn, COUNT_BEFORE, &[&address], |row| {
+        Ok((row.get(0)?, TokenCount::read(row, 1)?))
+    })?;
+    let (is_hidden, before): (bool, TokenCount) =
+        found.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+    let is_known =
+        is_plain && before.counter == session.counter && after.counter == session.counter;
+    let changed = |tokens: u64| match is_hidden {
+        true => Some(tokens),
+        false => tokens.checked_sub(before.tokens)?.checked_add(after.tokens),
+    };
+    // A concurrent count must not store an older total.
+    session.changes = session.changes.wrapping_add(1);
+    session.set_visible_tokens(session.visible_tokens.0.filter(|_| is_known).and_then(changed));
+    Ok(())
+}
+
+const COUNT_BEFORE: &str =
+    concat!("SELECT hidden", token_columns!(names), " FROM message WHERE address = ?1");
+
+/// Returns whether the row holds exactly this content.
+///
+/// Text is compared, not values: two JSON texts that are equal as `f64` may hold different numbers.
+fn is_stored(conn: &Connection, address: Address, content: &Content<'_>) -> BackendResult<bool> {
+    let is_stored =
+        row::first_row(conn, IS_STORED, &[&address, content, &address], |row| Ok(row.get(0)?))?;
+    Ok(is_stored.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
+}
+
+const IS_STORED: &str = concat!(
+    "SELECT (address",
+    content_columns!(names),
+    ") IS (?",
+    content_columns!(values),
+    ") FROM message WHERE address = ?"
+);
+
+/// Returns those of a session, in order of creation.
+pub(crate) fn unfinished(conn: &Connection, session: &SessionRow) -> BackendResult<Vec<Message>> {
+    let mut found = Vec::new();
+    for address in children::addresses(conn, UNFINISHED, session.key)? {
+        found.extend(message::read(conn, address)?.filter(Message::is_unfinished));
+    }
+    Ok(found)
+}
+
+pub(super) const UNFINISHED: &str = "SELECT address
+   FROM message
+  WHERE hidden = 1 AND address BETWEEN ?1 AND ?2 AND instr(metadata, 'unfinished')
+  ORDER BY address";
+
+/// Returns whether the message at an address is unfinished.
+pub(super) fn is_unfinished(conn: &Connection, address: Address) -> BackendResult<bool> {
+    // Parsing costs more, and few messages are hidden.
+    let is_hidden = conn.prepare_cached(IS_HIDDEN)?.exists([address])?;
+    Ok(is_hidden && message::read(conn, address)?.is_some_and(|it| it.is_unfinished()))
+}
+
+const IS_HIDDEN: &str = "SELECT 1 FROM message WHERE address = ?1 AND hidden = 1";
+
+/// Replaces an unfinished message, or deletes it.
+pub(crate) fn settle(
+    conn: &Connection,
+    name: &Named<'_>,
+    id: &MessageId,
+    content: Option<&Message>,
+    counted: &CountedMessages<'_>,
+    max_bytes: usize,
+) -> BackendResult<()> {
+    let session = name.find(conn)?;
+    let address = message::require(conn, session.map(|session| session.key), name, id)?;
+    let is_unfinished = is_unfinished(conn, address)?;
+    let Some(mut session) = session.filter(|_| is_unfinished) else {
+        let (session, id) = (SessionId::clone(name), id.clone());
+        return Err(BackendError::Own(Error::Finished { session, id }));
+    };
+    let Some(content) = content else {
+        return delete::delete(conn, name, std::slice::from_ref(id)).map(drop);
+    };
+    if !content.is_unfinished() {
+        conn.prepare_cached(SHOW)?.execute([address])?;
+        session.invalidate_visible_tokens();
+        session_row::store(conn, &session)?;
+    }
+    update(conn, name, content, counted, max_bytes).map(drop)
+}
+
+const SHOW: &str = "UPDATE message SET hidden = 0 WHERE address = ?1";

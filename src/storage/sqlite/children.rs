@@ -1,18 +1,26 @@
-//! Finding children, leaves and the newest message.
+//! Children, leaves, the newest message, and the outline of the whole tree.
+//!
+//! Breaks give the runs, and runs the segments. Only the messages that the outline shows are read, so it costs the
+//! number of runs and not that of messages.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Row};
 
-use super::error::BackendResult;
-use super::message;
+use super::error::{BackendResult, corrupt, damaged};
+use super::row::session::SessionRow;
+use super::row::time;
+use super::{compaction, head, message};
 use crate::id::MessageId;
-use crate::message::Message;
-use crate::tree::Address;
+use crate::message::{Message, Role, parts_from_text};
+use crate::tree::{
+    Address, BoundedRun, CompactionMark, Landmark, Run, Segment, SegmentMap, Tree, line, outermost,
+    preview,
+};
 
 /// Returns the address of the newest message, which has no children.
-pub(super) fn latest(conn: &Connection, session: i64) -> BackendResult<Option<Address>> {
+pub(crate) fn latest(conn: &Connection, session: i64) -> BackendResult<Option<Address>> {
     let (first, last) = Address::range_of(session);
     let found = conn
         .prepare_cached("SELECT max(address) FROM message WHERE address BETWEEN ?1 AND ?2")?
@@ -21,7 +29,7 @@ pub(super) fn latest(conn: &Connection, session: i64) -> BackendResult<Option<Ad
 }
 
 /// Returns the children of a message, or the roots. A tombstone is replaced by its own children.
-pub(super) fn children(
+pub(crate) fn children(
     conn: &Connection,
     session: i64,
     parent: Option<Address>,
@@ -47,7 +55,7 @@ pub(super) fn children(
 ///
 /// Costs what is returned, and the tombstones of the session. The children of a tombstone are merged with those of its
 /// parent, so of each place only the next child is looked up.
-pub(super) fn page(
+pub(crate) fn page(
     conn: &Connection,
     session: i64,
     parent: Option<Address>,
@@ -163,7 +171,7 @@ pub(super) const BRANCHES: &str = "SELECT address
     AND address BETWEEN ?2 AND ?3";
 
 /// Returns the messages without children, in order of creation.
-pub(super) fn leaves(conn: &Connection, session: i64) -> BackendResult<Vec<MessageId>> {
+pub(crate) fn leaves(conn: &Connection, session: i64) -> BackendResult<Vec<MessageId>> {
     let (first, last) = Address::range_of(session);
     let mut breaks = conn.prepare_cached(
         "SELECT address
@@ -195,6 +203,176 @@ pub(super) fn leaves(conn: &Connection, session: i64) -> BackendResult<Vec<Messa
     Ok(leaves)
 }
 
+/// Returns the outline of a session.
+pub(crate) fn tree(conn: &Connection, session: &SessionRow) -> BackendResult<Tree> {
+    let runs = runs(conn, session.key)?;
+    let map = SegmentMap::new(&runs, addresses(conn, TOMBSTONES, session.key)?)?;
+    let head = session.head.and_then(|head| map.locate(head));
+    let labels = labels(conn, session.key, &map)?;
+    let mut compactions = compactions(conn, session.key, &map)?;
+    let mut hidden: HashMap<usize, u64> = HashMap::new();
+    for address in addresses(conn, HIDDEN, session.key)? {
+        if let Some((segment, _)) = map.locate(address) {
+            *hidden.entry(segment).or_default() += 1;
+        }
+    }
+
+    let mut reader = conn.prepare_cached(LANDMARK)?;
+    let mut tree = Tree { roots: map.roots().to_vec(), ..Tree::default() };
+    for segment in 0..map.len() {
+        let compactions = compactions.remove(&segment).unwrap_or_default();
+        let labels = labels.get(&segment);
+        let shown = outermost(&compactions).into_iter();
+        let mut noted: Vec<u64> = shown
+            .flat_map(|compaction| compaction.starts_at.into_iter().chain([compaction.ends_at]))
+            .collect();
+        noted.extend(head.filter(|(of, _)| *of == segment).map(|(_, at)| at));
+        noted.extend(labels.into_iter().flat_map(HashMap::keys));
+        let places = map.landmarks(segment, noted);
+        // A wide tree has as many of these as messages.
+        let mut landmarks = Vec::with_capacity(places.len());
+        for at in places {
+            let mut landmark = read(&mut reader, &map, segment, at)?;
+            landmark.is_head = head == Some((segment, at));
+            landmark.labels =
+                labels.and_then(|labels| labels.get(&at)).cloned().unwrap_or_default();
+            if landmark.is_head {
+                tree.head = Some(landmark.id.clone());
+            }
+            landmarks.push(landmark);
+        }
+        let (Some(first), Some(last)) = (landmarks.first(), landmarks.last()) else { continue };
+        tree.messages += map.count(segment);
+        tree.segments.push(Segment {
+            first: first.id.clone(),
+            last: last.id.clone(),
+            count: map.count(segment),
+            hidden: hidden.get(&segment).copied().unwrap_or(0),
+            landmarks,
+            compactions,
+            parent: map.parent(segment),
+            children: map.children(segment).to_vec(),
+        });
+    }
+    Ok(tree)
+}
+
+/// Returns the runs of a session with their ends, in ascending order.
+fn runs(conn: &Connection, session: i64) -> BackendResult<Vec<BoundedRun>> {
+    let (first, last) = Address::range_of(session);
+    let mut breaks = conn.prepare_cached(BREAKS)?;
+    let mut before = conn.prepare_cached(LAST_BEFORE)?;
+    let mut rows = breaks.query([first, last])?;
+    let mut runs: Vec<BoundedRun> = Vec::new();
+    while let Some(row) = rows.next()? {
+        let run = Run { start: row.get(0)?, parent: row.get(1)? };
+        runs.push(BoundedRun { run, end: run.start });
+    }
+    for index in 0..runs.len() {
+        let start = runs[index].run.start;
+        let end = runs.get(index + 1).map_or(last, |next| next.run.start.before());
+        // Removed leaves leave places empty before the next run.
+        runs[index].end = match end == start {
+            true => end,
+            false => before.query_row([start, end], |row| row.get(0))?,
+        };
+    }
+    Ok(runs)
+}
+
+pub(super) const BREAKS: &str = "SELECT address, parent
+   FROM message
+  WHERE parent IS NOT address - 1
+    AND address BETWEEN ?1 AND ?2
+  ORDER BY address";
+
+const LAST_BEFORE: &str = "SELECT max(address) FROM message WHERE address BETWEEN ?1 AND ?2";
+
+pub(super) const TOMBSTONES: &str =
+    "SELECT address FROM message WHERE id IS NULL AND address BETWEEN ?1 AND ?2 ORDER BY address";
+
+pub(super) const HIDDEN: &str =
+    "SELECT address FROM message WHERE hidden = 1 AND address BETWEEN ?1 AND ?2 ORDER BY address";
+
+const LANDMARK: &str = "SELECT id, role, parts, created_at, hidden FROM message WHERE address = ?1";
+
+pub(super) fn addresses(conn: &Connection, sql: &str, session: i64) -> BackendResult<Vec<Address>> {
+    let (first, last) = Address::range_of(session);
+    let mut statement = conn.prepare_cached(sql)?;
+    let addresses = statement.query_map([first, last], |row| row.get(0))?;
+    Ok(addresses.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Returns the labels by segment and place in it.
+fn labels(
+    conn: &Connection,
+    session: i64,
+    map: &SegmentMap,
+) -> BackendResult<HashMap<usize, HashMap<u64, Vec<String>>>> {
+    let mut labels: HashMap<usize, HashMap<u64, Vec<String>>> = HashMap::new();
+    for (label, address) in head::labels(conn, session)? {
+        if let Some((segment, at)) = map.locate(address) {
+            labels.entry(segment).or_default().entry(at).or_default().push(label.name);
+        }
+    }
+    Ok(labels)
+}
+
+/// Returns the compactions by the segment they end in.
+fn compactions(
+    conn: &Connection,
+    session: i64,
+    map: &SegmentMap,
+) -> BackendResult<HashMap<usize, Vec<CompactionMark>>> {
+    let mut compactions: HashMap<usize, Vec<CompactionMark>> = HashMap::new();
+    for (span, compaction) in compaction::all(conn, session)? {
+        let Some((segment, ends_at)) = map.locate(span.last) else { continue };
+        let first = map.locate(span.first);
+        compactions.entry(segment).or_default().push(CompactionMark {
+            id: compaction.id,
+            first: compaction.first,
+            last: compaction.last,
+            count: compaction.count,
+            starts_at: first.filter(|(of, _)| *of == segment).map(|(_, at)| at),
+            ends_at,
+            preview: line(&compaction.summary),
+        });
+    }
+    Ok(compactions)
+}
+
+fn read(
+    reader: &mut CachedStatement<'_>,
+    map: &SegmentMap,
+    segment: usize,
+    at: u64,
+) -> BackendResult<Landmark> {
+    let missing = || corrupt(format!("place {at} of a run holds no message"));
+    let address = map.address(segment, at).ok_or_else(missing)?;
+    let mut rows = reader.query([address])?;
+    let row = rows.next()?.ok_or_else(missing)?;
+    landmark(row, at).map_err(damaged(format_args!(
+        "message {} of session {}",
+        address.n(),
+        address.session()
+    )))
+}
+
+fn landmark(row: &Row<'_>, at: u64) -> BackendResult<Landmark> {
+    let missing = || corrupt(format!("place {at} of a run is not a message"));
+    let id = row.get_ref(0)?.as_str_or_null()?.ok_or_else(missing)?;
+    Ok(Landmark {
+        at,
+        id: MessageId::from(id),
+        role: Role::from(row.get_ref(1)?.as_str()?),
+        preview: preview(&parts_from_text(row.get_ref(2)?.as_str()?)?),
+        created_at: time(row.get(3)?)?,
+        is_hidden: row.get(4)?,
+        is_head: false,
+        labels: Vec::new(),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -213,11 +391,11 @@ mod tests {
             let database = Arc::new(Database::open_in_memory(Config::default())?);
             let session = SqliteSession::new(Arc::clone(&database), "s".into());
             let any = ExpectedHead::Any;
-            session.append(&Parent::Root, &any, &[Message::user("?").with_id("q")])?;
+            session.append(&Parent::Root, &any, &[Message::user("?").with_id("q")], None)?;
             let parent = Parent::Message("q".into());
             for n in 0..branches {
                 let answer = Message::assistant("!").with_id(n.to_string());
-                session.append(&parent, &any, &[answer])?;
+                session.append(&parent, &any, &[answer], None)?;
             }
             let (question, last) = (Address::new(1, 1), Address::new(1, branches - 40));
             for after in [question, last] {

@@ -11,13 +11,12 @@ use rusqlite::Connection;
 
 use super::connection::Database;
 use super::error::BackendResult;
+use super::path::SessionTree;
 use super::plan_reader::PlanReader;
-use super::tree_source::SessionTree;
 use super::{compaction, message, path};
 use crate::error::Result;
 use crate::id::{CompactionId, MessageId};
 use crate::message::Message;
-use crate::storage::Cursor;
 use crate::tree::{Address, Plan, Walk};
 use crate::view::Order;
 
@@ -31,8 +30,10 @@ pub(super) struct Path {
     pub(super) is_raw: bool,
 }
 
-/// An open stream over a path.
-pub(super) struct PathCursor {
+/// An open stream over a view, in one direction.
+///
+/// Opening it fixes what it covers; messages deleted since are skipped. It holds no transaction between calls.
+pub(crate) struct Cursor {
     database: Arc<Database>,
     /// `None` for a session that does not exist.
     path: Option<Path>,
@@ -47,7 +48,20 @@ pub(super) struct PathCursor {
     total: Option<u64>,
 }
 
-impl PathCursor {
+impl Cursor {
+    /// Opens a stream over a plan, oldest first.
+    pub(super) fn over(database: &Arc<Database>, plan: Plan) -> Self {
+        Self {
+            database: Arc::clone(database),
+            path: None,
+            reader: PlanReader::new(plan, Order::OldestFirst, false),
+            at: None,
+            newest_compaction: 0,
+            ahead: VecDeque::new(),
+            total: None,
+        }
+    }
+
     /// Opens a stream; `path` returns what to read.
     pub(super) fn open(
         database: &Arc<Database>,
@@ -171,8 +185,9 @@ impl PathCursor {
     }
 }
 
-impl Cursor for PathCursor {
-    fn next(&mut self, limit: usize) -> Result<Vec<Message>> {
+impl Cursor {
+    /// Returns the next messages, at most `limit`; none only at the end.
+    pub(crate) fn next(&mut self, limit: usize) -> Result<Vec<Message>> {
         if !self.ahead.is_empty() {
             return Ok(self.ahead.drain(..limit.min(self.ahead.len())).collect());
         }
@@ -180,7 +195,8 @@ impl Cursor for PathCursor {
         database.read(|conn| self.read(conn, limit))
     }
 
-    fn skip_past(&mut self, id: &MessageId) -> Result<bool> {
+    /// Continues after this message or summary. Returns `false`, and stays where it is, if the view does not contain it.
+    pub(crate) fn skip_past(&mut self, id: &MessageId) -> Result<bool> {
         let Some(path) = self.path else { return Ok(false) };
         let database = Arc::clone(&self.database);
         let is_found = database.read(|conn| self.skip(conn, path.session, id))?;
@@ -190,37 +206,13 @@ impl Cursor for PathCursor {
         Ok(is_found)
     }
 
-    fn total(&mut self) -> Result<u64> {
+    /// Returns how many messages and summaries the view contains, without those deleted since. A stream that was opened by
+    /// [`open_at_newest`](Self::open_at_newest) counted when it was opened.
+    pub(crate) fn total(&mut self) -> Result<u64> {
         if let Some(total) = self.total {
             return Ok(total);
         }
         let database = Arc::clone(&self.database);
         database.read(|conn| self.count(conn))
-    }
-}
-
-/// An open stream over every message of a session.
-pub(super) struct SessionCursor {
-    pub(super) database: Arc<Database>,
-    pub(super) session: Option<i64>,
-    pub(super) reader: PlanReader,
-}
-
-impl Cursor for SessionCursor {
-    fn next(&mut self, limit: usize) -> Result<Vec<Message>> {
-        self.database.read(|conn| self.reader.next(conn, limit))
-    }
-
-    fn skip_past(&mut self, id: &MessageId) -> Result<bool> {
-        let Some(session) = self.session else { return Ok(false) };
-        self.database.read(|conn| {
-            let found = message::find(conn, session, id)?;
-            Ok(found.is_some_and(|address| self.reader.skip_past(address)))
-        })
-    }
-
-    fn total(&mut self) -> Result<u64> {
-        let Some(session) = self.session else { return Ok(0) };
-        self.database.read(|conn| path::count_all(conn, session))
     }
 }

@@ -7,19 +7,19 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::ancestry::Ancestry;
 use super::context::elision;
 use super::error::{BackendResult, corrupt};
-use super::handle::Named;
 use super::index::Index;
+use super::path::Ancestry;
+use super::path::SessionTree;
 use super::row::session::{self as session_row, SessionRow};
-use super::tree_source::SessionTree;
-use super::{compaction, head, label, mention, message, message_tag};
+use super::session::Named;
+use super::{catalog, compaction, head, message};
 use crate::id::MessageId;
 use crate::outcome::Deleted;
 use crate::tree::{Address, Span, Stretch, Walk};
 
-pub(super) fn delete(
+pub(crate) fn delete(
     conn: &Connection,
     name: &Named<'_>,
     ids: &[MessageId],
@@ -38,7 +38,7 @@ pub(super) fn delete(
         return Ok(Deleted::default());
     };
     let places: Vec<_> = addresses.iter().map(|address| (*address, *address)).collect();
-    mention::forget(conn, session.key, &places)?;
+    message::forget_mentions(conn, session.key, &places)?;
     let deleted = delete_at(conn, &mut session, &addresses)?;
     Ok(Deleted { messages, ..deleted })
 }
@@ -72,8 +72,15 @@ pub(super) fn delete_at(
     Ok(compactions)
 }
 
+/// Deletes every message of a session, with what belongs to it.
+pub(crate) fn clear(conn: &Connection, name: &Named<'_>) -> BackendResult<()> {
+    let Some(session) = name.find(conn)? else { return Ok(()) };
+    message::forget_mentions(conn, session.key, &[Address::range_of(session.key)])?;
+    catalog::clear(conn, session.key)
+}
+
 /// Deletes a message and all its descendants.
-pub(super) fn delete_branch(
+pub(crate) fn delete_branch(
     conn: &Connection,
     name: &Named<'_>,
     id: &MessageId,
@@ -83,7 +90,7 @@ pub(super) fn delete_branch(
     let Some(mut session) = session else { return Ok(Deleted::default()) };
     let mut ranges = below(conn, top)?;
     ranges.sort_unstable();
-    mention::forget(conn, session.key, &ranges)?;
+    message::forget_mentions(conn, session.key, &ranges)?;
     let mut messages = Vec::new();
     let mut touched = BTreeSet::new();
     for &(first, last) in &ranges {
@@ -95,9 +102,9 @@ pub(super) fn delete_branch(
     let parent = message::parent(conn, top)?;
     for &(first, last) in &ranges {
         Index::Messages.remove(conn, first, last)?;
-        label::remove_range(conn, first, last)?;
+        head::remove_labels(conn, first, last)?;
         elision::remove_range(conn, first, last)?;
-        message_tag::remove_range(conn, first, last)?;
+        head::remove_tags(conn, first, last)?;
         conn.prepare_cached("DELETE FROM message WHERE address BETWEEN ?1 AND ?2")?
             .execute([first, last])?;
     }
@@ -136,9 +143,9 @@ fn finish(
 /// Turns a message into a tombstone. It keeps its origin: by that an erasure of another copy finds the summaries that cover it.
 fn make_tombstone(conn: &Connection, address: Address) -> BackendResult<()> {
     Index::Messages.remove(conn, address, address)?;
-    label::remove_range(conn, address, address)?;
+    head::remove_labels(conn, address, address)?;
     elision::remove_range(conn, address, address)?;
-    message_tag::remove_range(conn, address, address)?;
+    head::remove_tags(conn, address, address)?;
     conn.prepare_cached(
         "UPDATE message
             SET id = NULL, role = '', parts = '[]', metadata = NULL, extra = NULL, tokens = 0,
@@ -315,12 +322,12 @@ mod tests {
     use std::sync::Arc;
 
     use super::super::connection::{Config, Database};
-    use super::super::handle::Named;
     use super::super::session::SqliteSession;
     use super::*;
     use crate::compaction::Compaction;
     use crate::error::Result;
     use crate::message::Message;
+    use crate::storage::sqlite::session::Named;
     use crate::view::{ExpectedHead, Parent};
 
     fn id(n: usize) -> MessageId {
@@ -333,7 +340,7 @@ mod tests {
         let session = SqliteSession::new(Arc::clone(&database), "s".into());
         let messages: Vec<Message> =
             (0..summaries + 100).map(|n| Message::user("text").with_id(id(n))).collect();
-        session.append(&Parent::Head, &ExpectedHead::Any, &messages)?;
+        session.append(&Parent::Head, &ExpectedHead::Any, &messages, None)?;
         for n in 0..summaries {
             session.add_compaction(&Compaction::new("summary", id(0), id(n + 50)))?;
         }

@@ -5,11 +5,11 @@ use rusqlite::{Connection, params};
 use super::catalog;
 use super::context::{elision, entry};
 use super::error::{BackendError, BackendResult};
-use super::handle::Named;
-use super::row::compaction as compaction_row;
+use super::row::message as compaction_row;
 use super::row::session::{self as session_row, SessionRow};
+use super::session::Named;
 use super::tokens::CountedMessages;
-use super::{append, compaction, index, label, message, message_tag, path};
+use super::{append, compaction, head, index, message, path};
 use crate::error::Error;
 use crate::id::{MessageId, SessionId};
 use crate::message::Message;
@@ -29,7 +29,7 @@ struct Copy {
 ///
 /// Tombstones are copied too, except those at the end. Without them, compactions that end at different tombstones would
 /// end at the same message, and the fork could show another one than its source.
-pub(super) fn fork(
+pub(crate) fn fork(
     conn: &Connection,
     from: &Named<'_>,
     at: &MessageId,
@@ -72,7 +72,7 @@ pub(super) fn fork(
 
 /// Ends a session with a reason and creates the one that continues it: it starts with one message and copies of the
 /// texts of the session's own blocks.
-pub(super) fn split(
+pub(crate) fn split(
     conn: &Connection,
     from: &Named<'_>,
     id: &SessionId,
@@ -244,7 +244,7 @@ fn copy_compactions(
                 first: Address::new(target.key, first),
                 last: Address::new(target.key, last),
             };
-            compaction_row::insert(conn, target.key, copy, &compaction)?;
+            compaction_row::insert_compaction(conn, target.key, copy, &compaction)?;
         }
     }
     Ok(())
@@ -256,9 +256,9 @@ fn copy_labels(
     target: &SessionRow,
     copies: &[Copy],
 ) -> BackendResult<()> {
-    for (found, address) in label::all(conn, source)? {
+    for (found, address) in head::labels(conn, source)? {
         if let Some(number) = number(copies, address) {
-            label::copy(conn, target.key, &found.name, Address::new(target.key, number))?;
+            head::copy_label(conn, target.key, &found.name, Address::new(target.key, number))?;
         }
     }
     Ok(())
@@ -283,7 +283,7 @@ fn copy_elisions(
 fn copy_tags(conn: &Connection, target: &SessionRow, copies: &[Copy]) -> BackendResult<()> {
     for copy in copies {
         let start = Address::new(target.key, copy.start);
-        message_tag::copy(conn, copy.first, copy.last, start.raw() - copy.first.raw())?;
+        head::copy_tags(conn, copy.first, copy.last, start.raw() - copy.first.raw())?;
     }
     Ok(())
 }

@@ -1,15 +1,24 @@
-//! The head and its log.
+//! Pointers to messages: the head with its log, labels, and tags.
 //!
 //! The log is a list of places, one of which is the current one. The current place is the session's head itself, and
 //! its row is written when the head leaves it. So an append at the head does not touch the log.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::error::BackendResult;
+use super::catalog::list::unknown_place;
+use super::connection::Database;
+use super::error::{BackendError, BackendResult};
 use super::message::id_of_place;
-use super::row::session::{self as session_row, SessionRow};
-use crate::outcome::HeadEntry;
+use super::row::session as session_row;
+use super::row::session::{SessionRow, read_id};
+use super::session::Named;
+use super::{append, catalog, index, message};
+use crate::catalog::{ListedMessage, MessageFilter, MessagePage};
+use crate::error::{Error, Result};
+use crate::id::{MessageId, check_label, label_is_id};
+use crate::outcome::{HeadEntry, Label, MAX_TAGS, MessageTag, too_many_tags};
 use crate::tree::Address;
+use crate::view::ExpectedHead;
 
 /// How many places before the current one are kept.
 const MAX_ENTRIES: i64 = 1_000;
@@ -35,7 +44,9 @@ pub(super) fn move_to(
 }
 
 /// Moves the head one place back (`-1`) or forward (`1`) in the log; `false` if there is none.
-pub(super) fn step(conn: &Connection, row: &mut SessionRow, by: i64) -> BackendResult<bool> {
+pub(crate) fn step(conn: &Connection, name: &Named<'_>, by: i64) -> BackendResult<bool> {
+    let Some(mut row) = name.find(conn)? else { return Ok(false) };
+    let row = &mut row;
     let target: Option<Option<Address>> = conn
         .prepare_cached("SELECT address FROM head_log WHERE session = ?1 AND position = ?2")?
         .query_row(params![row.key, row.head_position + by], |row| row.get(0))
@@ -47,6 +58,32 @@ pub(super) fn step(conn: &Connection, row: &mut SessionRow, by: i64) -> BackendR
     row.invalidate_visible_tokens();
     session_row::store(conn, row)?;
     Ok(true)
+}
+
+/// Moves the head to a message or before the first one, if it is where it is expected.
+pub(crate) fn checkout(
+    conn: &Connection,
+    name: &Named<'_>,
+    expected: &ExpectedHead,
+    id: Option<&MessageId>,
+) -> BackendResult<()> {
+    let session = name.find(conn)?;
+    if let ExpectedHead::At(expected) = expected {
+        let moved = match &session {
+            Some(session) => append::head_moved(conn, session, name, expected.as_ref())?,
+            None => expected
+                .clone()
+                .map(|expected| Error::HeadMoved { expected: Some(expected), found: None }),
+        };
+        if let Some(moved) = moved {
+            return Err(BackendError::Own(moved));
+        }
+    }
+    let key = session.as_ref().map(|session| session.key);
+    let target = id.map(|id| message::place(conn, key, name, id)).transpose()?;
+    let Some(mut session) = session else { return Ok(()) };
+    move_to(conn, &mut session, target)?;
+    session_row::store(conn, &session)
 }
 
 /// Writes the current place into the log.
@@ -65,7 +102,7 @@ fn leave(conn: &Connection, row: &SessionRow) -> BackendResult<()> {
 }
 
 /// Returns the log, oldest place first.
-pub(super) fn log(conn: &Connection, row: &SessionRow) -> BackendResult<Vec<HeadEntry>> {
+pub(crate) fn log(conn: &Connection, row: &SessionRow) -> BackendResult<Vec<HeadEntry>> {
     let places = places(conn, row)?;
     places
         .into_iter()
@@ -128,3 +165,293 @@ pub(super) fn relocate(
     row.head = kept[present];
     Ok(())
 }
+
+/// Sets a label on a message, moving it if it exists.
+///
+/// # Errors
+/// [`Error::InvalidValue`] if the name means something else already: whoever types it would get that.
+pub(crate) fn label(
+    conn: &Connection,
+    this: &Named<'_>,
+    name: &str,
+    id: Option<&MessageId>,
+) -> BackendResult<()> {
+    let session = this.find(conn)?;
+    let key = session.map(|session| session.key);
+    let target = id.map(|id| message::place(conn, key, this, id)).transpose()?;
+    let Some(session) = session else { return Ok(()) };
+    match message::nearest_living(conn, target)?.map(|(address, _)| address) {
+        Some(address) => set_label(conn, session.key, name, address)?,
+        None => remove_label(conn, session.key, name)?,
+    }
+    catalog::touch(conn, session.key)
+}
+
+/// Sets a label at an address.
+pub(super) fn set_label(
+    conn: &Connection,
+    session: i64,
+    name: &str,
+    address: Address,
+) -> BackendResult<()> {
+    check_label(name)?;
+    if message::find(conn, session, &MessageId::from(name))?.is_some() {
+        return Err(BackendError::Own(label_is_id(name)));
+    }
+    copy_label(conn, session, name, address)
+}
+
+/// Sets a label that another session has, whatever it is called: a fork never fails for the label of an older build.
+pub(super) fn copy_label(
+    conn: &Connection,
+    session: i64,
+    name: &str,
+    address: Address,
+) -> BackendResult<()> {
+    conn.prepare_cached(
+        "INSERT OR REPLACE INTO label (session, name, address) VALUES (?1, ?2, ?3)",
+    )?
+    .execute(params![session, name, address])?;
+    Ok(())
+}
+
+fn remove_label(conn: &Connection, session: i64, name: &str) -> BackendResult<()> {
+    conn.prepare_cached("DELETE FROM label WHERE session = ?1 AND name = ?2")?
+        .execute(params![session, name])?;
+    Ok(())
+}
+
+/// Removes the labels of a range of messages.
+pub(super) fn remove_labels(conn: &Connection, first: Address, last: Address) -> BackendResult<()> {
+    conn.prepare_cached(
+        "DELETE FROM label WHERE session = ?1 >> 32 AND address BETWEEN ?1 AND ?2",
+    )?
+    .execute([first, last])?;
+    Ok(())
+}
+
+/// Returns the message that a label names.
+pub(crate) fn labelled(
+    conn: &Connection,
+    session: i64,
+    name: &str,
+) -> BackendResult<Option<MessageId>> {
+    let mut statement = conn.prepare_cached(LABELLED)?;
+    let id = statement.query_row(params![session, name], |row| row.get::<_, String>(0));
+    Ok(id.optional()?.map(MessageId::from))
+}
+
+pub(super) const LABELLED: &str = "SELECT message.id
+   FROM label
+   JOIN message ON message.address = label.address
+  WHERE label.session = ?1 AND label.name = ?2 AND message.id IS NOT NULL";
+
+/// Returns the labels of a session, sorted by name.
+pub(crate) fn labels(conn: &Connection, session: i64) -> BackendResult<Vec<(Label, Address)>> {
+    let mut statement = conn.prepare_cached(
+        "SELECT label.name, message.id, label.address
+           FROM label
+           JOIN message ON message.address = label.address
+          WHERE label.session = ?1 AND message.id IS NOT NULL
+          ORDER BY label.name",
+    )?;
+    let labels = statement.query_map([session], |row| {
+        let id = MessageId::from(row.get::<_, String>(1)?);
+        Ok((Label { name: row.get(0)?, id }, row.get(2)?))
+    })?;
+    Ok(labels.collect::<rusqlite::Result<_>>()?)
+}
+
+/// The most messages of one page.
+const MAX_PAGE: usize = 1_000;
+
+/// Adds a tag to a message; one that it has is a no-op.
+pub(crate) fn tag(
+    conn: &Connection,
+    name: &Named<'_>,
+    id: &MessageId,
+    tag: &str,
+) -> BackendResult<()> {
+    let session = name.find(conn)?.map(|session| session.key);
+    let address = message::require(conn, session, name, id)?;
+    conn.prepare_cached("INSERT OR IGNORE INTO message_tag (address, tag) VALUES (?1, ?2)")?
+        .execute(params![address, tag])?;
+    index::refresh(conn, address)?;
+    match tagged_of(conn, address)?.len() <= MAX_TAGS {
+        true => catalog::touch(conn, address.session()),
+        false => Err(BackendError::Own(too_many_tags("message", tag))),
+    }
+}
+
+pub(crate) fn untag(
+    conn: &Connection,
+    name: &Named<'_>,
+    id: &MessageId,
+    tag: &str,
+) -> BackendResult<()> {
+    let session = name.find(conn)?.map(|session| session.key);
+    let address = message::require(conn, session, name, id)?;
+    conn.prepare_cached("DELETE FROM message_tag WHERE address = ?1 AND tag = ?2")?
+        .execute(params![address, tag])?;
+    index::refresh(conn, address)?;
+    catalog::touch(conn, address.session())
+}
+
+/// Removes the tags of a range of messages.
+pub(super) fn remove_tags(conn: &Connection, first: Address, last: Address) -> BackendResult<()> {
+    conn.prepare_cached("DELETE FROM message_tag WHERE address BETWEEN ?1 AND ?2")?
+        .execute([first, last])?;
+    Ok(())
+}
+
+/// Copies the tags of a range of messages, for a fork.
+pub(super) fn copy_tags(
+    conn: &Connection,
+    first: Address,
+    last: Address,
+    shift: i64,
+) -> BackendResult<()> {
+    conn.prepare_cached(COPY_TAGS)?.execute(params![first, last, shift])?;
+    Ok(())
+}
+
+const COPY_TAGS: &str = "INSERT INTO message_tag (address, tag)
+ SELECT address + ?3, tag FROM message_tag WHERE address BETWEEN ?1 AND ?2";
+
+/// Returns the tags of a message, sorted.
+fn tagged_of(conn: &Connection, address: Address) -> BackendResult<Vec<String>> {
+    let mut statement =
+        conn.prepare_cached("SELECT tag FROM message_tag WHERE address = ?1 ORDER BY tag")?;
+    let tags = statement.query_map([address], |row| row.get(0))?;
+    Ok(tags.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Returns the tags of a range of messages, in the order of the messages, each sorted.
+pub(crate) fn tags_of(
+    conn: &Connection,
+    first: Address,
+    last: Address,
+) -> BackendResult<Vec<MessageTag>> {
+    let mut statement = conn.prepare_cached(TAGS_OF)?;
+    let found = statement.query_map([first, last], |row| {
+        Ok(MessageTag { message: MessageId::from(row.get::<_, String>(0)?), tag: row.get(1)? })
+    })?;
+    Ok(found.collect::<rusqlite::Result<_>>()?)
+}
+
+const TAGS_OF: &str = "SELECT message.id, message_tag.tag
+   FROM message_tag
+   CROSS JOIN message NOT INDEXED ON message.address = message_tag.address
+  WHERE message_tag.address BETWEEN ?1 AND ?2 AND message.id IS NOT NULL
+  ORDER BY message_tag.address, message_tag.tag";
+
+impl Database {
+    /// Returns at most `limit` messages that a filter shows, in the order of their addresses.
+    pub(crate) fn list_messages(
+        &self,
+        filter: &MessageFilter,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<MessagePage> {
+        filter.check()?;
+        self.read(|conn| list(conn, filter, after, limit.min(MAX_PAGE)))
+    }
+}
+
+fn list(
+    conn: &Connection,
+    filter: &MessageFilter,
+    after: Option<&str>,
+    limit: usize,
+) -> BackendResult<MessagePage> {
+    let (mut low, mut high) = (i64::MIN, i64::MAX);
+    if let Some(id) = &filter.session {
+        let Some(session) = session_row::find(conn, id)? else {
+            return Ok(MessagePage::default());
+        };
+        (low, high) =
+            (Address::range_of(session.key).0.raw(), Address::range_of(session.key).1.raw());
+    }
+    if let Some(after) = after {
+        let after: i64 =
+            after.parse().map_err(|_| unknown_place("place in a list of messages", after))?;
+        low = low.max(after.saturating_add(1));
+    }
+    let sql = match (&filter.tag, &filter.author) {
+        (Some(_), _) => TAGGED,
+        (None, Some(_)) => BY_AUTHOR,
+        (None, None) => LISTED,
+    };
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query(params![
+        filter.tag,
+        filter.author,
+        low,
+        high,
+        filter.includes_trash,
+        // One more than asked for, which says whether there is another page.
+        limit.saturating_add(1)
+    ])?;
+    let mut page = MessagePage::default();
+    let mut last = None;
+    while let Some(row) = rows.next()? {
+        let address: Address = row.get(0)?;
+        if page.messages.len() == limit {
+            page.after = last;
+            break;
+        }
+        let Some(message) = message::read(conn, address)? else { continue };
+        let session = read_id(row, 1, address.session())?;
+        last = Some(address.raw().to_string());
+        page.messages.push(ListedMessage::new(session, message, tagged_of(conn, address)?));
+    }
+    Ok(page)
+}
+
+/// The messages under a condition. `?1` is a tag, `?2` an author, `?3` and `?4` are the first and the last address, `?5` is
+/// true if sessions in the trash count.
+macro_rules! messages {
+    ($address:literal, $from:literal, $condition:literal) => {
+        concat!(
+            "SELECT ",
+            $address,
+            ", session.id
+   FROM ",
+            $from,
+            "
+  CROSS JOIN session ON session.key = message.address >> 32
+  WHERE ",
+            $condition,
+            "
+    AND message.id IS NOT NULL
+    AND (?5 OR session.deleted_at IS NULL)
+  ORDER BY 1
+  LIMIT ?6"
+        )
+    };
+}
+
+pub(super) const TAGGED: &str = messages!(
+    "message_tag.address",
+    "message_tag CROSS JOIN message NOT INDEXED ON message.address = message_tag.address",
+    "message_tag.tag = ?1
+    AND message_tag.address BETWEEN ?3 AND ?4
+    AND (?2 IS NULL OR message.author = ?2)"
+);
+
+pub(super) const BY_AUTHOR: &str = messages!(
+    "message.address",
+    "message INDEXED BY message_author",
+    "message.author = ?2
+    AND message.author IS NOT NULL
+    AND message.address BETWEEN ?3 AND ?4
+    AND ?1 IS NULL"
+);
+
+pub(super) const LISTED: &str = messages!(
+    "message.address",
+    "message",
+    "message.address BETWEEN ?3 AND ?4
+    AND ?1 IS NULL
+    AND ?2 IS NULL"
+);

@@ -13,14 +13,12 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::connection::{Config, Database};
 use super::context::elision;
 use super::error::{BackendError, BackendResult};
-use super::handle::Named;
 use super::row::message::Content;
 use super::row::session::{self as session_row, SessionRow};
+use super::session::Named;
 use super::tokens::{CountedMessages, HEURISTIC_KEY, TokenCount};
 use super::transaction::run;
-use super::{
-    append, catalog, compaction, delete, erase, head, index, label, message, message_tag, usage,
-};
+use super::{append, catalog, compaction, delete, erase, head, index, message, usage};
 use crate::compaction::{Compaction, SummaryRefused, is_blank};
 use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId, SessionId};
@@ -65,7 +63,7 @@ impl Database {
 type Done = (Vec<(SessionId, u64)>, Vec<(u64, Error)>);
 
 /// Stores messages, each below the parent that it names; a parent comes before its children.
-pub(super) fn import(
+pub(crate) fn import(
     conn: &Connection,
     name: &Named<'_>,
     messages: &[Message],
@@ -331,18 +329,14 @@ impl Open {
                 elision::add(conn, &name, &message, &call, &marker, max)
             }
             Record::Label(wanted) => {
-                if label::find(conn, key, &wanted.name)?.is_some() {
+                if head::labelled(conn, key, &wanted.name)?.is_some() {
                     return Ok(());
                 }
                 let address = message::require(conn, Some(key), &self.id, &wanted.id)?;
-                label::set(conn, key, &wanted.name, address)?;
+                head::set_label(conn, key, &wanted.name, address)?;
                 catalog::touch(conn, key)
             }
-            Record::Tag(tag) => {
-                let address = message::require(conn, Some(key), &self.id, &tag.message)?;
-                message_tag::add(conn, address, &tag.tag)?;
-                catalog::touch(conn, key)
-            }
+            Record::Tag(tag) => head::tag(conn, &Named::unbound(&self.id), &tag.message, &tag.tag),
             Record::Head { id } => {
                 let target = self.parent(conn, None, id.as_ref())?;
                 if self.row.head != target {
@@ -505,7 +499,7 @@ const ORIGIN: &str = "SELECT coalesce(origin, address)
   WHERE address = ?1 AND role = ?2 AND parts = ?3";
 
 /// Returns whether a record was imported.
-pub(super) fn is_imported(
+pub(crate) fn is_imported(
     conn: &Connection,
     session: &SessionRow,
     record: &str,

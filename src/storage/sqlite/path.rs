@@ -1,17 +1,25 @@
 //! Paths: planning a read, counting, testing whether a path contains a message.
+//!
+//! [`SessionTree`] is the tree as the walk reads it. Runs come from the partial index of breaks. Short runs come in series, so breaks are read a buffer at a time, and
+//! the buffer grows while the walk uses its content.
+//!
+//! [`Ancestry`] tells which of some messages is nearest above a place. Addresses increase along a path, so a range `first ..= last` of it holds one of the messages if the nearest one at or
+//! above `last` is not before `first`. Answers for runs and for what was scanned are kept: asking for the ends of all
+//! summaries of a path reads each run once, not once for each summary.
 
-use rusqlite::Connection;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use rusqlite::{Connection, OptionalExtension};
 
 use super::children;
-use super::error::BackendResult;
-use super::tree_source::SessionTree;
+use super::error::{BackendError, BackendResult, corrupt};
 use crate::id::MessageId;
 use crate::message::Role;
 use crate::outcome::RowStat;
-use crate::tree::{Address, Plan, Stretch, Walk};
+use crate::tree::{Address, Plan, Run, Span, Stretch, TreeSource, Walk};
 
 /// Returns the plan of the path to a leaf: the stored messages, or what a model should see.
-pub(super) fn plan(
+pub(crate) fn plan(
     conn: &Connection,
     session: i64,
     leaf: Option<Address>,
@@ -26,7 +34,7 @@ pub(super) fn plan(
 }
 
 /// Returns whether an address is on the path to `leaf`.
-pub(super) fn holds(
+pub(crate) fn holds(
     conn: &Connection,
     leaf: Option<Address>,
     address: Address,
@@ -36,7 +44,7 @@ pub(super) fn holds(
 }
 
 /// Returns how many messages and summaries a plan shows.
-pub(super) fn count(conn: &Connection, plan: &Plan, omits_hidden: bool) -> BackendResult<u64> {
+pub(crate) fn count(conn: &Connection, plan: &Plan, omits_hidden: bool) -> BackendResult<u64> {
     let (mut total, mut low, mut high) = (0, None, None);
     for stretch in plan {
         match *stretch {
@@ -77,7 +85,7 @@ pub(super) fn count_between(
 }
 
 /// Returns the plan of the stored messages `first ..= last`, where `first` is on the path to `last`.
-pub(super) fn between(conn: &Connection, first: Address, last: Address) -> BackendResult<Plan> {
+pub(crate) fn between(conn: &Connection, first: Address, last: Address) -> BackendResult<Plan> {
     let mut tree = SessionTree::new(conn, last.session());
     let mut walk = Walk::raw(&mut tree, Some(last));
     let mut plan = Plan::new();
@@ -95,24 +103,13 @@ pub(super) fn between(conn: &Connection, first: Address, last: Address) -> Backe
 }
 
 /// Returns the plan of every message of a session.
-pub(super) fn everything(conn: &Connection, session: i64) -> BackendResult<Plan> {
+pub(crate) fn everything(conn: &Connection, session: i64) -> BackendResult<Plan> {
     let (first, _) = Address::range_of(session);
     // One range of addresses, whatever the parents are: reading skips unused addresses.
     Ok(children::latest(conn, session)?
         .map(|last| Stretch::Messages { first, last })
         .into_iter()
         .collect())
-}
-
-/// Returns how many messages a session has on all branches.
-pub(super) fn count_all(conn: &Connection, session: i64) -> BackendResult<u64> {
-    let (first, last) = Address::range_of(session);
-    let count = conn
-        .prepare_cached(
-            "SELECT count(*) FROM message WHERE id IS NOT NULL AND address BETWEEN ?1 AND ?2",
-        )?
-        .query_row([first, last], |row| row.get(0))?;
-    Ok(count)
 }
 
 pub(super) const TOMBSTONES: &str =
@@ -122,7 +119,7 @@ pub(super) const HIDDEN: &str =
     "SELECT count(*) FROM message WHERE hidden = 1 AND address BETWEEN ?1 AND ?2";
 
 /// Returns size and tokens of each message of a plan, oldest first.
-pub(super) fn row_stats(conn: &Connection, plan: &Plan) -> BackendResult<Vec<RowStat>> {
+pub(crate) fn row_stats(conn: &Connection, plan: &Plan) -> BackendResult<Vec<RowStat>> {
     let mut statement = conn.prepare_cached(
         "SELECT id, role, tokens,
                 octet_length(parts) + coalesce(octet_length(metadata), 0)
@@ -145,4 +142,286 @@ pub(super) fn row_stats(conn: &Connection, plan: &Plan) -> BackendResult<Vec<Row
         }
     }
     Ok(stats)
+}
+
+/// The messages that are looked for.
+enum Wanted<'a> {
+    These(&'a BTreeSet<Address>),
+    /// Those that a model sees unless a summary covers them.
+    Visible(Scanned<'a>),
+}
+
+pub(super) struct Ancestry<'a> {
+    tree: SessionTree<'a>,
+    wanted: Wanted<'a>,
+    /// By the start of a run: the nearest one above the run.
+    above: HashMap<Address, Option<Address>>,
+}
+
+impl<'a> Ancestry<'a> {
+    /// Looks for these addresses.
+    pub(super) fn of(conn: &'a Connection, session: i64, these: &'a BTreeSet<Address>) -> Self {
+        Self::new(conn, session, Wanted::These(these))
+    }
+
+    /// Looks for messages that are neither deleted nor hidden.
+    pub(super) fn of_visible(conn: &'a Connection, session: i64) -> Self {
+        Self::new(conn, session, Wanted::Visible(Scanned { conn, found: BTreeMap::new() }))
+    }
+
+    fn new(conn: &'a Connection, session: i64, wanted: Wanted<'a>) -> Self {
+        Self { tree: SessionTree::new(conn, session), wanted, above: HashMap::new() }
+    }
+
+    /// Returns the nearest one at a place or above it.
+    pub(super) fn nearest(&mut self, place: Address) -> BackendResult<Option<Address>> {
+        let (mut at, mut passed) = (Some(place), Vec::new());
+        let mut nearest = None;
+        while let Some(address) = at {
+            let run = self.tree.run_of(address)?;
+            if run.start > address || run.parent.is_some_and(|parent| parent >= run.start) {
+                let what = format!("message {} has a newer parent", run.start.n());
+                return Err(corrupt(what));
+            }
+            nearest = match &mut self.wanted {
+                Wanted::These(these) => these.range(run.start..=address).next_back().copied(),
+                Wanted::Visible(scanned) => scanned.last_between(run.start, address)?,
+            };
+            if nearest.is_some() {
+                break;
+            }
+            if let Some(known) = self.above.get(&run.start) {
+                nearest = *known;
+                break;
+            }
+            passed.push(run.start);
+            at = run.parent;
+        }
+        self.above.extend(passed.into_iter().map(|start| (start, nearest)));
+        Ok(nearest)
+    }
+}
+
+/// Visible messages, as far as they were scanned.
+struct Scanned<'a> {
+    conn: &'a Connection,
+    /// By the end of a scan: where it stopped, and whether a message is there.
+    found: BTreeMap<Address, (Address, bool)>,
+}
+
+impl Scanned<'_> {
+    /// Returns the last visible message of a part of a run.
+    fn last_between(&mut self, first: Address, last: Address) -> BackendResult<Option<Address>> {
+        if let Some((_, (stop, is_visible))) = self.found.range(last..).next()
+            && *stop <= last
+            && *stop >= first
+        {
+            return Ok(is_visible.then_some(*stop));
+        }
+        let found: Option<Address> = self
+            .conn
+            .prepare_cached(LAST_VISIBLE)?
+            .query_row([first, last], |row| row.get(0))
+            .optional()?;
+        self.found.insert(last, (found.unwrap_or(first), found.is_some()));
+        Ok(found)
+    }
+}
+
+/// A row is asked for in the index of hidden ones: in the row itself the flag lies behind the content.
+pub(super) const LAST_VISIBLE: &str = "SELECT address
+   FROM message
+  WHERE address BETWEEN ?1 AND ?2
+    AND id IS NOT NULL
+    AND NOT EXISTS (SELECT 1
+                      FROM message AS other INDEXED BY unshown
+                     WHERE other.hidden = 1 AND other.address = message.address)
+  ORDER BY address DESC
+  LIMIT 1";
+
+/// How many breaks are read at a time at most.
+const MAX_BUFFER: usize = 256;
+
+/// A session's tree, as the walk reads it.
+pub(super) struct SessionTree<'c> {
+    conn: &'c Connection,
+    /// The first address of the session.
+    floor: Address,
+    /// Consecutive breaks in descending order, complete up to `ceiling`.
+    runs: Vec<Run>,
+    ceiling: Address,
+    buffer: usize,
+    /// How many lookups the current buffer has answered.
+    answers: usize,
+    /// Newer compactions are ignored.
+    newest_compaction: i64,
+}
+
+impl<'c> SessionTree<'c> {
+    pub(super) fn new(conn: &'c Connection, session: i64) -> Self {
+        let (floor, _) = Address::range_of(session);
+        Self {
+            conn,
+            floor,
+            runs: Vec::new(),
+            ceiling: floor,
+            buffer: 1,
+            answers: 0,
+            newest_compaction: i64::MAX,
+        }
+    }
+
+    /// Returns the tree without the compactions that are newer than this one.
+    pub(super) fn before_compaction(
+        conn: &'c Connection,
+        session: i64,
+        newest_compaction: i64,
+    ) -> Self {
+        Self { newest_compaction, ..Self::new(conn, session) }
+    }
+
+    /// Returns the run of an address, if the buffer has it.
+    fn buffered(&self, at: Address) -> Option<Run> {
+        let place = self.runs.partition_point(|run| run.start > at);
+        self.runs.get(place).filter(|_| at <= self.ceiling).copied()
+    }
+
+    fn fill(&mut self, at: Address) -> BackendResult<()> {
+        // If most of the buffer was not used, a seek is cheaper.
+        let is_used = self.answers * 4 >= self.buffer;
+        self.buffer = if is_used { MAX_BUFFER.min(self.buffer * 2) } else { 1 };
+        self.answers = 0;
+        self.ceiling = at;
+        self.runs.clear();
+        let mut statement = self.conn.prepare_cached(BREAKS_BEFORE)?;
+        let mut rows = statement.query((at, self.floor, self.buffer))?;
+        while let Some(row) = rows.next()? {
+            self.runs.push(Run { start: row.get(0)?, parent: row.get(1)? });
+        }
+        Ok(())
+    }
+
+    fn find_run(&mut self, at: Address) -> BackendResult<Run> {
+        if self.buffered(at).is_none() {
+            self.fill(at)?;
+        }
+        self.answers += 1;
+        self.buffered(at).ok_or_else(|| {
+            corrupt(format!("message {} of session {} is in no run", at.n(), at.session()))
+        })
+    }
+
+    fn find_span(&self, at: Address) -> BackendResult<Option<Span>> {
+        let found = self
+            .conn
+            .prepare_cached(SPAN_BEFORE)?
+            .query_row((at, self.floor, self.newest_compaction), |row| {
+                Ok(Span { key: row.get(0)?, first: row.get(1)?, last: row.get(2)? })
+            })
+            .optional()?;
+        Ok(found)
+    }
+}
+
+pub(super) const BREAKS_BEFORE: &str = "SELECT address, parent
+   FROM message
+  WHERE parent IS NOT address - 1
+    AND address <= ?1
+    AND address >= ?2
+  ORDER BY address DESC
+  LIMIT ?3";
+
+pub(super) const SPAN_BEFORE: &str = "SELECT key, first, last
+   FROM compaction
+  WHERE last <= ?1
+    AND last >= ?2
+    AND key <= ?3
+  ORDER BY last DESC, first, key DESC
+  LIMIT 1";
+
+impl TreeSource for SessionTree<'_> {
+    type Error = BackendError;
+
+    fn run_of(&mut self, at: Address) -> BackendResult<Run> {
+        self.find_run(at)
+    }
+
+    fn span_ending_at_or_before(&mut self, at: Address) -> BackendResult<Option<Span>> {
+        self.find_span(at)
+    }
+}
+
+/// A session's tree with only the summaries that become visible if one compaction is removed.
+///
+/// Invariant: they are within its range, and of those over exactly that range only older ones count. So descending
+/// from summary to summary ends.
+pub(super) struct WithoutCompaction<'c> {
+    shape: SessionTree<'c>,
+    over: Span,
+}
+
+impl<'c> WithoutCompaction<'c> {
+    pub(super) fn new(conn: &'c Connection, over: Span) -> Self {
+        Self { shape: SessionTree::new(conn, over.last.session()), over }
+    }
+
+    fn find_span(&self, at: Address) -> BackendResult<Option<Span>> {
+        let found = self
+            .shape
+            .conn
+            .prepare_cached(SPAN_BELOW)?
+            .query_row((at, self.over.first, self.over.last, self.over.key), |row| {
+                Ok(Span { key: row.get(0)?, first: row.get(1)?, last: row.get(2)? })
+            })
+            .optional()?;
+        Ok(found)
+    }
+}
+
+pub(super) const SPAN_BELOW: &str = "SELECT key, first, last
+   FROM compaction
+  WHERE last <= ?1
+    AND last >= ?2
+    AND first >= ?2
+    AND (last < ?3 OR first > ?2 OR key < ?4)
+  ORDER BY last DESC, first, key DESC
+  LIMIT 1";
+
+impl TreeSource for WithoutCompaction<'_> {
+    type Error = BackendError;
+
+    fn run_of(&mut self, at: Address) -> BackendResult<Run> {
+        self.shape.run_of(at)
+    }
+
+    fn span_ending_at_or_before(&mut self, at: Address) -> BackendResult<Option<Span>> {
+        self.find_span(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+
+    /// A walk converted the error of the storage to the public one and back. So nobody saw that a system call had
+    /// failed, and a busy database was reported as one that nobody had waited for.
+    #[test]
+    fn an_error_inside_a_walk_stays_the_one_of_the_storage() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("old.db");
+        let [conn, other] = [&file; 2].map(|file| Connection::open(file).unwrap());
+        conn.execute_batch(
+            include_str!("../../../schema.sql").split("CREATE VIEW").next().unwrap(),
+        )
+        .unwrap();
+        conn.busy_timeout(std::time::Duration::ZERO).unwrap();
+        other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+        let leaf = Some(Address::new(1, 1));
+        for is_raw in [true, false] {
+            let error = plan(&conn, 1, leaf, is_raw).unwrap_err();
+            assert!(error.is_busy(), "{error:?}");
+            assert!(matches!(error.into_error(1_234), Error::Busy { waited_ms: 1_234 }));
+        }
+    }
 }

@@ -24,7 +24,7 @@ pub(crate) struct Placed {
     pub(crate) above: HashMap<MessageId, u64>,
 }
 
-pub(super) fn compactions(conn: &Connection, session: i64) -> BackendResult<Placed> {
+pub(crate) fn compactions(conn: &Connection, session: i64) -> BackendResult<Placed> {
     let all = compaction::all(conn, session)?;
     // A parent has a smaller address than its child, and so a smaller number.
     let ends: BTreeSet<Address> =

@@ -23,7 +23,7 @@ const BATCH_BYTES: usize = 4 << 20;
 const MAX_RESERVED: usize = 1 << 16;
 
 /// A plan that is being read.
-pub(super) struct PlanReader {
+pub(crate) struct PlanReader {
     /// In reading order.
     stretches: Vec<Stretch>,
     order: Order,
@@ -49,7 +49,7 @@ struct Collected {
 }
 
 impl PlanReader {
-    pub(super) fn new(mut plan: Plan, order: Order, is_shown: bool) -> Self {
+    pub(crate) fn new(mut plan: Plan, order: Order, is_shown: bool) -> Self {
         if order == Order::OldestFirst {
             plan.reverse();
         }
@@ -89,7 +89,7 @@ impl PlanReader {
     }
 
     /// Returns everything that is left.
-    pub(super) fn rest(&mut self, conn: &Connection) -> BackendResult<Vec<Message>> {
+    pub(crate) fn rest(&mut self, conn: &Connection) -> BackendResult<Vec<Message>> {
         self.look_for_elisions(conn)?;
         let mut read = Collected::new(self.order, self.width(MAX_RESERVED));
         while self.at < self.stretches.len() {

@@ -10,8 +10,8 @@ use super::context::{elision, entry};
 use super::error::BackendResult;
 use super::session::SqliteSession;
 use super::{
-    ancestry, children, compaction, delete, erase, fork, inbox, index, mention, message, outline,
-    owner_data, path, plan_reader, tokens, tree_source, unfinished, usage,
+    append, children, compaction, delete, erase, fork, head, inbox, index, message, owner_data,
+    path, plan_reader, tokens, usage,
 };
 use crate::catalog::{ResumeRequest, SessionChange};
 use crate::compaction::Compaction;
@@ -25,9 +25,9 @@ use crate::view::{ExpectedHead, Parent};
 /// Statements on large tables, and the index of each.
 const HOT: &[(&str, &str)] = &[
     (message::BY_ID, "INDEX message_id (session=? AND id=?)"),
-    (tree_source::BREAKS_BEFORE, "COVERING INDEX run (address>? AND address<?)"),
-    (tree_source::SPAN_BEFORE, "INDEX compaction_end (last>? AND last<?)"),
-    (tree_source::SPAN_BELOW, "INDEX compaction_end (last>? AND last<?)"),
+    (path::BREAKS_BEFORE, "COVERING INDEX run (address>? AND address<?)"),
+    (path::SPAN_BEFORE, "INDEX compaction_end (last>? AND last<?)"),
+    (path::SPAN_BELOW, "INDEX compaction_end (last>? AND last<?)"),
     (compaction::COVERING, "INDEX compaction_end (last>? AND last<?)"),
     (tokens::SUMS, RANGE),
     (tokens::UNCOUNTED, RANGE),
@@ -40,12 +40,12 @@ const HOT: &[(&str, &str)] = &[
     (removal::BYTES, RANGE),
     (path::TOMBSTONES, "COVERING INDEX unshown (address>? AND address<?)"),
     (path::HIDDEN, "COVERING INDEX unshown (address>? AND address<?)"),
-    (outline::TOMBSTONES, "COVERING INDEX unshown (address>? AND address<?)"),
-    (outline::HIDDEN, "COVERING INDEX unshown (address>? AND address<?)"),
-    (outline::BREAKS, "COVERING INDEX run (address>? AND address<?)"),
-    (unfinished::UNFINISHED, "INDEX unshown (address>? AND address<?)"),
-    (ancestry::LAST_VISIBLE, "SEARCH message USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
-    (ancestry::LAST_VISIBLE, "SEARCH other USING COVERING INDEX unshown (address=?"),
+    (children::TOMBSTONES, "COVERING INDEX unshown (address>? AND address<?)"),
+    (children::HIDDEN, "COVERING INDEX unshown (address>? AND address<?)"),
+    (children::BREAKS, "COVERING INDEX run (address>? AND address<?)"),
+    (append::UNFINISHED, "INDEX unshown (address>? AND address<?)"),
+    (path::LAST_VISIBLE, "SEARCH message USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
+    (path::LAST_VISIBLE, "SEARCH other USING COVERING INDEX unshown (address=?"),
     (delete::HAS_CHILDREN, "COVERING INDEX branch (parent=?)"),
     (children::BRANCHES, "COVERING INDEX branch (parent=? AND rowid>? AND rowid<?)"),
     (children::NEXT_BRANCH, "COVERING INDEX branch (parent=? AND rowid>? AND rowid<?)"),
@@ -63,7 +63,7 @@ const HOT: &[(&str, &str)] = &[
     (list::FIRST_OF_USER, RANGE),
     (list::IS_WRITTEN_IN, "INDEX message_author (address>? AND address<?)"),
     (catalog::OWNERS, "INDEX session_owner (owner>?)"),
-    (mention::ROWS, "SEARCH child USING INDEX session_parent (parent_session=?)"),
+    (message::MENTIONS, "SEARCH child USING INDEX session_parent (parent_session=?)"),
     (owner_data::LEDGER, "INDEX usage_owner (owner=? AND used_at>?)"),
     (binding::OPEN, "INDEX binding_open (key=?)"),
     (binding::OF_SESSION, "INDEX binding_session (session=? AND rowid<?)"),
@@ -93,7 +93,7 @@ fn filled() -> Result<Database> {
                 Parent::Head
             };
             let message = if n % 40 == 3 { message(n).hidden() } else { message(n) };
-            session.append(&parent, &ExpectedHead::Any, &[message])?;
+            session.append(&parent, &ExpectedHead::Any, &[message], None)?;
         }
         for n in (10..400).step_by(45) {
             session.delete(&[n.to_string().into()])?;
@@ -102,7 +102,7 @@ fn filled() -> Result<Database> {
             let (first, last) = (n.to_string().into(), (n + 3).to_string().into());
             session.add_compaction(&Compaction::new("summary", first, last))?;
         }
-        session.label("here", Some(&"5".into()))?;
+        session.write_short(|conn, name| head::label(conn, name, "here", Some(&"5".into())))?;
         let context = database.context(&name.into());
         for n in 0..100 {
             let key = n.to_string();
@@ -115,6 +115,7 @@ fn filled() -> Result<Database> {
             &Parent::Head,
             &ExpectedHead::Any,
             &[Message::assistant("").with_part(result).with_id("r")],
+            None,
         )?;
         context.elide(&[("r".into(), "call".into())], "gone")?;
         session.fork(&"30".into(), &format!("fork of {name}").into(), &Default::default())?;
@@ -214,7 +215,7 @@ fn a_linear_append_does_not_write_the_indexes_of_the_tree() -> Result<()> {
     let database = std::sync::Arc::new(Database::open_in_memory(Config::default())?);
     let session = SqliteSession::new(std::sync::Arc::clone(&database), "s".into());
     let messages: Vec<Message> = (0..1_000).map(|n| Message::user(n.to_string())).collect();
-    session.append(&Parent::Head, &ExpectedHead::Any, &messages)?;
+    session.append(&Parent::Head, &ExpectedHead::Any, &messages, None)?;
     for index in ["run", "branch"] {
         let entries: u64 = database.read(|conn| {
             let sql = format!(
@@ -231,15 +232,16 @@ fn a_linear_append_does_not_write_the_indexes_of_the_tree() -> Result<()> {
 fn a_full_session_is_an_error() -> Result<()> {
     let database = std::sync::Arc::new(Database::open_in_memory(Config::default())?);
     let session = SqliteSession::new(std::sync::Arc::clone(&database), "s".into());
-    session.append(&Parent::Head, &ExpectedHead::Any, &[Message::user("first")])?;
+    session.append(&Parent::Head, &ExpectedHead::Any, &[Message::user("first")], None)?;
     let last = crate::tree::MAX_MESSAGES;
     database.write(|conn| {
         conn.execute("UPDATE session SET next = ?1", [last])?;
         Ok(())
     })?;
-    session.append(&Parent::Head, &ExpectedHead::Any, &[Message::user("last")])?;
-    let answer = session.append(&Parent::Head, &ExpectedHead::Any, &[Message::user("too many")]);
+    session.append(&Parent::Head, &ExpectedHead::Any, &[Message::user("last")], None)?;
+    let answer =
+        session.append(&Parent::Head, &ExpectedHead::Any, &[Message::user("too many")], None);
     assert!(matches!(answer, Err(Error::SessionFull { max, .. }) if max == last), "{answer:?}");
-    assert_eq!((session.raw_history(None)?.len(), session.path_length(None)?), (2, 2));
+    assert_eq!((session.history(None, true)?.len(), session.path_length(None)?), (2, 2));
     Ok(())
 }

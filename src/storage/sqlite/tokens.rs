@@ -14,9 +14,9 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::connection::Database;
 use super::context::elision;
 use super::error::BackendResult;
-use super::handle::Handle;
 use super::row::message::{Content, StoredMessage};
 use super::row::session::SessionRow;
+use super::session::Handle;
 use super::{compaction, message, path, row};
 use crate::error::Result;
 use crate::message::Message;
@@ -34,7 +34,7 @@ pub(super) struct TokenCount {
 }
 
 /// The tokens of messages that are about to be stored.
-pub(super) struct CountedMessages<'a> {
+pub(crate) struct CountedMessages<'a> {
     counter: &'a Counter,
     counts: Vec<Count>,
 }

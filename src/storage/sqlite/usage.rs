@@ -15,8 +15,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 
 use super::connection::Database;
 use super::error::{BackendResult, corrupt, damaged};
+use super::path::SessionTree;
 use super::row::{session as session_row, time};
-use super::tree_source::SessionTree;
 use super::{message, path};
 use crate::error::Result;
 use crate::id::MessageId;
@@ -159,7 +159,7 @@ const ADD: &str = "INSERT INTO usage (session, address, owner, source, model, in
                     max(reasoning, excluded.reasoning))";
 
 /// Returns what the messages on a path took that were not deleted.
-pub(super) fn of_path(
+pub(crate) fn of_path(
     conn: &Connection,
     session: i64,
     leaf: Option<Address>,
@@ -179,7 +179,7 @@ pub(super) fn of_path(
 }
 
 /// Returns what all answers of a session took.
-pub(super) fn of_session(conn: &Connection, session: i64) -> BackendResult<UsageTotal> {
+pub(crate) fn of_session(conn: &Connection, session: i64) -> BackendResult<UsageTotal> {
     let mut total = UsageTotal::default();
     let mut statement = conn.prepare_cached(OF_SESSION)?;
     let mut rows = statement.query([session])?;
@@ -374,7 +374,7 @@ const GROUPED: &str = "
   GROUP BY name, usage.currency";
 
 /// Adds usage of a session, of one of its messages or of none.
-pub(super) fn add_to(
+pub(crate) fn add_to(
     conn: &Connection,
     session: i64,
     name: &crate::id::SessionId,

@@ -1,15 +1,13 @@
 //! Draws an outline as lines.
 //!
-//! A segment is followed by its indented branches and then by its main child (see `layout`). A stack of jobs replaces
+//! A segment is followed by its indented branches and then by its main child (see [`Layout`]). A stack of jobs replaces
 //! recursion: drawing a segment pushes its main child and, above it, its branches. Branches and segments over the
 //! limits of [`DrawOptions`] are counted instead of drawn.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use super::layout::{Layout, layouts};
-use super::render::{Line, Renderer};
-use super::{Tree, outermost};
+use super::{Line, Renderer, Segment, Tree, outermost};
 
 /// The limits and style of a drawing.
 ///
@@ -51,7 +49,7 @@ impl DrawOptions {
 
 /// The lines of a drawing.
 #[derive(Debug)]
-pub struct Lines<'a> {
+pub(super) struct Lines<'a> {
     tree: &'a Tree,
     options: DrawOptions,
     renderer: Renderer,
@@ -224,6 +222,57 @@ impl Iterator for Lines<'_> {
     }
 }
 
+/// The layout of a segment.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Layout {
+    /// The main child.
+    pub(super) main: Option<usize>,
+    /// The number of messages of the segment and its descendants.
+    pub(super) messages: u64,
+    /// The number of segments from here along the main children, this one included.
+    pub(super) main_length: usize,
+    /// Whether the head or a label is in this segment or in a descendant that is not below the main child.
+    pub(super) is_marked: bool,
+    /// Whether the head is in this segment or a descendant.
+    pub(super) has_head: bool,
+    /// Whether the head or a label is in this segment or a descendant.
+    pub(super) has_mark: bool,
+}
+
+/// Returns the layout of each segment; children are visited before their parents.
+pub(super) fn layouts(segments: &[Segment]) -> Vec<Layout> {
+    let mut layouts = vec![Layout::default(); segments.len()];
+    for (index, segment) in segments.iter().enumerate().rev() {
+        let is_head = segment.landmarks.iter().any(|landmark| landmark.is_head);
+        let is_labelled = segment.landmarks.iter().any(|landmark| !landmark.labels.is_empty());
+        let mut layout = Layout {
+            main: None,
+            messages: segment.count,
+            main_length: 1,
+            is_marked: is_head || is_labelled,
+            has_head: is_head,
+            has_mark: is_head || is_labelled,
+        };
+        let mut best = (false, 0);
+        for &child in &segment.children {
+            let below = layouts[child];
+            layout.messages += below.messages;
+            layout.has_head |= below.has_head;
+            layout.has_mark |= below.has_mark;
+            // Of equal children the newest.
+            if (below.has_head, below.messages) >= best {
+                best = (below.has_head, below.messages);
+                layout.main = Some(child);
+                layout.main_length = below.main_length + 1;
+            }
+        }
+        let mut sides = segment.children.iter().filter(|child| Some(**child) != layout.main);
+        layout.is_marked |= sides.any(|side| layouts[*side].has_mark);
+        layouts[index] = layout;
+    }
+    layouts
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -289,9 +338,13 @@ mod tests {
     }
 
     /// The drawing without the role, which is the same in every line.
+    fn text(line: &[(super::super::PieceKind, String)]) -> String {
+        line.iter().map(|(_, text)| &**text).collect()
+    }
+
     fn drawn(tree: &Tree, options: &DrawOptions) -> String {
         let lines: Vec<String> =
-            tree.lines(options).map(|line| line.to_string().replace(" user", "")).collect();
+            tree.lines(options).map(|line| text(&line).replace(" user", "")).collect();
         lines.join("\n")
     }
 
@@ -413,7 +466,7 @@ mod tests {
             let mut widest = 0;
             for tree in [&regenerated, &wide, &bushy] {
                 let lines = tree.lines(&everything);
-                widest = widest.max(lines.map(|line| line.pieces[0].1.len()).max().unwrap_or(0));
+                widest = widest.max(lines.map(|line| line[0].1.len()).max().unwrap_or(0));
                 assert!(tree.lines(&DrawOptions::default()).count() < 100_000);
             }
             widest

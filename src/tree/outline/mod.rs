@@ -3,27 +3,24 @@
 //! A tree may be a million messages deep or wide, so an outline consists of *segments*: maximal chains in which each
 //! message has one child. A segment has a count of its messages, and *landmarks*: the messages at its ends, and those
 //! between them that are the head, have a label, or start or end a summary. [`SegmentMap`] splits the runs of a session
-//! into segments without reading a message; the storage reads the landmarks; [`Tree::lines`] draws them: `layout`
-//! chooses the branches, `draw` the order of the lines, `render` their text.
+//! into segments without reading a message; the storage reads the landmarks; [`Tree::lines`] draws them.
 //!
 //! Invariant: nothing here recurses, so a tree may be of any depth.
 
 mod draw;
-mod layout;
-mod render;
 mod segments;
 
 use std::fmt;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use talktree_text::foreign::short_line;
+use talktree_text::foreign::{name, short_line};
 
-use crate::id::{CompactionId, MessageId};
+use crate::id::{CompactionId, MessageId, shorten};
 use crate::message::{Part, Role};
 
-pub use draw::{DrawOptions, Lines};
-pub use render::{Line, PieceKind};
+pub use draw::DrawOptions;
+use draw::Lines;
 pub(crate) use segments::{BoundedRun, SegmentMap};
 
 /// The maximum length of a preview.
@@ -79,7 +76,7 @@ pub struct Segment {
     /// end a summary.
     pub landmarks: Vec<Landmark>,
     /// The compactions that end in this segment, in order of creation.
-    pub compactions: Vec<CompactionMark>,
+    pub(crate) compactions: Vec<CompactionMark>,
     /// The index of the parent segment.
     pub parent: Option<usize>,
     /// The indexes of the child segments, in order of creation.
@@ -113,21 +110,21 @@ pub struct Landmark {
 /// A compaction in the outline: it belongs to the segment of its last message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct CompactionMark {
+pub(crate) struct CompactionMark {
     /// Its id.
-    pub id: CompactionId,
+    pub(crate) id: CompactionId,
     /// The first message of its range.
-    pub first: MessageId,
+    pub(crate) first: MessageId,
     /// The last message of its range.
-    pub last: MessageId,
+    pub(crate) last: MessageId,
     /// The number of messages of its range when it was added.
-    pub count: u64,
+    pub(crate) count: u64,
     /// The position of the first message in this segment; `None` if it is in an earlier segment.
-    pub starts_at: Option<u64>,
+    pub(crate) starts_at: Option<u64>,
     /// The position of the last message in this segment.
-    pub ends_at: u64,
+    pub(crate) ends_at: u64,
     /// The start of the summary, as in [`Landmark::preview`].
-    pub preview: String,
+    pub(crate) preview: String,
 }
 
 impl Tree {
@@ -149,14 +146,17 @@ impl Tree {
     /// # Ok::<(), talktree::Error>(())
     /// ```
     #[must_use]
-    pub fn lines(&self, options: &DrawOptions) -> Lines<'_> {
-        Lines::new(self, options)
+    pub fn lines(&self, options: &DrawOptions) -> impl Iterator<Item = Vec<(PieceKind, String)>> {
+        Lines::new(self, options).map(|line| line.pieces)
     }
 }
 
 impl fmt::Display for Tree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.lines(&DrawOptions::default()).try_for_each(|line| writeln!(f, "{line}"))
+        self.lines(&DrawOptions::default()).try_for_each(|line| {
+            line.iter().try_for_each(|(_, text)| f.write_str(text))?;
+            writeln!(f)
+        })
     }
 }
 
@@ -206,6 +206,172 @@ fn describe(part: &Part) -> Option<String> {
 /// Returns the start of a text on one line, safe for a terminal.
 pub(crate) fn line(text: &str) -> String {
     short_line(text, PREVIEW_CHARS)
+}
+
+/// The kind of a piece of a line, for colouring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PieceKind {
+    /// The lines and dots of the tree.
+    Graph,
+    /// The dot of the head, and the word `head`.
+    Head,
+    /// The role of a message.
+    Role,
+    /// The short id of a message.
+    Id,
+    /// A label.
+    Label,
+    /// The summary of a compaction.
+    Compaction,
+    /// The preview of a message.
+    Text,
+    /// The preview of a hidden or compacted message.
+    Faded,
+    /// A count of omitted messages.
+    More,
+}
+
+/// The pieces of a line.
+#[derive(Debug, Default)]
+pub(super) struct Line {
+    pub(super) pieces: Vec<(PieceKind, String)>,
+}
+
+impl Line {
+    fn of(graph: impl Into<String>) -> Self {
+        Self::default().with(PieceKind::Graph, graph)
+    }
+
+    fn with(mut self, kind: PieceKind, text: impl Into<String>) -> Self {
+        let text = text.into();
+        if !text.is_empty() {
+            self.pieces.push((kind, text));
+        }
+        self
+    }
+}
+
+/// Renders lines with Unicode or ASCII characters.
+#[derive(Debug)]
+pub(super) struct Renderer {
+    is_ascii: bool,
+}
+
+impl Renderer {
+    pub(super) fn of(options: &DrawOptions) -> Self {
+        Self { is_ascii: options.is_ascii }
+    }
+
+    /// Returns the graph of the first line of an indented branch, and of its other lines.
+    pub(super) fn branch_graphs(&self) -> (&'static str, &'static str) {
+        if self.is_ascii { ("|-", "| ") } else { ("├─", "│ ") }
+    }
+
+    /// Renders a message.
+    pub(super) fn message(&self, landmark: &Landmark, graph: &str, is_compacted: bool) -> Line {
+        let (kind, dot) = match (landmark.is_head, landmark.is_hidden, is_compacted) {
+            (true, ..) => (PieceKind::Head, "*"),
+            (_, true, _) => (PieceKind::Graph, "-"),
+            (.., true) if self.is_ascii => (PieceKind::Graph, "."),
+            (.., true) => (PieceKind::Graph, "·"),
+            _ => (PieceKind::Graph, "o"),
+        };
+        let mut line = Line::of(graph)
+            .with(kind, dot)
+            .with(PieceKind::Role, format!(" {}", name(&shorten(landmark.role.as_str()))))
+            .with(PieceKind::Id, format!(" {}", short(landmark.id.as_str())));
+        if landmark.is_head || !landmark.labels.is_empty() {
+            line = line.with(PieceKind::Graph, " (");
+            if landmark.is_head {
+                line = line.with(PieceKind::Head, "head");
+            }
+            for (index, label) in landmark.labels.iter().enumerate() {
+                let is_first = index == 0 && !landmark.is_head;
+                line = line
+                    .with(PieceKind::Graph, if is_first { "" } else { ", " })
+                    .with(PieceKind::Label, name(label));
+            }
+            line = line.with(PieceKind::Graph, ")");
+        }
+        if landmark.is_hidden {
+            line = line.with(PieceKind::Faded, " [hidden]");
+        }
+        if landmark.preview.is_empty() {
+            return line;
+        }
+        let kind =
+            if landmark.is_hidden || is_compacted { PieceKind::Faded } else { PieceKind::Text };
+        line.with(kind, format!("  {}", landmark.preview))
+    }
+
+    /// Renders a summary; its line follows the last message of its range.
+    pub(super) fn summary(&self, compaction: &CompactionMark, graph: &str) -> Line {
+        let text = format!(
+            "[compaction {}: {}]",
+            short(compaction.id.as_str()),
+            counted(compaction.count, "message", "messages")
+        );
+        Line::of(format!("{graph}  "))
+            .with(PieceKind::Compaction, text)
+            .with(PieceKind::Text, format!(" {}", compaction.preview))
+    }
+
+    /// Renders a count of omitted branches.
+    pub(super) fn branches(&self, graph: &str, count: u64, messages: u64) -> Line {
+        let branches = counted(count, "branch", "branches");
+        let messages = counted(messages, "message", "messages");
+        Line::of(graph).with(PieceKind::More, format!("{} {branches}, {messages}", self.dots()))
+    }
+
+    /// Renders a count of omitted segments.
+    pub(super) fn branchings(&self, graph: &str, count: u64, messages: u64) -> Line {
+        let branchings = counted(count, "branching", "branchings");
+        let messages = counted(messages, "message", "messages");
+        let text = format!("{0} {branchings}, {messages} {0}", self.dots());
+        Line::of(format!("{graph}  ")).with(PieceKind::More, text)
+    }
+
+    /// Renders a count of omitted messages.
+    pub(super) fn gap(&self, graph: &str, count: u64) -> Line {
+        let text = format!("{0} {1} more {0}", self.dots(), with_thousands(count));
+        Line::of(format!("{graph}  ")).with(PieceKind::More, text)
+    }
+
+    fn dots(&self) -> &'static str {
+        if self.is_ascii { "..." } else { "…" }
+    }
+}
+
+/// Shortens an id to a form that still differs from those of its neighbours.
+fn short(id: &str) -> String {
+    let hyphens = id.match_indices('-').map(|(at, _)| at);
+    let is_uuid = id.len() == 36 && hyphens.eq([8, 13, 18, 23]);
+    match id.get(..12) {
+        // A UUIDv7 starts with its time: ids of the same minute share a prefix.
+        _ if is_uuid && id.as_bytes()[14] == b'7' => format!("…{}", &id[28..]),
+        _ if is_uuid => id[..8].to_owned(),
+        _ if id.chars().count() <= 16 => name(id).into_owned(),
+        Some(start) => name(&format!("{start}…")).into_owned(),
+        None => name(id).into_owned(),
+    }
+}
+
+fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{} {}", with_thousands(count), if count == 1 { one } else { many })
+}
+
+/// Returns a number with a blank between thousands.
+fn with_thousands(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 #[cfg(test)]
@@ -266,5 +432,25 @@ mod tests {
         assert_eq!(ids(&[inner.clone(), outer.clone(), later.clone()]), "o l");
         assert_eq!(ids(&[inner, compaction("up", None, 5), later]), "up l");
         assert_eq!(ids(&[outer, compaction("newer", Some(1), 7)]), "newer");
+    }
+}
+
+#[cfg(test)]
+mod render_tests {
+    use super::*;
+
+    #[test]
+    fn shortened_ids_still_differ() {
+        for (id, shown) in [
+            ("m1", "m1"),
+            ("exactly-16-chars", "exactly-16-chars"),
+            ("toolu_01A09q90qw90lq917835lq9", "toolu_01A09q…"),
+            ("7f3a0c12-1111-4222-8333-444455556666", "7f3a0c12"),
+            ("0193a5c2-1f3b-7000-8000-0123456789ab", "…456789ab"),
+            ("bell\u{7}", "\"bell\\u0007\""),
+            ("m1 (head)", "\"m1 (head)\""),
+        ] {
+            assert_eq!(short(id), shown);
+        }
     }
 }

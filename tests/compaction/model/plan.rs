@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use talktree::{
-    CompactionId, CompactionOptions, CompactionPlan, Message, MessageId, Part, Planned, Tool,
-    WindowUsage,
+    CompactionId, CompactionOptions, CompactionPlan, Message, MessageId, NothingToCompact, Part,
+    Tool, WindowUsage,
 };
 
 use crate::model::count::Count;
@@ -77,7 +77,7 @@ fn zones(view: &[Message], options: &CompactionOptions, count: Count) -> (usize,
 /// Checks everything in a plan against the view it was made from.
 pub(super) fn check_plan(
     view: &[Message],
-    plan: &Planned,
+    plan: &std::result::Result<CompactionPlan, NothingToCompact>,
     options: &CompactionOptions,
     count: Count,
 ) {
@@ -87,8 +87,8 @@ pub(super) fn check_plan(
     };
     let (head, tail) = zones(view, options, count);
     let plan = match plan {
-        Planned::Compact(plan) => plan,
-        Planned::Nothing(why) => {
+        Ok(plan) => plan,
+        Err(why) => {
             for start in head..tail {
                 for end in start + 1..=tail {
                     let has_messages = !view[start..end].iter().all(is_summary);

@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use talktree::{
-    Author, Block, BoxError, CompactionJob, Message, Session, SessionFilter, SessionManager, Store,
-    ToolCall,
+    Author, Block, BoxError, Message, Session, SessionFilter, SessionManager, Store, ToolCall,
 };
 use talktree_model::{anthropic_request, append_answer};
 
@@ -23,7 +22,7 @@ struct Bot {
 }
 
 impl Bot {
-    fn new(store: &Store, queue: Sender<CompactionJob>) -> Outcome<Self> {
+    fn new(store: &Store, queue: Sender<Box<dyn FnOnce() + Send>>) -> Outcome<Self> {
         let sessions = SessionManager::builder(store)
             .block("soul", Block::text("You help with everyday things. Be brief."))
             .block("memory", Block::stored().per_owner().describe("About this person"))
@@ -44,7 +43,7 @@ impl Bot {
         let message = |text: &str| Message::user(text).from(&Author::new(person));
         match text.split_once(' ').unwrap_or((text, "")) {
             ("/retry", _) => drop(chat.retry()?),
-            ("/edit", text) => match chat.retry()?.question {
+            ("/edit", text) => match chat.question()? {
                 Some(question) => drop(chat.edit(&question, message(text))?),
                 None => return Ok("There is nothing to edit.".to_owned()),
             },
@@ -83,7 +82,7 @@ fn run_tool(call: &ToolCall) -> Outcome<Value> {
 fn main() -> Outcome<()> {
     let folder = tempfile::tempdir()?;
     let store = Store::open(folder.path().join("bot.db"))?;
-    let (queue, jobs) = mpsc::channel::<CompactionJob>();
+    let (queue, jobs) = mpsc::channel::<Box<dyn FnOnce() + Send>>();
     let worker = thread::spawn(move || jobs.into_iter().for_each(|job| job()));
     let mut bot = Bot::new(&store, queue)?;
     let say = |bot: &Bot, chat, person, text| -> Outcome<()> {

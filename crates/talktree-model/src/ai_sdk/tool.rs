@@ -1,7 +1,7 @@
 //! Tool parts of the AI SDK: a call and its result in one part, whose state says which of them it has.
 
 use serde_json::{Value, json};
-use talktree::{Json, Tool, ToolSide};
+use talktree::{Json, Tool};
 
 use super::part::add_metadata;
 use crate::content::NO_REASON;
@@ -31,11 +31,10 @@ pub(super) fn part(call: &Tool, result: Option<&Tool>) -> Value {
 
 /// Adds the state, and the fields that it demands.
 fn add_result(part: &mut Value, call: &Tool, result: &Tool) {
-    let side = result.side();
     if let Some(input) = call.effective_input() {
         part["input"] = exact(input);
     }
-    if !side.has_result() {
+    if !result.has_result() {
         return add_waiting(part, call);
     }
     let approval = [result, call].map(|tool| tool.extra.get("approval").map(Json::value));
@@ -67,7 +66,7 @@ fn add_result(part: &mut Value, call: &Tool, result: &Tool) {
 
 /// Adds the state of a call without a result: its input is incomplete, or it waits for its result, or for a person.
 fn add_waiting(part: &mut Value, call: &Tool) {
-    if let ToolSide::Started = call.side() {
+    if call.call_input().is_none() && !call.has_result() {
         part["state"] = "input-streaming".into();
         return;
     }

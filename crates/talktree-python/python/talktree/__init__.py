@@ -25,7 +25,6 @@ from .blocks import EntryVersion as EntryVersion
 from .blocks import SearchProvider as SearchProvider
 from .blocks import SkillProvider as SkillProvider
 from .blocks import WriteProvider as WriteProvider
-from .compaction import AddedCompaction as AddedCompaction
 from .compaction import BranchSummaryPlan as BranchSummaryPlan
 from .compaction import Compacted as Compacted
 from .compaction import Compaction as Compaction
@@ -149,7 +148,6 @@ from .results import OwnerExport as OwnerExport
 from .results import OwnerInfo as OwnerInfo
 from .results import Page as Page
 from .results import Recent as Recent
-from .results import Retried as Retried
 from .results import RowStat as RowStat
 from .results import SessionDetails as SessionDetails
 from .results import SessionHit as SessionHit

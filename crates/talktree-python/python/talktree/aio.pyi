@@ -11,7 +11,7 @@ from . import _native
 from ._files import Target
 from ._lines import Line, Pool
 from .blocks import Block, BlockInfo, Document, Drift, EntryInfo, EntryVersion
-from .compaction import AddedCompaction, BranchSummaryPlan, Compacted, Compaction, CompactionOptions, CompactionPlan, CompactionStatus, Nothing, RequestTokens, SummaryLike, WindowUsage
+from .compaction import BranchSummaryPlan, Compacted, Compaction, CompactionOptions, CompactionPlan, CompactionStatus, Nothing, RequestTokens, SummaryLike, WindowUsage
 from .embedding import Embedder, Embedding
 from .erasure import Erasure, ErasureExtent, ErasureProof
 from .importing import FolderImport, ImportOptions, Imported
@@ -19,7 +19,7 @@ from .manager import State
 from .many import Progress
 from .message import Message, MessageLike
 from .model import AuthorLine, StreamProvider, TruncateOptions
-from .results import Alternative, Appended, Binding, Deleted, Event, Found, HeadEntry, ImportReport, Label, MessagePage, MessageTag, OwnerExport, OwnerInfo, Page, Recent, Retried, RowStat, SessionDetails, SessionInfo, SessionPage, SessionsFound, StoreStats, ToolStats, Updated, Verified
+from .results import Alternative, Appended, Binding, Deleted, Event, Found, HeadEntry, ImportReport, Label, MessagePage, MessageTag, OwnerExport, OwnerInfo, Page, Recent, RowStat, SessionDetails, SessionInfo, SessionPage, SessionsFound, StoreStats, ToolStats, Updated, Verified
 from .retention import RetentionReport, RetentionRule, RetentionSettings
 from .search import SearchSettings, Unpack
 from .settings import SessionSettings
@@ -240,13 +240,13 @@ class Session:
         """Returns the unfinished messages of all branches: replies that are streamed now, and those of processes that died."""
     async def edit(self, id: str, message: MessageLike) -> Appended:
         """Appends another version of a message: a sibling, which the head moves to."""
-    async def retry(self) -> Retried:
+    async def retry(self) -> str | None:
         """Moves the head back to the last question, so that the next answer is a sibling of the last one."""
     async def question(self) -> str | None:
         """Returns the last question on the path to the head, which `retry` goes back to; None if there is none."""
     async def update(self, message: MessageLike) -> Updated:
         """Replaces the content of a stored message of the same id. The tree does not change."""
-    async def upsert(self, message: MessageLike) -> Appended | Updated:
+    async def upsert(self, message: MessageLike) -> Updated:
         """Appends a message, or replaces the content of the one with its id. A reply that streams in is for `stream`."""
     async def import_message(self, parent: str | None, message: MessageLike) -> Imported:
         """Stores a message from elsewhere with its own parent, id and time.
@@ -340,7 +340,7 @@ class Session:
         """Returns the tags of a message, sorted."""
     async def all_tags(self) -> list[MessageTag]:
         """Returns the tags of all messages, in the order in which the messages were appended."""
-    async def add_compaction(self, summary: str, first: str, last: str, *, details: Any=None) -> AddedCompaction:
+    async def add_compaction(self, summary: str, first: str, last: str, *, details: Any=None) -> Compacted:
         """Replaces a range of a path with a summary when a history is read. The messages stay."""
     async def remove_compaction(self, id: str) -> None:
         """Removes a compaction, as if it had never been."""

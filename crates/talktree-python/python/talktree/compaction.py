@@ -261,10 +261,13 @@ class CompactionStatus:
 
 
 @dataclass(frozen=True)
-class AddedCompaction:
+class Compacted:
     """A compaction that was added."""
 
     id: str
+    messages: int
+    tokens_before: int
+    tokens_after: int
     status: CompactionStatus
 
     @property
@@ -273,15 +276,10 @@ class AddedCompaction:
         return self.status.status == "shown"
 
 
-@dataclass(frozen=True)
-class Compacted:
-    """A compaction by a summarizer."""
-
-    id: str
-    messages: int
-    tokens_before: int
-    tokens_after: int
-    is_shown: bool
+def compacted(
+    id: str, messages: int, tokens_before: int, tokens_after: int, status: str, under: str | None
+) -> Compacted:
+    return Compacted(id, messages, tokens_before, tokens_after, CompactionStatus(status, under))
 
 
 @dataclass(frozen=True)

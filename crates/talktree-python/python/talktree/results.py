@@ -25,21 +25,13 @@ class Appended:
 
 @dataclass(frozen=True)
 class Updated:
-    """What an update did."""
+    """What an update or an upsert did."""
 
+    #: Whether an upsert appended the message.
+    is_new: bool
     is_changed: bool
     #: The compactions whose summaries may still contain the old text.
     covered_by: list[str]
-
-
-@dataclass(frozen=True)
-class Retried:
-    """What a retry did."""
-
-    #: The question that the head is at.
-    question: str | None
-    #: Whether the head moved; False without an answer.
-    is_moved: bool
 
 
 @dataclass(frozen=True)

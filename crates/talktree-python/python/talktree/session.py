@@ -9,7 +9,6 @@ from . import _json, _native
 from ._files import Target, written_to
 from .blocks import BlockInfo, Drift
 from .compaction import (
-    AddedCompaction,
     BranchSummaryPlan,
     Compacted,
     Compaction,
@@ -23,6 +22,7 @@ from .compaction import (
     compaction,
     options_of,
     summary_parts,
+    compacted,
 )
 from .context import Context
 from .erasure import Erased, erased_fields
@@ -42,7 +42,6 @@ from .results import (
     MessageTag,
     Page,
     Recent,
-    Retried,
     RowStat,
     SessionDetails,
     SessionInfo,
@@ -140,7 +139,7 @@ class _Reads:
     def compact(self) -> Compacted | Nothing:
         """Compacts by the summarizer or the policy of the session; returns what it did, or why there was nothing to do."""
         done, why = self._native.compact(self._leaf)
-        return Nothing(why or "") if done is None else Compacted(**_json.loads(done))
+        return Nothing(why or "") if done is None else compacted(*done)
 
     def anthropic_request(
         self,
@@ -438,9 +437,9 @@ class Session(_Reads):
         """Appends another version of a message: a sibling, which the head moves to."""
         return Appended(*self._native.edit(_json.is_str(id, "id"), _json.message_text(message)))
 
-    def retry(self) -> Retried:
+    def retry(self) -> str | None:
         """Moves the head back to the last question, so that the next answer is a sibling of the last one."""
-        return Retried(*self._native.retry())
+        return self._native.retry()
 
     def question(self) -> str | None:
         """Returns the last question on the path to the head, which `retry` goes back to; None if there is none."""
@@ -450,13 +449,9 @@ class Session(_Reads):
         """Replaces the content of a stored message of the same id. The tree does not change."""
         return Updated(*self._native.update(_json.message_text(message)))
 
-    def upsert(self, message: MessageLike) -> Appended | Updated:
+    def upsert(self, message: MessageLike) -> Updated:
         """Appends a message, or replaces the content of the one with its id. A reply that streams in is for `stream`."""
-        appended, updated = self._native.upsert(_json.message_text(message))
-        if appended is not None:
-            return Appended(*appended)
-        assert updated is not None
-        return Updated(*updated)
+        return Updated(*self._native.upsert(_json.message_text(message)))
 
     def import_message(self, parent: str | None, message: MessageLike) -> Imported:
         """Stores a message from elsewhere with its own parent, id and time.
@@ -655,13 +650,13 @@ class Session(_Reads):
 
     # Compaction.
 
-    def add_compaction(self, summary: str, first: str, last: str, *, details: Any = None) -> AddedCompaction:
+    def add_compaction(self, summary: str, first: str, last: str, *, details: Any = None) -> Compacted:
         """Replaces a range of a path with a summary when a history is read. The messages stay."""
         given = None if details is None else _json.dumps(details, "details")
-        id, status, under = self._native.add_compaction(
+        done = self._native.add_compaction(
             _json.is_str(summary, "summary"), _json.is_str(first, "first"), _json.is_str(last, "last"), given
         )
-        return AddedCompaction(id, CompactionStatus(status, under))
+        return compacted(*done)
 
     def remove_compaction(self, id: str) -> None:
         """Removes a compaction, as if it had never been."""
@@ -701,7 +696,7 @@ class Session(_Reads):
         """
         if not isinstance(plan, CompactionPlan):
             raise TypeError(f"plan must be a CompactionPlan, not {type(plan).__name__}")
-        return Compacted(**_json.loads(self._native.commit(plan._native, summary_parts(summary))))
+        return compacted(*self._native.commit(plan._native, summary_parts(summary)))
 
     def request_tokens(self) -> RequestTokens:
         """Returns the tokens of the next request."""

@@ -48,7 +48,7 @@ class SessionSettings(TypedDict, total=False):
     #: Compacts after an append that takes the request over this many tokens.
     compact_after: int
     #: What the threshold is compared with.
-    threshold_of: Literal["request", "messages"]
+    compact_after_history: int
     #: Runs automatic compactions: a `concurrent.futures.Executor`, or a callable that takes a job.
     compact_on: Executor | Callable[[Callable[[], None]], object]
     compaction_options: CompactionOptions
@@ -57,7 +57,7 @@ class SessionSettings(TypedDict, total=False):
     token_counter: TokenCounter
 
 
-_CHOICES = {"session_search": ("all", "owner"), "threshold_of": ("request", "messages")}
+_CHOICES = {"session_search": ("all", "owner")}
 _TYPES: dict[str, type] = {
     "cached_prompt": bool,
     "history_tools": bool,
@@ -65,6 +65,7 @@ _TYPES: dict[str, type] = {
     "searchable_history_of_all": str,
     "max_answer_tokens": int,
     "compact_after": int,
+    "compact_after_history": int,
 }
 
 

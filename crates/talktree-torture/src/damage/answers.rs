@@ -112,9 +112,7 @@ impl Answers {
         self.add_messages("iter_rev", id, chat.iter_rev().collect());
         self.add("recent", id, chat.recent(Budget::tokens(200)));
         self.add("page", id, chat.page().limit(5).run());
-        let drawn = |tree: Tree| {
-            tree.lines(&DrawOptions::everything()).map(|line| line.to_string()).collect::<Vec<_>>()
-        };
+        let drawn = |tree: Tree| tree.lines(&DrawOptions::everything()).collect::<Vec<_>>();
         self.add("tree", id, chat.tree().map(drawn));
         let leaves = chat.leaves();
         for (number, leaf) in leaves.iter().flatten().enumerate() {

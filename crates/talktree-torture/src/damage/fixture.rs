@@ -7,8 +7,8 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde_json::json;
 use talktree::{
-    Durability, Message, MessageId, Part, Planned, Session, SessionDetails, SessionManager, Store,
-    Summary, TranscriptKey, Usage,
+    Durability, Message, MessageId, Part, Session, SessionDetails, SessionManager, Store, Summary,
+    TranscriptKey, Usage,
 };
 
 use crate::Result;
@@ -154,9 +154,7 @@ fn fill(chat: &Session, dice: &mut fastrand::Rng, messages: usize) -> Result<()>
 fn compaction(chat: &Session) -> Result<()> {
     let leaf = chat.raw_history()?.last().map(|message| message.id.clone()).unwrap_or_default();
     for keep in [300, 60] {
-        if let Planned::Compact(plan) =
-            chat.at(&leaf).plan_compaction(&options().keep_recent_tokens(keep))?
-        {
+        if let Ok(plan) = chat.at(&leaf).plan_compaction(&options().keep_recent_tokens(keep))? {
             let summary = Summary::new(format!("kept {keep}")).by("model-1").details(json!([keep]));
             chat.commit(plan, summary)?;
         }

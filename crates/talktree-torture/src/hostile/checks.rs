@@ -8,9 +8,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use talktree::search::{Filters, Search, Step};
-use talktree::{
-    Error, Hit, Message, MessageId, Part, Planned, Query, Role, Store, Summary, TokenCounter,
-};
+use talktree::{Error, Hit, Message, MessageId, Part, Query, Role, Store, Summary, TokenCounter};
 use talktree_import::export::{content_hash, export_jsonl};
 use talktree_import::{Format, ImportOptions, import_reader};
 
@@ -275,7 +273,7 @@ pub fn names(data: &[u8]) -> Result<(), String> {
                 11 => drop(session.delete_branch(&id)?),
                 12 => drop(session.at(&id).history()?),
                 13 => {
-                    if let Planned::Compact(plan) = session.at(&id).plan_compaction(&options())? {
+                    if let Ok(plan) = session.at(&id).plan_compaction(&options())? {
                         let summary = Summary::new(word.as_str()).by(other.as_str());
                         drop(session.commit(plan, summary)?);
                     }

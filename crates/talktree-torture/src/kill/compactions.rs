@@ -3,8 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use talktree::{
-    BoxError, CompactionId, CompactionPlan, Error, Message, MessageId, Planned, Session,
-    TokenCounter,
+    BoxError, CompactionId, CompactionPlan, Error, Message, MessageId, Session, TokenCounter,
 };
 
 use super::journal::Journal;
@@ -69,7 +68,7 @@ impl Worker {
     pub(super) fn commit_plan(&self, chat: &Session, id: &str) -> Result<()> {
         let plan = planned(chat)?.ok_or("planning again finds nothing to compact")?;
         let compacted = chat.commit(plan, summary_of(id))?;
-        expect(compacted.is_shown, "a compaction on the head's path is not shown")
+        expect(compacted.is_shown(), "a compaction on the head's path is not shown")
     }
 
     pub(super) fn commit_stale_plan(&self, chat: &Session, message: &MessageSpec) -> Result<()> {
@@ -175,7 +174,7 @@ fn begin_compaction(
 /// Plans a compaction; `None` if there is too little to compact.
 fn planned(chat: &Session) -> Result<Option<CompactionPlan>> {
     Ok(match chat.plan_compaction(&options())? {
-        Planned::Compact(plan) if plan.tokens() >= LEAST => Some(plan),
+        Ok(plan) if plan.tokens() >= LEAST => Some(plan),
         _ => None,
     })
 }

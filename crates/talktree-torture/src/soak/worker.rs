@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use talktree::{
-    BoxError, CompactionJob, CompactionOptions, Durability, Erasure as Request, Error, Message,
-    MessageId, Session, SessionManager, Store,
+    BoxError, CompactionOptions, Durability, Erasure as Request, Error, Message, MessageId,
+    Session, SessionManager, Store,
 };
 
 use super::journal::{Erasure, JournalWriter, Times, path_of};
@@ -41,7 +41,7 @@ pub struct Args {
 /// If the store or a journal cannot be opened.
 pub fn run(args: &Args, seed: u64) -> Result<()> {
     let store = Store::options().durability(Durability::Normal).open(store_in(&args.folder))?;
-    let (queue, jobs) = mpsc::channel::<CompactionJob>();
+    let (queue, jobs) = mpsc::channel::<Box<dyn FnOnce() + Send>>();
     let jobs = Mutex::new(jobs);
     let slots = args.size.slots_of(args.process);
     std::thread::scope(|scope| {
@@ -78,7 +78,7 @@ pub fn run(args: &Args, seed: u64) -> Result<()> {
     })
 }
 
-fn run_jobs(jobs: &Mutex<Receiver<CompactionJob>>) {
+fn run_jobs(jobs: &Mutex<Receiver<Box<dyn FnOnce() + Send>>>) {
     loop {
         let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
         match job {

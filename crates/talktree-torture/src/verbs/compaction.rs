@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use talktree::{
-    CompactionOptions, CompactionOutcome, CompactionPlan, Error, Planned, Session, Store,
-};
+use talktree::{CompactionOptions, CompactionPlan, Error, Session, Store};
 
 use super::{Verb, done, message, read, write};
 use crate::compaction::{brief, by_words, compaction, options};
@@ -34,10 +32,8 @@ pub(super) const VERBS: &[Verb] = &[
         }
     }),
     write("compact", |store, _| match compaction(store, "chat")?.compact()? {
-        CompactionOutcome::Compacted(compacted) => {
-            Ok(format!("{} {}", compacted.messages, compacted.tokens_after))
-        }
-        CompactionOutcome::Nothing(why) => Ok(why.to_string()),
+        Ok(compacted) => Ok(format!("{} {}", compacted.messages, compacted.tokens_after)),
+        Err(why) => Ok(why.to_string()),
     }),
     Verb {
         name: "append with automatic compaction",
@@ -88,8 +84,8 @@ fn append_and_compact(store: &Store, _: &std::path::Path) -> talktree::Result<St
 
 fn planned(chat: &Session, options: &CompactionOptions) -> talktree::Result<CompactionPlan> {
     match chat.plan_compaction(options)? {
-        Planned::Compact(plan) => Ok(plan),
-        Planned::Nothing(_) => Err(Error::Unsupported { what: "a compaction of nothing" }),
+        Ok(plan) => Ok(plan),
+        Err(_) => Err(Error::Unsupported { what: "a compaction of nothing" }),
     }
 }
 

@@ -14,7 +14,7 @@ use super::error::{BackendError, BackendResult};
 use super::index::Index;
 use super::row::session::SessionRow;
 use super::row::{session as row, time};
-use super::{append, erase, message_tag, transcript, usage};
+use super::{append, erase, head, transcript, usage};
 use crate::catalog::{OwnerInfo, SessionChange};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
@@ -37,7 +37,7 @@ pub(super) fn create(conn: &Connection, id: &SessionId) -> BackendResult<Session
 }
 
 /// Sets the details that are given.
-pub(super) fn set_details(
+pub(crate) fn set_details(
     conn: &Connection,
     key: i64,
     details: &SessionDetails,
@@ -49,7 +49,7 @@ pub(super) fn set_details(
 }
 
 /// Records a write that changes what a model sees.
-pub(super) fn touch_view(conn: &Connection, key: i64) -> BackendResult<()> {
+pub(crate) fn touch_view(conn: &Connection, key: i64) -> BackendResult<()> {
     conn.prepare_cached(
         "UPDATE session
             SET visible_tokens = NULL, changes = changes + 1, updated_at = max(updated_at, ?2)
@@ -60,7 +60,7 @@ pub(super) fn touch_view(conn: &Connection, key: i64) -> BackendResult<()> {
 }
 
 /// Records a write.
-pub(super) fn touch(conn: &Connection, key: i64) -> BackendResult<()> {
+pub(crate) fn touch(conn: &Connection, key: i64) -> BackendResult<()> {
     conn.prepare_cached("UPDATE session SET updated_at = max(updated_at, ?2) WHERE key = ?1")?
         .execute(params![key, row::now()])?;
     Ok(())
@@ -72,7 +72,7 @@ pub(super) fn clear(conn: &Connection, key: i64) -> BackendResult<()> {
     let (first, last) = Address::range_of(key);
     Index::Messages.remove(conn, first, last)?;
     elision::remove_range(conn, first, last)?;
-    message_tag::remove_range(conn, first, last)?;
+    head::remove_tags(conn, first, last)?;
     context::thaw(conn, key)?;
     conn.prepare_cached("DELETE FROM message WHERE address BETWEEN ?1 AND ?2")?
         .execute([first, last])?;

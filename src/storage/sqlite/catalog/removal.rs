@@ -13,7 +13,7 @@ use super::super::error::BackendResult;
 use super::super::index::Index;
 use super::super::row::session as row;
 use super::super::row::session::SessionRow;
-use super::super::{delete, message_tag};
+use super::super::{delete, head};
 use super::{put_into_trash, remove, touch};
 use crate::error::Result;
 use crate::id::SessionId;
@@ -74,7 +74,7 @@ pub(in super::super) fn delete_from(
     let (_, last) = Address::range_of(key);
     Index::Messages.remove(conn, lowest, last)?;
     elision::remove_range(conn, lowest, last)?;
-    message_tag::remove_range(conn, lowest, last)?;
+    head::remove_tags(conn, lowest, last)?;
     let above: Vec<Address> = conn
         .prepare_cached(ABOVE)?
         .query_map([lowest, last], |row| row.get(0))?
@@ -241,7 +241,7 @@ mod tests {
         for (id, count) in sessions {
             let session = SqliteSession::new(Arc::clone(&database), SessionId::from(*id));
             let messages: Vec<Message> = (0..*count).map(|_| Message::user("hello")).collect();
-            session.append(&Parent::Head, &ExpectedHead::Any, &messages)?;
+            session.append(&Parent::Head, &ExpectedHead::Any, &messages, None)?;
         }
         Ok(database)
     }
@@ -294,7 +294,7 @@ mod tests {
         };
         let known = [info("a")?, info("b")?];
         let changed = SqliteSession::new(Arc::clone(&database), "b".into());
-        changed.append(&Parent::Head, &ExpectedHead::Any, &[Message::user("more")])?;
+        changed.append(&Parent::Head, &ExpectedHead::Any, &[Message::user("more")], None)?;
         assert_eq!(database.discard(&known, RetentionAction::Remove)?, [true, false]);
         let ids: Vec<_> = database.session_ids()?.into_iter().map(|(id, _)| id).collect();
         assert_eq!(ids, [SessionId::from("b")]);

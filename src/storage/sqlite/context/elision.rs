@@ -6,12 +6,12 @@ use serde_json::Value;
 use super::super::append::check_size;
 use super::super::catalog;
 use super::super::error::{BackendError, BackendResult};
-use super::super::handle::Named;
 use super::super::message;
 use crate::error::Error;
 use crate::id::{MessageId, shorten};
 use crate::message::{Json, Message, Part, Tool};
 use crate::storage::context::Elision;
+use crate::storage::sqlite::session::Named;
 use crate::tree::Address;
 
 /// Replaces the output of a tool call by a marker.

@@ -563,7 +563,7 @@ mod tests {
         let database = Arc::new(Database::open(&path, Config::default())?);
         let chat = SqliteSession::new(Arc::clone(&database), SessionId::from("s"));
         let words: Vec<_> = (0..100_000).map(|n| format!("word{n}")).collect();
-        chat.append(&Parent::Head, &ExpectedHead::Any, &[Message::user(words.join(" "))])?;
+        chat.append(&Parent::Head, &ExpectedHead::Any, &[Message::user(words.join(" "))], None)?;
         assert!(database.empty_log()?);
         let bytes = std::fs::read(&path).expect("a file");
         let is_text = |at: &usize| {

@@ -7,9 +7,9 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::super::catalog::removal::{self, MAX_BYTES, MAX_MESSAGES};
 use super::super::context::{self, entry};
 use super::super::error::BackendResult;
-use super::super::mention::Mention;
+use super::super::message::Mention;
 use super::super::row::session as session_row;
-use super::super::{catalog, compaction, delete, mention, transcript};
+use super::super::{catalog, compaction, delete, message, transcript};
 use super::targets::{Target, target};
 use super::{Work, children_of, note};
 use crate::compaction::Compaction;
@@ -158,7 +158,7 @@ impl Work<'_> {
             return Ok(());
         }
         let places: Vec<_> = living.iter().map(|address| (*address, *address)).collect();
-        for mention in mention::of(conn, session.key, &places)? {
+        for mention in message::mentions_of(conn, session.key, &places)? {
             match mention {
                 Mention::Name(key) => self.forget(conn, key, "name")?,
                 Mention::ForkPoint(_) => mention.remove(conn)?,

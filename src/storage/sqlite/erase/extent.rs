@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use rusqlite::{Connection, params};
 
 use super::super::error::BackendResult;
-use super::super::mention::{self, Mention};
 use super::super::{children, compaction, delete, message, path, transcript};
 use super::delete::Copies;
 use super::targets::{Messages, Targets, living};
 use super::{named, owner};
 use crate::erasure::{Erasure, ErasureExtent, ErasureSummary};
+use crate::storage::sqlite::message::Mention;
 use crate::tree::{Address, Span, Stretch};
 
 impl Targets {
@@ -69,7 +69,7 @@ impl Targets {
         let mut names: BTreeSet<i64> = BTreeSet::new();
         for (session, addresses) in &messages {
             let places: Vec<_> = addresses.iter().map(|address| (*address, *address)).collect();
-            for mention in mention::of(conn, session.key, &places)? {
+            for mention in message::mentions_of(conn, session.key, &places)? {
                 if let Mention::Name(key) = mention {
                     names.insert(key);
                 }

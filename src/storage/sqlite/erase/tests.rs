@@ -46,7 +46,7 @@ fn details(owner: &str) -> SessionDetails {
 fn say(database: &Arc<Database>, id: &str) -> Result<()> {
     let messages = ["a", "b", "c"].map(|id| Message::user("text").with_id(id));
     let session = SqliteSession::new(Arc::clone(database), id.into());
-    session.append(&Parent::Head, &ExpectedHead::Any, &messages).map(drop)
+    session.append(&Parent::Head, &ExpectedHead::Any, &messages, None).map(drop)
 }
 
 fn fork(database: &Arc<Database>, from: &str, to: &str, details: &SessionDetails) -> Result<()> {

@@ -13,7 +13,6 @@ use std::hash::{BuildHasher, RandomState};
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::super::ancestry::Ancestry;
 use super::super::error::BackendResult;
 use super::super::{compaction, message, path, transcript};
 use super::delete::{Copies, keys};
@@ -22,6 +21,7 @@ use super::{Work, children_of};
 use crate::erasure::{Erasure, ErasureSummary};
 use crate::error::Result;
 use crate::id::{MessageId, SessionId};
+use crate::storage::sqlite::path::Ancestry;
 use crate::tree::Address;
 
 impl Targets {

@@ -13,15 +13,15 @@ use crate::tree::{Address, MAX_SESSIONS};
 
 /// The columns that verbs change.
 #[derive(Debug, Clone, Copy)]
-pub(in super::super) struct SessionRow {
-    pub(in super::super) key: i64,
+pub(crate) struct SessionRow {
+    pub(crate) key: i64,
     /// The number of the first message that is not in the search index; `None` if all are.
     ///
     /// Not among the columns that every write stores: an append would have to write to the index of this column.
     pub(in super::super) unindexed: Option<u64>,
     /// The number of the next message.
     pub(in super::super) next: u64,
-    pub(in super::super) head: Option<Address>,
+    pub(crate) head: Option<Address>,
     pub(in super::super) head_position: i64,
     /// How many tokens a model sees on the path to the head.
     pub(in super::super) visible_tokens: CachedCount,
@@ -250,10 +250,7 @@ pub(in super::super) fn add_tag(conn: &Connection, key: i64, tag: &str) -> Backe
 }
 
 /// Returns the details of a session.
-pub(in super::super) fn info(
-    conn: &Connection,
-    id: &SessionId,
-) -> BackendResult<Option<SessionInfo>> {
+pub(crate) fn info(conn: &Connection, id: &SessionId) -> BackendResult<Option<SessionInfo>> {
     first_row(conn, INFO, &[id], read_info)
 }
 

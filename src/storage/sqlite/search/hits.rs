@@ -10,13 +10,13 @@ use super::super::compaction;
 use super::super::error::{BackendResult, corrupt, damaged};
 use super::super::row::session::read_id;
 use super::super::row::time;
-use super::super::tree_source::SessionTree;
 use super::Search;
 use super::range::{self, SessionNames};
 use super::steps::{Attempt, Results};
 use crate::id::{MessageId, SessionId};
 use crate::message::{Role, parts_from_text, single_text};
 use crate::search::{Hit, Matched, indexed_text};
+use crate::storage::sqlite::path::SessionTree;
 use crate::tree::{Address, Span, Stretch, Walk};
 
 /// The columns of a message that a hit needs.

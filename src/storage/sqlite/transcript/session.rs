@@ -13,7 +13,7 @@ use super::super::connection::Config;
 use super::super::error::{BackendError, BackendResult};
 use super::super::row::session::{self as session_row, SessionRow};
 use super::super::tokens::CountedMessages;
-use super::super::{append, catalog, compaction, erase, head, import, index, label, message, path};
+use super::super::{append, catalog, compaction, erase, head, import, index, message, path};
 use crate::error::Error;
 use crate::id::{MessageId, SessionId};
 use crate::message::Message;
@@ -55,7 +55,7 @@ impl Write<'_> {
         }
         let mut labels = Vec::new();
         if replaces {
-            labels = label::all(conn, session.key)?;
+            labels = head::labels(conn, session.key)?;
             session = clear(conn, &id, session)?;
         }
         let first = session.next;
@@ -73,7 +73,7 @@ impl Write<'_> {
         }
         for (label, _) in labels {
             if let Some(address) = message::find(conn, session.key, &label.id)? {
-                label::copy(conn, session.key, &label.name, address)?;
+                head::copy_label(conn, session.key, &label.name, address)?;
             }
         }
         let head = records.iter().find_map(|record| match record {

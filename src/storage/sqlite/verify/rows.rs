@@ -8,7 +8,7 @@ use rusqlite::{Connection, Row};
 use super::super::catalog::binding;
 use super::super::context::{self, elision, entry};
 use super::super::error::{BackendError, BackendResult, corrupt};
-use super::super::row::{compaction as compaction_row, session as session_row};
+use super::super::row::{message as compaction_row, session as session_row};
 use super::super::transcript::stored_json;
 use super::super::{compaction, message, path, tokens, usage};
 use super::queries::HARMLESS;
@@ -55,7 +55,7 @@ pub(super) fn read_all(conn: &Connection, found: &mut Vec<Damage>) -> BackendRes
         Ok(())
     })?;
     each(conn, compaction::EVERY, [], |row| {
-        check_row("broken-compaction", REMOVE, compaction_row::read(row).map(|_| ()));
+        check_row("broken-compaction", REMOVE, compaction_row::read_compaction(row).map(|_| ()));
         Ok(())
     })?;
     each(conn, binding::ALL, (i64::MAX, None::<&str>), |row| {

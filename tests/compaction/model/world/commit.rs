@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
 use talktree::{
-    Compacted, CompactionId, CompactionOptions, CompactionOutcome, CompactionPlan,
-    CompactionStatus, Error, Message, MessageId, Planned, Result, Stale, SummaryRefused,
+    Compacted, CompactionId, CompactionOptions, CompactionPlan, Error, Message, MessageId, Result,
+    Stale, SummaryRefused,
 };
 
 use super::{Content, Figures, World, contents, session_options, summary_text};
@@ -39,7 +39,7 @@ impl World {
             }
         };
         check_plan(&view, &plan, options, self.count);
-        let (Planned::Compact(plan), Some(leaf)) = (plan, leaf) else { return Ok(()) };
+        let (Ok(plan), Some(leaf)) = (plan, leaf) else { return Ok(()) };
         let named = self.models[self.at].nearest(Some(leaf)).map(|at| self.id(at));
         assert_eq!(Some(plan.leaf()), named.as_ref());
         let kept = self.keep(plan, leaf, &view);
@@ -117,7 +117,7 @@ impl World {
         };
         self.add_compaction(&compacted.id, (first, last), summary, figures);
         let status = self.chat().compaction_status(&compacted.id)?;
-        assert_eq!(compacted.is_shown, status == CompactionStatus::Shown);
+        assert_eq!(compacted.status, status);
         Ok(())
     }
 
@@ -257,11 +257,11 @@ impl World {
         let is_asked = self.summarizer.count.load(Ordering::SeqCst) > asked;
         assert_eq!(is_asked, has_plan);
         match answer {
-            Ok(CompactionOutcome::Compacted(compacted)) => {
+            Ok(Ok(compacted)) => {
                 self.committed(plans, &summary, None, &compacted)?;
                 self.no_view_grew(&before, self.count)
             }
-            Ok(CompactionOutcome::Nothing(_)) => {
+            Ok(Err(_)) => {
                 assert!(!has_plan);
                 Ok(())
             }

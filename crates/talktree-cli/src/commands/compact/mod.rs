@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::ArgGroup;
 use talktree::{
     Compaction, CompactionId, CompactionOptions, CompactionPlan, CompactionStatus, Error,
-    MessageId, Planned, Session, Store, Summary,
+    MessageId, NothingToCompact, Session, Store, Summary,
 };
 
 use crate::input::{read_stdin, read_text};
@@ -163,7 +163,7 @@ struct Target {
 }
 
 impl Target {
-    fn plan(&self) -> Result<Planned> {
+    fn plan(&self) -> Result<std::result::Result<CompactionPlan, NothingToCompact>> {
         Ok(match &self.leaf {
             Some(leaf) => self.session.at(leaf).plan_compaction(&self.options)?,
             None => self.session.plan_compaction(&self.options)?,
@@ -283,8 +283,8 @@ fn commit_plan(args: &CompactArgs, target: &Target, context: &mut Context) -> Re
         summary = summary.by(model);
     }
     match target.plan()? {
-        Planned::Nothing(why) => plan::tell_nothing(&why),
-        Planned::Compact(plan) => {
+        Err(why) => plan::tell_nothing(&why),
+        Ok(plan) => {
             let compacted = target.session.commit(plan, summary)?;
             print_added(&compacted.id, &target.session, context)?;
         }
@@ -312,8 +312,8 @@ fn by_command(
     let summarizer = Summarizer::new(command.to_owned(), args.timeout.map(Duration::from_secs))?;
     for number in 1.. {
         let plan = match target.plan()? {
-            Planned::Compact(plan) => plan,
-            Planned::Nothing(why) => {
+            Ok(plan) => plan,
+            Err(why) => {
                 if number == 1 {
                     plan::tell_nothing(&why);
                 }

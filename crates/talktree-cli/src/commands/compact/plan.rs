@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use talktree::{CompactionId, NothingToCompact, Planned};
+use talktree::{CompactionId, NothingToCompact};
 
 use super::Target;
 use crate::output::Exact;
@@ -11,8 +11,8 @@ use crate::prelude::*;
 pub(super) fn plan(target: &Target, is_prompt: bool, context: &mut Context) -> Result<()> {
     let session = &target.session;
     let plan = match target.plan()? {
-        Planned::Compact(plan) => plan,
-        Planned::Nothing(why) => return nothing(target, &why, is_prompt, context),
+        Ok(plan) => plan,
+        Err(why) => return nothing(target, &why, is_prompt, context),
     };
     if context.is_json {
         let mut json = json!({

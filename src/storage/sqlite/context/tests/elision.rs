@@ -12,13 +12,13 @@ fn an_elision_is_shown_in_histories_and_the_row_stays() -> Result<()> {
     let shown = |view: &View, order| -> Result<Vec<String>> {
         Ok(outputs(&chat.cursor(view, order)?.next(10)?))
     };
-    assert_eq!(outputs(&chat.history(None)?), [MARKER]);
-    assert_eq!(outputs(&chat.history(Some(&"r".into()))?), [MARKER]);
+    assert_eq!(outputs(&chat.history(None, false)?), [MARKER]);
+    assert_eq!(outputs(&chat.history(Some(&"r".into()), false)?), [MARKER]);
     for order in [Order::OldestFirst, Order::NewestFirst] {
         assert_eq!(shown(&View::head(), order)?, [MARKER]);
         assert_eq!(shown(&View::head().raw(), order)?, [STORED]);
     }
-    assert_eq!(outputs(&chat.raw_history(None)?), [STORED]);
+    assert_eq!(outputs(&chat.history(None, true)?), [STORED]);
     assert_eq!(outputs(&chat.all_messages()?.next(10)?), [STORED]);
     assert_eq!(outputs(&[chat.message(&"r".into())?.unwrap()]), [STORED]);
     sound(&database)
@@ -34,6 +34,7 @@ fn an_elision_needs_the_result_of_a_call() -> Result<()> {
         &Parent::Head,
         &ExpectedHead::Any,
         &[Message::assistant("").with_part(call).with_id("c")],
+        None,
     )?;
     for (id, call) in [("q", "call"), ("r", "other"), ("c", "open")] {
         let answer =
@@ -58,12 +59,12 @@ fn every_shape_of_a_result_takes_a_marker() -> Result<()> {
     ];
     let parts: Vec<Part> = parts.iter().map(|part| serde_json::from_str(part).unwrap()).collect();
     let stored = Message::new("assistant", parts).with_id("r");
-    chat.append(&Parent::Head, &ExpectedHead::Any, std::slice::from_ref(&stored))?;
+    chat.append(&Parent::Head, &ExpectedHead::Any, std::slice::from_ref(&stored), None)?;
     database.context(&"s".into()).elide(&[("r".into(), "call".into())], "unloaded")?;
-    let shown = chat.history(None)?;
+    let shown = chat.history(None, false)?;
     assert_eq!(outputs(&shown), [MARKER, MARKER, MARKER, MARKER]);
     assert!(!serde_json::to_string(&shown).unwrap().contains("\"result\""));
-    assert_eq!(chat.raw_history(None)?[0].parts, stored.parts);
+    assert_eq!(chat.history(None, true)?[0].parts, stored.parts);
     Ok(())
 }
 
@@ -79,16 +80,16 @@ fn a_changed_output_and_a_deletion_remove_elisions() -> Result<()> {
     chat.update(&stored)?;
     assert_eq!(left()?, 1, "nothing was changed");
     chat.update(&stored.clone().with_part("more".into()))?;
-    assert_eq!((left()?, outputs(&chat.history(None)?)), (1, vec![MARKER.to_owned()]));
+    assert_eq!((left()?, outputs(&chat.history(None, false)?)), (1, vec![MARKER.to_owned()]));
     let other = Part::tool_result("load", "call", json!("another skill"));
     chat.update(&Message::assistant("here").with_part(other).with_id("r"))?;
     assert_eq!(left()?, 0);
     chat.update(&stored)?;
-    assert_eq!(outputs(&chat.history(None)?), [STORED]);
+    assert_eq!(outputs(&chat.history(None, false)?), [STORED]);
     elide()?;
     chat.delete(&["r".into()])?;
     assert_eq!(left()?, 0);
-    chat.append(&Parent::Head, &ExpectedHead::Any, &[stored])?;
+    chat.append(&Parent::Head, &ExpectedHead::Any, &[stored], None)?;
     elide()?;
     chat.delete_branch(&"q".into())?;
     assert_eq!(left()?, 0);
@@ -109,8 +110,8 @@ fn a_fork_starts_with_the_current_texts_and_the_elisions_on_its_path() -> Result
     let fork = chat.fork(&"r".into(), &"fork".into(), &SessionDetails::default())?;
     chat.fork(&"q".into(), &"early".into(), &SessionDetails::default())?;
     let copy = database.context(&"fork".into());
-    assert_eq!(outputs(&fork.history(None)?), [MARKER]);
-    assert_eq!(outputs(&fork.raw_history(None)?), [STORED]);
+    assert_eq!(outputs(&fork.history(None, false)?), [MARKER]);
+    assert_eq!(outputs(&fork.history(None, true)?), [STORED]);
     assert_eq!(copy.frozen()?, None);
     assert_eq!(copy.versions(BlockScope::Session, "memory", "k")?.len(), 1);
     assert_eq!(copy.entry(BlockScope::Session, "memory", "k")?.unwrap().version, 2);
@@ -123,6 +124,6 @@ fn a_fork_starts_with_the_current_texts_and_the_elisions_on_its_path() -> Result
     sound(&database)?;
     database.remove(&"s".into())?;
     assert_eq!(keys(&copy, "white")?.0, ["new"]);
-    assert_eq!(outputs(&fork.history(None)?), [MARKER]);
+    assert_eq!(outputs(&fork.history(None, false)?), [MARKER]);
     sound(&database)
 }

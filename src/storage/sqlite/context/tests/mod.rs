@@ -181,6 +181,7 @@ fn with_result(database: &Arc<Database>) -> Result<SqliteSession> {
             Message::assistant("here").with_part(result).with_id("r"),
             Message::user("thanks").with_id("t"),
         ],
+        None,
     )?;
     Ok(chat)
 }

@@ -111,7 +111,15 @@ fn own(database: &Arc<Database>, name: &str, scope: BlockScope) -> Result<bool> 
     let session = session(database, name);
     let had_none = session.info()?.is_none_or(|info| info.owner.is_none());
     let owner = Some("ann".to_owned());
-    session.set_details(&SessionDetails { owner, ..SessionDetails::default() })?;
+    let details = SessionDetails { owner, ..SessionDetails::default() };
+    session.write(|conn, name| {
+        crate::storage::sqlite::catalog::set_details(
+            conn,
+            name.find_or_create(conn)?.key,
+            &details,
+            usize::MAX,
+        )
+    })?;
     Ok(had_none)
 }
 
@@ -211,7 +219,7 @@ fn play(acts: &[(usize, Act)]) -> Result<()> {
                 let other = 1 - *who;
                 let chat = session(&database, names[*who]);
                 let id = chat
-                    .append(&Parent::Head, &ExpectedHead::Any, &[Message::user("fork here")])?
+                    .append(&Parent::Head, &ExpectedHead::Any, &[Message::user("fork here")], None)?
                     .appended[0]
                     .id
                     .clone();

@@ -35,7 +35,7 @@ fn the_copies_of_a_fork_are_indexed_by_the_next_search() -> Result<()> {
     append(&chat, (0..2_000).map(|n| format!("fox {n}")))?;
     assert_eq!((count(&database, "fox")?, pending(&database)?), (2_000, 0));
 
-    let last = chat.latest_leaf()?.expect("a message").id;
+    let last = chat.head()?.expect("a message");
     chat.fork(&last, &"fork".into(), &SessionDetails::default())?;
     assert_eq!(pending(&database)?, 2_000);
     let scope = Scope::session("fork");
@@ -123,7 +123,7 @@ fn apply(database: &Arc<Database>, change: &Change) -> Result<()> {
     let message = |m: usize, w: usize| Message::user(WORDS[w]).with_id(id(m));
     match *change {
         Change::Append(s, m, w) => {
-            chat(s).append(&Parent::Head, &ExpectedHead::Any, &[message(m, w)]).map(|_| ())
+            chat(s).append(&Parent::Head, &ExpectedHead::Any, &[message(m, w)], None).map(|_| ())
         }
         Change::Update(s, m, w) => chat(s).update(&message(m, w)).map(|_| ()),
         Change::Delete(s, m) => chat(s).delete(&[id(m)]).map(|_| ()),

@@ -33,7 +33,7 @@ fn count(database: &Database, text: &str) -> Result<usize> {
 
 fn append(session: &SqliteSession, texts: impl IntoIterator<Item = String>) -> Result<()> {
     let messages: Vec<_> = texts.into_iter().map(Message::user).collect();
-    session.append(&Parent::Head, &ExpectedHead::Any, &messages).map(|_| ())
+    session.append(&Parent::Head, &ExpectedHead::Any, &messages, None).map(|_| ())
 }
 
 fn pending(database: &Database) -> Result<i64> {
@@ -121,7 +121,7 @@ fn filters_pass_what_the_rows_say_in_sessions_of_any_times() -> Result<()> {
             .collect();
         for batch in messages.chunks(300) {
             session(&database, &format!("s{number}"))
-                .append(&Parent::Head, &ExpectedHead::Any, batch)
+                .append(&Parent::Head, &ExpectedHead::Any, batch, None)
                 .map(|_| ())?;
         }
         all.extend(messages);
@@ -171,7 +171,7 @@ fn a_question_finds_old_messages_if_its_filters_leave_out_the_new_ones() -> Resu
     {
         let messages: Vec<Message> =
             (0..count).map(|_| Message::user(text.as_str()).at(at(time))).collect();
-        session(&database, name).append(&Parent::Head, &ExpectedHead::Any, &messages)?;
+        session(&database, name).append(&Parent::Head, &ExpectedHead::Any, &messages, None)?;
     }
     let question = format!("what is {text} before:2021");
     let request = SearchRequest::new(&question, Scope::Store);
@@ -185,7 +185,8 @@ fn of_a_few_thousand_messages_with_a_word_the_best_is_first_however_old_it_is() 
     let database = Arc::new(Database::open_in_memory(Config::default())?);
     let best = Message::user("fox");
     let chat = session(&database, "s");
-    chat.append(&Parent::Head, &ExpectedHead::Any, std::slice::from_ref(&best)).map(|_| ())?;
+    chat.append(&Parent::Head, &ExpectedHead::Any, std::slice::from_ref(&best), None)
+        .map(|_| ())?;
     append(&chat, (0..2_000).map(|n| format!("a story {n} of a fox and of many other things")))?;
     for scope in [Scope::Store, Scope::session("s")] {
         let found = database.search(&SearchRequest::new("fox", scope))?;

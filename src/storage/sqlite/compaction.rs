@@ -1,29 +1,28 @@
-//! Compactions: adding, finding and reading them.
-
-pub(super) mod commit;
+//! Compactions: adding, committing plans, finding and reading them.
 
 use std::collections::BTreeSet;
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::ancestry::Ancestry;
 use super::context;
 use super::error::{BackendError, BackendResult, corrupt};
-use super::row::compaction as row;
+use super::path::{Ancestry, SessionTree, WithoutCompaction};
+use super::plan_reader::PlanReader;
+use super::row::message as row;
 use super::row::session::SessionRow;
 use super::tokens;
-use super::tree_source::{SessionTree, WithoutCompaction};
 use super::{append, message, path};
-use crate::compaction::{Compaction, CompactionStatus};
+use crate::compaction::{Compaction, CompactionStatus, Seen, Stale};
 use crate::error::Error;
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Message;
 use crate::tree::{Address, Plan, Span, Stretch, Walk};
+use crate::view::Order;
 
 /// Adds a summary that replaces whole items of the view at its last message, and thaws the prompt.
 ///
 /// `after` is the tokens of the summary as a message, for a compaction that does not say.
-pub(super) fn add(
+pub(crate) fn add(
     conn: &Connection,
     session: &SessionRow,
     name: &SessionId,
@@ -42,7 +41,7 @@ pub(super) fn add(
 }
 
 /// Adds a compaction as it was in another storage. A shown summary may cover an end of it.
-pub(super) fn restore(
+pub(crate) fn restore(
     conn: &Connection,
     session: &SessionRow,
     name: &SessionId,
@@ -70,7 +69,7 @@ pub(super) fn restore(
 }
 
 /// Checks that the summary and its details are within the limit.
-pub(super) fn check_size(compaction: &Compaction, max_bytes: usize) -> BackendResult<()> {
+pub(crate) fn check_size(compaction: &Compaction, max_bytes: usize) -> BackendResult<()> {
     let details = compaction.details.as_ref().map_or(0, |json| json.as_str().len());
     let model = compaction.model.as_ref().map_or(0, String::len);
     append::check_size("a summary", compaction.summary.len() + details + model, max_bytes)
@@ -102,7 +101,7 @@ fn insert(
     {
         *count = (*count).min(i64::MAX as u64);
     }
-    row::insert(conn, session.key, span, &compaction)?;
+    row::insert_compaction(conn, session.key, span, &compaction)?;
     // The beginning of the prompt changes anyway, so the next one may use the current blocks.
     context::thaw(conn, session.key)
 }
@@ -203,31 +202,31 @@ fn compacted(
     Err(not_ancestor())
 }
 
-pub(super) fn remove(conn: &Connection, key: i64) -> BackendResult<()> {
+pub(crate) fn remove(conn: &Connection, key: i64) -> BackendResult<()> {
     conn.prepare_cached("DELETE FROM compaction WHERE key = ?1")?.execute([key])?;
     Ok(())
 }
 
 /// Returns all compactions of a session, oldest first.
-pub(super) fn all(conn: &Connection, session: i64) -> BackendResult<Vec<(Span, Compaction)>> {
+pub(crate) fn all(conn: &Connection, session: i64) -> BackendResult<Vec<(Span, Compaction)>> {
     let mut statement =
         conn.prepare_cached(select_compactions!("WHERE session = ?1 ORDER BY key"))?;
     let mut rows = statement.query([session])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        found.push((row::read_span(row)?, row::read(row)?));
+        found.push((row::read_span(row)?, row::read_compaction(row)?));
     }
     Ok(found)
 }
 
-pub(super) fn by_key(conn: &Connection, key: i64) -> BackendResult<Option<Compaction>> {
+pub(crate) fn by_key(conn: &Connection, key: i64) -> BackendResult<Option<Compaction>> {
     let mut statement = conn.prepare_cached(select_compactions!("WHERE key = ?1"))?;
     let mut rows = statement.query([key])?;
-    rows.next()?.map(row::read).transpose()
+    rows.next()?.map(row::read_compaction).transpose()
 }
 
 /// Returns the summary as it reads in a history, with its parent.
-pub(super) fn summary(conn: &Connection, span: Span) -> BackendResult<Option<Message>> {
+pub(crate) fn summary(conn: &Connection, span: Span) -> BackendResult<Option<Message>> {
     let Some(compaction) = by_key(conn, span.key)? else { return Ok(None) };
     let parent = message::parent(conn, span.first)?;
     let parent = message::nearest_living(conn, parent)?.map(|(_, id)| id);
@@ -235,7 +234,7 @@ pub(super) fn summary(conn: &Connection, span: Span) -> BackendResult<Option<Mes
 }
 
 /// Returns the plan of the items that a summary replaces: messages and nested summaries.
-pub(super) fn below(conn: &Connection, span: Span) -> BackendResult<Plan> {
+pub(crate) fn below(conn: &Connection, span: Span) -> BackendResult<Plan> {
     let mut below = WithoutCompaction::new(conn, span);
     let mut walk = Walk::visible(&mut below, Some(span.last));
     let mut plan = Plan::new();
@@ -257,8 +256,23 @@ pub(super) fn below(conn: &Connection, span: Span) -> BackendResult<Plan> {
     Ok(plan)
 }
 
+/// Returns a compaction that was just added, as it is stored, and whether the history at the head shows it.
+pub(crate) fn stored(
+    conn: &Connection,
+    session: &SessionRow,
+    name: &SessionId,
+    id: &CompactionId,
+) -> BackendResult<(Compaction, CompactionStatus)> {
+    // After the insert, an unknown id can only be damage.
+    let span = require(conn, Some(session.key), name, id)?;
+    let compaction = by_key(conn, span.key)?;
+    let compaction =
+        compaction.ok_or_else(|| corrupt(format!("compaction {id:?} is not there")))?;
+    Ok((compaction, status(conn, session, span)?))
+}
+
 /// Returns the status of a compaction as seen from the head.
-pub(super) fn status(
+pub(crate) fn status(
     conn: &Connection,
     session: &SessionRow,
     span: Span,
@@ -289,7 +303,7 @@ pub(super) fn newest(conn: &Connection) -> BackendResult<i64> {
 }
 
 /// Returns the span of the compaction with this id.
-pub(super) fn find(
+pub(crate) fn find(
     conn: &Connection,
     session: i64,
     id: &CompactionId,
@@ -302,7 +316,7 @@ pub(super) fn find(
 }
 
 /// Returns the span of the compaction with this id, or an error if it is unknown.
-pub(super) fn require(
+pub(crate) fn require(
     conn: &Connection,
     session: Option<i64>,
     name: &SessionId,
@@ -360,3 +374,95 @@ pub(super) fn id_of(conn: &Connection, key: i64) -> BackendResult<CompactionId> 
 
 /// For `verify`.
 pub(super) const EVERY: &str = select_compactions!("");
+
+/// Adds a compaction as [`add`] does if the view of its range is still what was seen; returns whether it is visible
+/// at the head.
+pub(crate) fn commit(
+    conn: &Connection,
+    session: &SessionRow,
+    name: &SessionId,
+    compaction: &Compaction,
+    leaf: &MessageId,
+    seen: &Seen,
+) -> BackendResult<(Compaction, CompactionStatus)> {
+    let stale = |why: Stale| BackendError::Own(Error::Stale { why });
+    let first = end(conn, session, name, &compaction.first, End::First).map_err(as_stale)?.0;
+    let last = end(conn, session, name, &compaction.last, End::Last).map_err(as_stale)?.0;
+    // Checked first: the items inside a removed summary would say less about the reason.
+    for id in seen.ids().filter_map(CompactionId::from_message) {
+        require(conn, Some(session.key), name, &id).map_err(as_stale)?;
+    }
+    let holds = |leaf, at| path::holds(conn, leaf, at);
+    // If the conversation has continued past `leaf`, a newer compaction may cover the range and end after it, so the
+    // view at the head counts.
+    let planned = match message::place(conn, Some(session.key), name, leaf) {
+        Ok(planned) => Some(planned),
+        Err(BackendError::Own(Error::UnknownMessage { .. })) => None,
+        Err(error) => return Err(error),
+    };
+    // `leaf` may be deleted; its id may also belong to an ancestor of the range's end.
+    let planned = planned.filter(|leaf| *leaf >= last);
+    let leaf = match planned {
+        Some(leaf) if !holds(session.head, leaf)? => leaf,
+        None if !holds(session.head, last)? => last,
+        _ => session.head.unwrap_or(last),
+    };
+    let shown = match shown_between(conn, first, last, leaf)? {
+        Shown::Plan(plan) => plan,
+        Shown::Across(span) => {
+            return Err(stale(Stale::Compacted { by: id_of(conn, span.key)? }));
+        }
+    };
+    let now = PlanReader::new(shown, Order::OldestFirst, true).rest(conn)?;
+    seen.check(&now).map_err(stale)?;
+    add(conn, session, name, compaction, compaction.tokens_after)?;
+    stored(conn, session, name, &compaction.id)
+}
+
+/// Returns the error for a plan one of whose ends was deleted.
+fn as_stale(error: BackendError) -> BackendError {
+    let why = match error {
+        BackendError::Own(Error::UnknownMessage { id, .. }) => Stale::Deleted { id },
+        BackendError::Own(Error::UnknownCompaction { id, .. }) => Stale::CompactionRemoved { id },
+        other => return other,
+    };
+    BackendError::Own(Error::Stale { why })
+}
+
+/// The view of a range on the path to a leaf.
+enum Shown {
+    Plan(Plan),
+    /// A summary that covers more than the range.
+    Across(Span),
+}
+
+fn shown_between(
+    conn: &Connection,
+    first: Address,
+    last: Address,
+    leaf: Address,
+) -> BackendResult<Shown> {
+    let mut tree = SessionTree::new(conn, leaf.session());
+    let mut walk = Walk::visible(&mut tree, Some(leaf));
+    let mut plan = Plan::new();
+    while let Some(stretch) = walk.next()? {
+        match stretch {
+            Stretch::Summary(span) if span.first > last => {}
+            Stretch::Summary(span) if span.last > last || span.first < first => {
+                return Ok(Shown::Across(span));
+            }
+            Stretch::Summary(_) => plan.push(stretch),
+            Stretch::Messages { first: start, last: end } if start <= last => {
+                let (start, end) = (start.max(first), end.min(last));
+                if start <= end {
+                    plan.push(Stretch::Messages { first: start, last: end });
+                }
+            }
+            Stretch::Messages { .. } => {}
+        }
+        if walk.position().is_none_or(|at| at < first) {
+            break;
+        }
+    }
+    Ok(Shown::Plan(plan))
+}
