@@ -68,6 +68,32 @@ fn an_indexed_message_made_a_tombstone_by_hand_is_named() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn keys_that_are_used_up_are_named() -> Result<()> {
+    let (_folder, _path, store, foreign) = store()?;
+    foreign
+        .execute_batch(
+            "INSERT INTO session (key, id, created_at, updated_at)
+             VALUES (9223372036854775807, 'x', 0, 0)",
+        )
+        .unwrap();
+    names(store.session("new")?.append(Message::user("hi")), &["session", "9223372036854775807"]);
+    names(
+        store.session("x")?.append(Message::user("hi")),
+        &["\"x\"", "9223372036854775807", "2147483647"],
+    );
+    store.session("s")?.append(Message::user("the others work").with_id("b"))?;
+    foreign
+        .execute_batch(
+            "INSERT INTO compaction (key, session, id, first, last, first_id, last_id, count, before, after, summary, created_at)
+             VALUES (9223372036854775807, 7, 'c', 1, 1, 'a', 'a', 1, 1, 1, 'x', 0)",
+        )
+        .unwrap();
+    let refused = store.session("s")?.add_compaction("s", &"a".into(), &"b".into());
+    names(refused, &["compaction", "9223372036854775807"]);
+    Ok(())
+}
+
 /// Raises the format as a newer talktree would.
 fn raise(foreign: &Connection) {
     foreign

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 
 use super::connection::Config;
-use super::error::{BackendError, BackendResult};
+use super::error::{BackendError, BackendResult, corrupt};
 use super::transaction;
 use crate::error::Error;
 
@@ -83,6 +83,30 @@ pub(super) fn check_version(conn: &Connection, path: &Path) -> BackendResult<()>
     let found: i64 = conn.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0))?;
     if found == i64::from(VERSION) { Ok(()) } else { check(conn, path) }
 }
+
+/// Returns the error of a table whose keys are used up, which SQLite reports as a full disk.
+pub(super) fn used_up_keys(conn: &Connection, error: &BackendError) -> Option<BackendError> {
+    let is_full = matches!(error, BackendError::Sqlite(error)
+        if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull));
+    let tables: Option<String> =
+        is_full.then(|| conn.query_row(USED_UP, [i64::MAX], |row| row.get(0)).ok()).flatten()?;
+    tables.map(|tables| {
+        let max = i64::MAX;
+        corrupt(format!(
+            "the keys of {tables} are used up: another program stored the key {max}, the greatest there is"
+        ))
+    })
+}
+
+const USED_UP: &str = "SELECT group_concat(name, ' and ')
+   FROM (SELECT name FROM sqlite_sequence WHERE seq = ?1
+         UNION SELECT 'session' FROM session WHERE key = ?1
+         UNION SELECT 'compaction' FROM compaction WHERE key = ?1
+         UNION SELECT 'context_block' FROM context_block WHERE key = ?1
+         UNION SELECT 'binding' FROM binding WHERE number = ?1
+         UNION SELECT 'usage' FROM usage WHERE number = ?1
+         UNION SELECT 'transcript' FROM transcript WHERE key = ?1
+         UNION SELECT 'inbox_item' FROM inbox_item WHERE number = ?1)";
 
 pub(super) fn create(conn: &Connection, config: &Config) -> BackendResult<()> {
     transaction::write(conn, config, config.busy_timeout, fill)

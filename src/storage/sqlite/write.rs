@@ -18,7 +18,7 @@ use super::connection::Database;
 use super::error::{BackendError, BackendResult};
 use super::interrupt::{Watch, interruptible};
 use super::transaction::{self, run};
-use super::wal;
+use super::{schema, wal};
 use crate::error::{Error, Result};
 
 /// What a write returned; the outer error is the payload of its panic.
@@ -212,7 +212,10 @@ impl Database {
             Some(watch) => interruptible(conn, watch, write),
             None => write(conn),
         };
-        let answer = answer.and_then(|answer| self.check_after_commit().map(|()| answer));
+        let answer = match answer {
+            Ok(answer) => self.check_after_commit().map(|()| answer),
+            Err(error) => Err(schema::used_up_keys(conn, &error).unwrap_or(error)),
+        };
         self.reopen_after(answer.as_ref().err(), conn);
         if answer.is_ok() {
             self.keep_log_short(conn, is_long);
@@ -294,6 +297,9 @@ impl Database {
             return (answer, Left::Open);
         }
         transaction::rollback(conn);
+        let answer = answer.map(|answer| {
+            answer.map_err(|error| schema::used_up_keys(conn, &error).unwrap_or(error))
+        });
         let error = answer.as_ref().ok().and_then(|answer| answer.as_ref().err());
         let left = Left::Nothing(error.map_or_else(transaction::rolled_back, BackendError::again));
         (answer, left)
@@ -385,6 +391,7 @@ fn join<T>(
             Err(error) => (Ok(Err(error.again())), Err(error)),
         },
         Ok(Err(error)) => {
+            let error = schema::used_up_keys(conn, &error).unwrap_or(error);
             let ended = match error.is_of_system() || error.is_busy() || conn.is_autocommit() {
                 true => Err(error.again()),
                 false => undo(conn),

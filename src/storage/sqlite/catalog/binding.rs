@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::super::connection::Database;
 use super::super::error::{BackendError, BackendResult, corrupt, damaged};
 use super::super::row::{Read, session as row, time};
-use super::super::{message, path};
+use super::super::{message, path, schema};
 use super::{create, set_details, unknown};
 use crate::catalog::{Binding, BindingEnd, BindingFilter, ResumeRequest, Resumed};
 use crate::error::{Error, Result};
@@ -215,7 +215,9 @@ pub(in super::super) const OPEN_OF_SESSION: &str = "SELECT number, key
 
 fn bind(conn: &Connection, key: &str, session: i64) -> BackendResult<()> {
     conn.prepare_cached("INSERT INTO binding (key, session, bound_at) VALUES (?1, ?2, ?3)")?
-        .execute(params![key, session, row::now()])?;
+        .execute(params![key, session, row::now()])
+        .map_err(BackendError::from)
+        .map_err(|error| schema::used_up_keys(conn, &error).unwrap_or(error))?;
     Ok(())
 }
 
