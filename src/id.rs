@@ -21,30 +21,6 @@ use crate::error::{Error, Result};
 /// ```
 pub const MAX_ID_BYTES: usize = 1024;
 
-/// The prefix of a summary's id in a history. No message id may start with it.
-///
-/// Where an id names a place, the id of a summary means the last message of its range: for
-/// [`at`](crate::Session::at), [`append_to`](crate::Session::append_to), [`checkout`](crate::Session::checkout),
-/// [`fork`](crate::Session::fork), [`branches`](crate::Session::branches), labels, search scopes and exports. It keeps this
-/// place when that message is deleted. Only [`update`](crate::Session::update) and [`delete`](crate::Session::delete),
-/// which name content, do not know it.
-///
-/// ```
-/// use talktree::{Message, Store};
-///
-/// let chat = Store::open_in_memory()?.session("s")?;
-/// assert!(chat.append(Message::user("hello").with_id("compaction_1")).is_err());
-///
-/// let question = chat.append(Message::user("Shall we?"))?.id;
-/// chat.append(Message::assistant("No."))?;
-/// chat.add_compaction("They asked.", &question, &question)?;
-/// let summary = chat.history()?[0].id.clone();
-/// chat.append_to(&summary, Message::assistant("Yes!"))?;
-/// assert_eq!(chat.history()?.iter().map(Message::text).collect::<Vec<_>>(), ["They asked.", "Yes!"]);
-/// # Ok::<(), talktree::Error>(())
-/// ```
-pub const COMPACTION_PREFIX: &str = "compaction_";
-
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident, $what:literal) => {
         $(#[$doc])*
@@ -185,6 +161,30 @@ id! {
 }
 
 impl CompactionId {
+    /// The prefix of a summary's id in a history. No message id may start with it.
+    ///
+    /// Where an id names a place, the id of a summary means the last message of its range: for
+    /// [`at`](crate::Session::at), [`append_to`](crate::Session::append_to), [`checkout`](crate::Session::checkout),
+    /// [`fork`](crate::Session::fork), [`branches`](crate::Session::branches), labels, search scopes and exports. It keeps this
+    /// place when that message is deleted. Only [`update`](crate::Session::update) and [`delete`](crate::Session::delete),
+    /// which name content, do not know it.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// assert!(chat.append(Message::user("hello").with_id("compaction_1")).is_err());
+    ///
+    /// let question = chat.append(Message::user("Shall we?"))?.id;
+    /// chat.append(Message::assistant("No."))?;
+    /// chat.add_compaction("They asked.", &question, &question)?;
+    /// let summary = chat.history()?[0].id.clone();
+    /// chat.append_to(&summary, Message::assistant("Yes!"))?;
+    /// assert_eq!(chat.history()?.iter().map(Message::text).collect::<Vec<_>>(), ["They asked.", "Yes!"]);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub const PREFIX: &str = "compaction_";
+
     /// Returns the message id of the summary in a history.
     ///
     /// ```
@@ -194,7 +194,7 @@ impl CompactionId {
     /// ```
     #[must_use]
     pub fn as_message(&self) -> MessageId {
-        MessageId::from(format!("{COMPACTION_PREFIX}{self}"))
+        MessageId::from(format!("{}{self}", Self::PREFIX))
     }
 
     /// Returns the compaction of a summary's message id; `None` if the id is not one of a summary.
@@ -207,7 +207,7 @@ impl CompactionId {
     /// ```
     #[must_use]
     pub fn from_message(id: &MessageId) -> Option<Self> {
-        id.as_str().strip_prefix(COMPACTION_PREFIX).map(Self::from)
+        id.as_str().strip_prefix(Self::PREFIX).map(Self::from)
     }
 }
 
@@ -215,11 +215,14 @@ impl MessageId {
     /// Checks that the id is allowed for a message.
     pub(crate) fn check_for_writing(&self) -> Result<()> {
         self.check()?;
-        if self.0.starts_with(COMPACTION_PREFIX) {
+        if self.0.starts_with(CompactionId::PREFIX) {
             return Err(Error::InvalidValue {
                 what: "message id",
                 given: shorten(&self.0).into_owned(),
-                why: format!("ids that start with {COMPACTION_PREFIX:?} are kept for summaries"),
+                why: format!(
+                    "ids that start with {:?} are kept for summaries",
+                    CompactionId::PREFIX
+                ),
             });
         }
         Ok(())
@@ -235,7 +238,7 @@ pub(crate) fn check_label(name: &str) -> Result<()> {
     if name == HEAD {
         return Err(refused_label(name, "it always means the head"));
     }
-    if name.starts_with(COMPACTION_PREFIX) {
+    if name.starts_with(CompactionId::PREFIX) {
         return Err(refused_label(
             name,
             "names that start with \"compaction_\" are those of summaries",

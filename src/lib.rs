@@ -78,7 +78,7 @@ pub use embedding::{Embedder, Embedding};
 pub use erasure::{Erased, Erasure, ErasureCopies, ErasureExtent, ErasureProof, ErasureSummary};
 pub use error::{BoxError, Error, Result};
 pub use event::{Change, Event, Phase, Subscription};
-pub use id::{COMPACTION_PREFIX, CompactionId, MAX_ID_BYTES, MessageId, SessionId};
+pub use id::{CompactionId, MAX_ID_BYTES, MessageId, SessionId};
 pub use inbox::InboxItem;
 pub use manager::{Resume, ResumedSession, SessionManager};
 pub use message::{

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use talktree::{COMPACTION_PREFIX, Change, Compaction, Message, Result, Session, Subscription};
+use talktree::{Change, Compaction, CompactionId, Message, Result, Session, Subscription};
 
 /// What a model sees of a conversation, by part.
 pub struct Window {
@@ -24,7 +24,7 @@ impl Window {
     /// Measures the current history.
     pub fn of(chat: &Session) -> Result<Self> {
         let view = chat.history()?;
-        let is_summary = |message: &Message| message.id.as_str().starts_with(COMPACTION_PREFIX);
+        let is_summary = |message: &Message| message.id.as_str().starts_with(CompactionId::PREFIX);
         let head = view.iter().position(is_summary).unwrap_or(view.len().min(3));
         let tail = view.iter().rposition(is_summary).map_or(head, |last| last + 1);
         Ok(Self {

@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use crate::id::{COMPACTION_PREFIX, MessageId, SessionId};
+use crate::id::{CompactionId, MessageId, SessionId};
 
 /// The UUID namespace of derived ids.
 const NAMESPACE: Uuid = Uuid::from_u128(0x7461_6c6b_7472_4565_a5d6_9f0e_1c3b_5a77);
@@ -26,7 +26,7 @@ pub fn fingerprint(text: &str) -> u64 {
 pub fn message_id(given: impl Into<MessageId>) -> MessageId {
     let given = given.into();
     match given.as_str().parse::<MessageId>() {
-        Ok(given) if !given.as_str().starts_with(COMPACTION_PREFIX) => given,
+        Ok(given) if !given.as_str().starts_with(CompactionId::PREFIX) => given,
         _ => derive(&["message", given.as_str()]).to_string().into(),
     }
 }

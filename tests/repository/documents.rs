@@ -1,5 +1,6 @@
 //! The limits in docs/reliability.md are the real ones, and the files exist that CONTRIBUTING.md and ARCHITECTURE.md name.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use chrono::DateTime;
@@ -238,5 +239,27 @@ fn every_file_that_is_named_exists() {
             let end = format!("/{}", name.trim_matches('/'));
             assert!(paths.iter().any(|path| path.ends_with(&end)), "{page} names {name:?}");
         }
+    }
+}
+
+/// A route is a line of `file.rs: function` in the order of the calls.
+#[test]
+fn the_routes_of_the_architecture_lead_through_functions_that_exist() {
+    let page = document("ARCHITECTURE.md");
+    let (_, rest) = page.split_once("## Routes").unwrap();
+    let routes = rest.split("\n## ").next().unwrap();
+    let routes: Vec<&str> = routes.split("\n- ").skip(1).collect();
+    assert_eq!(routes.len(), 5, "append, history, search, set_context and resume");
+    for route in routes {
+        let steps = route.split('`').skip(1).step_by(2).filter_map(|span| span.split_once(": "));
+        let mut files = BTreeSet::new();
+        for (file, function) in steps {
+            let code = document(&format!("src/{file}"));
+            let is_there =
+                ["(", "<"].iter().any(|end| code.contains(&format!("fn {function}{end}")));
+            assert!(is_there, "{file} has no function {function}");
+            files.insert(file);
+        }
+        assert!((3..=10).contains(&files.len()), "{route}");
     }
 }

@@ -218,7 +218,7 @@ pub(crate) fn each_id(session: &Session, mut with: impl FnMut(&MessageId)) -> Re
 /// Returns the compaction with this id, the message id of its summary, or a part of either.
 pub(crate) fn compaction(session: &Session, given: &str) -> Result<CompactionId> {
     let part = without_dots(given);
-    let part = part.strip_prefix(talktree::COMPACTION_PREFIX).unwrap_or(part);
+    let part = part.strip_prefix(talktree::CompactionId::PREFIX).unwrap_or(part);
     let ids: Vec<CompactionId> = match session.compactions() {
         // If one cannot be read, each is still found by its whole id: `verify` prints that of the damaged one.
         Err(Error::Corrupt { .. }) if is_compaction(session, part) => vec![part.into()],

@@ -100,7 +100,7 @@ pub(crate) fn message(
 
 /// Returns the compaction with this id, or with this message id of its summary.
 pub(crate) fn compaction(session: &Session, given: &str) -> Result<Whole<CompactionId>> {
-    let id = given.strip_prefix(talktree::COMPACTION_PREFIX).unwrap_or(given);
+    let id = given.strip_prefix(talktree::CompactionId::PREFIX).unwrap_or(given);
     if lookup::is_compaction(session, id) {
         return Ok(Whole(id.into()));
     }

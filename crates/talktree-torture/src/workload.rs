@@ -9,8 +9,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use fastrand::Rng;
 use talktree::{
-    COMPACTION_PREFIX, Compaction, CompactionId, Durability, Message, MessageId, Part, Session,
-    SessionDetails, Store,
+    Compaction, CompactionId, Durability, Message, MessageId, Part, Session, SessionDetails, Store,
 };
 
 use crate::compaction::{brief, by_words, compaction, options};
@@ -252,14 +251,14 @@ impl Workload {
         }
         let from = self.dice.usize(..history.len() / 2);
         let to = self.dice.usize(from + 1..history.len());
-        let is_summary = |id: &MessageId| id.as_str().starts_with(COMPACTION_PREFIX);
+        let is_summary = |id: &MessageId| id.as_str().starts_with(CompactionId::PREFIX);
         let (first, last) = (history[from].id.clone(), history[to].id.clone());
         if is_summary(&first) || is_summary(&last) {
             return Ok(());
         }
         let number = self.number();
         let mut compaction = Compaction::new(format!("Summary {number} of it"), first, last);
-        compaction.id = CompactionId::from(format!("{COMPACTION_PREFIX}{number}"));
+        compaction.id = CompactionId::from(format!("{}{number}", CompactionId::PREFIX));
         compaction.created_at = self.time();
         session.import_compaction(&compaction)
     }

@@ -381,7 +381,7 @@ fn suggest(args: &EraseArgs, erased: &Erased, store: &Store, out: &mut Output) -
     }
     let mut is_any_removed = false;
     for ErasureSummary { session, id, .. } in summaries {
-        let removed = id.as_str().strip_prefix(talktree::COMPACTION_PREFIX);
+        let removed = id.as_str().strip_prefix(talktree::CompactionId::PREFIX);
         is_any_removed |= removed.is_some();
         let rest = match removed {
             Some(id) => verb("compact", &[session.as_str()], &option("remove", id)),

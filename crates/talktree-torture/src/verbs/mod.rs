@@ -6,8 +6,8 @@ use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use talktree::{
-    Block, COMPACTION_PREFIX, Compaction, CompactionId, Context, Document, DrawOptions, Message,
-    MessageId, Part, Role, SessionDetails, Store,
+    Block, Compaction, CompactionId, Context, Document, DrawOptions, Message, MessageId, Part,
+    Role, SessionDetails, Store,
 };
 use talktree_import::export::export_session;
 
@@ -55,7 +55,7 @@ fn message(id: &str, text: &str) -> Message {
 
 fn compaction(id: &str, first: &str, last: &str) -> Compaction {
     let mut compaction = Compaction::new(format!("Summary {id}"), first.into(), last.into());
-    compaction.id = CompactionId::from(format!("{COMPACTION_PREFIX}{id}"));
+    compaction.id = CompactionId::from(format!("{}{id}", CompactionId::PREFIX));
     compaction.created_at = time(2);
     compaction
 }
@@ -158,7 +158,7 @@ const VERBS: &[Verb] = &[
         store.session("chat")?.import_compaction(&new).map(done)
     }),
     write("remove a compaction", |store, _| {
-        let id = CompactionId::from(format!("{COMPACTION_PREFIX}old"));
+        let id = CompactionId::from(format!("{}old", CompactionId::PREFIX));
         store.session("chat")?.remove_compaction(&id).map(done)
     }),
     write("label", |store, _| store.session("chat")?.label("best", &"m7".into()).map(done)),
