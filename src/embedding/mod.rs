@@ -80,11 +80,6 @@ pub struct Embedding {
     pub pending: u64,
 }
 
-impl Embedding {
-    /// The maximum number of dimensions of a vector.
-    pub const MAX_DIMENSIONS: usize = 4_096;
-}
-
 /// The vector of a query.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct QueryVector {
@@ -153,10 +148,9 @@ fn checked(texts: usize, vectors: &[Vec<f32>]) -> Result<Vec<Option<Vector>>> {
     if let Some(other) = vectors.iter().find(|vector| vector.len() != dimensions) {
         return refused(format!("one vector has {dimensions} dimensions, another {}", other.len()));
     }
-    if texts > 0 && !(1..=Embedding::MAX_DIMENSIONS).contains(&dimensions) {
+    if texts > 0 && !(1..=MAX_DIMENSIONS).contains(&dimensions) {
         return refused(format!(
-            "a vector has {dimensions} dimensions; the maximum is {}",
-            Embedding::MAX_DIMENSIONS
+            "a vector has {dimensions} dimensions; the maximum is {MAX_DIMENSIONS}"
         ));
     }
     if vectors.iter().flatten().any(|value| !value.is_finite()) {
@@ -222,7 +216,7 @@ pub(crate) fn cosine(vector: &Vector, stored: &[u8]) -> Option<f32> {
     cosine.is_finite().then(|| cosine.clamp(-1.0, 1.0))
 }
 
-/// Returns the scalar product. Of [`Embedding::MAX_DIMENSIONS`] it fits an `i32`.
+/// Returns the scalar product. Of [`MAX_DIMENSIONS`] it fits an `i32`.
 fn dot(a: &[u8], b: &[u8]) -> i32 {
     let product = |(a, b): (&u8, &u8)| i32::from(i16::from(*a as i8) * i16::from(*b as i8));
     a.iter().zip(b).map(product).sum()
