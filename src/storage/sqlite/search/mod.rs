@@ -246,7 +246,8 @@ impl<'c> Search<'c> {
     /// Adds the newest of the matches that were not ranked, until there are as many messages or sessions as wanted. A spent budget
     /// leaves what was found until then.
     fn fill(&self, ranked: &mut Ranked, wanted: Wanted) -> BackendResult<()> {
-        let Some(more) = ranked.more.take() else { return Ok(()) };
+        let is_full = matches!(wanted, Wanted::Messages(count) if ranked.messages.len() >= count);
+        let Some(more) = ranked.more.take().filter(|_| !is_full) else { return Ok(()) };
         let known: HashSet<Address> = ranked.messages.iter().map(|found| found.0).collect();
         // How many messages the sessions that are wanted have.
         let mut of_each: HashMap<i64, usize> = HashMap::new();
