@@ -257,8 +257,7 @@ impl Session {
     /// # Errors
     /// [`Error::UnknownCompaction`] if `id` is not in this session.
     pub fn compaction_status(&self, id: &CompactionId) -> Result<CompactionStatus> {
-        self.storage
-            .read_compaction(id, |conn, session, span| compaction::status(conn, session, span))
+        self.storage.read_compaction(id, compaction::status)
     }
 }
 

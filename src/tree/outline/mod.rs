@@ -145,7 +145,6 @@ impl Tree {
     /// assert_eq!(lines[3..6], ["o user m4  4", "  … 992 more …", "o user m997  997"]);
     /// # Ok::<(), talktree::Error>(())
     /// ```
-    #[must_use]
     pub fn lines(&self, options: &DrawOptions) -> impl Iterator<Item = Vec<(PieceKind, String)>> {
         Lines::new(self, options).map(|line| line.pieces)
     }
