@@ -27,7 +27,7 @@ use crate::storage::sqlite::{BackendError, compaction};
 ///
 /// let compacted = chat.commit(plan, "They said words.")?;
 /// assert_eq!((compacted.messages, compacted.tokens_before, compacted.tokens_after), (4, 276, 8));
-/// assert!(compacted.is_shown);
+/// assert!(compacted.is_shown());
 /// # Ok::<(), talktree::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -208,7 +208,7 @@ impl Path {
     /// let options = CompactionOptions::default().keep_recent_tokens(0);
     /// let path = chat.at(&"9".into());
     /// let Ok(plan) = path.plan_compaction(&options)? else { panic!("nothing to compact") };
-    /// assert!(!chat.commit(plan, "They said words.")?.is_shown);
+    /// assert!(!chat.commit(plan, "They said words.")?.is_shown());
     /// assert_eq!(path.history()?.len(), 6);
     /// # Ok::<(), talktree::Error>(())
     /// ```

@@ -141,7 +141,8 @@ impl Tree {
     /// chat.append_all((1..=1000).map(|n| Message::user(format!("{n}")).with_id(format!("m{n}"))))?;
     ///
     /// let tree = chat.tree()?;
-    /// let lines: Vec<String> = tree.lines(&DrawOptions::default()).map(|line| line.to_string()).collect();
+    /// let text = |line: Vec<_>| line.into_iter().map(|(_, text)| text).collect::<String>();
+    /// let lines: Vec<String> = tree.lines(&DrawOptions::default()).map(text).collect();
     /// assert_eq!(lines[3..6], ["o user m4  4", "  … 992 more …", "o user m997  997"]);
     /// # Ok::<(), talktree::Error>(())
     /// ```
