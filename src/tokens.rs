@@ -132,7 +132,7 @@ const MAX_COUNT: f64 = u32::MAX as f64;
 /// rounded up.
 ///
 /// A counter may fail: by a panic, or by a count that is negative, not finite or over 4 294 967 295.
-/// No verb fails with it. [`estimate_tokens`](crate::estimate_tokens) is used instead, the message is counted
+/// No verb fails with it. [`estimate_tokens`] is used instead, the message is counted
 /// again with a later total, and the session's [`on_error`](crate::SessionBuilder::on_error) gets
 /// [`Error::TokenCounter`], once until a count succeeds. A counter may call the library; a count inside a
 /// count of the same thread fails.
@@ -165,7 +165,7 @@ pub trait TokenCounter: Send + Sync {
     fn count_text(&self, text: &str) -> f64;
 
     /// Returns the number of tokens of a message: by default 4 plus the counts of its parts and of the line that names its
-    /// author ([`AuthorLine`](crate::AuthorLine)), each rounded up. If a count is invalid, the first such count is
+    /// author ([`AuthorLine`]), each rounded up. If a count is invalid, the first such count is
     /// returned.
     fn count(&self, message: &Message) -> f64 {
         let invalid = Cell::new(None);

@@ -249,7 +249,7 @@ impl UsageFilter {
     /// Checks that owner, author, model and source are not empty.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`](crate::Error::InvalidValue).
+    /// [`Error::InvalidValue`].
     pub(crate) fn check(&self) -> Result<()> {
         check_given([
             ("owner", &self.owner),

@@ -62,7 +62,7 @@ impl SessionManager {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidValue`](crate::Error::InvalidValue) if the id is empty or too long.
+    /// [`Error::InvalidValue`] if the id is empty or too long.
     pub fn session(&self, id: impl Into<SessionId>) -> Result<Session> {
         let id = id.into();
         self.shared.open.get(&id, || self.shared.template.session(id.clone()).open())
@@ -81,7 +81,7 @@ impl SessionManager {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidValue`](crate::Error::InvalidValue) if a text is empty or too long; as every write.
+    /// [`Error::InvalidValue`] if a text is empty or too long; as every write.
     pub fn create(&self, details: impl Into<SessionDetails>) -> Result<Session> {
         self.create_as(SessionId::new(), details)
     }
@@ -89,7 +89,7 @@ impl SessionManager {
     /// Creates a session, as [`create`](Self::create) does, under the given id.
     ///
     /// # Errors
-    /// [`Error::SessionExists`](crate::Error::SessionExists) if the id is taken; as [`create`](Self::create).
+    /// [`Error::SessionExists`] if the id is taken; as [`create`](Self::create).
     pub fn create_as(
         &self,
         id: impl Into<SessionId>,

@@ -164,7 +164,7 @@ pub enum RetentionAction {
     Erase,
 }
 
-/// A rule of a [`Retention`](crate::Retention): a session that meets all its conditions is discarded.
+/// A rule of a [`Retention`]: a session that meets all its conditions is discarded.
 ///
 /// A rule with a total (`keep_..`) counts the sessions that meet its other conditions and that no rule before it discards,
 /// the one with the newest message first. It keeps those that fit into the total, until one does not; that one and all

@@ -1,6 +1,6 @@
 //! Search: requests, results and steps. The words are those of [`talktree_text`].
 //!
-//! A [`Query`] is what a person types. A request adds a scope and a page; the [results] are hits,
+//! A [`Query`] is what a person types. A request adds a scope and a page; the results are hits,
 //! best first, and whether the query was relaxed. The storage keeps the index, finds candidates and ranks them by
 //! `talktree-text`; `indexed_text` says what of a message is searched. A text is a query unless
 //! the search is [`plain`](Search::plain).
@@ -32,7 +32,7 @@ use crate::id::{MessageId, SessionId};
 /// The default limit of a search.
 pub(crate) const DEFAULT_LIMIT: usize = 20;
 
-/// The maximum number of messages in a [`SessionHit`](SessionHit).
+/// The maximum number of messages in a [`SessionHit`].
 pub(crate) const HITS_PER_SESSION: usize = 3;
 
 /// How many terms of the index the prefixes of a query may begin, together.
@@ -170,7 +170,7 @@ pub(crate) trait SearchTarget: Send + Sync {
 
 /// A search of a store, a session or a path.
 ///
-/// [`Query`](super::Query) documents the query language. No text is a syntax error. For a text that was not written as a
+/// [`Query`] documents the query language. No text is a syntax error. For a text that was not written as a
 /// query, such as a message, use a [`plain`](Self::plain) search.
 ///
 /// Whoever writes the query cannot widen the scope: `session:` in a query, like [`session`](Self::session), narrows it.

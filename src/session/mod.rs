@@ -89,8 +89,8 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// As every read: [`Error::Busy`], [`Error::Corrupt`]
-    /// or [`Error::Storage`].
+    /// As every read: [`Error::Busy`](crate::Error::Busy), [`Error::Corrupt`](crate::Error::Corrupt)
+    /// or [`Error::Storage`](crate::Error::Storage).
     pub fn info(&self) -> Result<Option<SessionInfo>> {
         self.storage.info()
     }
@@ -116,7 +116,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] if a name is empty or too long; as every
+    /// [`Error::InvalidValue`](crate::Error::InvalidValue) if a name is empty or too long; as every
     /// write.
     pub fn set_details(&self, details: &SessionDetails) -> Result<()> {
         details.check()?;
@@ -147,7 +147,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownMessage`] if `at` is not in this session, or is a summary of which no message is left.
+    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `at` is not in this session, or is a summary of which no message is left.
     pub fn fork(&self, at: &MessageId, name: &str) -> Result<Self> {
         self.fork_as(&SessionId::new(), at, name)
     }
@@ -168,7 +168,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error::SessionExists`] if the id is taken; as
+    /// [`Error::SessionExists`](crate::Error::SessionExists) if the id is taken; as
     /// [`fork`](Self::fork).
     pub fn fork_as(&self, id: &SessionId, at: &MessageId, name: &str) -> Result<Self> {
         id.check()?;
@@ -187,7 +187,7 @@ impl Session {
     /// A listener may read, write, subscribe and drop subscriptions: no lock is held. If it panics, the
     /// change is committed all the same, the other listeners are called, and the
     /// [`on_error`](SessionBuilder::on_error) of the session that changed receives
-    /// [`Error::Callback`]. A listener whose changes call listeners without end is
+    /// [`Error::Callback`](crate::Error::Callback). A listener whose changes call listeners without end is
     /// not called when eight callbacks run inside each other; the error handler hears of the first time.
     ///
     /// ```

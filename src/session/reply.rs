@@ -178,7 +178,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownMessage`](crate::Error::UnknownMessage) if `id` is not a message of this session; the id of a
+    /// [`Error::UnknownMessage`] if `id` is not a message of this session; the id of a
     /// summary is not, because a summary is not written by anyone in the conversation. As [`append`](Self::append).
     pub fn edit(&self, id: &MessageId, message: Message) -> Result<Appended> {
         self.append_one(&Parent::SiblingOf(id.clone()), &ExpectedHead::Any, message)

@@ -335,7 +335,7 @@ impl StoreOptions {
     }
 
     /// Sets how long a write waits for writers of other processes before it fails with
-    /// [`Error::Busy`](crate::Error::Busy); 30 seconds by default, at most 24 days. Threads of this process write in
+    /// [`Error::Busy`]; 30 seconds by default, at most 24 days. Threads of this process write in
     /// the order in which they ask.
     pub fn busy_timeout(mut self, timeout: Duration) -> Self {
         self.config.busy_timeout = timeout.min(MAX_BUSY_TIMEOUT);

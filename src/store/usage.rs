@@ -11,7 +11,7 @@ use crate::id::SessionId;
 use crate::storage::sqlite::Database;
 use crate::usage::{UsageFilter, UsageGroup, UsageTotal};
 
-/// A report of what answers took. Made by [`Store::usage`] and [`SessionManager::usage`](crate::SessionManager::usage).
+/// A report of what answers took. Made by [`Store::usage`].
 ///
 /// A shared prefix of forks counts once. The usage of deleted messages and of removed sessions stays in the totals.
 ///

@@ -5,7 +5,7 @@
 //! them, [`summary_prompt()`] asks for its summary, and [`judge()`] says whether the answer may
 //! replace the range. A program may have a [`CompactionPolicy`] of its own instead: its range and its summary are held to
 //! the same rules. [`WindowUsage`] shows how the tokens are spread over the view. One
-//! [`Counter`](crate::tokens::Counter) counts the tokens for all of them.
+//! [`Counter`] counts the tokens for all of them.
 //!
 //! Invariant: a tool call and its result are both inside a compaction or both outside.
 //! Invariant: an accepted summary has fewer tokens than the range it replaces.

@@ -77,7 +77,7 @@ impl Session {
     /// holds the range. If a message of the range was updated or deleted, or another compaction covers
     /// part of it, the commit is refused with the reason.
     ///
-    /// [`Compacted`] and [`Stale`](crate::Stale) have examples.
+    /// [`Compacted`] and [`Stale`] have examples.
     ///
     /// # Errors
     /// [`Error::PlanOfAnother`] if the plan was made in another session or store; [`Error::Stale`] if the range changed;

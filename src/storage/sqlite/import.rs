@@ -78,7 +78,15 @@ pub(crate) fn import(
     let imported = messages
         .iter()
         .zip(counts)
-        .map(|(message, count)| open.message(conn, max_bytes, (None, None), message, count))
+        .map(|(message, count)| {
+            let appended = open.message(conn, max_bytes, (None, None), message, count)?;
+            // A known message may have been deleted since.
+            if appended.is_new || message::find(conn, open.row.key, &message.id)?.is_none() {
+                return Ok(appended);
+            }
+            let (_, differs) = append::compare(conn, &open.row, message)?;
+            Ok(Appended::known(message.id.clone(), differs))
+        })
         .collect::<BackendResult<_>>()?;
     open.settle(conn)?;
     Ok(imported)
@@ -238,8 +246,7 @@ impl Open {
             return Ok(Appended::known(message.id.clone(), false));
         }
         let Some(address) = self.insert(conn, parent, message, &content, count)? else {
-            let (_, differs) = append::compare(conn, &self.row, message)?;
-            return Ok(Appended::known(message.id.clone(), differs));
+            return Ok(Appended::known(message.id.clone(), false));
         };
         let is_copy = make_copy(conn, address, &message.id, &content, self.forked)?;
         note(conn, &mut self.row, address, message, is_copy)?;

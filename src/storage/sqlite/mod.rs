@@ -3,7 +3,7 @@
 //! A [`Database`] is one file with one connection for writing and several for reading. A write verb is all or nothing, in
 //! an IMMEDIATE transaction that short writes of other threads may share; a read verb sees one snapshot. A [`SqliteSession`] is one session of it.
 //! Functions below these verbs take a connection in a transaction and return a
-//! [`BackendResult`]; [`Database`] turns a [`BackendError`](error::BackendError) into the public
+//! [`BackendResult`]; [`Database`] turns a [`BackendError`] into the public
 //! error.
 
 // First, so that its macros are in scope below.

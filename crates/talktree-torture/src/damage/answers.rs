@@ -84,7 +84,7 @@ impl Answers {
         }
         answers.add("search_sessions", "", store.search(QUERIES[0]).now(now).run_by_session());
         let mut digest = Digest(DefaultHasher::new());
-        let exported = export_jsonl(&store, &mut digest);
+        let exported = export_jsonl(store, &mut digest);
         answers.add("export", "", exported.map(|()| digest.0.finish()));
         answers
     }

@@ -57,7 +57,7 @@ pub(super) fn fill(store: &Store) -> Result<()> {
         };
         (0..30).map(|number| entry(number).into()).collect()
     };
-    let transcripts = talktree_claude::SessionStore::new(&store);
+    let transcripts = talktree_claude::SessionStore::new(store);
     let key = TranscriptKey::new("project", format!("{}-session", MARKS[3]));
     transcripts.owned_by(OWNER).projecting().append(&key, &entries(MARKS[3], MARKS[3]))?;
     let kept = TranscriptKey::new("project", "kept-session");

@@ -61,9 +61,9 @@ pub(super) fn read(grown: &GrownTree, meter: &mut Meter<'_>) -> Result<()> {
     })?;
     drop(tree);
     let sink = std::io::sink;
-    meter.time("export_jsonl", || Ok(export_session(&chat, &mut sink())?))?;
+    meter.time("export_jsonl", || Ok(export_session(chat, &mut sink())?))?;
     meter.time("export_markdown", || Ok(export_markdown(&chat.path(), &mut sink())?))?;
-    meter.time("content_hash", || Ok(content_hash(&store)?))?;
+    meter.time("content_hash", || Ok(content_hash(store)?))?;
     meter.check("first search", false, || {
         Ok(store.search("\"message 7\"").run()?.hits.is_empty())
     })?;

@@ -1,7 +1,7 @@
 //! Searching: parsing the query, finding matches, ranking them, building hits.
 //!
 //! A search first indexes the pending messages. It then reads one snapshot: the index, and a temporary index of messages
-//! that are still pending. The index lists the matches ([`ranked`]), whose [rows](rows) are read, checked and ranked by
+//! that are still pending. The index lists the matches ([`ranked`]), whose [rows] are read, checked and ranked by
 //! `talktree-text`. If a query finds little as it is written, [`steps`] tries what else it may mean. [`hits`] shows what was found.
 //!
 //! A search that runs out of time for ranking lists the newest matches in the time that is left.
