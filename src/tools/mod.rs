@@ -1,7 +1,7 @@
 //! Tools: a model itself writes, loads and searches its context, and reads its history and other sessions.
 //!
 //! A [`definition`] has the name, the description and the input of a tool. All else is made from it: the schema of the
-//! input, the form for each provider, and the check of a [`call`]. An [`answer`] is text, also after a failed
+//! input, the form for each provider, and the check of a [`call`](mod@call). An [`answer`] is text, also after a failed
 //! call: the model can correct its call, the host cannot. [`loaded_skills`] reads from a conversation which skills the
 //! model has loaded.
 //!

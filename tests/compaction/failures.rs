@@ -456,7 +456,7 @@ fn a_counter_that_panics_fails_no_verb() -> Result<()> {
     assert_eq!(observed.errors(), [fragile]);
     assert!(chat.append(Message::user("boom again").with_id("again"))?.is_new);
     assert!(chat.update(Message::user("boom 2").with_id("3"))?.is_changed);
-    assert!(matches!(chat.plan_compaction(&options())?, Ok(_)));
+    assert!(chat.plan_compaction(&options())?.is_ok());
     assert_eq!(
         (chat.history()?.len(), chat.message(&"3".into())?.unwrap().text()),
         (14, "boom 2".into())

@@ -20,7 +20,7 @@ use talktree_import::{ImportOptions, ImportReport, import_reader};
 
 fn export(store: &Store) -> Result<Vec<u8>> {
     let mut file = Vec::new();
-    export_jsonl(&store, &mut file)?;
+    export_jsonl(store, &mut file)?;
     Ok(file)
 }
 
@@ -819,7 +819,7 @@ fn an_output_that_takes_nothing_more_keeps_no_log() -> Result<()> {
     let of_owner = |format| {
         let store = &store;
         move |output: &mut Stopped| {
-            export_person(&store, Person::Owner("ann"), format, output).map(drop)
+            export_person(store, Person::Owner("ann"), format, output).map(drop)
         }
     };
     let export: [Export<'_>; 7] = [

@@ -131,7 +131,7 @@ fn fill(store: &Store, owner: &'static str) -> Result<Marks> {
 
 fn export(store: &Store, owner: &str, format: PersonFormat) -> Result<(String, PersonExport)> {
     let mut output = Vec::new();
-    let written = export_person(&store, Person::Owner(owner), format, &mut output)?;
+    let written = export_person(store, Person::Owner(owner), format, &mut output)?;
     Ok((String::from_utf8_lossy(&output).into_owned(), written))
 }
 

@@ -19,7 +19,7 @@ fn import(store: &Store, file: &[u8]) -> Result<ImportReport> {
 
 fn exported(store: &Store) -> Result<Vec<u8>> {
     let mut file = Vec::new();
-    export_jsonl(&store, &mut file)?;
+    export_jsonl(store, &mut file)?;
     Ok(file)
 }
 

@@ -117,8 +117,11 @@ pub(crate) fn handle_error(handler: &Function, error: &Error) {
     }
 }
 
+/// What an executor runs once.
+type Work = Box<dyn FnOnce() + Send>;
+
 /// Gives a compaction to an executor in Python.
-pub(crate) fn submit(executor: &Function, life: &Life, job: Box<dyn FnOnce() + Send>) {
+pub(crate) fn submit(executor: &Function, life: &Life, job: Work) {
     let life = life.clone();
     python_or_panic(move |py| {
         let slot = life.keep(Mutex::new(Some(job)));
@@ -128,7 +131,7 @@ pub(crate) fn submit(executor: &Function, life: &Life, job: Box<dyn FnOnce() + S
 
 /// A compaction that an executor runs by calling it, once.
 #[pyclass(frozen, module = "talktree._native", name = "Job")]
-pub(crate) struct Job(Slot<Mutex<Option<Box<dyn FnOnce() + Send>>>>);
+pub(crate) struct Job(Slot<Mutex<Option<Work>>>);
 
 #[pymethods]
 impl Job {

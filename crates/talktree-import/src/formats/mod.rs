@@ -35,7 +35,7 @@ pub(crate) use unsupported::unsupported_bytes;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Format {
-    /// `talktree`: talktree's own JSON lines, as [`export`](talktree::export) writes them.
+    /// `talktree`: talktree's own JSON lines, as [`export`](crate::export) writes them.
     Own,
     /// `claude-code`: a transcript of Claude Code.
     ClaudeCode,

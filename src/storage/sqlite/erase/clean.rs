@@ -552,7 +552,6 @@ mod tests {
     use crate::id::SessionId;
     use crate::message::Message;
     use crate::view::{ExpectedHead, Parent};
-    use LENGTH;
 
     /// The last byte of the number before the continuation of a long stored text looked like a letter of an erased text with
     /// nearly the same words, so a proof reported that the erased text was left.
