@@ -163,7 +163,7 @@ impl Context {
                 request.omits_hidden = true;
                 request.limit = limit;
                 let found = self.backing().search_sessions(block.block.scope, request)?;
-                Ok((found.hits.into_iter().map(said).collect(), found.matched))
+                Ok((found.hits.into_iter().map(document_of).collect(), found.matched))
             }
             _ => Err(block.cannot("be searched")),
         }
@@ -410,7 +410,7 @@ fn version_of(
 }
 
 /// Returns a message that was found as a document: the key is its id.
-fn said(hit: Hit) -> Document {
+fn document_of(hit: Hit) -> Document {
     let about = format!("{}, {}", hit.role, hit.created_at.format("%Y-%m-%d %H:%M"));
     Document::new(hit.id.as_str(), hit.snippet.to_string()).described(about)
 }

@@ -175,7 +175,7 @@ fn check_at(path: &str, schema: &Value, value: &Value) -> Result<(), String> {
     };
     if !is_of_type {
         let place = if path.is_empty() { "the input".to_owned() } else { field(path) };
-        return Err(format!("{place}: expected {expected}, not {}", said(value)));
+        return Err(format!("{place}: expected {expected}, not {}", printed(value)));
     }
     if let (Some(values), Some(given)) = (schema["enum"].as_array(), value.as_str()) {
         let values: Vec<_> = values.iter().filter_map(Value::as_str).collect();
@@ -250,7 +250,7 @@ pub(super) fn field(path: &str) -> String {
     format!("field {}", quoted(&shorten(path)))
 }
 
-fn said(value: &Value) -> String {
+fn printed(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
         Value::Bool(bool) => format!("the boolean {bool}"),

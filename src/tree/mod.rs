@@ -20,7 +20,7 @@ use crate::message::{Message, NewestFirst};
 pub(crate) use outline::CompactionMark;
 pub(crate) use outline::{BoundedRun, SegmentMap, line, outermost, preview};
 pub use outline::{DrawOptions, Landmark, PieceKind, Segment, Tree};
-pub(crate) use walk::{Plan, Run, Span, Stretch, TreeSource, Walk};
+pub(crate) use walk::{Plan, PlanPart, Run, Span, TreeSource, Walk};
 
 /// The maximum number of messages of a session. Numbers are never reused, so deleted messages count.
 pub(crate) const MAX_MESSAGES: u64 = u32::MAX as u64 - 1;

@@ -41,7 +41,7 @@ pub(crate) trait TreeSource {
 
 /// A part of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stretch {
+pub(crate) enum PlanPart {
     /// The messages of consecutive addresses, both ends included.
     Messages { first: Address, last: Address },
     /// A summary.
@@ -49,7 +49,7 @@ pub(crate) enum Stretch {
 }
 
 /// A planned history, newest part first.
-pub(crate) type Plan = Vec<Stretch>;
+pub(crate) type Plan = Vec<PlanPart>;
 
 /// The walk from a leaf to its root; yields the newest part first.
 pub(crate) struct Walk<'a, S: ?Sized> {
@@ -86,12 +86,12 @@ impl<'a, S: TreeSource + ?Sized> Walk<'a, S> {
     }
 
     /// Returns the next older part.
-    pub(crate) fn next(&mut self) -> Result<Option<Stretch>, S::Error> {
+    pub(crate) fn next(&mut self) -> Result<Option<PlanPart>, S::Error> {
         let Some(at) = self.at else { return Ok(None) };
         let span = self.span_before(at)?;
         if let Some(span) = span.filter(|span| span.last == at) {
             self.at = self.parent(span.first)?;
-            return Ok(Some(Stretch::Summary(span)));
+            return Ok(Some(PlanPart::Summary(span)));
         }
         let run = self.run(at)?;
         let first = match span {
@@ -104,22 +104,22 @@ impl<'a, S: TreeSource + ?Sized> Walk<'a, S> {
                 run.start
             }
         };
-        Ok(Some(Stretch::Messages { first, last: at }))
+        Ok(Some(PlanPart::Messages { first, last: at }))
     }
 
     /// Returns all remaining parts, newest first.
     pub(crate) fn plan(mut self) -> Result<Plan, S::Error> {
         let mut plan = Plan::new();
-        while let Some(stretch) = self.next()? {
-            plan.push(stretch);
+        while let Some(planned) = self.next()? {
+            plan.push(planned);
         }
         Ok(plan)
     }
 
     /// Returns whether the address is on the path.
     pub(crate) fn reaches(mut self, address: Address) -> Result<bool, S::Error> {
-        while let Some(stretch) = self.next()? {
-            if let Stretch::Messages { first, last } = stretch
+        while let Some(planned) = self.next()? {
+            if let PlanPart::Messages { first, last } = planned
                 && first <= address
             {
                 return Ok(address <= last);
@@ -235,12 +235,12 @@ mod tests {
         let plan = Walk::visible(&mut drawing, Some(at(leaf))).plan();
         let letter = |address: Address| char::from(b'a' + address.n() as u8 - 1);
         let mut items = Vec::new();
-        for stretch in plan.unwrap_or_else(|error| panic!("{error}")).iter().rev() {
-            match *stretch {
-                Stretch::Summary(o) => {
+        for planned in plan.unwrap_or_else(|error| panic!("{error}")).iter().rev() {
+            match *planned {
+                PlanPart::Summary(o) => {
                     items.push(format!("[{}..{}]", letter(o.first), letter(o.last)))
                 }
-                Stretch::Messages { first, last } => {
+                PlanPart::Messages { first, last } => {
                     items.extend(
                         (first.n()..=last.n()).map(|n| letter(Address::new(1, n)).to_string()),
                     );

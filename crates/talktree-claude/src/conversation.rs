@@ -19,7 +19,7 @@ use talktree::{
     Compaction, Json, Message, MessageId, Record, SessionDetails, SessionId, SessionInfo, Summary,
 };
 
-use crate::entries::{self, Cut, Node, Progress, Rounds, Talk};
+use crate::entries::{self, Cut, EntryTree, Node, Progress, Rounds};
 
 /// The metadata key under which a root that lost its parent has the parent's id.
 const MISSING_PARENT: &str = "missing_parent";
@@ -29,7 +29,7 @@ type At = u32;
 
 #[derive(Debug, Default)]
 pub(crate) struct Conversation {
-    talk: Talk<()>,
+    tree: EntryTree<()>,
     progress: Progress,
     rounds: Rounds,
     names: ToolNames,
@@ -90,15 +90,15 @@ impl Conversation {
             self.is_outdated |= self.awaited.contains(&link);
             return;
         }
-        if !self.talk.read(self.entries, entry.as_str(), &fields, ()) {
+        if !self.tree.read(self.entries, entry.as_str(), &fields, ()) {
             return;
         }
-        let Some(node) = self.talk.nodes.last() else { return };
+        let Some(node) = self.tree.nodes.last() else { return };
         let (id, time) = (node.id.clone(), node.time);
-        let at = self.talk.nodes.len() as At - 1;
+        let at = self.tree.nodes.len() as At - 1;
         if self.index.contains_key(&id) {
             // Two ids that differ only in characters that no Rust string can have.
-            self.talk.nodes.pop();
+            self.tree.nodes.pop();
             self.unread += 1;
             return;
         }
@@ -109,7 +109,7 @@ impl Conversation {
         self.note_links(&fields, &id);
         self.index.insert(id.clone(), at);
         if !self.title.is_final() {
-            let cut = self.talk.cuts.last().filter(|cut| cut.marker == id);
+            let cut = self.tree.cuts.last().filter(|cut| cut.marker == id);
             let is_plain = cut.is_some_and(|cut| self.kept_by(cut).is_none());
             let time = time.unwrap_or_default();
             self.title.add(&entries::message(fields, id, time, &self.names, is_plain));
@@ -140,25 +140,25 @@ impl Conversation {
         }
         let named = fields.text("parentUuid").map(message_id);
         let named = named.filter(|_| entries::is_link(&entries::kind_of(fields)));
-        self.is_connected = self.talk.chain.is_named(id)
+        self.is_connected = self.tree.chain.is_named(id)
             || named.is_some_and(|parent| self.index.contains_key(&parent));
     }
 
     /// Finds the parents of the new messages. Returns whether those before them may have another parent, order or content.
     pub(crate) fn connect(&mut self) -> bool {
         let from = self.parents.len();
-        let is_chained = !self.is_connected && self.talk.chain.is_long(self.talk.nodes.len());
+        let is_chained = !self.is_connected && self.tree.chain.is_long(self.tree.nodes.len());
         self.is_outdated |= is_chained != self.is_chained;
         self.is_chained = is_chained;
-        for at in from as At..self.talk.nodes.len() as At {
+        for at in from as At..self.tree.nodes.len() as At {
             let (named, before) = self.named_by(at);
-            self.is_outdated |= self.rounds.take(&self.talk.nodes[at as usize], named.as_ref());
+            self.is_outdated |= self.rounds.take(&self.tree.nodes[at as usize], named.as_ref());
             self.is_outdated |= self.place_of(named.as_ref()).is_some_and(|parent| parent >= at);
             let parent = self.parent_of(at, named, before);
             self.parents.push(parent);
             self.order.push(at);
         }
-        for cut in self.talk.cuts.iter().filter(|cut| !self.index.contains_key(&cut.kept)) {
+        for cut in self.tree.cuts.iter().filter(|cut| !self.index.contains_key(&cut.kept)) {
             self.awaited.insert(cut.kept.clone());
         }
         let is_outdated = std::mem::take(&mut self.is_outdated);
@@ -172,11 +172,11 @@ impl Conversation {
     fn connect_all(&mut self) {
         (self.before, self.chain_before) = ([None; 2], None);
         (self.rounds, self.parents, self.missing) = Default::default();
-        let all = 0..self.talk.nodes.len() as At;
+        let all = 0..self.tree.nodes.len() as At;
         let named: Vec<_> = all.clone().map(|at| self.named_by(at)).collect();
         let mut places: Vec<_> = named.iter().map(|(id, _)| self.place_of(id.as_ref())).collect();
         for at in arrange(&mut places).0 {
-            self.rounds.take(&self.talk.nodes[at as usize], named[at as usize].0.as_ref());
+            self.rounds.take(&self.tree.nodes[at as usize], named[at as usize].0.as_ref());
         }
         for (at, (named, before)) in all.zip(named) {
             let parent = self.parent_of(at, named, before);
@@ -187,10 +187,10 @@ impl Conversation {
 
     /// Returns the parent that the entry of a message names, and the message before it in its chain.
     fn named_by(&mut self, at: At) -> (Option<MessageId>, Option<At>) {
-        let Node { id, parent, is_side, .. } = &self.talk.nodes[at as usize];
+        let Node { id, parent, is_side, .. } = &self.tree.nodes[at as usize];
         let mut parent = self.progress.pass(parent.clone());
         if self.is_chained {
-            parent = self.talk.chain.follow(id, parent, &mut self.chain_before);
+            parent = self.tree.chain.follow(id, parent, &mut self.chain_before);
         }
         (parent, self.before[usize::from(*is_side)].replace(at))
     }
@@ -200,7 +200,7 @@ impl Conversation {
     }
 
     fn parent_of(&mut self, at: At, named: Option<MessageId>, before: Option<At>) -> Option<At> {
-        let parent = self.rounds.parent_of(&self.talk.nodes[at as usize], named)?;
+        let parent = self.rounds.parent_of(&self.tree.nodes[at as usize], named)?;
         let found = self.place_of(Some(&parent));
         if found.is_none() {
             self.awaited.insert(parent.clone());
@@ -217,16 +217,16 @@ impl Conversation {
         entries: impl Iterator<Item = &'a Json>,
     ) {
         let (entries, now): (Vec<&Json>, _) = (entries.collect(), Utc::now());
-        let new = self.talk.nodes.partition_point(|node| node.line <= after);
+        let new = self.tree.nodes.partition_point(|node| node.line <= after);
         for at in self.order.iter().copied().filter(|at| *at as usize >= new) {
-            let line = self.talk.nodes[at as usize].line;
+            let line = self.tree.nodes[at as usize].line;
             let Some(entry) = entries.get((line - after) as usize - 1) else { continue };
             let parent = self.parent(at).map(|parent| self.id(parent).clone());
             let mut message = self.message(at, entry, now);
             message.parent = parent;
             to.push(Record::Message { below: None, message, name: None });
         }
-        for cut in self.talk.cuts.iter().filter(|cut| cut.line > after) {
+        for cut in self.tree.cuts.iter().filter(|cut| cut.line > after) {
             let Some((first, last)) = self.covered(cut) else { continue };
             let (first, last) = (self.id(first).clone(), self.id(last).clone());
             let mut compaction = Compaction::new(cut.summary.as_str(), first, last);
@@ -238,11 +238,11 @@ impl Conversation {
     }
 
     pub(crate) fn ids(&self) -> impl Iterator<Item = &MessageId> {
-        self.talk.nodes.iter().map(|node| &node.id)
+        self.tree.nodes.iter().map(|node| &node.id)
     }
 
     fn id(&self, at: At) -> &MessageId {
-        &self.talk.nodes[at as usize].id
+        &self.tree.nodes[at as usize].id
     }
 
     fn parent(&self, at: At) -> Option<At> {
@@ -252,9 +252,9 @@ impl Conversation {
     /// Returns the message of an entry; `now` is the time of an entry with none before it.
     fn message(&self, at: At, entry: &Json, now: DateTime<Utc>) -> Message {
         let fields = Fields::of(entry).unwrap_or_default();
-        let Node { id, time, .. } = &self.talk.nodes[at as usize];
+        let Node { id, time, .. } = &self.tree.nodes[at as usize];
         let is_plain = fields.is_true("isCompactSummary")
-            && self.talk.cuts.iter().any(|cut| cut.marker == *id && self.kept_by(cut).is_none());
+            && self.tree.cuts.iter().any(|cut| cut.marker == *id && self.kept_by(cut).is_none());
         let time = time.unwrap_or(now);
         let mut message = entries::message(fields, id.clone(), time, &self.names, is_plain);
         if self.parent(at).is_none()
@@ -271,7 +271,7 @@ impl Conversation {
     }
 
     fn kept_by<'a>(&'a self, cut: &'a Cut) -> Option<&'a MessageId> {
-        self.talk.kept_by(cut, |kept| self.index.contains_key(kept))
+        self.tree.kept_by(cut, |kept| self.index.contains_key(kept))
     }
 
     /// Returns the first and last message that a summary replaces.
@@ -295,13 +295,13 @@ impl Conversation {
 
     /// Returns the message that the conversation ends with.
     pub(crate) fn head(&self) -> Option<&MessageId> {
-        let head = self.talk.head().filter(|id| self.index.contains_key(*id));
-        head.or_else(|| self.talk.nodes.last().map(|node| &node.id))
+        let head = self.tree.head().filter(|id| self.index.contains_key(*id));
+        head.or_else(|| self.tree.nodes.last().map(|node| &node.id))
     }
 
     /// Returns the details of the session, without its parent.
     pub(crate) fn details(&self) -> SessionDetails {
-        let details = self.talk.details(|id| self.index.contains_key(id));
+        let details = self.tree.details(|id| self.index.contains_key(id));
         SessionDetails {
             name: details.name.or_else(|| self.title.line().map(str::to_owned)),
             created_at: details.created_at.or(self.oldest),

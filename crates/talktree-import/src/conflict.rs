@@ -3,7 +3,7 @@
 use talktree::Result;
 
 use crate::fields::Fields;
-use crate::work::{Fate, MISSING_PARENT, Source, Work};
+use crate::work::{MISSING_PARENT, Source, Status, Work};
 
 /// How many messages of the store are compared to decide whether a session is the same
 /// conversation.
@@ -15,7 +15,7 @@ impl Work<'_> {
         let (mut equal, mut other) = (0_usize, 0_usize);
         for at in 0..self.order.len() {
             let node = self.order[at];
-            if self.fates[node as usize] == Fate::Lost {
+            if self.statuses[node as usize] == Status::Lost {
                 continue;
             }
             let Some(stored) = self.session.message(&self.nodes[node as usize].id)? else {

@@ -15,7 +15,7 @@ use crate::fields::Fields;
 use crate::order::Shape;
 use crate::report::ImportReport;
 use crate::title::Title;
-use crate::work::{Fate, MISSING_PARENT, Source, Work};
+use crate::work::{MISSING_PARENT, Source, Status, Work};
 
 /// What a draft has besides its nodes.
 pub(crate) struct Remainder {
@@ -198,13 +198,13 @@ impl<'w, 'a, 's, 'b> Plan<'w, 'a, 's, 'b> {
                 }
                 return Ok(Some((Sent::Silent, record)));
             }
-            if self.work.fates[node] == Fate::Lost {
+            if self.work.statuses[node] == Status::Lost {
                 continue;
             }
             self.bytes += self.work.nodes[node].bytes();
             let read = self.work.message(at, &mut self.source, self.keeps_source)?;
             let Some(mut message) = read else { continue };
-            let is_known = matches!(self.work.fates[node], Fate::Known | Fate::Deleted);
+            let is_known = matches!(self.work.statuses[node], Status::Known | Status::Deleted);
             let sent = self.count(at, &message);
             if is_known {
                 continue;
@@ -222,25 +222,25 @@ impl<'w, 'a, 's, 'b> Plan<'w, 'a, 's, 'b> {
 
     /// Counts a message in the report, and for the details of the session.
     fn count(&mut self, at: u32, message: &Message) -> Sent {
-        let (fate, is_hidden) = (self.work.fates[at as usize], message.is_hidden);
+        let (status, is_hidden) = (self.work.statuses[at as usize], message.is_hidden);
         let Node { id, line, .. } = &self.work.nodes[at as usize];
         let (id, line) = (id.clone(), *line);
-        self.note(at, message, fate == Fate::Added);
+        self.note(at, message, status == Status::Added);
         let report = self.report();
-        match fate {
-            Fate::Differs => {
+        match status {
+            Status::Differs => {
                 let why = format!("message {id:?} is there with other content, which was left");
                 report.lose(line, why);
                 return Sent::Silent;
             }
-            Fate::Added => report.added += 1,
+            Status::Added => report.added += 1,
             _ => report.known += 1,
         }
         match is_hidden {
             true => report.converted += 1,
             false => report.kept += 1,
         }
-        if fate != Fate::Added {
+        if status != Status::Added {
             return Sent::Silent;
         }
         self.has_added = true;
@@ -380,7 +380,7 @@ impl Work<'_> {
         let shape = Shape::new(&self.parents, &self.order);
         for draft in drafts {
             // One that was left out when its entry was imported is left out again.
-            if self.has_messages && self.fate_of(&draft.marker) != Some(Fate::Added) {
+            if self.has_messages && self.status_of(&draft.marker) != Some(Status::Added) {
                 continue;
             }
             let line = draft.line;
@@ -437,9 +437,9 @@ impl Work<'_> {
             if let Some(outside) = self.outside.get(&at) {
                 break Some(outside.clone());
             }
-            match self.fates[at as usize] {
-                Fate::Added => first = self.nodes[at as usize].id.clone(),
-                fate if !fate.is_gone() => break Some(self.nodes[at as usize].id.clone()),
+            match self.statuses[at as usize] {
+                Status::Added => first = self.nodes[at as usize].id.clone(),
+                status if !status.is_gone() => break Some(self.nodes[at as usize].id.clone()),
                 _ => {}
             }
             match self.parents[at as usize] {
@@ -554,10 +554,10 @@ impl Work<'_> {
     }
 
     fn label_fault(&self, name: &str, target: &MessageId) -> Option<String> {
-        if self.fate_of(target).is_none_or(Fate::is_gone) {
+        if self.status_of(target).is_none_or(Status::is_gone) {
             return Some("the message it names is not in the file".to_owned());
         }
-        if self.fate_of(&MessageId::from(name)).is_some_and(|fate| !fate.is_gone()) {
+        if self.status_of(&MessageId::from(name)).is_some_and(|status| !status.is_gone()) {
             return Some("it is the id of a message of this session".to_owned());
         }
         let checked = Label::new(name, target.clone()).check();

@@ -29,7 +29,7 @@ pub(crate) struct Work<'a> {
     /// Roots whose parent is missing.
     pub(crate) orphans: HashSet<u32>,
     pub(crate) order: Vec<u32>,
-    pub(crate) fates: Vec<Fate>,
+    pub(crate) statuses: Vec<Status>,
     /// Whether it comes from an export of talktree.
     pub(crate) is_exact: bool,
     /// How many of its records are no messages.
@@ -46,7 +46,7 @@ pub(crate) struct Source<'a, 'b> {
 
 /// What the store has of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum Status {
     /// Nothing: it is stored.
     Added,
     /// It was imported before.
@@ -60,7 +60,7 @@ pub(crate) enum Fate {
     Lost,
 }
 
-impl Fate {
+impl Status {
     pub(crate) fn is_gone(self) -> bool {
         matches!(self, Self::Deleted | Self::Lost)
     }
@@ -83,7 +83,7 @@ impl<'a> Work<'a> {
             outside: HashMap::new(),
             orphans: HashSet::new(),
             order: Vec::new(),
-            fates: vec![Fate::Added; count],
+            statuses: vec![Status::Added; count],
             is_exact: false,
             attached: 0,
             has_messages,
@@ -100,7 +100,7 @@ impl<'a> Work<'a> {
             };
             let first = &self.nodes[first as usize];
             let (line, before) = (node.line, first.line);
-            self.fates[at] = Fate::Lost;
+            self.statuses[at] = Status::Lost;
             match first.fingerprint == node.fingerprint {
                 true => {
                     self.report.leave_out(line, format!("repeats the record of line {before}"));
@@ -114,7 +114,7 @@ impl<'a> Work<'a> {
         // One for the main chain, one for side chains.
         let mut before = [None, None];
         for at in 0..self.nodes.len() as u32 {
-            if self.fates[at as usize] == Fate::Lost {
+            if self.statuses[at as usize] == Status::Lost {
                 continue;
             }
             let chain = usize::from(self.nodes[at as usize].is_side);
@@ -164,11 +164,12 @@ impl<'a> Work<'a> {
     pub(crate) fn judge(&mut self, source: &mut Source<'_, '_>) -> Result<()> {
         for at in 0..self.nodes.len() as u32 {
             let node = &self.nodes[at as usize];
-            if self.fates[at as usize] == Fate::Lost || matches!(node.body, Body::Tombstone(_)) {
+            if self.statuses[at as usize] == Status::Lost || matches!(node.body, Body::Tombstone(_))
+            {
                 continue;
             }
             if self.session.is_imported(&node.record())? {
-                self.fates[at as usize] = Fate::Known;
+                self.statuses[at as usize] = Status::Known;
             } else if self.has_messages
                 && let Some(stored) = self.session.message(&node.id)?
             {
@@ -176,12 +177,12 @@ impl<'a> Work<'a> {
                 let is_same =
                     |found: Message| stored.role == found.role && stored.text() == found.text();
                 let is_same = found.is_none_or(is_same);
-                self.fates[at as usize] = if is_same { Fate::Same } else { Fate::Differs };
+                self.statuses[at as usize] = if is_same { Status::Same } else { Status::Differs };
             }
         }
         for at in 0..self.nodes.len() as u32 {
             let Some(parent) = self.parents[at as usize] else { continue };
-            let is_new = |at: u32| self.fates[at as usize] == Fate::Added;
+            let is_new = |at: u32| self.statuses[at as usize] == Status::Added;
             if is_new(at) {
                 if self.is_there(parent)? || !self.has_deleted_parent(at) {
                     continue;
@@ -193,7 +194,7 @@ impl<'a> Work<'a> {
                 let why = format!("the message it follows was deleted; {why}");
                 self.report.remark(self.nodes[at as usize].line, why);
             } else if is_new(parent)
-                && matches!(self.fates[at as usize], Fate::Known | Fate::Same)
+                && matches!(self.statuses[at as usize], Status::Known | Status::Same)
                 && !matches!(self.nodes[parent as usize].body, Body::Tombstone(_))
             {
                 let Node { id, line, .. } = &self.nodes[at as usize];
@@ -210,12 +211,13 @@ impl<'a> Work<'a> {
     pub(crate) fn is_there(&mut self, at: u32) -> Result<bool> {
         let mut next = Some(at);
         while let Some(at) = next {
-            let fate = &mut self.fates[at as usize];
-            if *fate == Fate::Known && self.session.message(&self.nodes[at as usize].id)?.is_none()
+            let status = &mut self.statuses[at as usize];
+            if *status == Status::Known
+                && self.session.message(&self.nodes[at as usize].id)?.is_none()
             {
-                *fate = Fate::Deleted;
+                *status = Status::Deleted;
             }
-            if !fate.is_gone() {
+            if !status.is_gone() {
                 break;
             }
             next = self.parents[at as usize];
@@ -226,9 +228,9 @@ impl<'a> Work<'a> {
     fn has_deleted_parent(&self, at: u32) -> bool {
         let mut next = self.parents[at as usize];
         while let Some(at) = next {
-            match self.fates[at as usize] {
-                Fate::Deleted => return true,
-                Fate::Lost => next = self.parents[at as usize],
+            match self.statuses[at as usize] {
+                Status::Deleted => return true,
+                Status::Lost => next = self.parents[at as usize],
                 _ => return false,
             }
         }
@@ -251,7 +253,7 @@ impl<'a> Work<'a> {
             }
         };
         let Some((mut message, record)) = read_again(node, &place, source)? else {
-            self.fates[at as usize] = Fate::Lost;
+            self.statuses[at as usize] = Status::Lost;
             self.report.lose(self.nodes[at as usize].line, CHANGED);
             return Ok(None);
         };
@@ -282,7 +284,7 @@ impl<'a> Work<'a> {
             }
             at = self.parents[at as usize]?;
             let is_message = !matches!(self.nodes[at as usize].body, Body::Tombstone(_));
-            if is_message && !self.fates[at as usize].is_gone() {
+            if is_message && !self.statuses[at as usize].is_gone() {
                 return Some(self.nodes[at as usize].id.clone());
             }
         }
@@ -291,7 +293,7 @@ impl<'a> Work<'a> {
     /// Returns the number of the tombstone between a node and the nearest message above it.
     pub(crate) fn tombstone_above(&self, node: u32) -> Option<u64> {
         let mut at = self.parents[node as usize]?;
-        while self.fates[at as usize].is_gone() {
+        while self.statuses[at as usize].is_gone() {
             at = self.parents[at as usize]?;
         }
         match &self.nodes[at as usize].body {
@@ -303,8 +305,8 @@ impl<'a> Work<'a> {
         }
     }
 
-    pub(crate) fn fate_of(&self, id: &MessageId) -> Option<Fate> {
-        self.index.get(id).map(|at| self.fates[*at as usize])
+    pub(crate) fn status_of(&self, id: &MessageId) -> Option<Status> {
+        self.index.get(id).map(|at| self.statuses[*at as usize])
     }
 
     /// Counts all nodes of a session that nothing may be imported into as dropped.
@@ -325,10 +327,10 @@ impl<'a> Work<'a> {
     }
 
     fn drop_all(&mut self) -> usize {
-        let is_message = |(node, fate): &(&Node, &Fate)| {
-            **fate != Fate::Lost && !matches!(node.body, Body::Tombstone(_))
+        let is_message = |(node, status): &(&Node, &Status)| {
+            **status != Status::Lost && !matches!(node.body, Body::Tombstone(_))
         };
-        let nodes = self.nodes.iter().zip(&self.fates).filter(is_message).count();
+        let nodes = self.nodes.iter().zip(&self.statuses).filter(is_message).count();
         self.report.dropped += nodes as u64 + self.attached;
         self.report.converted -= self.attached;
         nodes

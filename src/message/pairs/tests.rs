@@ -174,9 +174,9 @@ proptest! {
     ) {
         let messages = messages(&words.join(" "));
         for start in 0..messages.len() {
-            let stretch = &messages[start..];
-            let has_stray = pairings(stretch).0.iter().any(|result| result == "stray");
-            prop_assert_eq!(lacks_call(stretch), has_stray, "from {} of {:?}", start, words);
+            let planned = &messages[start..];
+            let has_stray = pairings(planned).0.iter().any(|result| result == "stray");
+            prop_assert_eq!(lacks_call(planned), has_stray, "from {} of {:?}", start, words);
         }
     }
 }

@@ -60,7 +60,7 @@ struct Queue {
     /// Whether someone has the turn.
     is_taken: bool,
     /// What the next writer gets if nobody has the turn.
-    idle: Baton,
+    idle: GroupState,
     waiting: VecDeque<(Length, Arc<Waiter>)>,
     /// How many long writes have the turn or wait for it.
     long_writes: usize,
@@ -70,7 +70,7 @@ struct Queue {
 
 /// What one writer hands to the next.
 #[derive(Default)]
-struct Baton {
+struct GroupState {
     /// Whose writes are in the open transaction.
     members: Vec<Arc<Waiter>>,
     /// When the open transaction began; `None` if there is none.
@@ -86,44 +86,44 @@ struct Baton {
 /// A thread that waits, for the turn and later for the end of its group.
 #[derive(Default)]
 struct Waiter {
-    told: Mutex<Option<Told>>,
+    notice: Mutex<Option<Notice>>,
     signal: Condvar,
     /// Whether it was told what it waits for.
-    is_told: AtomicBool,
+    is_notified: AtomicBool,
 }
 
-enum Told {
+enum Notice {
     /// It is the next to get the turn.
     Soon,
-    Turn(Baton),
+    Turn(GroupState),
     End(Outcome),
 }
 
 impl Waiter {
-    fn tell(&self, what: Told) {
-        let mut told = lock(&self.told);
-        self.is_told.store(!matches!(what, Told::Soon), Ordering::Release);
-        *told = Some(what);
-        drop(told);
+    fn notify(&self, what: Notice) {
+        let mut notice = lock(&self.notice);
+        self.is_notified.store(!matches!(what, Notice::Soon), Ordering::Release);
+        *notice = Some(what);
+        drop(notice);
         self.signal.notify_one();
     }
 
-    fn listen(&self) -> Told {
-        let mut told = lock(&self.told);
+    fn listen(&self) -> Notice {
+        let mut notice = lock(&self.notice);
         loop {
-            match told.take() {
-                Some(Told::Soon) => {
-                    drop(told);
+            match notice.take() {
+                Some(Notice::Soon) => {
+                    drop(notice);
                     for _ in 0..YIELDS {
-                        if self.is_told.load(Ordering::Acquire) {
+                        if self.is_notified.load(Ordering::Acquire) {
                             break;
                         }
                         std::thread::yield_now();
                     }
-                    told = lock(&self.told);
+                    notice = lock(&self.notice);
                 }
                 Some(what) => return what,
-                None => told = self.signal.wait(told).unwrap_or_else(PoisonError::into_inner),
+                None => notice = self.signal.wait(notice).unwrap_or_else(PoisonError::into_inner),
             }
         }
     }
@@ -169,8 +169,8 @@ impl Writers {
         queue.long_writes += usize::from(length == Length::Long);
         if !queue.is_taken {
             queue.is_taken = true;
-            let baton = std::mem::take(&mut queue.idle);
-            return Turn { writers: self, length, asked, waiter: None, baton };
+            let state = std::mem::take(&mut queue.idle);
+            return Turn { writers: self, length, asked, waiter: None, state };
         }
         let waiter = Arc::new(Waiter::default());
         queue.waiting.push_back((length, Arc::clone(&waiter)));
@@ -181,8 +181,8 @@ impl Writers {
         drop(queue);
         loop {
             // A member of a group learns of its end, but this one is in none yet.
-            if let Told::Turn(baton) = waiter.listen() {
-                return Turn { writers: self, length, asked, waiter: Some(waiter), baton };
+            if let Notice::Turn(state) = waiter.listen() {
+                return Turn { writers: self, length, asked, waiter: Some(waiter), state };
             }
         }
     }
@@ -194,7 +194,7 @@ pub(super) struct Turn<'w> {
     length: Length,
     asked: Instant,
     waiter: Option<Arc<Waiter>>,
-    baton: Baton,
+    state: GroupState,
 }
 
 /// The writer that gets the turn with the open transaction.
@@ -213,27 +213,27 @@ impl Turn<'_> {
 
     /// Returns whether a transaction is open, which this write joins.
     pub(super) fn is_in_group(&self) -> bool {
-        self.baton.began.is_some()
+        self.state.began.is_some()
     }
 
     /// Returns what is left of the time for which this write waits for other processes.
     ///
     /// All in the queue wait while the first one polls, so that time counts for each of them.
     pub(super) fn left_of(&self, timeout: Duration) -> Duration {
-        let since = self.baton.refused_since.map(|since| since.max(self.asked));
+        let since = self.state.refused_since.map(|since| since.max(self.asked));
         timeout.saturating_sub(since.map_or(Duration::ZERO, |since| since.elapsed()))
     }
 
     /// Returns since when other processes have refused their lock; the poll for it updates this.
     pub(super) fn refused_since(&mut self) -> &mut Option<Instant> {
-        &mut self.baton.refused_since
+        &mut self.state.refused_since
     }
 
     /// Waits a moment for the threads that wrote in the last group, if its commit was slow.
     ///
     /// Before the transaction begins: no lock is held.
     pub(super) fn gather(&mut self) {
-        let Baton { expected, commit_time, .. } = self.baton;
+        let GroupState { expected, commit_time, .. } = self.state;
         if expected < 2 || commit_time < SLOW_COMMIT {
             return;
         }
@@ -253,28 +253,28 @@ impl Turn<'_> {
 
     /// Notes that a transaction has begun.
     pub(super) fn begin(&mut self) {
-        self.baton.began = Some(Instant::now());
+        self.state.began = Some(Instant::now());
     }
 
     /// Wakes the next writer before its turn, if it may join the open transaction.
     ///
     /// To wake a thread takes about as long as a short write. So one wakes while the other writes.
     pub(super) fn wake_next(&self) {
-        if self.baton.members.len() + 1 < MAX_MEMBERS
+        if self.state.members.len() + 1 < MAX_MEMBERS
             && let Some((Length::Short, next)) = lock(&self.writers.queue).waiting.front()
         {
-            next.tell(Told::Soon);
+            next.notify(Notice::Soon);
         }
     }
 
     /// Returns how long ago the open transaction began.
     pub(super) fn age(&self) -> Duration {
-        self.baton.began.map_or(Duration::ZERO, |began| began.elapsed())
+        self.state.began.map_or(Duration::ZERO, |began| began.elapsed())
     }
 
     /// Returns the next writer, if it may join the open transaction.
     pub(super) fn next(&self) -> Option<Next> {
-        if self.baton.members.len() + 1 >= MAX_MEMBERS {
+        if self.state.members.len() + 1 >= MAX_MEMBERS {
             return None;
         }
         let mut queue = lock(&self.writers.queue);
@@ -291,14 +291,14 @@ impl Turn<'_> {
     /// The connection must be free.
     pub(super) fn hand_over(mut self, next: Next) -> Outcome {
         let own = self.waiter.take().unwrap_or_default();
-        let mut baton = std::mem::take(&mut self.baton);
+        let mut state = std::mem::take(&mut self.state);
         // The turn is no longer this one's to give away.
         std::mem::forget(self);
-        baton.members.push(Arc::clone(&own));
-        next.0.tell(Told::Turn(baton));
+        state.members.push(Arc::clone(&own));
+        next.0.notify(Notice::Turn(state));
         loop {
             // The turn was this one's before, so all it can be told is the end.
-            if let Told::End(outcome) = own.listen() {
+            if let Notice::End(outcome) = own.listen() {
                 return outcome;
             }
         }
@@ -306,12 +306,12 @@ impl Turn<'_> {
 
     /// Tells all members how the transaction ended; `commit_time` is how long its commit took.
     pub(super) fn end(&mut self, outcome: &Outcome, commit_time: Duration) {
-        self.baton.began = None;
-        self.baton.commit_time = commit_time;
-        let members = std::mem::take(&mut self.baton.members);
-        self.baton.expected = members.len() + 1 + lock(&self.writers.queue).waiting.len();
+        self.state.began = None;
+        self.state.commit_time = commit_time;
+        let members = std::mem::take(&mut self.state.members);
+        self.state.expected = members.len() + 1 + lock(&self.writers.queue).waiting.len();
         for member in members {
-            member.tell(Told::End(outcome.clone()));
+            member.notify(Notice::End(outcome.clone()));
         }
     }
 }
@@ -325,16 +325,16 @@ impl Drop for Turn<'_> {
             let error = rusqlite::Error::SqliteFailure(error, Some(what));
             self.end(&Err(Arc::new(BackendError::Sqlite(error))), Duration::ZERO);
         }
-        let baton = std::mem::take(&mut self.baton);
+        let state = std::mem::take(&mut self.state);
         let mut queue = lock(&self.writers.queue);
         queue.long_writes -= usize::from(self.length == Length::Long);
         match queue.waiting.pop_front() {
             Some((_, next)) => {
                 drop(queue);
-                next.tell(Told::Turn(baton));
+                next.notify(Notice::Turn(state));
             }
             None => {
-                queue.idle = baton;
+                queue.idle = state;
                 queue.is_taken = false;
             }
         }

@@ -16,7 +16,7 @@ use crate::compaction::{Compaction, CompactionStatus, Seen, Stale};
 use crate::error::Error;
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Message;
-use crate::tree::{Address, Plan, Span, Stretch, Walk};
+use crate::tree::{Address, Plan, PlanPart, Span, Walk};
 use crate::view::Order;
 
 /// Adds a summary that replaces whole items of the view at its last message, and thaws the prompt.
@@ -109,8 +109,8 @@ fn insert(
 /// Returns how many tokens a model sees of a plan, by the counts in its rows.
 fn tokens_of(conn: &Connection, plan: &Plan) -> BackendResult<u64> {
     let mut tokens = tokens::of_rows(conn, plan)?;
-    for stretch in plan {
-        if let Stretch::Summary(span) = stretch {
+    for planned in plan {
+        if let PlanPart::Summary(span) = planned {
             let taken_in = by_key(conn, span.key)?;
             tokens =
                 tokens.saturating_add(taken_in.map_or(0, |compaction| compaction.tokens_after));
@@ -121,9 +121,9 @@ fn tokens_of(conn: &Connection, plan: &Plan) -> BackendResult<u64> {
 
 /// Returns the ids of the summaries of a plan, oldest first.
 fn summaries_of(conn: &Connection, plan: &Plan) -> BackendResult<Vec<CompactionId>> {
-    let spans = plan.iter().rev().filter_map(|stretch| match stretch {
-        Stretch::Summary(span) => Some(span.key),
-        Stretch::Messages { .. } => None,
+    let spans = plan.iter().rev().filter_map(|planned| match planned {
+        PlanPart::Summary(span) => Some(span.key),
+        PlanPart::Messages { .. } => None,
     });
     spans.map(|key| id_of(conn, key)).collect()
 }
@@ -174,17 +174,17 @@ fn compacted(
     let mut tree = SessionTree::new(conn, last.0.session());
     let mut walk = Walk::visible(&mut tree, Some(last.0));
     let mut compacted = Plan::new();
-    while let Some(stretch) = walk.next()? {
-        let start = match stretch {
-            Stretch::Summary(span) if span.first < first.0 => {
+    while let Some(planned) = walk.next()? {
+        let start = match planned {
+            PlanPart::Summary(span) if span.first < first.0 => {
                 return Err(inside(first.1, span)?);
             }
-            Stretch::Summary(span) => {
-                compacted.push(stretch);
+            PlanPart::Summary(span) => {
+                compacted.push(planned);
                 span.first
             }
-            Stretch::Messages { first: start, last } => {
-                compacted.push(Stretch::Messages { first: start.max(first.0), last });
+            PlanPart::Messages { first: start, last } => {
+                compacted.push(PlanPart::Messages { first: start.max(first.0), last });
                 start
             }
         };
@@ -238,14 +238,14 @@ pub(crate) fn below(conn: &Connection, span: Span) -> BackendResult<Plan> {
     let mut below = WithoutCompaction::new(conn, span);
     let mut walk = Walk::visible(&mut below, Some(span.last));
     let mut plan = Plan::new();
-    while let Some(stretch) = walk.next()? {
-        let start = match stretch {
-            Stretch::Summary(inner) => {
-                plan.push(stretch);
+    while let Some(planned) = walk.next()? {
+        let start = match planned {
+            PlanPart::Summary(inner) => {
+                plan.push(planned);
                 inner.first
             }
-            Stretch::Messages { first, last } => {
-                plan.push(Stretch::Messages { first: first.max(span.first), last });
+            PlanPart::Messages { first, last } => {
+                plan.push(PlanPart::Messages { first: first.max(span.first), last });
                 first
             }
         };
@@ -282,10 +282,10 @@ pub(crate) fn status(
     }
     let mut tree = SessionTree::new(conn, session.key);
     let mut walk = Walk::visible(&mut tree, session.head);
-    while let Some(stretch) = walk.next()? {
-        match stretch {
-            Stretch::Summary(shown) if shown.key == span.key => break,
-            Stretch::Summary(shown) if shown.first <= span.last => {
+    while let Some(planned) = walk.next()? {
+        match planned {
+            PlanPart::Summary(shown) if shown.key == span.key => break,
+            PlanPart::Summary(shown) if shown.first <= span.last => {
                 return Ok(CompactionStatus::Under { id: id_of(conn, shown.key)? });
             }
             _ => {}
@@ -445,20 +445,20 @@ fn shown_between(
     let mut tree = SessionTree::new(conn, leaf.session());
     let mut walk = Walk::visible(&mut tree, Some(leaf));
     let mut plan = Plan::new();
-    while let Some(stretch) = walk.next()? {
-        match stretch {
-            Stretch::Summary(span) if span.first > last => {}
-            Stretch::Summary(span) if span.last > last || span.first < first => {
+    while let Some(planned) = walk.next()? {
+        match planned {
+            PlanPart::Summary(span) if span.first > last => {}
+            PlanPart::Summary(span) if span.last > last || span.first < first => {
                 return Ok(Shown::Across(span));
             }
-            Stretch::Summary(_) => plan.push(stretch),
-            Stretch::Messages { first: start, last: end } if start <= last => {
+            PlanPart::Summary(_) => plan.push(planned),
+            PlanPart::Messages { first: start, last: end } if start <= last => {
                 let (start, end) = (start.max(first), end.min(last));
                 if start <= end {
-                    plan.push(Stretch::Messages { first: start, last: end });
+                    plan.push(PlanPart::Messages { first: start, last: end });
                 }
             }
-            Stretch::Messages { .. } => {}
+            PlanPart::Messages { .. } => {}
         }
         if walk.position().is_none_or(|at| at < first) {
             break;

@@ -126,8 +126,8 @@ impl Cursor {
             false => Walk::visible(&mut tree, Some(at)),
         };
         let is_first = self.reader.is_empty();
-        while let Some(stretch) = walk.next()? {
-            self.reader.push(stretch);
+        while let Some(planned) = walk.next()? {
+            self.reader.push(planned);
             if is_first && self.reader.len() == AHEAD {
                 break;
             }

@@ -17,7 +17,7 @@ use super::session::Named;
 use super::{catalog, compaction, head, message};
 use crate::id::MessageId;
 use crate::outcome::Deleted;
-use crate::tree::{Address, Span, Stretch, Walk};
+use crate::tree::{Address, PlanPart, Span, Walk};
 
 pub(crate) fn delete(
     conn: &Connection,
@@ -233,10 +233,10 @@ fn shown_within(conn: &Connection, leaf: Option<Address>, gone: Span) -> Backend
     let mut tree = SessionTree::new(conn, gone.last.session());
     let mut walk = Walk::visible(&mut tree, leaf);
     let mut shown = Vec::new();
-    while let Some(stretch) = walk.next()? {
-        match stretch {
-            Stretch::Summary(span) if span.first >= gone.first => shown.push(span.key),
-            Stretch::Messages { first, .. } if first > gone.first => {}
+    while let Some(planned) = walk.next()? {
+        match planned {
+            PlanPart::Summary(span) if span.first >= gone.first => shown.push(span.key),
+            PlanPart::Messages { first, .. } if first > gone.first => {}
             _ => break,
         }
     }

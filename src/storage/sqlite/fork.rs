@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::id::{MessageId, SessionId};
 use crate::message::Message;
 use crate::outcome::SessionDetails;
-use crate::tree::{Address, Span, Stretch};
+use crate::tree::{Address, PlanPart, Span};
 use crate::view::{ExpectedHead, Parent};
 
 /// A range of the path, and the number at which its copy starts.
@@ -133,8 +133,8 @@ fn inherit(
 fn plan_copies(conn: &Connection, leaf: Address) -> BackendResult<Vec<Copy>> {
     let mut copies: Vec<Copy> = Vec::new();
     let mut start = 1;
-    for stretch in path::plan(conn, leaf.session(), Some(leaf), true)?.iter().rev() {
-        let Stretch::Messages { first, last } = *stretch else { continue };
+    for planned in path::plan(conn, leaf.session(), Some(leaf), true)?.iter().rev() {
+        let PlanPart::Messages { first, last } = *planned else { continue };
         let copy = Copy { first, last, start };
         start += copy.width();
         copies.push(copy);
@@ -205,7 +205,7 @@ impl End {
             return Ok(Self { at, moved: None });
         }
         match path::plan(conn, leaf.session(), Some(leaf), false)?.first() {
-            Some(Stretch::Summary(shown)) if shown.first <= at => {
+            Some(PlanPart::Summary(shown)) if shown.first <= at => {
                 Ok(Self { at, moved: Some((id, *shown)) })
             }
             _ => Err(unknown()),

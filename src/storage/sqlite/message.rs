@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::id::{CompactionId, MessageId, SessionId, check_name};
 use crate::message::Message;
 use crate::records::Title;
-use crate::tree::{Address, Stretch, Walk};
+use crate::tree::{Address, PlanPart, Walk};
 
 /// Returns the address of a message, if the session has it.
 pub(crate) fn find(
@@ -78,15 +78,15 @@ pub(super) fn id_of_place(
     };
     let mut tree = SessionTree::new(conn, at.session());
     let mut walk = Walk::visible(&mut tree, Some(at));
-    while let Some(stretch) = walk.next()? {
-        let reaches = |address: &Address| match stretch {
-            Stretch::Messages { first, .. } => first <= *address,
-            Stretch::Summary(span) => span.last <= *address,
+    while let Some(planned) = walk.next()? {
+        let reaches = |address: &Address| match planned {
+            PlanPart::Messages { first, .. } => first <= *address,
+            PlanPart::Summary(span) => span.last <= *address,
         };
         if living.as_ref().is_some_and(|(address, _)| reaches(address)) {
             break;
         }
-        if let Stretch::Summary(span) = stretch {
+        if let PlanPart::Summary(span) = planned {
             return Ok(Some(compaction::id_of(conn, span.key)?.as_message()));
         }
     }

@@ -16,7 +16,7 @@ use super::error::{BackendError, BackendResult, corrupt};
 use crate::id::MessageId;
 use crate::message::Role;
 use crate::outcome::RowStat;
-use crate::tree::{Address, Plan, Run, Span, Stretch, TreeSource, Walk};
+use crate::tree::{Address, Plan, PlanPart, Run, Span, TreeSource, Walk};
 
 /// Returns the plan of the path to a leaf: the stored messages, or what a model should see.
 pub(crate) fn plan(
@@ -46,10 +46,10 @@ pub(crate) fn holds(
 /// Returns how many messages and summaries a plan shows.
 pub(crate) fn count(conn: &Connection, plan: &Plan, omits_hidden: bool) -> BackendResult<u64> {
     let (mut total, mut low, mut high) = (0, None, None);
-    for stretch in plan {
-        match *stretch {
-            Stretch::Summary(_) => total += 1,
-            Stretch::Messages { first, last } => {
+    for planned in plan {
+        match *planned {
+            PlanPart::Summary(_) => total += 1,
+            PlanPart::Messages { first, last } => {
                 total += (last.raw() - first.raw() + 1) as u64;
                 low = Some(first);
                 high = high.or(Some(last));
@@ -66,8 +66,8 @@ pub(crate) fn count(conn: &Connection, plan: &Plan, omits_hidden: bool) -> Backe
         if !is_counted || within(low, high)? == 0 {
             continue;
         }
-        for stretch in plan {
-            if let Stretch::Messages { first, last } = *stretch {
+        for planned in plan {
+            if let PlanPart::Messages { first, last } = *planned {
                 total -= within(first, last)?;
             }
         }
@@ -89,12 +89,12 @@ pub(crate) fn between(conn: &Connection, first: Address, last: Address) -> Backe
     let mut tree = SessionTree::new(conn, last.session());
     let mut walk = Walk::raw(&mut tree, Some(last));
     let mut plan = Plan::new();
-    while let Some(stretch) = walk.next()? {
-        let Stretch::Messages { first: start, last: end } = stretch else { continue };
+    while let Some(planned) = walk.next()? {
+        let PlanPart::Messages { first: start, last: end } = planned else { continue };
         if end < first {
             break;
         }
-        plan.push(Stretch::Messages { first: start.max(first), last: end });
+        plan.push(PlanPart::Messages { first: start.max(first), last: end });
         if start <= first {
             break;
         }
@@ -107,7 +107,7 @@ pub(crate) fn everything(conn: &Connection, session: i64) -> BackendResult<Plan>
     let (first, _) = Address::range_of(session);
     // One range of addresses, whatever the parents are: reading skips unused addresses.
     Ok(children::latest(conn, session)?
-        .map(|last| Stretch::Messages { first, last })
+        .map(|last| PlanPart::Messages { first, last })
         .into_iter()
         .collect())
 }
@@ -129,8 +129,8 @@ pub(crate) fn row_stats(conn: &Connection, plan: &Plan) -> BackendResult<Vec<Row
           ORDER BY address",
     )?;
     let mut stats = Vec::new();
-    for stretch in plan.iter().rev() {
-        let Stretch::Messages { first, last } = *stretch else { continue };
+    for planned in plan.iter().rev() {
+        let PlanPart::Messages { first, last } = *planned else { continue };
         let mut rows = statement.query([first, last])?;
         while let Some(row) = rows.next()? {
             stats.push(RowStat {

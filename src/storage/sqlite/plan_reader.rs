@@ -12,7 +12,7 @@ use super::row::message::StoredMessage;
 use super::{compaction, message};
 use crate::id::MessageId;
 use crate::message::Message;
-use crate::tree::{Address, Plan, Stretch};
+use crate::tree::{Address, Plan, PlanPart};
 use crate::view::Order;
 
 /// How many rows are stepped over before a seek is cheaper.
@@ -25,7 +25,7 @@ const MAX_RESERVED: usize = 1 << 16;
 /// A plan that is being read.
 pub(crate) struct PlanReader {
     /// In reading order.
-    stretches: Vec<Stretch>,
+    planned_parts: Vec<PlanPart>,
     order: Order,
     /// The stretch to read next.
     at: usize,
@@ -53,36 +53,36 @@ impl PlanReader {
         if order == Order::OldestFirst {
             plan.reverse();
         }
-        Self { stretches: plan, order, at: 0, from: None, is_shown, has_elisions: false }
+        Self { planned_parts: plan, order, at: 0, from: None, is_shown, has_elisions: false }
     }
 
-    pub(super) fn push(&mut self, stretch: Stretch) {
-        self.stretches.push(stretch);
+    pub(super) fn push(&mut self, planned: PlanPart) {
+        self.planned_parts.push(planned);
     }
 
     pub(super) fn len(&self) -> usize {
-        self.stretches.len()
+        self.planned_parts.len()
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.stretches.is_empty()
+        self.planned_parts.is_empty()
     }
 
     /// Returns whether the whole plan was read.
     pub(super) fn is_at_end(&self) -> bool {
-        self.at >= self.stretches.len()
+        self.at >= self.planned_parts.len()
     }
 
     /// Returns how many messages and summaries of the whole plan are still stored.
     pub(super) fn count_stored(&self, conn: &Connection) -> BackendResult<u64> {
         let mut statement = conn.prepare_cached(STORED)?;
         let mut total = 0;
-        for stretch in &self.stretches {
-            total += match *stretch {
-                Stretch::Messages { first, last } => {
+        for planned in &self.planned_parts {
+            total += match *planned {
+                PlanPart::Messages { first, last } => {
                     statement.query_row((first, last, self.is_shown), |row| row.get(0))?
                 }
-                Stretch::Summary(span) => u64::from(compaction::by_key(conn, span.key)?.is_some()),
+                PlanPart::Summary(span) => u64::from(compaction::by_key(conn, span.key)?.is_some()),
             };
         }
         Ok(total)
@@ -92,7 +92,7 @@ impl PlanReader {
     pub(crate) fn rest(&mut self, conn: &Connection) -> BackendResult<Vec<Message>> {
         self.look_for_elisions(conn)?;
         let mut read = Collected::new(self.order, self.width(MAX_RESERVED));
-        while self.at < self.stretches.len() {
+        while self.at < self.planned_parts.len() {
             self.read_some(conn, usize::MAX, usize::MAX, &mut read)?;
         }
         read.done(conn)
@@ -103,7 +103,7 @@ impl PlanReader {
         self.look_for_elisions(conn)?;
         let (mut count, mut bytes) = (0, 0);
         let mut read = Collected::new(self.order, self.width(limit.min(MAX_RESERVED)));
-        while count < limit && bytes < BATCH_BYTES && self.at < self.stretches.len() {
+        while count < limit && bytes < BATCH_BYTES && self.at < self.planned_parts.len() {
             let (more, more_bytes) =
                 self.read_some(conn, limit - count, BATCH_BYTES - bytes, &mut read)?;
             count += more;
@@ -115,7 +115,7 @@ impl PlanReader {
     /// Asks once per read whether the session has any elision.
     fn look_for_elisions(&mut self, conn: &Connection) -> BackendResult<()> {
         self.has_elisions = self.is_shown
-            && self.at < self.stretches.len()
+            && self.at < self.planned_parts.len()
             && elision::has_any(conn, self.ends(self.at).0.session())?;
         Ok(())
     }
@@ -123,10 +123,10 @@ impl PlanReader {
     /// Returns how many addresses and summaries are left to read, at most `max`.
     fn width(&self, max: usize) -> usize {
         let mut total = 0;
-        for stretch in &self.stretches[self.at..] {
-            total += match stretch {
-                Stretch::Messages { first, last } => (last.raw() - first.raw()) as usize + 1,
-                Stretch::Summary(_) => 1,
+        for planned in &self.planned_parts[self.at..] {
+            total += match planned {
+                PlanPart::Messages { first, last } => (last.raw() - first.raw()) as usize + 1,
+                PlanPart::Summary(_) => 1,
             };
             if total >= max {
                 return max;
@@ -137,8 +137,8 @@ impl PlanReader {
 
     /// Continues after this address; `false` if the plan does not contain it.
     pub(super) fn skip_past(&mut self, address: Address) -> bool {
-        let holds = |stretch: &Stretch| matches!(*stretch, Stretch::Messages { first, last } if first <= address && address <= last);
-        let Some(at) = self.stretches.iter().position(holds) else { return false };
+        let holds = |planned: &PlanPart| matches!(*planned, PlanPart::Messages { first, last } if first <= address && address <= last);
+        let Some(at) = self.planned_parts.iter().position(holds) else { return false };
         self.at = at;
         self.set_from(match self.order {
             Order::OldestFirst => address.after(),
@@ -150,8 +150,8 @@ impl PlanReader {
     /// Continues after the summary of this compaction; `false` if the plan does not contain it.
     pub(super) fn skip_past_summary(&mut self, key: i64) -> bool {
         let holds =
-            |stretch: &Stretch| matches!(stretch, Stretch::Summary(span) if span.key == key);
-        let Some(at) = self.stretches.iter().position(holds) else { return false };
+            |planned: &PlanPart| matches!(planned, PlanPart::Summary(span) if span.key == key);
+        let Some(at) = self.planned_parts.iter().position(holds) else { return false };
         (self.at, self.from) = (at + 1, None);
         true
     }
@@ -164,7 +164,7 @@ impl PlanReader {
         max_bytes: usize,
         read: &mut Collected,
     ) -> BackendResult<(usize, usize)> {
-        if let Stretch::Summary(span) = self.stretches[self.at] {
+        if let PlanPart::Summary(span) = self.planned_parts[self.at] {
             self.at += 1;
             // Removed since the plan was made: skipped, as a deleted message is.
             let Some(compaction) = compaction::by_key(conn, span.key)? else {
@@ -228,7 +228,7 @@ impl PlanReader {
         let mut next = self.at + 1;
         let mut width = high.raw() - low.raw() + 1;
         while usize::try_from(width).is_ok_and(|width| width < limit)
-            && matches!(self.stretches.get(next), Some(Stretch::Messages { .. }))
+            && matches!(self.planned_parts.get(next), Some(PlanPart::Messages { .. }))
         {
             let (first, last) = self.ends(next);
             let gap = match self.order {
@@ -246,9 +246,9 @@ impl PlanReader {
     }
 
     fn ends(&self, at: usize) -> (Address, Address) {
-        match self.stretches[at] {
-            Stretch::Messages { first, last } => (first, last),
-            Stretch::Summary(span) => (span.first, span.last),
+        match self.planned_parts[at] {
+            PlanPart::Messages { first, last } => (first, last),
+            PlanPart::Summary(span) => (span.first, span.last),
         }
     }
 
@@ -258,15 +258,15 @@ impl PlanReader {
             Order::OldestFirst => address.before(),
             Order::NewestFirst => address.after(),
         });
-        match self.stretches.get(self.at) {
-            Some(Stretch::Messages { first, last }) => *first <= address && address <= *last,
+        match self.planned_parts.get(self.at) {
+            Some(PlanPart::Messages { first, last }) => *first <= address && address <= *last,
             _ => false,
         }
     }
 
     /// Skips the stretches of messages that end at this address or before it in reading order.
     fn pass(&mut self, address: Address) {
-        while let Some(Stretch::Messages { first, last }) = self.stretches.get(self.at) {
+        while let Some(PlanPart::Messages { first, last }) = self.planned_parts.get(self.at) {
             let is_over = match self.order {
                 Order::OldestFirst => *last <= address,
                 Order::NewestFirst => *first >= address,

@@ -21,7 +21,7 @@ use super::{compaction, message, path, row};
 use crate::error::Result;
 use crate::message::Message;
 use crate::tokens::{Count, Counter, ESTIMATE_VERSION, HEURISTIC};
-use crate::tree::{Address, Plan, Stretch};
+use crate::tree::{Address, Plan, PlanPart};
 
 /// The key of talktree's own estimate: 0 of its first version, -1 of the second, and so on.
 pub(super) const HEURISTIC_KEY: i64 = 1 - ESTIMATE_VERSION;
@@ -256,8 +256,8 @@ pub(super) fn from_rows(conn: &Connection, session: &SessionRow) -> BackendResul
 /// Returns which tokens of the rows a model sees, and the visible messages that rows do not count.
 fn split_sum(conn: &Connection, plan: &Plan, of_rows: u64) -> BackendResult<(u64, Vec<Message>)> {
     let mut others = Vec::new();
-    for stretch in plan {
-        if let Stretch::Summary(span) = stretch {
+    for planned in plan {
+        if let PlanPart::Summary(span) = planned {
             others.extend(compaction::by_key(conn, span.key)?.map(|it| it.to_message(None)));
         }
     }
@@ -278,8 +278,8 @@ struct Sums {
 fn sums(conn: &Connection, plan: &Plan, key: i64) -> BackendResult<Sums> {
     let mut statement = conn.prepare_cached(SUMS)?;
     let mut sums = Sums::default();
-    for stretch in plan {
-        let Stretch::Messages { first, last } = *stretch else { continue };
+    for planned in plan {
+        let PlanPart::Messages { first, last } = *planned else { continue };
         let (tokens, uncounted): (u64, u64) =
             statement.query_row(params![first, last, key], |row| Ok((row.get(0)?, row.get(1)?)))?;
         sums.tokens = sums.tokens.saturating_add(tokens);
@@ -310,9 +310,9 @@ fn next_uncounted(
     let mut statement = conn.prepare_cached(UNCOUNTED)?;
     let mut found: Vec<Uncounted> = Vec::new();
     while found.len() < BATCH
-        && let Some(stretch) = plan.pop()
+        && let Some(planned) = plan.pop()
     {
-        let Stretch::Messages { first, last } = stretch else { continue };
+        let PlanPart::Messages { first, last } = planned else { continue };
         let mut rows = statement.query(params![first, last, key, BATCH - found.len()])?;
         while let Some(row) = rows.next()? {
             let StoredMessage { address, message, .. } = StoredMessage::read(row)?;
@@ -326,7 +326,7 @@ fn next_uncounted(
             && found.len() == BATCH
             && newest.address < last
         {
-            plan.push(Stretch::Messages { first: newest.address.after(), last });
+            plan.push(PlanPart::Messages { first: newest.address.after(), last });
         }
     }
     Ok(found)
@@ -347,8 +347,8 @@ pub(super) const UNCOUNTED: &str = concat!(
 /// Returns the messages of a plan that have elisions, as a model sees them, with the tokens of their rows.
 fn elided(conn: &Connection, plan: &Plan) -> BackendResult<Vec<(u64, Message)>> {
     let mut found = Vec::new();
-    for stretch in plan {
-        let Stretch::Messages { first, last } = *stretch else { continue };
+    for planned in plan {
+        let PlanPart::Messages { first, last } = *planned else { continue };
         for address in elision::messages_with(conn, first, last)? {
             let Some(mut message) = message::stored(conn, address)?.message else { continue };
             if message.is_hidden {

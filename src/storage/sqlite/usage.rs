@@ -21,7 +21,7 @@ use super::{message, path};
 use crate::error::Result;
 use crate::id::MessageId;
 use crate::message::Message;
-use crate::tree::{Address, Stretch, Walk};
+use crate::tree::{Address, PlanPart, Walk};
 use crate::usage::{Cost, Usage, UsageFilter, UsageGroup, UsageTotal};
 
 /// The greatest number in a row: every reader of JSON holds it exactly. A greater one is stored as this.
@@ -123,8 +123,8 @@ fn author_above(conn: &Connection, address: Address) -> BackendResult<Option<Val
     }
     let mut tree = SessionTree::new(conn, address.session());
     let mut walk = Walk::raw(&mut tree, Some(address));
-    while let Some(stretch) = walk.next()? {
-        let Stretch::Messages { first, last: end } = stretch else { continue };
+    while let Some(planned) = walk.next()? {
+        let PlanPart::Messages { first, last: end } = planned else { continue };
         if let Some(author) = nearest(first, end.min(last))? {
             return Ok(Some(author));
         }
@@ -165,8 +165,8 @@ pub(crate) fn of_path(
     leaf: Option<Address>,
 ) -> BackendResult<UsageTotal> {
     let mut total = UsageTotal::default();
-    for stretch in path::plan(conn, session, leaf, true)? {
-        let Stretch::Messages { first, last } = stretch else { continue };
+    for planned in path::plan(conn, session, leaf, true)? {
+        let PlanPart::Messages { first, last } = planned else { continue };
         for sql in [WRITTEN_HERE, COPIED] {
             let mut statement = conn.prepare_cached(sql)?;
             let mut rows = statement.query([first, last])?;

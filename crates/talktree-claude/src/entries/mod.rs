@@ -10,16 +10,16 @@
 //! A compaction is a boundary, which begins a new chain, and a summary. The boundary becomes a child of the last entry
 //! before the cut, both become hidden messages, and the summary replaces all messages before them.
 //!
-//! A [`Talk`] reads the entries of one session in their order and says which message follows which; [`message`] makes a
+//! A [`EntryTree`] reads the entries of one session in their order and says which message follows which; [`message`] makes a
 //! message of one entry.
 
 mod links;
 mod rounds;
-mod talk;
+mod tree;
 
 pub use links::{Chain, Progress};
 pub use rounds::{Rounds, Share};
-pub use talk::{Cut, Node, Talk};
+pub use tree::{Cut, EntryTree, Node};
 
 use chrono::{DateTime, Utc};
 use talktree::records::blocks::{self, ToolNames};
@@ -63,14 +63,20 @@ pub fn message(
     let time = entry.time("timestamp").unwrap_or(time);
     let inner = entry.object("message").filter(|_| matches!(&*kind, "user" | "assistant"));
     let message = match inner {
-        Some(inner) => said(&kind, entry, inner, names, is_plain),
+        Some(inner) => message_of(&kind, entry, inner, names, is_plain),
         None if kind == "system" => noted(entry),
         None => hidden(&kind, entry),
     };
     message.with_id(id).at(time)
 }
 
-fn said(kind: &str, entry: Fields, inner: Fields, names: &ToolNames, is_plain: bool) -> Message {
+fn message_of(
+    kind: &str,
+    entry: Fields,
+    inner: Fields,
+    names: &ToolNames,
+    is_plain: bool,
+) -> Message {
     let parts = blocks::parts(inner.get("content"), names);
     let role = inner.text("role").unwrap_or_else(|| kind.to_owned());
     let role = if blocks::are_results(&parts) { Role::Tool } else { Role::from(role) };

@@ -14,7 +14,7 @@ use talktree::records::blocks::{self, ToolNames};
 use talktree::records::fields::Fields;
 
 use super::called;
-use super::talk::Node;
+use super::tree::Node;
 
 /// What an entry is to the answer of a model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

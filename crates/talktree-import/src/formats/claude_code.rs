@@ -10,7 +10,7 @@ use crate::report::ImportReport;
 use chrono::{DateTime, Utc};
 use talktree::records::order::arrange;
 use talktree::{Message, MessageId};
-use talktree_claude::entries::{self, Progress, Rounds, Talk};
+use talktree_claude::entries::{self, EntryTree, Progress, Rounds};
 
 use super::Format;
 use super::blocks::{self, ToolNames};
@@ -27,7 +27,7 @@ pub(crate) struct ClaudeCode {
     /// The first time in the file: that of the entries before it.
     first: Option<DateTime<Utc>>,
     names: ToolNames,
-    talks: Vec<Talk<About>>,
+    trees: Vec<EntryTree<About>>,
     /// The conversation of each session id; an entry without one belongs to that of the previous entry.
     by_session: HashMap<String, usize>,
     current: usize,
@@ -53,7 +53,7 @@ impl ClaudeCode {
             now,
             first: None,
             names: ToolNames::new(),
-            talks: Vec::new(),
+            trees: Vec::new(),
             by_session: HashMap::new(),
             current: 0,
             links: Progress::default(),
@@ -65,25 +65,25 @@ impl ClaudeCode {
     }
 
     /// Returns the session of an entry.
-    fn talk(&mut self, record: &Record, entry: &Fields) -> &mut Talk<About> {
+    fn tree(&mut self, record: &Record, entry: &Fields) -> &mut EntryTree<About> {
         let given = entry.text("sessionId");
         let known = given.as_ref().and_then(|id| self.by_session.get(id)).copied();
-        let is_unnamed = self.talks.len() == 1 && self.by_session.is_empty();
+        let is_unnamed = self.trees.len() == 1 && self.by_session.is_empty();
         self.current = match (&given, known) {
             (_, Some(known)) => known,
-            (None, None) if !self.talks.is_empty() => self.current,
+            (None, None) if !self.trees.is_empty() => self.current,
             (Some(_), None) if is_unnamed => 0,
             _ => {
-                self.talks.push(Talk::new(record.line));
-                self.talks.len() - 1
+                self.trees.push(EntryTree::new(record.line));
+                self.trees.len() - 1
             }
         };
-        let talk = &mut self.talks[self.current];
+        let tree = &mut self.trees[self.current];
         if let (Some(id), None) = (given, known) {
-            talk.session = session_id(id.as_str());
+            tree.session = session_id(id.as_str());
             self.by_session.insert(id, self.current);
         }
-        talk
+        tree
     }
 }
 
@@ -105,11 +105,11 @@ impl Reader for ClaudeCode {
             return None;
         }
         let about = About { fingerprint: fingerprint(&record.text), place: record.place() };
-        let talk = self.talk(record, &entry);
-        match talk.read(record.line, &record.text, &entry, about) {
+        let tree = self.tree(record, &entry);
+        match tree.read(record.line, &record.text, &entry, about) {
             false => report.converted += 1,
             true => {
-                if let Some(node) = talk.nodes.last()
+                if let Some(node) = tree.nodes.last()
                     && let Some(time) = node.time.filter(|_| entry.time("timestamp").is_none())
                 {
                     let id = node.id.clone();
@@ -127,11 +127,11 @@ impl Reader for ClaudeCode {
             report.remark(line, format!("{count} progress entries hold nothing to keep"));
         }
         self.unread.report("the time of the entry before", report);
-        for node in self.talks.iter_mut().flat_map(|talk| &mut talk.nodes) {
+        for node in self.trees.iter_mut().flat_map(|tree| &mut tree.nodes) {
             node.parent = self.links.pass(node.parent.take());
         }
-        let talks = join(std::mem::take(&mut self.talks), report);
-        talks.into_iter().map(|talk| self.close(talk, report)).collect()
+        let trees = join(std::mem::take(&mut self.trees), report);
+        trees.into_iter().map(|tree| self.close(tree, report)).collect()
     }
 
     fn message(&self, _: &Record, entry: Fields, node: &Node) -> Message {
@@ -149,19 +149,19 @@ impl ClaudeCode {
     }
 
     /// Resolves what depends on the whole file.
-    fn close(&mut self, mut talk: Talk<About>, report: &mut ImportReport) -> Draft {
-        chain_if_unlinked(&mut talk, report);
-        join_answers(&mut talk);
-        let ids: HashSet<&MessageId> = talk.nodes.iter().map(|node| &node.id).collect();
-        let mut draft = Draft::new(talk.session.clone(), talk.line);
+    fn close(&mut self, mut tree: EntryTree<About>, report: &mut ImportReport) -> Draft {
+        chain_if_unlinked(&mut tree, report);
+        join_answers(&mut tree);
+        let ids: HashSet<&MessageId> = tree.nodes.iter().map(|node| &node.id).collect();
+        let mut draft = Draft::new(tree.session.clone(), tree.line);
         draft.orphans = Orphans::FollowTheNodeBefore;
-        draft.details = talk.details(|leaf| ids.contains(leaf));
-        if let Some((line, _)) = talk.title_of().filter(|(_, leaf)| !ids.contains(leaf)) {
+        draft.details = tree.details(|leaf| ids.contains(leaf));
+        if let Some((line, _)) = tree.title_of().filter(|(_, leaf)| !ids.contains(leaf)) {
             report.remark(line, "a title for messages of another file, not used");
         }
-        draft.head = talk.head().cloned();
-        for cut in &talk.cuts {
-            match talk.kept_by(cut, |kept| ids.contains(kept)) {
+        draft.head = tree.head().cloned();
+        for cut in &tree.cuts {
+            match tree.kept_by(cut, |kept| ids.contains(kept)) {
                 Some(kept) => draft.compactions.push(DraftCompaction {
                     id: cut.id.clone(),
                     line: cut.line,
@@ -178,10 +178,10 @@ impl ClaudeCode {
                 }
             }
         }
-        if let Some(agent) = talk.agent() {
+        if let Some(agent) = tree.agent() {
             draft.session = session_id(format!("{}/subagents/agent-{agent}", draft.session));
         }
-        draft.nodes = talk.nodes.into_iter().map(node).collect();
+        draft.nodes = tree.nodes.into_iter().map(node).collect();
         draft
     }
 }
@@ -201,60 +201,60 @@ fn foreign(entry: &Fields) -> Option<String> {
 
 /// Makes each entry the child of the one before if no message of the file names its parent, as some tools write
 /// transcripts.
-fn chain_if_unlinked(talk: &mut Talk<About>, report: &mut ImportReport) {
-    let ids: HashSet<&MessageId> = talk.nodes.iter().map(|node| &node.id).collect();
-    let is_long = talk.chain.is_long(talk.nodes.len());
-    if !is_long || talk.chain.is_connected(|parent| ids.contains(parent)) {
+fn chain_if_unlinked(tree: &mut EntryTree<About>, report: &mut ImportReport) {
+    let ids: HashSet<&MessageId> = tree.nodes.iter().map(|node| &node.id).collect();
+    let is_long = tree.chain.is_long(tree.nodes.len());
+    if !is_long || tree.chain.is_connected(|parent| ids.contains(parent)) {
         return;
     }
-    report.remark(talk.line, "no entry names a parent; each is taken to follow the one before");
+    report.remark(tree.line, "no entry names a parent; each is taken to follow the one before");
     let mut before: Option<MessageId> = None;
-    for node in &mut talk.nodes {
-        node.parent = talk.chain.follow(&node.id, node.parent.take(), &mut before);
+    for node in &mut tree.nodes {
+        node.parent = tree.chain.follow(&node.id, node.parent.take(), &mut before);
     }
 }
 
 /// Puts each answer of the model in one piece, so that every result of its calls is on the path.
-fn join_answers(talk: &mut Talk<About>) {
-    let mut index: HashMap<&MessageId, u32> = HashMap::with_capacity(talk.nodes.len());
-    for (at, node) in talk.nodes.iter().enumerate() {
+fn join_answers(tree: &mut EntryTree<About>) {
+    let mut index: HashMap<&MessageId, u32> = HashMap::with_capacity(tree.nodes.len());
+    for (at, node) in tree.nodes.iter().enumerate() {
         // A repeated entry is left out later.
         index.entry(&node.id).or_insert(at as u32);
     }
     let place = |id: &MessageId| index.get(id).copied();
     let named = |node: &entries::Node<About>| node.parent.as_ref().and_then(place);
-    let mut parents: Vec<Option<u32>> = talk.nodes.iter().map(named).collect();
+    let mut parents: Vec<Option<u32>> = tree.nodes.iter().map(named).collect();
     let mut rounds = Rounds::default();
     for at in arrange(&mut parents).0 {
-        let node = &talk.nodes[at as usize];
+        let node = &tree.nodes[at as usize];
         if place(&node.id) == Some(at) {
             rounds.take(node, node.parent.as_ref());
         }
     }
-    for node in &mut talk.nodes {
+    for node in &mut tree.nodes {
         node.parent = rounds.parent_of(node, node.parent.clone());
     }
 }
 
 /// Joins sessions with connected entries.
-fn join(mut talks: Vec<Talk<About>>, report: &mut ImportReport) -> Vec<Talk<About>> {
-    if talks.len() < 2 {
-        return talks;
+fn join(mut trees: Vec<EntryTree<About>>, report: &mut ImportReport) -> Vec<EntryTree<About>> {
+    if trees.len() < 2 {
+        return trees;
     }
-    let owners: HashMap<MessageId, usize> = talks
+    let owners: HashMap<MessageId, usize> = trees
         .iter()
         .enumerate()
-        .flat_map(|(at, talk)| talk.nodes.iter().map(move |node| (node.id.clone(), at)))
+        .flat_map(|(at, tree)| tree.nodes.iter().map(move |node| (node.id.clone(), at)))
         .collect();
-    let mut into: Vec<usize> = (0..talks.len()).collect();
+    let mut into: Vec<usize> = (0..trees.len()).collect();
     let find = |into: &[usize], mut at: usize| {
         while into[at] != at {
             at = into[at];
         }
         at
     };
-    for (at, talk) in talks.iter().enumerate() {
-        for node in &talk.nodes {
+    for (at, tree) in trees.iter().enumerate() {
+        for node in &tree.nodes {
             let other = node.parent.as_ref().and_then(|parent| owners.get(parent));
             if let Some(&other) = other.filter(|other| **other != at) {
                 let (a, b) = (find(&into, at), find(&into, other));
@@ -262,18 +262,18 @@ fn join(mut talks: Vec<Talk<About>>, report: &mut ImportReport) -> Vec<Talk<Abou
             }
         }
     }
-    for at in 0..talks.len() {
+    for at in 0..trees.len() {
         let end = find(&into, at);
         if end == at {
             continue;
         }
-        let from = std::mem::replace(&mut talks[at], Talk::new(0));
+        let from = std::mem::replace(&mut trees[at], EntryTree::new(0));
         let (line, id) = (from.line, from.session.clone());
-        let to = &mut talks[end];
+        let to = &mut trees[end];
         report.remark(line, format!("entries of session {id:?} are part of {:?}", to.session));
         to.join(from);
     }
-    talks.into_iter().enumerate().filter(|(at, _)| into[*at] == *at).map(|(_, talk)| talk).collect()
+    trees.into_iter().enumerate().filter(|(at, _)| into[*at] == *at).map(|(_, tree)| tree).collect()
 }
 
 fn node(node: entries::Node<About>) -> Node {

@@ -45,7 +45,7 @@ pub(crate) struct Pi {
     now: DateTime<Utc>,
     /// The tool names of calls, for results that do not name their tool.
     names: ToolNames,
-    drafts: Vec<Talk>,
+    drafts: Vec<PiSession>,
     /// How many lines since the last entry could not be read.
     lost: u64,
     /// Whether one of those lines may have been a header.
@@ -56,7 +56,7 @@ pub(crate) struct Pi {
 }
 
 /// One session while it is read.
-struct Talk {
+struct PiSession {
     draft: Draft,
     /// The id of each entry by its number; the header has none.
     entries: Vec<Option<MessageId>>,
@@ -94,7 +94,7 @@ impl Pi {
         };
         let rest = header.clone().without(&["type", "id", "timestamp", "modelId"]);
         draft.add_metadata(rest.into_pairs());
-        self.drafts.push(Talk::new(draft, vec![None]));
+        self.drafts.push(PiSession::new(draft, vec![None]));
         self.is_headless = false;
         (self.lost, self.may_lack_header) = (0, false);
     }
@@ -103,9 +103,9 @@ impl Pi {
     fn follows(&mut self, fields: &Fields) -> bool {
         let lost = std::mem::take(&mut self.lost);
         let is_in_doubt = std::mem::take(&mut self.may_lack_header);
-        if let Some(talk) = self.drafts.last_mut().filter(|_| is_in_doubt) {
+        if let Some(session) = self.drafts.last_mut().filter(|_| is_in_doubt) {
             let parent = fields.text("parentId").map(message_id);
-            self.is_headless |= !parent.is_some_and(|parent| lost == 1 || talk.has(&parent));
+            self.is_headless |= !parent.is_some_and(|parent| lost == 1 || session.has(&parent));
         }
         !self.is_headless
     }
@@ -115,11 +115,11 @@ impl Pi {
     }
 
     /// Returns the session of the entries; without a header its id comes from the name of the file.
-    fn talk(&mut self, line: u64) -> &mut Talk {
+    fn session(&mut self, line: u64) -> &mut PiSession {
         if self.drafts.is_empty() {
             let mut draft = Draft::new(session_id(self.derived_session()), line);
             draft.details.source = Some("pi".to_owned());
-            self.drafts.push(Talk::new(draft, Vec::new()));
+            self.drafts.push(PiSession::new(draft, Vec::new()));
         }
         let last = self.drafts.len() - 1;
         &mut self.drafts[last]
@@ -172,36 +172,36 @@ impl Reader for Pi {
         if self.drafts.is_empty() {
             report.fault(record.line, "no header before the first entry");
         }
-        let talk = self.talk(record.line);
-        let number = talk.entries.len().to_string();
+        let session = self.session(record.line);
+        let number = session.entries.len().to_string();
         let id = match fields.text("id") {
             Some(id) => message_id(id),
             None => derive(&["pi", &number, &record.text]).to_string().into(),
         };
         let parent = match fields.has("parentId") {
             true => fields.text("parentId").map(message_id),
-            false => talk.draft.last_id(),
+            false => session.draft.last_id(),
         };
-        talk.entries.push(Some(id.clone()));
-        if let Some(ids) = &mut talk.ids {
+        session.entries.push(Some(id.clone()));
+        if let Some(ids) = &mut session.ids {
             ids.insert(id.clone());
         }
         match kind.as_str() {
-            "compaction" => talk.compaction(record, &fields, &id, now),
-            "label" => talk.label(record, &fields),
-            "context_edit" => talk.edit(record, &fields, &id),
+            "compaction" => session.compaction(record, &fields, &id, now),
+            "label" => session.label(record, &fields),
+            "context_edit" => session.edit(record, &fields, &id),
             "session_info" => {
                 let given = fields.text("name").as_deref().and_then(name);
-                talk.draft.details.name = given.or(talk.draft.details.name.take());
+                session.draft.details.name = given.or(session.draft.details.name.take());
             }
-            "model_change" if talk.draft.details.model.is_none() => {
-                talk.draft.details.model = fields.text("modelId");
+            "model_change" if session.draft.details.model.is_none() => {
+                session.draft.details.model = fields.text("modelId");
             }
             _ => {}
         }
         // Pi continues from the entry written last.
-        talk.draft.head = Some(id.clone());
-        talk.draft.push(Node {
+        session.draft.head = Some(id.clone());
+        session.draft.push(Node {
             id,
             parent,
             line: record.line,
@@ -224,10 +224,10 @@ impl Reader for Pi {
     fn finish(&mut self, report: &mut ImportReport) -> Vec<Draft> {
         self.unread.report("the time of the import", report);
         let mut drafts = Vec::new();
-        for mut talk in self.drafts.drain(..) {
-            for (at, number) in talk.by_number {
-                let compaction = &mut talk.draft.compactions[at];
-                match talk.entries.get(number).cloned().flatten() {
+        for mut session in self.drafts.drain(..) {
+            for (at, number) in session.by_number {
+                let compaction = &mut session.draft.compactions[at];
+                match session.entries.get(number).cloned().flatten() {
                     Some(kept) => compaction.kept = kept,
                     None => {
                         let why = format!("there is no entry number {number}, the first it keeps");
@@ -235,7 +235,7 @@ impl Reader for Pi {
                     }
                 }
             }
-            drafts.push(talk.draft);
+            drafts.push(session.draft);
         }
         drafts
     }
@@ -246,11 +246,11 @@ impl Reader for Pi {
         let time = fields.time(TIME);
         let time = time.or_else(|| inner.as_ref()?.time(TIME)).unwrap_or(self.now);
         let message = match (kind.as_str(), inner) {
-            ("message", Some(inner)) => self.said(&fields, inner),
+            ("message", Some(inner)) => self.message_of(&fields, inner),
             ("branch_summary", _) => {
                 let text = fields.text("summary").unwrap_or_default();
                 let rest = fields.without(&["type", "id", "parentId", "timestamp", "summary"]);
-                told(&text, rest, &kind)
+                note(&text, rest, &kind)
             }
             ("custom_message", _) => {
                 let parts = blocks::parts(fields.get("content"), &self.names);
@@ -280,7 +280,7 @@ impl Reader for Pi {
 
 impl Pi {
     /// Returns a message by a person, the model or a tool.
-    fn said(&self, entry: &Fields, inner: Fields) -> Message {
+    fn message_of(&self, entry: &Fields, inner: Fields) -> Message {
         let role = inner.text("role").unwrap_or_default();
         let rest = entry.clone().without(&["type", "id", "parentId", "timestamp", "message"]);
         let rest = inner
@@ -308,7 +308,7 @@ impl Pi {
                     command.unwrap_or_default(),
                     output.unwrap_or_default()
                 );
-                let message = told(&text, rest.without(&["output"]), &role);
+                let message = note(&text, rest.without(&["output"]), &role);
                 match inner.is_true("excludeFromContext") {
                     true => message.hidden(),
                     false => message,
@@ -316,7 +316,7 @@ impl Pi {
             }
             "branchSummary" | "compactionSummary" => {
                 let text = inner.text("summary").unwrap_or_default();
-                told(&text, rest.without(&["summary"]), &role)
+                note(&text, rest.without(&["summary"]), &role)
             }
             "custom" | "hookMessage" => {
                 let metadata = rest.with("kind", Some(text_json(&role)));
@@ -327,7 +327,7 @@ impl Pi {
     }
 }
 
-impl Talk {
+impl PiSession {
     fn new(draft: Draft, entries: Vec<Option<MessageId>>) -> Self {
         Self { draft, entries, ids: None, by_number: Vec::new() }
     }

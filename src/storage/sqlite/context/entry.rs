@@ -9,7 +9,7 @@ use super::super::append::check_size;
 use super::super::error::{BackendError, BackendResult, corrupt, damaged};
 use super::super::index::{Found, Index, cut};
 use super::super::row::time;
-use super::Whose;
+use super::ScopeKey;
 use crate::error::Error;
 use crate::id::{check_name, check_name_length};
 use crate::message::now;
@@ -22,10 +22,14 @@ const MAX_BLOCKS: i64 = MAX_SESSIONS;
 const MAX_ENTRIES: u64 = MAX_MESSAGES;
 
 /// Returns the key of a block.
-pub(super) fn block(conn: &Connection, whose: &Whose, label: &str) -> BackendResult<Option<i64>> {
+pub(super) fn block(
+    conn: &Connection,
+    scope_key: &ScopeKey,
+    label: &str,
+) -> BackendResult<Option<i64>> {
     let key = conn
         .prepare_cached(BLOCK)?
-        .query_row(params![whose.session, whose.owner, label], |row| row.get(0))
+        .query_row(params![scope_key.session, scope_key.owner, label], |row| row.get(0))
         .optional()?;
     Ok(key)
 }
@@ -34,9 +38,13 @@ pub(in super::super) const BLOCK: &str =
     "SELECT key FROM context_block WHERE session = ?1 AND owner = ?2 AND label = ?3";
 
 /// Creates a block; its label must be free.
-pub(super) fn create_block(conn: &Connection, whose: &Whose, label: &str) -> BackendResult<i64> {
+pub(super) fn create_block(
+    conn: &Connection,
+    scope_key: &ScopeKey,
+    label: &str,
+) -> BackendResult<i64> {
     conn.prepare_cached("INSERT INTO context_block (session, owner, label) VALUES (?1, ?2, ?3)")?
-        .execute(params![whose.session, whose.owner, label])?;
+        .execute(params![scope_key.session, scope_key.owner, label])?;
     let key = conn.last_insert_rowid();
     if key > MAX_BLOCKS {
         let max = MAX_BLOCKS as u64;
@@ -64,9 +72,9 @@ fn next_address(conn: &Connection, block: i64) -> BackendResult<Address> {
 }
 
 /// Returns the labels that have at least one text, sorted.
-pub(super) fn labels(conn: &Connection, whose: &Whose) -> BackendResult<Vec<StoredLabel>> {
+pub(super) fn labels(conn: &Connection, scope_key: &ScopeKey) -> BackendResult<Vec<StoredLabel>> {
     let mut statement = conn.prepare_cached(LABELS)?;
-    let mut rows = statement.query(params![whose.session, whose.owner])?;
+    let mut rows = statement.query(params![scope_key.session, scope_key.owner])?;
     let mut labels = Vec::new();
     while let Some(row) = rows.next()? {
         let is_searchable = row.get::<_, Option<bool>>(3)? == Some(true);
@@ -384,7 +392,7 @@ fn write(
 /// Earlier versions and removed texts are not copied.
 pub(in super::super) fn copy(conn: &Connection, source: i64, target: i64) -> BackendResult<()> {
     for (from, label) in blocks(conn, source)? {
-        let to = create_block(conn, &Whose::session(target), &label)?;
+        let to = create_block(conn, &ScopeKey::session(target), &label)?;
         let (first, last) = Address::range_of(from);
         conn.prepare_cached(COPY)?.execute(params![first, last, (to - from) << 32])?;
         conn.prepare_cached(

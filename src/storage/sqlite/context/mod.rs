@@ -39,13 +39,13 @@ pub(crate) use entry::Texts;
 const NO_SESSION: i64 = 0;
 
 /// Whose blocks are, as their rows say: of a session, of an owner, or of all sessions.
-struct Whose {
+struct ScopeKey {
     session: i64,
     /// Empty unless they are of an owner.
     owner: String,
 }
 
-impl Whose {
+impl ScopeKey {
     const SHARED: Self = Self { session: NO_SESSION, owner: String::new() };
 
     fn session(key: i64) -> Self {
@@ -80,14 +80,14 @@ impl Database {
 }
 
 /// Returns whose the blocks of a scope are; nobody's before the session exists or has an owner.
-fn whose(
+fn scope_key(
     conn: &Connection,
     scope: BlockScope,
     session: impl FnOnce() -> BackendResult<Option<SessionRow>>,
-) -> BackendResult<Option<Whose>> {
+) -> BackendResult<Option<ScopeKey>> {
     match scope {
-        BlockScope::Shared => Ok(Some(Whose::SHARED)),
-        BlockScope::Session => Ok(session()?.map(|session| Whose::session(session.key))),
+        BlockScope::Shared => Ok(Some(ScopeKey::SHARED)),
+        BlockScope::Session => Ok(session()?.map(|session| ScopeKey::session(session.key))),
         BlockScope::Owner => {
             let Some(session) = session()? else { return Ok(None) };
             let owner: Option<Option<String>> = conn
@@ -96,7 +96,7 @@ fn whose(
                 .optional()?;
             // Blocks of an owner with an empty name, which only other programs write, would be those of all sessions.
             let owner = owner.flatten().filter(|owner| !owner.is_empty());
-            Ok(owner.map(|owner| Whose { session: NO_SESSION, owner }))
+            Ok(owner.map(|owner| ScopeKey { session: NO_SESSION, owner }))
         }
     }
 }
@@ -126,8 +126,8 @@ impl<'c> Deref for Writing<'c> {
 impl Reading<'_> {
     /// Returns the texts of a block.
     pub(crate) fn texts(&self, scope: BlockScope, label: &str) -> BackendResult<Texts<'_>> {
-        let whose = whose(self.conn, scope, self.session)?;
-        texts(self.conn, whose.as_ref(), label)
+        let scope_key = scope_key(self.conn, scope, self.session)?;
+        texts(self.conn, scope_key.as_ref(), label)
     }
 
     /// Returns the frozen prompt, if there is one.
@@ -139,8 +139,13 @@ impl Reading<'_> {
     }
 }
 
-fn texts<'c>(conn: &'c Connection, whose: Option<&Whose>, label: &str) -> BackendResult<Texts<'c>> {
-    let block = whose.map(|whose| entry::block(conn, whose, label)).transpose()?.flatten();
+fn texts<'c>(
+    conn: &'c Connection,
+    scope_key: Option<&ScopeKey>,
+    label: &str,
+) -> BackendResult<Texts<'c>> {
+    let block =
+        scope_key.map(|scope_key| entry::block(conn, scope_key, label)).transpose()?.flatten();
     Ok(Texts { conn, block })
 }
 
@@ -152,19 +157,19 @@ pub(super) fn versions(
     label: &str,
     key: &str,
 ) -> BackendResult<Vec<StoredText>> {
-    let whose = Whose { session, owner: owner.to_owned() };
-    texts(conn, Some(&whose), label)?.versions(key)
+    let scope_key = ScopeKey { session, owner: owner.to_owned() };
+    texts(conn, Some(&scope_key), label)?.versions(key)
 }
 
 impl Writing<'_> {
     /// Returns whose the blocks of a scope are that are to be written; nobody's before the session exists.
-    fn whose(&self, scope: BlockScope) -> BackendResult<Option<Whose>> {
-        let whose = whose(self.conn, scope, self.session)?;
-        if whose.is_none() && scope == BlockScope::Owner {
+    fn scope_key(&self, scope: BlockScope) -> BackendResult<Option<ScopeKey>> {
+        let scope_key = scope_key(self.conn, scope, self.session)?;
+        if scope_key.is_none() && scope == BlockScope::Owner {
             let session = SessionId::clone(self.name);
             return Err(BackendError::Own(Error::NoOwner { session }));
         }
-        Ok(whose)
+        Ok(scope_key)
     }
 
     /// Records a write of a session's own texts, creating the session if it does not exist.
@@ -191,7 +196,7 @@ impl Writing<'_> {
     ) -> BackendResult<()> {
         let conn = self.conn;
         entry::check(label, new, self.max)?;
-        let block = texts(conn, self.whose(scope)?.as_ref(), label)?.block;
+        let block = texts(conn, self.scope_key(scope)?.as_ref(), label)?.block;
         let stored = entry::find(conn, block, &new.key)?;
         if let Some(stored) = &stored
             && entry::keep(conn, stored, new, is_searchable)?
@@ -203,8 +208,8 @@ impl Writing<'_> {
             (Some(stored), _) => entry::replace(conn, &stored, Some(new), is_searchable),
             (None, Some(block)) => entry::insert(conn, block, new, is_searchable),
             (None, None) => {
-                let Some(whose) = self.whose(scope)? else { return Ok(()) };
-                let block = entry::create_block(conn, &whose, label)?;
+                let Some(scope_key) = self.scope_key(scope)? else { return Ok(()) };
+                let block = entry::create_block(conn, &scope_key, label)?;
                 entry::insert(conn, block, new, is_searchable)
             }
         }
@@ -212,7 +217,7 @@ impl Writing<'_> {
 
     /// Removes a text; returns whether there was one. The removal is a version, and the versions before are kept.
     pub(crate) fn remove(&self, scope: BlockScope, label: &str, key: &str) -> BackendResult<bool> {
-        let block = texts(self.conn, self.whose(scope)?.as_ref(), label)?.block;
+        let block = texts(self.conn, self.scope_key(scope)?.as_ref(), label)?.block;
         let stored = entry::find(self.conn, block, key)?;
         let Some(stored) = stored.filter(|stored| stored.is_present) else { return Ok(false) };
         self.touch(scope)?;
@@ -302,8 +307,8 @@ impl SqliteContext {
 
     /// Returns the labels that have at least one text, sorted.
     pub(crate) fn labels(&self, scope: BlockScope) -> Result<Vec<StoredLabel>> {
-        self.database.read(|conn| match whose(conn, scope, || self.handle.find(conn))? {
-            Some(whose) => entry::labels(conn, &whose),
+        self.database.read(|conn| match scope_key(conn, scope, || self.handle.find(conn))? {
+            Some(scope_key) => entry::labels(conn, &scope_key),
             None => Ok(Vec::new()),
         })
     }

@@ -11,7 +11,7 @@ use super::targets::{Messages, Targets, living};
 use super::{named, owner};
 use crate::erasure::{Erasure, ErasureExtent, ErasureSummary};
 use crate::storage::sqlite::message::Mention;
-use crate::tree::{Address, Span, Stretch};
+use crate::tree::{Address, PlanPart, Span};
 
 impl Targets {
     /// Returns what would be removed, and what would be left.
@@ -194,8 +194,8 @@ fn goes_with(conn: &Connection, span: Span, erased: &BTreeSet<Address>) -> Backe
         is_last_left |= is_left(LIVING, first, last)?;
     }
     let mut is_any_visible = false;
-    for stretch in path::between(conn, span.first, span.last)? {
-        if let Stretch::Messages { first, last } = stretch {
+    for planned in path::between(conn, span.first, span.last)? {
+        if let PlanPart::Messages { first, last } = planned {
             is_any_visible |= is_left(VISIBLE, first, last)?;
         }
     }

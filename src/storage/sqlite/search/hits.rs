@@ -17,7 +17,7 @@ use crate::id::{MessageId, SessionId};
 use crate::message::{Role, parts_from_text, single_text};
 use crate::search::{Hit, Matched, indexed_text};
 use crate::storage::sqlite::path::SessionTree;
-use crate::tree::{Address, Span, Stretch, Walk};
+use crate::tree::{Address, PlanPart, Span, Walk};
 
 /// The columns of a message that a hit needs.
 struct Row {
@@ -208,8 +208,8 @@ impl HeadPath {
         let mut path = Self { ranges: Vec::new(), summaries: Vec::new() };
         let mut tree = SessionTree::new(conn, down_to.session());
         let mut walk = Walk::raw(&mut tree, head);
-        while let Some(stretch) = walk.next()? {
-            let Stretch::Messages { first, last } = stretch else { continue };
+        while let Some(planned) = walk.next()? {
+            let PlanPart::Messages { first, last } = planned else { continue };
             path.ranges.push((first, last));
             if first <= down_to {
                 break;
@@ -217,10 +217,10 @@ impl HeadPath {
         }
         let mut tree = SessionTree::new(conn, down_to.session());
         let mut walk = Walk::visible(&mut tree, head);
-        while let Some(stretch) = walk.next()? {
-            let first = match stretch {
-                Stretch::Messages { first, .. } => first,
-                Stretch::Summary(span) => {
+        while let Some(planned) = walk.next()? {
+            let first = match planned {
+                PlanPart::Messages { first, .. } => first,
+                PlanPart::Summary(span) => {
                     path.summaries.push(span);
                     span.first
                 }
@@ -233,8 +233,8 @@ impl HeadPath {
     }
 
     fn holds(&self, address: Address) -> bool {
-        let at = self.ranges.partition_point(|stretch| stretch.0 > address);
-        self.ranges.get(at).is_some_and(|stretch| address <= stretch.1)
+        let at = self.ranges.partition_point(|planned| planned.0 > address);
+        self.ranges.get(at).is_some_and(|planned| address <= planned.1)
     }
 
     /// Returns the visible summary whose range of addresses contains this one.

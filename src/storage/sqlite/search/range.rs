@@ -8,7 +8,7 @@ use super::super::row::session::{self as session_row, read_id};
 use super::super::{message, path};
 use crate::id::SessionId;
 use crate::search::{Query, Scope};
-use crate::tree::{Address, Stretch};
+use crate::tree::{Address, PlanPart};
 
 /// More sessions than this are searched as one range of addresses: to start a search in a range takes about 0.1 ms.
 const MAX_RANGES: usize = 16;
@@ -87,8 +87,8 @@ impl Range {
                 };
                 let mut parts = Vec::new();
                 if let Some(key) = find(conn, id, owner)?.filter(is_named) {
-                    for stretch in path::plan(conn, key, leaf, true)?.into_iter().rev() {
-                        if let Stretch::Messages { first, last } = stretch {
+                    for planned in path::plan(conn, key, leaf, true)?.into_iter().rev() {
+                        if let PlanPart::Messages { first, last } = planned {
                             parts.push((first, last));
                         }
                     }

@@ -95,7 +95,7 @@ impl Model {
 }
 
 /// Returns whose the texts of a scope are for one of the sessions.
-fn whose(scope: BlockScope, who: usize) -> usize {
+fn scope_key(scope: BlockScope, who: usize) -> usize {
     match scope {
         BlockScope::Session => who,
         BlockScope::Owner => OF_OWNER,
@@ -134,15 +134,15 @@ fn play(acts: &[(usize, Act)]) -> Result<()> {
     for (who, act) in acts {
         let context = database.context(&names[*who].into());
         let frozen = &mut model.frozen[*who];
-        let mut whose = |scope: usize| {
+        let mut scope_key = |scope: usize| {
             if own(&database, names[*who], BlockScope::ALL[scope])? {
                 *frozen = None;
             }
-            Ok::<_, Error>(whose(BlockScope::ALL[scope], *who))
+            Ok::<_, Error>(scope_key(BlockScope::ALL[scope], *who))
         };
         match act {
             Act::Put { scope, label, key, content, is_searchable, seen } => {
-                let at = (whose(*scope)?, *label, *key);
+                let at = (scope_key(*scope)?, *label, *key);
                 let found = model.present(at).map_or(0, |present| present.1);
                 let expected = if seen.is_some_and(|seen| seen != found) {
                     Put::Moved { found }
@@ -164,7 +164,7 @@ fn play(acts: &[(usize, Act)]) -> Result<()> {
                 assert_eq!(put, expected);
             }
             Act::Remove { scope, label, key } => {
-                let at = (whose(*scope)?, *label, *key);
+                let at = (scope_key(*scope)?, *label, *key);
                 let is_there = model.present(at).is_some();
                 if is_there {
                     model.push(at, None, false);
@@ -175,9 +175,9 @@ fn play(acts: &[(usize, Act)]) -> Result<()> {
                 );
             }
             Act::Search { scope, label, word } => {
-                let whose = whose(*scope)?;
+                let scope_key = scope_key(*scope)?;
                 let holds = |key: &usize| {
-                    let at = (whose, *label, *key);
+                    let at = (scope_key, *label, *key);
                     model.texts.get(&at).is_some_and(|entry| entry.1)
                         && model.present(at).is_some_and(|present| present.0.contains(WORDS[*word]))
                 };
@@ -255,13 +255,13 @@ fn play(acts: &[(usize, Act)]) -> Result<()> {
         assert_eq!(context.frozen()?, model.frozen[who].as_deref().map(section));
         for scope in BlockScope::ALL {
             own(&database, name, scope)?;
-            let whose = whose(scope, who);
+            let scope_key = scope_key(scope, who);
             let mut labels = Vec::new();
             for (label, name) in LABELS.iter().enumerate() {
                 let mut documents = 0;
                 let mut is_held = false;
                 for (key, key_name) in KEYS.iter().enumerate() {
-                    let at = (whose, label, key);
+                    let at = (scope_key, label, key);
                     let found = context.entry(scope, name, key_name)?;
                     let found = found.as_ref().map(|entry| (entry.content.as_str(), entry.version));
                     assert_eq!(found, model.present(at));

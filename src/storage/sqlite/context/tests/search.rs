@@ -73,7 +73,7 @@ fn the_best_of_very_many_matches_are_found() -> Result<()> {
     let database = in_memory()?;
     let context = database.context(&"s".into());
     database.write(|conn| {
-        let block = entry::create_block(conn, &super::super::Whose::SHARED, "memory")?;
+        let block = entry::create_block(conn, &super::super::ScopeKey::SHARED, "memory")?;
         for n in 0..1_500 {
             let (key, content) = (n.to_string(), format!("fox number {n} in a row of foxes"));
             entry::insert(conn, block, &text(&key, &content), true)?;

@@ -51,7 +51,7 @@ pub struct Cut {
 
 /// One session while its entries are read.
 #[derive(Debug, Clone)]
-pub struct Talk<T> {
+pub struct EntryTree<T> {
     /// The id that its entries give.
     pub session: SessionId,
     /// The line that it begins on.
@@ -87,13 +87,13 @@ struct Titles {
     summary: Option<(String, MessageId, u64)>,
 }
 
-impl<T> Default for Talk<T> {
+impl<T> Default for EntryTree<T> {
     fn default() -> Self {
         Self::new(0)
     }
 }
 
-impl<T> Talk<T> {
+impl<T> EntryTree<T> {
     /// Returns a session without entries.
     pub fn new(line: u64) -> Self {
         let source = Some("claude-code".to_owned());
