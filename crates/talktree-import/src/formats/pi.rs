@@ -411,7 +411,7 @@ fn system(inner: &Fields, mut parts: Vec<Part>, rest: Fields) -> Message {
 }
 
 /// Returns a message that Pi wrote to the model in the user's name.
-fn told(text: &str, rest: Fields, kind: &str) -> Message {
+fn note(text: &str, rest: Fields, kind: &str) -> Message {
     let message = Message::new(Role::User, vec![Part::text(text)]);
     with_metadata(message, rest.with("kind", Some(text_json(kind))))
 }
