@@ -66,8 +66,9 @@ commands help="":
 # Checks that the packaged crate compiles by itself.
 [arg("help", long, value="--help")]
 package help="":
-    # Cargo would compile a crate of the same version as it unpacked it last time.
-    rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/src/-*/talktree*
+    # Cargo takes a crate of the same version for the one that it unpacked and compiled last time.
+    rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/src/-*/talktree* \
+        "${CARGO_TARGET_DIR:-target}"/debug/.fingerprint/talktree-{,text-,model-}????????????????
     cargo package -p talktree-text -p talktree -p talktree-model {{ if env("CI", "") == "" { "--allow-dirty" } else { "" } }}
 
 # Checks that the stated minimum Rust version is the greatest that a dependency states.

@@ -205,7 +205,7 @@ FACES: dict[str, tuple[set[str], dict[str, str | None]]] = {
     ),
     "SessionBuilder": (
         set(settings.SessionSettings.__annotations__),
-        {"block": "blocks", "session_search_of_owner": "session_search", "open": None},
+        {"block": "blocks", "session_search_of_owner": "session_search", "open": None, "build": None},
     ),
     "Path": (set(dir(talktree.Path)), {**ITER, "session": None, "export": None}),
     "Reply": (set(dir(talktree.Reply)), {}),
@@ -219,12 +219,8 @@ FACES: dict[str, tuple[set[str], dict[str, str | None]]] = {
         {
             "builder": "__init__",
             "create_as": "create",
-            "change": "_change",
-            "sessions_of": "list",
-            "erase_with_progress": "erase",
         },
     ),
-    "SessionList": (arguments(talktree.SessionManager.list), {"filter": None, "run": None}),
     "Resume": (arguments(talktree.SessionManager.resumed), {"open": None, "run": None}),
     "Context": (
         set(dir(talktree.Context)),
@@ -257,10 +253,7 @@ FACES: dict[str, tuple[set[str], dict[str, str | None]]] = {
     "SessionStore": (set(dir(talktree.Transcripts)), {"new": None, "log": None}),
     "UsageReport": (
         arguments(talktree.Store.usage),
-        {
-            **dict.fromkeys(("by_model", "by_day", "by_owner", "by_author", "by_session", "by_source"), "by"),
-            **dict.fromkeys(("filter", "run", "total")),
-        },
+        dict.fromkeys(("filter", "run", "total")),
     ),
     "Erasure": (
         set(talktree.Erasure.__annotations__),
