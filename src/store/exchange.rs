@@ -56,7 +56,8 @@ impl Store {
     ///
     /// Returns how many messages were added, and the numbers of the records that were refused, from 0, with the reasons. Of a
     /// session that is refused this is the record of the session alone. The records are read inside the transaction, so that a
-    /// long session need not be in memory: what reads them must not use the store.
+    /// long session need not be in memory. Meanwhile other writes wait; one by what reads the records is
+    /// [`Error::InvalidValue`].
     ///
     /// ```
     /// use talktree::{Message, Record, SessionDetails, Store};

@@ -6,7 +6,6 @@
 #![cfg(feature = "sqlcipher")]
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -244,7 +243,7 @@ fn threads_read_and_write_while_the_key_changes() -> Result<()> {
                             written.fetch_add(1, Ordering::Relaxed);
                         } else {
                             assert!(chat.raw_history()?.len() >= before);
-                            content_hash(&store)?;
+                            content_hash(store)?;
                             store.search(MARK).limit(1).run()?;
                         }
                     }

@@ -201,3 +201,29 @@ fn subscribers_receive_an_event_of_each_session() -> Result<()> {
     assert_eq!(heard.try_iter().collect::<Vec<_>>(), ["a", "b"]);
     Ok(())
 }
+
+/// Records that a program makes of what the store has: each asks the store, which waits for the import to end.
+#[test]
+fn records_that_write_to_their_store_get_an_error_and_the_import_goes_on() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    for store in [Store::open(folder.path().join("talk.db"))?, Store::open_in_memory()?] {
+        let used = store.clone();
+        let records = ["a", "b"].map(|id| Record::Message {
+            below: None,
+            message: Message::user("hello").with_id(id),
+            name: None,
+        });
+        let session = Record::Session { id: "s".into(), details: SessionDetails::default() };
+        let mut refused = 0;
+        let records = [session].into_iter().chain(records).map(|record| {
+            let written = used.session("other").and_then(|it| it.append(Message::user("x")));
+            refused += u32::from(matches!(written, Err(Error::InvalidValue { .. })));
+            Ok(record)
+        });
+        let (added, left_out) = store.import(records)?;
+        assert_eq!((added, left_out.len()), (2, 0));
+        assert_eq!((refused, store.sessions()?.len()), (3, 1));
+        store.session("other")?.append(Message::user("x"))?;
+    }
+    Ok(())
+}

@@ -75,7 +75,7 @@ pub(crate) struct Database {
     /// Whether a system call failed under the writer, which is then reopened before its next write.
     pub(super) is_suspect: AtomicBool,
     /// The number of this handle in this process.
-    serial: u64,
+    pub(super) serial: u64,
     /// `None` for a database in memory: there is one connection, and readers use it, too. Declared after the
     /// connections, so that the file is known as open until they are closed.
     pub(super) file: Option<StoreFile>,

@@ -6,6 +6,7 @@
 //! An export has the messages of a fork and those of the session that was forked. A message that is in both becomes a copy
 //! again, as the fork had made it: its usage counts once, a search finds it once, and an erasure finds every copy.
 
+use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
 
 use rusqlite::{Connection, OptionalExtension, params};
@@ -28,12 +29,47 @@ use crate::records::ids::derive;
 use crate::tokens::Counter;
 use crate::tree::Address;
 
+thread_local! {
+    /// The database whose import reads records on this thread now.
+    static IMPORTING: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// Ends the import of this thread, also after a panic of what reads the records.
+struct Importing {
+    outer: Option<u64>,
+}
+
+impl Importing {
+    fn begin(serial: u64) -> Self {
+        Self { outer: IMPORTING.replace(Some(serial)) }
+    }
+}
+
+impl Drop for Importing {
+    fn drop(&mut self) {
+        IMPORTING.set(self.outer);
+    }
+}
+
 impl Database {
+    /// Refuses what would wait for this thread's own import.
+    pub(super) fn check_not_importing(&self) -> Result<()> {
+        if IMPORTING.get() != Some(self.serial) {
+            return Ok(());
+        }
+        Err(Error::InvalidValue {
+            what: "iterator",
+            given: "the records of an import".to_owned(),
+            why: "it uses the store that they are imported into".to_owned(),
+        })
+    }
+
     /// Imports records. Returns how many messages were added to each session, and the records that were refused. An error of the
     /// iterator ends the import, and nothing is stored.
     pub(crate) fn import(&self, records: &mut dyn Iterator<Item = Result<Record>>) -> Result<Done> {
         let counter = Counter::default();
         let done = self.write_long(|conn| {
+            let _importing = Importing::begin(self.serial);
             let mut import = Import { conn, config: &self.config, counter: &counter, open: None };
             let (mut sessions, mut refused) = (Vec::new(), Vec::new());
             for (number, record) in (0..).zip(records) {

@@ -70,7 +70,10 @@ impl Database {
         }
         let beginning = self.begin_read();
         let answer = match (&self.file, self.writer.get()) {
-            (None, Some(writer)) => work(&mut lock(writer), Beginning::default()),
+            (None, Some(writer)) => {
+                self.check_not_importing()?;
+                work(&mut lock(writer), Beginning::default())
+            }
             _ => self.reader().and_then(|(mut conn, is_first)| {
                 let generation = beginning.generation;
                 let answer = catch_unwind(AssertUnwindSafe(|| work(&mut conn, beginning)));

@@ -167,6 +167,7 @@ impl Database {
     }
 
     fn writer(&self) -> Result<&Mutex<Connection>> {
+        self.check_not_importing()?;
         let writer = self.writing_connection().map_err(|error| self.public_error(error, 0))?;
         writer.ok_or(Error::ReadOnly)
     }
