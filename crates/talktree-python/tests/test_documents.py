@@ -219,6 +219,7 @@ FACES: dict[str, tuple[set[str], dict[str, str | None]]] = {
         {
             "builder": "__init__",
             "create_as": "create",
+            "store": None,  # the manager lists, searches and sums itself
         },
     ),
     "Resume": (arguments(talktree.SessionManager.resumed), {"open": None, "run": None}),
