@@ -262,8 +262,8 @@ impl Session {
 
     /// Stores a message from elsewhere unchanged, with its time.
     ///
-    /// A message that was imported before is not imported again, even if it was deleted since. The head moves to it if the head
-    /// is at `parent`, and stays otherwise.
+    /// A message that was imported before is not imported again, even if it was deleted since; if it is there, the result says
+    /// whether its content differs. The head moves to a new message if the head is at `parent`, and stays otherwise.
     ///
     /// ```
     /// use chrono::DateTime;
