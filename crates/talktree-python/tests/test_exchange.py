@@ -201,7 +201,8 @@ def test_a_backup_is_a_store(full: talktree.Store, tmp_path: Path) -> None:
 def test_messages_from_elsewhere(store: talktree.Store) -> None:
     then = datetime(2020, 5, 1, tzinfo=timezone.utc)
     first = (None, Message.user("hello", id="m1", created_at=then))
-    second = ("m1", {"id": "m2", "role": "assistant", "text": "hi", "metadata": {"n": 2**70}})
+    answer: talktree.MessageFields = {"id": "m2", "role": "assistant", "text": "hi", "metadata": {"n": 2**70}}
+    second = ("m1", answer)
     chat = store.session("s")
     assert chat.import_messages([first, second]) == ["added", "added"]
     assert chat.branches("m1")[0].metadata == {"n": 2**70} and chat.history()[0].created_at == then
