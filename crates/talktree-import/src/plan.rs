@@ -17,7 +17,7 @@ use crate::report::ImportReport;
 use crate::title::Title;
 use crate::work::{MISSING_PARENT, Source, Status, Work};
 
-/// What a draft has besides its nodes.
+/// A draft without its nodes.
 pub(crate) struct Remainder {
     pub(crate) details: SessionDetails,
     pub(crate) compactions: Vec<DraftCompaction>,

@@ -32,7 +32,7 @@ fn truncate_options(parts: &TruncateParts) -> TruncateOptions {
 }
 
 parts! {
-    /// What a request has besides the conversation, as Python passes it.
+    /// The options of a request, as Python passes them.
     struct RequestParts {
         tools: Option<String>,
         truncated: Option<TruncateParts>,

@@ -12,7 +12,7 @@ use crate::session::Session;
 use crate::store::{Store, seconds_of};
 
 parts! {
-    /// What is searched and how, besides the text, as Python passes it.
+    /// The options of a search, as Python passes them.
     struct SearchParts {
         text: String,
         sessions: Option<Vec<String>>,

@@ -232,7 +232,7 @@ pub(crate) struct LineageArgs {
     session: String,
 }
 
-/// A session of the chain; `None` stands for an ancestor that was removed.
+/// A session of the chain, or `None` if it was removed.
 struct Row(SessionId, Option<SessionInfo>, usize);
 
 pub(crate) fn lineage(args: LineageArgs, context: &mut Context) -> Result<()> {

@@ -226,7 +226,7 @@ pub(crate) fn show(args: ShowArgs, context: &mut Context) -> Result<()> {
     after.iter().try_for_each(|other| printer.print(other, &[], Extent::Brief, context))
 }
 
-/// Writes what is known of a message besides its content.
+/// Writes the details of a message: all but its content.
 fn about(
     message: &Message,
     session: &Session,

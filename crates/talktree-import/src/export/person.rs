@@ -465,7 +465,7 @@ fn take_texts(message: &mut Value) -> Vec<String> {
     }
 }
 
-/// Writes what a message has besides its parts.
+/// Writes the metadata and other fields of a message, but not its parts.
 fn write_rest(message: &Message, output: &mut dyn Write) -> Result<()> {
     let Message { metadata, extra, .. } = message;
     if let Some(metadata) = metadata {
