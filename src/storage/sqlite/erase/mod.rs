@@ -13,9 +13,11 @@ pub(super) mod delete;
 mod extent;
 mod note;
 pub(super) mod owner;
+mod scan;
 mod targets;
 #[cfg(test)]
 mod tests;
+mod texts;
 pub(super) mod widen;
 
 use std::collections::btree_map::Entry;
@@ -40,13 +42,13 @@ use crate::outcome::SessionInfo;
 use crate::report::Progress;
 use crate::tree::Address;
 
-use clean::Prover;
-use clean::Texts;
 use delete::Copies;
 pub(super) use note::check as check_import;
 pub(super) use note::has_session as is_being_erased;
 use note::{Note, ToDelete};
+use scan::Prover;
 use targets::Targets;
+use texts::Texts;
 use widen::Relative;
 
 /// How many sessions a retention begins to erase at a time: only these are erased although it is stopped.

@@ -14,9 +14,9 @@ use super::super::transcript::{
     DELETE_ENTRIES, delete_row, of_session, range, session_of, stored_in,
 };
 use super::Work;
-use super::clean::Texts;
 use super::delete::{MAX_ROWS, keep_usage};
 use super::targets::Block;
+use super::texts::Texts;
 use crate::error::Result;
 use crate::tree::Address;
 
