@@ -355,7 +355,7 @@ impl SessionBuilder {
         let storage = Arc::new(SqliteSession::new(self.database, self.of));
         let context = Context::open(Backing::of(Arc::clone(&storage)), self.blocks, self.context)?;
         let compaction = self.compaction.build()?;
-        let storage = match compaction.counter().of_the_program() {
+        let storage = match compaction.counter.of_the_program() {
             Some(counter) => Arc::new(storage.counted_by(&counter)),
             None => storage,
         };

@@ -25,7 +25,7 @@ use crate::outcome::{SessionDetails, SessionInfo};
 use crate::search::{Scope, Search, SearchRequest};
 use crate::storage::sqlite::{Spool, SqliteSession, catalog};
 use crate::tokens::Counter;
-use compact::{CompactionSettings, CompactionSettingsBuilder, WeakSettings};
+use compact::{CompactionSettings, CompactionSettingsBuilder};
 
 pub use builder::SessionBuilder;
 pub use compact::{BranchSummaryPlan, Compacted};
@@ -54,7 +54,7 @@ pub struct Session {
     storage: Arc<SqliteSession>,
     events: Events,
     context: Context,
-    compaction: CompactionSettings,
+    compaction: Arc<CompactionSettings>,
 }
 
 impl Session {
@@ -289,7 +289,7 @@ pub(crate) struct WeakSession {
     storage: Weak<SqliteSession>,
     events: Events,
     context: WeakContext,
-    compaction: WeakSettings,
+    compaction: Weak<CompactionSettings>,
 }
 
 impl Session {
@@ -298,7 +298,7 @@ impl Session {
             storage: Arc::downgrade(&self.storage),
             events: self.events.clone(),
             context: self.context.downgrade(),
-            compaction: self.compaction.downgrade(),
+            compaction: Arc::downgrade(&self.compaction),
         }
     }
 }

@@ -301,7 +301,7 @@ impl Session {
 
     fn cost(&self, message: &Message, budget: Budget) -> Result<u64> {
         match budget {
-            Budget::Tokens(_) => Ok(self.compaction.counter().message(message)),
+            Budget::Tokens(_) => Ok(self.compaction.counter.message(message)),
             Budget::Bytes(_) => stored_bytes(message),
             Budget::Messages(_) => Ok(1),
         }

@@ -1,67 +1,32 @@
 //! Automatic compaction: after an append that takes the window over its threshold.
 //!
-//! An [`Attempt`] runs after the commit, in the thread that appended or on the executor of the program, and never fails the
-//! append. One attempt at a time compacts a session; other appends go on without waiting. A failure goes to the error
-//! handler and to subscribers. [`Wait`] says when the next attempt is due.
+//! [`keep_within`](Session::keep_within) measures the window after the commit, and makes an [`Attempt`] if it is too large and
+//! the last attempt's [`Wait`] is over. The attempt runs in the thread that appended or on the executor of the program, and
+//! never fails the append. One attempt at a time compacts a session; other appends go on without waiting. A failure goes to
+//! the error handler and to subscribers.
 //!
-//! An append hands a [`Job`] to the executor and returns. The job holds a handle of the session and the guard by which no
-//! other compaction of the session begins. An executor may run it in another thread, at once, late or never, drop it, or
-//! panic. Whatever happens, the guard is released when the job has run or is dropped, and a failure is reported once.
-//!
-//! After a failure the window has to grow, so that a model that cannot be reached does not delay every append. If the
-//! summarizer declined, the window has to grow by more, or the history or the prompt has to change in another way. If there
-//! was nothing to compact, the wait ends when a plan may exist: when as many messages or tokens were appended as the last
-//! plan lacked, or when the history or the prompt changed in another way.
+//! An executor may run an attempt in another thread, at once, late or never, drop it, or panic. Whatever happens, the guard
+//! is released when the attempt has run or is dropped, and a failure is reported once.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::by_model::Draft;
 use super::{Guard, Session, by_request, enter, is_running};
 use crate::callback;
 use crate::callback::caught;
-use crate::compaction::policy::{
-    BesidesMessages, CompactionOptions, NothingToCompact, WindowUsage,
-};
+use crate::compaction::policy::{CompactionOptions, NothingToCompact, WindowUsage};
 use crate::error::{Error, Result};
 use crate::event::{Change, Phase};
 
 /// The most compactions after one append; several are needed where one prompt does not hold all.
 const MAX_STEPS: usize = 64;
 
-/// One automatic compaction of a session, until the window is within the threshold or nothing more can be compacted.
-pub(super) struct Attempt {
-    session: Session,
-    threshold: u64,
-    /// The size of the window after the append.
-    tokens: u64,
-    guard: Guard,
-}
+/// How the executor is named in errors.
+const EXECUTOR: &str = "the executor of compactions";
 
-impl Attempt {
-    /// Compacts, and reports a failure.
-    pub(super) fn run(self) {
-        let Self { session, threshold, tokens, guard } = self;
-        let done = caught_or_failed(|| session.compact_within(threshold));
-        if done.is_err() {
-            // Some steps may have succeeded, and others may have appended.
-            let tokens =
-                caught(|| session.window_tokens()).ok().and_then(Result::ok).unwrap_or(tokens);
-            session.compaction.set_wait(Wait::after_failure(tokens, threshold));
-        }
-        // A handler that appends may start the next attempt.
-        drop(guard);
-        if let Err(error) = done {
-            session.report_failure(&error);
-        }
-    }
-
-    /// Ends without having run, and returns the session.
-    pub(super) fn give_up(self) -> Session {
-        self.session.compaction.set_wait(Wait::after_failure(self.tokens, self.threshold));
-        self.session
-    }
-}
+/// Runs jobs, in any thread and at any time.
+pub(crate) type Executor = Arc<dyn Fn(Box<dyn FnOnce() + Send>) + Send + Sync>;
 
 /// Returns a panic, such as one of a caller's storage, as an error: what was appended is committed.
 fn caught_or_failed(compact: impl FnOnce() -> Result<()>) -> Result<()> {
@@ -73,11 +38,127 @@ impl Session {
     /// Compacts the history after an append of some messages if it is over the threshold; `visible` is
     /// its size in tokens, if known.
     pub(in crate::session) fn keep_within(&self, visible: Option<u64>, appended: usize) {
-        let Some(threshold) = self.compaction.threshold() else { return };
-        self.compaction.note_appended(appended);
-        if let Err(error) = caught_or_failed(|| self.try_keep_within(threshold, visible)) {
+        let Some(threshold) = self.compaction.asked.threshold else { return };
+        self.compaction.state().wait.note_appended(appended);
+        let done = caught_or_failed(|| match self.due_attempt(threshold, visible)? {
+            None => Ok(()),
+            Some(attempt) => match &self.compaction.asked.executor {
+                None => {
+                    attempt.run();
+                    Ok(())
+                }
+                Some(executor) => attempt.run_on(executor),
+            },
+        });
+        if let Err(error) = done {
             self.report_failure(&error);
         }
+    }
+
+    /// Measures the window; returns the attempt to shorten it, if it is over the threshold and nothing speaks against one.
+    fn due_attempt(&self, threshold: u64, visible: Option<u64>) -> Result<Option<Attempt>> {
+        let is_due = |window| self.compaction.state().wait.is_over(window);
+        let visible = visible.map_or_else(|| self.visible_tokens(), Ok)?;
+        // A prompt that could not be read is read again when the next attempt is due.
+        let is_read =
+            self.compaction.asked.is_of_history || self.compaction.state().prompt.is_some();
+        if !is_read && !is_due(visible) {
+            return Ok(None);
+        }
+        let besides = self.noted_besides().inspect_err(|_| {
+            self.compaction.state().wait = Wait::after_failure(visible, threshold);
+        })?;
+        let tokens = visible.saturating_add(besides.total());
+        self.emit(|| self.window(Phase::Idle, tokens));
+        if tokens <= threshold {
+            self.end_wait();
+            return Ok(None);
+        }
+        if !is_due(tokens) {
+            return Ok(None);
+        }
+        let identity = self.storage.identity()?;
+        if is_running(&by_request(&identity)) {
+            return Ok(None);
+        }
+        let Some(guard) = enter(identity) else { return Ok(None) };
+        // The attempt that held the guard before may have failed since this window was measured.
+        let session = self.clone();
+        Ok(is_due(tokens).then_some(Attempt { session, threshold, tokens, guard }))
+    }
+
+    /// Compacts until the window is within the threshold or nothing more can be compacted.
+    fn compact_within(&self, threshold: u64) -> Result<()> {
+        for _ in 0..MAX_STEPS {
+            match self.compact_step(threshold)? {
+                Step::Shortened => {}
+                Step::Within => {
+                    self.end_wait();
+                    break;
+                }
+                Step::Stuck { wait, tokens, why } => {
+                    let was_stuck = {
+                        let mut state = self.compaction.state();
+                        state.wait = wait;
+                        std::mem::replace(&mut state.is_stuck, true)
+                    };
+                    if !was_stuck {
+                        self.emit(|| Change::CannotShorten { tokens, threshold, why });
+                    }
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Compacts once, if the window is over the threshold and that is worth a summary.
+    fn compact_step(&self, threshold: u64) -> Result<Step> {
+        let (path, options) = (self.path(), &self.compaction.options);
+        let draft = match path.draft(|| self.counted_besides())? {
+            Ok(draft) => draft,
+            Err(why) => {
+                let usage = path.usage_beside(|| self.counted_besides())?;
+                let wait = Wait::for_a_plan(&why, &usage, options, threshold);
+                return Ok(Step::stuck_over(threshold, wait, why.to_string()));
+            }
+        };
+        let before = draft.total();
+        if before <= threshold {
+            return Ok(Step::Within);
+        }
+        if let Draft::Plan(plan) = &draft {
+            let (usage, was_stuck) = (plan.usage(), self.compaction.state().is_stuck);
+            if let Some(wait) = Wait::for_a_better_plan(&usage, options, threshold, was_stuck) {
+                let WindowUsage { prompt, tools, head, tail, .. } = usage;
+                let why = format!(
+                    "the prompt has {prompt} tokens, the tools have {tools}, the protected messages have {head} at the start and {tail} at the end"
+                );
+                return Ok(Step::stuck_over(threshold, wait, why));
+            }
+        }
+        self.emit(|| self.window(Phase::Compacting, before));
+        let done = self.compact_draft(draft);
+        let after = match &done {
+            Ok(Ok(compacted)) => before - compacted.tokens_before + compacted.tokens_after,
+            _ => before,
+        };
+        self.emit(|| self.window(Phase::Idle, after));
+        Ok(match done? {
+            Ok(_) if after <= threshold => Step::Within,
+            Ok(_) => Step::Shortened,
+            Err(why) => {
+                let usage = WindowUsage { total: before, ..WindowUsage::default() };
+                let wait = Wait::for_a_plan(&why, &usage, options, threshold);
+                Step::stuck_over(threshold, wait, why.to_string())
+            }
+        })
+    }
+
+    /// Notes that the window is within the threshold.
+    fn end_wait(&self) {
+        let mut state = self.compaction.state();
+        (state.wait, state.is_stuck) = (Wait::default(), false);
     }
 
     /// Tells the error handler and subscribers of a failure that no verb returns.
@@ -85,144 +166,78 @@ impl Session {
         self.compaction.report(error);
         self.emit_failure(error);
     }
+}
 
-    fn try_keep_within(&self, threshold: u64, visible: Option<u64>) -> Result<()> {
-        let visible = visible.map_or_else(|| self.visible_tokens(), Ok)?;
-        let besides = match (self.compaction.is_of_history(), self.compaction.noted_prompt()) {
-            (true, _) => BesidesMessages::default(),
-            (_, None) if !self.compaction.is_due(visible) => return Ok(()),
-            _ => self.noted_besides().inspect_err(|_| {
-                self.compaction.set_wait(Wait::after_failure(visible, threshold));
-            })?,
-        };
-        let tokens = visible.saturating_add(besides.total());
-        self.emit(|| self.window(Phase::Idle, tokens));
-        if tokens <= threshold {
-            self.compaction.reset_wait();
-            return Ok(());
-        }
-        if !self.compaction.is_due(tokens) {
-            return Ok(());
-        }
-        let identity = self.storage.identity()?;
-        if is_running(&by_request(&identity)) {
-            return Ok(());
-        }
-        let Some(guard) = enter(identity) else { return Ok(()) };
-        // The attempt that held the guard before may have failed since this window was measured.
-        if !self.compaction.is_due(tokens) {
-            return Ok(());
-        }
-        let attempt = Attempt { session: self.clone(), threshold, tokens, guard };
-        match self.compaction.executor() {
-            Some(executor) => hand_over(executor, attempt),
-            None => {
-                attempt.run();
-                Ok(())
-            }
-        }
-    }
+/// What one compaction has done.
+enum Step {
+    /// The window is within the threshold.
+    Within,
+    /// It is shorter than before.
+    Shortened,
+    /// Nothing can be shortened now.
+    Stuck { wait: Wait, tokens: u64, why: String },
+}
 
-    /// Compacts until the window is within the threshold or nothing more can be compacted.
-    fn compact_within(&self, threshold: u64) -> Result<()> {
-        for _ in 0..MAX_STEPS {
-            let Some((draft, before)) = self.draft_over(threshold)? else { break };
-            self.emit(|| self.window(Phase::Compacting, before));
-            let done = self.compact_draft(draft);
-            let after = match &done {
-                Ok(Ok(compacted)) => before - compacted.tokens_before + compacted.tokens_after,
-                _ => before,
-            };
-            self.emit(|| self.window(Phase::Idle, after));
-            match done? {
-                Err(why) => {
-                    let usage = WindowUsage { total: before, ..WindowUsage::default() };
-                    let wait = Wait::for_a_plan(&why, &usage, self.compaction.options(), threshold);
-                    self.wait_stuck(wait, threshold, before, || why.to_string());
-                    break;
-                }
-                Ok(_) if after <= threshold => {
-                    self.compaction.reset_wait();
-                    break;
-                }
-                Ok(_) => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns what to compact next and the size of the window, if that is over the threshold and worth a summary.
-    fn draft_over(&self, threshold: u64) -> Result<Option<(Draft, u64)>> {
-        let options = self.compaction.options();
-        let path = self.path();
-        match path.draft(|| self.counted_besides())? {
-            Ok(Draft::View(seen)) => {
-                let total = seen.total();
-                Ok((total > threshold).then_some((Draft::View(seen), total)))
-            }
-            Ok(Draft::Plan(plan)) if plan.usage().total <= threshold => Ok(None),
-            Ok(Draft::Plan(plan)) => {
-                let (usage, was_stuck) = (plan.usage(), self.compaction.is_stuck());
-                let wait = match plan.expected_total() <= threshold && !was_stuck {
-                    true => None,
-                    false => Wait::for_a_better_plan(&usage, options, threshold, was_stuck),
-                };
-                let Some(wait) = wait else { return Ok(Some((Draft::Plan(plan), usage.total))) };
-                let WindowUsage { prompt, tools, head, tail, .. } = usage;
-                self.wait_stuck(wait, threshold, usage.total, || {
-                    format!("the prompt has {prompt} tokens, the tools have {tools}, the protected messages have {head} at the start and {tail} at the end")
-                });
-                Ok(None)
-            }
-            Err(why) => {
-                let usage = path.usage_beside(|| self.counted_besides())?;
-                if usage.total > threshold {
-                    let wait = Wait::for_a_plan(&why, &usage, options, threshold);
-                    self.wait_stuck(wait, threshold, usage.total, || why.to_string());
-                }
-                Ok(None)
-            }
-        }
-    }
-
-    fn wait_stuck(&self, wait: Wait, threshold: u64, tokens: u64, why: impl FnOnce() -> String) {
-        self.compaction.set_wait(wait);
-        if self.compaction.is_newly_stuck() {
-            self.emit(|| Change::CannotShorten { tokens, threshold, why: why() });
+impl Step {
+    /// Returns the end of an attempt at which the wait begins.
+    fn stuck_over(threshold: u64, wait: Wait, why: String) -> Self {
+        match wait.from > threshold {
+            true => Self::Stuck { wait, tokens: wait.from, why },
+            false => Self::Within,
         }
     }
 }
 
-/// Runs jobs, in any thread and at any time.
-pub(crate) type Executor = Arc<dyn Fn(Box<dyn FnOnce() + Send>) + Send + Sync>;
+/// One automatic compaction of a session, until the window is within the threshold or nothing more can be compacted.
+struct Attempt {
+    session: Session,
+    threshold: u64,
+    /// The size of the window after the append.
+    tokens: u64,
+    guard: Guard,
+}
 
-/// How the executor is named in errors.
-const EXECUTOR: &str = "the executor of compactions";
-
-/// How far the call of an executor is. It and the end of the job may come in any order and in two threads; the later one
-/// reports that the job was dropped.
-#[derive(Default)]
-struct Handover(AtomicU8);
-
-impl Handover {
-    const RETURNED: u8 = 1;
-    const DROPPED: u8 = 2;
-
-    /// Notes that the executor has returned; returns whether the job was dropped before.
-    fn note_returned(&self) -> bool {
-        self.0.swap(Self::RETURNED, Ordering::AcqRel) == Self::DROPPED
+impl Attempt {
+    /// Compacts, and reports a failure.
+    fn run(self) {
+        let Self { session, threshold, tokens, guard } = self;
+        let done = caught_or_failed(|| session.compact_within(threshold));
+        if done.is_err() {
+            // Some steps may have succeeded, and others may have appended.
+            let tokens =
+                caught(|| session.window_tokens()).ok().and_then(Result::ok).unwrap_or(tokens);
+            session.compaction.state().wait = Wait::after_failure(tokens, threshold);
+        }
+        // A handler that appends may start the next attempt.
+        drop(guard);
+        if let Err(error) = done {
+            session.report_failure(&error);
+        }
     }
 
-    /// Notes that the job was dropped; returns whether the executor had returned before.
-    fn note_dropped(&self) -> bool {
-        self.0.swap(Self::DROPPED, Ordering::AcqRel) == Self::RETURNED
+    /// Gives the attempt to an executor.
+    ///
+    /// # Errors
+    /// [`Error::Callback`] if the executor panics, or drops the attempt before it returns.
+    fn run_on(self, executor: &Executor) -> Result<()> {
+        let has_ended = Arc::new(AtomicBool::new(false));
+        let job = Job { attempt: Some(self), has_ended: Arc::clone(&has_ended) };
+        let called = callback::call(|| executor(Box::new(move || job.run())));
+        let was_dropped = has_ended.swap(true, Ordering::AcqRel);
+        match called {
+            Err(failed) => Err(Error::Callback { what: EXECUTOR, why: failed.to_string() }),
+            Ok(()) if was_dropped => Err(dropped()),
+            Ok(()) => Ok(()),
+        }
     }
 }
 
-/// One automatic compaction for an executor. Dropped without being run, it is a failure.
+/// An attempt for an executor. Dropped without being run, it is a failure.
 struct Job {
     attempt: Option<Attempt>,
-    handover: Arc<Handover>,
+    /// Whether the executor has returned, or the job was dropped without being run. Both may come first, in two threads; the
+    /// later one reports the failure.
+    has_ended: Arc<AtomicBool>,
 }
 
 impl Job {
@@ -235,27 +250,14 @@ impl Job {
 
 impl Drop for Job {
     fn drop(&mut self) {
-        let Some(attempt) = self.attempt.take() else { return };
-        let session = attempt.give_up();
-        if self.handover.note_dropped() {
+        let Some(Attempt { session, threshold, tokens, guard }) = self.attempt.take() else {
+            return;
+        };
+        session.compaction.state().wait = Wait::after_failure(tokens, threshold);
+        drop(guard);
+        if self.has_ended.swap(true, Ordering::AcqRel) {
             session.report_failure(&dropped());
         }
-    }
-}
-
-/// Gives an attempt to the executor.
-///
-/// # Errors
-/// [`Error::Callback`] if the executor panics, or drops the job before it returns.
-pub(super) fn hand_over(executor: &Executor, attempt: Attempt) -> Result<()> {
-    let handover = Arc::new(Handover::default());
-    let job = Job { attempt: Some(attempt), handover: Arc::clone(&handover) };
-    let called = callback::call(|| executor(Box::new(move || job.run())));
-    let was_dropped = handover.note_returned();
-    match called {
-        Err(failed) => Err(Error::Callback { what: EXECUTOR, why: failed.to_string() }),
-        Ok(()) if was_dropped => Err(dropped()),
-        Ok(()) => Ok(()),
     }
 }
 
@@ -272,6 +274,11 @@ const RETRY_PART: u64 = 20;
 const STUCK_PART: u64 = 4;
 
 /// What has to happen before the next attempt; the default waits for nothing.
+///
+/// After a failure the window has to grow, so that a model that cannot be reached does not delay every append. If the
+/// summarizer declined, the window has to grow by more, or the history or the prompt has to change in another way. If there
+/// was nothing to compact, the wait ends when a plan may exist: when as many messages or tokens were appended as the last
+/// plan lacked, or when the history or the prompt changed in another way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Wait {
     /// The size of the window when the wait began.
@@ -372,21 +379,6 @@ fn part(threshold: u64, part: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    #[test]
-    fn of_the_return_and_the_drop_the_later_one_reports() {
-        let dropped_first = Handover::default();
-        assert!(!dropped_first.note_dropped());
-        assert!(dropped_first.note_returned());
-        let returned_first = Handover::default();
-        assert!(!returned_first.note_returned());
-        assert!(returned_first.note_dropped());
-    }
-}
-
-#[cfg(test)]
-mod wait_tests {
     use super::*;
 
     fn usage(parts: [u64; 4]) -> WindowUsage {

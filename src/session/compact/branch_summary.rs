@@ -101,7 +101,7 @@ impl Session {
         let view = self.storage.history(Some(&from), false)?;
         let origin = self.plan_origin()?;
         let left = &view[self.first_unshared(&view, to)?..];
-        let counter = self.compaction.counter();
+        let counter = &self.compaction.counter;
         let items: Vec<Item<'_>> = left.iter().map(|message| Item::of(message, counter)).collect();
         let asked = end_within(&items, options.max_step_tokens);
         if asked.is_empty() {
@@ -150,7 +150,7 @@ impl Session {
             id: message.id.clone(),
             messages: plan.messages as u64,
             tokens_before: plan.tokens,
-            tokens_after: self.compaction.counter().message(&message),
+            tokens_after: self.compaction.counter.message(&message),
         };
         self.compaction.note_change();
         let (parent, summary) = (Parent::Message(plan.to), Some((summary, &plan.seen)));
@@ -181,7 +181,7 @@ impl Session {
     pub fn checkout_summarized(&self, to: &MessageId) -> Result<Option<Appended>> {
         let summarizer = self.summarizer()?;
         let guard = self.begin_compaction()?;
-        match self.plan_branch_summary(to, self.compaction.options())? {
+        match self.plan_branch_summary(to, &self.compaction.options)? {
             Some(plan) => {
                 self.emit_window_in(Phase::Compacting);
                 let asked = ask(summarizer, plan.prompt());
@@ -192,7 +192,7 @@ impl Session {
                     None => self.checkout(to).map(|()| None),
                 });
                 // With a threshold, the append has sent the size of the window.
-                if !matches!(appended, Ok(Some(_))) || self.compaction.threshold().is_none() {
+                if !matches!(appended, Ok(Some(_))) || self.compaction.asked.threshold.is_none() {
                     self.emit_window_in(Phase::Idle);
                 }
                 appended.inspect_err(|error| self.emit_failure(error))
@@ -316,7 +316,7 @@ impl Session {
             child: child.id().clone(),
             messages,
             tokens_before,
-            tokens_after: self.compaction.counter().message(&opening),
+            tokens_after: self.compaction.counter.message(&opening),
         });
         child.emit_window();
         Ok(child)

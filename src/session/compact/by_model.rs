@@ -97,7 +97,7 @@ impl Session {
         summary: Summary,
     ) -> Result<Compacted> {
         self.check_origin(plan.origin())?;
-        let counter = self.compaction.counter();
+        let counter = &self.compaction.counter;
         let tokens_after = judge(&summary.text, plan.tokens(), counter)
             .map_err(|why| Error::SummaryRefused { why })?;
         let compaction = Compaction {
@@ -189,7 +189,9 @@ impl Session {
 
     pub(super) fn summarizer(&self) -> Result<&dyn Summarizer> {
         self.compaction
-            .summarizer()
+            .asked
+            .summarizer
+            .as_deref()
             .ok_or_else(|| Error::NoSummarizer { session: self.id().clone() })
     }
 }
@@ -246,7 +248,7 @@ impl Path {
     /// [`Error::UnknownMessage`] if the leaf is not in this session; as [`Session::compact`].
     pub fn compact(&self) -> Result<std::result::Result<Compacted, NothingToCompact>> {
         let session = &self.session;
-        if session.compaction.policy().is_none() {
+        if session.compaction.asked.policy.is_none() {
             session.summarizer()?;
         }
         // Before the plan: one that is made while another compaction runs would be stale.
@@ -270,6 +272,18 @@ pub(super) enum Draft {
     View(SeenView),
 }
 
+impl Draft {
+    /// Returns the tokens of the window.
+    pub(super) fn total(&self) -> u64 {
+        match self {
+            Self::Plan(plan) => plan.usage().total,
+            Self::View(SeenView { besides, tokens, .. }) => {
+                tokens.iter().fold(besides.total(), |sum, tokens| sum.saturating_add(*tokens))
+            }
+        }
+    }
+}
+
 /// A view and where it was read.
 pub(super) struct SeenView {
     view: Vec<Message>,
@@ -281,13 +295,6 @@ pub(super) struct SeenView {
     tokens: Vec<u64>,
 }
 
-impl SeenView {
-    /// Returns the tokens of the view, with what a request has beside it.
-    pub(super) fn total(&self) -> u64 {
-        self.tokens.iter().fold(self.besides.total(), |sum, tokens| sum.saturating_add(*tokens))
-    }
-}
-
 impl Path {
     /// Returns what the session's policy, or else its summarizer, is to compact of this path, or why there is nothing.
     pub(super) fn draft(
@@ -295,12 +302,12 @@ impl Path {
         besides: impl FnOnce() -> Result<BesidesMessages>,
     ) -> Result<Result<Draft, NothingToCompact>> {
         let settings = &self.session.compaction;
-        if settings.policy().is_none() {
-            return Ok(self.plan(settings.options(), besides)?.map(Draft::Plan));
+        if settings.asked.policy.is_none() {
+            return Ok(self.plan(&settings.options, besides)?.map(Draft::Plan));
         }
         let (view, leaf, origin) = self.view()?;
         let besides = besides()?;
-        let tokens = view.iter().map(|item| settings.counter().message(item)).collect();
+        let tokens = view.iter().map(|item| settings.counter.message(item)).collect();
         Ok(Ok(Draft::View(SeenView { view, leaf, origin, besides, tokens })))
     }
 
@@ -311,7 +318,7 @@ impl Path {
         besides: impl FnOnce() -> Result<BesidesMessages>,
     ) -> Result<Result<CompactionPlan, NothingToCompact>> {
         let (view, leaf, origin) = self.view()?;
-        let counter = self.session.compaction.counter();
+        let counter = &self.session.compaction.counter;
         let plan = CompactionPlan::of(&view, leaf, besides()?, options, counter);
         Ok(plan.map(|plan| plan.made_in(origin)))
     }
@@ -353,16 +360,16 @@ impl Session {
 
     fn choose(&self, seen: SeenView) -> Result<Option<(CompactionPlan, Summary)>> {
         let settings = &self.compaction;
-        let Some(policy) = settings.policy() else { return Ok(None) };
+        let Some(policy) = settings.asked.policy.as_deref() else { return Ok(None) };
         let SeenView { view, leaf, origin, besides, tokens } = seen;
         let given = Given {
             view: &view,
             tokens: &tokens,
             leaf,
             besides,
-            threshold: settings.threshold(),
-            options: settings.options(),
-            is_protecting: settings.has_own_options(),
+            threshold: settings.asked.threshold,
+            options: &settings.options,
+            is_protecting: settings.asked.options.is_some(),
         };
         let chosen = choose(policy, given)?;
         Ok(chosen.map(|(plan, summary)| (plan.made_in(origin), summary)))

@@ -14,23 +14,19 @@ mod by_model;
 mod window;
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use super::{Path, Session};
 use crate::callback;
 use crate::compaction::policy::{CompactionOptions, CompactionPolicy, Summarizer};
 use crate::error::{Error, Result};
 use crate::id::check_name;
-use crate::tokens::{Count, Counter, Handler, TokenCounter};
+use crate::tokens::{Counter, Handler, TokenCounter};
 use auto::{Executor, Wait};
 
 pub use branch_summary::BranchSummaryPlan;
 pub use by_model::Compacted;
 use by_model::compacted;
-
-/// The size of a prompt that was not counted yet.
-const UNKNOWN: u64 = u64::MAX;
 
 #[derive(Clone, Default)]
 pub(crate) struct CompactionSettingsBuilder {
@@ -46,53 +42,33 @@ pub(crate) struct CompactionSettingsBuilder {
 }
 
 /// The settings of a session, and the state that clones of its handle share.
-#[derive(Clone)]
-pub(crate) struct CompactionSettings(Arc<Shared>);
-
-/// Settings that end when all sessions with them are dropped.
-#[derive(Clone)]
-pub(crate) struct WeakSettings(Weak<Shared>);
-
-impl WeakSettings {
-    pub(crate) fn upgrade(&self) -> Option<CompactionSettings> {
-        self.0.upgrade().map(CompactionSettings)
-    }
-}
-
-struct Shared {
+pub(crate) struct CompactionSettings {
     asked: CompactionSettingsBuilder,
     options: CompactionOptions,
-    counter: Counter,
-    state: State,
+    pub(in crate::session) counter: Counter,
+    /// Invariant: no callback runs under the lock.
+    state: Mutex<State>,
 }
 
 /// What one append leaves for the next.
+#[derive(Default)]
 struct State {
-    /// The tokens of the prompt when it was last read.
-    prompt: AtomicU64,
-    /// The count of the last prompt, by a hash of its text.
-    counted_prompt: CachedCount,
-    /// The count of the last tools, by a hash of their definitions.
-    counted_tools: CachedCount,
-    /// The tokens of the tools when they were last read, by the revision of the context.
-    noted_tools: CachedCount,
+    /// The prompt when it was last read.
+    prompt: Option<Counted>,
+    /// The definitions of the tools when they were last read, and the revision of the context then.
+    tools: Option<(u64, Counted)>,
     /// What has to happen before the next attempt.
-    wait: Mutex<Wait>,
+    wait: Wait,
     /// Whether subscribers know that nothing can be shortened.
-    is_stuck: AtomicBool,
+    is_stuck: bool,
 }
 
-impl Default for State {
-    fn default() -> Self {
-        Self {
-            prompt: AtomicU64::new(UNKNOWN),
-            counted_prompt: CachedCount::default(),
-            counted_tools: CachedCount::default(),
-            noted_tools: CachedCount::default(),
-            wait: Mutex::default(),
-            is_stuck: AtomicBool::new(false),
-        }
-    }
+/// The tokens of a text.
+#[derive(Clone, Copy, Default)]
+struct Counted {
+    tokens: u64,
+    /// A hash of the text; `None` if the counter failed, and is asked again for the same text.
+    hash: Option<u64>,
 }
 
 impl CompactionSettingsBuilder {
@@ -101,7 +77,7 @@ impl CompactionSettingsBuilder {
     /// # Errors
     /// [`Error::InvalidValue`] if the counter's name is empty or too long; [`Error::TokenCounter`] if it panics when it is
     /// asked for its name.
-    pub(crate) fn build(self) -> Result<CompactionSettings> {
+    pub(crate) fn build(self) -> Result<Arc<CompactionSettings>> {
         let counter = match &self.counter {
             None => Counter::default(),
             Some(counter) => {
@@ -116,14 +92,14 @@ impl CompactionSettingsBuilder {
         Ok(self.with(counter))
     }
 
-    pub(crate) fn with(self, counter: Counter) -> CompactionSettings {
+    pub(crate) fn with(self, counter: Counter) -> Arc<CompactionSettings> {
         let options = self.options.clone().unwrap_or_default();
         let options = match self.threshold {
             Some(threshold) => options.within(threshold),
             None => options,
         };
-        let state = State::default();
-        CompactionSettings(Arc::new(Shared { asked: self, options, counter, state }))
+        let state = Mutex::default();
+        Arc::new(CompactionSettings { asked: self, options, counter, state })
     }
 }
 
@@ -133,116 +109,24 @@ fn tell(handler: &Handler, error: &Error) {
 }
 
 impl CompactionSettings {
-    pub(crate) fn downgrade(&self) -> WeakSettings {
-        WeakSettings(Arc::downgrade(&self.0))
-    }
-
     /// Returns the same settings for another session, with fresh state.
-    pub(crate) fn of_another(&self) -> Self {
-        self.0.asked.clone().with(self.0.counter.clone())
-    }
-
-    pub(super) fn summarizer(&self) -> Option<&dyn Summarizer> {
-        self.0.asked.summarizer.as_deref()
-    }
-
-    pub(super) fn policy(&self) -> Option<&dyn CompactionPolicy> {
-        self.0.asked.policy.as_deref()
-    }
-
-    /// Returns whether the program has set the options.
-    pub(super) fn has_own_options(&self) -> bool {
-        self.0.asked.options.is_some()
-    }
-
-    pub(super) fn executor(&self) -> Option<&Executor> {
-        self.0.asked.executor.as_ref()
-    }
-
-    pub(super) fn is_of_history(&self) -> bool {
-        self.0.asked.is_of_history
-    }
-
-    pub(super) fn threshold(&self) -> Option<u64> {
-        self.0.asked.threshold
-    }
-
-    pub(super) fn options(&self) -> &CompactionOptions {
-        &self.0.options
-    }
-
-    pub(in crate::session) fn counter(&self) -> &Counter {
-        &self.0.counter
+    pub(crate) fn of_another(&self) -> Arc<Self> {
+        self.asked.clone().with(self.counter.clone())
     }
 
     pub(in crate::session) fn report(&self, error: &Error) {
-        if let Some(handler) = &self.0.asked.on_error {
+        if let Some(handler) = &self.asked.on_error {
             tell(handler, error);
         }
     }
 
-    /// Remembers the size of the prompt.
-    pub(super) fn note_prompt(&self, tokens: u64) {
-        if self.0.state.prompt.swap(tokens, Ordering::Relaxed) != tokens {
-            self.note_change();
-        }
-    }
-
-    pub(super) fn counted_prompt(&self) -> &CachedCount {
-        &self.0.state.counted_prompt
-    }
-
-    pub(super) fn counted_tools(&self) -> &CachedCount {
-        &self.0.state.counted_tools
-    }
-
-    pub(super) fn noted_tools(&self) -> &CachedCount {
-        &self.0.state.noted_tools
-    }
-
-    /// Returns the size of the prompt when it was last read.
-    pub(super) fn noted_prompt(&self) -> Option<u64> {
-        Some(self.0.state.prompt.load(Ordering::Relaxed)).filter(|tokens| *tokens != UNKNOWN)
-    }
-
-    /// Notes that the window is within the threshold: the next attempt need not wait.
-    pub(super) fn reset_wait(&self) {
-        *self.wait() = Wait::default();
-        self.0.state.is_stuck.store(false, Ordering::Relaxed);
-    }
-
-    /// Notes appended messages.
-    pub(super) fn note_appended(&self, messages: usize) {
-        self.wait().note_appended(messages);
-    }
-
     /// Notes a change that is no append: there may be something to compact now.
     pub(in crate::session) fn note_change(&self) {
-        self.wait().note_change();
+        self.state().wait.note_change();
     }
 
-    /// Delays the next attempt.
-    fn set_wait(&self, wait: Wait) {
-        *self.wait() = wait;
-    }
-
-    /// Returns whether a window of this size is due for an attempt.
-    pub(super) fn is_due(&self, window: u64) -> bool {
-        self.wait().is_over(window)
-    }
-
-    /// Notes that nothing can be shortened; returns whether subscribers do not know yet.
-    pub(super) fn is_newly_stuck(&self) -> bool {
-        !self.0.state.is_stuck.swap(true, Ordering::Relaxed)
-    }
-
-    /// Returns whether compaction could not bring the window within the threshold.
-    pub(super) fn is_stuck(&self) -> bool {
-        self.0.state.is_stuck.load(Ordering::Relaxed)
-    }
-
-    fn wait(&self) -> MutexGuard<'_, Wait> {
-        self.0.state.wait.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -278,51 +162,5 @@ fn sessions() -> MutexGuard<'static, HashSet<String>> {
 impl Drop for Guard {
     fn drop(&mut self) {
         sessions().remove(&self.0);
-    }
-}
-
-/// The last count, with the key of what was counted. The count of a counter that failed is not kept.
-#[derive(Default)]
-pub(super) struct CachedCount(Mutex<Option<(u64, u64)>>);
-
-impl CachedCount {
-    /// Returns the tokens under this key; counts them if the last key was another one.
-    pub(super) fn get(&self, key: u64, count: impl FnOnce() -> Count) -> u64 {
-        if let Some((counted, tokens)) = *self.last()
-            && counted == key
-        {
-            return tokens;
-        }
-        // Counted outside the lock: a counter may call the library.
-        let Count { tokens, is_estimate } = count();
-        *self.last() = (!is_estimate).then_some((key, tokens));
-        tokens
-    }
-
-    /// Keeps a count that was made elsewhere.
-    pub(super) fn put(&self, key: u64, tokens: u64) {
-        *self.last() = Some((key, tokens));
-    }
-
-    fn last(&self) -> MutexGuard<'_, Option<(u64, u64)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_another_key_or_an_estimate_is_counted_again() {
-        let cached = CachedCount::default();
-        let exact = |tokens| move || Count { tokens, is_estimate: false };
-        assert_eq!(cached.get(1, exact(5)), 5);
-        assert_eq!(cached.get(1, || unreachable!()), 5);
-        assert_eq!(cached.get(2, || Count { tokens: 7, is_estimate: true }), 7);
-        assert_eq!(cached.get(2, exact(8)), 8);
-        assert_eq!(cached.get(2, || unreachable!()), 8);
-        cached.put(3, 9);
-        assert_eq!(cached.get(3, || unreachable!()), 9);
     }
 }

@@ -5,7 +5,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::{Path, Session};
+use super::{Counted, Path, Session};
 use crate::callback::caught;
 use crate::compaction::policy::{BesidesMessages, Item, RequestTokens, WindowUsage};
 use crate::error::{Error, Result};
@@ -67,13 +67,9 @@ impl Session {
         match self.storage.visible_tokens()? {
             Some(tokens) => Ok(tokens),
             None => {
-                let counter = self.compaction.counter();
-                Ok(self
-                    .storage
-                    .history(None, false)?
-                    .iter()
-                    .map(|item| counter.message(item))
-                    .sum())
+                let counter = &self.compaction.counter;
+                let history = self.storage.history(None, false)?;
+                Ok(history.iter().map(|item| counter.message(item)).sum())
             }
         }
     }
@@ -87,7 +83,7 @@ impl Session {
 
     /// Tells subscribers the size of the window, if the session has a threshold.
     pub(super) fn emit_window(&self) {
-        if self.compaction.threshold().is_some() {
+        if self.compaction.asked.threshold.is_some() {
             self.emit_window_in(Phase::Idle);
         }
     }
@@ -110,7 +106,7 @@ impl Session {
     }
 
     pub(super) fn window(&self, phase: Phase, tokens: u64) -> Change {
-        Change::Window { phase, tokens, threshold: self.compaction.threshold() }
+        Change::Window { phase, tokens, threshold: self.compaction.asked.threshold }
     }
 
     /// Returns the tokens that are compared with the threshold, with the prompt as it was when it was last read.
@@ -118,45 +114,52 @@ impl Session {
         Ok(self.visible_tokens()?.saturating_add(self.noted_besides()?.total()))
     }
 
-    /// Returns what the threshold counts beside the messages, with the prompt as it was when it was last read.
+    /// Returns what the threshold counts beside the messages: prompt and tools as they were when they were last read, and as
+    /// they are now if they were not read, or if a block was added or removed since.
     pub(super) fn noted_besides(&self) -> Result<BesidesMessages> {
-        match (self.compaction.is_of_history(), self.compaction.noted_prompt()) {
-            (true, _) => Ok(BesidesMessages::default()),
-            (_, Some(prompt)) => Ok(BesidesMessages { prompt, tools: self.noted_tools_tokens() }),
-            (_, None) => self.besides_messages(),
+        if self.compaction.asked.is_of_history {
+            return Ok(BesidesMessages::default());
         }
+        let (prompt, tools) = {
+            let state = self.compaction.state();
+            (state.prompt, state.tools)
+        };
+        let Some(prompt) = prompt else { return self.besides_messages() };
+        let tools = tools.filter(|(revision, _)| *revision == self.context.revision());
+        let tools = tools.map_or_else(|| self.tools_tokens(), |(_, counted)| counted.tokens);
+        Ok(BesidesMessages { prompt: prompt.tokens, tools })
     }
 
     /// Returns what the threshold counts beside the messages, with the prompt as it would read now.
     pub(super) fn counted_besides(&self) -> Result<BesidesMessages> {
-        match self.compaction.is_of_history() {
+        match self.compaction.asked.is_of_history {
             true => Ok(BesidesMessages::default()),
             false => self.besides_messages(),
         }
     }
 
-    /// Returns the tokens of prompt and tools as they would be sent now.
+    /// Returns the tokens of prompt and tools as they would be sent now, without freezing the prompt.
     pub(super) fn besides_messages(&self) -> Result<BesidesMessages> {
-        Ok(BesidesMessages { prompt: self.prompt_tokens()?, tools: self.tools_tokens() })
+        let prompt = self.prompt_tokens(&self.context.current_prompt()?);
+        Ok(BesidesMessages { prompt, tools: self.tools_tokens() })
     }
 
     /// Remembers the size of the prompt that the program is about to send.
     pub(in crate::session) fn note_prompt(&self, prompt: &str) {
-        if self.compaction.threshold().is_some() {
-            self.compaction.note_prompt(self.tokens_of_prompt(prompt));
+        if self.compaction.asked.threshold.is_some() {
+            self.prompt_tokens(prompt);
         }
     }
 
-    /// Returns the tokens of the prompt as it would read now, without freezing it.
-    fn prompt_tokens(&self) -> Result<u64> {
-        let tokens = self.tokens_of_prompt(&self.context.current_prompt()?);
-        self.compaction.note_prompt(tokens);
-        Ok(tokens)
-    }
-
-    fn tokens_of_prompt(&self, prompt: &str) -> u64 {
-        let counter = self.compaction.counter();
-        self.compaction.counted_prompt().get(hash(prompt), || counter.text(prompt))
+    fn prompt_tokens(&self, prompt: &str) -> u64 {
+        let last = self.compaction.state().prompt;
+        let counted = self.counted(last, prompt);
+        let mut state = self.compaction.state();
+        if state.prompt.map(|last| last.tokens) != Some(counted.tokens) {
+            state.wait.note_change();
+        }
+        state.prompt = Some(counted);
+        counted.tokens
     }
 
     /// Returns the tokens of the definitions of the tools as they are now; 0 without tools.
@@ -164,28 +167,25 @@ impl Session {
         // Read before the tools: a block that is added in between is then counted again.
         let revision = self.context.revision();
         let tools = self.context.tools();
-        let tokens = match tools.definitions() {
-            [] => 0,
-            _ => {
-                let (text, counter) = (tools.anthropic().to_string(), self.compaction.counter());
-                self.compaction.counted_tools().get(hash(&text), || counter.text(&text))
-            }
+        let last = self.compaction.state().tools;
+        let counted = match tools.definitions() {
+            [] => Counted::default(),
+            _ => self.counted(last.map(|(_, counted)| counted), &tools.anthropic().to_string()),
         };
-        self.compaction.noted_tools().put(revision, tokens);
-        tokens
+        self.compaction.state().tools = Some((revision, counted));
+        counted.tokens
     }
 
-    /// Returns the tokens of the tools when they were last read, or as they are now if a block was added or removed since.
-    fn noted_tools_tokens(&self) -> u64 {
-        let count = || Count { tokens: self.tools_tokens(), is_estimate: false };
-        self.compaction.noted_tools().get(self.context.revision(), count)
+    /// Returns the count of a text, which is counted unless it is the text that was counted last.
+    fn counted(&self, last: Option<Counted>, text: &str) -> Counted {
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        let hash = Some(hasher.finish());
+        last.filter(|last| last.hash == hash).unwrap_or_else(|| {
+            let Count { tokens, is_estimate } = self.compaction.counter.text(text);
+            Counted { tokens, hash: hash.filter(|_| !is_estimate) }
+        })
     }
-}
-
-fn hash(text: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    hasher.finish()
 }
 
 impl Path {
@@ -215,8 +215,8 @@ impl Path {
     ) -> Result<WindowUsage> {
         let session = &self.session;
         let view = session.storage.history(self.leaf(), false)?;
-        let counter = session.compaction.counter();
+        let counter = &session.compaction.counter;
         let items: Vec<Item<'_>> = view.iter().map(|message| Item::of(message, counter)).collect();
-        Ok(WindowUsage::of(&items, besides()?, session.compaction.options()))
+        Ok(WindowUsage::of(&items, besides()?, &session.compaction.options))
     }
 }
