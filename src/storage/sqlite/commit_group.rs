@@ -268,7 +268,7 @@ impl Turn<'_> {
     }
 
     /// Returns how long ago the open transaction began.
-    pub(super) fn age(&self) -> Duration {
+    fn age(&self) -> Duration {
         self.state.began.map_or(Duration::ZERO, |began| began.elapsed())
     }
 

@@ -1,7 +1,14 @@
 //! The database: how it and its connections are opened, and with which settings.
 //!
+//! To open a connection takes as long as to read a hundred messages, because SQLite parses the whole schema. So opening a
+//! store opens one connection, which reads until the first write takes it as the writer. Then reads have
+//! [connections of their own](super::readers).
+//!
 //! Invariant: every write uses the one writing connection. Threads of this process queue for it (`commit_group`), and
-//! only processes compete for SQLite's lock. Reads have [connections of their own](super::readers).
+//! only processes compete for SQLite's lock.
+//!
+//! Invariant: until there is a writer, a connection that can write is open. The close of the last one would remove the log,
+//! and the store would take itself for moved; a read-only one would leave the log behind.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -61,12 +68,9 @@ static SERIALS: AtomicU64 = AtomicU64::new(0);
 /// One database and its connections.
 pub(crate) struct Database {
     pub(super) config: Config,
-    /// Declared before the writer, so that the writer is dropped last: only a connection that can write checkpoints
-    /// the write-ahead log and removes it.
-    pub(super) idle_readers: Mutex<Vec<Connection>>,
-    /// The connection that the store was opened with, unless it is the writer or a read has it. It can write, so it is
-    /// never closed before there is a writer.
-    pub(super) first: Mutex<Option<Connection>>,
+    /// The connections that read and are not in use; before there is a writer, they can write. Declared before the writer,
+    /// so that one that can write is dropped last: it checkpoints the write-ahead log and removes it.
+    pub(super) idle: Mutex<Vec<Connection>>,
     /// Empty until the first write, and always if the database is read-only.
     pub(super) writer: OnceLock<Mutex<Connection>>,
     /// Who uses the writer, and in which order.
@@ -108,21 +112,9 @@ impl Database {
         }
         file::make_private(path)?;
         let file = StoreFile::of(path)?;
-        let opened = open_writer(file.path(), &config)
-            .and_then(|conn| make_current(&conn, file.path(), &config).map(|()| conn));
-        match opened {
-            Ok(first) => {
-                file.remember_log();
-                let mut database = Self::new(config, Some(file));
-                database.first = Mutex::new(Some(first));
-                Ok(database)
-            }
-            Err(error) => {
-                let path = file.path().to_owned();
-                drop(file);
-                Err(not_a_store(error, &path, busy_ms, is_encrypted))
-            }
-        }
+        let path = file.path().to_owned();
+        let opened = Self::over(file, config, false);
+        opened.map_err(|error| not_a_store(error, &path, busy_ms, is_encrypted))
     }
 
     /// Opens a database in memory.
@@ -142,37 +134,41 @@ impl Database {
 
     /// Opens the database in a file for reading only.
     pub(crate) fn open_read_only(path: &Path, config: Config) -> Result<Self> {
+        let (busy_ms, is_encrypted) = (busy_ms(&config), config.encryption.is_some());
         let file = StoreFile::of(path)?;
         let path = file.path().to_owned();
-        let without_locks = || -> BackendResult<Self> {
-            Self::over_readers(StoreFile::of(&path)?.without_locks()?, config.clone())
-        };
-        let opened = match Self::over_readers(file, config.clone()) {
+        let opened = match Self::over(file, config.clone(), true) {
             // The log needs lock files. Where they cannot be created, a file without a log is read without locks.
-            Err(error) if error.is_of_opening() => without_locks(),
+            Err(error) if error.is_of_opening() => StoreFile::of(&path)
+                .map_err(BackendError::Own)
+                .and_then(|file| Self::over(file.without_locks()?, config, true)),
             answer => answer,
         };
-        opened.map_err(|error| {
-            not_a_store(error, &path, busy_ms(&config), config.encryption.is_some())
-        })
+        opened.map_err(|error| not_a_store(error, &path, busy_ms, is_encrypted))
     }
 
-    fn over_readers(file: StoreFile, config: Config) -> BackendResult<Self> {
+    /// Opens the first connection, and checks the file or makes it current.
+    fn over(file: StoreFile, config: Config, is_read_only: bool) -> BackendResult<Self> {
         let mut database = Self::new(config, Some(file));
-        database.is_read_only = true;
-        let reader = database.open_reader()?;
+        database.is_read_only = is_read_only;
+        let first = database.open_reader()?;
         if let Some(file) = &database.file {
-            transaction::read(&reader, |conn| schema::check(conn, file.path()))?;
+            match is_read_only {
+                true => transaction::read(&first, |conn| schema::check(conn, file.path()))?,
+                false => {
+                    make_current(&first, file.path(), &database.config)?;
+                    file.remember_log();
+                }
+            }
         }
-        database.keep_reader(reader, false, true);
+        database.idle = Mutex::new(vec![first]);
         Ok(database)
     }
 
     fn new(config: Config, file: Option<StoreFile>) -> Self {
         Self {
             config,
-            idle_readers: Mutex::new(Vec::new()),
-            first: Mutex::new(None),
+            idle: Mutex::default(),
             writer: OnceLock::new(),
             writers: Writers::default(),
             is_read_only: false,
@@ -229,17 +225,13 @@ impl Database {
 
     /// Returns the writing connection; `None` if the database is read-only. The first call chooses it.
     pub(super) fn writing_connection(&self) -> BackendResult<Option<&Mutex<Connection>>> {
-        if let (None, Some(path), false) = (self.writer.get(), self.path(), self.is_read_only) {
-            let mut first = lock(&self.first);
+        if self.writer.get().is_none() && !self.is_read_only {
+            let mut idle = lock(&self.idle);
             // Another thread may have chosen it meanwhile.
             if self.writer.get().is_none() {
-                let mut conn = match first.take() {
-                    Some(conn) => conn,
-                    None => self.in_same_file(|| open_writer(path, &self.config))?,
-                };
+                let mut conn = idle.pop().map_or_else(|| self.open_writer(), Ok)?;
                 if let Err(error) = self.log.install_hook(&mut conn) {
-                    // If it were the last connection, closing it would remove the log.
-                    *first = Some(conn);
+                    idle.push(conn);
                     return Err(error);
                 }
                 let _ = self.writer.set(Mutex::new(conn));
@@ -250,29 +242,47 @@ impl Database {
 
     /// Reopens the writing connection if a system call has failed under it.
     pub(super) fn reopen_if_suspect(&self, conn: &mut Connection) -> BackendResult<()> {
-        if let Some(path) = self.path()
-            && self.is_suspect.load(Ordering::Relaxed)
-        {
-            // The new connection is opened before the old one is closed: the last close would checkpoint and remove
-            // the log.
-            *conn = self.in_same_file(|| open_writer(path, &self.config))?;
+        if self.file.is_some() && self.is_suspect.load(Ordering::Relaxed) {
+            // The new connection is opened before the old one is closed.
+            *conn = self.open_writer()?;
             self.log.install_hook(conn)?;
             self.is_suspect.store(false, Ordering::Relaxed);
         }
         Ok(())
     }
 
-    /// Opens a further connection, if the path still leads to the file that the first one opened.
-    ///
-    /// Checked before, so that nothing is written to another file, and after, because the file may be replaced between the
-    /// check and the opening.
-    pub(super) fn in_same_file(
-        &self,
-        open: impl FnOnce() -> BackendResult<Connection>,
-    ) -> BackendResult<Connection> {
-        self.check_file()?;
-        let conn = open()?;
-        self.check_file()?;
+    pub(super) fn open_writer(&self) -> BackendResult<Connection> {
+        self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE)
+    }
+
+    pub(super) fn open_reader(&self) -> BackendResult<Connection> {
+        self.connect(match self.is_read_only || self.writer.get().is_some() {
+            true => OpenFlags::SQLITE_OPEN_READ_ONLY,
+            false => OpenFlags::SQLITE_OPEN_READ_WRITE,
+        })
+    }
+
+    /// Opens a connection, if the path still leads to the file of this database.
+    fn connect(&self, access: OpenFlags) -> BackendResult<Connection> {
+        let Some(file) = &self.file else {
+            return Err(BackendError::Own(Error::Unsupported {
+                what: "a second connection to a database in memory",
+            }));
+        };
+        let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        // Checked before, so that nothing is written to another file, and after, because the file may be replaced between
+        // the check and the opening.
+        file.check()?;
+        let conn = match file.is_without_locks() {
+            false => Connection::open_with_flags(file.path(), flags)?,
+            true => Connection::open_with_flags(
+                file::immutable_uri(file.path()),
+                flags | OpenFlags::SQLITE_OPEN_URI,
+            )?,
+        };
+        file.check()?;
+        unlock(&conn, &self.config)?;
+        prepare(&conn, &self.config)?;
         Ok(conn)
     }
 
@@ -285,14 +295,6 @@ impl Database {
 /// A thread that panicked leaves no connection in a transaction.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-pub(super) fn open_writer(path: &Path, config: &Config) -> BackendResult<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let conn = Connection::open_with_flags(path, flags)?;
-    unlock(&conn, config)?;
-    prepare(&conn, config)?;
-    Ok(conn)
 }
 
 /// Brings the format and the search index of a file to those of this build.

@@ -10,16 +10,15 @@
 //! Invariant: the gate is never held while code of a caller runs.
 
 use std::fmt;
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, Once, PoisonError, RwLock, RwLockReadGuard};
 
 use rusqlite::{Connection, ErrorCode};
 
 use super::commit_group::Length;
-use super::connection::{Database, busy_ms, open_writer};
+use super::connection::{Database, busy_ms};
 use super::error::{BackendError, BackendResult};
-use super::transaction;
+use super::{transaction, wal};
 use crate::error::{Error, Result};
 
 /// The key of a database and those of its connections that have it.
@@ -117,10 +116,10 @@ impl Database {
         let Some(encryption) = &self.config.encryption else {
             return Err(Error::Unsupported { what: "another key for a store that has none" });
         };
-        let Some(path) = self.path() else {
+        if self.path().is_none() {
             encryption.set(key);
             return Ok(());
-        };
+        }
         let failed = |error| self.public_error(error, busy_ms(&self.config));
         let writer = self.writing_connection().map_err(failed)?.ok_or(Error::ReadOnly)?;
         // Declared first, so that the connection is free before the turn is the next one's.
@@ -136,9 +135,9 @@ impl Database {
         self.is_suspect.store(true, Ordering::Relaxed);
         let given = give(&conn, "rekey", &key);
         let former = encryption.key();
-        let changed = self.reopen_with(encryption, &mut conn, path, key).map_err(|error| {
+        let changed = self.reopen_with(encryption, &mut conn, key).map_err(|error| {
             // If this fails, too, the next write tries again.
-            let _ = self.reopen_with(encryption, &mut conn, path, former);
+            let _ = self.reopen_with(encryption, &mut conn, former);
             given.err().unwrap_or(error)
         });
         if changed.is_ok() {
@@ -148,7 +147,7 @@ impl Database {
         }
         drop(gate);
         changed.map_err(failed)?;
-        self.log.empty(&mut conn, self.config.busy_timeout);
+        wal::empty(&mut conn, self.config.busy_timeout);
         self.check_file().map_err(failed)
     }
 
@@ -157,11 +156,10 @@ impl Database {
         &self,
         encryption: &Encryption,
         conn: &mut Connection,
-        path: &Path,
         key: [u8; 32],
     ) -> BackendResult<()> {
         encryption.set(key);
-        let mut opened = open_writer(path, &self.config)?;
+        let mut opened = self.open_writer()?;
         opened.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
         self.log.install_hook(&mut opened)?;
         *conn = opened;

@@ -168,11 +168,6 @@ impl StoreFile {
         std::fs::metadata(&self.path).map_or(u64::MAX, |file| file.len())
     }
 
-    /// Returns the size of the log.
-    pub(super) fn log_bytes(&self) -> u64 {
-        std::fs::metadata(&self.log).map_or(0, |log| log.len())
-    }
-
     /// Checks that nobody has written to a file that is read without locks.
     fn check_unwritten(&self) -> BackendResult<()> {
         let Some(stamp) = &self.unlocked else { return Ok(()) };

@@ -1,22 +1,17 @@
-//! The connections that read: the idle ones, and that which opened the store.
-//!
-//! To open a connection takes as long as to read a hundred messages: SQLite parses the whole schema. So opening a store
-//! opens one connection, which serves reads until the first write takes it, and the next read opens its own. After a read
-//! its connection is kept for the next one.
+//! Reads: each in a transaction, on a connection that is kept for the next one.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::Connection;
 
-use super::connection::{Database, busy_ms, lock, prepare, unlock};
+use super::connection::{Database, busy_ms, lock};
 use super::encryption::Beginning;
 use super::error::{BackendError, BackendResult};
-use super::file;
 use super::interrupt::{Watch, interruptible};
 use super::transaction;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 impl Database {
     /// Runs a read; it sees one snapshot.
@@ -64,97 +59,59 @@ impl Database {
         &self,
         work: impl FnOnce(&mut Connection, Beginning<'_>) -> BackendResult<T>,
     ) -> Result<T> {
-        let public = |error| self.public_error(error, busy_ms(&self.config));
-        if let Some(pinned) = &self.pinned {
-            return pinned.read(|conn| work(conn, Beginning::default())).map_err(public);
-        }
-        let beginning = self.begin_read();
-        let answer = match (&self.file, self.writer.get()) {
-            (None, Some(writer)) => {
+        let answer = match (&self.pinned, &self.file, self.writer.get()) {
+            (Some(pinned), ..) => pinned.read(|conn| work(conn, Beginning::default())),
+            (None, None, Some(writer)) => {
                 self.check_not_importing()?;
                 work(&mut lock(writer), Beginning::default())
             }
-            _ => self.reader().and_then(|(mut conn, is_first)| {
-                let generation = beginning.generation;
-                let answer = catch_unwind(AssertUnwindSafe(|| work(&mut conn, beginning)));
-                let is_sound = match &answer {
-                    Ok(Err(error)) => {
-                        !error.is_of_system() && self.is_usable_after(Some(error), generation)
-                    }
-                    answer => answer.is_ok() && self.is_usable_after(None, generation),
-                };
-                self.keep_reader(conn, is_first, is_sound);
-                let answer = answer.unwrap_or_else(|panic| resume_unwind(panic));
-                // Without locks others may have written under the read.
-                match &self.file {
-                    Some(file) if file.is_without_locks() => file.check().and(answer),
-                    _ => answer,
-                }
-            }),
+            _ => self.read_idle(self.begin_read(), work),
         };
-        answer.map_err(public)
+        answer.map_err(|error| self.public_error(error, busy_ms(&self.config)))
     }
 
-    /// Returns an idle reading connection, or a new one, and whether it is the one that opened the store.
-    fn reader(&self) -> BackendResult<(Connection, bool)> {
+    /// Runs a read on an idle connection, or on a new one, and keeps it.
+    fn read_idle<T>(
+        &self,
+        beginning: Beginning<'_>,
+        work: impl FnOnce(&mut Connection, Beginning<'_>) -> BackendResult<T>,
+    ) -> BackendResult<T> {
         // Before a connection leaves its place, so that an error does not close it.
         self.check_file()?;
-        let idle = lock(&self.idle_readers).pop();
-        if let Some(conn) = idle {
-            return Ok((conn, false));
-        }
-        let first = lock(&self.first).take();
-        match first {
-            Some(conn) => Ok((conn, true)),
-            None => self.open_reader().map(|conn| (conn, false)),
-        }
+        let idle = lock(&self.idle).pop();
+        let mut conn = idle.map_or_else(|| self.open_reader(), Ok)?;
+        let generation = beginning.generation;
+        let answer = catch_unwind(AssertUnwindSafe(|| work(&mut conn, beginning)));
+        let error = answer.as_ref().map(|answer| answer.as_ref().err());
+        let is_sound = error.is_ok_and(|error| {
+            !error.is_some_and(BackendError::is_of_system)
+                && self.is_usable_after(error, generation)
+        });
+        self.keep(conn, is_sound);
+        let answer = answer.unwrap_or_else(|panic| resume_unwind(panic));
+        // Without locks others may have written under the read.
+        if self.is_without_locks() { self.check_file().and(answer) } else { answer }
     }
 
-    /// Takes a connection back after a read; it is not sound if a system call failed under it.
-    pub(super) fn keep_reader(&self, conn: Connection, is_first: bool, is_sound: bool) {
-        let is_sound = is_sound && conn.is_autocommit();
-        if is_first && self.writer.get().is_none() {
-            let mut first = lock(&self.first);
-            if is_sound {
-                *first = Some(conn);
-                return;
+    /// Keeps a connection after a read, unless there are enough; it is not sound if a system call failed under it.
+    fn keep(&self, conn: Connection, is_sound: bool) {
+        let mut idle = lock(&self.idle);
+        let is_last = idle.is_empty() && self.writer.get().is_none() && !self.is_read_only();
+        if is_sound && conn.is_autocommit() {
+            if is_last || idle.len() < self.config.idle_readers {
+                idle.push(conn);
             }
-            // If it were the last connection, closing it would remove the log.
+        } else if is_last {
+            // It is replaced before the next write.
             self.is_suspect.store(true, Ordering::Relaxed);
             let _ = self.writer.set(Mutex::new(conn));
-            return;
-        }
-        let mut idle = lock(&self.idle_readers);
-        if is_sound && idle.len() < self.config.idle_readers {
-            idle.push(conn);
         }
     }
 
-    /// Closes the idle reading connections.
+    /// Closes the idle connections.
     pub(super) fn forget_readers(&self) {
-        let idle = std::mem::take(&mut *lock(&self.idle_readers));
+        let idle = std::mem::take(&mut *lock(&self.idle));
         drop(idle);
-    }
-
-    pub(super) fn open_reader(&self) -> BackendResult<Connection> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let Some(file) = &self.file else {
-            return Err(BackendError::Own(Error::Unsupported {
-                what: "a second connection to a database in memory",
-            }));
-        };
-        let conn = self.in_same_file(|| {
-            Ok(match file.is_without_locks() {
-                false => Connection::open_with_flags(file.path(), flags)?,
-                true => Connection::open_with_flags(
-                    file::immutable_uri(file.path()),
-                    flags | OpenFlags::SQLITE_OPEN_URI,
-                )?,
-            })
-        })?;
-        unlock(&conn, &self.config)?;
-        prepare(&conn, &self.config)?;
-        Ok(conn)
     }
 }
 
@@ -186,10 +143,9 @@ mod tests {
         for _ in 0..3 {
             database.read(count)?;
         }
-        assert!(lock(&database.first).is_some());
-        assert!(lock(&database.idle_readers).is_empty() && database.writer.get().is_none());
+        assert!(lock(&database.idle).len() == 1 && database.writer.get().is_none());
         assert_eq!(database.write(insert)?, 1);
-        assert!(lock(&database.first).is_none() && database.writer.get().is_some());
+        assert!(lock(&database.idle).is_empty() && database.writer.get().is_some());
         assert_eq!(database.read(count)?, 2);
         Ok(())
     }

@@ -9,7 +9,7 @@
 //! leaves a long log blocks the others until it is checkpointed.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -21,39 +21,38 @@ use super::transaction;
 const PAGES: i32 = 1_000;
 /// The same for a commit with a step of deferred work.
 const PAGES_AFTER_STEP: i32 = 2 * PAGES;
-/// The log is truncated to this size when it restarts; a longer one is due for a restart.
+/// The log is truncated to this size when it restarts.
 pub(super) const LIMIT: u64 = 16 << 20;
+/// A log of more pages is due for a restart: about as many as fit in [`LIMIT`].
+const MAX_PAGES: i32 = 4_000;
 /// If a log cannot restart because someone reads it, the next attempt is when it has grown by this part of its size.
-const STEP: u64 = 8;
-/// The size is measured after a write that took this long, and after this many others: in less time a write fills about
-/// a hundred pages, so the log grows by a few megabytes in between.
-pub(super) const LONG_WRITE: Duration = Duration::from_micros(100);
-const WRITES_BETWEEN: u64 = 16;
+const STEP: i32 = 8;
 /// How often an attempt polls for the lock of writers, and then of readers, about a millisecond each time. While it
 /// has the writers' lock they wait.
 const MAX_ASKED: i32 = 100;
 const PAUSE: Duration = Duration::from_millis(1);
 
-pub(super) struct Wal {
-    /// The size at which the next restart is attempted.
-    due: AtomicU64,
-    writes: AtomicU64,
-    /// Whether the open transaction holds a step of deferred work.
-    has_step: Arc<AtomicBool>,
-}
+/// The log as the last commit of the writing connection has left it.
+#[derive(Default)]
+pub(super) struct Wal(Arc<State>);
 
-impl Default for Wal {
-    fn default() -> Self {
-        Self { due: AtomicU64::new(LIMIT), writes: AtomicU64::default(), has_step: Arc::default() }
-    }
+#[derive(Default)]
+struct State {
+    /// How many pages it has, those of other processes included.
+    pages: AtomicI32,
+    /// How many it had when a restart was attempted last; 0 if it has restarted since.
+    tried: AtomicI32,
+    /// Whether the open transaction holds a step of deferred work.
+    has_step: AtomicBool,
 }
 
 impl Wal {
     /// Makes the commits of a connection checkpoint the log.
     pub(super) fn install_hook(&self, conn: &mut Connection) -> BackendResult<()> {
-        let has_step = Arc::clone(&self.has_step);
+        let state = Arc::clone(&self.0);
         conn.wal_hook(Some(move |log: &mut rusqlite::hooks::Wal, pages| {
-            let is_step = has_step.load(Ordering::Relaxed);
+            state.pages.store(pages, Ordering::Relaxed);
+            let is_step = state.has_step.load(Ordering::Relaxed);
             if pages >= if is_step { PAGES_AFTER_STEP } else { PAGES } {
                 // The write is committed, so it does not fail if the checkpoint fails.
                 let _ = log.checkpoint();
@@ -65,40 +64,37 @@ impl Wal {
 
     /// Notes that a transaction begins.
     pub(super) fn note_begin(&self) {
-        self.has_step.store(false, Ordering::Relaxed);
+        self.0.has_step.store(false, Ordering::Relaxed);
     }
 
     /// Notes that the open transaction holds a step of deferred work.
     pub(super) fn note_step(&self) {
-        self.has_step.store(true, Ordering::Relaxed);
-    }
-
-    /// Returns whether the size of the log is to be measured after a write.
-    pub(super) fn is_due(&self, is_long: bool) -> bool {
-        self.writes.fetch_add(1, Ordering::Relaxed).is_multiple_of(WRITES_BETWEEN) || is_long
+        self.0.has_step.store(true, Ordering::Relaxed);
     }
 
     /// Makes the next write restart the log if it is long.
-    ///
-    /// The write is committed: an error here is not one of the write.
-    pub(super) fn keep_short(&self, conn: &mut Connection, bytes: u64, usual: Duration) {
-        if bytes <= LIMIT {
-            self.due.store(LIMIT, Ordering::Relaxed);
-        } else if bytes > self.due.load(Ordering::Relaxed) {
-            self.due.store(bytes + bytes / STEP, Ordering::Relaxed);
-            if conn.busy_handler(Some(ask_again)).is_ok() {
-                let _ = transaction::run(conn, "PRAGMA wal_checkpoint(RESTART)");
-                let _ = conn.busy_timeout(usual);
-            }
+    pub(super) fn keep_short(&self, conn: &mut Connection, usual: Duration) {
+        let pages = self.0.pages.load(Ordering::Relaxed);
+        let tried = self.0.tried.load(Ordering::Relaxed);
+        if pages <= MAX_PAGES {
+            self.0.tried.store(0, Ordering::Relaxed);
+        } else if pages > tried + tried / STEP {
+            self.0.tried.store(pages, Ordering::Relaxed);
+            checkpoint(conn, "PRAGMA wal_checkpoint(RESTART)", usual);
         }
     }
+}
 
-    /// Copies the log to the file and empties it, unless a reader uses it.
-    pub(super) fn empty(&self, conn: &mut Connection, usual: Duration) {
-        if conn.busy_handler(Some(ask_again)).is_ok() {
-            let _ = transaction::run(conn, "PRAGMA wal_checkpoint(TRUNCATE)");
-            let _ = conn.busy_timeout(usual);
-        }
+/// Copies the log to the file and empties it, unless a reader uses it.
+pub(super) fn empty(conn: &mut Connection, usual: Duration) {
+    checkpoint(conn, "PRAGMA wal_checkpoint(TRUNCATE)", usual);
+}
+
+/// What was written is committed: no error here is one of a write.
+fn checkpoint(conn: &mut Connection, sql: &str, usual: Duration) {
+    if conn.busy_handler(Some(ask_again)).is_ok() {
+        let _ = transaction::run(conn, sql);
+        let _ = conn.busy_timeout(usual);
     }
 }
 

@@ -17,8 +17,8 @@ use super::commit_group::{Length, Outcome, Turn, millis_since};
 use super::connection::Database;
 use super::error::{BackendError, BackendResult};
 use super::interrupt::{Watch, interruptible};
+use super::schema;
 use super::transaction::{self, run};
-use super::{schema, wal};
 use crate::error::{Error, Result};
 
 /// What a write returned; the outer error is the payload of its panic.
@@ -195,17 +195,14 @@ impl Database {
         watch: Option<Watch>,
         work: impl FnOnce(&Connection) -> BackendResult<T>,
     ) -> BackendResult<T> {
-        let mut is_long = false;
         let refused_since = turn.refused_since();
         let write = |conn: &Connection| {
             transaction::write_after(conn, &self.config, timeout, refused_since, |conn| {
-                let began = Instant::now();
                 self.log.note_begin();
                 self.check_version(conn)?;
                 let answer = work(conn)?;
                 // As late as possible, and early enough to write nothing.
                 self.check_file()?;
-                is_long = began.elapsed() >= wal::LONG_WRITE;
                 Ok(answer)
             })
         };
@@ -219,7 +216,7 @@ impl Database {
         };
         self.reopen_after(answer.as_ref().err(), conn);
         if answer.is_ok() {
-            self.keep_log_short(conn, is_long);
+            self.log.keep_short(conn, self.config.busy_timeout);
         }
         answer
     }
@@ -308,7 +305,6 @@ impl Database {
 
     /// Commits the open transaction and tells all whose writes are in it.
     fn commit_group(&self, mut conn: MutexGuard<'_, Connection>, mut turn: Turn<'_>) -> Outcome {
-        let is_long = turn.age() >= wal::LONG_WRITE;
         let began = Instant::now();
         let committed = self
             .check_file()
@@ -319,7 +315,7 @@ impl Database {
         let outcome = committed.map_err(Arc::new);
         turn.end(&outcome, began.elapsed());
         if outcome.is_ok() {
-            self.keep_log_short(&mut conn, is_long);
+            self.log.keep_short(&mut conn, self.config.busy_timeout);
         }
         // Before the turn is the next one's.
         drop(conn);
@@ -341,12 +337,6 @@ impl Database {
     /// Checks the file once more: it may be moved while the commit waits for the disk.
     fn check_after_commit(&self) -> BackendResult<()> {
         if self.config.is_synchronous { self.check_file() } else { Ok(()) }
-    }
-
-    fn keep_log_short(&self, conn: &mut Connection, is_long: bool) {
-        if let Some(file) = self.file.as_ref().filter(|_| self.log.is_due(is_long)) {
-            self.log.keep_short(conn, file.log_bytes(), self.config.busy_timeout);
-        }
     }
 
     /// Returns the answer of a write that does not wait for other writers; `None` if one has the lock or the file is
