@@ -258,7 +258,7 @@ CREATE TABLE context_entry (
     title       TEXT,
     description TEXT,
     content     TEXT,             -- last, so that listing titles does not read it
-    CHECK (block = address >> 32 AND present = (content IS NOT NULL))
+    CHECK (block = address >> 32 AND (present = 1) = (content IS NOT NULL))
 ) STRICT;
 
 -- Serves: a text by its key, and the documents of a block in order of key.

@@ -2,3 +2,4 @@
 
 mod documents;
 mod layers;
+mod statements;

@@ -397,7 +397,7 @@ fn is_stored(conn: &Connection, address: Address, content: &Content<'_>) -> Back
 const IS_STORED: &str = concat!(
     "SELECT (address",
     content_columns!(names),
-    ") IS (?",
+    ") IS NOT DISTINCT FROM (?",
     content_columns!(values),
     ") FROM message WHERE address = ?"
 );
@@ -413,7 +413,7 @@ pub(crate) fn unfinished(conn: &Connection, session: &SessionRow) -> BackendResu
 
 pub(super) const UNFINISHED: &str = "SELECT address
    FROM message
-  WHERE hidden = 1 AND address BETWEEN ?1 AND ?2 AND instr(metadata, 'unfinished')
+  WHERE hidden = 1 AND address BETWEEN ?1 AND ?2 AND metadata LIKE '%unfinished%'
   ORDER BY address";
 
 /// Returns whether the message at an address is unfinished.

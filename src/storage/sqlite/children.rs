@@ -90,6 +90,44 @@ pub(crate) fn page(
     Ok(page)
 }
 
+/// Returns the branches of a message, or the roots, after an address and up to another.
+fn branches(
+    conn: &Connection,
+    parent: Option<Address>,
+    (after, last): (Address, Address),
+    limit: i64,
+) -> BackendResult<Vec<Address>> {
+    let mut statement = conn.prepare_cached(if parent.is_some() { BRANCHES } else { ROOTS })?;
+    let read = |row: &Row<'_>| row.get(0);
+    let found: rusqlite::Result<_> = match parent {
+        Some(parent) => statement.query_map((after, last, limit, parent), read)?.collect(),
+        None => statement.query_map((after, last, limit), read)?.collect(),
+    };
+    Ok(found?)
+}
+
+macro_rules! branches {
+    ($parent:literal) => {
+        concat!(
+            "SELECT address
+   FROM message
+  WHERE ",
+            $parent,
+            "
+    AND parent IS DISTINCT FROM address - 1
+    AND address > ?1
+    AND address <= ?2
+  ORDER BY address
+  LIMIT ?3"
+        )
+    };
+}
+
+pub(super) const BRANCHES: &str = branches!("parent = ?4");
+
+/// Two statements, because no index of PostgreSQL's serves a comparison that takes NULL for equal.
+pub(super) const ROOTS: &str = branches!("parent IS NULL");
+
 /// Returns the first child of a place after an address.
 fn next_child(
     conn: &Connection,
@@ -106,23 +144,11 @@ fn next_child(
         }
     }
     let (_, last) = Address::range_of(session);
-    let branch = conn
-        .prepare_cached(NEXT_BRANCH)?
-        .query_row((parent, after, last), |row| row.get(0))
-        .optional()?;
-    Ok(branch)
+    Ok(branches(conn, parent, (after, last), 1)?.pop())
 }
 
-const IN_RUN: &str = "SELECT address FROM message WHERE address = ?1 + 1 AND parent = ?1";
-
-pub(super) const NEXT_BRANCH: &str = "SELECT address
-   FROM message
-  WHERE parent IS ?1
-    AND parent IS NOT address - 1
-    AND address > ?2
-    AND address <= ?3
-  ORDER BY address
-  LIMIT 1";
+const IN_RUN: &str =
+    "SELECT address FROM message WHERE address = CAST(?1 AS BIGINT) + 1 AND parent = ?1";
 
 /// Returns the children of a place, up to an address, that are tombstones.
 fn deleted_children(
@@ -142,7 +168,7 @@ pub(super) const DELETED_BRANCHES: &str = "SELECT address
    FROM message INDEXED BY unshown
   WHERE id IS NULL
     AND address BETWEEN ?2 AND ?3
-    AND parent IS ?1";
+    AND parent IS NOT DISTINCT FROM ?1";
 
 /// Returns the children of a row: the next one in its run, and the branches.
 pub(super) fn direct_children(
@@ -157,18 +183,9 @@ pub(super) fn direct_children(
         children.extend(next);
     }
     let (first, last) = Address::range_of(session);
-    let mut statement = conn.prepare_cached(BRANCHES)?;
-    for address in statement.query_map((parent, first, last), |row| row.get(0))? {
-        children.push(address?);
-    }
+    children.extend(branches(conn, parent, (first.before(), last), i64::MAX)?);
     Ok(children)
 }
-
-pub(super) const BRANCHES: &str = "SELECT address
-   FROM message
-  WHERE parent IS ?1
-    AND parent IS NOT address - 1
-    AND address BETWEEN ?2 AND ?3";
 
 /// Returns the messages without children, in order of creation.
 pub(crate) fn leaves(conn: &Connection, session: i64) -> BackendResult<Vec<MessageId>> {
@@ -176,7 +193,7 @@ pub(crate) fn leaves(conn: &Connection, session: i64) -> BackendResult<Vec<Messa
     let mut breaks = conn.prepare_cached(
         "SELECT address
            FROM message
-          WHERE parent IS NOT address - 1 AND address BETWEEN ?1 AND ?2",
+          WHERE parent IS DISTINCT FROM address - 1 AND address BETWEEN ?1 AND ?2",
     )?;
     // A row before a break, or the last row, has no child in its run.
     let mut before = conn.prepare_cached(
@@ -187,13 +204,14 @@ pub(crate) fn leaves(conn: &Connection, session: i64) -> BackendResult<Vec<Messa
           LIMIT 1",
     )?;
     let mut has_branches = conn.prepare_cached(
-        "SELECT EXISTS (SELECT 1 FROM message WHERE parent = ?1 AND parent IS NOT address - 1)",
+        "SELECT EXISTS (SELECT 1 FROM message WHERE parent = ?1 AND parent IS DISTINCT FROM address - 1)",
     )?;
-    let ends = breaks.query_map([first, last], |row| row.get::<_, Address>(0))?;
+    let starts = breaks.query_map([first, last], |row| row.get(0))?;
+    let starts: Vec<Address> = starts.collect::<rusqlite::Result<_>>()?;
     let mut leaves = Vec::new();
-    for end in ends.map(|start| start.map(Address::before)).chain([Ok(last)]) {
+    for end in starts.into_iter().map(Address::before).chain([last]) {
         let found: Option<(Address, Option<String>)> =
-            before.query_row([first, end?], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+            before.query_row([first, end], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
         if let Some((address, Some(id))) = found
             && !has_branches.query_row([address], |row| row.get(0))?
         {
@@ -282,7 +300,7 @@ fn runs(conn: &Connection, session: i64) -> BackendResult<Vec<BoundedRun>> {
 
 pub(super) const BREAKS: &str = "SELECT address, parent
    FROM message
-  WHERE parent IS NOT address - 1
+  WHERE parent IS DISTINCT FROM address - 1
     AND address BETWEEN ?1 AND ?2
   ORDER BY address";
 

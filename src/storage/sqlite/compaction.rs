@@ -339,9 +339,11 @@ pub(super) fn covering(
     let (_, end) = Address::range_of(oldest.session());
     let mut nearest = Ancestry::of(conn, oldest.session(), addresses);
     let mut statement = conn.prepare_cached(COVERING)?;
+    let spans: Vec<Span> = statement
+        .query_map([oldest, &end, newest], row::read_span)?
+        .collect::<rusqlite::Result<_>>()?;
     let mut found = Vec::new();
-    for span in statement.query_map([oldest, &end, newest], row::read_span)? {
-        let span = span?;
+    for span in spans {
         if nearest.nearest(span.last)?.is_some_and(|address| address >= span.first) {
             found.push(span);
         }

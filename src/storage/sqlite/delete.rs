@@ -185,8 +185,8 @@ fn has_children(conn: &Connection, address: Address) -> BackendResult<bool> {
 }
 
 pub(super) const HAS_CHILDREN: &str =
-    "SELECT EXISTS (SELECT 1 FROM message WHERE address = ?1 + 1 AND parent = ?1)
-     OR EXISTS (SELECT 1 FROM message WHERE parent = ?1 AND parent IS NOT address - 1)";
+    "SELECT EXISTS (SELECT 1 FROM message WHERE address = CAST(?1 AS BIGINT) + 1 AND parent = ?1)
+     OR EXISTS (SELECT 1 FROM message WHERE parent = ?1 AND parent IS DISTINCT FROM address - 1)";
 
 /// Keeps or removes the compactions that covered deleted messages.
 fn settle_compactions(
@@ -253,7 +253,7 @@ pub(super) fn below(conn: &Connection, top: Address) -> BackendResult<Vec<(Addre
             .prepare_cached(
                 "SELECT min(address)
                    FROM message
-                  WHERE parent IS NOT address - 1 AND address > ?1 AND address <= ?2",
+                  WHERE parent IS DISTINCT FROM address - 1 AND address > ?1 AND address <= ?2",
             )?
             .query_row([start, end], |row| row.get(0))?;
         // Up to the next break each row is the child of the one before.
@@ -268,7 +268,7 @@ pub(super) fn below(conn: &Connection, top: Address) -> BackendResult<Vec<(Addre
         let mut branches = conn.prepare_cached(
             "SELECT address
                FROM message
-              WHERE parent BETWEEN ?1 AND ?2 AND parent IS NOT address - 1",
+              WHERE parent BETWEEN ?1 AND ?2 AND parent IS DISTINCT FROM address - 1",
         )?;
         for branch in branches.query_map([start, last], |row| row.get(0))? {
             starts.push(branch?);

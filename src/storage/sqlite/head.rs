@@ -15,7 +15,7 @@ use super::session::Named;
 use super::{append, catalog, index, message};
 use crate::catalog::{ListedMessage, MessageFilter, MessagePage};
 use crate::error::{Error, Result};
-use crate::id::{MessageId, check_label, label_is_id};
+use crate::id::{MessageId, SessionId, check_label, label_is_id};
 use crate::outcome::{HeadEntry, Label, MAX_TAGS, MessageTag, too_many_tags};
 use crate::tree::Address;
 use crate::view::ExpectedHead;
@@ -89,8 +89,10 @@ pub(crate) fn checkout(
 /// Writes the current place into the log.
 fn leave(conn: &Connection, row: &SessionRow) -> BackendResult<()> {
     conn.prepare_cached(
-        "INSERT OR REPLACE INTO head_log (session, position, address, moved_at)
-         VALUES (?1, ?2, ?3, ?4)",
+        "INSERT INTO head_log (session, position, address, moved_at)
+         VALUES (?1, ?2, ?3, ?4)
+         ON CONFLICT (session, position)
+         DO UPDATE SET address = excluded.address, moved_at = excluded.moved_at",
     )?
     .execute(params![
         row.key,
@@ -209,7 +211,8 @@ pub(super) fn copy_label(
     address: Address,
 ) -> BackendResult<()> {
     conn.prepare_cached(
-        "INSERT OR REPLACE INTO label (session, name, address) VALUES (?1, ?2, ?3)",
+        "INSERT INTO label (session, name, address) VALUES (?1, ?2, ?3)
+         ON CONFLICT (session, name) DO UPDATE SET address = excluded.address",
     )?
     .execute(params![session, name, address])?;
     Ok(())
@@ -224,7 +227,7 @@ fn remove_label(conn: &Connection, session: i64, name: &str) -> BackendResult<()
 /// Removes the labels of a range of messages.
 pub(super) fn remove_labels(conn: &Connection, first: Address, last: Address) -> BackendResult<()> {
     conn.prepare_cached(
-        "DELETE FROM label WHERE session = ?1 >> 32 AND address BETWEEN ?1 AND ?2",
+        "DELETE FROM label WHERE session = CAST(?1 AS BIGINT) >> 32 AND address BETWEEN ?1 AND ?2",
     )?
     .execute([first, last])?;
     Ok(())
@@ -274,8 +277,10 @@ pub(crate) fn tag(
 ) -> BackendResult<()> {
     let session = name.find(conn)?.map(|session| session.key);
     let address = message::require(conn, session, name, id)?;
-    conn.prepare_cached("INSERT OR IGNORE INTO message_tag (address, tag) VALUES (?1, ?2)")?
-        .execute(params![address, tag])?;
+    conn.prepare_cached(
+        "INSERT INTO message_tag (address, tag) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+    )?
+    .execute(params![address, tag])?;
     index::refresh(conn, address)?;
     match tagged_of(conn, address)?.len() <= MAX_TAGS {
         true => catalog::touch(conn, address.session()),
@@ -341,8 +346,10 @@ pub(crate) fn tags_of(
 
 const TAGS_OF: &str = "SELECT message.id, message_tag.tag
    FROM message_tag
-   CROSS JOIN message NOT INDEXED ON message.address = message_tag.address
-  WHERE message_tag.address BETWEEN ?1 AND ?2 AND message.id IS NOT NULL
+  CROSS JOIN message NOT INDEXED
+  WHERE message.address = message_tag.address
+    AND message_tag.address BETWEEN ?1 AND ?2
+    AND message.id IS NOT NULL
   ORDER BY message_tag.address, message_tag.tag";
 
 impl Database {
@@ -377,39 +384,49 @@ fn list(
             after.parse().map_err(|_| unknown_place("place in a list of messages", after))?;
         low = low.max(after.saturating_add(1));
     }
-    let sql = match (&filter.tag, &filter.author) {
-        (Some(_), _) => TAGGED,
-        (None, Some(_)) => BY_AUTHOR,
-        (None, None) => LISTED,
-    };
-    let mut statement = conn.prepare_cached(sql)?;
-    let mut rows = statement.query(params![
-        filter.tag,
-        filter.author,
-        low,
-        high,
-        filter.includes_trash,
-        // One more than asked for, which says whether there is another page.
-        limit.saturating_add(1)
-    ])?;
+    // One more than asked for, which says whether there is another page.
+    let (is_any, count) = (filter.includes_trash, limit.saturating_add(1));
+    let found = match (&filter.tag, &filter.author) {
+        (Some(tag), author) => {
+            addresses(conn, TAGGED, params![low, high, is_any, count, tag, author])
+        }
+        (None, Some(author)) => {
+            addresses(conn, BY_AUTHOR, params![low, high, is_any, count, author])
+        }
+        (None, None) => addresses(conn, LISTED, params![low, high, is_any, count]),
+    }?;
     let mut page = MessagePage::default();
     let mut last = None;
-    while let Some(row) = rows.next()? {
-        let address: Address = row.get(0)?;
+    for (address, session) in found {
         if page.messages.len() == limit {
             page.after = last;
             break;
         }
         let Some(message) = message::read(conn, address)? else { continue };
-        let session = read_id(row, 1, address.session())?;
         last = Some(address.raw().to_string());
         page.messages.push(ListedMessage::new(session, message, tagged_of(conn, address)?));
     }
     Ok(page)
 }
 
-/// The messages under a condition. `?1` is a tag, `?2` an author, `?3` and `?4` are the first and the last address, `?5` is
-/// true if sessions in the trash count.
+/// Returns the addresses of some messages, with their sessions.
+fn addresses(
+    conn: &Connection,
+    sql: &str,
+    params: impl rusqlite::Params,
+) -> BackendResult<Vec<(Address, SessionId)>> {
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query(params)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let address: Address = row.get(0)?;
+        found.push((address, read_id(row, 1, address.session())?));
+    }
+    Ok(found)
+}
+
+/// The messages under a condition. `?1` and `?2` are the first and the last address, `?3` is 1 if sessions in the trash
+/// count, `?4` how many are read, `?5` a tag or an author, and `?6` beside a tag an author.
 macro_rules! messages {
     ($address:literal, $from:literal, $condition:literal) => {
         concat!(
@@ -419,39 +436,35 @@ macro_rules! messages {
    FROM ",
             $from,
             "
-  CROSS JOIN session ON session.key = message.address >> 32
-  WHERE ",
+  CROSS JOIN session
+  WHERE session.key = message.address >> 32
+    AND ",
             $condition,
             "
     AND message.id IS NOT NULL
-    AND (?5 OR session.deleted_at IS NULL)
+    AND (session.deleted_at IS NULL OR CAST(?3 AS BIGINT) = 1)
   ORDER BY 1
-  LIMIT ?6"
+  LIMIT ?4"
         )
     };
 }
 
 pub(super) const TAGGED: &str = messages!(
     "message_tag.address",
-    "message_tag CROSS JOIN message NOT INDEXED ON message.address = message_tag.address",
-    "message_tag.tag = ?1
-    AND message_tag.address BETWEEN ?3 AND ?4
-    AND (?2 IS NULL OR message.author = ?2)"
+    "message_tag CROSS JOIN message NOT INDEXED",
+    "message.address = message_tag.address
+    AND message_tag.tag = ?5
+    AND message_tag.address BETWEEN ?1 AND ?2
+    AND (CAST(?6 AS TEXT) IS NULL OR message.author = ?6)"
 );
 
 pub(super) const BY_AUTHOR: &str = messages!(
     "message.address",
     "message INDEXED BY message_author",
-    "message.author = ?2
+    "message.author = ?5
     AND message.author IS NOT NULL
-    AND message.address BETWEEN ?3 AND ?4
-    AND ?1 IS NULL"
+    AND message.address BETWEEN ?1 AND ?2"
 );
 
-pub(super) const LISTED: &str = messages!(
-    "message.address",
-    "message",
-    "message.address BETWEEN ?3 AND ?4
-    AND ?1 IS NULL
-    AND ?2 IS NULL"
-);
+pub(super) const LISTED: &str =
+    messages!("message.address", "message", "message.address BETWEEN ?1 AND ?2");

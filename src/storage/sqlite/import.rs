@@ -498,8 +498,9 @@ fn forked(conn: &Connection, session: i64) -> BackendResult<Option<i64>> {
 
 const FORKED: &str = "SELECT forked.key
    FROM session
-  CROSS JOIN session AS forked ON forked.id = session.parent_session
-  WHERE session.key = ?1";
+  CROSS JOIN session AS forked
+  WHERE session.key = ?1
+    AND forked.id = session.parent_session";
 
 /// Notes the time of a message that was added, and its usage; that of a copy is noted with the original.
 pub(super) fn note(
@@ -556,7 +557,9 @@ pub(crate) fn is_imported(
 /// Stores that a record was imported; `false` if it was imported before.
 fn remember(conn: &Connection, session: &SessionRow, record: &str) -> BackendResult<bool> {
     let count = conn
-        .prepare_cached("INSERT OR IGNORE INTO imported (session, record) VALUES (?1, ?2)")?
+        .prepare_cached(
+            "INSERT INTO imported (session, record) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+        )?
         .execute(params![session.key, record])?;
     Ok(count > 0)
 }

@@ -133,8 +133,9 @@ fn key_of(conn: &Connection, name: &str) -> BackendResult<i64> {
     if let Some(key) = found {
         return Ok(key);
     }
-    conn.prepare_cached("INSERT INTO inbox_source (name) VALUES (?1)")?.execute([name])?;
-    Ok(conn.last_insert_rowid())
+    Ok(conn
+        .prepare_cached("INSERT INTO inbox_source (name) VALUES (?1) RETURNING key")?
+        .query_row([name], |row| row.get(0))?)
 }
 
 /// Removes all of a pending item but its id; `false` if it is not pending.

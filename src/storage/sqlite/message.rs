@@ -288,8 +288,9 @@ pub(super) const MENTIONS: &str = "WITH RECURSIVE continued (key, id, name, fork
      UNION
      SELECT child.key, child.id, child.name, child.fork_point
        FROM continued
-       CROSS JOIN session AS child ON child.parent_session = continued.id
-      WHERE NOT EXISTS (
+       CROSS JOIN session AS child
+      WHERE child.parent_session = continued.id
+        AND NOT EXISTS (
             SELECT 1 FROM message WHERE address = (child.key << 32) + 1 AND origin IS NOT NULL)
  )
  SELECT key, name, (SELECT address FROM message WHERE session = ?1 AND id = fork_point)

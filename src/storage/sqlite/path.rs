@@ -325,7 +325,7 @@ impl<'c> SessionTree<'c> {
 
 pub(super) const BREAKS_BEFORE: &str = "SELECT address, parent
    FROM message
-  WHERE parent IS NOT address - 1
+  WHERE parent IS DISTINCT FROM address - 1
     AND address <= ?1
     AND address >= ?2
   ORDER BY address DESC

@@ -179,11 +179,14 @@ impl PlanReader {
             Order::OldestFirst => FORWARD,
             Order::NewestFirst => BACKWARD,
         };
+        // Some may be hidden, or between two stretches.
+        let mut left = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(MAX_GAP);
         let mut statement = conn.prepare_cached(sql)?;
-        let mut rows = statement.query((low, high))?;
-        let (mut count, mut bytes) = (0, 0);
+        let mut rows = statement.query((low, high, left))?;
+        let (mut count, mut bytes, mut last) = (0, 0, None);
         while let Some(row) = rows.next()? {
             let address: Address = row.get(0)?;
+            (left, last) = (left - 1, Some(address));
             if !self.reaches(address) {
                 continue;
             }
@@ -209,11 +212,16 @@ impl PlanReader {
                 return Ok((count, bytes));
             }
         }
-        // The group is done, even if its last messages were deleted since.
-        self.pass(match self.order {
-            Order::OldestFirst => high,
-            Order::NewestFirst => low,
-        });
+        let next = match (self.order, last.filter(|_| left == 0)) {
+            (Order::OldestFirst, Some(last)) => last.after(),
+            (Order::NewestFirst, Some(last)) => last.before(),
+            // The group is done, even if its last messages were deleted since.
+            (Order::OldestFirst, None) => high.after(),
+            (Order::NewestFirst, None) => low.before(),
+        };
+        if self.reaches(next) {
+            self.set_from(next);
+        }
         Ok((count, bytes))
     }
 
@@ -380,16 +388,16 @@ const STORED: &str = "SELECT count(*)
    FROM message
   WHERE address BETWEEN ?1 AND ?2
     AND id IS NOT NULL
-    AND NOT (?3 AND hidden = 1)";
+    AND (hidden <> 1 OR CAST(?3 AS BIGINT) = 0)";
 
 pub(super) const FORWARD: &str = concat!(
     "SELECT ",
     stored_columns!(),
-    " FROM message WHERE address BETWEEN ?1 AND ?2 ORDER BY address"
+    " FROM message WHERE address BETWEEN ?1 AND ?2 ORDER BY address LIMIT ?3"
 );
 
 pub(super) const BACKWARD: &str = concat!(
     "SELECT ",
     stored_columns!(),
-    " FROM message WHERE address BETWEEN ?1 AND ?2 ORDER BY address DESC"
+    " FROM message WHERE address BETWEEN ?1 AND ?2 ORDER BY address DESC LIMIT ?3"
 );

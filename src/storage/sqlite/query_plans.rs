@@ -48,7 +48,7 @@ const HOT: &[(&str, &str)] = &[
     (path::LAST_VISIBLE, "SEARCH other USING COVERING INDEX unshown (address=?"),
     (delete::HAS_CHILDREN, "COVERING INDEX branch (parent=?)"),
     (children::BRANCHES, "COVERING INDEX branch (parent=? AND rowid>? AND rowid<?)"),
-    (children::NEXT_BRANCH, "COVERING INDEX branch (parent=? AND rowid>? AND rowid<?)"),
+    (children::ROOTS, "COVERING INDEX branch (parent=? AND rowid>? AND rowid<?)"),
     (children::DELETED_BRANCHES, "INDEX unshown (address>? AND address<?)"),
     (erase::delete::ALL, "COVERING INDEX copy (origin=?)"),
     (elision::MESSAGES_WITH, "PRIMARY KEY (address>? AND address<?)"),

@@ -85,9 +85,9 @@ pub(super) fn counter_key_to_write(conn: &Connection, counter: &Counter) -> Back
     if let Some(key) = counter_key(conn, counter)? {
         return Ok(key);
     }
-    conn.prepare_cached("INSERT INTO token_counter (name) VALUES (?1)")?
-        .execute([counter.name()])?;
-    Ok(conn.last_insert_rowid())
+    Ok(conn
+        .prepare_cached("INSERT INTO token_counter (name) VALUES (?1) RETURNING key")?
+        .query_row([counter.name()], |row| row.get(0))?)
 }
 
 /// How many rows of another counter are counted at a time.
@@ -214,7 +214,7 @@ const RECOUNT: &str = concat!(
     token_columns!(assign),
     " WHERE address = ? AND (address",
     content_columns!(names),
-    ") IS (?",
+    ") IS NOT DISTINCT FROM (?",
     content_columns!(values),
     ")"
 );
@@ -293,7 +293,8 @@ pub(super) fn of_rows(conn: &Connection, plan: &Plan) -> BackendResult<u64> {
     Ok(sums(conn, plan, HEURISTIC_KEY)?.tokens)
 }
 
-pub(super) const SUMS: &str = "SELECT coalesce(sum(tokens), 0), coalesce(sum(counter <> ?3), 0)
+pub(super) const SUMS: &str = "SELECT CAST(coalesce(sum(tokens), 0) AS BIGINT),
+        count(CASE WHEN counter <> ?3 THEN 1 END)
    FROM message
   WHERE address BETWEEN ?1 AND ?2
     AND hidden = 0
@@ -380,7 +381,7 @@ impl Database {
 
 /// The totals are computed on demand. The change to `changes` keeps a concurrent count from storing an old total.
 const DISCARD: &str = "UPDATE session
-    SET visible_tokens = NULL, counter = 0, changes = max(changes, 0) + 1";
+    SET visible_tokens = NULL, counter = 0, changes = CASE WHEN changes < 0 THEN 0 ELSE changes END + 1";
 
 /// Estimates a batch of messages; returns the last of them. A damaged message counts 0.
 fn count_some(conn: &Connection, after: Address) -> BackendResult<Option<Address>> {

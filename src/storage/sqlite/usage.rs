@@ -10,8 +10,8 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
+use chrono::{DateTime, Utc};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::connection::Database;
 use super::error::{BackendResult, corrupt, damaged};
@@ -59,11 +59,13 @@ pub(super) fn record_changed(
 
 const SAME_AS_ORIGIN: &str = "SELECT 1
    FROM message
-  CROSS JOIN usage ON usage.session = message.origin >> 32 AND usage.address = message.origin
+  CROSS JOIN usage
   WHERE message.address = ?1
+    AND usage.session = message.origin >> 32
+    AND usage.address = message.origin
     AND (input, output, cache_read, cache_write, reasoning) = (?2, ?3, ?4, ?5, ?6)
-    AND cost IS ?7
-    AND currency IS ?8";
+    AND cost IS NOT DISTINCT FROM ?7
+    AND currency IS NOT DISTINCT FROM ?8";
 
 /// Returns the tokens, the cost and its currency as they are stored.
 fn numbers(usage: &Usage) -> ([u64; 5], Option<u64>, Option<&str>) {
@@ -86,6 +88,12 @@ pub(super) fn add(
     answer: Option<&str>,
 ) -> BackendResult<()> {
     let ([input, output, cache_read, cache_write, reasoning], cost, currency) = numbers(usage);
+    if let Some(answer) = answer {
+        let of_answer = params![session, address, answer, input, output, reasoning];
+        if conn.prepare_cached(RAISE)?.execute(of_answer)? > 0 {
+            return Ok(());
+        }
+    }
     let author = address.map_or(Ok(None), |address| author_above(conn, address))?;
     conn.prepare_cached(ADD)?.execute(params![
         session,
@@ -110,11 +118,11 @@ const MAX_ABOVE: i64 = 256;
 
 /// Returns the nearest author on the path above a message, among the messages that were appended up to [`MAX_ABOVE`] before
 /// it. Most sessions have no authors: that costs one look into an empty part of the index.
-fn author_above(conn: &Connection, address: Address) -> BackendResult<Option<Value>> {
+fn author_above(conn: &Connection, address: Address) -> BackendResult<Option<String>> {
     let (start, _) = Address::range_of(address.session());
     let low = start.max(Address::from_raw(address.raw() - MAX_ABOVE));
     let mut nearest = conn.prepare_cached(NEAREST_AUTHOR)?;
-    let mut nearest = |first: Address, last: Address| -> BackendResult<Option<Value>> {
+    let mut nearest = |first: Address, last: Address| -> BackendResult<Option<String>> {
         Ok(nearest.query_row([first.max(low), last], |row| row.get(0)).optional()?)
     };
     let last = address.before();
@@ -143,7 +151,16 @@ pub(super) const NEAREST_AUTHOR: &str = "SELECT author
   LIMIT 1";
 
 /// An answer that was stored in several messages has the usage of all of it in each, and the last one has the final number
-/// of its tokens.
+/// of its tokens. A message that has a row of its own keeps it.
+const RAISE: &str = "UPDATE usage
+    SET input = CASE WHEN input < ?4 THEN ?4 ELSE input END,
+        output = CASE WHEN output < ?5 THEN ?5 ELSE output END,
+        reasoning = CASE WHEN reasoning < ?6 THEN ?6 ELSE reasoning END
+  WHERE session = ?1
+    AND answer = ?3
+    AND answer IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM usage AS own WHERE own.session = ?1 AND own.address = ?2)";
+
 const ADD: &str = "INSERT INTO usage (session, address, owner, source, model, input, output, cache_read, cache_write,
                    reasoning, cost, currency, used_at, answer, author)
  SELECT key, ?2, owner, source, coalesce(?3, model), ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13
@@ -152,11 +169,7 @@ const ADD: &str = "INSERT INTO usage (session, address, owner, source, model, in
      ON CONFLICT (session, address)
      DO UPDATE SET (model, input, output, cache_read, cache_write, reasoning, cost, currency)
                  = (excluded.model, excluded.input, excluded.output, excluded.cache_read,
-                    excluded.cache_write, excluded.reasoning, excluded.cost, excluded.currency)
-     ON CONFLICT (session, answer) WHERE answer IS NOT NULL
-     DO UPDATE SET (input, output, reasoning)
-                 = (max(input, excluded.input), max(output, excluded.output),
-                    max(reasoning, excluded.reasoning))";
+                    excluded.cache_write, excluded.reasoning, excluded.cost, excluded.currency)";
 
 /// Returns what the messages on a path took that were not deleted.
 pub(crate) fn of_path(
@@ -192,7 +205,13 @@ pub(crate) fn of_session(conn: &Connection, session: i64) -> BackendResult<Usage
 /// The sum of a column, as two numbers: rows of other programs may add up to more than SQLite's integers hold.
 macro_rules! sum {
     ($column:literal) => {
-        concat!(", sum(", $column, " >> 32), sum(", $column, " & 4294967295)")
+        concat!(
+            ", CAST(sum(",
+            $column,
+            " >> 32) AS BIGINT), CAST(sum(",
+            $column,
+            " & 4294967295) AS BIGINT)"
+        )
     };
 }
 
@@ -225,9 +244,11 @@ pub(super) const WRITTEN_HERE: &str = concat!(
     sums!(),
     "
    FROM usage
-  CROSS JOIN message ON message.address = usage.address AND message.id IS NOT NULL
-  WHERE usage.session = ?1 >> 32
+  CROSS JOIN message
+  WHERE usage.session = CAST(?1 AS BIGINT) >> 32
     AND usage.address BETWEEN ?1 AND ?2
+    AND message.address = usage.address
+    AND message.id IS NOT NULL
   GROUP BY usage.currency"
 );
 
@@ -236,8 +257,10 @@ pub(super) const COPIED: &str = concat!(
     sums!(),
     "
    FROM message
-  CROSS JOIN usage ON usage.session = message.origin >> 32 AND usage.address = message.origin
+  CROSS JOIN usage
   WHERE message.address BETWEEN ?1 AND ?2
+    AND usage.session = message.origin >> 32
+    AND usage.address = message.origin
     AND message.origin IS NOT NULL
     AND message.id IS NOT NULL
     AND NOT EXISTS (
@@ -310,31 +333,29 @@ impl Database {
                     None => return Ok(Vec::new()),
                 },
             };
-            let time = |time: Option<chrono::DateTime<chrono::Utc>>, default: i64| {
-                time.map_or(default, |time| time.timestamp_micros()).into()
+            let UsageFilter { owner, author, model, source, .. } = filter;
+            let time = |time: Option<DateTime<Utc>>, default: i64| {
+                time.map_or(default, |time| time.timestamp_micros())
             };
-            let mut values: Vec<Value> =
-                vec![time(filter.since, i64::MIN), time(filter.until, i64::MAX)];
-            let mut conditions = String::new();
-            let text = |text: &Option<String>| text.clone().map(Into::into);
-            for (condition, value) in [
-                (" AND usage.session = ?", session.map(Into::into)),
-                (" AND usage.owner = ?", text(&filter.owner)),
-                (" AND usage.author = ?", text(&filter.author)),
-                (" AND usage.model = ?", text(&filter.model)),
-                (" AND usage.source = ?", text(&filter.source)),
-            ] {
-                if let Some(value) = value {
-                    conditions += condition;
-                    values.push(value);
-                }
-            }
-            let sql = format!("SELECT {}{TOTALS}{conditions}{GROUPED}", name_of(group));
-            let mut statement = conn.prepare_cached(&sql)?;
-            let mut rows = statement.query(params_from_iter(values))?;
+            let (since, until) = (time(filter.since, i64::MIN), time(filter.until, i64::MAX));
+            let values =
+                params![since, until, number_of(group), author, model, source, owner, session];
+            let sql = match (session, owner) {
+                (Some(_), _) => TOTALS_OF_SESSION,
+                (None, Some(_)) => TOTALS_OF_OWNER,
+                (None, None) => TOTALS,
+            };
+            let mut statement = conn.prepare_cached(sql)?;
+            let count = statement.parameter_count();
+            let mut rows = statement.query(&values[..count])?;
             let mut totals: BTreeMap<Option<String>, UsageTotal> = BTreeMap::new();
             while let Some(row) = rows.next()? {
-                totals.entry(row.get(0)?).or_default().add(read(row)?);
+                let name: Option<String> = row.get(0)?;
+                let name = match group {
+                    UsageGroup::Day => name.and_then(day),
+                    _ => name,
+                };
+                totals.entry(name).or_default().add(read(row)?);
             }
             let mut rows: Vec<_> =
                 totals.into_iter().map(|(group, total)| UsageTotal { group, ..total }).collect();
@@ -349,29 +370,59 @@ impl Database {
     }
 }
 
-/// Returns the expression that a report is grouped by.
-fn name_of(group: UsageGroup) -> &'static str {
+/// Returns the name of a day, given by its number since 1970.
+fn day(number: String) -> Option<String> {
+    let seconds = number.parse::<i64>().ok()?.checked_mul(86_400)?;
+    Some(DateTime::from_timestamp(seconds, 0)?.format("%Y-%m-%d").to_string())
+}
+
+/// Returns the number by which [`TOTALS`] know a group.
+fn number_of(group: UsageGroup) -> i64 {
     match group {
-        UsageGroup::All => "NULL",
-        UsageGroup::Model => "usage.model",
-        UsageGroup::Day => "strftime('%Y-%m-%d', used_at / 1e6, 'unixepoch')",
-        UsageGroup::Owner => "usage.owner",
-        UsageGroup::Author => "usage.author",
-        UsageGroup::Session => "(SELECT id FROM session WHERE session.key = usage.session)",
-        UsageGroup::Source => "usage.source",
+        UsageGroup::All => 0,
+        UsageGroup::Model => 1,
+        UsageGroup::Day => 2,
+        UsageGroup::Owner => 3,
+        UsageGroup::Author => 4,
+        UsageGroup::Session => 5,
+        UsageGroup::Source => 6,
     }
 }
 
-const TOTALS: &str = concat!(
-    " AS name, ",
-    sums!(),
-    "
+/// The sums by the name of a group. The division of a time before 1970 would round up.
+macro_rules! totals {
+    ($condition:literal) => {
+        concat!(
+            "SELECT CASE CAST(?3 AS BIGINT)
+        WHEN 1 THEN usage.model
+        WHEN 2 THEN CAST((used_at - (used_at % 86400000000 + 86400000000) % 86400000000)
+                         / 86400000000 AS TEXT)
+        WHEN 3 THEN usage.owner
+        WHEN 4 THEN usage.author
+        WHEN 5 THEN (SELECT id FROM session WHERE session.key = usage.session)
+        WHEN 6 THEN usage.source
+        END AS name, ",
+            sums!(),
+            "
    FROM usage
-  WHERE used_at >= ? AND used_at < ?"
-);
+  WHERE used_at >= ?1
+    AND used_at < ?2
+    AND (CAST(?4 AS TEXT) IS NULL OR usage.author = ?4)
+    AND (CAST(?5 AS TEXT) IS NULL OR usage.model = ?5)
+    AND (CAST(?6 AS TEXT) IS NULL OR usage.source = ?6)",
+            $condition,
+            "
+  GROUP BY name, usage.currency"
+        )
+    };
+}
 
-const GROUPED: &str = "
-  GROUP BY name, usage.currency";
+const TOTALS: &str = totals!("");
+pub(super) const TOTALS_OF_OWNER: &str = totals!("\n    AND usage.owner = ?7");
+pub(super) const TOTALS_OF_SESSION: &str = totals!(
+    "\n    AND (CAST(?7 AS TEXT) IS NULL OR usage.owner = ?7)
+    AND usage.session = ?8"
+);
 
 /// Adds usage of a session, of one of its messages or of none.
 pub(crate) fn add_to(
@@ -400,4 +451,4 @@ const FOLLOW: &str = "UPDATE usage
   WHERE session.key = ?1
     AND usage.session = ?1
     AND (usage.owner, usage.source, usage.model)
-        IS NOT (session.owner, session.source, coalesce(usage.model, session.model))";
+        IS DISTINCT FROM (session.owner, session.source, coalesce(usage.model, session.model))";

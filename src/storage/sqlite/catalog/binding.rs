@@ -20,6 +20,9 @@ use crate::outcome::{SessionDetails, SessionInfo};
 /// The most bindings of one answer.
 const MAX_PAGE: usize = 1_000;
 
+/// How many bindings are read at a time at least: a filter may leave out most of them.
+const MIN_BATCH: usize = 64;
+
 /// The open binding of a key.
 struct Open {
     number: i64,
@@ -103,26 +106,40 @@ impl Database {
         limit: usize,
     ) -> Result<Vec<Binding>> {
         self.read(|conn| {
-            let before = before.and_then(|before| i64::try_from(before).ok()).unwrap_or(i64::MAX);
-            let (sql, value) = match filter {
-                BindingFilter { key: Some(key), .. } => (OF_KEY, Some(key.as_str())),
-                BindingFilter { session: Some(id), .. } => (OF_SESSION, Some(id.as_str())),
-                _ => (ALL, None),
-            };
-            let mut statement = conn.prepare_cached(sql)?;
-            let mut rows = statement.query(params![before, value])?;
+            let limit = limit.min(MAX_PAGE);
+            let count = limit.max(MIN_BATCH);
+            let mut before = before.and_then(|at| i64::try_from(at).ok()).unwrap_or(i64::MAX);
             let mut bindings = Vec::new();
-            while bindings.len() < limit.min(MAX_PAGE)
-                && let Some(row) = rows.next()?
-            {
-                let binding = read(row)?;
-                if filter.shows(&binding) {
-                    bindings.push(binding);
+            loop {
+                let found = match filter {
+                    BindingFilter { key: Some(key), .. } => {
+                        all(conn, OF_KEY, params![before, count, key])
+                    }
+                    BindingFilter { session: Some(id), .. } => {
+                        all(conn, OF_SESSION, params![before, count, id.as_str()])
+                    }
+                    _ => all(conn, ALL, params![before, count]),
+                }?;
+                let is_last = found.len() < count;
+                before = found.last().map_or(0, |last| i64::try_from(last.number).unwrap_or(0));
+                bindings.extend(found.into_iter().filter(|binding| filter.shows(binding)));
+                if is_last || bindings.len() >= limit {
+                    bindings.truncate(limit);
+                    return Ok(bindings);
                 }
             }
-            Ok(bindings)
         })
     }
+}
+
+fn all(conn: &Connection, sql: &str, params: impl rusqlite::Params) -> BackendResult<Vec<Binding>> {
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query(params)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(read(row)?);
+    }
+    Ok(found)
 }
 
 pub(super) fn find(conn: &Connection, request: &ResumeRequest) -> BackendResult<Found> {
@@ -250,26 +267,27 @@ fn named(number: i64) -> String {
     format!("binding {number}")
 }
 
-/// Bindings to sessions that are in the store, the newest first. `?1` is the number before which they are, `?2` a value to
-/// look up.
+/// Bindings to sessions that are in the store, the newest first. `?1` is the number before which they are, `?2` how
+/// many, `?3` a value to look up.
 macro_rules! bindings {
     ($condition:literal) => {
         concat!(
             "SELECT number, binding.key, session.id, bound_at, binding.ended_at, end_cause
    FROM binding
-  CROSS JOIN session ON session.key = binding.session
-  WHERE number < ?1
-    AND ",
+  CROSS JOIN session
+  WHERE session.key = binding.session
+    AND number < ?1",
             $condition,
             "
-  ORDER BY number DESC"
+  ORDER BY number DESC
+  LIMIT ?2"
         )
     };
 }
 
-pub(in super::super) const OF_KEY: &str = bindings!("binding.key = ?2");
+pub(in super::super) const OF_KEY: &str = bindings!("\n    AND binding.key = ?3");
 
 pub(in super::super) const OF_SESSION: &str =
-    bindings!("binding.session = (SELECT key FROM session WHERE id = ?2)");
+    bindings!("\n    AND binding.session = (SELECT key FROM session WHERE id = ?3)");
 
-pub(in super::super) const ALL: &str = bindings!("?2 IS NULL");
+pub(in super::super) const ALL: &str = bindings!("");

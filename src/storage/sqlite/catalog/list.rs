@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, params};
 
 use super::super::connection::Database;
 use super::super::error::{BackendError, BackendResult};
@@ -20,6 +20,12 @@ use crate::tree::Address;
 
 /// The most sessions of one page.
 const MAX_PAGE: usize = 1_000;
+
+/// How many more rows than asked for are read first: the list may be in another order than the index.
+const AHEAD: usize = 8;
+
+/// How many rows are read at a time after that.
+const BATCH: usize = 256;
 
 /// Among how many of a session's first numbers the first message of a user is looked for.
 const MAX_BEFORE_PREVIEW: u32 = 64;
@@ -76,29 +82,35 @@ pub(super) fn list(
     let newest = after.map(|after| after.at).into_iter().chain(until).min();
     let since = filter.since.map_or(i64::MIN, |since| since.timestamp_micros());
     let (sql, value) = source(filter);
-    let mut statement = conn.prepare_cached(sql)?;
-    let mut rows = statement.query(params![newest.unwrap_or(i64::MAX), value])?;
     // One more than asked for, which says whether there is another page.
     let mut found: BTreeMap<Reverse<Place>, (i64, SessionInfo)> = BTreeMap::new();
-    while let Some(row) = rows.next()? {
-        let (key, at, newest_possible) = place(row)?;
-        let last = found.last_key_value().filter(|_| found.len() > limit);
-        if newest_possible < since || last.is_some_and(|(last, _)| newest_possible < last.0.at) {
-            break;
-        }
-        let cursor = Place { at, key };
-        // Its details need not be read if it is on an earlier page or after this one.
-        if after.is_some_and(|after| cursor >= after) || last.is_some_and(|last| cursor < last.0.0)
-        {
-            continue;
-        }
-        let info = read_info(row)?;
-        if filter.shows(&info) && is_written_in(conn, key, filter.author.as_deref())? {
-            found.insert(Reverse(cursor), (key, info));
-            if found.len() > limit + 1 {
-                found.pop_last();
+    let (mut from, mut count) = (newest.unwrap_or(i64::MAX), limit + AHEAD);
+    'read: loop {
+        let rows = rows(conn, sql, from, count, value)?;
+        let next = rows.last().filter(|_| rows.len() == count).map(|row| row.listed_at);
+        for Listed { place, listed_at, info } in rows {
+            // The greatest time that it or a later row can have.
+            let newest = listed_at.saturating_add(LISTED_LATE);
+            let last = found.last_key_value().filter(|_| found.len() > limit);
+            if newest < since || last.is_some_and(|(last, _)| newest < last.0.at) {
+                break 'read;
+            }
+            let is_outside = after.is_some_and(|after| place >= after)
+                || last.is_some_and(|(last, _)| place < last.0);
+            if is_outside || !filter.shows(&info) {
+                continue;
+            }
+            if is_written_in(conn, place.key, filter.author.as_deref())? {
+                found.insert(Reverse(place), (place.key, info));
+                if found.len() > limit + 1 {
+                    found.pop_last();
+                }
             }
         }
+        let Some(next) = next else { break };
+        // Those of the same time come again, which changes nothing. If all are of one time, more are asked for.
+        count = if next == from { count * 4 } else { BATCH };
+        from = next;
     }
     let is_last = found.len() <= limit;
     let mut page = SessionPage::default();
@@ -111,11 +123,33 @@ pub(super) fn list(
     Ok(page)
 }
 
-/// Returns the key of a row, its time in the list, and the greatest time that it or a later row can have.
-fn place(row: &Row<'_>) -> BackendResult<(i64, i64, i64)> {
-    let listed_at: Option<i64> = row.get("ordered_by")?;
-    let newest = listed_at.map_or(i64::MAX, |at| at.saturating_add(LISTED_LATE));
-    Ok((row.get(1)?, row.get("listed_as")?, newest))
+/// A row of `sessions!`.
+struct Listed {
+    place: Place,
+    /// Where the index has it.
+    listed_at: i64,
+    info: SessionInfo,
+}
+
+/// Returns the newest rows up to a time.
+fn rows(
+    conn: &Connection,
+    sql: &str,
+    from: i64,
+    count: usize,
+    value: Option<&str>,
+) -> BackendResult<Vec<Listed>> {
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = match value {
+        Some(value) => statement.query(params![from, count, value]),
+        None => statement.query(params![from, count]),
+    }?;
+    let mut listed = Vec::new();
+    while let Some(row) = rows.next()? {
+        let place = Place { at: row.get("listed_as")?, key: row.get(1)? };
+        listed.push(Listed { place, listed_at: row.get("listed_at")?, info: read_info(row)? });
+    }
+    Ok(listed)
 }
 
 /// Returns the statement that reads the fewest rows for a filter, and the value that it looks up.
@@ -135,19 +169,16 @@ fn source(filter: &SessionFilter) -> (&'static str, Option<&str>) {
     }
 }
 
-/// The sessions under a condition, newest first if an index serves that order. `?1` is the greatest time, `?2` a value to
-/// look up; the statements that need none compare it with itself, so that all take two.
+/// The sessions under a condition, newest first. `?1` is the greatest time, `?2` how many are read, `?3` a value to look up.
 macro_rules! sessions {
     ($condition:literal) => {
-        sessions!("session", $condition, "listed_at", "\n  ORDER BY listed_at DESC")
+        sessions!("session", $condition)
     };
-    ($from:literal, $condition:literal, $ordered_by:literal, $order:literal) => {
+    ($from:literal, $condition:literal) => {
         concat!(
             "SELECT ",
             info_columns!(),
-            ", coalesce(last_message_at, created_at) AS listed_as, ",
-            $ordered_by,
-            " AS ordered_by
+            ", coalesce(last_message_at, created_at) AS listed_as, listed_at
    FROM ",
             $from,
             "
@@ -155,41 +186,37 @@ macro_rules! sessions {
             $condition,
             "
     AND listed_at <= ?1
-    AND ?2 IS ?2",
-            $order
+  ORDER BY listed_at DESC
+  LIMIT ?2"
         )
     };
 }
 
 pub(in super::super) const ALL: &str = sessions!("deleted_at IS NULL");
 
-pub(in super::super) const OWNED: &str = sessions!("owner = ?2 AND deleted_at IS NULL");
+pub(in super::super) const OWNED: &str = sessions!("owner = ?3 AND deleted_at IS NULL");
 
-pub(in super::super) const OF_SOURCE: &str = sessions!("source = ?2 AND deleted_at IS NULL");
+pub(in super::super) const OF_SOURCE: &str = sessions!("source = ?3 AND deleted_at IS NULL");
 
-pub(in super::super) const OF_MODEL: &str = sessions!("model = ?2 AND deleted_at IS NULL");
+pub(in super::super) const OF_MODEL: &str = sessions!("model = ?3 AND deleted_at IS NULL");
 
-pub(in super::super) const FORKED: &str = sessions!("parent_session = ?2 AND deleted_at IS NULL");
+pub(in super::super) const FORKED: &str = sessions!("parent_session = ?3 AND deleted_at IS NULL");
 
 pub(in super::super) const PINNED: &str = sessions!("pinned = 1 AND deleted_at IS NULL");
 
 pub(in super::super) const IN_TRASH: &str = sessions!("deleted_at IS NOT NULL");
 
 pub(in super::super) const TAGGED: &str = sessions!(
-    "session_tag CROSS JOIN session ON session.key = session_tag.session",
-    "tag = ?2 AND deleted_at IS NULL",
-    "NULL",
-    ""
+    "session_tag CROSS JOIN session",
+    "tag = ?3 AND session.key = session_tag.session AND deleted_at IS NULL"
 );
 
 pub(in super::super) const WRITTEN_IN: &str = sessions!(
     "(SELECT DISTINCT address >> 32 AS written_in
         FROM message INDEXED BY message_author
-       WHERE author = ?2 AND author IS NOT NULL)
-    CROSS JOIN session ON session.key = written_in",
-    "deleted_at IS NULL",
-    "NULL",
-    ""
+       WHERE author = ?3 AND author IS NOT NULL) AS written
+  CROSS JOIN session",
+    "session.key = written_in AND deleted_at IS NULL"
 );
 
 /// Returns whether a person wrote in a session; also if none is named.

@@ -24,12 +24,13 @@ use crate::tree::{Address, MAX_SESSIONS};
 /// Creates a session; its id must be free.
 pub(super) fn create(conn: &Connection, id: &SessionId) -> BackendResult<SessionRow> {
     let now = row::now();
-    conn.prepare_cached(
-        "INSERT INTO session (id, visible_tokens, created_at, updated_at, listed_at)
-         VALUES (?1, 0, ?2, ?2, ?2)",
-    )?
-    .execute(params![id.as_str(), now])?;
-    let key = conn.last_insert_rowid();
+    let key = conn
+        .prepare_cached(
+            "INSERT INTO session (id, visible_tokens, created_at, updated_at, listed_at)
+             VALUES (?1, 0, ?2, ?2, ?2)
+             RETURNING key",
+        )?
+        .query_row(params![id.as_str(), now], |row| row.get(0))?;
     if key > MAX_SESSIONS {
         return Err(BackendError::Own(Error::StoreFull { max: MAX_SESSIONS }));
     }
@@ -52,7 +53,8 @@ pub(crate) fn set_details(
 pub(crate) fn touch_view(conn: &Connection, key: i64) -> BackendResult<()> {
     conn.prepare_cached(
         "UPDATE session
-            SET visible_tokens = NULL, changes = changes + 1, updated_at = max(updated_at, ?2)
+            SET visible_tokens = NULL, changes = changes + 1,
+                updated_at = CASE WHEN updated_at < ?2 THEN ?2 ELSE updated_at END
           WHERE key = ?1",
     )?
     .execute(params![key, row::now()])?;
@@ -61,7 +63,7 @@ pub(crate) fn touch_view(conn: &Connection, key: i64) -> BackendResult<()> {
 
 /// Records a write.
 pub(crate) fn touch(conn: &Connection, key: i64) -> BackendResult<()> {
-    conn.prepare_cached("UPDATE session SET updated_at = max(updated_at, ?2) WHERE key = ?1")?
+    conn.prepare_cached("UPDATE session SET updated_at = ?2 WHERE key = ?1 AND updated_at < ?2")?
         .execute(params![key, row::now()])?;
     Ok(())
 }
@@ -290,7 +292,8 @@ impl Database {
     }
 }
 
-pub(super) const OWNERS: &str = "SELECT owner, count(*), sum(messages), max(last_message_at)
+pub(super) const OWNERS: &str =
+    "SELECT owner, count(*), CAST(sum(messages) AS BIGINT), max(last_message_at)
    FROM session
   WHERE owner > ?1
     AND deleted_at IS NULL

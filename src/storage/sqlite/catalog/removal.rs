@@ -42,8 +42,10 @@ pub(super) fn begin(conn: &Connection, session: &SessionRow) -> BackendResult<bo
     for sql in FORGET {
         conn.prepare_cached(sql)?.execute([key])?;
     }
-    conn.prepare_cached("INSERT OR IGNORE INTO setting (name, value) VALUES (?1, '')")?
-        .execute([note(key)])?;
+    conn.prepare_cached(
+        "INSERT INTO setting (name, value) VALUES (?1, '') ON CONFLICT DO NOTHING",
+    )?
+    .execute([note(key)])?;
     touch(conn, key)?;
     Ok(false)
 }
@@ -53,9 +55,8 @@ pub(in super::super) fn newest(conn: &Connection, key: i64) -> BackendResult<Vec
     let (first, last) = Address::range_of(key);
     let (mut newest, mut bytes) = (Vec::new(), 0);
     let mut statement = conn.prepare_cached(NEWEST)?;
-    let mut rows = statement.query([first, last])?;
-    while newest.len() < MAX_MESSAGES
-        && bytes < MAX_BYTES
+    let mut rows = statement.query(params![first, last, MAX_MESSAGES])?;
+    while bytes < MAX_BYTES
         && let Some(row) = rows.next()?
     {
         newest.push((row.get(0)?, row.get(1)?));
@@ -85,8 +86,12 @@ pub(in super::super) fn delete_from(
     for parent in above {
         delete::prune(conn, Some(parent), &mut HashMap::new())?;
     }
-    conn.prepare_cached("UPDATE session SET messages = max(messages - ?2, 0) WHERE key = ?1")?
-        .execute(params![key, living])?;
+    conn.prepare_cached(
+        "UPDATE session
+            SET messages = CASE WHEN messages < ?2 THEN 0 ELSE messages - ?2 END
+          WHERE key = ?1",
+    )?
+    .execute(params![key, living])?;
     Ok(())
 }
 
@@ -154,7 +159,8 @@ const FORGET: &[&str] = &[
 const NEWEST: &str = "SELECT address, id IS NOT NULL, octet_length(parts)
    FROM message
   WHERE address BETWEEN ?1 AND ?2
-  ORDER BY address DESC";
+  ORDER BY address DESC
+  LIMIT ?3";
 /// The parents of messages that stay when the messages are deleted.
 const ABOVE: &str = "SELECT DISTINCT parent
    FROM message
@@ -162,9 +168,9 @@ const ABOVE: &str = "SELECT DISTINCT parent
   ORDER BY parent DESC";
 const OLDER: &str = "SELECT 1 FROM message WHERE address >= ?1 AND address < ?2";
 /// What was paid for stays in the totals.
-const KEEP_USAGE: &str = "UPDATE usage SET session = NULL, address = NULL WHERE session = ?1 >> 32 AND address BETWEEN ?1 AND ?2";
+const KEEP_USAGE: &str = "UPDATE usage SET session = NULL, address = NULL WHERE session = CAST(?1 AS BIGINT) >> 32 AND address BETWEEN ?1 AND ?2";
 /// `;` is the character after `:`.
-const NOTES: &str = "SELECT CAST(substr(name, 9) AS INTEGER)
+const NOTES: &str = "SELECT CAST(substr(name, 9) AS BIGINT)
    FROM setting
   WHERE name >= 'removal:' AND name < 'removal;'";
 
@@ -216,8 +222,8 @@ fn discard(conn: &Connection, known: &SessionInfo, action: RetentionAction) -> B
 
 /// The lengths are in the headers of the rows, so no content is read.
 pub(in super::super) const BYTES: &str =
-    "SELECT coalesce(sum(octet_length(parts) + coalesce(octet_length(metadata), 0)
-                + coalesce(octet_length(extra), 0)), 0)
+    "SELECT CAST(coalesce(sum(octet_length(parts) + coalesce(octet_length(metadata), 0)
+                     + coalesce(octet_length(extra), 0)), 0) AS BIGINT)
    FROM message
   WHERE address BETWEEN ?1 AND ?2
     AND id IS NOT NULL";

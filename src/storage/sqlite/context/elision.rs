@@ -32,7 +32,8 @@ pub(in super::super) fn add(
         return Err(BackendError::Own(Error::UnknownCall { message: id.clone(), call }));
     }
     conn.prepare_cached(
-        "INSERT OR REPLACE INTO elision (address, call, marker) VALUES (?1, ?2, ?3)",
+        "INSERT INTO elision (address, call, marker) VALUES (?1, ?2, ?3)
+         ON CONFLICT (address, call) DO UPDATE SET marker = excluded.marker",
     )?
     .execute(params![address, call, marker])?;
     catalog::touch_view(conn, address.session())

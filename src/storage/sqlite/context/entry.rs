@@ -43,9 +43,11 @@ pub(super) fn create_block(
     scope_key: &ScopeKey,
     label: &str,
 ) -> BackendResult<i64> {
-    conn.prepare_cached("INSERT INTO context_block (session, owner, label) VALUES (?1, ?2, ?3)")?
-        .execute(params![scope_key.session, scope_key.owner, label])?;
-    let key = conn.last_insert_rowid();
+    let key = conn
+        .prepare_cached(
+            "INSERT INTO context_block (session, owner, label) VALUES (?1, ?2, ?3) RETURNING key",
+        )?
+        .query_row(params![scope_key.session, scope_key.owner, label], |row| row.get(0))?;
     if key > MAX_BLOCKS {
         let max = MAX_BLOCKS as u64;
         return Err(BackendError::Own(Error::ContextFull { what: "context blocks", max }));
@@ -95,17 +97,19 @@ pub(in super::super) fn read_label(row: &Row<'_>) -> BackendResult<String> {
 }
 
 /// The first document is enough: the block's kind decides whether its documents are searchable.
-pub(in super::super) const LABELS: &str = "SELECT key, label,
-        EXISTS (SELECT 1
-                  FROM context_entry
-                 WHERE block = context_block.key AND context_entry.key = ''
-                   AND present = 1) AS has_text,
-        (SELECT searchable
-           FROM context_entry
-          WHERE block = context_block.key AND context_entry.key > '' AND present = 1
-          LIMIT 1) AS searchable
-   FROM context_block
-  WHERE session = ?1 AND owner = ?2 AND (has_text OR searchable IS NOT NULL)
+pub(in super::super) const LABELS: &str = "SELECT key, label, has_text, searchable
+   FROM (SELECT key, label,
+                EXISTS (SELECT 1
+                          FROM context_entry
+                         WHERE block = context_block.key AND context_entry.key = ''
+                           AND present = 1) AS has_text,
+                (SELECT searchable
+                   FROM context_entry
+                  WHERE block = context_block.key AND context_entry.key > '' AND present = 1
+                  LIMIT 1) AS searchable
+           FROM context_block
+          WHERE session = ?1 AND owner = ?2) AS labels
+  WHERE has_text OR searchable IS NOT NULL
   ORDER BY label";
 
 /// Returns the blocks of a session, by label.
@@ -251,8 +255,8 @@ pub(in super::super) fn names(
 
 pub(in super::super) const NAMES: &str = "SELECT label, context_entry.key
    FROM context_block
-  CROSS JOIN context_entry ON context_entry.block = context_block.key
-  WHERE session = ?1 AND owner = ?2
+  CROSS JOIN context_entry
+  WHERE context_entry.block = context_block.key AND session = ?1 AND owner = ?2
   ORDER BY label, context_entry.key";
 
 /// Where a text is stored, a removed one included.
@@ -310,7 +314,9 @@ pub(super) fn keep(
     let (title, description) = (filled(&new.title), filled(&new.description));
     let is_same: bool = conn
         .prepare_cached(
-            "SELECT content IS ?2 AND title IS ?3 AND description IS ?4
+            "SELECT content IS NOT DISTINCT FROM ?2
+                AND title IS NOT DISTINCT FROM ?3
+                AND description IS NOT DISTINCT FROM ?4
                FROM context_entry
               WHERE address = ?1",
         )?

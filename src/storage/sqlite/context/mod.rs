@@ -233,8 +233,10 @@ impl Writing<'_> {
         let session = self.name.find_or_create(self.conn)?;
         self.conn
             .prepare_cached(
-                "INSERT OR REPLACE INTO frozen_prompt (session, sections, frozen_at)
-                 VALUES (?1, ?2, ?3)",
+                "INSERT INTO frozen_prompt (session, sections, frozen_at)
+                 VALUES (?1, ?2, ?3)
+                 ON CONFLICT (session)
+                 DO UPDATE SET sections = excluded.sections, frozen_at = excluded.frozen_at",
             )?
             .execute(params![session.key, text, now().timestamp_micros()])?;
         Ok(())
@@ -271,7 +273,7 @@ pub(super) fn thaw_for_owner(
     conn.prepare_cached(
         "DELETE FROM frozen_prompt
           WHERE session = ?1
-            AND EXISTS (SELECT 1 FROM session WHERE key = ?1 AND owner IS NOT ?2)",
+            AND EXISTS (SELECT 1 FROM session WHERE key = ?1 AND owner IS DISTINCT FROM ?2)",
     )?
     .execute(params![session, owner])?;
     Ok(())

@@ -97,7 +97,6 @@ use std::borrow::Cow;
 use chrono::{DateTime, Utc};
 use rusqlite::types::{FromSql, FromSqlResult, Null, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Row, Statement};
-use serde::de::DeserializeOwned;
 
 use super::error::{BackendResult, corrupt};
 use crate::id::{CompactionId, MessageId, SessionId};
@@ -276,8 +275,26 @@ impl Bind for Json {
     }
 }
 
+/// The texts of several rows, each with its length in bytes before it: `3:one5:three`. NULL if there are none.
+impl Read<'_> for Vec<String> {
+    fn read(row: &Row<'_>, at: usize) -> BackendResult<Self> {
+        let mut rest = row.get_ref(at)?.as_str_or_null()?.unwrap_or_default();
+        let mut texts = Self::new();
+        while !rest.is_empty() {
+            let next = rest
+                .split_once(':')
+                .and_then(|(bytes, after)| after.split_at_checked(bytes.parse().ok()?));
+            let (text, after) = next.ok_or_else(|| corrupt("a list has no length of a text"))?;
+            texts.push(text.to_owned());
+            rest = after;
+        }
+        texts.sort_unstable();
+        Ok(texts)
+    }
+}
+
 /// As a JSON array; NULL if it is empty.
-impl<T: DeserializeOwned> Read<'_> for Vec<T> {
+impl Read<'_> for Vec<CompactionId> {
     fn read(row: &Row<'_>, at: usize) -> BackendResult<Self> {
         match row.get_ref(at)?.as_str_or_null()? {
             Some(text) => {

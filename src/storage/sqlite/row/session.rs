@@ -74,7 +74,9 @@ macro_rules! info_columns {
     () => {
         concat!(
             "session.id, session.key, messages, last_message_at, deleted_at, updated_at,
-             (SELECT json_group_array(tag) FROM session_tag WHERE session = session.key)",
+             (SELECT string_agg(CAST(octet_length(tag) AS TEXT) || ':' || tag, '')
+                FROM session_tag
+               WHERE session = session.key)",
             details_columns!(names)
         )
     };
@@ -170,14 +172,15 @@ pub(in super::super) const BY_ID: &str = concat!(
 
 /// Stores a changed row and the time of this write.
 pub(in super::super) fn store(conn: &Connection, row: &SessionRow) -> BackendResult<()> {
-    execute(conn, STORE, &[row, &now(), &row.key])?;
+    let now = now();
+    execute(conn, STORE, &[row, &now, &now, &row.key])?;
     Ok(())
 }
 
 const STORE: &str = concat!(
     "UPDATE session SET ",
     session_columns!(assign),
-    ", updated_at = max(updated_at, ?) WHERE key = ?"
+    ", updated_at = CASE WHEN updated_at < ? THEN ? ELSE updated_at END WHERE key = ?"
 );
 
 /// Stores where lists show a session, if that changed by enough.
@@ -210,7 +213,8 @@ pub(in super::super) fn set_details(
     if details.owner.is_some() {
         context::thaw_for_owner(conn, key, details.owner.as_deref())?;
     }
-    execute(conn, SET_DETAILS, &[details, &details.updated_at, &now(), &key])?;
+    let now = now();
+    execute(conn, SET_DETAILS, &[details, &details.updated_at, &now, &now, &key])?;
     for tag in &details.tags {
         add_tag(conn, key, tag)?;
     }
@@ -219,7 +223,7 @@ pub(in super::super) fn set_details(
     }
     if details.end_reason.is_some() {
         conn.prepare_cached("UPDATE session SET ended_at = coalesce(ended_at, ?2) WHERE key = ?1")?
-            .execute([key, details.updated_at.map_or_else(now, |at| at.timestamp_micros())])?;
+            .execute([key, details.updated_at.map_or(now, |at| at.timestamp_micros())])?;
     }
     if details.created_at.is_some() {
         conn.prepare_cached(
@@ -233,13 +237,15 @@ pub(in super::super) fn set_details(
 const SET_DETAILS: &str = concat!(
     "UPDATE session SET ",
     details_columns!(assign_given),
-    "updated_at = coalesce(?, max(updated_at, ?)) WHERE key = ?"
+    "updated_at = coalesce(?, CASE WHEN updated_at < ? THEN ? ELSE updated_at END) WHERE key = ?"
 );
 
 /// Adds a tag to a session; one that it has is a no-op.
 pub(in super::super) fn add_tag(conn: &Connection, key: i64, tag: &str) -> BackendResult<()> {
-    conn.prepare_cached("INSERT OR IGNORE INTO session_tag (session, tag) VALUES (?1, ?2)")?
-        .execute(params![key, tag])?;
+    conn.prepare_cached(
+        "INSERT INTO session_tag (session, tag) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+    )?
+    .execute(params![key, tag])?;
     let count: i64 = conn
         .prepare_cached("SELECT count(*) FROM session_tag WHERE session = ?1")?
         .query_row([key], |row| row.get(0))?;

@@ -58,7 +58,7 @@ pub(super) fn read_all(conn: &Connection, found: &mut Vec<Damage>) -> BackendRes
         check_row("broken-compaction", REMOVE, compaction_row::read_compaction(row).map(|_| ()));
         Ok(())
     })?;
-    each(conn, binding::ALL, (i64::MAX, None::<&str>), |row| {
+    each(conn, binding::ALL, (i64::MAX, i64::MAX), |row| {
         check_row("broken-binding", CORRECT_BINDING, binding::read(row).map(|_| ()));
         Ok(())
     })?;

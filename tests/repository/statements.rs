@@ -1,0 +1,482 @@
+//! Every statement of the library is read by SQLite and by PostgreSQL, and the tables of the two are the same.
+//!
+//! The statements are taken from the source: each literal and each macro that begins with a keyword of SQL. Where there is a
+//! PostgreSQL, a private one in a folder of the test's prepares each of them. What only SQLite reads is in a file of
+//! [`OF_SQLITE`].
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+/// The files whose statements only SQLite reads, below `src/storage/sqlite`, and why.
+const OF_SQLITE: &[(&str, &str)] = &[
+    ("embedding/mod.rs", "tables that are made when the first vector comes"),
+    ("index/", "the inverted index is FTS5's"),
+    ("readers.rs", "connections"),
+    ("schema.rs", "the file format"),
+    ("search/", "candidates come from FTS5"),
+    ("snapshot.rs", "the spool is a database of its own"),
+    ("stats.rs", "reads the size of the file, and all breaks of all sessions"),
+    ("verify/", "checks what a file may have that no talktree wrote"),
+    ("wal.rs", "the write-ahead log"),
+    ("erase/", "not yet: it asks JSON functions"),
+    ("owner_data.rs", "not yet: it writes JSON"),
+    ("transcript/", "not yet"),
+];
+
+const KEYWORDS: [&str; 5] = ["SELECT ", "INSERT ", "UPDATE ", "DELETE ", "WITH "];
+
+fn source() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/storage/sqlite")
+}
+
+fn files(folder: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            files(&path, found)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// A macro of the library that makes a part of a statement: its patterns, and what each becomes.
+type Arms = Vec<(Vec<Vec<TokenTree>>, Vec<TokenTree>)>;
+
+/// Reads the macros and the statements of the source.
+#[derive(Default)]
+struct Reader {
+    macros: BTreeMap<String, Arms>,
+    /// By the macro that `columns!` defines: the columns.
+    columns: BTreeMap<String, Vec<String>>,
+    /// By the text: the file.
+    statements: BTreeMap<String, String>,
+}
+
+impl Reader {
+    fn of_source() -> std::io::Result<Self> {
+        let mut paths = Vec::new();
+        files(&source(), &mut paths)?;
+        paths.sort();
+        let mut reader = Self::default();
+        let mut read = Vec::new();
+        for path in paths {
+            let name = path.strip_prefix(source()).unwrap_or(&path).to_string_lossy().into_owned();
+            if name.contains("tests") || name == "query_plans.rs" {
+                continue;
+            }
+            let tokens: TokenStream = fs::read_to_string(&path)?.parse().expect("it compiles");
+            let tokens = without_tests(tokens);
+            reader.define(&tokens);
+            read.push((name, tokens));
+        }
+        for (name, tokens) in &read {
+            reader.take(tokens, name);
+        }
+        Ok(reader)
+    }
+
+    fn define(&mut self, tokens: &[TokenTree]) {
+        for at in 0..tokens.len() {
+            match &tokens[at..] {
+                [a, bang, name, TokenTree::Group(arms), ..]
+                    if is(a, "macro_rules") && is(bang, "!") =>
+                {
+                    let rules: Vec<_> = arms.stream().into_iter().collect();
+                    let arms = split(&rules, ';').into_iter().filter_map(|arm| match arm {
+                        [TokenTree::Group(pattern), .., TokenTree::Group(body)] => {
+                            let pattern: Vec<_> = pattern.stream().into_iter().collect();
+                            let pattern = split(&pattern, ',').into_iter().map(<[_]>::to_vec);
+                            Some((pattern.collect(), body.stream().into_iter().collect()))
+                        }
+                        _ => None,
+                    });
+                    self.macros.insert(name.to_string(), arms.collect());
+                }
+                [a, bang, TokenTree::Group(list), ..] if is(a, "columns") && is(bang, "!") => {
+                    let list: Vec<_> = list.stream().into_iter().collect();
+                    let Some(TokenTree::Group(fields)) = list.last() else { continue };
+                    let fields: Vec<_> = fields.stream().into_iter().collect();
+                    let columns = split(&fields, ',').into_iter().filter_map(<[_]>::last);
+                    let columns = columns.map(ToString::to_string).collect();
+                    self.columns.insert(list[0].to_string(), columns);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Collects the statements among some tokens.
+    fn take(&mut self, tokens: &[TokenTree], file: &str) {
+        let mut at = 0;
+        while at < tokens.len() {
+            let width = match &tokens[at..] {
+                [_, bang, TokenTree::Group(_), ..]
+                    if is(bang, "!") && self.text(&tokens[at..at + 3]).is_some() =>
+                {
+                    3
+                }
+                [a, bang, _, TokenTree::Group(_), ..] if is(a, "macro_rules") && is(bang, "!") => {
+                    at += 4;
+                    continue;
+                }
+                _ => 1,
+            };
+            let part = &tokens[at..at + width];
+            at += width;
+            match (self.text(part), part) {
+                (Some(text), _) if KEYWORDS.iter().any(|word| text.starts_with(word)) => {
+                    self.statements.insert(text, file.to_owned());
+                }
+                (None, [TokenTree::Group(group)]) => {
+                    let inner: Vec<_> = group.stream().into_iter().collect();
+                    self.take(&inner, file);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Returns the text that an expression is: a literal, or a macro that becomes one.
+    fn text(&self, expression: &[TokenTree]) -> Option<String> {
+        match expression {
+            [TokenTree::Literal(literal)] => Some(unescaped(&literal.to_string())),
+            [name, bang, TokenTree::Group(arguments)] if is(bang, "!") => {
+                let arguments: Vec<_> = arguments.stream().into_iter().collect();
+                let arguments = split(&arguments, ',');
+                let name = name.to_string();
+                match (self.columns.get(&name), self.macros.get(&name)) {
+                    _ if name == "concat" => arguments.iter().map(|it| self.text(it)).collect(),
+                    (Some(columns), _) => {
+                        Some(listed(columns, &arguments.first()?.first()?.to_string()))
+                    }
+                    (None, Some(arms)) => {
+                        let bound = |(pattern, body): &(Vec<Vec<TokenTree>>, Vec<TokenTree>)| {
+                            Some(substituted(body, &bindings(pattern, &arguments)?))
+                        };
+                        self.text(&arms.iter().find_map(bound)?)
+                    }
+                    (None, None) => None,
+                }
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Returns what a macro of `columns!` becomes.
+fn listed(columns: &[String], form: &str) -> String {
+    let each = |form: &dyn Fn(&String) -> String| columns.iter().map(form).collect::<String>();
+    match form {
+        "names" => each(&|column| format!(", {column}")),
+        "values" => each(&|_| ", ?".to_owned()),
+        "assign" => each(&|column| format!(", {column} = ?")).split_off(2),
+        "assign_given" => each(&|column| format!("{column} = coalesce(?, {column}), ")),
+        other => panic!("columns! has no form {other}"),
+    }
+}
+
+type Bound<'t> = BTreeMap<String, &'t [TokenTree]>;
+
+/// Returns the arguments by the names in a pattern, if they match it.
+fn bindings<'t>(pattern: &[Vec<TokenTree>], arguments: &[&'t [TokenTree]]) -> Option<Bound<'t>> {
+    let mut bound = Bound::new();
+    for (pattern, argument) in pattern.iter().zip(arguments) {
+        match &pattern[..] {
+            [dollar, name, ..] if is(dollar, "$") => drop(bound.insert(name.to_string(), argument)),
+            word if shown(word) == shown(argument) => {}
+            _ => return None,
+        }
+    }
+    (pattern.len() == arguments.len()).then_some(bound)
+}
+
+fn shown(tokens: &[TokenTree]) -> String {
+    tokens.iter().map(ToString::to_string).collect()
+}
+
+fn substituted(body: &[TokenTree], bound: &Bound<'_>) -> Vec<TokenTree> {
+    let mut out = Vec::new();
+    let mut at = 0;
+    while at < body.len() {
+        match &body[at..] {
+            [dollar, name, ..] if is(dollar, "$") && bound.contains_key(&name.to_string()) => {
+                out.extend_from_slice(bound[&name.to_string()]);
+                at += 2;
+            }
+            [TokenTree::Group(group), ..] => {
+                let inner: Vec<_> = group.stream().into_iter().collect();
+                let inner: TokenStream = substituted(&inner, bound).into_iter().collect();
+                out.push(proc_macro2::Group::new(group.delimiter(), inner).into());
+                at += 1;
+            }
+            [token, ..] => {
+                out.push(token.clone());
+                at += 1;
+            }
+            [] => break,
+        }
+    }
+    out
+}
+
+fn is(token: &TokenTree, text: &str) -> bool {
+    !matches!(token, TokenTree::Group(_)) && token.to_string() == text
+}
+
+/// Returns the parts between a separator; none after the last one.
+fn split(tokens: &[TokenTree], separator: char) -> Vec<&[TokenTree]> {
+    let is_separator = |token: &TokenTree| matches!(token, TokenTree::Punct(punct) if punct.as_char() == separator);
+    tokens.split(is_separator).filter(|part| !part.is_empty()).collect()
+}
+
+/// Returns the tokens without what only tests have, in modules and in functions.
+fn without_tests(tokens: TokenStream) -> Vec<TokenTree> {
+    let mut out = Vec::new();
+    let mut tokens = tokens.into_iter().peekable();
+    while let Some(token) = tokens.next() {
+        let is_of_tests = is(&token, "#")
+            && tokens.peek().is_some_and(|next| next.to_string().replace(' ', "") == "[cfg(test)]");
+        if is_of_tests {
+            let is_end = |token: &TokenTree| match token {
+                TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
+                token => is(token, ";"),
+            };
+            drop(tokens.by_ref().find(is_end));
+        } else {
+            out.push(token);
+        }
+    }
+    out
+}
+
+/// Returns the value of a literal.
+fn unescaped(literal: &str) -> String {
+    let Some(text) = literal.strip_prefix('"').and_then(|text| text.strip_suffix('"')) else {
+        return literal.to_owned();
+    };
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some((before, after)) = rest.split_once('\\') {
+        out += before;
+        rest = match after.strip_prefix('\n') {
+            Some(more) => more.trim_start(),
+            None => {
+                let escaped = after.chars().next().unwrap_or_default();
+                out.push(if escaped == 'n' { '\n' } else { escaped });
+                &after[escaped.len_utf8()..]
+            }
+        };
+    }
+    out + rest
+}
+
+/// Returns a statement as PostgreSQL reads it: parameters are `$1`, and what says which index SQLite uses is left out.
+fn for_postgres(sql: &str) -> String {
+    let (mut out, mut count, mut rest) = (String::new(), 0, sql);
+    while let Some((before, after)) = rest.split_once('?') {
+        let digits = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
+        count += 1;
+        let number = if digits == 0 { count.to_string() } else { after[..digits].to_owned() };
+        out = out + before + "$" + &number;
+        rest = &after[digits..];
+    }
+    out = out.replace(" NOT INDEXED", "") + rest;
+    while let Some((before, after)) = out.split_once(" INDEXED BY ") {
+        let name = after.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(after.len());
+        out = before.to_owned() + &after[name..];
+    }
+    out
+}
+
+fn is_of_sqlite(file: &str) -> bool {
+    OF_SQLITE.iter().any(|(of, _)| file.starts_with(of))
+}
+
+#[test]
+fn postgres_reads_every_statement() -> Outcome {
+    let reader = Reader::of_source()?;
+    for (file, _) in OF_SQLITE {
+        assert!(source().join(file).exists(), "{file} is not there");
+    }
+    let shared: Vec<_> = reader.statements.iter().filter(|(_, file)| !is_of_sqlite(file)).collect();
+    assert!(shared.len() > 200, "only {} statements were found", shared.len());
+
+    let mut script = schema("schema.postgres.sql")? + "\n\n";
+    for (number, (sql, _)) in shared.iter().enumerate() {
+        script += &format!("PREPARE s{number} AS {};\n\n", for_postgres(sql));
+    }
+    script += "SELECT name, parameter_types FROM pg_prepared_statements;\n\n";
+    let Some((answer, errors)) = postgres(&script)? else { return Ok(()) };
+
+    let mut broken = Vec::new();
+    let types = answer.lines().filter_map(|line| line.split('"').nth(1)).collect::<Vec<_>>();
+    let prepared: BTreeMap<_, _> = types.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
+    for (number, (sql, file)) in shared.iter().enumerate() {
+        let why = match prepared.get(&*format!("s{number}")) {
+            None => errors
+                .split("ERROR:  ")
+                .find(|error| error.contains(&format!("PREPARE s{number} AS")))
+                .and_then(|error| error.lines().next())
+                .unwrap_or("not prepared"),
+            // What is bound is a number of 64 bits or a text.
+            Some(types) => {
+                let mut types = types.trim_matches(['{', '}']).split(',');
+                match types.find(|of| !["bigint", "text", ""].contains(of)) {
+                    None => continue,
+                    Some(other) => other,
+                }
+            }
+        };
+        broken.push(format!("{file}: {why}\n    {sql}"));
+    }
+    assert!(
+        broken.is_empty(),
+        "{} of {}:\n{}\n{}",
+        broken.len(),
+        shared.len(),
+        broken.join("\n"),
+        if prepared.is_empty() { &errors } else { "" }
+    );
+    Ok(())
+}
+
+fn schema(name: &str) -> std::io::Result<String> {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name))
+}
+
+/// Runs a script on a new database of its own; `None` where there is no PostgreSQL.
+///
+/// No server is started: one process reads the script, and ends.
+fn postgres(script: &str) -> Result<Option<(String, String)>, Box<dyn std::error::Error>> {
+    let Some(programs) = programs() else {
+        // Said also where the output of tests that pass is not shown.
+        writeln!(
+            std::io::stderr(),
+            "skipped: no statement was read by PostgreSQL, which is not installed"
+        )?;
+        return Ok(None);
+    };
+    let folder = tempfile::tempdir()?;
+    let data = folder.path().join("data");
+    // PostgreSQL refuses to run as root.
+    let is_root = cfg!(unix) && Command::new("id").arg("-u").output()?.stdout == b"0\n";
+    if is_root {
+        Command::new("chown").arg("postgres").arg(folder.path()).status()?;
+    }
+    let command = |program: &str| {
+        let program = programs.join(program);
+        match is_root {
+            false => Command::new(program),
+            true => {
+                let mut command = Command::new("runuser");
+                command.args(["-u", "postgres", "--"]).arg(program);
+                command
+            }
+        }
+    };
+    let made = command("initdb")
+        .args(["--auth=trust", "--no-sync", "--locale=C", "--encoding=UTF8", "-D"])
+        .arg(&data)
+        .current_dir(folder.path())
+        .output()?;
+    assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
+    let mut running = command("postgres")
+        .args(["--single", "-j", "-F", "-c", "log_line_prefix=", "-D"])
+        .arg(&data)
+        .arg("postgres")
+        .current_dir(folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let mut input = running.stdin.take().expect("it is a pipe");
+    let script = script.to_owned();
+    let writer = std::thread::spawn(move || input.write_all(script.as_bytes()));
+    let output = running.wait_with_output()?;
+    writer.join().expect("it does not panic")?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ok(Some((text(&output.stdout), text(&output.stderr))))
+}
+
+/// Returns the folder of PostgreSQL's programs: the newest where Debian keeps them, or one of the search path.
+fn programs() -> Option<PathBuf> {
+    let installed = fs::read_dir("/usr/lib/postgresql").ok();
+    let installed = installed.into_iter().flatten().flatten().map(|entry| entry.path().join("bin"));
+    let mut found: Vec<PathBuf> = std::env::split_paths(&std::env::var_os("PATH")?).collect();
+    found.extend(installed);
+    found.retain(|folder| ["initdb", "postgres"].iter().all(|name| folder.join(name).is_file()));
+    found.pop()
+}
+
+/// Returns the tables and the indexes of a schema, by name: what a table's columns are, what an index is on.
+fn objects(schema: &str) -> BTreeMap<String, Vec<String>> {
+    let text: String = schema
+        .lines()
+        .map(|line| {
+            line.split_once("--").map_or(line, |(code, _)| code).trim_end().to_owned() + "\n"
+        })
+        .collect();
+    let mut objects = BTreeMap::new();
+    for statement in text.split(";\n") {
+        let Some((head, body)) = statement.trim().split_once('(') else { continue };
+        let words: Vec<&str> = head.split_whitespace().collect();
+        match words[..] {
+            ["CREATE", "TABLE", name] => {
+                let is_column =
+                    |line: &&str| line.starts_with("    ") && !line.starts_with("     ");
+                let columns = body.lines().filter(is_column).map(column).collect();
+                objects.insert(name.to_owned(), columns);
+            }
+            ["CREATE", .., "INDEX", name, "ON", _] => {
+                let body = body.replace("IS NOT address", "IS DISTINCT FROM address");
+                let (on, condition) = body.split_once(')').unwrap_or((&body, ""));
+                objects.insert(name.to_owned(), vec![format!("{head}({on}"), condition.to_owned()]);
+            }
+            _ => {}
+        }
+    }
+    objects
+}
+
+/// Returns a column as both schemas say it.
+fn column(line: &str) -> String {
+    let words: Vec<&str> = line.trim().trim_end_matches(',').split_whitespace().collect();
+    let line = words.join(" ");
+    let line = line
+        .replace("INTEGER", "BIGINT")
+        .replace(" COLLATE \"C\"", "")
+        .replace("BIGINT PRIMARY KEY AUTOINCREMENT", "BIGINT PRIMARY KEY")
+        .replace("BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY", "BIGINT PRIMARY KEY");
+    // How it is generated is said in the words of each.
+    line.split_once(" GENERATED").map_or(line.clone(), |(column, _)| column.to_owned())
+}
+
+#[test]
+fn both_schemas_have_the_same_tables() -> Outcome {
+    let ours = objects(&schema("schema.sql")?);
+    let theirs = objects(&schema("schema.postgres.sql")?);
+    assert!(ours.len() > 30, "{} tables and indexes", ours.len());
+    assert_eq!(ours.keys().collect::<Vec<_>>(), theirs.keys().collect::<Vec<_>>());
+    for (name, object) in &ours {
+        let other = &theirs[name];
+        match &object[..] {
+            // SQLite adds the key of the table by itself.
+            [on, condition] if on.contains("INDEX") => {
+                assert!(
+                    other[0].starts_with(on.as_str()) && other[1] == *condition,
+                    "{object:?}\n{other:?}"
+                );
+            }
+            columns => assert_eq!(columns, other, "{name}"),
+        }
+    }
+    Ok(())
+}
