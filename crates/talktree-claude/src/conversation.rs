@@ -55,6 +55,8 @@ pub(crate) struct Conversation {
     chain_before: Option<MessageId>,
     is_connected: bool,
     is_chained: bool,
+    /// Whether parents form a cycle. A part of it comes before its parent, so any new message may change what it follows.
+    is_circular: bool,
     /// Whether an entry has come that changes what earlier ones become.
     is_outdated: bool,
 }
@@ -161,7 +163,7 @@ impl Conversation {
         for cut in self.tree.cuts.iter().filter(|cut| !self.index.contains_key(&cut.kept)) {
             self.awaited.insert(cut.kept.clone());
         }
-        let is_outdated = std::mem::take(&mut self.is_outdated);
+        let is_outdated = std::mem::take(&mut self.is_outdated) || self.is_circular;
         if is_outdated {
             self.connect_all();
         }
@@ -175,14 +177,17 @@ impl Conversation {
         let all = 0..self.tree.nodes.len() as At;
         let named: Vec<_> = all.clone().map(|at| self.named_by(at)).collect();
         let mut places: Vec<_> = named.iter().map(|(id, _)| self.place_of(id.as_ref())).collect();
-        for at in arrange(&mut places).0 {
+        let (order, broken) = arrange(&mut places);
+        for at in order {
             self.rounds.take(&self.tree.nodes[at as usize], named[at as usize].0.as_ref());
         }
         for (at, (named, before)) in all.zip(named) {
             let parent = self.parent_of(at, named, before);
             self.parents.push(parent);
         }
-        (self.order, _) = arrange(&mut self.parents);
+        let (order, broken_again) = arrange(&mut self.parents);
+        self.order = order;
+        self.is_circular = !broken.is_empty() || !broken_again.is_empty();
     }
 
     /// Returns the parent that the entry of a message names, and the message before it in its chain.

@@ -142,8 +142,7 @@ impl<T> EntryTree<T> {
         let Titles { custom, generated, summary } = &self.titles;
         let summarized =
             || summary.as_ref().filter(|(_, leaf, _)| is_here(leaf)).map(|(text, ..)| text);
-        let title = custom.as_ref().or(generated.as_ref()).or_else(summarized);
-        let name = title.and_then(|title| name(title));
+        let name = custom.as_ref().or(generated.as_ref()).or_else(summarized).cloned();
         let parent_session = self.agent().map(|_| self.session.clone());
         SessionDetails { name, parent_session, ..self.details.clone() }
     }
@@ -193,14 +192,23 @@ impl<T> EntryTree<T> {
     /// Reads an entry about the whole session; `false` if it is another kind of entry.
     fn note_details(&mut self, line: u64, kind: &str, entry: &Fields) -> bool {
         match kind {
-            "custom-title" => self.titles.custom = entry.text("customTitle"),
-            "ai-title" => self.titles.generated = entry.text("aiTitle"),
+            // A blank title names nothing: the one before it stays.
+            "custom-title" => {
+                let title = entry.text("customTitle").and_then(|title| name(&title));
+                self.titles.custom = title.or(self.titles.custom.take());
+            }
+            "ai-title" => {
+                let title = entry.text("aiTitle").and_then(|title| name(&title));
+                self.titles.generated = title.or(self.titles.generated.take());
+            }
             "summary" => {
                 let (Some(text), Some(leaf)) = (entry.text("summary"), entry.text("leafUuid"))
                 else {
                     return false;
                 };
-                self.titles.summary = Some((text, message_id(leaf), line));
+                if let Some(title) = name(&text) {
+                    self.titles.summary = Some((title, message_id(leaf), line));
+                }
             }
             "tag" => {
                 let tag = entry.get("tag").cloned();
