@@ -26,8 +26,8 @@ const LISTED: usize = 32_000;
 /// Up to so many matches of all words the engine ranks, and only if it reads as few of each word: each takes about 1 µs. Of a unit no
 /// more are counted: more common is common, and the exact number hardly changes the order.
 const COUNTED: usize = 4_000;
-/// Of a common unit among so many those matches are listed that also have a rare one; among more the newest.
-const FEW: usize = 8;
+/// Among so many units those matches of a common one are listed that also have a rare one; among more none.
+const FEW: usize = 12;
 
 /// Texts in an index, as one search reads them.
 pub(in super::super) trait Texts {
@@ -124,12 +124,12 @@ impl Ranked {
         let is_whole = |unit: &usize| lists[*unit].len() < limit;
         let used = || (0..lists.len()).filter(|unit| !lists[*unit].is_empty());
         let rare: Vec<usize> = used().filter(is_whole).collect();
-        let is_selective = !rare.is_empty() && lists.len() <= FEW;
-        let rare = analysis.any(rare).filter(|_| is_selective);
+        let rare = if rare.is_empty() { None } else { analysis.any(rare) };
         let mut weights: Vec<(Address, f64)> = Vec::new();
         for unit in used() {
             let found = match (&rare, analysis.any([unit])) {
                 // Of a common word those that also have a rare one; alone it tells too little.
+                (Some(_), _) if !is_whole(&unit) && lists.len() > FEW => continue,
                 (Some(rare), Some(own)) if !is_whole(&unit) => {
                     texts.list(&Expr::All(vec![rare.clone(), own]), limit)?
                 }
