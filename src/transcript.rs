@@ -5,9 +5,10 @@
 //! one of its session. A session of the store may show a transcript: it is *derived* from the entries.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use crate::error::{Error, Result, check_size};
@@ -163,8 +164,39 @@ pub struct Derived {
 }
 
 /// A JSON string as bytes: a lone surrogate is the three bytes that UTF-8 would give it.
-#[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, [u8]>);
+
+/// The last member of an object that is called `uuid`. The others are skipped.
+struct Uuid<'a>(Option<&'a RawValue>);
+
+impl<'de> Deserialize<'de> for Uuid<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        struct Find;
+        impl<'de> Visitor<'de> for Find {
+            type Value = Uuid<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(
+                self,
+                mut members: A,
+            ) -> std::result::Result<Self::Value, A::Error> {
+                let mut uuid = None;
+                while let Some(Text(name)) = members.next_key()? {
+                    match *name == *b"uuid" {
+                        true => uuid = Some(members.next_value()?),
+                        false => drop(members.next_value::<IgnoredAny>()?),
+                    }
+                }
+                Ok(Uuid(uuid))
+            }
+        }
+        deserializer.deserialize_map(Find)
+    }
+}
 
 /// Returns the `uuid` of an entry in a form in which different ones differ: its text, or a quote and its escaped bytes if it
 /// has lone surrogates or begins with a quote. `None` if there is none, or if it is empty or not a string: then the entry is never a copy of
@@ -173,13 +205,12 @@ struct Text<'a>(#[serde(borrow)] Cow<'a, [u8]>);
 /// # Errors
 /// [`Error::InvalidValue`] if the entry is not an object.
 pub(crate) fn uuid_of(entry: &Json) -> Result<Option<String>> {
-    let members: BTreeMap<Text<'_>, &RawValue> =
-        serde_json::from_str(entry.as_str()).map_err(|_| Error::InvalidValue {
-            what: "transcript entry",
-            given: shorten(entry.as_str()).into_owned(),
-            why: "it is not a JSON object".to_owned(),
-        })?;
-    let Some(token) = members.get(&Text(Cow::Borrowed(b"uuid"))) else { return Ok(None) };
+    let Uuid(token) = serde_json::from_str(entry.as_str()).map_err(|_| Error::InvalidValue {
+        what: "transcript entry",
+        given: shorten(entry.as_str()).into_owned(),
+        why: "it is not a JSON object".to_owned(),
+    })?;
+    let Some(token) = token else { return Ok(None) };
     let uuid = serde_json::from_str::<Text<'_>>(token.get()).map(|text| text.0).unwrap_or_default();
     Ok(match std::str::from_utf8(&uuid) {
         Ok("") => None,

@@ -173,21 +173,19 @@ impl Conversation {
     /// Finds the parents of all messages, as if they had come at once.
     fn connect_all(&mut self) {
         (self.before, self.chain_before) = ([None; 2], None);
-        (self.rounds, self.parents, self.missing) = Default::default();
+        (self.parents, self.missing) = Default::default();
         let all = 0..self.tree.nodes.len() as At;
-        let named: Vec<_> = all.clone().map(|at| self.named_by(at)).collect();
-        let mut places: Vec<_> = named.iter().map(|(id, _)| self.place_of(id.as_ref())).collect();
-        let (order, broken) = arrange(&mut places);
-        for at in order {
-            self.rounds.take(&self.tree.nodes[at as usize], named[at as usize].0.as_ref());
-        }
-        for (at, (named, before)) in all.zip(named) {
+        let (named, before): (Vec<_>, Vec<_>) = all.clone().map(|at| self.named_by(at)).unzip();
+        let place = |id: &MessageId| self.index.get(id).copied();
+        let (rounds, is_circular) = Rounds::of(&self.tree.nodes, &named, place);
+        self.rounds = rounds;
+        for ((at, named), before) in all.zip(named).zip(before) {
             let parent = self.parent_of(at, named, before);
             self.parents.push(parent);
         }
-        let (order, broken_again) = arrange(&mut self.parents);
+        let (order, broken) = arrange(&mut self.parents);
         self.order = order;
-        self.is_circular = !broken.is_empty() || !broken_again.is_empty();
+        self.is_circular = is_circular || !broken.is_empty();
     }
 
     /// Returns the parent that the entry of a message names, and the message before it in its chain.
@@ -315,25 +313,6 @@ impl Conversation {
         }
     }
 
-    /// Returns the details that the entries say now and did not say before. What a program has set stays.
-    pub(crate) fn changed_details(
-        &self,
-        before: &SessionDetails,
-        info: Option<&SessionInfo>,
-    ) -> SessionDetails {
-        fn new<T: PartialEq>(before: &Option<T>, now: Option<T>, set: Option<&T>) -> Option<T> {
-            now.filter(|now| before.as_ref() != Some(now) && before.as_ref() == set)
-        }
-        let (now, mut new_ones) = (self.details(), SessionDetails::default());
-        let Some(info) = info.filter(|_| now != *before) else { return new_ones };
-        new_ones.name = new(&before.name, now.name, info.name.as_ref());
-        new_ones.model = new(&before.model, now.model, info.model.as_ref());
-        new_ones.metadata = new(&before.metadata, now.metadata, info.metadata.as_ref());
-        let created_at = before.created_at.as_ref().and(Some(&info.created_at));
-        new_ones.created_at = new(&before.created_at, now.created_at, created_at);
-        new_ones
-    }
-
     /// Returns the time of the newest message, if that is old: the entries were written then.
     pub(crate) fn written_long_ago(&self) -> Option<DateTime<Utc>> {
         self.newest.filter(|newest| *newest < Utc::now() - TimeDelta::minutes(1))
@@ -345,6 +324,25 @@ impl Conversation {
         let missing = missing.map(|(at, parent)| (self.id(*at).clone(), parent.clone()));
         missing.map(|(message, parent)| MissingParent { message, parent }).collect()
     }
+}
+
+/// Returns the details that the entries say now and did not say before. What a program has set stays.
+pub(crate) fn changed(
+    before: &SessionDetails,
+    now: SessionDetails,
+    info: Option<&SessionInfo>,
+) -> SessionDetails {
+    fn new<T: PartialEq>(before: &Option<T>, now: Option<T>, set: Option<&T>) -> Option<T> {
+        now.filter(|now| before.as_ref() != Some(now) && before.as_ref() == set)
+    }
+    let mut changed = SessionDetails::default();
+    let Some(info) = info else { return changed };
+    changed.name = new(&before.name, now.name, info.name.as_ref());
+    changed.model = new(&before.model, now.model, info.model.as_ref());
+    changed.metadata = new(&before.metadata, now.metadata, info.metadata.as_ref());
+    let created_at = before.created_at.as_ref().and(Some(&info.created_at));
+    changed.created_at = new(&before.created_at, now.created_at, created_at);
+    changed
 }
 
 /// A transcript as a session of the store: from [`SessionStore::projection`](crate::SessionStore::projection).

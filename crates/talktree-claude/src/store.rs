@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::json;
 use talktree::{
-    AppendedEntries, Derived, Error, Json, Record, Result, Store, StoredTranscript,
+    AppendedEntries, Derived, Error, Json, Record, Result, SessionDetails, Store, StoredTranscript,
     TranscriptFilter, TranscriptKey, Transcripts,
 };
 
 use crate::chain::{self, TranscriptMessage};
-use crate::conversation::{Conversation, Projection, ProjectionReport};
+use crate::conversation::{Conversation, Projection, ProjectionReport, changed};
 use crate::fork::Fork;
 use crate::summary::{self, TranscriptInfo, fold_summary};
 
@@ -166,7 +166,7 @@ impl SessionStore {
         new: &[&Json],
     ) -> Result<(Conversation, Option<Vec<Record>>, bool)> {
         let (mut conversation, unread) = self.conversation(before)?;
-        let was = (conversation.head().cloned(), conversation.details());
+        let (head, mut details) = (conversation.head().cloned(), conversation.details());
         let waiting = unread.iter().chain(new.iter().copied());
         waiting.clone().for_each(|entry| conversation.read(entry));
         let is_rearranged = conversation.connect();
@@ -174,7 +174,7 @@ impl SessionStore {
         if conversation.is_empty() || conversation.entries() == before.shown {
             return Ok((conversation, None, false));
         }
-        let mut details = conversation.details();
+        let was = std::mem::replace(&mut details, conversation.details());
         match &before.session {
             None => {
                 details.owner = before.owner.clone().or(self.owner.as_deref().map(str::to_owned));
@@ -186,9 +186,11 @@ impl SessionStore {
                 }
             }
             Some(id) => {
-                let info = self.store.session(id)?.info()?;
+                details = match details == was {
+                    true => SessionDetails::default(),
+                    false => changed(&was, details, self.store.session(id)?.info()?.as_ref()),
+                };
                 let owner = self.owner.as_deref().filter(|_| before.owner.is_none());
-                details = conversation.changed_details(&was.1, info.as_ref());
                 details.owner = owner.map(str::to_owned);
             }
         }
@@ -203,9 +205,8 @@ impl SessionStore {
                 conversation.write(&mut records, 0, all.iter().chain(new.iter().copied()));
             }
         }
-        let head = conversation.head().cloned();
-        if let Some(id) = head.filter(|head| replaces || was.0.as_ref() != Some(head)) {
-            records.push(Record::Head { id: Some(id) });
+        if replaces || conversation.head() != head.as_ref() {
+            records.push(Record::Head { id: conversation.head().cloned() });
         }
         Ok((conversation, Some(records), replaces))
     }

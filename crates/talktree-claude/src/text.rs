@@ -5,8 +5,10 @@
 
 use std::borrow::{Borrow, Cow};
 use std::collections::BTreeMap;
+use std::fmt;
 
-use serde::Deserialize;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use talktree::Json;
 
@@ -21,8 +23,31 @@ impl Borrow<[u8]> for Text<'_> {
 }
 
 /// The members of an object. Of a name that occurs twice, the last value counts.
-#[derive(Deserialize, Default)]
-pub(crate) struct Members<'a>(#[serde(borrow)] BTreeMap<Text<'a>, &'a RawValue>);
+#[derive(Default)]
+pub(crate) struct Members<'a>(Vec<(Text<'a>, &'a str)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Collect;
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+                // As many as an entry usually has.
+                let mut members = Vec::with_capacity(16);
+                while let Some((name, value)) = map.next_entry::<_, &RawValue>()? {
+                    members.push((name, value.get()));
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Collect)
+    }
+}
 
 impl<'a> Members<'a> {
     /// Reads an object; another value has no members.
@@ -31,7 +56,8 @@ impl<'a> Members<'a> {
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&'a str> {
-        self.0.get(name.as_bytes()).map(|token| token.get())
+        let mut members = self.0.iter().rev();
+        members.find(|(known, _)| *known.0 == *name.as_bytes()).map(|(_, token)| *token)
     }
 
     /// Returns a member that is a string.
@@ -57,7 +83,7 @@ impl<'a> Object<'a> {
     /// Reads an object; another value has no members.
     pub(crate) fn of(token: &'a str) -> Self {
         let members = Members::of(token).0.into_iter();
-        Self(members.map(|(name, value)| (name, Cow::Borrowed(value.get()))).collect())
+        Self(members.map(|(name, value)| (name, Cow::Borrowed(value))).collect())
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&str> {

@@ -105,6 +105,12 @@ impl BackendError {
             if [SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_ROWID].contains(&error.extended_code))
     }
 
+    /// Returns whether a unique index has the value already.
+    pub(super) fn is_of_unique(&self) -> bool {
+        matches!(self, Self::Sqlite(rusqlite::Error::SqliteFailure(error, _))
+            if error.extended_code == rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE)
+    }
+
     /// Returns whether the work was stopped on purpose.
     pub(super) fn is_interrupt(&self) -> bool {
         match self {

@@ -5,6 +5,9 @@
 //!
 //! An export has the messages of a fork and those of the session that was forked. A message that is in both becomes a copy
 //! again, as the fork had made it: its usage counts once, a search finds it once, and an erasure finds every copy.
+//!
+//! The session that shows a transcript is written by the same engine. Its records are *derived* of entries, each of which comes
+//! once, so their names are not kept; and what others have done to the session is no reason to leave one out.
 
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
@@ -19,7 +22,7 @@ use super::row::session::{self as session_row, SessionRow};
 use super::session::Named;
 use super::tokens::{CountedMessages, HEURISTIC_KEY, TokenCount};
 use super::transaction::run;
-use super::{append, catalog, compaction, delete, erase, head, index, message, usage};
+use super::{append, catalog, compaction, delete, erase, head, index, message, path, usage};
 use crate::compaction::{Compaction, SummaryRefused, is_blank};
 use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId, SessionId};
@@ -70,7 +73,8 @@ impl Database {
         let counter = Counter::default();
         let done = self.write_long(|conn| {
             let _importing = Importing::begin(self.serial);
-            let mut import = Import { conn, config: &self.config, counter: &counter, open: None };
+            let (config, open) = (&self.config, None);
+            let mut import = Import { conn, config, counter: &counter, open };
             let (mut sessions, mut refused) = (Vec::new(), Vec::new());
             for (number, record) in (0..).zip(records) {
                 let record = record.map_err(BackendError::Own)?;
@@ -132,7 +136,7 @@ pub(crate) fn import(
 const NO_TOKENS: TokenCount = TokenCount { tokens: 0, counter: HEURISTIC_KEY };
 
 /// An import in progress.
-struct Import<'a> {
+pub(super) struct Import<'a> {
     conn: &'a Connection,
     config: &'a Config,
     counter: &'a Counter,
@@ -144,6 +148,7 @@ struct Import<'a> {
 struct Open {
     id: SessionId,
     row: SessionRow,
+    is_derived: bool,
     /// The session that it was forked from.
     forked: Option<i64>,
     /// The number of its first message that is not in the row yet.
@@ -161,13 +166,25 @@ struct Open {
     placeholders: BTreeSet<Address>,
 }
 
-impl Import<'_> {
-    fn take(&mut self, record: Record) -> BackendResult<()> {
+impl<'a> Import<'a> {
+    /// Begins to write a derived session, which is created if it does not exist.
+    pub(super) fn derived(
+        conn: &'a Connection,
+        config: &'a Config,
+        counter: &'a Counter,
+        id: &SessionId,
+    ) -> BackendResult<Self> {
+        let open = Open { is_derived: true, ..Open::of(conn, &Named::unbound(id))? };
+        Ok(Self { conn, config, counter, open: Some(open) })
+    }
+
+    /// Stores a record; an error of the store's own leaves nothing of it.
+    pub(super) fn take(&mut self, record: Record) -> BackendResult<()> {
         let (conn, config, counter) = (self.conn, self.config, self.counter);
         match (record, &mut self.open) {
             (Record::Session { id, details }, Some(open)) if id == open.id => {
                 open.settle(conn)?;
-                in_savepoint(conn, || open.set_details(conn, config, details))
+                open.set_details(conn, config, details)
             }
             (Record::Session { id, details }, _) => {
                 let begin = || {
@@ -186,6 +203,7 @@ impl Import<'_> {
                 let max = config.max_message_bytes;
                 open.message(conn, max, (below, name), &message, count).map(drop)
             }
+            (Record::Head { id }, Some(open)) => open.move_head(conn, id.as_ref()),
             (record, Some(open)) => {
                 open.settle(conn)?;
                 let taken = in_savepoint(conn, || open.take(conn, config, counter, record));
@@ -198,7 +216,7 @@ impl Import<'_> {
     }
 
     /// Ends a session; returns how many messages were added to it.
-    fn close(&mut self) -> BackendResult<Option<(SessionId, u64)>> {
+    pub(super) fn close(&mut self) -> BackendResult<Option<(SessionId, u64)>> {
         let Some(mut open) = self.open.take() else { return Ok(None) };
         open.settle(self.conn)?;
         if !open.placeholders.is_empty() {
@@ -220,6 +238,7 @@ impl Open {
         Ok(Self {
             id: SessionId::clone(name),
             row,
+            is_derived: false,
             forked: forked(conn, row.key)?,
             first_new: row.next,
             added: 0,
@@ -240,7 +259,9 @@ impl Open {
         details.check()?;
         self.details.updated_at = details.updated_at.take().or(self.details.updated_at);
         if details != SessionDetails::default() {
-            catalog::set_details(conn, self.row.key, &details, config.max_message_bytes)?;
+            in_savepoint(conn, || {
+                catalog::set_details(conn, self.row.key, &details, config.max_message_bytes)
+            })?;
             self.row = session_row::find(conn, &self.id)?.unwrap_or(self.row);
             self.forked = forked(conn, self.row.key)?;
         }
@@ -275,7 +296,7 @@ impl Open {
             self.gone.insert(message.id.clone(), parent);
         })?;
         let name = name.as_deref().unwrap_or(message.id.as_str());
-        if !remember(conn, &self.row, name)? {
+        if !self.is_derived && !remember(conn, &self.row, name)? {
             if message::find(conn, self.row.key, &message.id)?.is_none() {
                 self.gone.insert(message.id.clone(), parent);
             }
@@ -291,7 +312,7 @@ impl Open {
         Ok(Appended::new(message.id.clone()))
     }
 
-    /// Stores a message; `None` if its id is known. The head moves to it if it is at the parent.
+    /// Stores a message; `None` if its id is known. The head moves to it if it is at the parent, unless a record will move it.
     fn insert(
         &mut self,
         conn: &Connection,
@@ -302,11 +323,32 @@ impl Open {
     ) -> BackendResult<Option<Address>> {
         let row = &mut self.row;
         let stored = append::insert(conn, row, &self.id, parent, message, content, count)?;
-        if stored.is_some() && row.head == parent {
+        if stored.is_some() && row.head == parent && !self.is_derived {
             row.head = stored;
             row.invalidate_visible_tokens();
         }
         Ok(stored)
+    }
+
+    /// Moves the head. To go on from where it is cannot be undone.
+    fn move_head(&mut self, conn: &Connection, id: Option<&MessageId>) -> BackendResult<()> {
+        let target = self.parent(conn, None, id)?;
+        if self.row.head == target {
+            return Ok(());
+        }
+        let goes_on = match self.row.head {
+            None => true,
+            Some(at) => path::holds(conn, target, at)?,
+        };
+        match goes_on {
+            true => self.row.head = target,
+            false => head::move_to(conn, &mut self.row, target)?,
+        }
+        self.row.invalidate_visible_tokens();
+        match self.first_new < self.row.next {
+            true => self.settle(conn),
+            false => session_row::store(conn, &self.row),
+        }
     }
 
     /// Returns the place that a message is below; `None` for a root.
@@ -321,6 +363,8 @@ impl Open {
         match (&self.before, self.gone.get(id)) {
             (Some((before, address)), _) if id == before => Ok(Some(*address)),
             (_, Some(place)) => Ok(*place),
+            // Others may have deleted it.
+            _ if self.is_derived => Ok(message::find(conn, self.row.key, id)?.or(self.row.head)),
             _ => message::place(conn, Some(self.row.key), &self.id, id).map(Some),
         }
     }
@@ -334,7 +378,8 @@ impl Open {
         record: Record,
     ) -> BackendResult<()> {
         let key = self.row.key;
-        if let Some(name) = name_of(&record)?
+        if !self.is_derived
+            && let Some(name) = name_of(&record)?
             && !remember(conn, &self.row, &name)?
         {
             return Ok(());
@@ -380,15 +425,10 @@ impl Open {
                 catalog::touch(conn, key)
             }
             Record::Tag(tag) => head::tag(conn, &Named::unbound(&self.id), &tag.message, &tag.tag),
-            Record::Head { id } => {
-                let target = self.parent(conn, None, id.as_ref())?;
-                if self.row.head != target {
-                    head::move_to(conn, &mut self.row, target)?;
-                    session_row::store(conn, &self.row)?;
-                }
-                Ok(())
-            }
-            Record::Session { .. } | Record::Message { .. } | Record::Imported { .. } => Ok(()),
+            Record::Session { .. }
+            | Record::Message { .. }
+            | Record::Head { .. }
+            | Record::Imported { .. } => Ok(()),
         }
     }
 
@@ -503,7 +543,7 @@ const FORKED: &str = "SELECT forked.key
     AND forked.id = session.parent_session";
 
 /// Notes the time of a message that was added, and its usage; that of a copy is noted with the original.
-pub(super) fn note(
+fn note(
     conn: &Connection,
     session: &mut SessionRow,
     address: Address,

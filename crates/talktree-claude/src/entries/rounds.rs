@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use talktree::MessageId;
 use talktree::records::blocks::{self, ToolNames};
 use talktree::records::fields::Fields;
+use talktree::records::order::arrange;
 
 use super::called;
 use super::tree::Node;
@@ -88,6 +89,25 @@ struct Member {
 }
 
 impl Rounds {
+    /// Returns the rounds of messages, in the order of their entries, which name these parents, and whether the parents form
+    /// a cycle. `place` returns that of a message: of a repeated entry, the first one.
+    pub fn of<T>(
+        nodes: &[Node<T>],
+        named: &[Option<MessageId>],
+        place: impl Fn(&MessageId) -> Option<u32>,
+    ) -> (Self, bool) {
+        let mut parents: Vec<_> = named.iter().map(|id| place(id.as_ref()?)).collect();
+        let mut rounds = Self::default();
+        let (order, broken) = arrange(&mut parents);
+        for at in order {
+            let node = &nodes[at as usize];
+            if place(&node.id) == Some(at) {
+                rounds.take(node, named[at as usize].as_ref());
+            }
+        }
+        (rounds, !broken.is_empty())
+    }
+
     /// Takes the next message, whose entry names this parent. Returns whether messages from before follow another one now.
     pub fn take<T>(&mut self, node: &Node<T>, parent: Option<&MessageId>) -> bool {
         let above = self.round_of(node.is_side, parent);

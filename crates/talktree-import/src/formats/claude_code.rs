@@ -8,7 +8,6 @@ use std::collections::{HashMap, HashSet};
 
 use crate::report::ImportReport;
 use chrono::{DateTime, Utc};
-use talktree::records::order::arrange;
 use talktree::{Message, MessageId};
 use talktree_claude::entries::{self, EntryTree, Progress, Rounds};
 
@@ -221,16 +220,8 @@ fn join_answers(tree: &mut EntryTree<About>) {
         // A repeated entry is left out later.
         index.entry(&node.id).or_insert(at as u32);
     }
-    let place = |id: &MessageId| index.get(id).copied();
-    let named = |node: &entries::Node<About>| node.parent.as_ref().and_then(place);
-    let mut parents: Vec<Option<u32>> = tree.nodes.iter().map(named).collect();
-    let mut rounds = Rounds::default();
-    for at in arrange(&mut parents).0 {
-        let node = &tree.nodes[at as usize];
-        if place(&node.id) == Some(at) {
-            rounds.take(node, node.parent.as_ref());
-        }
-    }
+    let named: Vec<_> = tree.nodes.iter().map(|node| node.parent.clone()).collect();
+    let (rounds, _) = Rounds::of(&tree.nodes, &named, |id| index.get(id).copied());
     for node in &mut tree.nodes {
         node.parent = rounds.parent_of(node, node.parent.clone());
     }

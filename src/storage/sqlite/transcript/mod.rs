@@ -9,6 +9,7 @@
 
 mod session;
 
+use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -16,12 +17,11 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::catalog;
 use super::connection::Database;
 use super::error::{BackendError, BackendResult, corrupt};
-use super::tokens::CountedMessages;
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::message::Json;
-use crate::tokens::Counter;
+use crate::outcome::Record;
 use crate::transcript::{
     AppendedEntries, Derived, StoredTranscript, TranscriptFilter, TranscriptKey, check_owner,
     check_sizes, uuid_of,
@@ -52,11 +52,24 @@ impl Database {
         check_sizes(sizes(), self.config.max_message_bytes)?;
         // Outside the transaction, because entries may be large.
         let uuids: Vec<Option<String>> = entries.iter().map(uuid_of).collect::<Result<_>>()?;
+        let unknown = || StoredTranscript { key: key.clone(), ..StoredTranscript::default() };
+        // Whether an entry that was taken for new is known.
+        let clash = Cell::new(false);
         loop {
-            let unknown = || StoredTranscript { key: key.clone(), ..StoredTranscript::default() };
             let (before, appended, new) = self.read(|conn| {
                 let before = find(conn, key)?.unwrap_or_else(unknown);
-                let (appended, new) = compare(conn, &before, entries, &uuids)?;
+                // Usually all are new, or the first one is known.
+                let is_known = match uuids.iter().flatten().next() {
+                    Some(first) if !clash.get() => stored(conn, &before, first)?.is_some(),
+                    _ => clash.get(),
+                };
+                if is_known {
+                    let (appended, new) = compare(conn, &before, entries, &uuids)?;
+                    return Ok((before, appended, new));
+                }
+                let added = entries.len() as u64;
+                let appended = AppendedEntries { added, ..AppendedEntries::default() };
+                let new = (0..entries.len()).collect();
                 Ok((before, appended, new))
             })?;
             if before.number == 0 && entries.is_empty() {
@@ -65,13 +78,12 @@ impl Database {
             let own = owner.filter(|_| !entries.is_empty());
             check_owner(own, before.owner.as_deref())?;
             let added: Vec<&Json> = new.iter().map(|at| &entries[*at]).collect();
-            let derived = derive(&before, &added)?;
-            if new.is_empty() && derived.session.is_none() {
+            let Derived { summary, session, replaces } = derive(&before, &added)?;
+            if new.is_empty() && session.is_none() {
                 return Ok(appended);
             }
-            let messages = derived.session.iter().flatten().filter_map(session::message_of);
-            let counter = Counter::default();
-            let counted = CountedMessages::of(&counter, messages.clone());
+            let is_message = |record: &&Record| matches!(record, Record::Message { .. });
+            let few = new.len() + 3 * session.iter().flatten().filter(is_message).count();
             let work = |conn: &Connection| {
                 // Otherwise another append came first, or the session was written to.
                 if find(conn, key)?.unwrap_or_else(unknown) != before {
@@ -80,33 +92,42 @@ impl Database {
                 let mut row = i64::try_from(before.number).unwrap_or_default();
                 let added = new.iter().map(|at| (uuids[*at].as_deref(), &entries[*at]));
                 if !new.is_empty() {
-                    row = append(conn, &before, added, own, derived.summary.as_ref())?;
+                    row = append(conn, &before, added, own, summary.as_ref())
+                        .inspect_err(|error| clash.set(error.is_of_unique()))?;
                 }
-                let shown = match &derived.session {
-                    None => 0,
-                    Some(records) => session::Write { conn, config: &self.config, row, records }
-                        .run(
-                            &before,
-                            before.entries + appended.added,
-                            derived.replaces,
-                            &counted,
-                        )?,
-                };
-                Ok(Some(shown))
+                let shown = before.entries + appended.added;
+                let Some(records) = session else { return Ok(Some(0)) };
+                session::write(conn, &self.config, (&before, row), shown, (records, replaces))
+                    .map(Some)
             };
-            let few = new.len() + 3 * messages.count();
             let written = match few <= MAX_FEW && sizes().sum::<usize>() <= MAX_SHORT {
                 true => self.write_short(work),
                 false => self.write(work),
-            }?;
-            if let Some(messages) = written {
-                if messages > 0 {
-                    self.appended(messages);
+            };
+            match written {
+                // Each is looked up now.
+                Err(_) if clash.get() && appended.known == 0 => {}
+                written => {
+                    if let Some(messages) = written? {
+                        if messages > 0 {
+                            self.appended(messages);
+                        }
+                        return Ok(appended);
+                    }
                 }
-                return Ok(appended);
             }
         }
     }
+}
+
+/// Returns the entry that a transcript has under a uuid.
+fn stored(
+    conn: &Connection,
+    transcript: &StoredTranscript,
+    uuid: &str,
+) -> BackendResult<Option<String>> {
+    let mut statement = conn.prepare_cached(BY_UUID)?;
+    Ok(statement.query_row(params![transcript.number, uuid], |row| row.get(0)).optional()?)
 }
 
 /// Returns how many of the entries a transcript has, and the places of the others.
@@ -120,9 +141,7 @@ fn compare(
     let mut of_batch: HashMap<&str, &Json> = HashMap::new();
     for (at, (entry, uuid)) in entries.iter().zip(uuids).enumerate() {
         if let Some(uuid) = uuid.as_deref() {
-            let mut statement = conn.prepare_cached(BY_UUID)?;
-            let stored = |row: &Row<'_>| row.get::<_, String>(0);
-            let stored = statement.query_row(params![before.number, uuid], stored).optional()?;
+            let stored = stored(conn, before, uuid)?;
             let is_same = match (&stored, of_batch.get(uuid)) {
                 (Some(text), _) => {
                     Some(text == entry.as_str() || Json::parse(text).is_ok_and(|it| it == *entry))
