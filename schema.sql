@@ -363,6 +363,14 @@ CREATE TABLE setting (
     value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- What was removed or erased and is still in the file. A session or a transcript vanishes in one step, with its row; its
+-- messages or entries are deleted later. A row with neither is an erasure: deleted bytes are still to be overwritten.
+CREATE TABLE leftover (
+    number     INTEGER PRIMARY KEY AUTOINCREMENT,
+    session    INTEGER NOT NULL DEFAULT 0, -- key of the session whose messages are left; 0: none
+    transcript INTEGER NOT NULL DEFAULT 0  -- key of the transcript whose entries are left; 0: none
+) STRICT;
+
 -- The sessions that were erased and must not be imported again.
 CREATE TABLE erased_session (
     hash TEXT PRIMARY KEY -- of the id, keyed by the setting `erasure_key`

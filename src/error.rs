@@ -83,10 +83,10 @@ pub enum Error {
         /// The first place, in bytes from the start of the file.
         offset: u64,
     },
-    /// Others deleted a part of what an erasure named, before it or meanwhile. All of it is deleted, but the texts of that part
-    /// are not known here, so a proof cannot look for them.
+    /// A part of what an erasure named was not found, and an erasure that was interrupted may have named it before. All of it is
+    /// deleted, but the texts of that part are not known here, so a proof cannot look for them.
     #[error(
-        "it cannot be proved that nothing is left: another erasure deleted a part of what was named, and its texts are not known here"
+        "it cannot be proved that nothing is left: a part of what was named is unknown; an interrupted erasure may have deleted it, and its texts are not known here"
     )]
     NotProved,
     /// The session has no owner, so it has no texts of its owner. Nothing was written.

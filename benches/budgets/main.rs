@@ -10,6 +10,7 @@ mod catalog;
 mod cold_read;
 mod compacted_history;
 mod context;
+mod erasure;
 mod floor;
 mod fork;
 mod growth;
@@ -85,6 +86,7 @@ const ROWS: &[(&str, Row)] = &[
     ("knowledge", context::knowledge),
     ("catalog", catalog::run),
     ("retention", retention::run),
+    ("erasure", erasure::run),
     ("transcripts", transcripts::run),
     // Last, because it closes the largest store.
     ("open", open::run),

@@ -88,7 +88,12 @@ fn tagged() -> Retention {
 }
 
 /// Creates sessions of so many messages.
-fn fill(store: &Store, sessions: usize, messages: usize, tag: Option<&str>) -> Result<()> {
+pub(crate) fn fill(
+    store: &Store,
+    sessions: usize,
+    messages: usize,
+    tag: Option<&str>,
+) -> Result<()> {
     let mut speaker = Speaker::new(7, Length::Chat);
     for _ in 0..sessions {
         let chat = store.create_session("an old one")?;
@@ -100,13 +105,16 @@ fn fill(store: &Store, sessions: usize, messages: usize, tag: Option<&str>) -> R
     Ok(())
 }
 
-struct Measured {
-    work: Duration,
-    waits: Times,
+pub(crate) struct Measured {
+    pub(crate) work: Duration,
+    pub(crate) waits: Times,
 }
 
 /// Runs some work while two threads append.
-fn while_appending(store: &Store, work: impl FnOnce() -> Result<()>) -> Result<Measured> {
+pub(crate) fn while_appending(
+    store: &Store,
+    work: impl FnOnce() -> Result<()>,
+) -> Result<Measured> {
     let is_done = AtomicBool::new(false);
     let append = |writer: usize| -> Result<Vec<Duration>> {
         let (chat, mut waits) = (store.session(format!("writer {writer}"))?, Vec::new());

@@ -1,14 +1,13 @@
 //! Erasing: what is erased is in no byte of the file, of its log, or of a later backup.
 //!
-//! An [`Erasure`] names what is erased. The storage deletes the rows, overwrites their bytes in the file and in the search
-//! index, and empties the write-ahead log. [`ErasureExtent`] lists what is erased and what is left: summaries, and copies
+//! An [`Erasure`] names what is erased. It vanishes from every read in one transaction. Then the storage deletes the rows that
+//! are left, overwrites their bytes in the file and in the search index, and empties the write-ahead log. [`ErasureExtent`] lists what is erased and what is left: summaries, and copies
 //! in forks. [`Erased::prove`] looks for the erased texts in every byte of the files.
 
 mod outcome;
 
 use crate::id::{MessageId, SessionId};
 use crate::transcript::TranscriptKey;
-pub(crate) use outcome::ErasureProver;
 pub use outcome::{Erased, ErasureCopies, ErasureExtent, ErasureProof, ErasureSummary};
 
 /// A request to erase something: what, and which copies and figures of it are kept.

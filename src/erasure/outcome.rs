@@ -128,7 +128,7 @@ pub struct Erased {
     pub is_log_in_use: bool,
     /// Whether the whole file was rewritten.
     pub is_rewritten: bool,
-    pub(crate) prover: Option<Arc<dyn ErasureProver>>,
+    pub(crate) prover: Option<Prover>,
 }
 
 impl Erased {
@@ -163,8 +163,8 @@ impl Erased {
     /// did not change meanwhile, for as long as the busy timeout.
     ///
     /// # Errors
-    /// [`Error::NotErased`] if erased text was found; [`Error::NotProved`] if others deleted a part of what was named, before
-    /// or meanwhile; [`Error::Unsupported`] for a store in memory;
+    /// [`Error::NotErased`] if erased text was found; [`Error::NotProved`] if a part of what was named was unknown while an
+    /// interrupted erasure was to be finished; [`Error::Unsupported`] for a store in memory;
     /// as every read.
     pub fn prove(&self) -> Result<ErasureProof> {
         let proof = self.scan()?;
@@ -184,7 +184,7 @@ impl Erased {
     /// As [`prove`](Self::prove), except [`Error::NotErased`].
     pub fn scan(&self) -> Result<ErasureProof> {
         match &self.prover {
-            Some(prover) => Ok(ErasureProof { left: self.extent.left(), ..prover.scan()? }),
+            Some(prove) => Ok(ErasureProof { left: self.extent.left(), ..prove()? }),
             None => Err(Error::Unsupported { what: "a proof of erasure" }),
         }
     }
@@ -227,6 +227,4 @@ pub struct ErasureProof {
 }
 
 /// Looks for erased texts in the files of a store.
-pub(crate) trait ErasureProver: Send + Sync {
-    fn scan(&self) -> Result<ErasureProof>;
-}
+pub(crate) type Prover = Arc<dyn Fn() -> Result<ErasureProof> + Send + Sync>;

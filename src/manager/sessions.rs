@@ -111,7 +111,7 @@ impl SessionManager {
     /// Takes a session out of the trash.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] if it is being erased; as [`Store::change_session`](crate::Store::change_session).
+    /// As [`Store::change_session`](crate::Store::change_session).
     pub fn restore(&self, id: &SessionId) -> Result<()> {
         self.store().change_session(id, &SessionChange::Restore)
     }

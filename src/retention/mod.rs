@@ -156,8 +156,8 @@ pub enum RetentionAction {
     Remove,
     /// It is erased, as [`Store::erase`](crate::Store::erase) does: no byte of it is left in the file. Copies in forks stay,
     /// and its usage stays in totals. The end of the run erases all such sessions; one that changes before its turn stays. A run
-    /// that is stopped leaves sessions whose turn it was not as they were: the next run continues. The few that it has begun to
-    /// erase are in the trash and cannot be restored; [`Store::finish_erasure`](crate::Store::finish_erasure) erases them.
+    /// that is stopped leaves sessions whose turn it was not as they were: the next run continues. Those that it has begun to
+    /// erase are gone; [`Store::finish_erasure`](crate::Store::finish_erasure) overwrites their bytes.
     /// A session in the trash is erased, too, if this rule is the first one that it meets. If it meets an earlier rule with
     /// another action, it stays until the [term](crate::Retention::empty_trash_after) of the trash is over. In the trash, a
     /// rule with a total is met by every session that meets its other conditions.

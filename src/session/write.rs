@@ -5,7 +5,7 @@ use crate::compaction::Seen;
 use crate::erasure::Erased;
 use crate::error::Result;
 use crate::event::Change;
-use crate::id::{MessageId, SessionId};
+use crate::id::MessageId;
 use crate::message::Message;
 use crate::outcome::{Appended, CountedAppend, Deleted, Updated};
 use crate::storage::sqlite::{append, delete, import};
@@ -464,13 +464,10 @@ impl Session {
     /// As every write.
     pub fn erase<'a>(&self, ids: impl IntoIterator<Item = &'a MessageId>) -> Result<Erased> {
         let ids: Vec<MessageId> = ids.into_iter().cloned().collect();
-        let erased = self.storage.erase(&ids)?;
-        let ids = |of: &SessionId| {
-            let messages = erased.messages.iter().filter(|(session, _)| session == of);
-            messages.map(|(_, id)| id.clone()).collect::<Vec<_>>()
-        };
-        self.emit_changed(|| Change::Delete { ids: ids(self.id()) });
-        Ok(erased)
+        self.storage.erase(&ids, |erased| {
+            let own = erased.messages.iter().filter(|(session, _)| session == self.id());
+            self.emit_changed(|| Change::Delete { ids: own.map(|(_, id)| id.clone()).collect() });
+        })
     }
 
     /// Deletes a message and everything below it.

@@ -14,13 +14,13 @@ impl Store {
     /// backup. A plain delete leaves words in the search index and text in the log for a while;
     /// [`Erasure::deleted`] erases them.
     ///
-    /// It deletes in short transactions, so that others can write meanwhile; a session that is erased is in the trash until
-    /// all of it is deleted. Then it merges the search index, rewrites the file while other writers wait, and empties the
-    /// write-ahead log. A [large file](crate::StoreOptions::erasure_rewrites_up_to) is rewritten only if an erased text is
+    /// One transaction takes what is named out of the store: from then on no read finds it. The messages of sessions that stay are
+    /// deleted in it, as by a [delete](crate::Session::delete); those of whole sessions, and entries of transcripts, in short
+    /// transactions afterwards, so that others can write meanwhile. Then it merges the search index, rewrites the file while other
+    /// writers wait, and empties the write-ahead log. A [large file](crate::StoreOptions::erasure_rewrites_up_to) is rewritten only if an erased text is
     /// found in it. The cost grows with the size of the store, not with that of the erased text: erase many things
-    /// [at once](Erasure::and). If it fails or is interrupted, the same call finishes it, or
-    /// [`finish_erasure`](Self::finish_erasure): until then, unknown sessions and messages count as erased, and a session that
-    /// it names cannot be restored.
+    /// [at once](Erasure::and). If it fails or is interrupted, every later erasure finishes it, or
+    /// [`finish_erasure`](Self::finish_erasure): until then, unknown sessions and messages count as erased.
     ///
     /// Summaries and copies in forks are named in the outcome, and erased if the [`Erasure`] says so. Copies of the file
     /// that others have made, such as earlier backups, are not erased.
@@ -56,12 +56,11 @@ impl Store {
         erasure: &Erasure,
         mut progress: impl FnMut(Progress),
     ) -> Result<Erased> {
-        let erased = self.database.erase(erasure, &mut progress)?;
-        self.tell_erased(&erased);
-        Ok(erased)
+        self.database.erase(erasure, |erased| self.tell_erased(erased), &mut progress)
     }
 
-    /// Returns what an erasure would remove, and which copies and summaries it would leave. Nothing is changed.
+    /// Returns what an erasure would remove, and which copies and summaries it would leave. It erases in a transaction that is
+    /// rolled back, so others wait to write meanwhile, and the store must not be read-only.
     ///
     /// ```
     /// use talktree::{Erasure, Message, SessionDetails, Store};
@@ -77,15 +76,15 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// [`Error::UnknownSession`] and [`Error::UnknownMessage`]; as every read.
+    /// [`Error::UnknownSession`] and [`Error::UnknownMessage`]; as every write.
     pub fn erasure_extent(&self, erasure: &Erasure) -> Result<ErasureExtent> {
         self.database.erasure_extent(erasure)
     }
 
     /// Finishes all erasures that were interrupted, or whose log was in use; returns whether all are complete now.
     ///
-    /// It deletes what these erasures named when they began, nothing that was stored since. An erasure that another thread or
-    /// process is running counts as interrupted.
+    /// It deletes what these erasures have taken out of the store, nothing that was stored since, and rewrites the file. An
+    /// erasure that another thread or process is running counts as interrupted.
     ///
     /// ```
     /// use talktree::Store;
@@ -97,26 +96,7 @@ impl Store {
     /// # Errors
     /// As [`erase`](Self::erase).
     pub fn finish_erasure(&self) -> Result<bool> {
-        self.finish_erasure_with_outcome().map(|(is_complete, _)| is_complete)
-    }
-
-    /// Finishes all erasures as [`finish_erasure`](Self::finish_erasure) does; also returns what this call erased. What the
-    /// interrupted calls had erased before is not in it, and it cannot be [proved](Erased::prove).
-    ///
-    /// ```
-    /// use talktree::Store;
-    ///
-    /// let (is_complete, erased) = Store::open_in_memory()?.finish_erasure_with_outcome()?;
-    /// assert_eq!((is_complete, erased.extent.messages), (true, 0));
-    /// # Ok::<(), talktree::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`erase`](Self::erase).
-    pub fn finish_erasure_with_outcome(&self) -> Result<(bool, Erased)> {
-        let (is_complete, erased) = self.database.finish_erasure()?;
-        self.tell_erased(&erased);
-        Ok((is_complete, erased))
+        self.database.finish_erasure()
     }
 
     /// Returns whether there is an erasure to [finish](Self::finish_erasure), or one that is running.

@@ -2,8 +2,8 @@
 //!
 //! A run reads the lists of sessions page by page, asks a judge about each session, and discards those that meet a rule, a
 //! few at a time; at the end it erases those that meet a rule that erases. A session that changed after it was listed is
-//! skipped. A run that is stopped leaves at most a few sessions half erased, and the next run continues. A dry run does the
-//! same but discards nothing.
+//! skipped. A run that is stopped may leave bytes to overwrite, and the next run continues. A dry run does the same but
+//! discards nothing.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -33,10 +33,6 @@ const FIRST_PAGE: usize = 20;
 
 /// How many sessions are discarded in one transaction, at most.
 const MAX_SESSIONS: usize = 64;
-
-/// How many messages of short sessions are removed in one transaction: a removal takes about 20 µs for each, and other
-/// writers wait for it. The storage removes long sessions in parts.
-const MAX_MESSAGES: u64 = 128;
 
 /// A run of the rules of a [`Retention`]. Made by [`Store::retention`].
 ///
@@ -246,17 +242,12 @@ impl Pass<'_> {
         })
     }
 
-    /// Adds a session to those that are discarded next. If that would be too many, or need another action, they are
-    /// discarded first.
+    /// Adds a session to those that are discarded next. If these are many, or need another action, they are discarded first.
     fn add(&mut self, info: SessionInfo, rule: usize, bytes: u64) -> Result<()> {
         let action = self.report.rules[rule].action;
         let is_other =
             self.due.first().is_some_and(|due| self.report.rules[due.1].action != action);
-        let messages: u64 = self.due.iter().map(|(info, ..)| info.messages).sum();
-        let is_many = action == RetentionAction::Remove
-            && !self.due.is_empty()
-            && messages + info.messages > MAX_MESSAGES;
-        if is_other || is_many || self.due.len() >= MAX_SESSIONS {
+        if is_other || self.due.len() >= MAX_SESSIONS {
             self.discard()?;
         }
         self.due.push((info, rule, bytes));

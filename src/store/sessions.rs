@@ -141,8 +141,8 @@ impl Store {
 
     /// Removes a session with its messages, compactions, labels and context.
     ///
-    /// A session of more than 256 messages is removed in several transactions, so that others can write meanwhile. Until the
-    /// last of them it is in the trash; after a crash the next removal of any session finishes it.
+    /// It vanishes in one transaction. If it has more than 256 messages, they are deleted in several others, so that others can write
+    /// meanwhile; after a crash the next removal or erasure of any session finishes that.
     ///
     /// Forks of it keep their copies. A handle that read or wrote the session reads as empty from then on, and its writes
     /// fail with [`Error::SessionRemoved`]; a new handle of the same id begins a new session.

@@ -198,7 +198,7 @@ impl Transcripts {
     /// # Errors
     /// [`Error::Storage`](crate::Error::Storage) if the database fails.
     pub fn delete(&self, key: &TranscriptKey) -> Result<u64> {
-        self.database.write_long(|conn| stored::delete(conn, stored::named(conn, key)?))
+        self.database.delete_transcripts(|conn| stored::named(conn, key))
     }
 
     /// Deletes all transcripts of an owner, and the others of a session whose main one is the owner's. Returns how many
@@ -207,7 +207,7 @@ impl Transcripts {
     /// # Errors
     /// [`Error::Storage`](crate::Error::Storage) if the database fails.
     pub fn delete_of_owner(&self, owner: &str) -> Result<u64> {
-        self.database.write_long(|conn| stored::delete(conn, stored::of_owner(conn, owner)?))
+        self.database.delete_transcripts(|conn| stored::of_owner(conn, owner))
     }
 }
 

@@ -358,7 +358,7 @@ impl World {
 
     /// Erases something. If it is stopped, the store finishes it, and there is no outcome.
     fn erase(&self, erasure: &Erasure, stop: Option<u8>) -> Result<Option<Erased>> {
-        let (mut extent, handle, mut steps) =
+        let (extent, handle, mut steps) =
             (self.store.erasure_extent(erasure)?, self.store.interrupt_handle(), 0);
         let erased = self.store.erase_with_progress(erasure, |_| {
             steps += 1;
@@ -375,8 +375,6 @@ impl World {
         };
         assert!(erased.is_complete() && erased.extent.copies_left.is_empty(), "{erased:?}");
         assert!(erased.extent.summaries_left.is_empty(), "{erased:?}");
-        // Prompts that quote an owner are not counted before.
-        extent.prompts = erased.extent.prompts;
         assert_eq!(erased.extent, extent);
         Ok(Some(erased))
     }

@@ -177,7 +177,6 @@ FACES: dict[str, tuple[set[str], dict[str, str | None]]] = {
             "session_builder": "session",
             "create_session_as": "create_session",
             "erase_with_progress": "erase",
-            "finish_erasure_with_outcome": "finish_erasure",
             "interrupt_handle": "interrupt",
             # Verbs of a manager.
             **dict.fromkeys(("list_sessions", "change_session", "bindings")),

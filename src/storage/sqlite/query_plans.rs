@@ -50,7 +50,7 @@ const HOT: &[(&str, &str)] = &[
     (children::BRANCHES, "COVERING INDEX branch (parent=? AND rowid>? AND rowid<?)"),
     (children::ROOTS, "COVERING INDEX branch (parent=? AND rowid>? AND rowid<?)"),
     (children::DELETED_BRANCHES, "INDEX unshown (address>? AND address<?)"),
-    (erase::delete::ALL, "COVERING INDEX copy (origin=?)"),
+    (erase::COPIES, "COVERING INDEX copy (origin=?)"),
     (elision::MESSAGES_WITH, "PRIMARY KEY (address>? AND address<?)"),
     (elision::HAS_ANY, "PRIMARY KEY (address>? AND address<?)"),
     (list::ALL, "INDEX session_listed (listed_at<?)"),
@@ -75,7 +75,7 @@ const HOT: &[(&str, &str)] = &[
     (inbox::COUNT, "COVERING INDEX inbox_turn (source=? AND key>?)"),
     (inbox::FIND, "(source=? AND id=?)"),
     (inbox::FORGET, "COVERING INDEX inbox_turn (source=? AND key=?)"),
-    (erase::owner::OF_OWNER, "INDEX inbox_turn (source=? AND key>?)"),
+    (erase::ITEMS_OF_OWNER, "INDEX inbox_turn (source=? AND key>?)"),
 ];
 
 const RANGE: &str = "INTEGER PRIMARY KEY (rowid>? AND rowid<?)";

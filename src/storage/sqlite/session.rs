@@ -334,9 +334,9 @@ impl SqliteSession {
         self.write(|conn, name| delete::delete(conn, name, ids))
     }
 
-    pub(crate) fn erase(&self, ids: &[MessageId]) -> Result<Erased> {
+    pub(crate) fn erase(&self, ids: &[MessageId], vanished: impl FnMut(&Erased)) -> Result<Erased> {
         self.database.read(|conn| self.handle.key(conn))?;
-        self.database.erase(&Erasure::messages(self.id(), ids), &mut |_| {})
+        self.database.erase(&Erasure::messages(self.id(), ids), vanished, &mut |_| {})
     }
 
     pub(crate) fn add_compaction(

@@ -17,6 +17,14 @@ struct Break {
     depth: u64,
 }
 
+/// Leftovers do not count.
+const HIDDEN: &str = "SELECT count(*)
+   FROM message
+  WHERE hidden = 1 AND address >> 32 NOT IN (SELECT session FROM leftover)";
+const ENTRIES: &str = "SELECT count(*)
+   FROM transcript_entry
+  WHERE transcript NOT IN (SELECT transcript FROM leftover)";
+
 impl Database {
     pub(crate) fn stats(&self) -> Result<StoreStats> {
         let bytes = self.path().map(|path| {
@@ -27,8 +35,8 @@ impl Database {
             let count = |sql: &str| -> BackendResult<u64> {
                 Ok(conn.query_row(sql, [], |row| row.get(0))?)
             };
-            let hidden = count("SELECT count(*) FROM message WHERE hidden = 1")?;
-            let living = count("SELECT count(*) FROM message WHERE id IS NOT NULL")?;
+            let hidden = count(HIDDEN)?;
+            let living = count("SELECT coalesce(sum(messages), 0) FROM session")?;
             let (branching_messages, max_children) = branching(conn, living)?;
             Ok(StoreStats {
                 sessions: count("SELECT count(*) FROM session")?,
@@ -42,7 +50,7 @@ impl Database {
                 context_versions: count("SELECT count(*) FROM context_version")?,
                 elisions: count("SELECT count(*) FROM elision")?,
                 transcripts: count("SELECT count(*) FROM transcript")?,
-                transcript_entries: count("SELECT count(*) FROM transcript_entry")?,
+                transcript_entries: count(ENTRIES)?,
                 inbox_items: count("SELECT count(*) FROM inbox_item WHERE key IS NOT NULL")?,
                 bytes: match bytes {
                     Some(bytes) => bytes,

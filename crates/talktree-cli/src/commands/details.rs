@@ -1,6 +1,6 @@
 //! `talktree new`, `rename`, `tag`, `pin`, `end` and `restore`: make a session, and change its details.
 
-use talktree::{Error, SessionChange, SessionDetails, SessionId};
+use talktree::{SessionChange, SessionDetails, SessionId};
 
 use crate::prelude::*;
 
@@ -186,14 +186,7 @@ pub(crate) struct RestoreArgs {
 pub(crate) fn restore(args: RestoreArgs, context: &mut Context) -> Result<()> {
     let store = context.writer()?;
     let session = lookup::in_trash(&store, &args.session)?;
-    store.change_session(session.id(), &SessionChange::Restore).map_err(|error| match error {
-        Error::InvalidValue { given, .. } => Failure::Usage(format!(
-            "session {} is being erased; if that was interrupted, `{}` finishes it",
-            quoted(&given),
-            command("erase --finish")
-        )),
-        error => error.into(),
-    })?;
+    store.change_session(session.id(), &SessionChange::Restore)?;
     let json = json!({"session": session.id(), "name": session.info()?.and_then(|info| info.name)});
     let title = lookup::title(&session)?;
     context.answer(&json, &[(PLAIN, "session "), (ID, &title), (PLAIN, " restored")])

@@ -125,18 +125,18 @@ struct Answer<'a> {
 }
 
 pub(crate) fn run(args: EraseArgs, context: &mut Context) -> Result<()> {
-    let store = if args.dry_run { context.reader()? } else { context.writer()? };
+    let store = context.writer()?;
     if args.finish {
-        return if finish(&store, context)? { Ok(()) } else { Err(unfinished()) };
+        return finish(&store, context);
     }
     if args.deleted {
         return erase_deleted(&store, context);
     }
     let mut is_complete = None;
     if !args.dry_run && store.has_unfinished_erasure()? {
-        // By what it noted: what the arguments name may be gone already.
+        // What the arguments name may be what it has marked, and be found no more.
         tell("an erasure was interrupted, and is finished first");
-        is_complete = Some(finish(&store, context)?);
+        is_complete = Some(store.finish_erasure()?);
     }
     let (erasure, extent) = match (named(&args, &store), is_complete) {
         (Err(Failure::NotFound(why)), Some(is_complete)) => {
@@ -259,16 +259,12 @@ fn erase_deleted(store: &Store, context: &mut Context) -> Result<()> {
     }
 }
 
-/// Finishes the erasures that are not complete; returns whether they are now.
-fn finish(store: &Store, context: &mut Context) -> Result<bool> {
-    let (is_complete, erased) = store.finish_erasure_with_outcome()?;
-    if context.is_json || erased.extent != ErasureExtent::default() {
-        print(true, &erased.extent, erased.is_rewritten, None, context)?;
+/// Finishes the erasures that are not complete.
+fn finish(store: &Store, context: &mut Context) -> Result<()> {
+    if !store.finish_erasure()? {
+        return Err(unfinished());
     }
-    if is_complete && !context.is_json {
-        put!(context.out; PLAIN "every erasure is complete")?;
-    }
-    Ok(is_complete)
+    context.answer(&json!({"is_erased": true}), &[(PLAIN, "every erasure is complete")])
 }
 
 fn unfinished() -> Failure {

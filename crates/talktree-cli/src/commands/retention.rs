@@ -53,7 +53,7 @@ pub(crate) fn discard(args: RunArgs, context: &mut Context) -> Result<()> {
         retention = retention.allow_all();
     }
     let signals = Signals::catch()?;
-    let store = if args.dry_run { context.reader()? } else { context.writer()? };
+    let store = context.writer()?;
     let mut report = RetentionReport::default();
     let ended = signals.run(&store, "looking at sessions", |bar| {
         let run = store.retention(retention).progress(|at| bar.show(at));

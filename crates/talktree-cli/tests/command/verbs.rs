@@ -564,18 +564,6 @@ fn proposed_commands_run_for_ids_that_begin_with_a_minus() -> Outcome {
 }
 
 #[test]
-fn a_dry_run_of_erase_reads_only() -> Outcome {
-    use std::os::unix::fs::PermissionsExt;
-    let rig = Rig::toured();
-    let mut permissions = std::fs::metadata(rig.store())?.permissions();
-    permissions.set_mode(0o444);
-    std::fs::set_permissions(rig.store(), permissions)?;
-    let dry = rig.ok(["erase", "tour", "--dry-run"]);
-    assert!(dry.starts_with("would be erased: 1 session"), "{dry}");
-    Ok(())
-}
-
-#[test]
 fn the_same_erase_finishes_one_that_was_interrupted() -> Outcome {
     let rig = Rig::toured();
     let store = Store::open(rig.store())?;
@@ -590,14 +578,11 @@ fn the_same_erase_finishes_one_that_was_interrupted() -> Outcome {
     });
     assert!(stopped.is_err() && store.has_unfinished_erasure()?);
     drop((long, store));
-    let refused = rig.fails(2, ["restore", "long"]);
-    assert!(refused.contains("erase --finish` finishes it"), "{refused}");
-    // The name was erased first.
+    rig.fails(1, ["restore", "long"]);
+    rig.fails(1, ["log", "long"]);
     let again = rig.run(["erase", "--name", "A long talk", "--yes", "--prove"]);
     assert!(again.code == 3 && again.stderr.contains("finished, but not proved"), "{again:?}");
-    let (erased, rest) = again.stdout.split_once('\n').unwrap_or_default();
-    assert!(erased.starts_with("erased: 1 session, ") && erased.contains(" messages"), "{erased}");
-    assert_eq!(rest, "session long\nevery erasure is complete\n");
+    assert_eq!(again.stdout, "");
     assert!(
         again.stderr.contains("an erasure was interrupted, and is finished first"),
         "{again:?}"
@@ -741,8 +726,7 @@ fn an_erasure_that_was_interrupted_is_finished_before_anything_is_looked_up() ->
     drop(store);
     let left = everything(&rig)[0].clone();
     let answer = rig.run(["erase", "x1", "--yes"]);
-    let rest = "erased: 1 session, 1 message\nsession z\nevery erasure is complete\n";
-    assert_eq!((answer.code, &*answer.stdout), (0, rest), "{answer:?}");
+    assert_eq!((answer.code, &*answer.stdout), (0, ""), "{answer:?}");
     assert!(answer.stderr.contains("are not listed"), "{answer:?}");
     assert!(!Store::open(rig.store())?.has_unfinished_erasure()?);
     rig.fails(1, ["erase", "x1", "--yes"]);

@@ -539,7 +539,7 @@ class Erased:
 
         Raises:
             talktree.NotErasedError: if erased text was found.
-            talktree.NotProvedError: if another erasure deleted a part of what was named.
+            talktree.NotProvedError: if a part of what was named was unknown, and an interrupted erasure may have named it.
             talktree.UnsupportedError: for a store in memory.
         """
     async def scan(self) -> ErasureProof:

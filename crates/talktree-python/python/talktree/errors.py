@@ -107,7 +107,7 @@ class NotErasedError(Error):
 
 
 class NotProvedError(Error):
-    """Another erasure deleted a part of what was named, so its texts are not known and a proof cannot look for them."""
+    """A part of what was named was unknown: an interrupted erasure may have deleted it, so a proof cannot look for its texts."""
 
 
 class NoOwnerError(Error):

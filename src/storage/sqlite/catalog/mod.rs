@@ -9,12 +9,12 @@ mod tests;
 use rusqlite::{Connection, params};
 
 use super::connection::Database;
-use super::context::{self, elision, entry};
+use super::context::{self, elision};
 use super::error::{BackendError, BackendResult};
 use super::index::Index;
 use super::row::session::SessionRow;
 use super::row::{session as row, time};
-use super::{append, erase, head, transcript, usage};
+use super::{append, head, usage};
 use crate::catalog::{OwnerInfo, SessionChange};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
@@ -92,24 +92,6 @@ pub(super) fn clear(conn: &Connection, key: i64) -> BackendResult<()> {
     touch(conn, key)
 }
 
-/// Removes a session and everything that belongs to it, with the transcript that it shows.
-pub(super) fn remove(conn: &Connection, key: i64) -> BackendResult<()> {
-    transcript::delete_of_session(conn, key)?;
-    clear(conn, key)?;
-    entry::remove_blocks(conn, key)?;
-    for sql in [
-        "DELETE FROM imported WHERE session = ?1",
-        "DELETE FROM session_tag WHERE session = ?1",
-        "DELETE FROM binding WHERE session = ?1",
-        // What was paid for stays in the totals.
-        "UPDATE usage SET session = NULL, address = NULL WHERE session = ?1",
-        "DELETE FROM session WHERE key = ?1",
-    ] {
-        conn.prepare_cached(sql)?.execute([key])?;
-    }
-    Ok(())
-}
-
 impl Database {
     /// Returns the details of a session, also of one in the trash.
     pub(crate) fn session_info(&self, id: &SessionId) -> Result<Option<SessionInfo>> {
@@ -161,15 +143,6 @@ impl Database {
             set_details(conn, session.key, details, self.config.max_message_bytes)
         })
     }
-
-    /// Removes a session and everything that belongs to it.
-    pub(crate) fn remove(&self, id: &SessionId) -> Result<()> {
-        let is_removed = self.write(|conn| {
-            let session = row::find(conn, id)?.ok_or_else(|| unknown(id))?;
-            removal::begin(conn, &session)
-        })?;
-        if is_removed { Ok(()) } else { self.finish_removals() }
-    }
 }
 
 fn unknown(id: &SessionId) -> BackendError {
@@ -184,15 +157,6 @@ impl Database {
             let session = row::find(conn, id)?.ok_or_else(|| unknown(id))?;
             if session.deleted_at.is_some() && !to.is_allowed_in_trash() {
                 return Err(BackendError::Own(Error::SessionInTrash { id: id.clone() }));
-            }
-            if *to == SessionChange::Restore && erase::is_being_erased(conn, session.key)? {
-                return Err(BackendError::Own(Error::InvalidValue {
-                    what: "session",
-                    given: id.to_string(),
-                    why:
-                        "it is being erased; if that was interrupted, `finish_erasure` finishes it"
-                            .to_owned(),
-                }));
             }
             change(conn, session.key, to, self.config.max_message_bytes)?;
             touch(conn, session.key)

@@ -1,183 +1,169 @@
-//! Removes sessions for good: a short one in one transaction, a long one in several, so that others can write meanwhile.
+//! Removes sessions for good, and deletes what removals and erasures leave over.
 //!
-//! A long session is first put into the trash, and noted in the settings. Then its messages are deleted from the newest to
-//! the oldest, and its row at the end. If a process is killed meanwhile, the next removal of any session finishes it.
+//! A session vanishes from every read in one transaction, which deletes its row and all that is few. Its messages may be many:
+//! one transaction deleted 20 000, for which others waited 276 ms. So they become *leftovers*, as the entries of a transcript
+//! do, and are deleted a batch at a time. The table of the leftovers is all that is known of them: after a crash any removal
+//! or erasure goes on with it.
+//!
+//! Invariant: no read finds a leftover. Reads begin with the row of a session; those over all messages leave out the sessions
+//! in `leftover`.
 
-use std::collections::HashMap;
-
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension};
 
 use super::super::connection::Database;
-use super::super::context::{self, elision};
+use super::super::context::{self, elision, entry};
 use super::super::error::BackendResult;
+use super::super::head;
 use super::super::index::Index;
 use super::super::row::session as row;
-use super::super::row::session::SessionRow;
-use super::super::{delete, head};
-use super::{put_into_trash, remove, touch};
+use super::super::transcript;
+use super::{put_into_trash, touch};
 use crate::error::Result;
 use crate::id::SessionId;
 use crate::outcome::SessionInfo;
 use crate::retention::RetentionAction;
 use crate::tree::Address;
 
-/// The most messages that one transaction deletes.
-pub(in super::super) const MAX_MESSAGES: usize = 256;
+/// The most messages that one transaction deletes: about ten milliseconds.
+const MAX_MESSAGES: usize = 256;
 /// About how many bytes of messages one transaction deletes at most.
-pub(in super::super) const MAX_BYTES: usize = 4 << 20;
-/// How the name of the note of a removal begins; then comes the key of the session.
-const NOTE: &str = "removal:";
+const MAX_BYTES: usize = 4 << 20;
 
-/// Removes a session, or begins to; returns whether it is removed.
-pub(super) fn begin(conn: &Connection, session: &SessionRow) -> BackendResult<bool> {
-    let key = session.key;
-    let (first, _) = Address::range_of(key);
-    let lowest = newest(conn, key)?.last().map_or(first, |(address, _)| *address);
-    if !conn.prepare_cached(OLDER)?.exists([first, lowest])? {
-        remove(conn, key)?;
-        return Ok(true);
+/// Removes a session and all that belongs to it, with the transcript that it shows. Its messages are left over.
+pub(in super::super) fn take_out(conn: &Connection, key: i64) -> BackendResult<()> {
+    if let Some(shown) = transcript::of_session(conn, key)? {
+        take_out_transcript(conn, shown)?;
     }
-    put_into_trash(conn, key)?;
     context::thaw(conn, key)?;
-    for sql in FORGET {
+    entry::remove_blocks(conn, key)?;
+    for sql in OF_SESSION {
         conn.prepare_cached(sql)?.execute([key])?;
     }
-    conn.prepare_cached(
-        "INSERT INTO setting (name, value) VALUES (?1, '') ON CONFLICT DO NOTHING",
-    )?
-    .execute([note(key)])?;
-    touch(conn, key)?;
-    Ok(false)
-}
-
-/// Returns the newest messages of a session that one transaction deletes, and whether they are no tombstones.
-pub(in super::super) fn newest(conn: &Connection, key: i64) -> BackendResult<Vec<(Address, bool)>> {
-    let (first, last) = Address::range_of(key);
-    let (mut newest, mut bytes) = (Vec::new(), 0);
-    let mut statement = conn.prepare_cached(NEWEST)?;
-    let mut rows = statement.query(params![first, last, MAX_MESSAGES])?;
-    while bytes < MAX_BYTES
-        && let Some(row) = rows.next()?
-    {
-        newest.push((row.get(0)?, row.get(1)?));
-        bytes += usize::try_from(row.get::<_, i64>(2)?).unwrap_or_default();
-    }
-    Ok(newest)
-}
-
-/// Deletes the messages of a session from an address on, of which so many are no tombstones.
-pub(in super::super) fn delete_from(
-    conn: &Connection,
-    lowest: Address,
-    living: usize,
-) -> BackendResult<()> {
-    let key = lowest.session();
-    let (_, last) = Address::range_of(key);
-    Index::Messages.remove(conn, lowest, last)?;
-    elision::remove_range(conn, lowest, last)?;
-    head::remove_tags(conn, lowest, last)?;
-    let above: Vec<Address> = conn
-        .prepare_cached(ABOVE)?
-        .query_map([lowest, last], |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
-    conn.prepare_cached("DELETE FROM message WHERE address BETWEEN ?1 AND ?2")?
-        .execute([lowest, last])?;
-    // Tombstones that have lost their last child.
-    for parent in above {
-        delete::prune(conn, Some(parent), &mut HashMap::new())?;
-    }
-    conn.prepare_cached(
-        "UPDATE session
-            SET messages = CASE WHEN messages < ?2 THEN 0 ELSE messages - ?2 END
-          WHERE key = ?1",
-    )?
-    .execute(params![key, living])?;
     Ok(())
 }
 
-fn note(key: i64) -> String {
-    format!("{NOTE}{key}")
+/// Removes a transcript; the session that shows it stays. Its entries are left over.
+pub(in super::super) fn take_out_transcript(conn: &Connection, key: i64) -> BackendResult<()> {
+    for sql in
+        ["INSERT INTO leftover (transcript) VALUES (?1)", "DELETE FROM transcript WHERE key = ?1"]
+    {
+        conn.prepare_cached(sql)?.execute([key])?;
+    }
+    Ok(())
 }
 
-fn is_in_trash(conn: &Connection, key: i64) -> BackendResult<bool> {
-    let found = conn
-        .prepare_cached("SELECT 1 FROM session WHERE key = ?1 AND deleted_at IS NOT NULL")?
-        .exists([key])?;
-    Ok(found)
-}
-
-impl Database {
-    /// Finishes the removals that were begun.
-    pub(super) fn finish_removals(&self) -> Result<()> {
-        let keys: Vec<i64> = self.read(|conn| {
-            let mut statement = conn.prepare_cached(NOTES)?;
-            let keys = statement.query_map([], |row| row.get(0))?;
-            Ok(keys.collect::<rusqlite::Result<_>>()?)
-        })?;
-        keys.into_iter().try_for_each(|key| self.finish_removal(key))
-    }
-
-    fn finish_removal(&self, key: i64) -> Result<()> {
-        while self.in_step(key, |conn| {
-            let newest = newest(conn, key)?;
-            let Some((lowest, _)) = newest.last() else { return Ok(false) };
-            let (_, last) = Address::range_of(key);
-            conn.prepare_cached(KEEP_USAGE)?.execute([*lowest, last])?;
-            let living = newest.iter().filter(|(_, is_living)| *is_living).count();
-            delete_from(conn, *lowest, living)?;
-            Ok(true)
-        })? {}
-        self.write(|conn| {
-            // One that was restored meanwhile keeps what it has.
-            if is_in_trash(conn, key)? {
-                remove(conn, key)?;
-            }
-            conn.prepare_cached("DELETE FROM setting WHERE name = ?1")?.execute([note(key)])?;
-            Ok(())
-        })
-    }
-
-    /// Runs a step of a removal; `false` if the session is not in the trash any more.
-    fn in_step(
-        &self,
-        key: i64,
-        step: impl FnOnce(&Connection) -> BackendResult<bool>,
-    ) -> Result<bool> {
-        self.write(|conn| Ok(is_in_trash(conn, key)? && step(conn)?))
-    }
-}
-
-/// What refers to the messages.
-const FORGET: &[&str] = &[
+const OF_SESSION: &[&str] = &[
+    "INSERT INTO leftover (session) VALUES (?1)",
     "DELETE FROM compaction WHERE session = ?1",
     "DELETE FROM label WHERE session = ?1",
     "DELETE FROM head_log WHERE session = ?1",
-    "UPDATE session
-        SET head = NULL, head_position = 0, visible_tokens = 0, changes = changes + 1
-      WHERE key = ?1",
+    "DELETE FROM imported WHERE session = ?1",
+    "DELETE FROM session_tag WHERE session = ?1",
+    "DELETE FROM binding WHERE session = ?1",
+    // What was paid for stays in the totals.
+    "UPDATE usage SET session = NULL, address = NULL WHERE session = ?1",
+    "DELETE FROM session WHERE key = ?1",
 ];
-const NEWEST: &str = "SELECT address, id IS NOT NULL, octet_length(parts)
+
+/// What one transaction has deleted of the leftovers.
+#[derive(Debug, Default, Clone, Copy)]
+pub(in super::super) struct Batch {
+    /// How many messages and entries.
+    pub(in super::super) count: u64,
+    pub(in super::super) is_last: bool,
+}
+
+/// Deletes a batch of the leftovers up to a number, the newest message or entry of each first: so parents are there until
+/// their children are gone.
+pub(in super::super) fn delete_batch(conn: &Connection, up_to: i64) -> BackendResult<Batch> {
+    let (mut rows, mut bytes, mut batch) = (0, 0, Batch::default());
+    loop {
+        let leftover = conn
+            .prepare_cached(LEFTOVER)?
+            .query_row([up_to], |row| {
+                Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
+            })
+            .optional()?;
+        let Some((number, session, transcript)) = leftover else {
+            return Ok(Batch { is_last: true, ..batch });
+        };
+        let (key, newest) = match session {
+            0 => (transcript, NEWEST_ENTRIES),
+            key => (key, NEWEST_MESSAGES),
+        };
+        let (first, last) = Address::range_of(key);
+        let (mut lowest, mut is_full) = (None, false);
+        {
+            let mut statement = conn.prepare_cached(newest)?;
+            let mut found = statement.query([first, last])?;
+            while let Some(row) = found.next()? {
+                is_full = rows >= MAX_MESSAGES || bytes >= MAX_BYTES;
+                if is_full {
+                    break;
+                }
+                lowest = Some(row.get(0)?);
+                batch.count += row.get::<_, u64>(1)?;
+                bytes += row.get::<_, usize>(2)?;
+                rows += 1;
+            }
+        }
+        match lowest {
+            None => {}
+            Some(lowest) if session == 0 => {
+                conn.prepare_cached(transcript::DELETE_ENTRIES)?.execute([lowest, last])?;
+            }
+            Some(lowest) => {
+                Index::Messages.remove(conn, lowest, last)?;
+                elision::remove_range(conn, lowest, last)?;
+                head::remove_tags(conn, lowest, last)?;
+                conn.prepare_cached("DELETE FROM message WHERE address BETWEEN ?1 AND ?2")?
+                    .execute([lowest, last])?;
+            }
+        }
+        if is_full {
+            return Ok(batch);
+        }
+        conn.prepare_cached("DELETE FROM leftover WHERE number = ?1")?.execute([number])?;
+    }
+}
+
+const LEFTOVER: &str = "SELECT number, session, transcript
+   FROM leftover
+  WHERE number <= ?1 AND (session <> 0 OR transcript <> 0)
+  ORDER BY number
+  LIMIT 1";
+const NEWEST_MESSAGES: &str = "SELECT address, id IS NOT NULL, octet_length(parts)
    FROM message
   WHERE address BETWEEN ?1 AND ?2
-  ORDER BY address DESC
-  LIMIT ?3";
-/// The parents of messages that stay when the messages are deleted.
-const ABOVE: &str = "SELECT DISTINCT parent
-   FROM message
-  WHERE address BETWEEN ?1 AND ?2 AND parent < ?1
-  ORDER BY parent DESC";
-const OLDER: &str = "SELECT 1 FROM message WHERE address >= ?1 AND address < ?2";
-/// What was paid for stays in the totals.
-const KEEP_USAGE: &str = "UPDATE usage SET session = NULL, address = NULL WHERE session = CAST(?1 AS BIGINT) >> 32 AND address BETWEEN ?1 AND ?2";
-/// `;` is the character after `:`.
-const NOTES: &str = "SELECT CAST(substr(name, 9) AS BIGINT)
-   FROM setting
-  WHERE name >= 'removal:' AND name < 'removal;'";
+  ORDER BY address DESC";
+const NEWEST_ENTRIES: &str = "SELECT address, 1, octet_length(entry)
+   FROM transcript_entry
+  WHERE address BETWEEN ?1 AND ?2
+  ORDER BY address DESC";
 
 impl Database {
+    /// Removes a session and everything that belongs to it.
+    pub(crate) fn remove(&self, id: &SessionId) -> Result<()> {
+        self.removing(|conn| {
+            let session = row::find(conn, id)?.ok_or_else(|| super::unknown(id))?;
+            take_out(conn, session.key)
+        })
+    }
+
+    /// Runs a write that leaves something over, and deletes that: what is short, in the same transaction.
+    pub(in super::super) fn removing<T>(
+        &self,
+        write: impl FnOnce(&Connection) -> BackendResult<T>,
+    ) -> Result<T> {
+        let (answer, mut batch) =
+            self.write(|conn| Ok((write(conn)?, delete_batch(conn, i64::MAX)?)))?;
+        while !batch.is_last {
+            batch = self.write(|conn| delete_batch(conn, i64::MAX))?;
+        }
+        Ok(answer)
+    }
+
     /// Removes sessions that have not changed, or puts them into the trash; returns for each whether it was done.
-    ///
-    /// One transaction, and some more for long sessions that are removed.
     pub(crate) fn discard(
         &self,
         sessions: &[SessionInfo],
@@ -186,11 +172,10 @@ impl Database {
         let discard = |conn: &Connection| -> BackendResult<Vec<bool>> {
             sessions.iter().map(|known| discard(conn, known, action)).collect()
         };
-        let done = self.write(discard)?;
-        if action == RetentionAction::Remove {
-            self.finish_removals()?;
+        match action {
+            RetentionAction::Remove => self.removing(discard),
+            RetentionAction::Trash | RetentionAction::Erase => self.write(discard),
         }
-        Ok(done)
     }
 
     /// Returns the size of all messages of a session.
@@ -205,13 +190,24 @@ impl Database {
     }
 }
 
+/// Returns whether a session is as it was read. A parent that was removed since is none any more.
+pub(in super::super) fn is_unchanged(
+    conn: &Connection,
+    known: &SessionInfo,
+) -> BackendResult<bool> {
+    Ok(row::info(conn, &known.id)?.is_some_and(|found| {
+        let (parent_session, fork_point) = (known.parent_session.clone(), known.fork_point.clone());
+        SessionInfo { parent_session, fork_point, ..found } == *known
+    }))
+}
+
 fn discard(conn: &Connection, known: &SessionInfo, action: RetentionAction) -> BackendResult<bool> {
-    if row::info(conn, &known.id)?.as_ref() != Some(known) {
+    if !is_unchanged(conn, known)? {
         return Ok(false);
     }
     let Some(session) = row::find(conn, &known.id)? else { return Ok(false) };
     match action {
-        RetentionAction::Remove => _ = begin(conn, &session)?,
+        RetentionAction::Remove => take_out(conn, session.key)?,
         RetentionAction::Trash | RetentionAction::Erase => {
             put_into_trash(conn, session.key)?;
             touch(conn, session.key)?;
@@ -258,37 +254,30 @@ mod tests {
 
     /// One transaction removed 20 000 messages, for which others waited 276 ms.
     #[test]
-    fn no_step_of_a_removal_deletes_more_than_its_share() -> Result<()> {
+    fn no_batch_deletes_more_than_its_share_and_no_read_finds_the_rest() -> Result<()> {
         let database = filled(&[("short", 256), ("long", 1_000)])?;
-        let begun = |id: &str| -> Result<(bool, i64)> {
-            let done = database.write(|conn| {
+        let take_out = |id: &str| -> Result<Batch> {
+            database.write(|conn| {
                 let found = row::find(conn, &id.into())?.expect("it is there");
-                begin(conn, &found)
-            })?;
-            Ok((done, rows(&database, "SELECT count(*) FROM message")?))
+                take_out(conn, found.key)?;
+                delete_batch(conn, i64::MAX)
+            })
         };
-        assert_eq!(begun("short")?, (true, 1_000));
-        assert_eq!(begun("long")?, (false, 1_000));
-        // As after a kill: another removal finishes it.
-        assert!(database.session_ids()?.iter().any(|(id, _)| *id == "long"));
-        database.finish_removals()?;
+        let batch = take_out("short")?;
+        assert_eq!((batch.count, batch.is_last), (256, true));
+        let batch = take_out("long")?;
+        assert_eq!((batch.count, batch.is_last), (256, false));
+        // As after a kill.
+        assert_eq!(database.session_ids()?.len(), 0);
+        assert_eq!(database.stats()?.messages, 0);
+        assert_eq!(rows(&database, "SELECT count(*) FROM message")?, 744);
+        assert_eq!(database.verify(|_| {})?.damages, []);
+        // Another removal goes on.
+        let again = SqliteSession::new(Arc::clone(&database), SessionId::from("long"));
+        again.append(&Parent::Head, &ExpectedHead::Any, &[Message::user("hello")], None)?;
+        database.remove(&"long".into())?;
         assert_eq!(rows(&database, "SELECT count(*) FROM message")?, 0);
-        assert_eq!(rows(&database, "SELECT count(*) FROM session")?, 0);
-        assert_eq!(rows(&database, "SELECT count(*) FROM setting WHERE name LIKE 'removal%'")?, 0);
-        Ok(())
-    }
-
-    #[test]
-    fn a_session_that_is_restored_while_it_is_removed_stays() -> Result<()> {
-        let database = filled(&[("long", 1_000)])?;
-        database.write(|conn| {
-            let found = row::find(conn, &"long".into())?.expect("it is there");
-            begin(conn, &found)
-        })?;
-        database.change_session(&"long".into(), &crate::catalog::SessionChange::Restore)?;
-        database.finish_removals()?;
-        assert_eq!(rows(&database, "SELECT count(*) FROM message")?, 1_000);
-        assert_eq!(rows(&database, "SELECT count(*) FROM setting WHERE name LIKE 'removal%'")?, 0);
+        assert_eq!(rows(&database, "SELECT count(*) FROM leftover")?, 0);
         Ok(())
     }
 

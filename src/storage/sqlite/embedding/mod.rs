@@ -224,6 +224,7 @@ const PENDING: &str = "SELECT embedding.address, message.parts
   WHERE embedding.embedder = ?1
     AND embedding.address > ?2
     AND embedding.vector IS NULL
+    AND embedding.address >> 32 NOT IN (SELECT session FROM leftover)
   ORDER BY embedding.address
   LIMIT ?3";
 

@@ -12,7 +12,10 @@ use rusqlite::Connection;
 use super::super::connection::Database;
 use super::super::error::BackendResult;
 use super::super::index::{Index, sweep};
+use super::super::interrupt::Watch;
 use super::super::transaction::run;
+use super::texts::Texts;
+use crate::erasure::Erased;
 use crate::error::{Error, Result};
 
 /// How many pages of an index one transaction merges: about ten milliseconds.
@@ -23,22 +26,40 @@ const ATTEMPT: Duration = Duration::from_millis(50);
 const PAUSE: Duration = Duration::from_millis(20);
 
 impl Database {
-    /// Merges the segments of both search indexes, so that no removed entry is left in them.
-    ///
-    /// A merge of all segments is begun and goes on in steps. Others may write segments meanwhile; those have no removed entry.
-    pub(super) fn merge_indexes(&self) -> Result<()> {
-        for index in [Index::Messages, Index::Context] {
-            let mut begins = true;
-            while self.write(|conn| index.merge(conn, PAGES_PER_STEP, begins))? {
-                begins = false;
-            }
+    /// Overwrites what remains of deleted rows. If their texts are not known, the file is rewritten.
+    pub(super) fn clean(
+        &self,
+        watch: &Watch,
+        texts: Option<&Texts>,
+        out: &mut Erased,
+    ) -> Result<()> {
+        self.sweep_terms(watch)?;
+        self.merge_indexes(watch)?;
+        let Some(file) = &self.file else { return Ok(()) };
+        // SQLite moves rows between pages and leaves copies in the gaps, which it does not overwrite. They cannot be found
+        // in an encrypted file.
+        let known = texts.filter(|_| {
+            file.bytes() > self.config.rewritten_up_to && self.config.encryption.is_none()
+        });
+        out.is_rewritten = known.is_none();
+        if out.is_rewritten {
+            self.with_writer(vacuum)?;
+        }
+        out.is_log_in_use = !self.empty_log()?;
+        // A log that is in use cannot be overwritten.
+        if out.is_complete()
+            && let Some(texts) = known.filter(|texts| !texts.is_empty())
+            && self.scan_for(texts)?.occurrences.iter().any(|(path, _)| path == file.path())
+        {
+            self.with_writer(vacuum)?;
+            out.is_rewritten = true;
+            out.is_log_in_use = !self.empty_log()?;
         }
         Ok(())
     }
 
     /// Removes the terms that no message has any more.
-    pub(super) fn sweep_terms(&self) -> Result<()> {
-        let watch = self.watch();
+    fn sweep_terms(&self, watch: &Watch) -> Result<()> {
         let mut after = Some(String::new());
         while let Some(term) = after {
             watch.check()?;
@@ -47,11 +68,22 @@ impl Database {
         Ok(())
     }
 
+    /// Merges the segments of both search indexes, so that no removed entry is left in them.
+    ///
+    /// A merge of all segments is begun and goes on in steps. Others may write segments meanwhile; those have no removed entry.
+    fn merge_indexes(&self, watch: &Watch) -> Result<()> {
+        for index in [Index::Messages, Index::Context] {
+            let mut begins = true;
+            while self.write(|conn| index.merge(conn, PAGES_PER_STEP, begins))? {
+                watch.check()?;
+                begins = false;
+            }
+        }
+        Ok(())
+    }
+
     /// Empties the write-ahead log; `false` if a reader used it until the busy timeout was over.
     pub(super) fn empty_log(&self) -> Result<bool> {
-        if self.path().is_none() {
-            return Ok(true);
-        }
         let until = Instant::now() + self.config.busy_timeout;
         loop {
             let usual = self.config.busy_timeout;
@@ -72,16 +104,10 @@ impl Database {
             }
         }
     }
-
-    /// Rewrites the file with its present rows only.
-    pub(super) fn rewrite(&self) -> Result<()> {
-        if self.path().is_none() {
-            return Ok(());
-        }
-        self.with_writer(vacuum)
-    }
 }
 
+/// Rewrites the file with its present rows only.
+///
 /// The new file is first written to a temporary one, which would be as large in memory.
 fn vacuum(conn: &Connection) -> BackendResult<()> {
     conn.pragma_update(None, "temp_store", "FILE")?;

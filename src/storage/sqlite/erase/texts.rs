@@ -7,7 +7,9 @@
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
-pub(super) type Hashes = HashSet<u64, BuildHasherDefault<Itself>>;
+use rusqlite::{Connection, Params};
+
+use super::super::error::BackendResult;
 
 /// How many bytes a sequence has.
 pub(super) const LENGTH: usize = 16;
@@ -18,18 +20,15 @@ const MAX_HASHES: usize = 1 << 19;
 
 /// A hasher for values that are hashes already.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Itself(u64);
+struct Itself(u64);
 
 impl Hasher for Itself {
     fn finish(&self) -> u64 {
         self.0
     }
 
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
-        }
-    }
+    /// Only hashes are hashed.
+    fn write(&mut self, _: &[u8]) {}
 
     fn write_u64(&mut self, hash: u64) {
         self.0 = hash;
@@ -39,24 +38,9 @@ impl Hasher for Itself {
 /// The hashes of the sequences of one length.
 #[derive(Debug, Default, Clone)]
 struct OfLength {
-    hashes: Hashes,
+    hashes: HashSet<u64, BuildHasherDefault<Itself>>,
     /// A hash is kept if these bits are zero.
     mask: u64,
-}
-
-impl OfLength {
-    fn insert(&mut self, hash: u64) {
-        if hash & self.mask != 0 {
-            return;
-        }
-        self.hashes.insert(hash);
-        while self.hashes.len() > MAX_HASHES {
-            // The highest bits: a table finds a hash by the lowest ones.
-            self.mask = self.mask >> 1 | 1 << 63;
-            let mask = self.mask;
-            self.hashes.retain(|hash| hash & mask == 0);
-        }
-    }
 }
 
 /// What to look for.
@@ -79,7 +63,7 @@ impl Default for Texts {
 
 impl Texts {
     /// Adds a text with its words.
-    pub(super) fn add(&mut self, text: &str) {
+    fn add(&mut self, text: &str) {
         self.add_name(text);
         let is_in_word = |c: char| c.is_alphanumeric();
         for word in text.split(|c| !is_in_word(c)).filter(|word| word.len() >= SHORTEST) {
@@ -100,7 +84,7 @@ impl Texts {
     }
 
     /// Adds an id. Ids that were made in one millisecond begin in the same way, so only its end is looked for.
-    pub(super) fn add_id(&mut self, id: &str) {
+    fn add_id(&mut self, id: &str) {
         let bytes = id.as_bytes();
         self.count += 1;
         match bytes.len() >= SHORTEST {
@@ -109,24 +93,53 @@ impl Texts {
         }
     }
 
+    /// Adds the texts that a statement returns; a column `id` has ids. Returns the number of rows.
+    pub(super) fn add_rows(
+        &mut self,
+        conn: &Connection,
+        sql: &str,
+        values: impl Params,
+    ) -> BackendResult<u64> {
+        let mut statement = conn.prepare_cached(sql)?;
+        let (columns, id) = (statement.column_count(), statement.column_index("id").ok());
+        let (mut rows, mut count) = (statement.query(values)?, 0);
+        while let Some(row) = rows.next()? {
+            count += 1;
+            for column in 0..columns {
+                // A number is no text, and a damaged one may not be read.
+                match row.get_ref(column)?.as_str_or_null() {
+                    Ok(Some(text)) if Some(column) == id => self.add_id(text),
+                    Ok(Some(text)) => self.add(text),
+                    _ => {}
+                }
+            }
+        }
+        Ok(count)
+    }
+
     fn add_sequences(&mut self, bytes: &[u8]) {
         let length = bytes.len().min(LENGTH);
         if length < SHORTEST {
             return;
         }
+        let mut hashes = Vec::new();
         for sequence in bytes.windows(length) {
             // Sequences of one repeated byte, such as blanks, are in every file.
             if sequence.iter().any(|byte| *byte != sequence[0]) {
-                let value =
-                    sequence.iter().fold(0, |value: u128, byte| value << 8 | u128::from(*byte));
-                let hash = self.hash(value, length);
-                self.by_length.entry(length).or_default().insert(hash);
+                hashes.push(self.hash(Sequence::of(sequence)));
             }
+        }
+        let of = self.by_length.entry(length).or_default();
+        of.hashes.extend(hashes.into_iter().filter(|hash| hash & of.mask == 0));
+        while of.hashes.len() > MAX_HASHES {
+            // The highest bits: a table finds a hash by the lowest ones.
+            of.mask = of.mask >> 1 | 1 << 63;
+            of.hashes.retain(|hash| hash & of.mask == 0);
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.by_length.is_empty()
+        self.sequences() == 0
     }
 
     pub(super) fn sequences(&self) -> u64 {
@@ -137,36 +150,31 @@ impl Texts {
         self.by_length.values().any(|of| of.mask != 0)
     }
 
-    fn hash(&self, value: u128, length: usize) -> u64 {
+    fn hash(&self, Sequence { value, length }: Sequence) -> u64 {
         let (low, high) = (value as u64, (value >> 64) as u64);
         let product =
             u128::from(low ^ self.keys[0]) * u128::from(high ^ self.keys[1] ^ length as u64);
         (product as u64) ^ ((product >> 64) as u64)
     }
 
-    /// Calls `found` for each known sequence, and returns what the next bytes of the same text continue.
+    /// Calls `found` for each known sequence with where it starts, and returns what the next bytes of the same text continue.
     pub(super) fn find(
         &self,
         mut passed: Passed,
         bytes: &[u8],
-        mut found: impl FnMut(Found),
+        mut found: impl FnMut(Sequence, u64),
     ) -> Passed {
-        let lengths: Vec<(&usize, &OfLength)> = self.by_length.iter().collect();
         for byte in bytes {
             passed.value = passed.value << 8 | u128::from(*byte);
             passed.count += 1;
-            for (length, of) in &lengths {
-                if passed.count < **length as u64 {
+            for (length, of) in &self.by_length {
+                if passed.count < *length as u64 {
                     break;
                 }
-                let value = match **length {
-                    LENGTH => passed.value,
-                    shorter => passed.value & ((1 << (8 * shorter)) - 1),
-                };
-                let hash = self.hash(value, **length);
+                let sequence = Sequence { value: passed.value, length: LENGTH }.last(*length);
+                let hash = self.hash(sequence);
                 if hash & of.mask == 0 && of.hashes.contains(&hash) {
-                    let offset = passed.count - **length as u64;
-                    found(Found { hash, offset, length: **length });
+                    found(sequence, passed.count - *length as u64);
                 }
             }
         }
@@ -176,17 +184,32 @@ impl Texts {
     /// Returns whether a text has a known sequence.
     pub(super) fn are_in(&self, text: &str) -> bool {
         let mut is_any = false;
-        self.find(Passed::default(), text.as_bytes(), |_| is_any = true);
+        self.find(Passed::default(), text.as_bytes(), |_, _| is_any = true);
         is_any
     }
 }
 
-/// A known sequence in a text: its hash, where it starts, and its length in bytes.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Found {
-    pub(super) hash: u64,
-    pub(super) offset: u64,
+/// Up to [`LENGTH`] bytes, as a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Sequence {
+    value: u128,
     pub(super) length: usize,
+}
+
+impl Sequence {
+    /// Returns the sequence of some bytes, [`LENGTH`] at most.
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        let value = bytes.iter().fold(0, |value, byte| value << 8 | u128::from(*byte));
+        Self { value, length: bytes.len() }
+    }
+
+    pub(super) fn first(self, length: usize) -> Self {
+        Self { value: self.value >> (8 * (self.length - length)), length }
+    }
+
+    pub(super) fn last(self, length: usize) -> Self {
+        Self { value: self.value & (u128::MAX >> (8 * (LENGTH - length))), length }
+    }
 }
 
 /// The bytes before the next piece of a text.
@@ -202,7 +225,7 @@ mod tests {
 
     fn places(texts: &Texts, bytes: &[u8]) -> Vec<u64> {
         let mut places = Vec::new();
-        texts.find(Passed::default(), bytes, |found| places.push(found.offset));
+        texts.find(Passed::default(), bytes, |_, at| places.push(at));
         places
     }
 
@@ -220,8 +243,8 @@ mod tests {
         let mut texts = Texts::default();
         texts.add_name("0123456789abcdef");
         let mut places = Vec::new();
-        let passed = texts.find(Passed::default(), b"xx0123456", |found| places.push(found.offset));
-        texts.find(passed, b"789abcdefxx", |found| places.push(found.offset));
+        let passed = texts.find(Passed::default(), b"xx0123456", |_, at| places.push(at));
+        texts.find(passed, b"789abcdefxx", |_, at| places.push(at));
         assert_eq!(places, [2]);
     }
 

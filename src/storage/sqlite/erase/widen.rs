@@ -1,123 +1,120 @@
-//! Finds what else an erasure has to erase, or to name: copies, and messages that are summaries of erased ones.
+//! Finds what else an erasure has to erase, or to list: copies, and messages that are summaries of erased ones.
 //!
-//! Three kinds of messages are summaries: that of a compaction is in a row of its own, which `messages` finds. A *branch
-//! summary* is a message whose metadata names the end of the branch. A session that continues another one *opens* with a
-//! summary of it.
+//! Three kinds of messages are summaries: that of a compaction has a row of its own, which its deleted messages lead to. A
+//! *branch summary* is a message whose metadata names the end of the branch. A session that continues another one *opens* with
+//! a summary of it.
 //!
-//! Relatives of an erased session have texts of blocks, metadata and a name of it. A fork and a continuation begin with copies of the session's own texts and of its details. A text is such a copy if a
-//! relative has it under the same label and key, in any version of both. Relatives are the sessions that name each other as
-//! parents, and those that share messages.
+//! A fork and a continuation begin with copies of the session's own texts and details. A text is such a copy if a relative has
+//! it under the same label and key, in any version of both. Relatives are the sessions that name each other as parents, and
+//! those that share messages.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::hash::{BuildHasher, RandomState};
+use std::collections::{BTreeSet, HashSet};
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::Connection;
 
 use super::super::error::BackendResult;
+use super::super::path::Ancestry;
+use super::super::row::session as session_row;
 use super::super::{compaction, message, path, transcript};
-use super::delete::{Copies, keys};
-use super::targets::{Messages, Target, Targets, living, target};
-use super::{Work, children_of};
-use crate::erasure::{Erasure, ErasureSummary};
-use crate::error::Result;
+use super::mark::{Marking, by_session, column};
+use crate::erasure::ErasureSummary;
 use crate::id::{MessageId, SessionId};
-use crate::storage::sqlite::path::Ancestry;
 use crate::tree::Address;
 
-impl Targets {
-    /// Adds copies and summaries of what is named, then those of what was added, until there are no more. Summaries that
-    /// are not to be erased are noted.
-    pub(super) fn widen(&mut self, conn: &Connection, erasure: &Erasure) -> BackendResult<()> {
-        let mut new: BTreeSet<Address> =
-            self.messages.iter().flat_map(Messages::values).flatten().copied().collect();
-        let (mut found, mut copies) = (BTreeSet::new(), Copies::default());
-        // By session.
-        let mut deleted: BTreeMap<i64, BTreeSet<Address>> = BTreeMap::new();
-        for (child, opening) in self.continuations(conn)? {
-            match erasure.summaries {
+impl Marking<'_> {
+    /// Adds copies and summaries of what is named, then those of what was added, until there are no more. Those that are not
+    /// to be erased are listed.
+    pub(super) fn widen(&mut self) -> BackendResult<()> {
+        let conn = self.conn;
+        let (mut found, mut tombstones) = (BTreeSet::new(), BTreeSet::new());
+        let mut asked = HashSet::new();
+        for (child, opening) in self.continuations()? {
+            match self.erasure.summaries {
                 true => _ = found.insert(opening),
-                false => self.continued_in.push(child.id),
+                false => self.marked.out.extent.continued_in.push(child),
             }
         }
-        if erasure.forks {
-            for session in &self.sessions {
-                let (first, last) = Address::range_of(session.key);
-                living(conn, first, last, &mut new)?;
-            }
+        for key in self.sessions.keys().copied().collect::<Vec<_>>() {
+            let (first, last) = Address::range_of(key);
+            let mut others = copies_of(conn, column(conn, ORIGINALS, [first, last])?, &mut asked)?;
+            others.extend(column::<Address>(conn, COPIES_OF_RANGE, [first, last])?);
+            self.sort_copies(others, &mut found, &mut tombstones)?;
         }
-        loop {
-            if erasure.forks {
-                for address in &new {
-                    for copy in copies.of(conn, *address)? {
-                        if message::id_at(conn, copy)?.0.is_none() {
-                            deleted.entry(copy.session()).or_default().insert(copy);
-                            continue;
-                        }
-                        match transcript::of_session(conn, copy.session())? {
-                            Some(_) => _ = self.kept_copies.insert(copy),
-                            None => _ = found.insert(copy),
-                        }
-                    }
-                }
+        let mut new = self.messages.clone();
+        while !new.is_empty() || !found.is_empty() {
+            for address in &new {
+                let original = column(conn, ORIGINAL, [address])?;
+                let others = copies_of(conn, original, &mut asked)?;
+                self.sort_copies(others, &mut found, &mut tombstones)?;
             }
-            for (summary, id) in self.branch_summaries(conn, &new)? {
-                match erasure.summaries {
+            for (summary, id) in self.branch_summaries(&new)? {
+                match self.erasure.summaries {
                     true => _ = found.insert(summary),
-                    false => _ = self.summaries_left.insert(id),
+                    false => _ = self.marked.summaries_left.insert(id),
                 }
             }
-            let mut level = Messages::new();
             new = std::mem::take(&mut found);
             new.retain(|address| !self.has(*address));
-            for address in &new {
-                if let Some(session) = target(conn, address.session())? {
-                    level.entry(session).or_default().insert(*address);
-                }
-            }
-            if level.is_empty() {
-                return self.add_summaries_of_deleted(conn, &deleted, erasure);
-            }
-            self.messages.push(level);
+            self.messages.extend(&new);
         }
+        let mut left = std::mem::take(&mut self.marked.copies_left);
+        left.retain(|copy| !self.has(*copy));
+        self.marked.copies_left = left;
+        self.summaries_of_tombstones(&tombstones)
     }
 
-    /// Adds the summaries of compactions that cover a copy that was deleted, or notes them if they are not to be erased.
-    fn add_summaries_of_deleted(
+    /// Adds the copies that are to be erased to `found`, and lists those that are left. A copy that was deleted before may
+    /// still be in a summary.
+    fn sort_copies(
         &mut self,
-        conn: &Connection,
-        deleted: &BTreeMap<i64, BTreeSet<Address>>,
-        erasure: &Erasure,
+        copies: Vec<Address>,
+        found: &mut BTreeSet<Address>,
+        tombstones: &mut BTreeSet<Address>,
     ) -> BackendResult<()> {
-        for (key, addresses) in deleted {
-            let Some(session) = target(conn, *key)?.filter(|_| !self.has_session(*key)) else {
+        for copy in copies.into_iter().filter(|copy| !self.has(*copy)).collect::<Vec<_>>() {
+            // That of a session that was removed is left over.
+            if !self.conn.prepare_cached(IS_SESSION)?.exists([copy.session()])? {
                 continue;
-            };
-            for span in compaction::covering(conn, addresses)? {
-                if erasure.summaries {
-                    self.summaries.insert(span.key);
-                } else {
-                    let id = compaction::id_of(conn, span.key)?.as_message();
-                    self.summaries_left.insert(ErasureSummary { session: session.id.clone(), id });
+            }
+            let is_deleted = message::id_at(self.conn, copy)?.0.is_none();
+            match self.erasure.forks {
+                true if is_deleted => _ = tombstones.insert(copy),
+                // Its transcript has the same text.
+                true if transcript::of_session(self.conn, copy.session())?.is_none() => {
+                    found.insert(copy);
                 }
+                _ if is_deleted => {}
+                _ => _ = self.marked.copies_left.insert(copy),
+            }
+        }
+        Ok(())
+    }
+
+    /// Erases the summaries of compactions that cover a copy that was deleted, or lists them.
+    fn summaries_of_tombstones(&mut self, tombstones: &BTreeSet<Address>) -> BackendResult<()> {
+        for (key, addresses) in by_session(tombstones) {
+            let Some(info) = session_row::info_by_key(self.conn, key)? else { continue };
+            for span in compaction::covering(self.conn, &addresses)? {
+                let id = compaction::id_of(self.conn, span.key)?;
+                self.summary(key, &info.id, id)?;
             }
         }
         Ok(())
     }
 
     /// Returns the sessions that open with a summary of one that is erased, and those that continue these.
-    fn continuations(&self, conn: &Connection) -> BackendResult<Vec<(Target, Address)>> {
-        let mut parents: Vec<Target> = self.sessions.iter().rev().cloned().collect();
-        let mut known: BTreeSet<i64> = self.sessions.iter().map(|session| session.key).collect();
+    fn continuations(&self) -> BackendResult<Vec<(SessionId, Address)>> {
+        let mut parents: Vec<i64> = self.sessions.keys().rev().copied().collect();
+        let mut known: BTreeSet<i64> = self.sessions.keys().copied().collect();
         let mut found = Vec::new();
-        let mut statement = conn.prepare_cached(OPENING)?;
+        let mut statement = self.conn.prepare_cached(OPENINGS)?;
         while let Some(parent) = parents.pop() {
-            for key in children_of(conn, &parent.id)? {
-                let mut rows = statement.query(params![key, parent.id.as_str()])?;
-                let Some(row) = rows.next()? else { continue };
+            let mut rows = statement.query([parent])?;
+            while let Some(row) = rows.next()? {
+                let key = row.get(0)?;
                 if known.insert(key) {
-                    let child = Target { key, id: SessionId::from(row.get_ref(0)?.as_str()?) };
-                    parents.push(child.clone());
-                    found.push((child, row.get(1)?));
+                    parents.push(key);
+                    found.push((SessionId::from(row.get_ref(1)?.as_str()?), row.get(2)?));
                 }
             }
         }
@@ -127,34 +124,95 @@ impl Targets {
     /// Returns the branch summaries of messages in sessions that stay.
     fn branch_summaries(
         &self,
-        conn: &Connection,
         of: &BTreeSet<Address>,
     ) -> BackendResult<Vec<(Address, ErasureSummary)>> {
-        let mut by_session: BTreeMap<i64, BTreeSet<Address>> = BTreeMap::new();
-        for address in of.iter().filter(|address| !self.has_session(address.session())) {
-            by_session.entry(address.session()).or_default().insert(*address);
-        }
         let mut found = Vec::new();
-        for (key, messages) in by_session {
+        for (key, messages) in by_session(of) {
             let Some(oldest) = messages.first().copied() else { continue };
-            let mut nearest = Ancestry::of(conn, key, &messages);
-            let mut session: Option<SessionId> = None;
-            for summary in BranchSummary::after(conn, oldest)? {
-                if self.has(summary.address) || !summary.covers(conn, &messages, &mut nearest)? {
-                    continue;
+            let Some(info) = session_row::info_by_key(self.conn, key)? else { continue };
+            let mut nearest = Ancestry::of(self.conn, key, &messages);
+            for summary in BranchSummary::after(self.conn, oldest)? {
+                if !self.has(summary.address)
+                    && summary.covers(self.conn, &messages, &mut nearest)?
+                {
+                    let of = ErasureSummary { session: info.id.clone(), id: summary.id };
+                    found.push((summary.address, of));
                 }
-                let name = match &session {
-                    Some(name) => name.clone(),
-                    None => match target(conn, key)? {
-                        Some(found) => session.insert(found.id).clone(),
-                        None => break,
-                    },
-                };
-                found.push((summary.address, ErasureSummary { session: name, id: summary.id }));
             }
         }
         Ok(found)
     }
+
+    /// Returns what relatives of the sessions have of them.
+    pub(super) fn relatives(&self) -> BackendResult<BTreeSet<Copied>> {
+        let (mut found, mut seen) = (BTreeSet::new(), BTreeSet::<i64>::new());
+        for key in self.sessions.keys() {
+            if seen.contains(key) {
+                continue;
+            }
+            let (mut family, mut left) = (BTreeSet::from([*key]), vec![*key]);
+            while let Some(key) = left.pop() {
+                let next = column::<i64>(self.conn, RELATIVES, [key])?;
+                left.extend(next.into_iter().filter(|key| family.insert(*key)));
+            }
+            seen.extend(&family);
+            let (gone, kept): (Vec<i64>, Vec<i64>) =
+                family.into_iter().partition(|key| self.sessions.contains_key(key));
+            let mut texts = HashSet::new();
+            for session in gone.into_iter().filter(|_| !kept.is_empty()) {
+                for (copied, text) in Copied::all_in(self.conn, session)? {
+                    texts.insert((copied.label, copied.detail, text));
+                }
+            }
+            for session in kept {
+                for (copied, text) in Copied::all_in(self.conn, session)? {
+                    if texts.contains(&(copied.label.clone(), copied.detail.clone(), text)) {
+                        found.insert(copied);
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// What a session has besides messages, and may have copied.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Copied {
+    pub(super) session: i64,
+    /// The label of the block of a text.
+    pub(super) label: Option<String>,
+    /// The key of a text, or the name of a column.
+    pub(super) detail: String,
+    /// Of a text.
+    pub(super) address: Option<Address>,
+}
+
+impl Copied {
+    fn all_in(conn: &Connection, session: i64) -> BackendResult<Vec<(Self, String)>> {
+        let mut statement = conn.prepare_cached(TEXTS_AND_DETAILS)?;
+        let found = statement.query_map([session], |row| {
+            let (label, detail, address) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            Ok((Self { session, label, detail, address }, row.get(3)?))
+        })?;
+        Ok(found.collect::<rusqlite::Result<_>>()?)
+    }
+}
+
+/// Returns the messages that are copies of some, and these, unless they were asked for before: a chain of forks has as many
+/// copies of a message as sessions, and each of them has the same others.
+fn copies_of(
+    conn: &Connection,
+    originals: Vec<Address>,
+    asked: &mut HashSet<Address>,
+) -> BackendResult<Vec<Address>> {
+    let mut found = Vec::new();
+    for original in originals {
+        if asked.insert(original) {
+            found.extend(column::<Address>(conn, COPIES, [original])?);
+        }
+    }
+    Ok(found)
 }
 
 /// A message that is the summary of a branch.
@@ -171,17 +229,15 @@ impl BranchSummary {
     fn after(conn: &Connection, oldest: Address) -> BackendResult<Vec<Self>> {
         let (_, end) = Address::range_of(oldest.session());
         let mut statement = conn.prepare_cached(BRANCH_SUMMARIES)?;
-        let mut rows = statement.query([oldest, end])?;
-        let mut found = Vec::new();
-        while let Some(row) = rows.next()? {
-            found.push(Self {
+        let found = statement.query_map([oldest, end], |row| {
+            Ok(Self {
                 address: row.get(0)?,
-                id: MessageId::from(row.get_ref(1)?.as_str()?),
+                id: MessageId::from(row.get::<_, String>(1)?),
                 parent: row.get(2)?,
-                from: MessageId::from(row.get_ref(3)?.as_str()?),
-            });
-        }
-        Ok(found)
+                from: MessageId::from(row.get::<_, String>(3)?),
+            })
+        })?;
+        Ok(found.collect::<rusqlite::Result<_>>()?)
     }
 
     /// Returns whether it covers one of some messages: one that is on the path to the end of the branch, and not on the
@@ -209,6 +265,16 @@ impl BranchSummary {
     }
 }
 
+const IS_SESSION: &str = "SELECT 1 FROM session WHERE key = ?1";
+const ORIGINAL: &str = "SELECT coalesce(origin, address) FROM message WHERE address = ?1";
+pub(in super::super) const COPIES: &str = "SELECT address FROM message WHERE address = ?1
+ UNION ALL
+ SELECT address FROM message WHERE origin = ?1";
+const COPIES_OF_RANGE: &str = "SELECT address FROM message WHERE origin BETWEEN ?1 AND ?2";
+const ORIGINALS: &str = "SELECT origin
+   FROM message
+  WHERE address BETWEEN ?1 AND ?2 AND origin IS NOT NULL";
+
 const BRANCH_SUMMARIES: &str = "SELECT address, id, parent, metadata ->> '$.branch_summary.from'
    FROM message
   WHERE address BETWEEN ?1 AND ?2
@@ -216,28 +282,35 @@ const BRANCH_SUMMARIES: &str = "SELECT address, id, parent, metadata ->> '$.bran
     AND instr(metadata, '\"branch_summary\"') > 0
     AND iif(json_valid(metadata), json_type(metadata, '$.branch_summary.from'), NULL) = 'text'";
 
-/// The opening message of a session that continues another one.
-pub(in super::super) const OPENING: &str = "SELECT session.id, message.address
-   FROM session NOT INDEXED
-   JOIN message ON message.address = (session.key << 32) + 1
+/// The sessions that continue one, with their opening messages.
+const OPENINGS: &str = "SELECT child.key, child.id, message.address
+   FROM session
+  CROSS JOIN session AS child ON child.parent_session = session.id
+  CROSS JOIN message ON message.address = (child.key << 32) + 1
   WHERE session.key = ?1
-    AND parent_session = ?2
     AND message.id IS NOT NULL
     AND message.origin IS NULL
-    AND iif(json_valid(message.metadata), message.metadata ->> '$.split.session', NULL) = ?2";
+    AND iif(json_valid(message.metadata), message.metadata ->> '$.split.session', NULL) = session.id";
 
-/// What a session that stays has of the erased ones.
-#[derive(Debug)]
-pub(super) struct Relative {
-    pub(super) key: i64,
-    /// Texts of its blocks, with the labels.
-    pub(super) texts: BTreeSet<(Address, String)>,
-    pub(super) has_name: bool,
-    pub(super) has_metadata: bool,
-}
+/// The first message of a fork is a copy.
+const RELATIVES: &str = "SELECT child.key
+   FROM session
+  CROSS JOIN session AS child ON child.parent_session = session.id
+  WHERE session.key = ?1
+ UNION ALL
+ SELECT parent.key
+   FROM session
+  CROSS JOIN session AS parent ON parent.id = session.parent_session
+  WHERE session.key = ?1
+ UNION ALL
+ SELECT origin >> 32 FROM message WHERE address = (?1 << 32) + 1 AND origin IS NOT NULL
+ UNION ALL
+ SELECT DISTINCT address >> 32
+   FROM message
+  WHERE origin BETWEEN (?1 << 32) AND (?1 << 32 | 4294967295)";
 
-/// The current texts of a session's own blocks and their earlier versions.
-const TEXTS: &str = "SELECT label, context_entry.key, address, content
+/// The current texts of a session's own blocks, their earlier versions, and its details.
+const TEXTS_AND_DETAILS: &str = "SELECT label, context_entry.key, address, content
    FROM context_block
    JOIN context_entry ON context_entry.block = context_block.key
   WHERE session = ?1 AND owner = '' AND content IS NOT NULL
@@ -246,152 +319,8 @@ const TEXTS: &str = "SELECT label, context_entry.key, address, content
    FROM context_block
    JOIN context_entry ON context_entry.block = context_block.key
    JOIN context_version ON entry = address
-  WHERE session = ?1 AND owner = '' AND context_version.content IS NOT NULL";
-const DETAILS: &str = "SELECT name, metadata FROM session WHERE key = ?1";
-const PARENT: &str = "SELECT parent.key
-   FROM session
-   JOIN session AS parent ON parent.id = session.parent_session
-  WHERE session.key = ?1";
-/// The first message of a fork is a copy.
-const COPIED_FROM: &str =
-    "SELECT origin >> 32 FROM message WHERE address = ?1 AND origin IS NOT NULL";
-const COPIED_TO: &str = "SELECT DISTINCT address >> 32 FROM message WHERE origin BETWEEN ?1 AND ?2";
-
-impl Targets {
-    /// Returns the relatives of erased sessions that stay and have something of them.
-    pub(super) fn relatives(&self, conn: &Connection) -> BackendResult<Vec<Relative>> {
-        let (mut found, mut seen) = (Vec::new(), BTreeSet::<i64>::new());
-        for session in &self.sessions {
-            if seen.contains(&session.key) {
-                continue;
-            }
-            let family = Self::family(conn, session.clone())?;
-            seen.extend(&family);
-            let (gone, kept): (Vec<i64>, Vec<i64>) =
-                family.into_iter().partition(|key| self.has_session(*key));
-            if !kept.is_empty() {
-                found.extend(copies(conn, &gone, &kept)?);
-            }
-        }
-        Ok(found)
-    }
-
-    /// Returns a session, its relatives, and theirs.
-    fn family(conn: &Connection, session: Target) -> BackendResult<BTreeSet<i64>> {
-        let mut family = BTreeSet::from([session.key]);
-        let mut left = vec![session];
-        while let Some(Target { key, id }) = left.pop() {
-            let (first, last) = Address::range_of(key);
-            let mut next = children_of(conn, &id)?;
-            next.extend(keys(conn, PARENT, [key])?);
-            next.extend(keys(conn, COPIED_FROM, [Address::new(key, 1)])?);
-            next.extend(keys(conn, COPIED_TO, [first, last])?);
-            for key in next {
-                if family.insert(key) {
-                    left.extend(target(conn, key)?);
-                }
-            }
-        }
-        Ok(family)
-    }
-}
-
-/// Returns what these sessions have of erased ones.
-fn copies(conn: &Connection, gone: &[i64], kept: &[i64]) -> BackendResult<Vec<Relative>> {
-    let random = RandomState::new();
-    let (mut texts, mut names, mut metadata) = (HashSet::new(), HashSet::new(), HashSet::new());
-    for session in gone {
-        each_text(conn, *session, |label, key, _, content| {
-            texts.insert((label.to_owned(), key.to_owned(), random.hash_one(content)));
-        })?;
-        let (name, json) = details(conn, *session)?;
-        names.extend(name);
-        metadata.extend(json);
-    }
-    let mut found = Vec::new();
-    for session in kept {
-        let mut copied = BTreeSet::new();
-        each_text(conn, *session, |label, key, address, content| {
-            if texts.contains(&(label.to_owned(), key.to_owned(), random.hash_one(content))) {
-                copied.insert((address, label.to_owned()));
-            }
-        })?;
-        let (name, json) = details(conn, *session)?;
-        let has_name = name.is_some_and(|name| names.contains(&name));
-        let has_metadata = json.is_some_and(|json| metadata.contains(&json));
-        if has_name || has_metadata || !copied.is_empty() {
-            found.push(Relative { key: *session, texts: copied, has_name, has_metadata });
-        }
-    }
-    Ok(found)
-}
-
-fn each_text(
-    conn: &Connection,
-    session: i64,
-    mut take: impl FnMut(&str, &str, Address, &str),
-) -> BackendResult<()> {
-    let mut statement = conn.prepare_cached(TEXTS)?;
-    let mut rows = statement.query([session])?;
-    while let Some(row) = rows.next()? {
-        let text = |column| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
-        take(text(0)?, text(1)?, row.get(2)?, text(3)?);
-    }
-    Ok(())
-}
-
-/// Returns the name and the metadata of a session.
-fn details(conn: &Connection, key: i64) -> BackendResult<(Option<String>, Option<String>)> {
-    let found = conn
-        .prepare_cached(DETAILS)?
-        .query_row([key], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
-    Ok(found.unwrap_or_default())
-}
-
-impl Work<'_> {
-    /// Erases what relatives have of the sessions, or notes it if it is left.
-    ///
-    /// Comes after the sessions are in the trash, where nobody forks them, and before their texts are gone: so after a crash it
-    /// is found again.
-    pub(super) fn erase_relatives(&mut self) -> Result<()> {
-        let targets = self.targets;
-        let relatives = self.database.read(|conn| targets.relatives(conn))?;
-        if !self.erasure.forks {
-            self.relatives_left.extend(relatives);
-            return Ok(());
-        }
-        for Relative { key, texts, has_name, has_metadata } in relatives {
-            for (address, _) in &texts {
-                self.erase_texts((*address, *address), Some(key))?;
-            }
-            self.write(|conn, work| {
-                if has_name {
-                    work.forget(conn, key, "name")?;
-                }
-                if has_metadata {
-                    work.forget(conn, key, "metadata")?;
-                }
-                Ok(())
-            })?;
-        }
-        Ok(())
-    }
-
-    /// Removes a detail of a session that stays.
-    pub(super) fn forget(
-        &mut self,
-        conn: &Connection,
-        session: i64,
-        detail: &'static str,
-    ) -> BackendResult<()> {
-        self.note_all(conn, &format!("SELECT {detail} FROM session WHERE key = ?1"), session)?;
-        let count = conn
-            .prepare_cached(&format!(
-                "UPDATE session SET {detail} = NULL WHERE key = ?1 AND {detail} IS NOT NULL"
-            ))?
-            .execute([session])?;
-        self.out.extent.details += count as u64;
-        Ok(())
-    }
-}
+  WHERE session = ?1 AND owner = '' AND context_version.content IS NOT NULL
+ UNION ALL
+ SELECT NULL, 'name', NULL, name FROM session WHERE key = ?1 AND name IS NOT NULL
+ UNION ALL
+ SELECT NULL, 'metadata', NULL, metadata FROM session WHERE key = ?1 AND metadata IS NOT NULL";

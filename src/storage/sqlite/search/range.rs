@@ -238,7 +238,9 @@ fn keys<const N: usize>(
 
 pub(super) const OWNED: &str = "SELECT key FROM session WHERE owner = ?1 AND deleted_at IS NULL";
 
-pub(super) const TRASH: &str = "SELECT key FROM session WHERE deleted_at IS NOT NULL";
+pub(super) const TRASH: &str = "SELECT key FROM session WHERE deleted_at IS NOT NULL
+ UNION ALL
+ SELECT session FROM leftover WHERE session <> 0";
 
 /// What a hit needs of its session.
 #[derive(Debug, Clone)]

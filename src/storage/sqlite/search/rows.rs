@@ -165,6 +165,7 @@ pub(super) const ROW: &str = concat!(
     AND other.parts = message.parts
     AND (?8 IS NULL OR other.address >> 32 IN (SELECT value FROM json_each(?8)))
     AND other.address >> 32 NOT IN (SELECT key FROM session WHERE deleted_at IS NOT NULL)
+    AND other.address >> 32 NOT IN (SELECT session FROM leftover)
 ", passes!("other"), "))"
 );
 

@@ -14,7 +14,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::catalog;
+use super::catalog::removal;
 use super::connection::Database;
 use super::error::{BackendError, BackendResult, corrupt};
 use crate::clock;
@@ -444,28 +444,24 @@ fn rows(
     Ok(keys.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Deletes transcripts with the sessions that show them. Returns how many were deleted.
-pub(crate) fn delete(conn: &Connection, keys: BTreeSet<i64>) -> BackendResult<u64> {
-    for key in &keys {
-        match session_of(conn, *key)? {
-            // The transcript goes with it.
-            Some((session, _)) => catalog::remove(conn, session)?,
-            None => delete_row(conn, *key)?,
-        }
+impl Database {
+    /// Deletes transcripts with the sessions that show them. Returns how many were deleted.
+    pub(crate) fn delete_transcripts(
+        &self,
+        named: impl FnOnce(&Connection) -> BackendResult<BTreeSet<i64>>,
+    ) -> Result<u64> {
+        self.removing(|conn| {
+            let keys = named(conn)?;
+            for key in &keys {
+                match session_of(conn, *key)? {
+                    // The transcript goes with it.
+                    Some((session, _)) => removal::take_out(conn, session)?,
+                    None => removal::take_out_transcript(conn, *key)?,
+                }
+            }
+            Ok(keys.len() as u64)
+        })
     }
-    Ok(keys.len() as u64)
-}
-
-/// Deletes the transcript that a session shows, if it shows one.
-pub(super) fn delete_of_session(conn: &Connection, session: i64) -> BackendResult<()> {
-    of_session(conn, session)?.map_or(Ok(()), |key| delete_row(conn, key))
-}
-
-/// Deletes a transcript; the session that shows it stays.
-pub(super) fn delete_row(conn: &Connection, key: i64) -> BackendResult<()> {
-    conn.prepare_cached(DELETE_ENTRIES)?.execute(range(key))?;
-    conn.prepare_cached("DELETE FROM transcript WHERE key = ?1")?.execute([key])?;
-    Ok(())
 }
 
 pub(super) const DELETE_ENTRIES: &str =
@@ -514,7 +510,7 @@ mod tests {
             assert_eq!(conn.execute(sql, [future])?, 1);
             Ok(())
         })?;
-        database.write_long(|conn| delete(conn, named(conn, &key)?))?;
+        database.delete_transcripts(|conn| named(conn, &key))?;
         append(&database, &key, &entry)?;
         assert_eq!(database.read(|conn| of_project(conn, "p"))?[0].mtime, future + 1);
         Ok(())

@@ -54,7 +54,9 @@ fn of_messages(conn: &Connection) -> BackendResult<Vec<Damage>> {
     let indexed = indexed(conn, "search")?;
     let mut cut = Sums::new();
     each_doc(conn, |address, columns| add(&mut cut, address, columns))?;
-    let addresses: BTreeSet<i64> = indexed.keys().chain(cut.keys()).copied().collect();
+    let leftovers = leftovers(conn)?;
+    let mut addresses: BTreeSet<i64> = indexed.keys().chain(cut.keys()).copied().collect();
+    addresses.retain(|raw| !leftovers.contains(&Address::from_raw(*raw).session()));
     let differs = |raw: i64| {
         let (address, indexed, cut) = (Address::from_raw(raw), indexed.get(&raw), cut.get(&raw));
         let what = match (indexed, cut) {
@@ -67,6 +69,13 @@ fn of_messages(conn: &Connection) -> BackendResult<Vec<Damage>> {
         Some(Damage { kind: "search-index", what, remedy: COMPARE })
     };
     Ok(addresses.into_iter().filter_map(differs).take(MAX_OF_A_KIND).collect())
+}
+
+/// Returns the keys of the sessions that are removed and still indexed.
+fn leftovers(conn: &Connection) -> BackendResult<BTreeSet<i64>> {
+    let mut statement = conn.prepare("SELECT session FROM leftover")?;
+    let keys = statement.query_map([], |row| row.get(0))?;
+    Ok(keys.collect::<rusqlite::Result<_>>()?)
 }
 
 fn of_context(conn: &Connection) -> BackendResult<bool> {

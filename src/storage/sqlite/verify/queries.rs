@@ -33,7 +33,9 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         kind: "stray-message",
         sql: "SELECT format('messages are stored under session key %d, which does not exist', key)
-                FROM (SELECT DISTINCT address >> 32 AS key FROM message EXCEPT SELECT key FROM session)",
+                FROM (SELECT DISTINCT address >> 32 AS key FROM message
+                      EXCEPT SELECT key FROM session
+                      EXCEPT SELECT session FROM leftover)",
         remedy: RESTORE,
     },
     Check {
@@ -164,6 +166,7 @@ pub(super) const CHECKS: &[Check] = &[
                             address & 4294967295, address >> 32)
                 FROM message
                WHERE id IS NULL
+                 AND address >> 32 NOT IN (SELECT session FROM leftover)
                  AND NOT EXISTS (SELECT 1
                                    FROM message AS below
                                   WHERE below.address = message.address + 1
@@ -281,7 +284,8 @@ pub(super) const CHECKS: &[Check] = &[
         sql: "SELECT format('entries are stored under transcript %d, which does not exist', key)
                 FROM (SELECT DISTINCT address >> 32 AS key
                         FROM transcript_entry
-                      EXCEPT SELECT key FROM transcript)",
+                      EXCEPT SELECT key FROM transcript
+                      EXCEPT SELECT transcript FROM leftover)",
         remedy: RESTORE,
     },
     Check {
