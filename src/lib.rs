@@ -32,6 +32,10 @@
 //! - keep the transcripts of agents: [`Transcripts`]
 //! - store elsewhere: [`SessionProvider`]
 
+// First, so that its macros are in scope below.
+#[macro_use]
+mod sql;
+
 mod callback;
 mod catalog;
 mod clock;

@@ -9,8 +9,9 @@ use super::provider::LabelledBlock;
 use super::{Context, Keep, joined};
 use crate::error::{Error, Result};
 use crate::search::{Hit, Matched, Scope, SearchRequest};
+use crate::sql::BackendResult;
 use crate::storage::context::{BlockScope, Document, StoredText};
-use crate::storage::sqlite::{BackendResult, Texts, Writing};
+use crate::storage::sqlite::{Texts, Writing};
 
 impl Context {
     /// Stores a document in a block of skills or knowledge and returns its key. A document with the same key is replaced.

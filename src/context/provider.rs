@@ -23,8 +23,9 @@ use super::block::{Block, BlockInfo, Source};
 use super::key::check_label;
 use crate::callback;
 use crate::error::{self, BoxError, Error};
+use crate::sql::BackendResult;
 use crate::storage::context::{BlockScope, Document, StoredText};
-use crate::storage::sqlite::{BackendResult, Reading, SqliteContext, Texts};
+use crate::storage::sqlite::{Reading, SqliteContext, Texts};
 
 /// A source that a context block is read from.
 ///

@@ -13,7 +13,8 @@ use crate::error::{Error, Result};
 use crate::event::{Change, Phase};
 use crate::id::{CompactionId, MessageId};
 use crate::message::Message;
-use crate::storage::sqlite::{BackendError, compaction};
+use crate::sql::BackendError;
+use crate::storage::sqlite::compaction;
 
 /// What one commit replaced, in figures.
 ///

@@ -6,22 +6,20 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use rusqlite::Connection;
-
 use super::context::elision;
-use super::error::{BackendError, BackendResult, corrupt};
 use super::row::message::Content;
 use super::row::session::SessionRow;
-use super::row::{Read, message as message_row, session as session_row};
+use super::row::{message as message_row, session as session_row};
 use super::session::Named;
 use super::tokens::{CountedMessages, TokenCount, counter_key};
-use super::{children, compaction, delete, head, index, message, row, usage};
+use super::{children, compaction, delete, head, index, message, usage};
 use crate::compaction::Seen;
 use crate::error;
 use crate::error::Error;
 use crate::id::{CompactionId, MessageId, SessionId, check_name_length};
 use crate::message::{Extra, Json, Message, Part, check_shape, extra_to_text, parts_to_text};
 use crate::outcome::{Appended, CountedAppend, Updated};
+use crate::sql::{BackendError, BackendResult, Connection, Sql, corrupt};
 use crate::tree::{Address, MAX_MESSAGES};
 use crate::view::{ExpectedHead, Parent};
 
@@ -177,7 +175,7 @@ fn find_parent(
         Parent::Message(id) => message::place(conn, Some(session.key), name, id).map(Some),
         Parent::SiblingOf(id) => {
             let sibling = message::require(conn, Some(session.key), name, id)?;
-            Ok(conn.prepare_cached(PARENT)?.query_row([sibling], |row| row.get(0))?)
+            conn.one(PARENT, sibling)
         }
     }
 }
@@ -338,7 +336,7 @@ pub(crate) fn update(
     let is_plain = covered_by.is_empty() && !had_elisions && session.head == Some(address);
     recount(conn, &mut session, address, count, is_plain)?;
     message::rename_mentions(conn, address, &message)?;
-    row::execute(conn, REPLACE, &[&content, &count, &address])?;
+    conn.run(REPLACE, (&content, count, address))?;
     usage::record_changed(conn, address, &message)?;
     session_row::store(conn, &session)?;
     if is_indexed {
@@ -365,11 +363,7 @@ fn recount(
     after: TokenCount,
     is_plain: bool,
 ) -> BackendResult<()> {
-    let found = row::first_row(conn, COUNT_BEFORE, &[&address], |row| {
-        Ok((row.get(0)?, TokenCount::read(row, 1)?))
-    })?;
-    let (is_hidden, before): (bool, TokenCount) =
-        found.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+    let (is_hidden, before): (bool, TokenCount) = conn.one(COUNT_BEFORE, address)?;
     let is_known =
         is_plain && before.counter == session.counter && after.counter == session.counter;
     let changed = |tokens: u64| match is_hidden {
@@ -389,9 +383,7 @@ const COUNT_BEFORE: &str =
 ///
 /// Text is compared, not values: two JSON texts that are equal as `f64` may hold different numbers.
 fn is_stored(conn: &Connection, address: Address, content: &Content<'_>) -> BackendResult<bool> {
-    let is_stored =
-        row::first_row(conn, IS_STORED, &[&address, content, &address], |row| Ok(row.get(0)?))?;
-    Ok(is_stored.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
+    conn.one(IS_STORED, (address, content, address))
 }
 
 const IS_STORED: &str = concat!(
@@ -419,7 +411,7 @@ pub(super) const UNFINISHED: &str = "SELECT address
 /// Returns whether the message at an address is unfinished.
 pub(super) fn is_unfinished(conn: &Connection, address: Address) -> BackendResult<bool> {
     // Parsing costs more, and few messages are hidden.
-    let is_hidden = conn.prepare_cached(IS_HIDDEN)?.exists([address])?;
+    let is_hidden = conn.has(IS_HIDDEN, address)?;
     Ok(is_hidden && message::read(conn, address)?.is_some_and(|it| it.is_unfinished()))
 }
 
@@ -445,7 +437,7 @@ pub(crate) fn settle(
         return delete::delete(conn, name, std::slice::from_ref(id)).map(drop);
     };
     if !content.is_unfinished() {
-        conn.prepare_cached(SHOW)?.execute([address])?;
+        conn.run(SHOW, address)?;
         session.invalidate_visible_tokens();
         session_row::store(conn, &session)?;
     }

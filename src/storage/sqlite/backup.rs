@@ -7,12 +7,12 @@ use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
 
 use super::connection::{Database, unlock};
-use super::error::BackendError;
 use super::file;
 use super::file::SUFFIXES;
 use super::interrupt::Watch;
 use crate::error::{Error, Result};
 use crate::report::Progress;
+use crate::sql::BackendError;
 
 /// How many pages are copied between two checks for an interrupt.
 const PAGES_PER_STEP: i32 = 256;

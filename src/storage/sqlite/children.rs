@@ -3,17 +3,15 @@
 //! Breaks give the runs, and runs the segments. Only the messages that the outline shows are read, so it costs the
 //! number of runs and not that of messages.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use rusqlite::{CachedStatement, Connection, OptionalExtension, Row};
-
-use super::error::{BackendResult, corrupt, damaged};
 use super::row::session::SessionRow;
-use super::row::time;
 use super::{compaction, head, message};
 use crate::id::MessageId;
 use crate::message::{Message, Role, parts_from_text};
+use crate::sql::{BackendResult, Connection, Read, Row, Sql, corrupt, damaged};
 use crate::tree::{
     Address, BoundedRun, CompactionMark, Landmark, Run, Segment, SegmentMap, Tree, line, outermost,
     preview,
@@ -22,10 +20,7 @@ use crate::tree::{
 /// Returns the address of the newest message, which has no children.
 pub(crate) fn latest(conn: &Connection, session: i64) -> BackendResult<Option<Address>> {
     let (first, last) = Address::range_of(session);
-    let found = conn
-        .prepare_cached("SELECT max(address) FROM message WHERE address BETWEEN ?1 AND ?2")?
-        .query_row([first, last], |row| row.get(0))?;
-    Ok(found)
+    conn.one("SELECT max(address) FROM message WHERE address BETWEEN ?1 AND ?2", (first, last))
 }
 
 /// Returns the children of a message, or the roots. A tombstone is replaced by its own children.
@@ -97,13 +92,10 @@ fn branches(
     (after, last): (Address, Address),
     limit: i64,
 ) -> BackendResult<Vec<Address>> {
-    let mut statement = conn.prepare_cached(if parent.is_some() { BRANCHES } else { ROOTS })?;
-    let read = |row: &Row<'_>| row.get(0);
-    let found: rusqlite::Result<_> = match parent {
-        Some(parent) => statement.query_map((after, last, limit, parent), read)?.collect(),
-        None => statement.query_map((after, last, limit), read)?.collect(),
-    };
-    Ok(found?)
+    match parent {
+        Some(parent) => conn.rows(BRANCHES, (after, last, limit, parent)),
+        None => conn.rows(ROOTS, (after, last, limit)),
+    }
 }
 
 macro_rules! branches {
@@ -137,8 +129,7 @@ fn next_child(
 ) -> BackendResult<Option<Address>> {
     // In its run the child follows its parent, before all branches.
     if let Some(parent) = parent.filter(|parent| *parent >= after) {
-        let in_run: Option<Address> =
-            conn.prepare_cached(IN_RUN)?.query_row([parent], |row| row.get(0)).optional()?;
+        let in_run: Option<Address> = conn.first(IN_RUN, parent)?;
         if in_run.is_some() {
             return Ok(in_run);
         }
@@ -158,9 +149,7 @@ fn deleted_children(
     until: Address,
 ) -> BackendResult<Vec<Address>> {
     let (first, _) = Address::range_of(session);
-    let mut statement = conn.prepare_cached(DELETED_BRANCHES)?;
-    let found = statement.query_map((parent, first, until), |row| row.get(0))?;
-    Ok(found.collect::<rusqlite::Result<_>>()?)
+    conn.rows(DELETED_BRANCHES, (parent, first, until))
 }
 
 /// By the index of tombstones: a message may have a million branches and rarely has deleted ones.
@@ -178,8 +167,7 @@ pub(super) fn direct_children(
 ) -> BackendResult<Vec<Address>> {
     let mut children = Vec::new();
     if let Some(parent) = parent {
-        let next: Option<Address> =
-            conn.prepare_cached(IN_RUN)?.query_row([parent], |row| row.get(0)).optional()?;
+        let next: Option<Address> = conn.first(IN_RUN, parent)?;
         children.extend(next);
     }
     let (first, last) = Address::range_of(session);
@@ -190,36 +178,36 @@ pub(super) fn direct_children(
 /// Returns the messages without children, in order of creation.
 pub(crate) fn leaves(conn: &Connection, session: i64) -> BackendResult<Vec<MessageId>> {
     let (first, last) = Address::range_of(session);
-    let mut breaks = conn.prepare_cached(
-        "SELECT address
-           FROM message
-          WHERE parent IS DISTINCT FROM address - 1 AND address BETWEEN ?1 AND ?2",
-    )?;
-    // A row before a break, or the last row, has no child in its run.
-    let mut before = conn.prepare_cached(
-        "SELECT address, id
-           FROM message
-          WHERE address BETWEEN ?1 AND ?2
-          ORDER BY address DESC
-          LIMIT 1",
-    )?;
-    let mut has_branches = conn.prepare_cached(
-        "SELECT EXISTS (SELECT 1 FROM message WHERE parent = ?1 AND parent IS DISTINCT FROM address - 1)",
-    )?;
-    let starts = breaks.query_map([first, last], |row| row.get(0))?;
-    let starts: Vec<Address> = starts.collect::<rusqlite::Result<_>>()?;
+    let starts: Vec<Address> = conn.rows(STARTS, (first, last))?;
     let mut leaves = Vec::new();
+    // A row before a break, or the last row, has no child in its run.
     for end in starts.into_iter().map(Address::before).chain([last]) {
-        let found: Option<(Address, Option<String>)> =
-            before.query_row([first, end], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-        if let Some((address, Some(id))) = found
-            && !has_branches.query_row([address], |row| row.get(0))?
+        if let Some((address, Some(id))) =
+            conn.first::<(Address, Option<String>)>(LAST_ROW, (first, end))?
+            && !conn.has(HAS_BRANCHES, address)?
         {
             leaves.push(MessageId::from(id));
         }
     }
     Ok(leaves)
 }
+
+const STARTS: &str = "SELECT address
+   FROM message
+  WHERE parent IS DISTINCT FROM address - 1
+    AND address BETWEEN ?1 AND ?2";
+
+const LAST_ROW: &str = "SELECT address, id
+   FROM message
+  WHERE address BETWEEN ?1 AND ?2
+  ORDER BY address DESC
+  LIMIT 1";
+
+const HAS_BRANCHES: &str = "SELECT 1
+   FROM message
+  WHERE parent = ?1
+    AND parent IS DISTINCT FROM address - 1
+  LIMIT 1";
 
 /// Returns the outline of a session.
 pub(crate) fn tree(conn: &Connection, session: &SessionRow) -> BackendResult<Tree> {
@@ -235,7 +223,6 @@ pub(crate) fn tree(conn: &Connection, session: &SessionRow) -> BackendResult<Tre
         }
     }
 
-    let mut reader = conn.prepare_cached(LANDMARK)?;
     let mut tree = Tree { roots: map.roots().to_vec(), ..Tree::default() };
     for segment in 0..map.len() {
         let compactions = compactions.remove(&segment).unwrap_or_default();
@@ -250,7 +237,7 @@ pub(crate) fn tree(conn: &Connection, session: &SessionRow) -> BackendResult<Tre
         // A wide tree has as many of these as messages.
         let mut landmarks = Vec::with_capacity(places.len());
         for at in places {
-            let mut landmark = read(&mut reader, &map, segment, at)?;
+            let mut landmark = read(conn, &map, segment, at)?;
             landmark.is_head = head == Some((segment, at));
             landmark.labels =
                 labels.and_then(|labels| labels.get(&at)).cloned().unwrap_or_default();
@@ -278,21 +265,17 @@ pub(crate) fn tree(conn: &Connection, session: &SessionRow) -> BackendResult<Tre
 /// Returns the runs of a session with their ends, in ascending order.
 fn runs(conn: &Connection, session: i64) -> BackendResult<Vec<BoundedRun>> {
     let (first, last) = Address::range_of(session);
-    let mut breaks = conn.prepare_cached(BREAKS)?;
-    let mut before = conn.prepare_cached(LAST_BEFORE)?;
-    let mut rows = breaks.query([first, last])?;
-    let mut runs: Vec<BoundedRun> = Vec::new();
-    while let Some(row) = rows.next()? {
-        let run = Run { start: row.get(0)?, parent: row.get(1)? };
-        runs.push(BoundedRun { run, end: run.start });
-    }
+    let mut runs = conn.rows_with(BREAKS, (first, last), |row| {
+        let run = Run::read(row, 0)?;
+        Ok(BoundedRun { run, end: run.start })
+    })?;
     for index in 0..runs.len() {
         let start = runs[index].run.start;
         let end = runs.get(index + 1).map_or(last, |next| next.run.start.before());
         // Removed leaves leave places empty before the next run.
         runs[index].end = match end == start {
             true => end,
-            false => before.query_row([start, end], |row| row.get(0))?,
+            false => conn.one(LAST_BEFORE, (start, end))?,
         };
     }
     Ok(runs)
@@ -314,11 +297,13 @@ pub(super) const HIDDEN: &str =
 
 const LANDMARK: &str = "SELECT id, role, parts, created_at, hidden FROM message WHERE address = ?1";
 
-pub(super) fn addresses(conn: &Connection, sql: &str, session: i64) -> BackendResult<Vec<Address>> {
+pub(super) fn addresses(
+    conn: &Connection,
+    sql: &'static str,
+    session: i64,
+) -> BackendResult<Vec<Address>> {
     let (first, last) = Address::range_of(session);
-    let mut statement = conn.prepare_cached(sql)?;
-    let addresses = statement.query_map([first, last], |row| row.get(0))?;
-    Ok(addresses.collect::<rusqlite::Result<_>>()?)
+    conn.rows(sql, (first, last))
 }
 
 /// Returns the labels by segment and place in it.
@@ -359,33 +344,31 @@ fn compactions(
     Ok(compactions)
 }
 
-fn read(
-    reader: &mut CachedStatement<'_>,
-    map: &SegmentMap,
-    segment: usize,
-    at: u64,
-) -> BackendResult<Landmark> {
+fn read(conn: &Connection, map: &SegmentMap, segment: usize, at: u64) -> BackendResult<Landmark> {
     let missing = || corrupt(format!("place {at} of a run holds no message"));
     let address = map.address(segment, at).ok_or_else(missing)?;
-    let mut rows = reader.query([address])?;
-    let row = rows.next()?.ok_or_else(missing)?;
-    landmark(row, at).map_err(damaged(format_args!(
-        "message {} of session {}",
-        address.n(),
-        address.session()
-    )))
+    let found = conn.first_with(LANDMARK, address, |row| landmark(row, at));
+    found
+        .map_err(damaged(format_args!("message {} of session {}", address.n(), address.session())))?
+        .ok_or_else(missing)
 }
 
 fn landmark(row: &Row<'_>, at: u64) -> BackendResult<Landmark> {
     let missing = || corrupt(format!("place {at} of a run is not a message"));
-    let id = row.get_ref(0)?.as_str_or_null()?.ok_or_else(missing)?;
+    let (id, role, parts, created_at, is_hidden): (
+        Option<Cow<'_, str>>,
+        Cow<'_, str>,
+        Cow<'_, str>,
+        _,
+        _,
+    ) = Read::read(row, 0)?;
     Ok(Landmark {
         at,
-        id: MessageId::from(id),
-        role: Role::from(row.get_ref(1)?.as_str()?),
-        preview: preview(&parts_from_text(row.get_ref(2)?.as_str()?)?),
-        created_at: time(row.get(3)?)?,
-        is_hidden: row.get(4)?,
+        id: MessageId::from(&*id.ok_or_else(missing)?),
+        role: Role::from(&*role),
+        preview: preview(&parts_from_text(&parts)?),
+        created_at,
+        is_hidden,
         is_head: false,
         labels: Vec::new(),
     })

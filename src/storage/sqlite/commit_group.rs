@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::error::BackendError;
+use crate::sql::BackendError;
 
 /// How many writes one commit holds at most.
 pub(super) const MAX_MEMBERS: usize = 64;

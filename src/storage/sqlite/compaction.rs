@@ -2,10 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use rusqlite::{Connection, OptionalExtension};
-
 use super::context;
-use super::error::{BackendError, BackendResult, corrupt};
 use super::path::{Ancestry, SessionTree, WithoutCompaction};
 use super::plan_reader::PlanReader;
 use super::row::message as row;
@@ -16,6 +13,7 @@ use crate::compaction::{Compaction, CompactionStatus, Seen, Stale};
 use crate::error::Error;
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Message;
+use crate::sql::{BackendError, BackendResult, Connection, Read, Sql, corrupt};
 use crate::tree::{Address, Plan, PlanPart, Span, Walk};
 use crate::view::Order;
 
@@ -203,26 +201,19 @@ fn compacted(
 }
 
 pub(crate) fn remove(conn: &Connection, key: i64) -> BackendResult<()> {
-    conn.prepare_cached("DELETE FROM compaction WHERE key = ?1")?.execute([key])?;
+    conn.run("DELETE FROM compaction WHERE key = ?1", key)?;
     Ok(())
 }
 
 /// Returns all compactions of a session, oldest first.
 pub(crate) fn all(conn: &Connection, session: i64) -> BackendResult<Vec<(Span, Compaction)>> {
-    let mut statement =
-        conn.prepare_cached(select_compactions!("WHERE session = ?1 ORDER BY key"))?;
-    let mut rows = statement.query([session])?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        found.push((row::read_span(row)?, row::read_compaction(row)?));
-    }
-    Ok(found)
+    conn.rows_with(select_compactions!("WHERE session = ?1 ORDER BY key"), session, |row| {
+        Ok((Span::read(row, 0)?, row::read_compaction(row)?))
+    })
 }
 
 pub(crate) fn by_key(conn: &Connection, key: i64) -> BackendResult<Option<Compaction>> {
-    let mut statement = conn.prepare_cached(select_compactions!("WHERE key = ?1"))?;
-    let mut rows = statement.query([key])?;
-    rows.next()?.map(row::read_compaction).transpose()
+    conn.first_with(select_compactions!("WHERE key = ?1"), key, row::read_compaction)
 }
 
 /// Returns the summary as it reads in a history, with its parent.
@@ -296,10 +287,7 @@ pub(crate) fn status(
 
 /// Returns the key of the newest compaction of the store; 0 if there is none.
 pub(super) fn newest(conn: &Connection) -> BackendResult<i64> {
-    let key = conn
-        .prepare_cached("SELECT coalesce(max(key), 0) FROM compaction")?
-        .query_row([], |row| row.get(0))?;
-    Ok(key)
+    conn.one("SELECT coalesce(max(key), 0) FROM compaction", ())
 }
 
 /// Returns the span of the compaction with this id.
@@ -308,11 +296,10 @@ pub(crate) fn find(
     session: i64,
     id: &CompactionId,
 ) -> BackendResult<Option<Span>> {
-    let span = conn
-        .prepare_cached("SELECT key, first, last FROM compaction WHERE session = ?1 AND id = ?2")?
-        .query_row((session, id.as_str()), row::read_span)
-        .optional()?;
-    Ok(span)
+    conn.first(
+        "SELECT key, first, last FROM compaction WHERE session = ?1 AND id = ?2",
+        (session, id),
+    )
 }
 
 /// Returns the span of the compaction with this id, or an error if it is unknown.
@@ -338,12 +325,8 @@ pub(super) fn covering(
     };
     let (_, end) = Address::range_of(oldest.session());
     let mut nearest = Ancestry::of(conn, oldest.session(), addresses);
-    let mut statement = conn.prepare_cached(COVERING)?;
-    let spans: Vec<Span> = statement
-        .query_map([oldest, &end, newest], row::read_span)?
-        .collect::<rusqlite::Result<_>>()?;
     let mut found = Vec::new();
-    for span in spans {
+    for span in conn.rows::<Span>(COVERING, (oldest, end, newest))? {
         if nearest.nearest(span.last)?.is_some_and(|address| address >= span.first) {
             found.push(span);
         }
@@ -359,18 +342,13 @@ pub(super) const COVERING: &str = "SELECT key, first, last
 
 /// Returns the span of a compaction and its id.
 pub(super) fn named_span(conn: &Connection, key: i64) -> BackendResult<(Span, CompactionId)> {
-    let found = conn
-        .prepare_cached("SELECT key, first, last, id FROM compaction WHERE key = ?1")?
-        .query_row([key], |row| {
-            Ok((row::read_span(row)?, CompactionId::from(row.get::<_, String>(3)?)))
-        })?;
-    Ok(found)
+    let (span, id): (Span, String) =
+        conn.one("SELECT key, first, last, id FROM compaction WHERE key = ?1", key)?;
+    Ok((span, CompactionId::from(id)))
 }
 
 pub(super) fn id_of(conn: &Connection, key: i64) -> BackendResult<CompactionId> {
-    let id: String = conn
-        .prepare_cached("SELECT id FROM compaction WHERE key = ?1")?
-        .query_row([key], |row| row.get(0))?;
+    let id: String = conn.one("SELECT id FROM compaction WHERE key = ?1", key)?;
     Ok(CompactionId::from(id))
 }
 

@@ -20,7 +20,6 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::commit_group::Writers;
 use super::encryption::Encryption;
-use super::error::{BackendError, BackendResult};
 use super::file::{self, StoreFile};
 use super::index::Deferred;
 use super::interrupt::Watch;
@@ -28,6 +27,7 @@ use super::snapshot::Pinned;
 use super::wal::{self, Wal};
 use super::{header, index, schema, transaction};
 use crate::error::{Error, Result};
+use crate::sql::{BackendError, BackendResult};
 use crate::storage::DEFAULT_BUSY_TIMEOUT;
 
 /// How many prepared statements a connection caches; there are fewer.

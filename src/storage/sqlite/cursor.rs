@@ -7,16 +7,14 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use rusqlite::Connection;
-
 use super::connection::Database;
-use super::error::BackendResult;
 use super::path::SessionTree;
 use super::plan_reader::PlanReader;
 use super::{compaction, message, path};
 use crate::error::Result;
 use crate::id::{CompactionId, MessageId};
 use crate::message::Message;
+use crate::sql::{BackendResult, Connection};
 use crate::tree::{Address, Plan, Walk};
 use crate::view::Order;
 

@@ -5,10 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use rusqlite::{Connection, OptionalExtension};
-
 use super::context::elision;
-use super::error::{BackendResult, corrupt};
 use super::index::Index;
 use super::path::Ancestry;
 use super::path::SessionTree;
@@ -17,6 +14,7 @@ use super::session::Named;
 use super::{catalog, compaction, head, message};
 use crate::id::MessageId;
 use crate::outcome::Deleted;
+use crate::sql::{BackendResult, Connection, Sql, corrupt};
 use crate::tree::{Address, PlanPart, Span, Walk};
 
 pub(crate) fn delete(
@@ -105,8 +103,7 @@ pub(crate) fn delete_branch(
         head::remove_labels(conn, first, last)?;
         elision::remove_range(conn, first, last)?;
         head::remove_tags(conn, first, last)?;
-        conn.prepare_cached("DELETE FROM message WHERE address BETWEEN ?1 AND ?2")?
-            .execute([first, last])?;
+        conn.run("DELETE FROM message WHERE address BETWEEN ?1 AND ?2", (first, last))?;
     }
     let mut removed = HashMap::new();
     prune(conn, parent, &mut removed)?;
@@ -146,13 +143,13 @@ fn make_tombstone(conn: &Connection, address: Address) -> BackendResult<()> {
     head::remove_labels(conn, address, address)?;
     elision::remove_range(conn, address, address)?;
     head::remove_tags(conn, address, address)?;
-    conn.prepare_cached(
+    conn.run(
         "UPDATE message
             SET id = NULL, role = '', parts = '[]', metadata = NULL, extra = NULL, tokens = 0,
                 counter = 0, hidden = 0
           WHERE address = ?1",
-    )?
-    .execute([address])?;
+        address,
+    )?;
     Ok(())
 }
 
@@ -163,15 +160,13 @@ pub(super) fn prune(
     removed: &mut HashMap<Address, Option<Address>>,
 ) -> BackendResult<()> {
     while let Some(address) = at {
-        let stored: Option<(Option<String>, Option<Address>)> = conn
-            .prepare_cached(message::ID_AND_PARENT)?
-            .query_row([address], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()?;
+        let stored: Option<(Option<String>, Option<Address>)> =
+            conn.first(message::ID_AND_PARENT, address)?;
         let Some((None, parent)) = stored else { break };
         if has_children(conn, address)? {
             break;
         }
-        conn.prepare_cached("DELETE FROM message WHERE address = ?1")?.execute([address])?;
+        conn.run("DELETE FROM message WHERE address = ?1", address)?;
         removed.insert(address, parent);
         at = parent;
     }
@@ -180,8 +175,7 @@ pub(super) fn prune(
 
 /// Returns whether a row has children: the next one in its run, or a branch.
 fn has_children(conn: &Connection, address: Address) -> BackendResult<bool> {
-    let found = conn.prepare_cached(HAS_CHILDREN)?.query_row([address], |row| row.get(0))?;
-    Ok(found)
+    conn.one(HAS_CHILDREN, address)
 }
 
 pub(super) const HAS_CHILDREN: &str =
@@ -249,33 +243,31 @@ pub(super) fn below(conn: &Connection, top: Address) -> BackendResult<Vec<(Addre
     let mut ranges = Vec::new();
     let mut starts = vec![top];
     while let Some(start) = starts.pop() {
-        let next_break: Option<Address> = conn
-            .prepare_cached(
-                "SELECT min(address)
+        let next_break: Option<Address> = conn.one(
+            "SELECT min(address)
                    FROM message
                   WHERE parent IS DISTINCT FROM address - 1 AND address > ?1 AND address <= ?2",
-            )?
-            .query_row([start, end], |row| row.get(0))?;
+            (start, end),
+        )?;
         // Up to the next break each row is the child of the one before.
-        let last: Option<Address> = conn
-            .prepare_cached("SELECT max(address) FROM message WHERE address BETWEEN ?1 AND ?2")?
-            .query_row([start, next_break.map_or(end, Address::before)], |row| row.get(0))?;
+        let last: Option<Address> = conn.one(
+            "SELECT max(address) FROM message WHERE address BETWEEN ?1 AND ?2",
+            (start, next_break.map_or(end, Address::before)),
+        )?;
         let last = last.ok_or_else(|| {
             let (n, session) = (start.n(), start.session());
             corrupt(format!("message {n} of session {session} is outside of its session"))
         })?;
         ranges.push((start, last));
-        let mut branches = conn.prepare_cached(
-            "SELECT address
-               FROM message
-              WHERE parent BETWEEN ?1 AND ?2 AND parent IS DISTINCT FROM address - 1",
-        )?;
-        for branch in branches.query_map([start, last], |row| row.get(0))? {
-            starts.push(branch?);
-        }
+        starts.extend(conn.rows::<Address>(BRANCHES, (start, last))?);
     }
     Ok(ranges)
 }
+
+const BRANCHES: &str = "SELECT address
+   FROM message
+  WHERE parent BETWEEN ?1 AND ?2
+    AND parent IS DISTINCT FROM address - 1";
 
 fn ids_between(
     conn: &Connection,
@@ -283,15 +275,16 @@ fn ids_between(
     last: Address,
     ids: &mut Vec<MessageId>,
 ) -> BackendResult<()> {
-    let mut statement = conn.prepare_cached(
-        "SELECT id FROM message WHERE address BETWEEN ?1 AND ?2 AND id IS NOT NULL ORDER BY address",
-    )?;
-    let mut rows = statement.query([first, last])?;
-    while let Some(row) = rows.next()? {
-        ids.push(MessageId::from(row.get_ref(0)?.as_str()?));
-    }
+    let found: Vec<String> = conn.rows(IDS, (first, last))?;
+    ids.extend(found.into_iter().map(MessageId::from));
     Ok(())
 }
+
+const IDS: &str = "SELECT id
+   FROM message
+  WHERE address BETWEEN ?1 AND ?2
+    AND id IS NOT NULL
+  ORDER BY address";
 
 /// Returns the compactions that end at removed rows. Tombstones above the deleted messages may be among these rows,
 /// and a compaction that ends there need not cover a deleted message.
@@ -311,10 +304,7 @@ pub(super) fn ending_in(
     first: Address,
     last: Address,
 ) -> BackendResult<Vec<i64>> {
-    let mut statement =
-        conn.prepare_cached("SELECT key FROM compaction WHERE last BETWEEN ?1 AND ?2")?;
-    let keys = statement.query_map([first, last], |row| row.get(0))?;
-    Ok(keys.collect::<rusqlite::Result<_>>()?)
+    conn.rows("SELECT key FROM compaction WHERE last BETWEEN ?1 AND ?2", (first, last))
 }
 
 #[cfg(test)]

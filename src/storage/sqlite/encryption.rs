@@ -17,9 +17,9 @@ use rusqlite::{Connection, ErrorCode};
 
 use super::commit_group::Length;
 use super::connection::{Database, busy_ms};
-use super::error::{BackendError, BackendResult};
 use super::{transaction, wal};
 use crate::error::{Error, Result};
+use crate::sql::{BackendError, BackendResult};
 
 /// The key of a database and those of its connections that have it.
 pub(crate) struct Encryption {

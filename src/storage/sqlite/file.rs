@@ -16,10 +16,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use talktree_text::foreign;
 
-use super::error::{BackendError, BackendResult};
 use super::header;
 use crate::error::{Error, Result};
 use crate::id::shorten;
+use crate::sql::{BackendError, BackendResult};
 
 /// The longest path of a file that SQLite opens on Unix, in bytes; it appends up to eight.
 const MAX_PATH_BYTES: usize = 504;

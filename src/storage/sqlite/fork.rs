@@ -1,10 +1,7 @@
 //! Forking: a new session from a copy of a path.
 
-use rusqlite::{Connection, params};
-
 use super::catalog;
 use super::context::{elision, entry};
-use super::error::{BackendError, BackendResult};
 use super::row::message as compaction_row;
 use super::row::session::{self as session_row, SessionRow};
 use super::session::Named;
@@ -14,6 +11,7 @@ use crate::error::Error;
 use crate::id::{MessageId, SessionId};
 use crate::message::Message;
 use crate::outcome::SessionDetails;
+use crate::sql::{BackendError, BackendResult, Connection, Sql};
 use crate::tree::{Address, PlanPart, Span};
 use crate::view::{ExpectedHead, Parent};
 
@@ -56,9 +54,7 @@ pub(crate) fn fork(
     target.invalidate_visible_tokens();
     index::make_pending(conn, &mut target, 1)?;
     target.messages = messages;
-    let last: i64 = conn
-        .prepare_cached("SELECT created_at FROM message WHERE address = ?1")?
-        .query_row([end.at], |row| row.get(0))?;
+    let last: i64 = conn.one("SELECT created_at FROM message WHERE address = ?1", end.at)?;
     target.note_message_at(last);
     session_row::store(conn, &target)?;
     session_row::store_listed_at(conn, &mut target)?;
@@ -118,14 +114,14 @@ fn inherit(
     from: &SessionId,
     at: Option<&MessageId>,
 ) -> BackendResult<()> {
-    conn.prepare_cached(
+    conn.run(
         "UPDATE session
             SET (model, source, metadata, owner) =
                 (SELECT model, source, metadata, owner FROM session WHERE key = ?2),
                 parent_session = ?3, fork_point = ?4
           WHERE key = ?1",
-    )?
-    .execute(params![target.key, source, from.as_str(), at.map(MessageId::as_str)])?;
+        (target.key, source, from.as_str(), at.map(MessageId::as_str)),
+    )?;
     Ok(())
 }
 
@@ -144,18 +140,13 @@ fn plan_copies(conn: &Connection, leaf: Address) -> BackendResult<Vec<Copy>> {
 
 /// Returns how many messages were copied, tombstones not counted.
 fn copy_messages(conn: &Connection, target: &SessionRow, copies: &[Copy]) -> BackendResult<i64> {
-    let mut tombstones = conn.prepare_cached(TOMBSTONES)?;
     let mut messages = 0;
-    let mut statement = conn.prepare_cached(COPY)?;
     for copy in copies {
         let start = Address::new(target.key, copy.start);
-        let rows = statement.execute(params![
-            copy.first,
-            copy.last,
-            start.raw() - copy.first.raw(),
-            Address::new(target.key, 1)
-        ])?;
-        let dead: i64 = tombstones.query_row(params![copy.first, copy.last], |row| row.get(0))?;
+        let shift = start.raw() - copy.first.raw();
+        let first = Address::new(target.key, 1);
+        let rows = conn.run(COPY, (copy.first, copy.last, shift, first))?;
+        let dead: i64 = conn.one(TOMBSTONES, (copy.first, copy.last))?;
         messages += rows as i64 - dead;
     }
     Ok(messages)

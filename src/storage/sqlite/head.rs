@@ -3,11 +3,8 @@
 //! The log is a list of places, one of which is the current one. The current place is the session's head itself, and
 //! its row is written when the head leaves it. So an append at the head does not touch the log.
 
-use rusqlite::{Connection, OptionalExtension, params};
-
 use super::catalog::list::unknown_place;
 use super::connection::Database;
-use super::error::{BackendError, BackendResult};
 use super::message::id_of_place;
 use super::row::session as session_row;
 use super::row::session::{SessionRow, read_id};
@@ -15,8 +12,9 @@ use super::session::Named;
 use super::{append, catalog, index, message};
 use crate::catalog::{ListedMessage, MessageFilter, MessagePage};
 use crate::error::{Error, Result};
-use crate::id::{MessageId, SessionId, check_label, label_is_id};
+use crate::id::{MessageId, check_label, label_is_id};
 use crate::outcome::{HeadEntry, Label, MAX_TAGS, MessageTag, too_many_tags};
+use crate::sql::{BackendError, BackendResult, Connection, Read, Row, Sql};
 use crate::tree::Address;
 use crate::view::ExpectedHead;
 
@@ -32,14 +30,18 @@ pub(super) fn move_to(
     if row.head == head {
         return Ok(());
     }
-    conn.prepare_cached("DELETE FROM head_log WHERE session = ?1 AND position > ?2")?
-        .execute(params![row.key, row.head_position])?;
+    conn.run(
+        "DELETE FROM head_log WHERE session = ?1 AND position > ?2",
+        (row.key, row.head_position),
+    )?;
     leave(conn, row)?;
     row.head_position += 1;
     row.head = head;
     row.invalidate_visible_tokens();
-    conn.prepare_cached("DELETE FROM head_log WHERE session = ?1 AND position < ?2")?
-        .execute(params![row.key, row.head_position - MAX_ENTRIES])?;
+    conn.run(
+        "DELETE FROM head_log WHERE session = ?1 AND position < ?2",
+        (row.key, row.head_position - MAX_ENTRIES),
+    )?;
     Ok(())
 }
 
@@ -47,10 +49,10 @@ pub(super) fn move_to(
 pub(crate) fn step(conn: &Connection, name: &Named<'_>, by: i64) -> BackendResult<bool> {
     let Some(mut row) = name.find(conn)? else { return Ok(false) };
     let row = &mut row;
-    let target: Option<Option<Address>> = conn
-        .prepare_cached("SELECT address FROM head_log WHERE session = ?1 AND position = ?2")?
-        .query_row(params![row.key, row.head_position + by], |row| row.get(0))
-        .optional()?;
+    let target: Option<Option<Address>> = conn.first(
+        "SELECT address FROM head_log WHERE session = ?1 AND position = ?2",
+        (row.key, row.head_position + by),
+    )?;
     let Some(target) = target else { return Ok(false) };
     leave(conn, row)?;
     row.head_position += by;
@@ -88,18 +90,13 @@ pub(crate) fn checkout(
 
 /// Writes the current place into the log.
 fn leave(conn: &Connection, row: &SessionRow) -> BackendResult<()> {
-    conn.prepare_cached(
+    conn.run(
         "INSERT INTO head_log (session, position, address, moved_at)
          VALUES (?1, ?2, ?3, ?4)
          ON CONFLICT (session, position)
          DO UPDATE SET address = excluded.address, moved_at = excluded.moved_at",
-    )?
-    .execute(params![
-        row.key,
-        row.head_position,
-        row.head,
-        crate::clock::now().timestamp_micros()
-    ])?;
+        (row.key, row.head_position, row.head, crate::clock::now().timestamp_micros()),
+    )?;
     Ok(())
 }
 
@@ -119,15 +116,13 @@ pub(crate) fn log(conn: &Connection, row: &SessionRow) -> BackendResult<Vec<Head
 
 /// Returns all places of the log, the current one included.
 fn places(conn: &Connection, row: &SessionRow) -> BackendResult<Vec<(i64, Option<Address>)>> {
-    let mut statement = conn.prepare_cached(
+    let mut places: Vec<(i64, Option<Address>)> = conn.rows(
         "SELECT position, address
            FROM head_log
           WHERE session = ?1 AND position <> ?2
           ORDER BY position",
+        (row.key, row.head_position),
     )?;
-    let stored = statement
-        .query_map(params![row.key, row.head_position], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let mut places: Vec<(i64, Option<Address>)> = stored.collect::<rusqlite::Result<_>>()?;
     let present = places.partition_point(|(position, _)| *position < row.head_position);
     places.insert(present, (row.head_position, row.head));
     Ok(places)
@@ -155,13 +150,13 @@ pub(super) fn relocate(
             present = kept.len() - 1;
         }
     }
-    conn.prepare_cached("DELETE FROM head_log WHERE session = ?1")?.execute([row.key])?;
-    let mut insert = conn.prepare_cached(
-        "INSERT INTO head_log (session, position, address, moved_at) VALUES (?1, ?2, ?3, ?4)",
-    )?;
+    conn.run("DELETE FROM head_log WHERE session = ?1", row.key)?;
     let now = crate::clock::now().timestamp_micros();
     for (position, address) in kept.iter().enumerate().filter(|(at, _)| *at != present) {
-        insert.execute(params![row.key, position as i64, address, now])?;
+        conn.run(
+            "INSERT INTO head_log (session, position, address, moved_at) VALUES (?1, ?2, ?3, ?4)",
+            (row.key, position as i64, address, now),
+        )?;
     }
     row.head_position = present as i64;
     row.head = kept[present];
@@ -210,26 +205,25 @@ pub(super) fn copy_label(
     name: &str,
     address: Address,
 ) -> BackendResult<()> {
-    conn.prepare_cached(
+    conn.run(
         "INSERT INTO label (session, name, address) VALUES (?1, ?2, ?3)
          ON CONFLICT (session, name) DO UPDATE SET address = excluded.address",
-    )?
-    .execute(params![session, name, address])?;
+        (session, name, address),
+    )?;
     Ok(())
 }
 
 fn remove_label(conn: &Connection, session: i64, name: &str) -> BackendResult<()> {
-    conn.prepare_cached("DELETE FROM label WHERE session = ?1 AND name = ?2")?
-        .execute(params![session, name])?;
+    conn.run("DELETE FROM label WHERE session = ?1 AND name = ?2", (session, name))?;
     Ok(())
 }
 
 /// Removes the labels of a range of messages.
 pub(super) fn remove_labels(conn: &Connection, first: Address, last: Address) -> BackendResult<()> {
-    conn.prepare_cached(
+    conn.run(
         "DELETE FROM label WHERE session = CAST(?1 AS BIGINT) >> 32 AND address BETWEEN ?1 AND ?2",
-    )?
-    .execute([first, last])?;
+        (first, last),
+    )?;
     Ok(())
 }
 
@@ -239,9 +233,8 @@ pub(crate) fn labelled(
     session: i64,
     name: &str,
 ) -> BackendResult<Option<MessageId>> {
-    let mut statement = conn.prepare_cached(LABELLED)?;
-    let id = statement.query_row(params![session, name], |row| row.get::<_, String>(0));
-    Ok(id.optional()?.map(MessageId::from))
+    let id: Option<String> = conn.first(LABELLED, (session, name))?;
+    Ok(id.map(MessageId::from))
 }
 
 pub(super) const LABELLED: &str = "SELECT message.id
@@ -251,19 +244,17 @@ pub(super) const LABELLED: &str = "SELECT message.id
 
 /// Returns the labels of a session, sorted by name.
 pub(crate) fn labels(conn: &Connection, session: i64) -> BackendResult<Vec<(Label, Address)>> {
-    let mut statement = conn.prepare_cached(
-        "SELECT label.name, message.id, label.address
-           FROM label
-           JOIN message ON message.address = label.address
-          WHERE label.session = ?1 AND message.id IS NOT NULL
-          ORDER BY label.name",
-    )?;
-    let labels = statement.query_map([session], |row| {
-        let id = MessageId::from(row.get::<_, String>(1)?);
-        Ok((Label { name: row.get(0)?, id }, row.get(2)?))
-    })?;
-    Ok(labels.collect::<rusqlite::Result<_>>()?)
+    let found: Vec<(String, String, Address)> = conn.rows(LABELS, session)?;
+    let label = |(name, id, address)| (Label { name, id: MessageId::from(id) }, address);
+    Ok(found.into_iter().map(label).collect())
 }
+
+const LABELS: &str = "SELECT label.name, message.id, label.address
+   FROM label
+   JOIN message ON message.address = label.address
+  WHERE label.session = ?1
+    AND message.id IS NOT NULL
+  ORDER BY label.name";
 
 /// The most messages of one page.
 const MAX_PAGE: usize = 1_000;
@@ -277,10 +268,10 @@ pub(crate) fn tag(
 ) -> BackendResult<()> {
     let session = name.find(conn)?.map(|session| session.key);
     let address = message::require(conn, session, name, id)?;
-    conn.prepare_cached(
+    conn.run(
         "INSERT INTO message_tag (address, tag) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
-    )?
-    .execute(params![address, tag])?;
+        (address, tag),
+    )?;
     index::refresh(conn, address)?;
     match tagged_of(conn, address)?.len() <= MAX_TAGS {
         true => catalog::touch(conn, address.session()),
@@ -296,16 +287,14 @@ pub(crate) fn untag(
 ) -> BackendResult<()> {
     let session = name.find(conn)?.map(|session| session.key);
     let address = message::require(conn, session, name, id)?;
-    conn.prepare_cached("DELETE FROM message_tag WHERE address = ?1 AND tag = ?2")?
-        .execute(params![address, tag])?;
+    conn.run("DELETE FROM message_tag WHERE address = ?1 AND tag = ?2", (address, tag))?;
     index::refresh(conn, address)?;
     catalog::touch(conn, address.session())
 }
 
 /// Removes the tags of a range of messages.
 pub(super) fn remove_tags(conn: &Connection, first: Address, last: Address) -> BackendResult<()> {
-    conn.prepare_cached("DELETE FROM message_tag WHERE address BETWEEN ?1 AND ?2")?
-        .execute([first, last])?;
+    conn.run("DELETE FROM message_tag WHERE address BETWEEN ?1 AND ?2", (first, last))?;
     Ok(())
 }
 
@@ -316,7 +305,7 @@ pub(super) fn copy_tags(
     last: Address,
     shift: i64,
 ) -> BackendResult<()> {
-    conn.prepare_cached(COPY_TAGS)?.execute(params![first, last, shift])?;
+    conn.run(COPY_TAGS, (first, last, shift))?;
     Ok(())
 }
 
@@ -325,10 +314,7 @@ const COPY_TAGS: &str = "INSERT INTO message_tag (address, tag)
 
 /// Returns the tags of a message, sorted.
 fn tagged_of(conn: &Connection, address: Address) -> BackendResult<Vec<String>> {
-    let mut statement =
-        conn.prepare_cached("SELECT tag FROM message_tag WHERE address = ?1 ORDER BY tag")?;
-    let tags = statement.query_map([address], |row| row.get(0))?;
-    Ok(tags.collect::<rusqlite::Result<_>>()?)
+    conn.rows("SELECT tag FROM message_tag WHERE address = ?1 ORDER BY tag", address)
 }
 
 /// Returns the tags of a range of messages, in the order of the messages, each sorted.
@@ -337,11 +323,9 @@ pub(crate) fn tags_of(
     first: Address,
     last: Address,
 ) -> BackendResult<Vec<MessageTag>> {
-    let mut statement = conn.prepare_cached(TAGS_OF)?;
-    let found = statement.query_map([first, last], |row| {
-        Ok(MessageTag { message: MessageId::from(row.get::<_, String>(0)?), tag: row.get(1)? })
-    })?;
-    Ok(found.collect::<rusqlite::Result<_>>()?)
+    let found: Vec<(String, String)> = conn.rows(TAGS_OF, (first, last))?;
+    let tag = |(id, tag)| MessageTag { message: MessageId::from(id), tag };
+    Ok(found.into_iter().map(tag).collect())
 }
 
 const TAGS_OF: &str = "SELECT message.id, message_tag.tag
@@ -385,15 +369,15 @@ fn list(
         low = low.max(after.saturating_add(1));
     }
     // One more than asked for, which says whether there is another page.
-    let (is_any, count) = (filter.includes_trash, limit.saturating_add(1));
+    let place = (low, high, filter.includes_trash, limit.saturating_add(1));
+    let read = |row: &Row<'_>| {
+        let address = Address::read(row, 0)?;
+        Ok((address, read_id(row, 1, address.session())?))
+    };
     let found = match (&filter.tag, &filter.author) {
-        (Some(tag), author) => {
-            addresses(conn, TAGGED, params![low, high, is_any, count, tag, author])
-        }
-        (None, Some(author)) => {
-            addresses(conn, BY_AUTHOR, params![low, high, is_any, count, author])
-        }
-        (None, None) => addresses(conn, LISTED, params![low, high, is_any, count]),
+        (Some(tag), author) => conn.rows_with(TAGGED, (place, tag, author), read),
+        (None, Some(author)) => conn.rows_with(BY_AUTHOR, (place, author), read),
+        (None, None) => conn.rows_with(LISTED, place, read),
     }?;
     let mut page = MessagePage::default();
     let mut last = None;
@@ -407,22 +391,6 @@ fn list(
         page.messages.push(ListedMessage::new(session, message, tagged_of(conn, address)?));
     }
     Ok(page)
-}
-
-/// Returns the addresses of some messages, with their sessions.
-fn addresses(
-    conn: &Connection,
-    sql: &str,
-    params: impl rusqlite::Params,
-) -> BackendResult<Vec<(Address, SessionId)>> {
-    let mut statement = conn.prepare_cached(sql)?;
-    let mut rows = statement.query(params)?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        let address: Address = row.get(0)?;
-        found.push((address, read_id(row, 1, address.session())?));
-    }
-    Ok(found)
 }
 
 /// The messages under a condition. `?1` and `?2` are the first and the last address, `?3` is 1 if sessions in the trash

@@ -12,11 +12,8 @@
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
 
-use rusqlite::{Connection, OptionalExtension, params};
-
 use super::connection::{Config, Database};
 use super::context::elision;
-use super::error::{BackendError, BackendResult};
 use super::row::message::Content;
 use super::row::session::{self as session_row, SessionRow};
 use super::session::Named;
@@ -29,6 +26,7 @@ use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Message;
 use crate::outcome::{Appended, Record, SessionDetails};
 use crate::records::ids::derive;
+use crate::sql::{BackendError, BackendResult, Connection, Sql};
 use crate::tokens::Counter;
 use crate::tree::Address;
 
@@ -533,7 +531,7 @@ fn name_of(record: &Record) -> BackendResult<Option<String>> {
 
 /// Returns the key of the session that a session was forked from, if the store has it.
 fn forked(conn: &Connection, session: i64) -> BackendResult<Option<i64>> {
-    Ok(conn.prepare_cached(FORKED)?.query_row([session], |row| row.get(0)).optional()?)
+    conn.first(FORKED, session)
 }
 
 const FORKED: &str = "SELECT forked.key
@@ -567,13 +565,9 @@ fn make_copy(
 ) -> BackendResult<bool> {
     let Some(forked) = forked else { return Ok(false) };
     let Some(original) = message::find(conn, forked, id)? else { return Ok(false) };
-    let origin: Option<Address> = conn
-        .prepare_cached(ORIGIN)?
-        .query_row(params![original, content.role, content.parts], |row| row.get(0))
-        .optional()?;
+    let origin: Option<Address> = conn.first(ORIGIN, (original, &content.role, &content.parts))?;
     if let Some(origin) = origin {
-        conn.prepare_cached("UPDATE message SET origin = ?2 WHERE address = ?1")?
-            .execute(params![address, origin])?;
+        conn.run("UPDATE message SET origin = ?2 WHERE address = ?1", (address, origin))?;
     }
     Ok(origin.is_some())
 }
@@ -588,18 +582,14 @@ pub(crate) fn is_imported(
     session: &SessionRow,
     record: &str,
 ) -> BackendResult<bool> {
-    let found = conn
-        .prepare_cached("SELECT 1 FROM imported WHERE session = ?1 AND record = ?2")?
-        .exists(params![session.key, record])?;
-    Ok(found)
+    conn.has("SELECT 1 FROM imported WHERE session = ?1 AND record = ?2", (session.key, record))
 }
 
 /// Stores that a record was imported; `false` if it was imported before.
 fn remember(conn: &Connection, session: &SessionRow, record: &str) -> BackendResult<bool> {
-    let count = conn
-        .prepare_cached(
-            "INSERT INTO imported (session, record) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
-        )?
-        .execute(params![session.key, record])?;
+    let count = conn.run(
+        "INSERT INTO imported (session, record) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+        (session.key, record),
+    )?;
     Ok(count > 0)
 }

@@ -7,14 +7,13 @@
 //! many ids to forget.
 
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::connection::Database;
-use super::error::BackendResult;
-use super::row::{session as row, time};
+use super::row::session as row;
 use crate::error::{Result, check_size};
 use crate::id::check_name;
 use crate::inbox::{InboxItem, MAX_HANDLED_IDS, check_batch};
+use crate::sql::{BackendResult, Connection, Read, Row, Sql, time};
 
 /// The maximum number of items of a write that may share a commit with others.
 const MAX_FEW: usize = 100;
@@ -40,13 +39,12 @@ impl Database {
         let work = |conn: &Connection| {
             let source = key_of(conn, source)?;
             let now = row::now();
-            let mut insert = conn.prepare_cached(INSERT)?;
             let mut are_new = Vec::with_capacity(items.len());
             for InboxItem { id, key, owner, body, .. } in items {
-                are_new.push(insert.execute(params![source, id, now, key, owner, body])? == 1);
+                are_new.push(conn.run(INSERT, (source, id, now, key, owner, body))? == 1);
             }
             if let Some(offset) = offset {
-                conn.prepare_cached(SET_OFFSET)?.execute(params![source, offset, now])?;
+                conn.run(SET_OFFSET, (source, offset, now))?;
             }
             forget(conn, source, MIN_FORGOTTEN.max(2 * items.len()))?;
             Ok(are_new)
@@ -62,10 +60,7 @@ impl Database {
     pub(crate) fn inbox_offset(&self, source: &str) -> Result<Option<(i64, DateTime<Utc>)>> {
         check_source(source)?;
         self.read(|conn| {
-            let offset: Option<(i64, i64)> = conn
-                .prepare_cached(OFFSET)?
-                .query_row([source], |row| Ok((row.get(0)?, row.get(1)?)))
-                .optional()?;
+            let offset: Option<(i64, i64)> = conn.first(OFFSET, source)?;
             offset.map(|(value, stored_at)| Ok((value, time(stored_at)?))).transpose()
         })
     }
@@ -73,36 +68,26 @@ impl Database {
     /// Returns the keys with pending items, that of the oldest item first.
     pub(crate) fn inbox_keys(&self, source: &str) -> Result<Vec<String>> {
         check_source(source)?;
-        self.read(|conn| {
-            let mut statement = conn.prepare_cached(KEYS)?;
-            let keys = statement.query_map(params![source, MAX_KEYS], |row| row.get(0))?;
-            Ok(keys.collect::<rusqlite::Result<_>>()?)
-        })
+        self.read(|conn| conn.rows(KEYS, (source, MAX_KEYS)))
     }
 
     /// Returns the oldest pending item of a key.
     pub(crate) fn next_item(&self, source: &str, key: &str) -> Result<Option<InboxItem>> {
         check_source(source)?;
-        self.read(|conn| {
-            let mut statement = conn.prepare_cached(NEXT)?;
-            let mut rows = statement.query([source, key])?;
-            rows.next()?.map(|row| read_item(row, 0)).transpose()
-        })
+        self.read(|conn| conn.first_with(NEXT, (source, key), |row| read_item(row, 0)))
     }
 
     /// Returns how many items are pending.
     pub(crate) fn pending_items(&self, source: &str) -> Result<u64> {
         check_source(source)?;
-        self.read(|conn| Ok(conn.prepare_cached(COUNT)?.query_row([source], |row| row.get(0))?))
+        self.read(|conn| conn.one(COUNT, source))
     }
 
     /// Stores how far the handling of an item came; `false` if it is not pending.
     pub(crate) fn note_item(&self, source: &str, id: &str, note: &str) -> Result<bool> {
         check_source(source)?;
         check_size("the note of an inbox item", note.len(), self.config.max_message_bytes)?;
-        let work = |conn: &Connection| {
-            Ok(conn.prepare_cached(SET_NOTE)?.execute(params![source, id, note])? == 1)
-        };
+        let work = |conn: &Connection| Ok(conn.run(SET_NOTE, (source, id, note))? == 1);
         match note.len() <= MAX_SHORT {
             true => self.write_short(work),
             false => self.write(work),
@@ -113,8 +98,7 @@ impl Database {
     pub(crate) fn end_item(&self, source: &str, id: &str) -> Result<bool> {
         check_source(source)?;
         self.write_short(|conn| {
-            let pending: Option<i64> =
-                conn.prepare_cached(FIND)?.query_row([source, id], |row| row.get(0)).optional()?;
+            let pending: Option<i64> = conn.first(FIND, (source, id))?;
             pending.map_or(Ok(false), |number| end(conn, number))
         })
     }
@@ -126,53 +110,38 @@ fn check_source(source: &str) -> Result<()> {
 
 /// Returns the key of a source, which is added if it is new.
 fn key_of(conn: &Connection, name: &str) -> BackendResult<i64> {
-    let found = conn
-        .prepare_cached("SELECT key FROM inbox_source WHERE name = ?1")?
-        .query_row([name], |row| row.get(0))
-        .optional()?;
+    let found = conn.first("SELECT key FROM inbox_source WHERE name = ?1", name)?;
     if let Some(key) = found {
         return Ok(key);
     }
-    Ok(conn
-        .prepare_cached("INSERT INTO inbox_source (name) VALUES (?1) RETURNING key")?
-        .query_row([name], |row| row.get(0))?)
+    conn.one("INSERT INTO inbox_source (name) VALUES (?1) RETURNING key", name)
 }
 
 /// Removes all of a pending item but its id; `false` if it is not pending.
 pub(super) fn end(conn: &Connection, number: i64) -> BackendResult<bool> {
-    let is_ended = conn.prepare_cached(END)?.execute([number])? == 1;
+    let is_ended = conn.run(END, number)? == 1;
     if is_ended {
-        conn.prepare_cached(COUNT_HANDLED)?.execute([number])?;
+        conn.run(COUNT_HANDLED, number)?;
     }
     Ok(is_ended)
 }
 
 /// Forgets the oldest ids of handled items over the limit, at most this many at once.
 fn forget(conn: &Connection, source: i64, at_most: usize) -> BackendResult<()> {
-    let handled: i64 = conn
-        .prepare_cached("SELECT handled FROM inbox_source WHERE key = ?1")?
-        .query_row([source], |row| row.get(0))?;
+    let handled: i64 = conn.one("SELECT handled FROM inbox_source WHERE key = ?1", source)?;
     let too_many = u64::try_from(handled).unwrap_or_default().saturating_sub(MAX_HANDLED_IDS);
     if too_many == 0 {
         return Ok(());
     }
-    let forgotten =
-        conn.prepare_cached(FORGET)?.execute(params![source, too_many.min(at_most as u64)])?;
-    conn.prepare_cached("UPDATE inbox_source SET handled = handled - ?2 WHERE key = ?1")?
-        .execute(params![source, forgotten])?;
+    let forgotten = conn.run(FORGET, (source, too_many.min(at_most as u64)))?;
+    conn.run("UPDATE inbox_source SET handled = handled - ?2 WHERE key = ?1", (source, forgotten))?;
     Ok(())
 }
 
 /// Reads an item whose columns begin at this column.
 pub(super) fn read_item(row: &Row<'_>, at: usize) -> BackendResult<InboxItem> {
-    Ok(InboxItem {
-        id: row.get(at)?,
-        key: row.get(at + 1)?,
-        owner: row.get(at + 2)?,
-        body: row.get(at + 3)?,
-        note: row.get(at + 4)?,
-        received_at: Some(time(row.get(at + 5)?)?),
-    })
+    let (id, key, owner, body, note, received_at) = Read::read(row, at)?;
+    Ok(InboxItem { id, key, owner, body, note, received_at: Some(received_at) })
 }
 
 pub(super) const INSERT: &str = "INSERT INTO inbox_item (source, id, received_at, key, owner, body)
@@ -239,7 +208,7 @@ mod tests {
             conn.execute(
                 "WITH RECURSIVE ids (id) AS (SELECT 0 UNION ALL SELECT id + 1 FROM ids WHERE id + 1 < ?2)
                  INSERT INTO inbox_item (source, id, received_at) SELECT ?1, id, 0 FROM ids",
-                params![key, count],
+                rusqlite::params![key, count],
             )?;
             conn.execute("UPDATE inbox_source SET handled = ?1", [count])?;
             Ok(())

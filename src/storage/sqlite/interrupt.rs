@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-use super::error::{BackendError, BackendResult};
 use crate::error::{Error, Result};
+use crate::sql::{BackendError, BackendResult};
 
 /// How many virtual machine instructions SQLite runs between two checks of the signal.
 const STEPS_BETWEEN_CHECKS: i32 = 10_000;

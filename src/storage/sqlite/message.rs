@@ -7,16 +7,14 @@
 //! Invariant: the message is in the session, or in the one that it continues. So an erasure of all copies of a message finds
 //! what is told of it, also of a text that one copy alone had, and of a copy that was deleted before.
 
-use rusqlite::{Connection, OptionalExtension, params};
-
 use super::compaction;
-use super::error::{BackendError, BackendResult, corrupt};
 use super::path::SessionTree;
 use super::row::message::StoredMessage;
 use crate::error::Error;
 use crate::id::{CompactionId, MessageId, SessionId, check_name};
 use crate::message::Message;
 use crate::records::Title;
+use crate::sql::{BackendError, BackendResult, Connection, Read, Sql, corrupt};
 use crate::tree::{Address, PlanPart, Walk};
 
 /// Returns the address of a message, if the session has it.
@@ -25,11 +23,7 @@ pub(crate) fn find(
     session: i64,
     id: &MessageId,
 ) -> BackendResult<Option<Address>> {
-    let address = conn
-        .prepare_cached(BY_ID)?
-        .query_row((session, id.as_str()), |row| row.get(0))
-        .optional()?;
-    Ok(address)
+    conn.first(BY_ID, (session, id.as_str()))
 }
 
 pub(super) const BY_ID: &str = "SELECT address FROM message WHERE session = ?1 AND id = ?2";
@@ -94,12 +88,7 @@ pub(super) fn id_of_place(
 }
 
 pub(super) fn stored(conn: &Connection, address: Address) -> BackendResult<StoredMessage> {
-    let mut statement = conn.prepare_cached(AT)?;
-    let mut rows = statement.query([address])?;
-    match rows.next()? {
-        Some(row) => StoredMessage::read(row),
-        None => Err(missing(address)),
-    }
+    conn.first_with(AT, address, StoredMessage::read)?.ok_or_else(|| missing(address))
 }
 
 pub(super) const AT: &str =
@@ -115,10 +104,7 @@ pub(crate) fn read(conn: &Connection, address: Address) -> BackendResult<Option<
 
 /// Returns whether an address is a message or a tombstone.
 pub(super) fn is_there(conn: &Connection, address: Address) -> BackendResult<bool> {
-    let found = conn
-        .prepare_cached("SELECT EXISTS (SELECT 1 FROM message WHERE address = ?1)")?
-        .query_row([address], |row| row.get(0))?;
-    Ok(found)
+    conn.one("SELECT EXISTS (SELECT 1 FROM message WHERE address = ?1)", address)
 }
 
 /// Returns the id of a row, `None` for a tombstone, and the address of its parent.
@@ -129,26 +115,17 @@ pub(super) fn id_at(
     conn: &Connection,
     address: Address,
 ) -> BackendResult<(Option<MessageId>, Option<Address>)> {
-    let found = conn
-        .prepare_cached(ID_AND_PARENT)?
-        .query_row([address], |row| {
-            Ok((row.get_ref(0)?.as_str_or_null()?.map(MessageId::from), row.get(1)?))
-        })
-        .optional()?;
-    let (id, parent): (Option<MessageId>, Option<Address>) =
-        found.ok_or_else(|| missing(address))?;
+    let found: Option<(Option<String>, Option<Address>)> = conn.first(ID_AND_PARENT, address)?;
+    let (id, parent) = found.ok_or_else(|| missing(address))?;
     if parent.is_some_and(|parent| parent >= address) {
         let what = format!("the parent of message {} is a newer message", address.n());
         return Err(corrupt(what));
     }
-    Ok((id, parent))
+    Ok((id.map(MessageId::from), parent))
 }
 
 pub(super) fn parent(conn: &Connection, address: Address) -> BackendResult<Option<Address>> {
-    let parent = conn
-        .prepare_cached("SELECT parent FROM message WHERE address = ?1")?
-        .query_row([address], |row| row.get(0))
-        .optional()?;
+    let parent = conn.first("SELECT parent FROM message WHERE address = ?1", address)?;
     parent.ok_or_else(|| missing(address))
 }
 
@@ -213,8 +190,7 @@ pub(super) fn forget_mentions(
 pub(super) fn rename_mentions(conn: &Connection, at: Address, new: &Message) -> BackendResult<()> {
     let name = title(new).filter(|name| check_name("session name", name).is_ok());
     for key in names(conn, at.session(), &[(at, at)], None)? {
-        conn.prepare_cached("UPDATE session SET name = ?2 WHERE key = ?1")?
-            .execute(params![key, name])?;
+        conn.run("UPDATE session SET name = ?2 WHERE key = ?1", (key, &name))?;
     }
     Ok(())
 }
@@ -225,7 +201,7 @@ impl Mention {
             Self::Name(key) => ("UPDATE session SET name = NULL WHERE key = ?1", key),
             Self::ForkPoint(key) => ("UPDATE session SET fork_point = NULL WHERE key = ?1", key),
         };
-        conn.prepare_cached(sql)?.execute([key])?;
+        conn.run(sql, key)?;
         Ok(())
     }
 }
@@ -238,25 +214,21 @@ fn names(
     mut known: Option<Vec<Row>>,
 ) -> BackendResult<Vec<i64>> {
     let mut found = Vec::new();
-    let mut statement = conn.prepare_cached(WRITTEN)?;
     for (first, last) in ranges {
-        let mut written = statement.query([first, last])?;
-        while let Some(row) = written.next()? {
+        conn.each(WRITTEN, (first, last), |row| {
             let rows = match &mut known {
                 Some(rows) => rows,
                 None => known.insert(self::rows(conn, session)?),
             };
             rows.retain(|row| row.name.is_some());
-            if rows.is_empty() {
-                return Ok(found);
-            }
             // A damaged message has no text to compare.
             let message = StoredMessage::read(row).ok().and_then(|stored| stored.message);
             if let Some(title) = message.as_ref().and_then(title) {
                 let named = rows.extract_if(.., |row| row.name.as_ref() == Some(&title));
                 found.extend(named.map(|row| row.key));
             }
-        }
+            Ok(!rows.is_empty())
+        })?;
     }
     Ok(found)
 }
@@ -269,11 +241,10 @@ fn title(message: &Message) -> Option<String> {
 
 /// Returns the rows of a session and of those that continue it.
 fn rows(conn: &Connection, session: i64) -> BackendResult<Vec<Row>> {
-    let mut statement = conn.prepare_cached(MENTIONS)?;
-    let rows = statement.query_map([session], |row| {
-        Ok(Row { key: row.get(0)?, name: row.get(1)?, fork_point: row.get(2)? })
-    })?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    conn.rows_with(MENTIONS, session, |row| {
+        let (key, name, fork_point) = Read::read(row, 0)?;
+        Ok(Row { key, name, fork_point })
+    })
 }
 
 const WRITTEN: &str = concat!(

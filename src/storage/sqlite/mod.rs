@@ -10,6 +10,9 @@
 #[macro_use]
 mod row;
 
+// The rooms that are not the verbs' name the errors of the seam by this.
+use crate::sql::error;
+
 pub(crate) mod append;
 mod backup;
 pub(crate) mod catalog;
@@ -24,7 +27,6 @@ mod embedding;
 #[cfg_attr(not(feature = "sqlcipher"), expect(dead_code, reason = "no store has a key"))]
 mod encryption;
 mod erase;
-mod error;
 mod file;
 pub(crate) mod fork;
 pub(crate) mod head;
@@ -59,7 +61,6 @@ pub(crate) use context::{Reading, SqliteContext, Texts, Writing};
 pub(crate) use cursor::Cursor;
 #[cfg(feature = "sqlcipher")]
 pub(crate) use encryption::Encryption;
-pub(crate) use error::{BackendError, BackendResult};
 pub(crate) use file::is_open;
 pub(crate) use interrupt::Watch;
 pub(crate) use owner_data::PersonalData;

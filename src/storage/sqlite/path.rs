@@ -7,15 +7,14 @@
 //! above `last` is not before `first`. Answers for runs and for what was scanned are kept: asking for the ends of all
 //! summaries of a path reads each run once, not once for each summary.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use rusqlite::{Connection, OptionalExtension};
-
 use super::children;
-use super::error::{BackendError, BackendResult, corrupt};
 use crate::id::MessageId;
 use crate::message::Role;
 use crate::outcome::RowStat;
+use crate::sql::{BackendError, BackendResult, Connection, Read, Row, Sql, corrupt};
 use crate::tree::{Address, Plan, PlanPart, Run, Span, TreeSource, Walk};
 
 /// Returns the plan of the path to a leaf: the stored messages, or what a model should see.
@@ -59,10 +58,7 @@ pub(crate) fn count(conn: &Connection, plan: &Plan, omits_hidden: bool) -> Backe
     let (Some(low), Some(high)) = (low, high) else { return Ok(total) };
     for (condition, is_counted) in [(TOMBSTONES, true), (HIDDEN, omits_hidden)] {
         // Most sessions have no such rows: one query for the whole plan saves one per range.
-        let mut statement = conn.prepare_cached(condition)?;
-        let mut within = |low: Address, high: Address| -> BackendResult<u64> {
-            Ok(statement.query_row([low, high], |row| row.get(0))?)
-        };
+        let within = |low: Address, high: Address| conn.one::<u64>(condition, (low, high));
         if !is_counted || within(low, high)? == 0 {
             continue;
         }
@@ -120,29 +116,24 @@ pub(super) const HIDDEN: &str =
 
 /// Returns size and tokens of each message of a plan, oldest first.
 pub(crate) fn row_stats(conn: &Connection, plan: &Plan) -> BackendResult<Vec<RowStat>> {
-    let mut statement = conn.prepare_cached(
-        "SELECT id, role, tokens,
-                octet_length(parts) + coalesce(octet_length(metadata), 0)
-                + coalesce(octet_length(extra), 0)
-           FROM message
-          WHERE address BETWEEN ?1 AND ?2 AND id IS NOT NULL
-          ORDER BY address",
-    )?;
     let mut stats = Vec::new();
     for planned in plan.iter().rev() {
         let PlanPart::Messages { first, last } = *planned else { continue };
-        let mut rows = statement.query([first, last])?;
-        while let Some(row) = rows.next()? {
-            stats.push(RowStat {
-                id: MessageId::from(row.get_ref(0)?.as_str()?),
-                role: Role::from(row.get_ref(1)?.as_str()?),
-                tokens: row.get(2)?,
-                bytes: row.get(3)?,
-            });
-        }
+        stats.extend(conn.rows_with(STATS, (first, last), |row| {
+            let (id, role, tokens, bytes): (Cow<'_, str>, Cow<'_, str>, _, _) = Read::read(row, 0)?;
+            Ok(RowStat { id: MessageId::from(&*id), role: Role::from(&*role), tokens, bytes })
+        })?);
     }
     Ok(stats)
 }
+
+const STATS: &str = "SELECT id, role, tokens,
+        octet_length(parts) + coalesce(octet_length(metadata), 0)
+        + coalesce(octet_length(extra), 0)
+   FROM message
+  WHERE address BETWEEN ?1 AND ?2
+    AND id IS NOT NULL
+  ORDER BY address";
 
 /// The messages that are looked for.
 enum Wanted<'a> {
@@ -218,11 +209,7 @@ impl Scanned<'_> {
         {
             return Ok(is_visible.then_some(*stop));
         }
-        let found: Option<Address> = self
-            .conn
-            .prepare_cached(LAST_VISIBLE)?
-            .query_row([first, last], |row| row.get(0))
-            .optional()?;
+        let found: Option<Address> = self.conn.first(LAST_VISIBLE, (first, last))?;
         self.found.insert(last, (found.unwrap_or(first), found.is_some()));
         Ok(found)
     }
@@ -293,12 +280,10 @@ impl<'c> SessionTree<'c> {
         self.answers = 0;
         self.ceiling = at;
         self.runs.clear();
-        let mut statement = self.conn.prepare_cached(BREAKS_BEFORE)?;
-        let mut rows = statement.query((at, self.floor, self.buffer))?;
-        while let Some(row) = rows.next()? {
-            self.runs.push(Run { start: row.get(0)?, parent: row.get(1)? });
-        }
-        Ok(())
+        self.conn.each(BREAKS_BEFORE, (at, self.floor, self.buffer), |row| {
+            self.runs.push(Run::read(row, 0)?);
+            Ok(true)
+        })
     }
 
     fn find_run(&mut self, at: Address) -> BackendResult<Run> {
@@ -312,14 +297,16 @@ impl<'c> SessionTree<'c> {
     }
 
     fn find_span(&self, at: Address) -> BackendResult<Option<Span>> {
-        let found = self
-            .conn
-            .prepare_cached(SPAN_BEFORE)?
-            .query_row((at, self.floor, self.newest_compaction), |row| {
-                Ok(Span { key: row.get(0)?, first: row.get(1)?, last: row.get(2)? })
-            })
-            .optional()?;
-        Ok(found)
+        self.conn.first(SPAN_BEFORE, (at, self.floor, self.newest_compaction))
+    }
+}
+
+impl Read<'_> for Run {
+    const WIDTH: usize = 2;
+
+    fn read(row: &Row<'_>, at: usize) -> BackendResult<Self> {
+        let (start, parent) = Read::read(row, at)?;
+        Ok(Self { start, parent })
     }
 }
 
@@ -366,15 +353,8 @@ impl<'c> WithoutCompaction<'c> {
     }
 
     fn find_span(&self, at: Address) -> BackendResult<Option<Span>> {
-        let found = self
-            .shape
-            .conn
-            .prepare_cached(SPAN_BELOW)?
-            .query_row((at, self.over.first, self.over.last, self.over.key), |row| {
-                Ok(Span { key: row.get(0)?, first: row.get(1)?, last: row.get(2)? })
-            })
-            .optional()?;
-        Ok(found)
+        let Span { key, first, last } = self.over;
+        self.shape.conn.first(SPAN_BELOW, (at, first, last, key))
     }
 }
 

@@ -5,12 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use rusqlite::Connection;
-
-use super::error::BackendResult;
 use super::{children, compaction, message};
 use crate::id::{CompactionId, MessageId};
 use crate::outcome::Record;
+use crate::sql::{BackendResult, Connection};
 use crate::tree::{Address, Span};
 
 /// The compactions of a session, and the tombstones at which they start or end. No view depends on other tombstones.

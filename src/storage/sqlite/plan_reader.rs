@@ -3,15 +3,13 @@
 //! Stretches that are close together are read by one statement that steps over the rows between them; a seek costs
 //! about as much as eight steps.
 
-use rusqlite::Connection;
-
 use super::context::elision;
-use super::error::BackendResult;
 use super::message::nearest_living;
 use super::row::message::StoredMessage;
 use super::{compaction, message};
 use crate::id::MessageId;
 use crate::message::Message;
+use crate::sql::{BackendResult, Connection, Read, Sql};
 use crate::tree::{Address, Plan, PlanPart};
 use crate::view::Order;
 
@@ -75,12 +73,11 @@ impl PlanReader {
 
     /// Returns how many messages and summaries of the whole plan are still stored.
     pub(super) fn count_stored(&self, conn: &Connection) -> BackendResult<u64> {
-        let mut statement = conn.prepare_cached(STORED)?;
         let mut total = 0;
         for planned in &self.planned_parts {
             total += match *planned {
                 PlanPart::Messages { first, last } => {
-                    statement.query_row((first, last, self.is_shown), |row| row.get(0))?
+                    conn.one::<u64>(STORED, (first, last, self.is_shown))?
                 }
                 PlanPart::Summary(span) => u64::from(compaction::by_key(conn, span.key)?.is_some()),
             };
@@ -181,14 +178,12 @@ impl PlanReader {
         };
         // Some may be hidden, or between two stretches.
         let mut left = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(MAX_GAP);
-        let mut statement = conn.prepare_cached(sql)?;
-        let mut rows = statement.query((low, high, left))?;
-        let (mut count, mut bytes, mut last) = (0, 0, None);
-        while let Some(row) = rows.next()? {
-            let address: Address = row.get(0)?;
+        let (mut count, mut bytes, mut last, mut is_full) = (0, 0, None, false);
+        conn.each(sql, (low, high, left), |row| {
+            let address = Address::read(row, 0)?;
             (left, last) = (left - 1, Some(address));
             if !self.reaches(address) {
-                continue;
+                return Ok(true);
             }
             let mut stored = StoredMessage::read(row)?;
             if self.has_elisions
@@ -208,9 +203,11 @@ impl PlanReader {
                 Order::OldestFirst => address.after(),
                 Order::NewestFirst => address.before(),
             });
-            if count >= limit || bytes >= max_bytes {
-                return Ok((count, bytes));
-            }
+            is_full = count >= limit || bytes >= max_bytes;
+            Ok(!is_full)
+        })?;
+        if is_full {
+            return Ok((count, bytes));
         }
         let next = match (self.order, last.filter(|_| left == 0)) {
             (Order::OldestFirst, Some(last)) => last.after(),

@@ -7,7 +7,6 @@
 use super::catalog::{self, binding, list, removal};
 use super::connection::{Config, Database};
 use super::context::{elision, entry};
-use super::error::BackendResult;
 use super::session::SqliteSession;
 use super::{
     append, children, compaction, delete, erase, fork, head, inbox, index, message, owner_data,
@@ -19,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::inbox::InboxItem;
 use crate::message::{Message, Part};
 use crate::outcome::SessionDetails;
+use crate::sql::BackendResult;
 use crate::storage::context::{BlockScope, Document};
 use crate::view::{ExpectedHead, Parent};
 

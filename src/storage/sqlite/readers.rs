@@ -8,10 +8,10 @@ use rusqlite::Connection;
 
 use super::connection::{Database, busy_ms, lock};
 use super::encryption::Beginning;
-use super::error::{BackendError, BackendResult};
 use super::interrupt::{Watch, interruptible};
 use super::transaction;
 use crate::error::Result;
+use crate::sql::{BackendError, BackendResult};
 
 impl Database {
     /// Runs a read; it sees one snapshot.

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 
 use super::connection::Config;
-use super::error::{BackendError, BackendResult, corrupt};
 use super::transaction;
 use crate::error::Error;
+use crate::sql::{BackendError, BackendResult, corrupt};
 
 /// Marks a talktree store in the header of its file: "talk".
 const APPLICATION_ID: i64 = 0x7461_6c6b;

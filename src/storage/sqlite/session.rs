@@ -9,12 +9,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use rusqlite::Connection;
-
 use super::connection::Database;
 use super::context::SqliteContext;
 use super::cursor::{Cursor, Path};
-use super::error::{BackendError, BackendResult};
 use super::plan_reader::PlanReader;
 use super::row::session as row;
 use super::row::session::SessionRow;
@@ -27,6 +24,7 @@ use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Message;
 use crate::outcome::{CountedAppend, Deleted, SessionDetails, SessionInfo};
+use crate::sql::{BackendError, BackendResult, Connection};
 use crate::tokens::{Counter, TokenCounter};
 use crate::tree::{Address, Span, Tree};
 use crate::view::{ExpectedHead, Order, Parent, View};

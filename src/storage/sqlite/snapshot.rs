@@ -17,10 +17,10 @@ use rusqlite::Connection;
 
 use super::backup::PartialFile;
 use super::connection::{Database, busy_ms, prepare, unlock};
-use super::error::{BackendError, BackendResult};
 use super::interrupt::Watch;
 use super::transaction;
 use crate::error::{Error, Result};
+use crate::sql::{BackendError, BackendResult};
 
 /// How many bytes are kept in memory, and in each row.
 const CHUNK: usize = 1 << 20;

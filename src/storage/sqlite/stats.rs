@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use rusqlite::Connection;
 
 use super::connection::Database;
-use super::error::BackendResult;
 use super::file;
 use crate::error::Result;
 use crate::report::StoreStats;
+use crate::sql::BackendResult;
 use crate::tree::Address;
 
 /// A break: where a run starts, and how many messages precede it on its path.

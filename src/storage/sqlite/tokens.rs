@@ -9,17 +9,15 @@
 //! a batch at a time, and the counts are stored only if nothing changed meanwhile. Where the counter fails, the total holds
 //! estimates and is not stored.
 
-use rusqlite::{Connection, OptionalExtension, params};
-
 use super::connection::Database;
 use super::context::elision;
-use super::error::BackendResult;
 use super::row::message::{Content, StoredMessage};
 use super::row::session::SessionRow;
 use super::session::Handle;
-use super::{compaction, message, path, row};
+use super::{compaction, message, path};
 use crate::error::Result;
 use crate::message::Message;
+use crate::sql::{BackendResult, Connection, Read, Sql};
 use crate::tokens::{Count, Counter, ESTIMATE_VERSION, HEURISTIC};
 use crate::tree::{Address, Plan, PlanPart};
 
@@ -73,11 +71,7 @@ pub(super) fn counter_key(conn: &Connection, counter: &Counter) -> BackendResult
     if counter.name() == HEURISTIC {
         return Ok(Some(HEURISTIC_KEY));
     }
-    let key = conn
-        .prepare_cached("SELECT key FROM token_counter WHERE name = ?1")?
-        .query_row([counter.name()], |row| row.get(0))
-        .optional()?;
-    Ok(key)
+    conn.first("SELECT key FROM token_counter WHERE name = ?1", counter.name())
 }
 
 /// Returns the key of a counter, creating one if it has none.
@@ -85,9 +79,7 @@ pub(super) fn counter_key_to_write(conn: &Connection, counter: &Counter) -> Back
     if let Some(key) = counter_key(conn, counter)? {
         return Ok(key);
     }
-    Ok(conn
-        .prepare_cached("INSERT INTO token_counter (name) VALUES (?1) RETURNING key")?
-        .query_row([counter.name()], |row| row.get(0))?)
+    conn.one("INSERT INTO token_counter (name) VALUES (?1) RETURNING key", counter.name())
 }
 
 /// How many rows of another counter are counted at a time.
@@ -182,11 +174,8 @@ impl Database {
             let key = counter_key_to_write(conn, counter)?;
             for &(ref found, tokens) in counts {
                 let count = TokenCount { tokens, counter: key };
-                row::execute(
-                    conn,
-                    RECOUNT,
-                    &[&count, &found.address, &found.address, &found.content],
-                )?;
+                let Uncounted { address, content, .. } = found;
+                conn.run(RECOUNT, (count, address, address, content))?;
             }
             Ok(())
         })
@@ -196,13 +185,12 @@ impl Database {
     fn store_count(&self, session: &SessionRow, tokens: u64, counter: &Counter) -> Result<bool> {
         self.write(|conn| {
             let key = counter_key_to_write(conn, counter)?;
-            let count = conn
-                .prepare_cached(
-                    "UPDATE session
+            let count = conn.run(
+                "UPDATE session
                         SET visible_tokens = ?2, counter = ?3
                       WHERE key = ?1 AND next = ?4 AND changes = ?5",
-                )?
-                .execute(params![session.key, tokens, key, session.next, session.changes])?;
+                (session.key, tokens, key, session.next, session.changes),
+            )?;
             Ok(count > 0)
         })
     }
@@ -276,12 +264,10 @@ struct Sums {
 }
 
 fn sums(conn: &Connection, plan: &Plan, key: i64) -> BackendResult<Sums> {
-    let mut statement = conn.prepare_cached(SUMS)?;
     let mut sums = Sums::default();
     for planned in plan {
         let PlanPart::Messages { first, last } = *planned else { continue };
-        let (tokens, uncounted): (u64, u64) =
-            statement.query_row(params![first, last, key], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let (tokens, uncounted): (u64, u64) = conn.one(SUMS, (first, last, key))?;
         sums.tokens = sums.tokens.saturating_add(tokens);
         sums.uncounted += uncounted;
     }
@@ -308,20 +294,19 @@ fn next_uncounted(
     counter: &Counter,
 ) -> BackendResult<Vec<Uncounted>> {
     let key = counter_key(conn, counter)?.unwrap_or(NO_COUNTER);
-    let mut statement = conn.prepare_cached(UNCOUNTED)?;
     let mut found: Vec<Uncounted> = Vec::new();
     while found.len() < BATCH
         && let Some(planned) = plan.pop()
     {
         let PlanPart::Messages { first, last } = planned else { continue };
-        let mut rows = statement.query(params![first, last, key, BATCH - found.len()])?;
-        while let Some(row) = rows.next()? {
+        conn.each(UNCOUNTED, (first, last, key, BATCH - found.len()), |row| {
             let StoredMessage { address, message, .. } = StoredMessage::read(row)?;
             if let Some(message) = message {
                 let content = Content::of_row(row)?.into_owned();
                 found.push(Uncounted { address, content, message });
             }
-        }
+            Ok(true)
+        })?;
         // The stretch may have more such rows than the batch.
         if let Some(newest) = found.last()
             && found.len() == BATCH
@@ -356,9 +341,7 @@ fn elided(conn: &Connection, plan: &Plan) -> BackendResult<Vec<(u64, Message)>> 
                 continue;
             }
             elision::apply(conn, address, &mut message)?;
-            let tokens = conn
-                .prepare_cached("SELECT tokens FROM message WHERE address = ?1")?
-                .query_row([address], |row| row.get(0))?;
+            let tokens = conn.one("SELECT tokens FROM message WHERE address = ?1", address)?;
             found.push((tokens, message));
         }
     }
@@ -369,7 +352,7 @@ impl Database {
     /// Discards the counts of all sessions and of callers' counters, and estimates those messages.
     pub(crate) fn recount_tokens(&self) -> Result<()> {
         self.write_long(|conn| {
-            conn.execute(DISCARD, [])?;
+            conn.run(DISCARD, ())?;
             let mut after = Address::from_raw(i64::MIN);
             while let Some(last) = count_some(conn, after)? {
                 after = last;
@@ -385,18 +368,16 @@ const DISCARD: &str = "UPDATE session
 
 /// Estimates a batch of messages; returns the last of them. A damaged message counts 0.
 fn count_some(conn: &Connection, after: Address) -> BackendResult<Option<Address>> {
-    let mut statement = conn.prepare_cached(UNKNOWN)?;
-    let mut rows = statement.query(params![after, HEURISTIC_KEY])?;
-    let (own, mut counts) = (Counter::default(), Vec::new());
-    while let Some(row) = rows.next()? {
+    let own = Counter::default();
+    let counts = conn.rows_with(UNKNOWN, (after, HEURISTIC_KEY), |row| {
         let message = StoredMessage::read(row).ok().and_then(|stored| stored.message);
-        counts
-            .push((row.get::<_, Address>(0)?, message.map_or(0, |message| own.message(&message))));
-    }
-    let mut statement =
-        conn.prepare_cached("UPDATE message SET tokens = ?2, counter = ?3 WHERE address = ?1")?;
+        Ok((Address::read(row, 0)?, message.map_or(0, |message| own.message(&message))))
+    })?;
     for (address, tokens) in &counts {
-        statement.execute(params![address, tokens, HEURISTIC_KEY])?;
+        conn.run(
+            "UPDATE message SET tokens = ?2, counter = ?3 WHERE address = ?1",
+            (address, tokens, HEURISTIC_KEY),
+        )?;
     }
     Ok(counts.last().map(|(address, _)| *address))
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 use rusqlite::Connection;
 
 use super::connection::Config;
-use super::error::{BackendError, BackendResult};
+use crate::sql::{BackendError, BackendResult};
 
 /// Runs reads in a transaction.
 pub(super) fn read<T>(

@@ -11,16 +11,15 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::connection::Database;
-use super::error::{BackendResult, corrupt, damaged};
 use super::path::SessionTree;
-use super::row::{session as session_row, time};
+use super::row::session as session_row;
 use super::{message, path};
 use crate::error::Result;
 use crate::id::MessageId;
 use crate::message::Message;
+use crate::sql::{BackendResult, Connection, Read, Row, Sql, corrupt, damaged, time};
 use crate::tree::{Address, PlanPart, Walk};
 use crate::usage::{Cost, Usage, UsageFilter, UsageGroup, UsageTotal};
 
@@ -43,17 +42,8 @@ pub(super) fn record_changed(
     message: &Message,
 ) -> BackendResult<()> {
     let Some(usage) = Usage::of(message) else { return Ok(()) };
-    let ([input, output, cache_read, cache_write, reasoning], cost, currency) = numbers(&usage);
-    let is_same = conn.prepare_cached(SAME_AS_ORIGIN)?.exists(params![
-        address,
-        input,
-        output,
-        cache_read,
-        cache_write,
-        reasoning,
-        cost,
-        currency
-    ])?;
+    let (tokens, cost, currency) = numbers(&usage);
+    let is_same = conn.has(SAME_AS_ORIGIN, (address, tokens, cost, currency))?;
     if is_same { Ok(()) } else { record(conn, address, message) }
 }
 
@@ -87,29 +77,16 @@ pub(super) fn add(
     used_at: i64,
     answer: Option<&str>,
 ) -> BackendResult<()> {
-    let ([input, output, cache_read, cache_write, reasoning], cost, currency) = numbers(usage);
+    let (tokens, cost, currency) = numbers(usage);
     if let Some(answer) = answer {
-        let of_answer = params![session, address, answer, input, output, reasoning];
-        if conn.prepare_cached(RAISE)?.execute(of_answer)? > 0 {
+        let [input, output, .., reasoning] = tokens;
+        if conn.run(RAISE, (session, address, answer, input, output, reasoning))? > 0 {
             return Ok(());
         }
     }
     let author = address.map_or(Ok(None), |address| author_above(conn, address))?;
-    conn.prepare_cached(ADD)?.execute(params![
-        session,
-        address,
-        usage.model,
-        input,
-        output,
-        cache_read,
-        cache_write,
-        reasoning,
-        cost,
-        currency,
-        used_at,
-        answer,
-        author,
-    ])?;
+    let place = (session, address, &usage.model);
+    conn.run(ADD, (place, tokens, (cost, currency), used_at, answer, author))?;
     Ok(())
 }
 
@@ -121,9 +98,8 @@ const MAX_ABOVE: i64 = 256;
 fn author_above(conn: &Connection, address: Address) -> BackendResult<Option<String>> {
     let (start, _) = Address::range_of(address.session());
     let low = start.max(Address::from_raw(address.raw() - MAX_ABOVE));
-    let mut nearest = conn.prepare_cached(NEAREST_AUTHOR)?;
-    let mut nearest = |first: Address, last: Address| -> BackendResult<Option<String>> {
-        Ok(nearest.query_row([first.max(low), last], |row| row.get(0)).optional()?)
+    let nearest = |first: Address, last: Address| {
+        conn.first::<String>(NEAREST_AUTHOR, (first.max(low), last))
     };
     let last = address.before();
     if nearest(low, last)?.is_none() {
@@ -181,11 +157,10 @@ pub(crate) fn of_path(
     for planned in path::plan(conn, session, leaf, true)? {
         let PlanPart::Messages { first, last } = planned else { continue };
         for sql in [WRITTEN_HERE, COPIED] {
-            let mut statement = conn.prepare_cached(sql)?;
-            let mut rows = statement.query([first, last])?;
-            while let Some(row) = rows.next()? {
+            conn.each(sql, (first, last), |row| {
                 total.add(read(row)?);
-            }
+                Ok(true)
+            })?;
         }
     }
     Ok(total)
@@ -194,11 +169,10 @@ pub(crate) fn of_path(
 /// Returns what all answers of a session took.
 pub(crate) fn of_session(conn: &Connection, session: i64) -> BackendResult<UsageTotal> {
     let mut total = UsageTotal::default();
-    let mut statement = conn.prepare_cached(OF_SESSION)?;
-    let mut rows = statement.query([session])?;
-    while let Some(row) = rows.next()? {
+    conn.each(OF_SESSION, session, |row| {
         total.add(read(row)?);
-    }
+        Ok(true)
+    })?;
     Ok(total)
 }
 
@@ -271,19 +245,19 @@ pub(super) const COPIED: &str = concat!(
 fn read(row: &Row<'_>) -> BackendResult<UsageTotal> {
     // Rows of other programs may add up to less than 0 or to more than the greatest number.
     let number = |at: usize| -> BackendResult<u64> {
-        let (upper, lower): (Option<i64>, Option<i64>) = (row.get(at)?, row.get(at + 1)?);
+        let (upper, lower): (Option<i64>, Option<i64>) = Read::read(row, at)?;
         let sum =
             (i128::from(upper.unwrap_or_default()) << 32) + i128::from(lower.unwrap_or_default());
         Ok(u64::try_from(sum.max(0)).unwrap_or(u64::MAX))
     };
-    let currency: Option<String> = row.get(1)?;
+    let (currency, answers): (Option<String>, _) = Read::read(row, 1)?;
     let cost = match currency {
         Some(currency) => Some(Cost { micros: number(13)?, currency }),
         None => None,
     };
     Ok(UsageTotal {
         group: None,
-        answers: row.get(2)?,
+        answers,
         input: number(3)?,
         output: number(5)?,
         cache_read: number(7)?,
@@ -300,13 +274,13 @@ pub(super) fn named(number: i64) -> String {
 
 /// Reads a row of [`EVERY`]: an error unless talktree could have written its numbers and its time.
 pub(super) fn check_row(row: &Row<'_>) -> BackendResult<()> {
-    let (number, used_at): (i64, i64) = (row.get(0)?, row.get(1)?);
+    let (number, used_at): (i64, i64) = Read::read(row, 0)?;
     let check = || {
         time(used_at)?;
         for (at, what) in
             ["input", "output", "cache_read", "cache_write", "reasoning", "cost"].iter().enumerate()
         {
-            let stored: i64 = row.get::<_, Option<i64>>(at + 2)?.unwrap_or_default();
+            let stored: i64 = Option::read(row, at + 2)?.unwrap_or_default();
             if !(0..=MAX_NUMBER as i64).contains(&stored) {
                 return Err(corrupt(format!("{what} is {stored}, outside 0 to {MAX_NUMBER}")));
             }
@@ -338,25 +312,22 @@ impl Database {
                 time.map_or(default, |time| time.timestamp_micros())
             };
             let (since, until) = (time(filter.since, i64::MIN), time(filter.until, i64::MAX));
-            let values =
-                params![since, until, number_of(group), author, model, source, owner, session];
-            let sql = match (session, owner) {
-                (Some(_), _) => TOTALS_OF_SESSION,
-                (None, Some(_)) => TOTALS_OF_OWNER,
-                (None, None) => TOTALS,
-            };
-            let mut statement = conn.prepare_cached(sql)?;
-            let count = statement.parameter_count();
-            let mut rows = statement.query(&values[..count])?;
+            let place = (since, until, number_of(group), author, model, source);
             let mut totals: BTreeMap<Option<String>, UsageTotal> = BTreeMap::new();
-            while let Some(row) = rows.next()? {
-                let name: Option<String> = row.get(0)?;
+            let add = |row: &Row<'_>| {
+                let name: Option<String> = Read::read(row, 0)?;
                 let name = match group {
                     UsageGroup::Day => name.and_then(day),
                     _ => name,
                 };
                 totals.entry(name).or_default().add(read(row)?);
-            }
+                Ok(true)
+            };
+            match (session, owner) {
+                (Some(session), _) => conn.each(TOTALS_OF_SESSION, (place, owner, session), add),
+                (None, Some(owner)) => conn.each(TOTALS_OF_OWNER, (place, owner), add),
+                (None, None) => conn.each(TOTALS, place, add),
+            }?;
             let mut rows: Vec<_> =
                 totals.into_iter().map(|(group, total)| UsageTotal { group, ..total }).collect();
             match group {
@@ -441,7 +412,7 @@ pub(crate) fn add_to(
 
 /// Brings the rows of a session in step with its details.
 pub(super) fn follow(conn: &Connection, session: i64) -> BackendResult<()> {
-    conn.prepare_cached(FOLLOW)?.execute([session])?;
+    conn.run(FOLLOW, session)?;
     Ok(())
 }
 

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::error::BackendResult;
 use super::transaction;
+use crate::sql::BackendResult;
 
 /// A commit checkpoints a log of this many pages.
 const PAGES: i32 = 1_000;

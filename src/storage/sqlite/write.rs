@@ -15,11 +15,11 @@ use rusqlite::Connection;
 
 use super::commit_group::{Length, Outcome, Turn, millis_since};
 use super::connection::Database;
-use super::error::{BackendError, BackendResult};
 use super::interrupt::{Watch, interruptible};
 use super::schema;
 use super::transaction::{self, run};
 use crate::error::{Error, Result};
+use crate::sql::{BackendError, BackendResult};
 
 /// What a write returned; the outer error is the payload of its panic.
 type Answer<T> = std::result::Result<BackendResult<T>, Box<dyn Any + Send>>;

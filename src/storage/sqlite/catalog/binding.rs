@@ -5,17 +5,16 @@
 //! find it. A unique index allows one open binding of a key.
 
 use chrono::{DateTime, Utc};
-use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::super::connection::Database;
-use super::super::error::{BackendError, BackendResult, corrupt, damaged};
-use super::super::row::{Read, session as row, time};
+use super::super::row::session as row;
 use super::super::{message, path, schema};
 use super::{create, set_details, unknown};
 use crate::catalog::{Binding, BindingEnd, BindingFilter, ResumeRequest, Resumed};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::outcome::{SessionDetails, SessionInfo};
+use crate::sql::{BackendError, BackendResult, Connection, Read, Row, Sql, corrupt, damaged, time};
 
 /// The most bindings of one answer.
 const MAX_PAGE: usize = 1_000;
@@ -113,12 +112,12 @@ impl Database {
             loop {
                 let found = match filter {
                     BindingFilter { key: Some(key), .. } => {
-                        all(conn, OF_KEY, params![before, count, key])
+                        conn.rows_with(OF_KEY, (before, count, key), read)
                     }
                     BindingFilter { session: Some(id), .. } => {
-                        all(conn, OF_SESSION, params![before, count, id.as_str()])
+                        conn.rows_with(OF_SESSION, (before, count, id), read)
                     }
-                    _ => all(conn, ALL, params![before, count]),
+                    _ => conn.rows_with(ALL, (before, count), read),
                 }?;
                 let is_last = found.len() < count;
                 before = found.last().map_or(0, |last| i64::try_from(last.number).unwrap_or(0));
@@ -130,16 +129,6 @@ impl Database {
             }
         })
     }
-}
-
-fn all(conn: &Connection, sql: &str, params: impl rusqlite::Params) -> BackendResult<Vec<Binding>> {
-    let mut statement = conn.prepare_cached(sql)?;
-    let mut rows = statement.query(params)?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        found.push(read(row)?);
-    }
-    Ok(found)
 }
 
 pub(super) fn find(conn: &Connection, request: &ResumeRequest) -> BackendResult<Found> {
@@ -192,13 +181,8 @@ fn is_readable(conn: &Connection, info: &SessionInfo) -> BackendResult<bool> {
 }
 
 fn open(conn: &Connection, key: &str) -> BackendResult<Option<Open>> {
-    let open = conn
-        .prepare_cached(OPEN)?
-        .query_row([key], |row| {
-            Ok(Open { number: row.get(0)?, session: row.get(1)?, bound_at: row.get(2)? })
-        })
-        .optional()?;
-    Ok(open)
+    let open = conn.first(OPEN, key)?;
+    Ok(open.map(|(number, session, bound_at)| Open { number, session, bound_at }))
 }
 
 pub(in super::super) const OPEN: &str = "SELECT number, session, bound_at
@@ -207,18 +191,16 @@ pub(in super::super) const OPEN: &str = "SELECT number, session, bound_at
     AND ended_at IS NULL";
 
 fn end(conn: &Connection, number: i64, why: BindingEnd) -> BackendResult<()> {
-    conn.prepare_cached("UPDATE binding SET ended_at = ?2, end_cause = ?3 WHERE number = ?1")?
-        .execute(params![number, row::now(), why.as_str()])?;
+    conn.run(
+        "UPDATE binding SET ended_at = ?2, end_cause = ?3 WHERE number = ?1",
+        (number, row::now(), why.as_str()),
+    )?;
     Ok(())
 }
 
 /// Binds the keys of a session to the one that continues it.
 pub(in super::super) fn continue_in(conn: &Connection, from: i64, to: i64) -> BackendResult<()> {
-    let mut keys = conn.prepare_cached(OPEN_OF_SESSION)?;
-    let open: Vec<(i64, String)> = keys
-        .query_map([from], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<rusqlite::Result<_>>()?;
-    for (number, key) in open {
+    for (number, key) in conn.rows::<(i64, String)>(OPEN_OF_SESSION, from)? {
         end(conn, number, BindingEnd::Continued)?;
         bind(conn, &key, to)?;
     }
@@ -231,10 +213,11 @@ pub(in super::super) const OPEN_OF_SESSION: &str = "SELECT number, key
     AND ended_at IS NULL";
 
 fn bind(conn: &Connection, key: &str, session: i64) -> BackendResult<()> {
-    conn.prepare_cached("INSERT INTO binding (key, session, bound_at) VALUES (?1, ?2, ?3)")?
-        .execute(params![key, session, row::now()])
-        .map_err(BackendError::from)
-        .map_err(|error| schema::used_up_keys(conn, &error).unwrap_or(error))?;
+    conn.run(
+        "INSERT INTO binding (key, session, bound_at) VALUES (?1, ?2, ?3)",
+        (key, session, row::now()),
+    )
+    .map_err(|error| schema::used_up_keys(conn, &error).unwrap_or(error))?;
     Ok(())
 }
 
@@ -244,11 +227,10 @@ fn info_of(conn: &Connection, key: i64) -> BackendResult<Option<SessionInfo>> {
 
 /// Reads a row of `bindings!`.
 pub(in super::super) fn read(row: &Row<'_>) -> BackendResult<Binding> {
-    let number: i64 = row.get(0)?;
+    let number = i64::read(row, 0)?;
     let read = || {
-        let (ended_at, cause): (Option<i64>, Option<String>) = (row.get(4)?, row.get(5)?);
-        let session = SessionId::read(row, 2)?;
-        let (key, bound_at) = (row.get(1)?, time(row.get(3)?)?);
+        let (key, session): (_, SessionId) = Read::read(row, 1)?;
+        let (bound_at, ended_at, cause): (_, _, Option<String>) = Read::read(row, 3)?;
         let end = match cause {
             None => None,
             Some(name) => Some(
@@ -256,7 +238,6 @@ pub(in super::super) fn read(row: &Row<'_>) -> BackendResult<Binding> {
                     .ok_or_else(|| corrupt(format!("the end cause {name:?} is unknown")))?,
             ),
         };
-        let ended_at = ended_at.map(time).transpose()?;
         let number = u64::try_from(number).unwrap_or_default();
         Ok(Binding { key, session, bound_at, ended_at, end, number })
     };

@@ -6,16 +6,14 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use rusqlite::{Connection, params};
-
 use super::super::connection::Database;
-use super::super::error::{BackendError, BackendResult};
 use super::super::message;
 use super::super::row::session::{LISTED_LATE, read_info};
 use crate::catalog::{ListedSession, SessionFilter, SessionPage, SessionState};
 use crate::error::{Error, Result};
 use crate::id::shorten;
 use crate::outcome::SessionInfo;
+use crate::sql::{BackendError, BackendResult, Connection, Read, Row, Sql};
 use crate::tree::Address;
 
 /// The most sessions of one page.
@@ -134,22 +132,20 @@ struct Listed {
 /// Returns the newest rows up to a time.
 fn rows(
     conn: &Connection,
-    sql: &str,
+    sql: &'static str,
     from: i64,
     count: usize,
     value: Option<&str>,
 ) -> BackendResult<Vec<Listed>> {
-    let mut statement = conn.prepare_cached(sql)?;
-    let mut rows = match value {
-        Some(value) => statement.query(params![from, count, value]),
-        None => statement.query(params![from, count]),
-    }?;
-    let mut listed = Vec::new();
-    while let Some(row) = rows.next()? {
-        let place = Place { at: row.get("listed_as")?, key: row.get(1)? };
-        listed.push(Listed { place, listed_at: row.get("listed_at")?, info: read_info(row)? });
+    let read = |row: &Row<'_>| {
+        let (at, listed_at) = Read::read(row, 0)?;
+        let info = read_info(row, 2)?;
+        Ok(Listed { place: Place { at, key: info.1 }, listed_at, info: info.0 })
+    };
+    match value {
+        Some(value) => conn.rows_with(sql, (from, count, value), read),
+        None => conn.rows_with(sql, (from, count), read),
     }
-    Ok(listed)
 }
 
 /// Returns the statement that reads the fewest rows for a filter, and the value that it looks up.
@@ -176,9 +172,9 @@ macro_rules! sessions {
     };
     ($from:literal, $condition:literal) => {
         concat!(
-            "SELECT ",
+            "SELECT coalesce(last_message_at, created_at), listed_at, ",
             info_columns!(),
-            ", coalesce(last_message_at, created_at) AS listed_as, listed_at
+            "
    FROM ",
             $from,
             "
@@ -223,7 +219,7 @@ pub(in super::super) const WRITTEN_IN: &str = sessions!(
 fn is_written_in(conn: &Connection, key: i64, author: Option<&str>) -> BackendResult<bool> {
     let Some(author) = author else { return Ok(true) };
     let (first, last) = Address::range_of(key);
-    Ok(conn.prepare_cached(IS_WRITTEN_IN)?.exists(params![author, first, last])?)
+    conn.has(IS_WRITTEN_IN, (author, first, last))
 }
 
 pub(in super::super) const IS_WRITTEN_IN: &str = "SELECT 1
@@ -233,10 +229,8 @@ pub(in super::super) const IS_WRITTEN_IN: &str = "SELECT 1
 /// Returns the first message of a user, if it is among the first of the session.
 fn first_of_user(conn: &Connection, key: i64) -> BackendResult<Option<crate::message::Message>> {
     let (first, last) = (Address::new(key, 1), Address::new(key, MAX_BEFORE_PREVIEW));
-    let mut statement = conn.prepare_cached(FIRST_OF_USER)?;
-    let mut rows = statement.query([first, last])?;
-    match rows.next()? {
-        Some(row) => message::read(conn, row.get(0)?),
+    match conn.first(FIRST_OF_USER, (first, last))? {
+        Some(address) => message::read(conn, address),
         None => Ok(None),
     }
 }

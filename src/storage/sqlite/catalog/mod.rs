@@ -6,31 +6,28 @@ pub(super) mod removal;
 #[cfg(test)]
 mod tests;
 
-use rusqlite::{Connection, params};
-
 use super::connection::Database;
 use super::context::{self, elision};
-use super::error::{BackendError, BackendResult};
 use super::index::Index;
+use super::row::session as row;
 use super::row::session::SessionRow;
-use super::row::{session as row, time};
 use super::{append, head, usage};
 use crate::catalog::{OwnerInfo, SessionChange};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::outcome::{SessionDetails, SessionInfo};
+use crate::sql::{BackendError, BackendResult, Connection, Read, Sql};
 use crate::tree::{Address, MAX_SESSIONS};
 
 /// Creates a session; its id must be free.
 pub(super) fn create(conn: &Connection, id: &SessionId) -> BackendResult<SessionRow> {
     let now = row::now();
-    let key = conn
-        .prepare_cached(
-            "INSERT INTO session (id, visible_tokens, created_at, updated_at, listed_at)
+    let key = conn.one(
+        "INSERT INTO session (id, visible_tokens, created_at, updated_at, listed_at)
              VALUES (?1, 0, ?2, ?2, ?2)
              RETURNING key",
-        )?
-        .query_row(params![id.as_str(), now], |row| row.get(0))?;
+        (id.as_str(), now),
+    )?;
     if key > MAX_SESSIONS {
         return Err(BackendError::Own(Error::StoreFull { max: MAX_SESSIONS }));
     }
@@ -51,20 +48,22 @@ pub(crate) fn set_details(
 
 /// Records a write that changes what a model sees.
 pub(crate) fn touch_view(conn: &Connection, key: i64) -> BackendResult<()> {
-    conn.prepare_cached(
+    conn.run(
         "UPDATE session
             SET visible_tokens = NULL, changes = changes + 1,
                 updated_at = CASE WHEN updated_at < ?2 THEN ?2 ELSE updated_at END
           WHERE key = ?1",
-    )?
-    .execute(params![key, row::now()])?;
+        (key, row::now()),
+    )?;
     Ok(())
 }
 
 /// Records a write.
 pub(crate) fn touch(conn: &Connection, key: i64) -> BackendResult<()> {
-    conn.prepare_cached("UPDATE session SET updated_at = ?2 WHERE key = ?1 AND updated_at < ?2")?
-        .execute(params![key, row::now()])?;
+    conn.run(
+        "UPDATE session SET updated_at = ?2 WHERE key = ?1 AND updated_at < ?2",
+        (key, row::now()),
+    )?;
     Ok(())
 }
 
@@ -76,8 +75,7 @@ pub(super) fn clear(conn: &Connection, key: i64) -> BackendResult<()> {
     elision::remove_range(conn, first, last)?;
     head::remove_tags(conn, first, last)?;
     context::thaw(conn, key)?;
-    conn.prepare_cached("DELETE FROM message WHERE address BETWEEN ?1 AND ?2")?
-        .execute([first, last])?;
+    conn.run("DELETE FROM message WHERE address BETWEEN ?1 AND ?2", (first, last))?;
     for sql in [
         "DELETE FROM compaction WHERE session = ?1",
         "DELETE FROM label WHERE session = ?1",
@@ -87,7 +85,7 @@ pub(super) fn clear(conn: &Connection, key: i64) -> BackendResult<()> {
                 unindexed = NULL, messages = 0
           WHERE key = ?1",
     ] {
-        conn.prepare_cached(sql)?.execute([key])?;
+        conn.run(sql, key)?;
     }
     touch(conn, key)
 }
@@ -100,34 +98,22 @@ impl Database {
 
     /// Returns every session, the one written to last first.
     pub(crate) fn sessions(&self) -> Result<Vec<SessionInfo>> {
-        self.read(|conn| {
-            let mut statement = conn.prepare_cached(row::ALL)?;
-            let mut rows = statement.query([])?;
-            let mut sessions = Vec::new();
-            while let Some(row) = rows.next()? {
-                sessions.push(row::read_info(row)?);
-            }
-            Ok(sessions)
-        })
+        self.read(|conn| conn.rows_with(row::ALL, (), |row| Ok(row::read_info(row, 0)?.0)))
     }
 
     /// Returns the ids of all sessions, oldest first, without reading their other columns. An id that talktree would refuse
     /// comes with the error, in a form that can be shown.
     pub(crate) fn session_ids(&self) -> Result<Vec<(SessionId, Result<()>)>> {
         self.read(|conn| {
-            let mut statement = conn.prepare_cached("SELECT id, key FROM session ORDER BY key")?;
-            let mut rows = statement.query([])?;
-            let mut ids = Vec::new();
-            while let Some(found) = rows.next()? {
-                ids.push(match row::read_id(found, 0, found.get(1)?) {
+            conn.rows_with("SELECT id, key FROM session ORDER BY key", (), |found| {
+                Ok(match row::read_id(found, 0, i64::read(found, 1)?) {
                     Ok(id) => (id, Ok(())),
                     Err(error) => {
                         let text = String::from_utf8_lossy(found.get_ref(0)?.as_bytes()?);
                         (SessionId::from(&*text), Err(error.into_error(0)))
                     }
-                });
-            }
-            Ok(ids)
+                })
+            })
         })
     }
 
@@ -165,12 +151,12 @@ impl Database {
 }
 
 fn change(conn: &Connection, key: i64, to: &SessionChange, max_bytes: usize) -> BackendResult<()> {
-    let run = |sql: &str| -> BackendResult<()> {
-        conn.prepare_cached(sql)?.execute([key])?;
+    let run = |sql: &'static str| -> BackendResult<()> {
+        conn.run(sql, key)?;
         Ok(())
     };
-    let text = |sql: &str, text: Option<&str>| -> BackendResult<()> {
-        conn.prepare_cached(sql)?.execute(params![key, text])?;
+    let text = |sql: &'static str, text: Option<&str>| -> BackendResult<()> {
+        conn.run(sql, (key, text))?;
         Ok(())
     };
     match to {
@@ -207,10 +193,10 @@ fn change(conn: &Connection, key: i64, to: &SessionChange, max_bytes: usize) -> 
 
 /// Puts a session into the trash; one that is there stays as it is.
 pub(super) fn put_into_trash(conn: &Connection, key: i64) -> BackendResult<()> {
-    conn.prepare_cached(
+    conn.run(
         "UPDATE session SET deleted_at = ?2 WHERE key = ?1 AND deleted_at IS NULL",
-    )?
-    .execute(params![key, row::now()])?;
+        (key, row::now()),
+    )?;
     Ok(())
 }
 
@@ -221,36 +207,24 @@ impl Database {
     /// Returns the owners after a name, by name.
     pub(crate) fn owners(&self, after: Option<&str>, limit: usize) -> Result<Vec<OwnerInfo>> {
         self.read(|conn| {
-            let mut statement = conn.prepare_cached(OWNERS)?;
-            let limit = i64::try_from(limit.min(MAX_PAGE)).unwrap_or_default();
             // No owner is empty.
-            let mut rows = statement.query(params![after.unwrap_or_default(), limit])?;
-            let mut owners = Vec::new();
-            while let Some(row) = rows.next()? {
-                let number = |at: usize| -> rusqlite::Result<u64> {
-                    Ok(u64::try_from(row.get::<_, i64>(at)?).unwrap_or_default())
-                };
-                owners.push(OwnerInfo {
-                    sessions: number(1)?,
-                    messages: number(2)?,
-                    last_message_at: row.get::<_, Option<i64>>(3)?.map(time).transpose()?,
-                    ..OwnerInfo::new(row.get(0)?)
-                });
-            }
-            let mut statement = conn.prepare_cached(OF_TRANSCRIPTS)?;
-            let mut rows = statement.query(params![after.unwrap_or_default(), limit])?;
-            while let Some(row) = rows.next()? {
-                let name: String = row.get(0)?;
+            let (after, limit) = (after.unwrap_or_default(), limit.min(MAX_PAGE));
+            let number = |number: i64| u64::try_from(number).unwrap_or_default();
+            let mut owners = conn.rows_with(OWNERS, (after, limit), |row| {
+                let (owner, sessions, messages, last_message_at) = Read::read(row, 0)?;
+                let (sessions, messages) = (number(sessions), number(messages));
+                Ok(OwnerInfo { sessions, messages, last_message_at, ..OwnerInfo::new(owner) })
+            })?;
+            for (name, count) in conn.rows::<(String, i64)>(OF_TRANSCRIPTS, (after, limit))? {
                 let place =
                     owners.binary_search_by(|of| of.owner.cmp(&name)).unwrap_or_else(|place| {
                         owners.insert(place, OwnerInfo::new(name));
                         place
                     });
-                owners[place].transcripts =
-                    u64::try_from(row.get::<_, i64>(1)?).unwrap_or_default();
+                owners[place].transcripts = number(count);
             }
             // Both lists have all owners up to the last one that is kept.
-            owners.truncate(usize::try_from(limit).unwrap_or_default());
+            owners.truncate(limit);
             Ok(owners)
         })
     }

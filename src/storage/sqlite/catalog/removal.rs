@@ -8,11 +8,8 @@
 //! Invariant: no read finds a leftover. Reads begin with the row of a session; those over all messages leave out the sessions
 //! in `leftover`.
 
-use rusqlite::{Connection, OptionalExtension};
-
 use super::super::connection::Database;
 use super::super::context::{self, elision, entry};
-use super::super::error::BackendResult;
 use super::super::head;
 use super::super::index::Index;
 use super::super::row::session as row;
@@ -22,6 +19,7 @@ use crate::error::Result;
 use crate::id::SessionId;
 use crate::outcome::SessionInfo;
 use crate::retention::RetentionAction;
+use crate::sql::{BackendResult, Connection, Read, Sql};
 use crate::tree::Address;
 
 /// The most messages that one transaction deletes: about ten milliseconds.
@@ -37,7 +35,7 @@ pub(in super::super) fn take_out(conn: &Connection, key: i64) -> BackendResult<(
     context::thaw(conn, key)?;
     entry::remove_blocks(conn, key)?;
     for sql in OF_SESSION {
-        conn.prepare_cached(sql)?.execute([key])?;
+        conn.run(sql, key)?;
     }
     Ok(())
 }
@@ -47,7 +45,7 @@ pub(in super::super) fn take_out_transcript(conn: &Connection, key: i64) -> Back
     for sql in
         ["INSERT INTO leftover (transcript) VALUES (?1)", "DELETE FROM transcript WHERE key = ?1"]
     {
-        conn.prepare_cached(sql)?.execute([key])?;
+        conn.run(sql, key)?;
     }
     Ok(())
 }
@@ -78,12 +76,7 @@ pub(in super::super) struct Batch {
 pub(in super::super) fn delete_batch(conn: &Connection, up_to: i64) -> BackendResult<Batch> {
     let (mut rows, mut bytes, mut batch) = (0, 0, Batch::default());
     loop {
-        let leftover = conn
-            .prepare_cached(LEFTOVER)?
-            .query_row([up_to], |row| {
-                Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
-            })
-            .optional()?;
+        let leftover: Option<(i64, i64, i64)> = conn.first(LEFTOVER, up_to)?;
         let Some((number, session, transcript)) = leftover else {
             return Ok(Batch { is_last: true, ..batch });
         };
@@ -93,37 +86,34 @@ pub(in super::super) fn delete_batch(conn: &Connection, up_to: i64) -> BackendRe
         };
         let (first, last) = Address::range_of(key);
         let (mut lowest, mut is_full) = (None, false);
-        {
-            let mut statement = conn.prepare_cached(newest)?;
-            let mut found = statement.query([first, last])?;
-            while let Some(row) = found.next()? {
-                is_full = rows >= MAX_MESSAGES || bytes >= MAX_BYTES;
-                if is_full {
-                    break;
-                }
-                lowest = Some(row.get(0)?);
-                batch.count += row.get::<_, u64>(1)?;
-                bytes += row.get::<_, usize>(2)?;
+        // One more than may be deleted says that there is more.
+        conn.each(newest, (first, last, MAX_MESSAGES + 1), |row| {
+            is_full = rows >= MAX_MESSAGES || bytes >= MAX_BYTES;
+            if !is_full {
+                let (address, count, size): (Address, u64, usize) = Read::read(row, 0)?;
+                lowest = Some(address);
+                batch.count += count;
+                bytes += size;
                 rows += 1;
             }
-        }
+            Ok(!is_full)
+        })?;
         match lowest {
             None => {}
             Some(lowest) if session == 0 => {
-                conn.prepare_cached(transcript::DELETE_ENTRIES)?.execute([lowest, last])?;
+                conn.run(transcript::DELETE_ENTRIES, (lowest, last))?;
             }
             Some(lowest) => {
                 Index::Messages.remove(conn, lowest, last)?;
                 elision::remove_range(conn, lowest, last)?;
                 head::remove_tags(conn, lowest, last)?;
-                conn.prepare_cached("DELETE FROM message WHERE address BETWEEN ?1 AND ?2")?
-                    .execute([lowest, last])?;
+                conn.run("DELETE FROM message WHERE address BETWEEN ?1 AND ?2", (lowest, last))?;
             }
         }
         if is_full {
             return Ok(batch);
         }
-        conn.prepare_cached("DELETE FROM leftover WHERE number = ?1")?.execute([number])?;
+        conn.run("DELETE FROM leftover WHERE number = ?1", number)?;
     }
 }
 
@@ -135,11 +125,13 @@ const LEFTOVER: &str = "SELECT number, session, transcript
 const NEWEST_MESSAGES: &str = "SELECT address, id IS NOT NULL, octet_length(parts)
    FROM message
   WHERE address BETWEEN ?1 AND ?2
-  ORDER BY address DESC";
+  ORDER BY address DESC
+  LIMIT ?3";
 const NEWEST_ENTRIES: &str = "SELECT address, 1, octet_length(entry)
    FROM transcript_entry
   WHERE address BETWEEN ?1 AND ?2
-  ORDER BY address DESC";
+  ORDER BY address DESC
+  LIMIT ?3";
 
 impl Database {
     /// Removes a session and everything that belongs to it.
@@ -183,8 +175,7 @@ impl Database {
         self.read(|conn| {
             let Some(session) = row::find(conn, id)? else { return Ok(0) };
             let (first, last) = Address::range_of(session.key);
-            let bytes: i64 =
-                conn.prepare_cached(BYTES)?.query_row([first, last], |row| row.get(0))?;
+            let bytes: i64 = conn.one(BYTES, (first, last))?;
             Ok(u64::try_from(bytes).unwrap_or_default())
         })
     }

@@ -1,15 +1,14 @@
 //! Elisions: markers that replace the outputs of tools when a history is read.
 
-use rusqlite::{Connection, params};
 use serde_json::Value;
 
 use super::super::append::check_size;
 use super::super::catalog;
-use super::super::error::{BackendError, BackendResult};
 use super::super::message;
 use crate::error::Error;
 use crate::id::{MessageId, shorten};
 use crate::message::{Json, Message, Part, Tool};
+use crate::sql::{BackendError, BackendResult, Connection, Sql};
 use crate::storage::context::Elision;
 use crate::storage::sqlite::session::Named;
 use crate::tree::Address;
@@ -31,11 +30,11 @@ pub(in super::super) fn add(
         let call = shorten(call).into_owned();
         return Err(BackendError::Own(Error::UnknownCall { message: id.clone(), call }));
     }
-    conn.prepare_cached(
+    conn.run(
         "INSERT INTO elision (address, call, marker) VALUES (?1, ?2, ?3)
          ON CONFLICT (address, call) DO UPDATE SET marker = excluded.marker",
-    )?
-    .execute(params![address, call, marker])?;
+        (address, call, marker),
+    )?;
     catalog::touch_view(conn, address.session())
 }
 
@@ -56,7 +55,7 @@ fn result_of(part: &Part, call: &str) -> Option<Tool> {
 /// none.
 pub(in super::super) fn has_any(conn: &Connection, session: i64) -> BackendResult<bool> {
     let (first, last) = Address::range_of(session);
-    Ok(conn.prepare_cached(HAS_ANY)?.query_row([first, last], |row| row.get(0))?)
+    conn.one(HAS_ANY, (first, last))
 }
 
 pub(in super::super) const HAS_ANY: &str =
@@ -70,7 +69,7 @@ pub(super) fn is_there(
     call: &str,
 ) -> BackendResult<bool> {
     let Some(address) = message::find(conn, session, id)? else { return Ok(false) };
-    Ok(conn.prepare_cached(OF_CALL)?.query_row(params![address, call], |row| row.get(0))?)
+    conn.one(OF_CALL, (address, call))
 }
 
 pub(in super::super) const OF_CALL: &str =
@@ -79,23 +78,21 @@ pub(in super::super) const OF_CALL: &str =
 /// Returns all elisions of a session, in the order of their messages.
 pub(super) fn all(conn: &Connection, session: i64) -> BackendResult<Vec<Elision>> {
     let (first, last) = Address::range_of(session);
-    let mut statement = conn.prepare_cached(
-        "SELECT message.id, elision.call, elision.marker
-           FROM elision
-           JOIN message ON message.address = elision.address
-          WHERE elision.address BETWEEN ?1 AND ?2 AND message.id IS NOT NULL
-          ORDER BY elision.address, elision.call",
-    )?;
-    let found = statement.query_map([first, last], |row| {
-        let message = MessageId::from(row.get::<_, String>(0)?);
-        Ok(Elision { message, call: row.get(1)?, marker: row.get(2)? })
-    })?;
-    Ok(found.collect::<rusqlite::Result<_>>()?)
+    let found: Vec<(String, String, String)> = conn.rows(OF_SESSION, (first, last))?;
+    let elision = |(id, call, marker)| Elision { message: MessageId::from(id), call, marker };
+    Ok(found.into_iter().map(elision).collect())
 }
+
+const OF_SESSION: &str = "SELECT message.id, elision.call, elision.marker
+   FROM elision
+   JOIN message ON message.address = elision.address
+  WHERE elision.address BETWEEN ?1 AND ?2
+    AND message.id IS NOT NULL
+  ORDER BY elision.address, elision.call";
 
 /// Returns whether a message has an elision.
 pub(in super::super) fn has_of(conn: &Connection, address: Address) -> BackendResult<bool> {
-    Ok(conn.prepare_cached(HAS_ANY)?.query_row([address, address], |row| row.get(0))?)
+    conn.one(HAS_ANY, (address, address))
 }
 
 /// Returns the messages of a range that have elisions.
@@ -104,9 +101,7 @@ pub(in super::super) fn messages_with(
     first: Address,
     last: Address,
 ) -> BackendResult<Vec<Address>> {
-    let mut statement = conn.prepare_cached(MESSAGES_WITH)?;
-    let found = statement.query_map([first, last], |row| row.get(0))?;
-    Ok(found.collect::<rusqlite::Result<_>>()?)
+    conn.rows(MESSAGES_WITH, (first, last))
 }
 
 pub(in super::super) const MESSAGES_WITH: &str =
@@ -121,14 +116,11 @@ pub(in super::super) fn apply(
     if !message.parts.iter().any(|part| part.tool().is_some()) {
         return Ok(());
     }
-    let mut statement = conn.prepare_cached(OF_MESSAGE)?;
-    let mut rows = statement.query([address])?;
-    while let Some(row) = rows.next()? {
-        let (call, marker) = (row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?);
+    for (call, marker) in conn.rows::<(String, String)>(OF_MESSAGE, address)? {
         for part in &mut message.parts {
-            if let Some(mut tool) = result_of(part, call) {
+            if let Some(mut tool) = result_of(part, &call) {
                 tool.extra.remove("result");
-                tool.output = Some(Json::from(Value::from(marker)));
+                tool.output = Some(Json::from(Value::from(&*marker)));
                 *part = Part::Tool(tool);
             }
         }
@@ -144,7 +136,7 @@ pub(in super::super) fn remove_range(
     first: Address,
     last: Address,
 ) -> BackendResult<()> {
-    conn.prepare_cached(REMOVE_RANGE)?.execute([first, last])?;
+    conn.run(REMOVE_RANGE, (first, last))?;
     Ok(())
 }
 
@@ -160,20 +152,16 @@ pub(in super::super) fn remove_changed(
     address: Address,
     new: &Message,
 ) -> BackendResult<()> {
-    let calls: Vec<String> = conn
-        .prepare_cached(OF_MESSAGE)?
-        .query_map([address], |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
+    let calls: Vec<(String, String)> = conn.rows(OF_MESSAGE, address)?;
     if calls.is_empty() {
         return Ok(());
     }
     // A damaged message can still be replaced; its old outputs are unknown.
     let was = message::stored(conn, address).ok().and_then(|stored| stored.message);
-    for call in calls {
+    for (call, _) in calls {
         let now = outputs(new, &call);
         if now.is_empty() || was.as_ref().is_none_or(|was| outputs(was, &call) != now) {
-            conn.prepare_cached("DELETE FROM elision WHERE address = ?1 AND call = ?2")?
-                .execute(params![address, call])?;
+            conn.run("DELETE FROM elision WHERE address = ?1 AND call = ?2", (address, call))?;
         }
     }
     Ok(())
@@ -192,7 +180,7 @@ pub(in super::super) fn copy(
     last: Address,
     by: i64,
 ) -> BackendResult<()> {
-    conn.prepare_cached(COPY)?.execute(params![first, last, by])?;
+    conn.run(COPY, (first, last, by))?;
     Ok(())
 }
 

@@ -3,16 +3,13 @@
 //! Invariant: the current version of a text is in its own row; it is copied to `context_version` when the next one is
 //! written. A removal is a version without content.
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
-
 use super::super::append::check_size;
-use super::super::error::{BackendError, BackendResult, corrupt, damaged};
 use super::super::index::{Found, Index, cut};
-use super::super::row::time;
 use super::ScopeKey;
 use crate::error::Error;
 use crate::id::{check_name, check_name_length};
 use crate::message::now;
+use crate::sql::{BackendError, BackendResult, Connection, Read, Row, Sql, corrupt, damaged};
 use crate::storage::context::{Document, MAX_VERSIONS, StoredLabel, StoredText};
 use crate::tree::{Address, MAX_MESSAGES, MAX_SESSIONS};
 
@@ -27,11 +24,7 @@ pub(super) fn block(
     scope_key: &ScopeKey,
     label: &str,
 ) -> BackendResult<Option<i64>> {
-    let key = conn
-        .prepare_cached(BLOCK)?
-        .query_row(params![scope_key.session, scope_key.owner, label], |row| row.get(0))
-        .optional()?;
-    Ok(key)
+    conn.first(BLOCK, (scope_key.session, &scope_key.owner, label))
 }
 
 pub(in super::super) const BLOCK: &str =
@@ -43,11 +36,10 @@ pub(super) fn create_block(
     scope_key: &ScopeKey,
     label: &str,
 ) -> BackendResult<i64> {
-    let key = conn
-        .prepare_cached(
-            "INSERT INTO context_block (session, owner, label) VALUES (?1, ?2, ?3) RETURNING key",
-        )?
-        .query_row(params![scope_key.session, scope_key.owner, label], |row| row.get(0))?;
+    let key = conn.one(
+        "INSERT INTO context_block (session, owner, label) VALUES (?1, ?2, ?3) RETURNING key",
+        (scope_key.session, &scope_key.owner, label),
+    )?;
     if key > MAX_BLOCKS {
         let max = MAX_BLOCKS as u64;
         return Err(BackendError::Own(Error::ContextFull { what: "context blocks", max }));
@@ -58,10 +50,7 @@ pub(super) fn create_block(
 /// Returns the address of the block's next text.
 fn next_address(conn: &Connection, block: i64) -> BackendResult<Address> {
     let number: u64 = conn
-        .prepare_cached(
-            "UPDATE context_block SET next = next + 1 WHERE key = ?1 RETURNING next - 1",
-        )?
-        .query_row([block], |row| row.get(0))?;
+        .one("UPDATE context_block SET next = next + 1 WHERE key = ?1 RETURNING next - 1", block)?;
     match u32::try_from(number).ok().filter(|_| number <= MAX_ENTRIES) {
         // No read finds a text at this address.
         Some(0) => Err(corrupt(format!("the next number of context block {block} is 0"))),
@@ -75,21 +64,18 @@ fn next_address(conn: &Connection, block: i64) -> BackendResult<Address> {
 
 /// Returns the labels that have at least one text, sorted.
 pub(super) fn labels(conn: &Connection, scope_key: &ScopeKey) -> BackendResult<Vec<StoredLabel>> {
-    let mut statement = conn.prepare_cached(LABELS)?;
-    let mut rows = statement.query(params![scope_key.session, scope_key.owner])?;
-    let mut labels = Vec::new();
-    while let Some(row) = rows.next()? {
-        let is_searchable = row.get::<_, Option<bool>>(3)? == Some(true);
-        labels.push(StoredLabel { label: read_label(row)?, has_text: row.get(2)?, is_searchable });
-    }
-    Ok(labels)
+    conn.rows_with(LABELS, (scope_key.session, &scope_key.owner), |row| {
+        let (has_text, is_searchable): (_, Option<bool>) = Read::read(row, 2)?;
+        let is_searchable = is_searchable == Some(true);
+        Ok(StoredLabel { label: read_label(row)?, has_text, is_searchable })
+    })
 }
 
 /// Reads the label of a row of `key, label`. One that talktree would refuse was written by another program.
 pub(in super::super) fn read_label(row: &Row<'_>) -> BackendResult<String> {
-    let key: i64 = row.get(0)?;
+    let key = i64::read(row, 0)?;
     let read = || {
-        let label: String = row.get(1)?;
+        let label = String::read(row, 1)?;
         check_name("context label", &label).map_err(|error| corrupt(error.to_string()))?;
         Ok(label)
     };
@@ -114,9 +100,7 @@ pub(in super::super) const LABELS: &str = "SELECT key, label, has_text, searchab
 
 /// Returns the blocks of a session, by label.
 fn blocks(conn: &Connection, session: i64) -> BackendResult<Vec<(i64, String)>> {
-    let mut statement = conn.prepare_cached(BLOCKS)?;
-    let blocks = statement.query_map([session], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(blocks.collect::<rusqlite::Result<_>>()?)
+    conn.rows(BLOCKS, session)
 }
 
 pub(in super::super) const BLOCKS: &str =
@@ -131,26 +115,24 @@ pub(crate) struct Texts<'c> {
 impl Texts<'_> {
     /// Returns the text under a key.
     pub(crate) fn text(&self, key: &str) -> BackendResult<Option<StoredText>> {
-        let mut statement = self.conn.prepare_cached(BY_KEY)?;
-        let mut rows = statement.query(params![self.block, key])?;
-        rows.next()?.map(read_row).transpose()
+        self.conn.first_with(BY_KEY, (self.block, key), read_row)
     }
 
     /// Returns the documents without their texts, sorted by key. The block's own text is not among them.
     pub(crate) fn documents(&self) -> BackendResult<Vec<StoredText>> {
-        all(self.conn, DOCUMENTS, params![self.block])
+        self.conn.rows_with(DOCUMENTS, self.block, read_row)
     }
 
     /// Returns how many documents there are.
     pub(crate) fn count(&self) -> BackendResult<u64> {
-        Ok(self.conn.prepare_cached(COUNT)?.query_row([self.block], |row| row.get(0))?)
+        self.conn.one(COUNT, self.block)
     }
 
     /// Returns the versions of a text, oldest first, the current one included.
     pub(crate) fn versions(&self, key: &str) -> BackendResult<Vec<StoredText>> {
         let Some(stored) = find(self.conn, self.block, key)? else { return Ok(Vec::new()) };
-        let mut versions = all(self.conn, FORMER, params![stored.address, key])?;
-        versions.extend(all(self.conn, PRESENT, params![stored.address])?);
+        let mut versions = self.conn.rows_with(FORMER, (stored.address, key), read_row)?;
+        versions.extend(self.conn.first_with(PRESENT, stored.address, read_row)?);
         Ok(versions)
     }
 
@@ -159,22 +141,8 @@ impl Texts<'_> {
         let Some(stored) = find(self.conn, self.block, key)? else { return Ok(None) };
         // A number larger than SQLite's integers is no version.
         let Ok(number) = i64::try_from(number) else { return Ok(None) };
-        Ok(all(self.conn, VERSION, params![stored.address, key, number])?.pop())
+        self.conn.first_with(VERSION, (stored.address, key, number), read_row)
     }
-}
-
-fn all(
-    conn: &Connection,
-    sql: &str,
-    params: impl rusqlite::Params,
-) -> BackendResult<Vec<StoredText>> {
-    let mut statement = conn.prepare_cached(sql)?;
-    let mut rows = statement.query(params)?;
-    let mut texts = Vec::new();
-    while let Some(row) = rows.next()? {
-        texts.push(read_row(row)?);
-    }
-    Ok(texts)
 }
 
 pub(in super::super) const BY_KEY: &str =
@@ -214,16 +182,10 @@ pub(in super::super) const VERSION: &str =
 
 /// Reads a row of `address, key, title, description, version, changed_at, content`.
 pub(in super::super) fn read_row(row: &Row<'_>) -> BackendResult<StoredText> {
-    let address: Address = row.get(0)?;
-    let read = || -> BackendResult<StoredText> {
-        Ok(StoredText {
-            key: row.get(1)?,
-            title: row.get(2)?,
-            description: row.get(3)?,
-            version: row.get(4)?,
-            changed_at: time(row.get(5)?)?,
-            content: row.get(6)?,
-        })
+    let address = Address::read(row, 0)?;
+    let read = || {
+        let (key, title, description, version, changed_at, content) = Read::read(row, 1)?;
+        Ok(StoredText { key, title, description, version, changed_at, content })
     };
     read().map_err(damaged(named(address)))
 }
@@ -235,7 +197,7 @@ pub(in super::super) fn named(address: Address) -> String {
 
 /// Returns the text at an address.
 pub(super) fn at(conn: &Connection, address: Address) -> BackendResult<Option<Document>> {
-    let found = all(conn, PRESENT, params![address])?.pop();
+    let found = conn.first_with(PRESENT, address, read_row)?;
     Ok(found.and_then(|StoredText { key, title, description, content, .. }| {
         Some(Document { key, title, description, content: content? })
     }))
@@ -247,10 +209,7 @@ pub(in super::super) fn names(
     session: i64,
     owner: &str,
 ) -> BackendResult<Vec<(String, String)>> {
-    let mut statement = conn.prepare_cached(NAMES)?;
-    let names =
-        statement.query_map(params![session, owner], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(names.collect::<rusqlite::Result<_>>()?)
+    conn.rows(NAMES, (session, owner))
 }
 
 pub(in super::super) const NAMES: &str = "SELECT label, context_entry.key
@@ -272,18 +231,13 @@ pub(super) fn find(
     block: Option<i64>,
     key: &str,
 ) -> BackendResult<Option<EntryRow>> {
-    let stored = conn
-        .prepare_cached(FIND)?
-        .query_row(params![block, key], |row| {
-            Ok(EntryRow {
-                address: row.get(0)?,
-                version: row.get(1)?,
-                is_present: row.get(2)?,
-                is_searchable: row.get(3)?,
-            })
-        })
-        .optional()?;
-    Ok(stored)
+    let stored = conn.first(FIND, (block, key))?;
+    Ok(stored.map(|(address, version, is_present, is_searchable)| EntryRow {
+        address,
+        version,
+        is_present,
+        is_searchable,
+    }))
 }
 
 pub(in super::super) const FIND: &str = "SELECT address, version, present, searchable
@@ -312,19 +266,20 @@ pub(super) fn keep(
     is_searchable: bool,
 ) -> BackendResult<bool> {
     let (title, description) = (filled(&new.title), filled(&new.description));
-    let is_same: bool = conn
-        .prepare_cached(
-            "SELECT content IS NOT DISTINCT FROM ?2
+    let is_same: bool = conn.one(
+        "SELECT content IS NOT DISTINCT FROM ?2
                 AND title IS NOT DISTINCT FROM ?3
                 AND description IS NOT DISTINCT FROM ?4
                FROM context_entry
               WHERE address = ?1",
-        )?
-        .query_row(params![stored.address, new.content, title, description], |row| row.get(0))?;
+        (stored.address, &new.content, title, description),
+    )?;
     if is_same && stored.is_searchable != is_searchable {
         remove_from_index(conn, stored.address, stored.address)?;
-        conn.prepare_cached("UPDATE context_entry SET searchable = ?2 WHERE address = ?1")?
-            .execute(params![stored.address, is_searchable])?;
+        conn.run(
+            "UPDATE context_entry SET searchable = ?2 WHERE address = ?1",
+            (stored.address, is_searchable),
+        )?;
         add_to_index(conn, stored.address, stored.address)?;
     }
     Ok(is_same)
@@ -338,11 +293,11 @@ pub(super) fn insert(
     is_searchable: bool,
 ) -> BackendResult<()> {
     let address = next_address(conn, block)?;
-    conn.prepare_cached(
+    conn.run(
         "INSERT INTO context_entry (address, block, key, present, version, searchable, changed_at)
          VALUES (?1, ?2, ?3, 0, 0, 0, 0)",
-    )?
-    .execute(params![address, block, new.key])?;
+        (address, block, &new.key),
+    )?;
     write(conn, address, 1, Some(new), is_searchable)
 }
 
@@ -354,16 +309,18 @@ pub(super) fn replace(
     is_searchable: bool,
 ) -> BackendResult<()> {
     remove_from_index(conn, stored.address, stored.address)?;
-    conn.prepare_cached(
+    conn.run(
         "INSERT INTO context_version (entry, version, changed_at, title, description, content)
          SELECT address, version, changed_at, title, description, content
            FROM context_entry
           WHERE address = ?1",
-    )?
-    .execute([stored.address])?;
+        stored.address,
+    )?;
     let version = stored.version + 1;
-    conn.prepare_cached("DELETE FROM context_version WHERE entry = ?1 AND version <= ?2")?
-        .execute(params![stored.address, version.saturating_sub(MAX_VERSIONS)])?;
+    conn.run(
+        "DELETE FROM context_version WHERE entry = ?1 AND version <= ?2",
+        (stored.address, version.saturating_sub(MAX_VERSIONS)),
+    )?;
     write(conn, stored.address, version, new, is_searchable)
 }
 
@@ -374,22 +331,22 @@ fn write(
     new: Option<&Document>,
     is_searchable: bool,
 ) -> BackendResult<()> {
-    conn.prepare_cached(
+    conn.run(
         "UPDATE context_entry
             SET present = ?2, version = ?3, searchable = ?4, changed_at = ?5, title = ?6,
                 description = ?7, content = ?8
           WHERE address = ?1",
-    )?
-    .execute(params![
-        address,
-        new.is_some(),
-        version,
-        is_searchable,
-        now().timestamp_micros(),
-        new.and_then(|new| filled(&new.title)),
-        new.and_then(|new| filled(&new.description)),
-        new.map(|new| &new.content),
-    ])?;
+        (
+            address,
+            new.is_some(),
+            version,
+            is_searchable,
+            now().timestamp_micros(),
+            new.and_then(|new| filled(&new.title)),
+            new.and_then(|new| filled(&new.description)),
+            new.map(|new| &new.content),
+        ),
+    )?;
     add_to_index(conn, address, address)
 }
 
@@ -400,13 +357,13 @@ pub(in super::super) fn copy(conn: &Connection, source: i64, target: i64) -> Bac
     for (from, label) in blocks(conn, source)? {
         let to = create_block(conn, &ScopeKey::session(target), &label)?;
         let (first, last) = Address::range_of(from);
-        conn.prepare_cached(COPY)?.execute(params![first, last, (to - from) << 32])?;
-        conn.prepare_cached(
+        conn.run(COPY, (first, last, (to - from) << 32))?;
+        conn.run(
             "UPDATE context_block
                 SET next = (SELECT next FROM context_block WHERE key = ?1)
               WHERE key = ?2",
-        )?
-        .execute([from, to])?;
+            (from, to),
+        )?;
         let (first, last) = Address::range_of(to);
         add_to_index(conn, first, last)?;
     }
@@ -427,7 +384,7 @@ pub(in super::super) fn remove_blocks(conn: &Connection, session: i64) -> Backen
         let (first, last) = Address::range_of(block);
         remove_range(conn, first, last)?;
     }
-    conn.prepare_cached("DELETE FROM context_block WHERE session = ?1")?.execute([session])?;
+    conn.run("DELETE FROM context_block WHERE session = ?1", session)?;
     Ok(())
 }
 
@@ -439,7 +396,7 @@ pub(in super::super) fn remove_range(
 ) -> BackendResult<()> {
     remove_from_index(conn, first, last)?;
     for sql in [REMOVE_VERSIONS, REMOVE_ENTRIES] {
-        conn.prepare_cached(sql)?.execute([first, last])?;
+        conn.run(sql, (first, last))?;
     }
     Ok(())
 }
@@ -460,13 +417,12 @@ pub(in super::super) fn remove_from_index(
 
 /// Indexes the searchable texts of a range.
 pub(super) fn add_to_index(conn: &Connection, first: Address, last: Address) -> BackendResult<()> {
-    let mut statement = conn.prepare_cached(SEARCHABLE)?;
-    let mut rows = statement.query([first, last])?;
     let mut found = Found::default();
-    while let Some(row) = rows.next()? {
+    conn.each(SEARCHABLE, (first, last), |row| {
         let (address, [name, text]) = read_terms(row, &mut found)?;
         Index::Context.put(conn, address, [&name, &text, ""])?;
-    }
+        Ok(true)
+    })?;
     found.store(conn)
 }
 
@@ -475,13 +431,11 @@ pub(in super::super) fn each_text(
     conn: &Connection,
     mut take: impl FnMut(Address, [&str; 3]),
 ) -> BackendResult<()> {
-    let mut statement = conn.prepare_cached(SEARCHABLE)?;
-    let mut rows = statement.query([i64::MIN, i64::MAX])?;
-    while let Some(row) = rows.next()? {
+    conn.each(SEARCHABLE, (i64::MIN, i64::MAX), |row| {
         let (address, [name, text]) = read_terms(row, &mut Found::default())?;
         take(address, [&name, &text, ""]);
-    }
-    Ok(())
+        Ok(true)
+    })
 }
 
 /// Reads the terms of a text's name, and of its content, and notes them. A value that is not text has none; `verify` reports it.
@@ -489,7 +443,7 @@ fn read_terms(row: &Row<'_>, found: &mut Found) -> BackendResult<(Address, [Stri
     let text =
         |column| row.get_ref(column).ok().and_then(|it| it.as_str().ok()).unwrap_or_default();
     let name = [text(1), text(2), text(3)].join("\n");
-    Ok((row.get(0)?, [cut(&name, found), cut(text(4), found)]))
+    Ok((Address::read(row, 0)?, [cut(&name, found), cut(text(4), found)]))
 }
 
 /// Indexes the searchable texts of all blocks.

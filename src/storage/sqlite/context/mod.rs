@@ -18,18 +18,16 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension, params};
-
 use super::append::check_size;
 use super::catalog;
 use super::connection::Database;
-use super::error::{BackendError, BackendResult, corrupt};
 use super::row::session::SessionRow;
 use super::session::{Handle, Named};
 use crate::error::{Error, Result};
 use crate::id::{MessageId, SessionId};
 use crate::message::now;
 use crate::search::Matched;
+use crate::sql::{BackendError, BackendResult, Connection, Sql, corrupt};
 use crate::storage::context::{
     BlockScope, Document, Elision, PromptSection, StoredLabel, StoredText,
 };
@@ -90,10 +88,7 @@ fn scope_key(
         BlockScope::Session => Ok(session()?.map(|session| ScopeKey::session(session.key))),
         BlockScope::Owner => {
             let Some(session) = session()? else { return Ok(None) };
-            let owner: Option<Option<String>> = conn
-                .prepare_cached(OWNER)?
-                .query_row([session.key], |row| row.get(0))
-                .optional()?;
+            let owner: Option<Option<String>> = conn.first(OWNER, session.key)?;
             // Blocks of an owner with an empty name, which only other programs write, would be those of all sessions.
             let owner = owner.flatten().filter(|owner| !owner.is_empty());
             Ok(owner.map(|owner| ScopeKey { session: NO_SESSION, owner }))
@@ -231,14 +226,13 @@ impl Writing<'_> {
             .map_err(|source| Error::Json { what: "a frozen prompt", source })?;
         check_size("a frozen prompt", text.len(), self.max)?;
         let session = self.name.find_or_create(self.conn)?;
-        self.conn
-            .prepare_cached(
-                "INSERT INTO frozen_prompt (session, sections, frozen_at)
+        self.conn.run(
+            "INSERT INTO frozen_prompt (session, sections, frozen_at)
                  VALUES (?1, ?2, ?3)
                  ON CONFLICT (session)
                  DO UPDATE SET sections = excluded.sections, frozen_at = excluded.frozen_at",
-            )?
-            .execute(params![session.key, text, now().timestamp_micros()])?;
+            (session.key, text, now().timestamp_micros()),
+        )?;
         Ok(())
     }
 
@@ -252,8 +246,7 @@ impl Writing<'_> {
 }
 
 pub(super) fn frozen(conn: &Connection, session: i64) -> BackendResult<Option<Vec<PromptSection>>> {
-    let text: Option<String> =
-        conn.prepare_cached(FROZEN)?.query_row([session], |row| row.get(0)).optional()?;
+    let text: Option<String> = conn.first(FROZEN, session)?;
     let parse = |text: String| {
         serde_json::from_str(&text).map_err(|error| {
             corrupt(format!("the frozen prompt of session key {session}: {error}"))
@@ -270,17 +263,17 @@ pub(super) fn thaw_for_owner(
     session: i64,
     owner: Option<&str>,
 ) -> BackendResult<()> {
-    conn.prepare_cached(
+    conn.run(
         "DELETE FROM frozen_prompt
           WHERE session = ?1
             AND EXISTS (SELECT 1 FROM session WHERE key = ?1 AND owner IS DISTINCT FROM ?2)",
-    )?
-    .execute(params![session, owner])?;
+        (session, owner),
+    )?;
     Ok(())
 }
 
 pub(super) fn thaw(conn: &Connection, session: i64) -> BackendResult<()> {
-    conn.prepare_cached("DELETE FROM frozen_prompt WHERE session = ?1")?.execute([session])?;
+    conn.run("DELETE FROM frozen_prompt WHERE session = ?1", session)?;
     Ok(())
 }
 

@@ -4,16 +4,15 @@
 //! Every query is limited to the block's range of addresses, to which FTS5 skips. The frequency of a word is counted in
 //! the block alone, because FTS5's own totals cover all blocks.
 
-use rusqlite::Connection;
 use talktree_text::{Analysis, Candidate, Columns, Expr, Filters, Query};
 
-use super::super::error::BackendResult;
 use super::super::index::add_forms;
 use super::super::index::{self, Index};
 use super::super::interrupt::Watch;
 use super::super::search::ranked::{MAX_READ_BYTES, Ranked, Texts};
 use super::entry;
 use crate::search::Matched;
+use crate::sql::{BackendResult, Connection, Sql};
 use crate::storage::context::Document;
 use crate::tree::Address;
 
@@ -77,8 +76,8 @@ impl Texts for Search<'_> {
     }
 
     fn count(&self) -> BackendResult<f64> {
-        let mut statement = self.conn.prepare_cached(IN_BLOCK)?;
-        Ok(statement.query_row([self.range.0.session()], |row| row.get(0))?)
+        let count: u64 = self.conn.one(IN_BLOCK, self.range.0.session())?;
+        Ok(count as f64)
     }
 
     fn read(

@@ -18,7 +18,6 @@ use rusqlite::{Connection, OptionalExtension, params};
 use talktree_text::{Columns, Finder};
 
 use super::connection::Database;
-use super::error::BackendResult;
 use super::search::Search;
 use super::search::hits;
 use super::search::ranked::Ranked;
@@ -26,6 +25,7 @@ use crate::embedding::{Embedding, QueryVector, Vector, cosine};
 use crate::error::{Error, Result};
 use crate::message::parts_from_text;
 use crate::search::{Matched, indexed_text};
+use crate::sql::BackendResult;
 use crate::tree::Address;
 
 /// How many messages one transaction makes pending when a store is embedded the first time: some milliseconds.

@@ -17,12 +17,13 @@ use crate::error::{Error, Result};
 use crate::message::parts_from_text;
 use crate::report::Progress;
 use crate::search::indexed_text;
+use crate::sql::time;
 use crate::storage::sqlite::connection::{Config, Database};
 use crate::storage::sqlite::context::entry;
 use crate::storage::sqlite::error::BackendResult;
 use crate::storage::sqlite::interrupt::{Phase, Watch};
 use crate::storage::sqlite::row::session::SessionRow;
-use crate::storage::sqlite::{row, transaction};
+use crate::storage::sqlite::transaction;
 use crate::tree::Address;
 
 /// After so many appended messages a handle indexes them. FTS5 writes a segment each time, and merges them by itself.
@@ -218,8 +219,7 @@ fn read_doc(row: &Row<'_>, found: &mut Found) -> BackendResult<Doc> {
     let tags = row.get_ref(5)?.as_str_or_null()?.unwrap_or("[]");
     let mut tags: Vec<String> = serde_json::from_str(tags).unwrap_or_default();
     tags.sort_unstable();
-    let labels =
-        labels_of(role, row::time(row.get(3)?).ok(), row.get_ref(4)?.as_str_or_null()?, &tags);
+    let labels = labels_of(role, time(row.get(3)?).ok(), row.get_ref(4)?.as_str_or_null()?, &tags);
     let text = cut(&indexed_text::plain_text(&parts), found);
     let tools = cut(&indexed_text::plain_tools(&parts), found);
     Ok((row.get(0)?, [text, tools, labels]))

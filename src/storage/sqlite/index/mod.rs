@@ -26,8 +26,8 @@ pub(super) use self::feed::{
 };
 pub(super) use self::terms::{Found, add_forms, cut, each_from, languages, sweep};
 pub(super) use super::context::entry::each_text;
-use super::error::BackendResult;
 use super::interrupt::Watch;
+use crate::sql::BackendResult;
 use crate::tree::Address;
 
 /// An inverted index: a table of FTS5, by its name.

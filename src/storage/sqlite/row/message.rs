@@ -6,14 +6,11 @@
 use std::borrow::Cow;
 
 use chrono::{DateTime, Utc};
-use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Row};
 
-use super::{Read, execute};
 use crate::compaction::{Compaction, is_blank};
 use crate::id::{CompactionId, MessageId};
 use crate::message::{Json, Message, Role, extra_from_text, parts_from_text};
-use crate::storage::sqlite::error::{BackendResult, corrupt, damaged};
+use crate::sql::{BackendResult, Connection, Read, Row, Sql, corrupt, damaged};
 use crate::storage::sqlite::tokens::TokenCount;
 use crate::tree::{Address, Span};
 
@@ -66,7 +63,7 @@ impl StoredMessage {
 
     /// Reads a row of `stored_columns!`. The message's `parent` is not set.
     pub(in super::super) fn read(row: &Row<'_>) -> BackendResult<Self> {
-        let address: Address = row.get(0)?;
+        let address = Address::read(row, 0)?;
         Self::read_at(row, address).map_err(damaged(format_args!(
             "message {} of session {}",
             address.n(),
@@ -75,8 +72,8 @@ impl StoredMessage {
     }
 
     fn read_at(row: &Row<'_>, address: Address) -> BackendResult<Self> {
-        let parent = row.get(1)?;
-        if row.get_ref(2)? == ValueRef::Null {
+        let parent = Read::read(row, 1)?;
+        if Option::<Cow<'_, str>>::read(row, 2)?.is_none() {
             return Ok(Self { address, parent, message: None, bytes: 0 });
         }
         let Identity { id, hidden, created_at } = Identity::read(row, 2)?;
@@ -129,7 +126,7 @@ pub(in super::super) fn insert(
         hidden: message.is_hidden,
         created_at: message.created_at,
     };
-    Ok(execute(conn, INSERT, &[&address, &parent, &identity, content, &count])? > 0)
+    Ok(conn.run(INSERT, (address, parent, identity, content, count))? > 0)
 }
 
 pub(in super::super) const INSERT: &str = concat!(
@@ -173,13 +170,18 @@ macro_rules! select_compactions {
 }
 
 /// Reads the first columns of a row of `select_compactions!`, or a row of `key, first, last`.
-pub(in super::super) fn read_span(row: &Row<'_>) -> rusqlite::Result<Span> {
-    Ok(Span { key: row.get(0)?, first: row.get(1)?, last: row.get(2)? })
+impl Read<'_> for Span {
+    const WIDTH: usize = 3;
+
+    fn read(row: &Row<'_>, at: usize) -> BackendResult<Self> {
+        let (key, first, last) = Read::read(row, at)?;
+        Ok(Self { key, first, last })
+    }
 }
 
 /// Reads the compaction in a row of `select_compactions!`.
 pub(in super::super) fn read_compaction(row: &Row<'_>) -> BackendResult<Compaction> {
-    let key: i64 = row.get(0)?;
+    let key = i64::read(row, 0)?;
     // The id is the first column of the list.
     let id = CompactionId::read(row, 3).map_err(damaged(format_args!("compaction key {key}")))?;
     let read = || match Compaction::read(row, 3)? {
@@ -196,7 +198,7 @@ pub(in super::super) fn insert_compaction(
     span: Span,
     compaction: &Compaction,
 ) -> BackendResult<()> {
-    execute(conn, INSERT_COMPACTION, &[&session, &span.first, &span.last, compaction])?;
+    conn.run(INSERT_COMPACTION, (session, span.first, span.last, compaction))?;
     Ok(())
 }
 

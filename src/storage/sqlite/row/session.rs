@@ -1,14 +1,14 @@
 //! The row of a session.
 
 use chrono::DateTime;
-use rusqlite::{Connection, Row, Statement, params};
 
 use super::super::context;
-use super::super::error::{BackendError, BackendResult, corrupt, damaged};
 use super::super::usage;
-use super::{Bind, Read, execute, first_row, time};
 use crate::id::SessionId;
 use crate::outcome::{MAX_TAGS, SessionDetails, SessionInfo, too_many_tags};
+use crate::sql::{
+    BackendError, BackendResult, Bind, Connection, Read, Row, Sql, Statement, corrupt, damaged,
+};
 use crate::tree::{Address, MAX_SESSIONS};
 
 /// The columns that verbs change.
@@ -88,13 +88,13 @@ pub(in super::super) struct CachedCount(pub(in super::super) Option<u64>);
 
 impl Read<'_> for CachedCount {
     fn read(row: &Row<'_>, at: usize) -> BackendResult<Self> {
-        let count: Option<i64> = row.get(at)?;
+        let count: Option<i64> = Read::read(row, at)?;
         Ok(Self(count.and_then(|count| u64::try_from(count).ok())))
     }
 }
 
 impl Bind for CachedCount {
-    fn bind(&self, statement: &mut Statement<'_>, at: usize) -> rusqlite::Result<usize> {
+    fn bind(&self, statement: &mut Statement<'_>, at: usize) -> BackendResult<usize> {
         self.0.bind(statement, at)
     }
 }
@@ -148,8 +148,7 @@ pub(in super::super) fn find(
     conn: &Connection,
     id: &SessionId,
 ) -> BackendResult<Option<SessionRow>> {
-    let row = first_row(conn, BY_ID, &[id], |row| SessionRow::read(row, 0))
-        .map_err(damaged(format_args!("session {id:?}")))?;
+    let row = conn.first(BY_ID, id).map_err(damaged(format_args!("session {id:?}")))?;
     match row {
         // Its messages would get addresses of other sessions.
         Some(SessionRow { key, .. }) if !(1..=MAX_SESSIONS).contains(&key) => {
@@ -173,7 +172,7 @@ pub(in super::super) const BY_ID: &str = concat!(
 /// Stores a changed row and the time of this write.
 pub(in super::super) fn store(conn: &Connection, row: &SessionRow) -> BackendResult<()> {
     let now = now();
-    execute(conn, STORE, &[row, &now, &now, &row.key])?;
+    conn.run(STORE, (row, now, now, row.key))?;
     Ok(())
 }
 
@@ -195,8 +194,7 @@ pub(in super::super) fn store_listed_at(
     if (row.listed_at..row.listed_at.saturating_add(LISTED_LATE)).contains(&last) {
         return Ok(());
     }
-    conn.prepare_cached("UPDATE session SET listed_at = ?2 WHERE key = ?1")?
-        .execute([row.key, last])?;
+    conn.run("UPDATE session SET listed_at = ?2 WHERE key = ?1", (row.key, last))?;
     row.listed_at = last;
     Ok(())
 }
@@ -214,7 +212,7 @@ pub(in super::super) fn set_details(
         context::thaw_for_owner(conn, key, details.owner.as_deref())?;
     }
     let now = now();
-    execute(conn, SET_DETAILS, &[details, &details.updated_at, &now, &now, &key])?;
+    conn.run(SET_DETAILS, (details, &details.updated_at, now, now, key))?;
     for tag in &details.tags {
         add_tag(conn, key, tag)?;
     }
@@ -222,14 +220,16 @@ pub(in super::super) fn set_details(
         usage::follow(conn, key)?;
     }
     if details.end_reason.is_some() {
-        conn.prepare_cached("UPDATE session SET ended_at = coalesce(ended_at, ?2) WHERE key = ?1")?
-            .execute([key, details.updated_at.map_or(now, |at| at.timestamp_micros())])?;
+        conn.run(
+            "UPDATE session SET ended_at = coalesce(ended_at, ?2) WHERE key = ?1",
+            (key, details.updated_at.map_or(now, |at| at.timestamp_micros())),
+        )?;
     }
     if details.created_at.is_some() {
-        conn.prepare_cached(
+        conn.run(
             "UPDATE session SET listed_at = created_at WHERE key = ?1 AND last_message_at IS NULL",
-        )?
-        .execute([key])?;
+            key,
+        )?;
     }
     Ok(())
 }
@@ -242,13 +242,11 @@ const SET_DETAILS: &str = concat!(
 
 /// Adds a tag to a session; one that it has is a no-op.
 pub(in super::super) fn add_tag(conn: &Connection, key: i64, tag: &str) -> BackendResult<()> {
-    conn.prepare_cached(
+    conn.run(
         "INSERT INTO session_tag (session, tag) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
-    )?
-    .execute(params![key, tag])?;
-    let count: i64 = conn
-        .prepare_cached("SELECT count(*) FROM session_tag WHERE session = ?1")?
-        .query_row([key], |row| row.get(0))?;
+        (key, tag),
+    )?;
+    let count: i64 = conn.one("SELECT count(*) FROM session_tag WHERE session = ?1", key)?;
     match usize::try_from(count).is_ok_and(|count| count <= MAX_TAGS) {
         true => Ok(()),
         false => Err(BackendError::Own(too_many_tags("session", tag))),
@@ -257,7 +255,7 @@ pub(in super::super) fn add_tag(conn: &Connection, key: i64, tag: &str) -> Backe
 
 /// Returns the details of a session.
 pub(crate) fn info(conn: &Connection, id: &SessionId) -> BackendResult<Option<SessionInfo>> {
-    first_row(conn, INFO, &[id], read_info)
+    conn.first_with(INFO, id, |row| Ok(read_info(row, 0)?.0))
 }
 
 /// Returns the details of the session with this key.
@@ -265,7 +263,7 @@ pub(in super::super) fn info_by_key(
     conn: &Connection,
     key: i64,
 ) -> BackendResult<Option<SessionInfo>> {
-    first_row(conn, INFO_BY_KEY, &[&key], read_info)
+    conn.first_with(INFO_BY_KEY, key, |row| Ok(read_info(row, 0)?.0))
 }
 
 /// Reads the id of the session with this key.
@@ -273,23 +271,17 @@ pub(in super::super) fn read_id(row: &Row<'_>, at: usize, key: i64) -> BackendRe
     SessionId::read(row, at).map_err(damaged(format_args!("session key {key}")))
 }
 
-/// Reads the columns of `info_columns!`.
-pub(in super::super) fn read_info(row: &Row<'_>) -> BackendResult<SessionInfo> {
-    let id = read_id(row, 0, row.get(1)?)?;
+/// Reads the columns of `info_columns!`, which begin at this one, and the key of the session.
+pub(in super::super) fn read_info(row: &Row<'_>, at: usize) -> BackendResult<(SessionInfo, i64)> {
+    let key = i64::read(row, at + 1)?;
+    let id = read_id(row, at, key)?;
     let info = || {
-        let messages: i64 = row.get(2)?;
-        let at = |column| -> BackendResult<_> {
-            row.get::<_, Option<i64>>(column)?.map(time).transpose()
-        };
-        let details = SessionDetails::read(row, 5)?;
+        let (messages, last_message_at, deleted_at): (i64, _, _) = Read::read(row, at + 2)?;
+        let details = SessionDetails::read(row, at + 5)?;
         // Both times are NOT NULL.
         let info = SessionInfo::from_details(id.clone(), details, DateTime::UNIX_EPOCH);
-        Ok(SessionInfo {
-            messages: u64::try_from(messages).unwrap_or_default(),
-            last_message_at: at(3)?,
-            deleted_at: at(4)?,
-            ..info
-        })
+        let messages = u64::try_from(messages).unwrap_or_default();
+        Ok((SessionInfo { messages, last_message_at, deleted_at, ..info }, key))
     };
     info().map_err(damaged(format_args!("session {id:?}")))
 }

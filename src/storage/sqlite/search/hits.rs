@@ -7,15 +7,15 @@ use rusqlite::Connection;
 use talktree_text::{Columns, Finder, Query, SNIPPET_CHARS, snippet};
 
 use super::super::compaction;
-use super::super::error::{BackendResult, corrupt, damaged};
 use super::super::row::session::read_id;
-use super::super::row::time;
 use super::Search;
 use super::range::{self, SessionNames};
 use super::steps::{Attempt, Results};
 use crate::id::{MessageId, SessionId};
 use crate::message::{Role, parts_from_text, single_text};
 use crate::search::{Hit, Matched, indexed_text};
+use crate::sql::time;
+use crate::sql::{BackendResult, corrupt, damaged};
 use crate::storage::sqlite::path::SessionTree;
 use crate::tree::{Address, PlanPart, Span, Walk};
 

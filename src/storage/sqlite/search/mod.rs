@@ -28,14 +28,14 @@ use self::rows::Checks;
 use self::steps::Results;
 use super::connection::Database;
 use super::embedding::Meaning;
-use super::error::BackendResult;
 use super::index::{self, Index, Prepared};
 use super::interrupt::{Phase, TimeBudget, Watch};
-use super::row::time;
 use crate::error::Result;
 use crate::search::{
     HITS_PER_SESSION, Hit, Matched, SearchRequest, SearchResults, SearchTarget, SessionHit,
 };
+use crate::sql::BackendResult;
+use crate::sql::time;
 use crate::tree::Address;
 
 impl SearchTarget for Database {

@@ -2,12 +2,12 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::super::error::BackendResult;
-use super::super::row::first_row;
 use super::super::row::session::{self as session_row, read_id};
 use super::super::{message, path};
 use crate::id::SessionId;
 use crate::search::{Query, Scope};
+use crate::sql::BackendResult;
+use crate::sql::Sql;
 use crate::tree::{Address, PlanPart};
 
 /// More sessions than this are searched as one range of addresses: to start a search in a range takes about 0.1 ms.
@@ -251,7 +251,7 @@ pub(super) struct SessionNames {
 }
 
 pub(super) fn names(conn: &Connection, key: i64) -> BackendResult<Option<SessionNames>> {
-    first_row(conn, NAMES, &[&key], |row| {
+    conn.first_with(NAMES, key, |row| {
         Ok(SessionNames { id: read_id(row, 0, key)?, name: row.get(1)?, head: row.get(2)? })
     })
 }

@@ -12,8 +12,8 @@ use std::collections::HashSet;
 
 use talktree_text::{Analysis, Candidate, Corpus, Expr, inverse_frequency, rank};
 
-use super::super::error::BackendResult;
 use crate::search::Matched;
+use crate::sql::BackendResult;
 use crate::tree::Address;
 
 /// How many matches are ranked at most. To read one takes about 10 µs.

@@ -11,13 +11,13 @@ use std::collections::{BinaryHeap, HashSet, VecDeque};
 use rusqlite::{CachedStatement, Connection, params};
 use talktree_text::{Columns, Filters, holds_exactly};
 
-use super::super::error::BackendResult;
 use super::super::index;
 use super::super::interrupt::Phase;
 use super::range::{Kind, Range};
 use super::ranked::Ranked;
 use super::{Search, Wanted, hits};
 use crate::search::{HITS_PER_SESSION, Matched};
+use crate::sql::BackendResult;
 use crate::tree::Address;
 
 /// How many messages of one session are read ahead at most.

@@ -18,12 +18,12 @@ use talktree_text::{
     splits,
 };
 
-use super::super::error::BackendResult;
 use super::super::index::{each_from, languages};
 use super::super::interrupt::Phase;
 use super::ranked::{RANKED, Ranked, Texts};
 use super::{Search, Wanted};
 use crate::search::{Matched, Step};
+use crate::sql::BackendResult;
 use crate::tree::Address;
 
 /// A query that finds this many hits takes no step.

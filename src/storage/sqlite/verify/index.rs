@@ -8,10 +8,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use rusqlite::Connection;
 
-use super::super::error::{BackendError, BackendResult};
 use super::super::index::{self, each_doc};
 use super::{MAX_OF_A_KIND, REBUILD};
 use crate::report::Damage;
+use crate::sql::{BackendError, BackendResult};
 use crate::tree::Address;
 
 /// The remedy for a message that differs from its index entry.

@@ -11,13 +11,13 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, Params, Row};
 
 use super::backup::PartialFile;
 use super::connection::{Config, Database, prepare};
-use super::error::{BackendError, BackendResult, corrupt};
 use super::interrupt::{Watch, interruptible};
 use super::row::message::StoredMessage;
 use super::{schema, transaction};
 use crate::error::{Error, Result};
 use crate::id::MessageId;
 use crate::report::{Damage, Progress, Verified};
+use crate::sql::{BackendError, BackendResult, corrupt};
 use crate::tree::Address;
 #[cfg(test)]
 pub(super) use index::damages as index_damages;

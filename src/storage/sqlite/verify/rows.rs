@@ -7,7 +7,6 @@ use rusqlite::{Connection, Row};
 
 use super::super::catalog::binding;
 use super::super::context::{self, elision, entry};
-use super::super::error::{BackendError, BackendResult, corrupt};
 use super::super::row::{message as compaction_row, session as session_row};
 use super::super::transcript::stored_json;
 use super::super::{compaction, message, path, tokens, usage};
@@ -16,6 +15,7 @@ use super::{RECOUNT, REMOVE, RESTORE, description, each, report};
 use crate::error::Error;
 use crate::id::SessionId;
 use crate::report::Damage;
+use crate::sql::{BackendError, BackendResult, corrupt};
 use crate::transcript::uuid_of;
 use crate::tree::Address;
 
@@ -51,7 +51,7 @@ pub(super) fn read_all(conn: &Connection, found: &mut Vec<Damage>) -> BackendRes
     each(conn, session_row::EVERY, [], |row| {
         let is_named = session_row::read_id(row, 0, row.get(1)?).is_ok();
         let remedy = if is_named { RESTORE } else { NAME_SESSION };
-        check_row("broken-session", remedy, session_row::read_info(row).map(|_| ()));
+        check_row("broken-session", remedy, session_row::read_info(row, 0).map(|_| ()));
         Ok(())
     })?;
     each(conn, compaction::EVERY, [], |row| {

@@ -12,8 +12,8 @@ use rusqlite::Connection;
 
 use super::super::commit_group::MAX_MEMBERS;
 use super::super::connection::{Config, Database};
-use super::super::error::BackendResult;
 use crate::error::{Error, Result};
+use crate::sql::BackendResult;
 
 /// A store with a table of numbers, each with the id that it got.
 struct Numbers {

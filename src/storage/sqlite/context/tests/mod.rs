@@ -14,7 +14,6 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::super::connection::{Config, Database};
-use super::super::error::BackendResult;
 use super::super::session::SqliteSession;
 use super::SqliteContext;
 use crate::compaction::Compaction;
@@ -23,6 +22,7 @@ use crate::id::SessionId;
 use crate::message::{Message, Part};
 use crate::outcome::SessionDetails;
 use crate::search::Matched;
+use crate::sql::BackendResult;
 use crate::storage::context::{BlockScope, Document, MAX_VERSIONS, PromptSection, StoredText};
 use crate::view::{ExpectedHead, Order, Parent, View};
 

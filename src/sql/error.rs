@@ -18,7 +18,7 @@ pub(crate) enum BackendError {
 
 impl BackendError {
     /// Returns the public error; `busy_ms` is how long the write waited for a busy database.
-    pub(super) fn into_error(self, busy_ms: u64) -> Error {
+    pub(crate) fn into_error(self, busy_ms: u64) -> Error {
         let error = match self {
             Self::Own(error) => return error,
             Self::Sqlite(error) => error,
@@ -46,7 +46,7 @@ impl BackendError {
     }
 
     /// Returns the same error once more, for another write of the same transaction.
-    pub(super) fn again(&self) -> Self {
+    pub(crate) fn again(&self) -> Self {
         let failure = |error, text| Self::Sqlite(rusqlite::Error::SqliteFailure(error, text));
         match self {
             Self::Sqlite(rusqlite::Error::SqliteFailure(error, text)) => {
@@ -67,7 +67,7 @@ impl BackendError {
     }
 
     /// Returns whether a system call failed: an I/O error, a full disk or no memory.
-    pub(super) fn is_of_system(&self) -> bool {
+    pub(crate) fn is_of_system(&self) -> bool {
         matches!(self, Self::Sqlite(error) if matches!(
             error.sqlite_error_code(),
             Some(ErrorCode::SystemIoFailure | ErrorCode::OutOfMemory | ErrorCode::DiskFull)
@@ -75,7 +75,7 @@ impl BackendError {
     }
 
     /// Returns whether what is stored is damaged.
-    pub(super) fn is_corrupt(&self) -> bool {
+    pub(crate) fn is_corrupt(&self) -> bool {
         match self {
             Self::Own(error) => matches!(error, Error::Corrupt { .. }),
             Self::Sqlite(error) => {
@@ -86,7 +86,7 @@ impl BackendError {
     }
 
     /// Returns whether a file could not be opened or locked for reading.
-    pub(super) fn is_of_opening(&self) -> bool {
+    pub(crate) fn is_of_opening(&self) -> bool {
         matches!(self, Self::Sqlite(error) if matches!(
             error.sqlite_error_code(),
             Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::SystemIoFailure)
@@ -94,25 +94,25 @@ impl BackendError {
     }
 
     /// Returns whether SQLite could not write one of its files.
-    pub(super) fn is_read_only(&self) -> bool {
+    pub(crate) fn is_read_only(&self) -> bool {
         matches!(self, Self::Sqlite(error) if error.sqlite_error_code() == Some(ErrorCode::ReadOnly))
     }
 
     /// Returns whether a row with the same address exists.
-    pub(super) fn is_of_key(&self) -> bool {
+    pub(crate) fn is_of_key(&self) -> bool {
         use rusqlite::ffi::{SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_ROWID};
         matches!(self, Self::Sqlite(rusqlite::Error::SqliteFailure(error, _))
             if [SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_ROWID].contains(&error.extended_code))
     }
 
     /// Returns whether a unique index has the value already.
-    pub(super) fn is_of_unique(&self) -> bool {
+    pub(crate) fn is_of_unique(&self) -> bool {
         matches!(self, Self::Sqlite(rusqlite::Error::SqliteFailure(error, _))
             if error.extended_code == rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE)
     }
 
     /// Returns whether the work was stopped on purpose.
-    pub(super) fn is_interrupt(&self) -> bool {
+    pub(crate) fn is_interrupt(&self) -> bool {
         match self {
             Self::Own(error) => matches!(error, Error::Interrupted),
             Self::Sqlite(error) => {
@@ -122,7 +122,7 @@ impl BackendError {
     }
 
     /// Returns whether another connection held the lock.
-    pub(super) fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         matches!(self, Self::Sqlite(error) if matches!(
             error.sqlite_error_code(),
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
@@ -167,7 +167,7 @@ impl From<Error> for BackendError {
 }
 
 /// Adds the name of the row to the error of a damaged row.
-pub(super) fn damaged(row: impl std::fmt::Display) -> impl FnOnce(BackendError) -> BackendError {
+pub(crate) fn damaged(row: impl std::fmt::Display) -> impl FnOnce(BackendError) -> BackendError {
     move |error| match error {
         BackendError::Own(Error::Corrupt { what }) => corrupt(format!("{row}: {what}")),
         BackendError::Own(error @ Error::Json { .. }) => corrupt(format!("{row}: {error}")),
@@ -177,6 +177,6 @@ pub(super) fn damaged(row: impl std::fmt::Display) -> impl FnOnce(BackendError) 
 }
 
 /// Returns the error for data that breaks an invariant.
-pub(super) fn corrupt(what: impl Into<String>) -> BackendError {
+pub(crate) fn corrupt(what: impl Into<String>) -> BackendError {
     BackendError::Own(Error::Corrupt { what: what.into() })
 }
