@@ -4,7 +4,7 @@
 //! PostgreSQL, a private one in a folder of the test's prepares each of them. What only SQLite reads is in a file of
 //! [`OF_SQLITE`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -278,7 +278,8 @@ fn unescaped(literal: &str) -> String {
     out + rest
 }
 
-/// Returns a statement as PostgreSQL reads it: parameters are `$1`, and what says which index SQLite uses is left out.
+/// Returns a statement as PostgreSQL reads it in a write: parameters are `$1`, what says which index SQLite uses is left out, and
+/// the row is locked that is the lock of the write.
 fn for_postgres(sql: &str) -> String {
     let (mut out, mut count, mut rest) = (String::new(), 0, sql);
     while let Some((before, after)) = rest.split_once('?') {
@@ -293,7 +294,35 @@ fn for_postgres(sql: &str) -> String {
         let name = after.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(after.len());
         out = before.to_owned() + &after[name..];
     }
-    out
+    match lock(sql) {
+        Some(table) => out + " FOR NO KEY UPDATE OF " + table,
+        None => out,
+    }
+}
+
+/// Returns the table whose row a statement reads as the lock of a write.
+fn lock(sql: &str) -> Option<&str> {
+    Some(sql.split_once("/*LOCK ")?.1.split_once("*/")?.0)
+}
+
+#[test]
+fn the_locks_of_writes_are_those_that_the_architecture_lists() -> Outcome {
+    let reader = Reader::of_source()?;
+    let mut marked: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for (sql, file) in &reader.statements {
+        if let Some(table) = lock(sql) {
+            marked.entry(table).or_default().insert(format!("`storage/sqlite/{file}`"));
+        }
+    }
+    let marked = marked.into_iter().map(|(table, files)| {
+        format!("  - `{table}` ({})", files.into_iter().collect::<Vec<_>>().join(", "))
+    });
+    let page = text_of("ARCHITECTURE.md")?;
+    let (_, listed) = page.split_once("(`/*LOCK session*/`)").ok_or("no list of locks")?;
+    let listed = listed.lines().skip(1).take_while(|line| line.starts_with("  - "));
+    let listed = listed.map(|line| line.split(':').next().unwrap_or_default().to_owned());
+    assert_eq!(marked.collect::<BTreeSet<_>>(), listed.collect::<BTreeSet<_>>());
+    Ok(())
 }
 
 fn is_of_sqlite(file: &str) -> bool {
@@ -309,7 +338,7 @@ fn postgres_reads_every_statement() -> Outcome {
     let shared: Vec<_> = reader.statements.iter().filter(|(_, file)| !is_of_sqlite(file)).collect();
     assert!(shared.len() > 200, "only {} statements were found", shared.len());
 
-    let mut script = schema("schema.postgres.sql")? + "\n\n";
+    let mut script = text_of("schema.postgres.sql")? + "\n\n";
     for (number, (sql, _)) in shared.iter().enumerate() {
         script += &format!("PREPARE s{number} AS {};\n\n", for_postgres(sql));
     }
@@ -348,7 +377,7 @@ fn postgres_reads_every_statement() -> Outcome {
     Ok(())
 }
 
-fn schema(name: &str) -> std::io::Result<String> {
+fn text_of(name: &str) -> std::io::Result<String> {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name))
 }
 
@@ -461,8 +490,8 @@ fn column(line: &str) -> String {
 
 #[test]
 fn both_schemas_have_the_same_tables() -> Outcome {
-    let ours = objects(&schema("schema.sql")?);
-    let theirs = objects(&schema("schema.postgres.sql")?);
+    let ours = objects(&text_of("schema.sql")?);
+    let theirs = objects(&text_of("schema.postgres.sql")?);
     assert!(ours.len() > 30, "{} tables and indexes", ours.len());
     assert_eq!(ours.keys().collect::<Vec<_>>(), theirs.keys().collect::<Vec<_>>());
     for (name, object) in &ours {

@@ -188,7 +188,7 @@ fn open(conn: &Connection, key: &str) -> BackendResult<Option<Open>> {
 pub(in super::super) const OPEN: &str = "SELECT number, session, bound_at
    FROM binding
   WHERE key = ?1
-    AND ended_at IS NULL";
+    AND ended_at IS NULL /*LOCK binding*/";
 
 fn end(conn: &Connection, number: i64, why: BindingEnd) -> BackendResult<()> {
     conn.run(

@@ -27,8 +27,9 @@ pub(super) fn block(
     conn.first(BLOCK, (scope_key.session, &scope_key.owner, label))
 }
 
-pub(in super::super) const BLOCK: &str =
-    "SELECT key FROM context_block WHERE session = ?1 AND owner = ?2 AND label = ?3";
+pub(in super::super) const BLOCK: &str = "SELECT key
+   FROM context_block
+  WHERE session = ?1 AND owner = ?2 AND label = ?3 /*LOCK context_block*/";
 
 /// Creates a block; its label must be free.
 pub(super) fn create_block(

@@ -166,7 +166,7 @@ pub(in super::super) fn find(
 pub(in super::super) const BY_ID: &str = concat!(
     "SELECT key, unindexed, listed_at, deleted_at",
     session_columns!(names),
-    " FROM session WHERE id = ?1"
+    " FROM session WHERE id = ?1 /*LOCK session*/"
 );
 
 /// Stores a changed row and the time of this write.
