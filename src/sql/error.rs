@@ -105,12 +105,6 @@ impl BackendError {
             if [SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_ROWID].contains(&error.extended_code))
     }
 
-    /// Returns whether a unique index has the value already.
-    pub(crate) fn is_of_unique(&self) -> bool {
-        matches!(self, Self::Sqlite(rusqlite::Error::SqliteFailure(error, _))
-            if error.extended_code == rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE)
-    }
-
     /// Returns whether the work was stopped on purpose.
     pub(crate) fn is_interrupt(&self) -> bool {
         match self {

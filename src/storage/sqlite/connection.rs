@@ -29,6 +29,7 @@ use super::{header, index, schema, transaction};
 use crate::error::{Error, Result};
 use crate::sql::{BackendError, BackendResult};
 use crate::storage::DEFAULT_BUSY_TIMEOUT;
+use crate::transcript::StoredTranscript;
 
 /// How many prepared statements a connection caches; there are fewer.
 const CACHED_STATEMENTS: usize = 128;
@@ -90,6 +91,8 @@ pub(crate) struct Database {
     pub(super) pinned: Option<Pinned>,
     /// The work on the search index that appends have put off.
     pub(super) deferred: Deferred,
+    /// The transcript that was appended to last, as that left it.
+    pub(super) last_transcript: Mutex<Option<StoredTranscript>>,
 }
 
 impl Drop for Database {
@@ -179,6 +182,7 @@ impl Database {
             interrupts: Arc::default(),
             pinned: None,
             deferred: Deferred::default(),
+            last_transcript: Mutex::default(),
         }
     }
 

@@ -9,13 +9,12 @@
 
 mod session;
 
-use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::catalog::removal;
-use super::connection::Database;
+use super::connection::{Database, lock};
 use super::error::{BackendError, BackendResult, corrupt};
 use crate::clock;
 use crate::error::{Error, Result};
@@ -30,7 +29,7 @@ use crate::transcript::{
 /// The maximum number of entries of a transcript: an address has 32 bits for it.
 const MAX_ENTRIES: u64 = u32::MAX as u64 - 1;
 /// The maximum number of transcripts of a store: the upper half of an address holds no more.
-const MAX_TRANSCRIPTS: i64 = i32::MAX as i64;
+const MAX_TRANSCRIPTS: u64 = i32::MAX as u64;
 /// The most entries of a short write. A message takes as long as three entries.
 const MAX_FEW: usize = 64;
 /// The most bytes of a short write.
@@ -52,96 +51,98 @@ impl Database {
         check_sizes(sizes(), self.config.max_message_bytes)?;
         // Outside the transaction, because entries may be large.
         let uuids: Vec<Option<String>> = entries.iter().map(uuid_of).collect::<Result<_>>()?;
-        let unknown = || StoredTranscript { key: key.clone(), ..StoredTranscript::default() };
-        // Whether an entry that was taken for new is known.
-        let clash = Cell::new(false);
+        let batch = Batch { key, entries, uuids, owner: owner.filter(|_| !entries.is_empty()) };
+        // Usually it is as the last append has left it, and all entries are new: then nothing is read.
+        let last = lock(&self.last_transcript).take();
+        if let Some(before) = last.filter(|last| last.key == *key && !entries.is_empty()) {
+            let all: Vec<usize> = (0..entries.len()).collect();
+            if let Ok(true) = self.write_entries(&batch, &before, &all, &mut derive) {
+                let added = all.len() as u64;
+                return Ok(AppendedEntries { added, ..AppendedEntries::default() });
+            }
+        }
         loop {
             let (before, appended, new) = self.read(|conn| {
+                let unknown =
+                    || StoredTranscript { key: key.clone(), ..StoredTranscript::default() };
                 let before = find(conn, key)?.unwrap_or_else(unknown);
-                // Usually all are new, or the first one is known.
-                let is_known = match uuids.iter().flatten().next() {
-                    Some(first) if !clash.get() => stored(conn, &before, first)?.is_some(),
-                    _ => clash.get(),
-                };
-                if is_known {
-                    let (appended, new) = compare(conn, &before, entries, &uuids)?;
-                    return Ok((before, appended, new));
-                }
-                let added = entries.len() as u64;
-                let appended = AppendedEntries { added, ..AppendedEntries::default() };
-                let new = (0..entries.len()).collect();
+                let (appended, new) = compare(conn, &before, &batch)?;
                 Ok((before, appended, new))
             })?;
-            if before.number == 0 && entries.is_empty() {
+            if before.number == 0 && entries.is_empty()
+                || self.write_entries(&batch, &before, &new, &mut derive)?
+            {
                 return Ok(appended);
-            }
-            let own = owner.filter(|_| !entries.is_empty());
-            check_owner(own, before.owner.as_deref())?;
-            let added: Vec<&Json> = new.iter().map(|at| &entries[*at]).collect();
-            let Derived { summary, session, replaces } = derive(&before, &added)?;
-            if new.is_empty() && session.is_none() {
-                return Ok(appended);
-            }
-            let is_message = |record: &&Record| matches!(record, Record::Message { .. });
-            let few = new.len() + 3 * session.iter().flatten().filter(is_message).count();
-            let work = |conn: &Connection| {
-                // Otherwise another append came first, or the session was written to.
-                if find(conn, key)?.unwrap_or_else(unknown) != before {
-                    return Ok(None);
-                }
-                let mut row = i64::try_from(before.number).unwrap_or_default();
-                let added = new.iter().map(|at| (uuids[*at].as_deref(), &entries[*at]));
-                if !new.is_empty() {
-                    row = append(conn, &before, added, own, summary.as_ref())
-                        .inspect_err(|error| clash.set(error.is_of_unique()))?;
-                }
-                let shown = before.entries + appended.added;
-                let Some(records) = session else { return Ok(Some(0)) };
-                session::write(conn, &self.config, (&before, row), shown, (records, replaces))
-                    .map(Some)
-            };
-            let written = match few <= MAX_FEW && sizes().sum::<usize>() <= MAX_SHORT {
-                true => self.write_short(work),
-                false => self.write(work),
-            };
-            match written {
-                // Each is looked up now.
-                Err(_) if clash.get() && appended.known == 0 => {}
-                written => {
-                    if let Some(messages) = written? {
-                        if messages > 0 {
-                            self.appended(messages);
-                        }
-                        return Ok(appended);
-                    }
-                }
             }
         }
     }
+
+    /// Writes the new ones of a batch and what is derived of them; `false` if the transcript is not as it was before.
+    fn write_entries(
+        &self,
+        batch: &Batch<'_>,
+        before: &StoredTranscript,
+        new: &[usize],
+        mut derive: impl FnMut(&StoredTranscript, &[&Json]) -> Result<Derived>,
+    ) -> Result<bool> {
+        check_owner(batch.owner, before.owner.as_deref())?;
+        let added: Vec<&Json> = new.iter().map(|at| &batch.entries[*at]).collect();
+        let bytes: usize = added.iter().map(|entry| entry.as_str().len()).sum();
+        let Derived { summary, session, replaces } = derive(before, &added)?;
+        if new.is_empty() && session.is_none() {
+            return Ok(true);
+        }
+        let is_message = |record: &&Record| matches!(record, Record::Message { .. });
+        let few = new.len() + 3 * session.iter().flatten().filter(is_message).count();
+        let work = |conn: &Connection| {
+            // Otherwise another append came first, or the session was written to.
+            let is_same = |stored: &StoredTranscript| stored == before;
+            if !find(conn, batch.key)?.as_ref().map_or(before.number == 0, is_same) {
+                return Ok(None);
+            }
+            let mut after = before.clone();
+            if !new.is_empty() {
+                append(conn, &mut after, batch, new, summary)?;
+            }
+            let Some(records) = session else { return Ok(Some((Some(after), 0))) };
+            let written = (records, replaces);
+            let messages = session::write(conn, &self.config, before, &after, written)?;
+            Ok(Some((find(conn, batch.key)?, messages)))
+        };
+        let written = match few <= MAX_FEW && bytes <= MAX_SHORT {
+            true => self.write_short(work),
+            false => self.write(work),
+        }?;
+        let Some((after, messages)) = written else { return Ok(false) };
+        *lock(&self.last_transcript) = after;
+        if messages > 0 {
+            self.appended(messages);
+        }
+        Ok(true)
+    }
 }
 
-/// Returns the entry that a transcript has under a uuid.
-fn stored(
-    conn: &Connection,
-    transcript: &StoredTranscript,
-    uuid: &str,
-) -> BackendResult<Option<String>> {
-    let mut statement = conn.prepare_cached(BY_UUID)?;
-    Ok(statement.query_row(params![transcript.number, uuid], |row| row.get(0)).optional()?)
+/// Entries that are appended together.
+struct Batch<'a> {
+    key: &'a TranscriptKey,
+    entries: &'a [Json],
+    uuids: Vec<Option<String>>,
+    owner: Option<&'a str>,
 }
 
 /// Returns how many of the entries a transcript has, and the places of the others.
 fn compare(
     conn: &Connection,
     before: &StoredTranscript,
-    entries: &[Json],
-    uuids: &[Option<String>],
+    batch: &Batch<'_>,
 ) -> BackendResult<(AppendedEntries, Vec<usize>)> {
     let (mut appended, mut new) = (AppendedEntries::default(), Vec::new());
     let mut of_batch: HashMap<&str, &Json> = HashMap::new();
-    for (at, (entry, uuid)) in entries.iter().zip(uuids).enumerate() {
+    for (at, (entry, uuid)) in batch.entries.iter().zip(&batch.uuids).enumerate() {
         if let Some(uuid) = uuid.as_deref() {
-            let stored = stored(conn, before, uuid)?;
+            let mut statement = conn.prepare_cached(BY_UUID)?;
+            let stored = |row: &Row<'_>| row.get::<_, String>(0);
+            let stored = statement.query_row(params![before.number, uuid], stored).optional()?;
             let is_same = match (&stored, of_batch.get(uuid)) {
                 (Some(text), _) => {
                     Some(text == entry.as_str() || Json::parse(text).is_ok_and(|it| it == *entry))
@@ -162,41 +163,49 @@ fn compare(
     Ok((appended, new))
 }
 
-/// Adds entries; returns the key of the transcript, which is created for its first ones.
-fn append<'a>(
+/// Adds entries of a batch to a transcript, which is created for its first ones.
+fn append(
     conn: &Connection,
-    before: &StoredTranscript,
-    entries: impl Iterator<Item = (Option<&'a str>, &'a Json)>,
-    owner: Option<&str>,
-    summary: Option<&Json>,
-) -> BackendResult<i64> {
+    to: &mut StoredTranscript,
+    batch: &Batch<'_>,
+    new: &[usize],
+    summary: Option<Json>,
+) -> BackendResult<()> {
     let full = |what, max| BackendError::Own(Error::TranscriptFull { what, max });
-    let TranscriptKey { project, session, subpath } = &before.key;
-    let mut key = i64::try_from(before.number).unwrap_or_default();
-    if before.number == 0 {
+    if to.number == 0 {
+        let TranscriptKey { project, session, subpath } = &to.key;
         conn.prepare_cached(CREATE)?.execute([project, session, subpath])?;
-        key = conn.last_insert_rowid();
-        if key > MAX_TRANSCRIPTS {
-            return Err(full("transcripts", MAX_TRANSCRIPTS as u64));
+        to.number = conn.last_insert_rowid() as u64;
+        if to.number > MAX_TRANSCRIPTS {
+            return Err(full("transcripts", MAX_TRANSCRIPTS));
         }
     }
-    let mut total = before.entries;
-    for (uuid, entry) in entries {
-        total += 1;
-        if total > MAX_ENTRIES {
+    let key = to.number as i64;
+    for at in new {
+        to.entries += 1;
+        if to.entries > MAX_ENTRIES {
             return Err(full("entries", MAX_ENTRIES));
         }
-        let values = params![address(key, total), uuid, entry.as_str()];
+        let values =
+            params![address(key, to.entries), batch.uuids[*at], batch.entries[*at].as_str()];
         conn.prepare_cached(ADD)?.execute(values)?;
     }
     let now = clock::now().timestamp_millis();
     let time: String = conn.prepare_cached(TICK)?.query_row([now], |row| row.get(0))?;
-    let time: i64 = time
+    to.mtime = time
         .parse()
         .map_err(|_| corrupt(format!("the time of the last transcript is {time:?}")))?;
-    let summary = summary.map(Json::as_str);
-    conn.prepare_cached(APPENDED)?.execute(params![key, total + 1, time, summary, owner])?;
-    Ok(key)
+    to.summary = summary.or(to.summary.take());
+    to.owner = to.owner.take().or(batch.owner.map(str::to_owned));
+    let summary = to.summary.as_ref().map(Json::as_str);
+    conn.prepare_cached(APPENDED)?.execute(params![
+        key,
+        to.entries + 1,
+        to.mtime,
+        summary,
+        to.owner
+    ])?;
+    Ok(())
 }
 
 fn address(key: i64, number: u64) -> i64 {
@@ -216,7 +225,7 @@ pub(super) const ADD: &str =
     "INSERT INTO transcript_entry (address, uuid, entry) VALUES (?1, ?2, ?3)";
 
 const APPENDED: &str = "UPDATE transcript
-    SET next = ?2, written_at = ?3, summary = coalesce(?4, summary), owner = coalesce(owner, ?5)
+    SET next = ?2, written_at = ?3, summary = ?4, owner = ?5
   WHERE key = ?1";
 
 pub(super) const BY_UUID: &str = "SELECT entry
@@ -491,7 +500,10 @@ mod tests {
         assert!(matches!(full, Err(Error::TranscriptFull { what: "entries", .. })), "{full:?}");
         assert_eq!(database.read(|conn| load_after(conn, &key, 0))?.len(), 2);
 
-        set("UPDATE sqlite_sequence SET seq = ?1 WHERE name = 'transcript'", MAX_TRANSCRIPTS - 1)?;
+        set(
+            "UPDATE sqlite_sequence SET seq = ?1 WHERE name = 'transcript'",
+            MAX_TRANSCRIPTS as i64 - 1,
+        )?;
         append(&database, &TranscriptKey::new("p", "last"), &entry)?;
         let full = append(&database, &TranscriptKey::new("p", "too many"), &entry);
         assert!(matches!(full, Err(Error::TranscriptFull { what: "transcripts", .. })), "{full:?}");

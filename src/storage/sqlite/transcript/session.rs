@@ -19,13 +19,13 @@ use crate::records::ids::{derive, session_id};
 use crate::tokens::Counter;
 use crate::transcript::{StoredTranscript, TranscriptKey};
 
-/// Writes what is derived of a transcript, whose session shows this many entries then; returns how many messages were added.
+/// Writes what is derived of a transcript, all of whose entries the session shows then; returns how many messages were added.
 /// `replaces` deletes the messages before, which are written again.
 pub(super) fn write(
     conn: &Connection,
     config: &Config,
-    (before, row): (&StoredTranscript, i64),
-    entries: u64,
+    before: &StoredTranscript,
+    after: &StoredTranscript,
     (records, replaces): (Vec<Record>, bool),
 ) -> BackendResult<u64> {
     let mut records = records.into_iter();
@@ -63,7 +63,7 @@ pub(super) fn write(
     conn.prepare_cached(
         "UPDATE transcript SET shown_by = ?2, shown = ?3, version = ?4 WHERE key = ?1",
     )?
-    .execute(params![row, session.key, entries, version])?;
+    .execute(params![after.number, session.key, after.entries, version])?;
     Ok(added)
 }
 
