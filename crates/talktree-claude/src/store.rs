@@ -12,7 +12,7 @@ use talktree::{
 
 use crate::chain::{self, TranscriptMessage};
 use crate::conversation::{Conversation, Projection, ProjectionReport, changed};
-use crate::fork::Fork;
+use crate::fork;
 use crate::summary::{self, TranscriptInfo, fold_summary};
 
 /// How many transcripts one read lists.
@@ -511,9 +511,8 @@ impl SessionStore {
         let owner = self.log.find(&source)?.and_then(|stored| stored.owner);
         let copies = owner.map_or_else(|| self.clone(), |owner| self.owned_by(owner));
         let id = crate::uuid();
-        let (last, title) = (options.last.as_deref(), options.title.as_deref());
-        let fork = Fork { source: session, id: &id, last, title };
-        copies.append(&TranscriptKey::new(project, &id), &fork.entries(&entries)?)?;
+        let entries = fork::copy(session, &id, options, &entries)?;
+        copies.append(&TranscriptKey::new(project, &id), &entries)?;
         Ok(id)
     }
 

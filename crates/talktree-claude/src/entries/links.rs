@@ -54,26 +54,14 @@ impl Progress {
 #[derive(Debug, Clone, Default)]
 pub struct Chain {
     /// The parents that messages name.
-    named: HashSet<MessageId>,
+    pub(super) named: HashSet<MessageId>,
     /// Entries without a `uuid`, which were placed after the entry before them.
-    placed: HashSet<MessageId>,
+    pub(super) placed: HashSet<MessageId>,
     /// Entries with a `uuid` that are of no type of Claude Code.
-    foreign: HashSet<MessageId>,
+    pub(super) foreign: HashSet<MessageId>,
 }
 
 impl Chain {
-    pub(super) fn name(&mut self, parent: Option<&MessageId>) {
-        self.named.extend(parent.cloned());
-    }
-
-    pub(super) fn place(&mut self, id: MessageId) {
-        self.placed.insert(id);
-    }
-
-    pub(super) fn add_foreign(&mut self, id: MessageId) {
-        self.foreign.insert(id);
-    }
-
     pub(super) fn extend(&mut self, other: Self) {
         self.named.extend(other.named);
         self.placed.extend(other.placed);

@@ -228,8 +228,8 @@ impl<T> EntryTree<T> {
         let is_side = entry.is_true("isSidechain");
         let parent = entry.text("parentUuid").map(message_id);
         match is_link(kind) {
-            true => self.chain.name(parent.as_ref()),
-            false => self.chain.add_foreign(id.clone()),
+            true => self.chain.named.extend(parent.clone()),
+            false => self.chain.foreign.extend([id.clone()]),
         }
         let is_boundary = entry.text("subtype").as_deref() == Some("compact_boundary");
         let parent = match is_boundary {
@@ -278,7 +278,7 @@ impl<T> EntryTree<T> {
         };
         self.behind.insert(begin.clone(), id.clone());
         self.row = Some((begin, id.clone()));
-        self.chain.place(id.clone());
+        self.chain.placed.insert(id.clone());
         self.push(id, before, line, false, Share::Notice, about);
     }
 
