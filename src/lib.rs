@@ -105,7 +105,8 @@ pub use session::{
 pub use storage::SessionProvider;
 pub use storage::context::{Document, StoredText};
 pub use store::{
-    Durability, Inbox, InterruptHandle, RetentionRun, Store, StoreOptions, Transcripts, UsageReport,
+    Durability, Inbox, InterruptHandle, RetentionRun, SessionList, Store, StoreOptions,
+    Transcripts, UsageReport,
 };
 pub use tokens::{TokenCounter, estimate_tokens};
 pub use tools::{ToolCall, ToolDefinition, Tools};

@@ -26,7 +26,7 @@ pub(crate) fn run(bench: &mut Bench) -> Result<()> {
         let filter = SessionFilter { owner, ..SessionFilter::default() };
         let times = repeat(Rounds::default(), || {
             timed(|| {
-                let page = store.list_sessions(&filter, None, PAGE)?;
+                let page = store.list().filter(filter.clone()).limit(PAGE).run()?;
                 assert_eq!(page.sessions.len(), expected);
                 Ok(page)
             })

@@ -13,8 +13,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::outcome::SessionDetails;
+use crate::search::Search;
 use crate::session::{Session, SessionBuilder, WeakSession};
-use crate::store::Store;
+use crate::store::{SessionList, Store, UsageReport};
 pub use sessions::{Resume, ResumedSession};
 
 /// Many sessions with the same settings.
@@ -102,20 +103,35 @@ impl SessionManager {
         Ok(session)
     }
 
-    /// Returns the store: it lists and searches the sessions, adds up usage, erases, and runs retention rules.
+    /// Returns a list of the sessions that are not in the trash, also of those that no key leads to.
     ///
     /// ```
-    /// use talktree::{Message, SessionFilter, SessionManager, Store};
+    /// use talktree::{Message, SessionManager, Store};
     ///
     /// let bot = SessionManager::builder(&Store::open_in_memory()?).build()?;
     /// let chat = bot.resume("telegram:4711").owner("user:42").open()?;
     /// chat.append(Message::user("Can we deploy on Friday?"))?;
     ///
-    /// let of_owner = SessionFilter::owned_by("user:42");
-    /// assert_eq!(bot.store().list_sessions(&of_owner, None, 20)?.sessions.len(), 1);
-    /// assert_eq!(bot.store().search("deploy").owner("user:42").run()?.hits.len(), 1);
+    /// assert_eq!(bot.list().owner("user:42").limit(20).run()?.sessions.len(), 1);
+    /// assert_eq!(bot.search("deploy").owner("user:42").run()?.hits.len(), 1);
+    /// assert!(bot.usage().by_model().run()?.is_empty());
     /// # Ok::<(), talktree::Error>(())
     /// ```
+    pub fn list(&self) -> SessionList {
+        self.store().list()
+    }
+
+    /// Returns a search in all sessions, as [`Store::search`] does.
+    pub fn search(&self, text: impl Into<String>) -> Search {
+        self.store().search(text)
+    }
+
+    /// Returns a report of what answers took, as [`Store::usage`] does.
+    pub fn usage(&self) -> UsageReport {
+        self.store().usage()
+    }
+
+    /// Returns the store.
     #[must_use]
     pub fn store(&self) -> &Store {
         self.shared.template.target()

@@ -95,7 +95,7 @@ impl SessionManager {
     /// assert!(bot.store().sessions()?.is_empty());
     /// assert!(matches!(chat.append(Message::user("hi")), Err(Error::SessionInTrash { .. })));
     /// let trash = SessionFilter { state: SessionState::Trash, ..SessionFilter::default() };
-    /// assert_eq!(bot.store().list_sessions(&trash, None, 20)?.sessions.len(), 1);
+    /// assert_eq!(bot.list().filter(trash).run()?.sessions.len(), 1);
     ///
     /// bot.restore(chat.id())?;
     /// chat.append(Message::user("hi"))?;

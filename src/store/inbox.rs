@@ -1,6 +1,5 @@
 //! Inboxes: deliveries are stored when they are received, so that each is handled once.
 
-use std::fmt;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -44,7 +43,7 @@ use crate::storage::sqlite::Database;
 /// assert_eq!(inbox.receive(&items, None)?, [false]); // its id is remembered
 /// # Ok::<(), talktree::Error>(())
 /// ```
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Inbox {
     database: Arc<Database>,
     source: Arc<str>,
@@ -144,11 +143,5 @@ impl Inbox {
     /// As every write.
     pub fn done(&self, id: &str) -> Result<bool> {
         self.database.end_item(&self.source, id)
-    }
-}
-
-impl fmt::Debug for Inbox {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inbox").field("source", &self.source).finish_non_exhaustive()
     }
 }

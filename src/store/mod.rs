@@ -4,6 +4,7 @@ mod care;
 mod erase;
 mod exchange;
 mod inbox;
+mod list;
 mod retention;
 mod sessions;
 #[cfg(test)]
@@ -26,6 +27,7 @@ use crate::session::Session;
 use crate::storage::sqlite::Encryption;
 use crate::storage::sqlite::{self, Config, Database, Watch};
 pub use inbox::Inbox;
+pub use list::SessionList;
 pub use retention::RetentionRun;
 pub use transcripts::Transcripts;
 pub use usage::UsageReport;

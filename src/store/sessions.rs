@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use super::Store;
 use crate::catalog::{
-    Binding, BindingFilter, MessageFilter, MessagePage, OwnerInfo, SessionChange, SessionFilter,
-    SessionPage,
+    Binding, BindingFilter, MessageFilter, MessagePage, OwnerInfo, SessionChange,
 };
 #[expect(unused_imports, reason = "the documents link to it")]
 use crate::error::Error;
@@ -180,38 +179,6 @@ impl Store {
 
 /// The catalog.
 impl Store {
-    /// Returns at most `limit` sessions (1 000 at most) that a filter shows, the one with the newest message first: the
-    /// first ones, or those after a place that an earlier page returned.
-    ///
-    /// A page costs what it shows, not how many sessions there are, if the filter names nothing, an owner, a source or a
-    /// model. With a tag it costs how many sessions have the tag; a text in the name is looked for in all of them.
-    ///
-    /// ```
-    /// use talktree::{Message, SessionFilter, Store};
-    ///
-    /// let store = Store::open_in_memory()?;
-    /// for id in ["monday", "tuesday", "monday"] {
-    ///     store.session(id)?.append(Message::user(format!("Good {id}!")))?;
-    /// }
-    /// let page = store.list_sessions(&SessionFilter::default(), None, 1)?;
-    /// assert_eq!(page.sessions[0].info.id, "monday");
-    /// assert_eq!(page.sessions[0].preview.as_deref(), Some("Good monday!"));
-    /// let page = store.list_sessions(&SessionFilter::default(), page.after.as_deref(), 1)?;
-    /// assert_eq!((page.sessions[0].info.messages, page.after), (1, None));
-    /// # Ok::<(), talktree::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As every read.
-    pub fn list_sessions(
-        &self,
-        filter: &SessionFilter,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<SessionPage> {
-        self.database.list_sessions(filter, after, limit)
-    }
-
     /// Returns at most `limit` messages (1 000 at most) that a filter shows, session by session in the order in which they
     /// were appended: the first ones, or those after a place that an earlier page returned.
     ///

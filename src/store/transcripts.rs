@@ -1,6 +1,5 @@
 //! The transcripts of agents in a store.
 
-use std::fmt;
 use std::sync::Arc;
 
 use super::Store;
@@ -15,7 +14,7 @@ use crate::transcript::{
 ///
 /// An entry is a JSON object, which comes back as it was appended. What entries mean is not known here: `talktree-claude`
 /// has the rules of the Claude Agent SDK.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Transcripts {
     database: Arc<Database>,
     owner: Option<Arc<str>>,
@@ -208,11 +207,5 @@ impl Transcripts {
     /// [`Error::Storage`](crate::Error::Storage) if the database fails.
     pub fn delete_of_owner(&self, owner: &str) -> Result<u64> {
         self.database.delete_transcripts(|conn| stored::of_owner(conn, owner))
-    }
-}
-
-impl fmt::Debug for Transcripts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Transcripts").field("owner", &self.owner).finish_non_exhaustive()
     }
 }

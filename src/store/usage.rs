@@ -1,6 +1,5 @@
 //! Reports of usage.
 
-use std::fmt;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -16,20 +15,20 @@ use crate::usage::{UsageFilter, UsageGroup, UsageTotal};
 /// A shared prefix of forks counts once. The usage of deleted messages and of removed sessions stays in the totals.
 ///
 /// ```
-/// use talktree::{Message, Store, Usage, UsageGroup};
+/// use talktree::{Message, Store, Usage};
 ///
 /// let store = Store::open_in_memory()?;
 /// for (model, output) in [("small", 10), ("large", 50), ("small", 5)] {
 ///     let usage = Usage { model: Some(model.to_owned()), output, ..Usage::default() };
 ///     store.session("s")?.append(Message::assistant("4").with_usage(&usage))?;
 /// }
-/// let rows = store.usage().by(UsageGroup::Model).run()?;
+/// let rows = store.usage().by_model().run()?;
 /// let rows: Vec<_> = rows.iter().map(|row| (row.group.as_deref(), row.output)).collect();
 /// assert_eq!(rows, [(Some("large"), 50), (Some("small"), 15)]);
 /// assert_eq!(store.usage().model("small").total()?.answers, 2);
 /// # Ok::<(), talktree::Error>(())
 /// ```
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 #[must_use = "a report does nothing until `run` or `total`"]
 pub struct UsageReport {
     database: Arc<Database>,
@@ -114,6 +113,11 @@ impl UsageReport {
         self
     }
 
+    /// Makes a sum for each model.
+    pub fn by_model(self) -> Self {
+        self.by(UsageGroup::Model)
+    }
+
     /// Returns the sums: the newest day first, otherwise the one with the most tokens.
     ///
     /// # Errors
@@ -129,14 +133,5 @@ impl UsageReport {
     pub fn total(self) -> Result<UsageTotal> {
         let rows = self.by(UsageGroup::All).run()?;
         Ok(rows.into_iter().next().unwrap_or_default())
-    }
-}
-
-impl fmt::Debug for UsageReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UsageReport")
-            .field("filter", &self.filter)
-            .field("group", &self.group)
-            .finish_non_exhaustive()
     }
 }

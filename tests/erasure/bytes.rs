@@ -738,10 +738,7 @@ fn an_owner_is_erased_with_memory_keys_and_usage_and_no_other_owner_is() -> Resu
     assert_eq!((erased.extent.bindings, erased.extent.usage, erased.extent.texts), (3, 2, 1));
     assert_eq!(erased.prove()?.found, 0);
     assert_gone(&store, &path, "mk7qowner");
-    assert_eq!(
-        bot.store().list_sessions(&SessionFilter::owned_by("other"), None, 20)?.sessions.len(),
-        2
-    );
+    assert_eq!(bot.store().list().owner("other").run()?.sessions.len(), 2);
     let totals = store.usage().by(UsageGroup::Model).run()?;
     assert_eq!(totals[0].input, 40);
 
@@ -980,7 +977,7 @@ fn a_session_that_is_being_erased_is_found_by_no_read() -> Result<()> {
     interrupt(&store, &Erasure::session("s"), 200);
 
     let ids = |filter: &SessionFilter| -> Result<Vec<String>> {
-        let listed = store.list_sessions(filter, None, 9)?.sessions;
+        let listed = store.list().filter(filter.clone()).run()?.sessions;
         Ok(listed.iter().map(|it| it.info.id.to_string()).collect())
     };
     assert_eq!(ids(&SessionFilter::default())?, ["fork"]);

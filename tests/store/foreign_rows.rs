@@ -55,7 +55,7 @@ fn history(store: &Store) -> Result<()> {
 
 fn trash(store: &Store) -> Result<()> {
     let filter = SessionFilter { state: SessionState::Trash, ..SessionFilter::default() };
-    store.list_sessions(&filter, None, 9).map(drop)
+    store.list().filter(filter.clone()).limit(9).run().map(drop)
 }
 
 fn bindings(store: &Store) -> Result<()> {

@@ -17,7 +17,7 @@ fn manager(store: &Store) -> Result<SessionManager> {
 }
 
 fn ids(manager: &SessionManager) -> Result<Vec<String>> {
-    let page = manager.store().list_sessions(&SessionFilter::default(), None, 20)?;
+    let page = manager.store().list().run()?;
     Ok(page.sessions.iter().map(|listed| listed.info.id.to_string()).collect())
 }
 
@@ -282,7 +282,7 @@ fn nothing_finds_a_session_in_the_trash_until_it_is_restored() -> Result<()> {
     ));
     assert!(matches!(bot.tag(chat.id(), "x"), Err(Error::SessionInTrash { .. })));
     let trash = SessionFilter { state: SessionState::Trash, ..SessionFilter::default() };
-    assert_eq!(store.list_sessions(&trash, None, 10)?.sessions.len(), 2);
+    assert_eq!(store.list().filter(trash.clone()).limit(10).run()?.sessions.len(), 2);
     bot.restore(chat.id())?;
     assert_eq!(bot.store().search("door").run()?.hits.len(), 1);
     assert_eq!(store.verify(|_| {})?.damages, []);

@@ -132,7 +132,7 @@ fn all(store: &Store) -> Result<BTreeMap<SessionId, SessionInfo>> {
     let mut all = BTreeMap::new();
     for state in [SessionState::Present, SessionState::Trash] {
         let filter = SessionFilter { state, ..SessionFilter::default() };
-        let page = store.list_sessions(&filter, None, 1_000)?;
+        let page = store.list().filter(filter.clone()).limit(1_000).run()?;
         all.extend(page.sessions.into_iter().map(|listed| (listed.info.id.clone(), listed.info)));
     }
     Ok(all)

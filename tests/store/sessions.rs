@@ -296,7 +296,7 @@ fn an_empty_owner_source_model_or_tag_is_refused() -> Result<()> {
         SessionFilter { model: empty(), ..SessionFilter::default() },
         SessionFilter { tag: empty(), ..SessionFilter::default() },
     ] {
-        let refused = store.list_sessions(&filter, None, 20);
+        let refused = store.list().filter(filter.clone()).run();
         assert!(matches!(refused, Err(Error::InvalidValue { .. })), "{filter:?}");
     }
     assert!(matches!(store.usage().owner("").run(), Err(Error::InvalidValue { .. })));

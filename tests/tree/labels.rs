@@ -276,7 +276,8 @@ fn sessions_are_listed_by_who_wrote_in_them() -> Result<()> {
     let list = |filter: &SessionFilter| -> Result<Vec<String>> {
         let (mut ids, mut after) = (Vec::new(), None::<String>);
         loop {
-            let page = store.list_sessions(filter, after.as_deref(), 2)?;
+            let page =
+                store.list().filter(filter.clone()).after(after.as_deref()).limit(2).run()?;
             ids.extend(page.sessions.iter().map(|found| found.info.id.to_string()));
             after = page.after;
             if after.is_none() {

@@ -286,7 +286,7 @@ fn branches(chat: &Session) -> Result<String> {
 
 fn search(bot: &Bot, place: &Place, chat: &Session, words: &str) -> Result<String> {
     let search = match &place.owner {
-        Some(owner) => bot.sessions().store().search(words).owner(owner),
+        Some(owner) => bot.sessions().search(words).owner(owner),
         None => chat.search(words),
     };
     let mut text = String::new();
@@ -398,8 +398,8 @@ fn tree(chat: &Session) -> Result<String> {
 
 fn usage(bot: &Bot, place: &Place, chat: &Session) -> Result<String> {
     let usage = match &place.owner {
-        Some(owner) => bot.sessions().store().usage().owner(owner),
-        None => bot.sessions().store().usage().session(chat.id().clone()),
+        Some(owner) => bot.sessions().usage().owner(owner),
+        None => bot.sessions().usage().session(chat.id().clone()),
     };
     let UsageTotal { answers, input, cache_read, output, costs, .. } = usage.total()?;
     let messages = chat.info()?.map_or(0, |info| info.messages);

@@ -87,8 +87,12 @@ pub(crate) fn listed(
 ) -> Result<Vec<ListedSession>> {
     let (mut sessions, mut after) = (Vec::new(), None::<String>);
     while sessions.len() < limit {
-        let page =
-            store.list_sessions(filter, after.as_deref(), PAGE.min(limit - sessions.len()))?;
+        let page = store
+            .list()
+            .filter(filter.clone())
+            .after(after.as_deref())
+            .limit(PAGE.min(limit - sessions.len()))
+            .run()?;
         sessions.extend(page.sessions);
         after = page.after;
         if after.is_none() {

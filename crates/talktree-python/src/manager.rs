@@ -185,7 +185,14 @@ impl Manager {
         limit: Option<usize>,
     ) -> PyResult<String> {
         self.handle.call(py, |bot| {
-            json::text(&bot.store().list_sessions(&filter(given)?, after, limit.unwrap_or(20))?)
+            json::text(
+                &bot.store()
+                    .list()
+                    .filter(filter(given)?)
+                    .after(after)
+                    .limit(limit.unwrap_or(20))
+                    .run()?,
+            )
         })
     }
 

@@ -179,7 +179,7 @@ FACES: dict[str, tuple[set[str], dict[str, str | None]]] = {
             "erase_with_progress": "erase",
             "interrupt_handle": "interrupt",
             # Verbs of a manager.
-            **dict.fromkeys(("list_sessions", "change_session", "bindings")),
+            **dict.fromkeys(("list", "change_session", "bindings")),
             # For contexts and bots that are written in Rust.
             "inbox": None,
             # For formats that are written in Rust.
@@ -218,7 +218,7 @@ FACES: dict[str, tuple[set[str], dict[str, str | None]]] = {
         {
             "builder": "__init__",
             "create_as": "create",
-            "store": None,  # the manager lists, searches and sums itself
+            "store": None,  # the program has it
         },
     ),
     "Resume": (arguments(talktree.SessionManager.resumed), {"open": None, "run": None}),

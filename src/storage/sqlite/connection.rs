@@ -10,6 +10,7 @@
 //! Invariant: until there is a writer, a connection that can write is open. The close of the last one would remove the log,
 //! and the store would take itself for moved; a read-only one would leave the log behind.
 
+use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -101,6 +102,12 @@ impl Drop for Database {
         if let Some(file) = &self.file {
             file.forget_removed();
         }
+    }
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Database").field("path", &self.path()).finish_non_exhaustive()
     }
 }
 

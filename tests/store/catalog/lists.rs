@@ -46,7 +46,7 @@ fn a_list_shows_the_session_with_the_newest_message_first() -> Result<()> {
         .change_session(&"between".into(), &SessionChange::Name(Some("a name".to_owned())))?;
     assert_eq!(probe.listed(&all)?, ["imported", "empty", "old", "new", "between"]);
     assert_eq!((probe.info("new")?.messages, probe.info("old")?.messages), (1, 2));
-    let nothing = probe.store.list_sessions(&all, None, 0)?;
+    let nothing = probe.store.list().filter(all.clone()).limit(0).run()?;
     assert_eq!((nothing.sessions.len(), nothing.after), (0, None), "a limit of 0 lists nothing");
     probe.is_sound()
 }
@@ -198,7 +198,8 @@ fn pages_show_every_session_once_while_others_append() -> Result<()> {
         }
         let (mut seen, mut moved, mut after) = (Vec::new(), HashSet::new(), None::<String>);
         for turn in 0.. {
-            let page = probe.store.list_sessions(&filter, after.as_deref(), 7)?;
+            let page =
+                probe.store.list().filter(filter.clone()).after(after.as_deref()).limit(7).run()?;
             seen.extend(page.sessions.iter().map(|listed| listed.info.id.to_string()));
             if page.after.is_none() {
                 break;
@@ -228,7 +229,7 @@ fn pages_show_every_session_once_while_others_append() -> Result<()> {
 fn a_listed_session_has_the_first_line_of_a_user() -> Result<()> {
     let probe = Probe::new()?;
     let preview = |id: &str| -> Result<Option<String>> {
-        let page = probe.store.list_sessions(&SessionFilter::default(), None, 99)?;
+        let page = probe.store.list().limit(99).run()?;
         let listed = page.sessions.into_iter().find(|listed| listed.info.id == *id);
         Ok(listed.and_then(|listed| listed.preview))
     };

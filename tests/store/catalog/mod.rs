@@ -119,7 +119,13 @@ impl Probe {
     fn listed_by(&self, filter: &SessionFilter, size: usize) -> Result<Vec<SessionInfo>> {
         let (mut listed, mut after) = (Vec::new(), None::<String>);
         loop {
-            let page = self.store.list_sessions(filter, after.as_deref(), size)?;
+            let page = self
+                .store
+                .list()
+                .filter(filter.clone())
+                .after(after.as_deref())
+                .limit(size)
+                .run()?;
             assert!(page.sessions.len() <= size, "a page exceeds its limit");
             listed.extend(page.sessions.into_iter().map(|listed| listed.info));
             match page.after {

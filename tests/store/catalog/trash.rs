@@ -89,12 +89,12 @@ fn the_trash_is_a_list() -> Result<()> {
     let of_ann = SessionFilter { owner: Some("ann".to_owned()), ..trash() };
     assert_eq!(probe.listed(&of_ann)?, names(&expected));
     // The trash is emptied page by page.
-    let mut page = probe.store.list_sessions(&trash(), None, 4)?;
+    let mut page = probe.store.list().filter(trash()).limit(4).run()?;
     while !page.sessions.is_empty() {
         for listed in &page.sessions {
             probe.store.remove(&listed.info.id)?;
         }
-        page = probe.store.list_sessions(&trash(), page.after.as_deref(), 4)?;
+        page = probe.store.list().filter(trash()).after(page.after.as_deref()).limit(4).run()?;
         if page.after.is_none() && page.sessions.is_empty() {
             break;
         }

@@ -308,7 +308,8 @@ fn sessions_of(store: &Store, owner: &str) -> Result<Vec<SessionInfo>> {
         let filter = SessionFilter { state, ..SessionFilter::owned_by(owner) };
         let mut after = None::<String>;
         loop {
-            let page = store.list_sessions(&filter, after.as_deref(), PAGE)?;
+            let page =
+                store.list().filter(filter.clone()).after(after.as_deref()).limit(PAGE).run()?;
             sessions.extend(page.sessions.into_iter().map(|listed| listed.info));
             after = page.after;
             if after.is_none() {

@@ -8,9 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use talktree::{
-    Author, Block, BoxError, Message, Session, SessionFilter, SessionManager, Store, ToolCall,
-};
+use talktree::{Author, Block, BoxError, Message, Session, SessionManager, Store, ToolCall};
 use talktree_model::{anthropic_request, append_answer};
 
 mod bot_model;
@@ -48,7 +46,7 @@ impl Bot {
                 None => return Ok("There is nothing to edit.".to_owned()),
             },
             ("/usage", _) => {
-                let total = self.sessions.store().usage().owner(person).total()?;
+                let total = self.sessions.usage().owner(person).total()?;
                 return Ok(format!("{} answers, {} tokens.", total.answers, total.output));
             }
             ("/forget", _) => {
@@ -108,7 +106,7 @@ fn main() -> Outcome<()> {
     }
     drop(bot); // closes the queue, so that the worker ends
     worker.join().map_err(|_| "the worker panicked")?;
-    for listed in store.list_sessions(&SessionFilter::default(), None, 9)?.sessions {
+    for listed in store.list().limit(9).run()?.sessions {
         let chat = store.session(&listed.info.id)?;
         let owner = listed.info.owner.unwrap_or_default();
         let (stored, shown) = (chat.path_length()?, chat.history()?.len());

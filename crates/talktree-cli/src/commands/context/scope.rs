@@ -125,7 +125,8 @@ impl<'a> Scope<'a> {
     fn of_owner(store: &'a Store, owner: &str) -> Result<Self> {
         for state in [SessionState::Present, SessionState::Trash] {
             let filter = SessionFilter { state, ..SessionFilter::owned_by(owner) };
-            if let Some(found) = store.list_sessions(&filter, None, 1)?.sessions.into_iter().next()
+            if let Some(found) =
+                store.list().filter(filter.clone()).limit(1).run()?.sessions.into_iter().next()
             {
                 return Ok(Self::through(store, found.info.id, owner.to_owned()));
             }
