@@ -217,7 +217,6 @@ const OF_THE_ENGINE: &[&str] = &[
     "storage/sqlite/snapshot.rs",
     "storage/sqlite/stats.rs",
     "storage/sqlite/transaction.rs",
-    "storage/sqlite/transcript/",
     "storage/sqlite/verify/",
     "storage/sqlite/wal.rs",
     "storage/sqlite/write.rs",

@@ -27,7 +27,6 @@ const OF_SQLITE: &[(&str, &str)] = &[
     ("wal.rs", "the write-ahead log"),
     ("erase/", "not yet: it asks JSON functions"),
     ("owner_data.rs", "not yet: it writes JSON"),
-    ("transcript/", "not yet"),
 ];
 
 const KEYWORDS: [&str; 5] = ["SELECT ", "INSERT ", "UPDATE ", "DELETE ", "WITH "];

@@ -9,18 +9,17 @@
 
 mod session;
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
-
-use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::catalog::removal;
 use super::connection::{Database, lock};
-use super::error::{BackendError, BackendResult, corrupt};
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::message::Json;
 use crate::outcome::Record;
+use crate::sql::{BackendError, BackendResult, Connection, Read, Row, Sql, corrupt};
 use crate::transcript::{
     AppendedEntries, Derived, StoredTranscript, TranscriptFilter, TranscriptKey, check_owner,
     check_sizes, uuid_of,
@@ -140,9 +139,7 @@ fn compare(
     let mut of_batch: HashMap<&str, &Json> = HashMap::new();
     for (at, (entry, uuid)) in batch.entries.iter().zip(&batch.uuids).enumerate() {
         if let Some(uuid) = uuid.as_deref() {
-            let mut statement = conn.prepare_cached(BY_UUID)?;
-            let stored = |row: &Row<'_>| row.get::<_, String>(0);
-            let stored = statement.query_row(params![before.number, uuid], stored).optional()?;
+            let stored: Option<String> = conn.first(BY_UUID, (before.number, uuid))?;
             let is_same = match (&stored, of_batch.get(uuid)) {
                 (Some(text), _) => {
                     Some(text == entry.as_str() || Json::parse(text).is_ok_and(|it| it == *entry))
@@ -174,8 +171,7 @@ fn append(
     let full = |what, max| BackendError::Own(Error::TranscriptFull { what, max });
     if to.number == 0 {
         let TranscriptKey { project, session, subpath } = &to.key;
-        conn.prepare_cached(CREATE)?.execute([project, session, subpath])?;
-        to.number = conn.last_insert_rowid() as u64;
+        to.number = conn.one(CREATE, (project, session, subpath))?;
         if to.number > MAX_TRANSCRIPTS {
             return Err(full("transcripts", MAX_TRANSCRIPTS));
         }
@@ -186,25 +182,16 @@ fn append(
         if to.entries > MAX_ENTRIES {
             return Err(full("entries", MAX_ENTRIES));
         }
-        let values =
-            params![address(key, to.entries), batch.uuids[*at], batch.entries[*at].as_str()];
-        conn.prepare_cached(ADD)?.execute(values)?;
+        let (uuid, entry) = (&batch.uuids[*at], batch.entries[*at].as_str());
+        conn.run(ADD, (address(key, to.entries), uuid, entry))?;
     }
-    let now = clock::now().timestamp_millis();
-    let time: String = conn.prepare_cached(TICK)?.query_row([now], |row| row.get(0))?;
+    let time: String = conn.one(TICK, clock::now().timestamp_millis())?;
     to.mtime = time
         .parse()
         .map_err(|_| corrupt(format!("the time of the last transcript is {time:?}")))?;
     to.summary = summary.or(to.summary.take());
     to.owner = to.owner.take().or(batch.owner.map(str::to_owned));
-    let summary = to.summary.as_ref().map(Json::as_str);
-    conn.prepare_cached(APPENDED)?.execute(params![
-        key,
-        to.entries + 1,
-        to.mtime,
-        summary,
-        to.owner
-    ])?;
+    conn.run(APPENDED, (key, to.entries + 1, to.mtime, &to.summary, &to.owner))?;
     Ok(())
 }
 
@@ -219,7 +206,8 @@ pub(super) fn range(key: i64) -> [i64; 2] {
 
 // Its first entries are added in the same transaction; then its time is known.
 const CREATE: &str = "INSERT INTO transcript (project, session, subpath, written_at)
- VALUES (?1, ?2, ?3, 0)";
+ VALUES (?1, ?2, ?3, 0)
+ RETURNING key";
 
 pub(super) const ADD: &str =
     "INSERT INTO transcript_entry (address, uuid, entry) VALUES (?1, ?2, ?3)";
@@ -234,8 +222,12 @@ pub(super) const BY_UUID: &str = "SELECT entry
 
 /// The time of an append: now, or just after the last one.
 const TICK: &str = "INSERT INTO setting (name, value)
- VALUES ('transcript_clock', ?1)
-     ON CONFLICT (name) DO UPDATE SET value = max(CAST(value AS INTEGER) + 1, ?1)
+ VALUES ('transcript_clock', CAST(CAST(?1 AS BIGINT) AS TEXT))
+     ON CONFLICT (name)
+     DO UPDATE SET value = CASE
+        WHEN CAST(setting.value AS BIGINT) < ?1 THEN excluded.value
+        ELSE CAST(CAST(setting.value AS BIGINT) + 1 AS TEXT)
+        END
  RETURNING value";
 
 /// Returns the entries after so many.
@@ -261,17 +253,14 @@ fn read_entries(
     after: u64,
     max_bytes: usize,
 ) -> BackendResult<Vec<Json>> {
-    let mut statement = conn.prepare_cached(ENTRIES)?;
     let first = address(key, after.min(u64::from(u32::MAX)));
-    let mut rows = statement.query([first, range(key)[1]])?;
     let (mut entries, mut bytes) = (Vec::new(), 0);
-    while bytes < max_bytes
-        && let Some(row) = rows.next()?
-    {
+    conn.each(ENTRIES, (first, range(key)[1]), |row| {
         let entry = stored_json(row, 0)?;
         bytes += entry.as_str().len();
         entries.push(entry);
-    }
+        Ok(bytes < max_bytes)
+    })?;
     Ok(entries)
 }
 
@@ -282,7 +271,7 @@ pub(super) const ENTRIES: &str = "SELECT entry
 
 /// Returns the JSON in a column.
 pub(super) fn stored_json(row: &Row<'_>, column: usize) -> BackendResult<Json> {
-    Json::parse(row.get_ref(column)?.as_str()?).map_err(|error| corrupt(error.to_string()))
+    Json::parse(&Cow::<'_, str>::read(row, column)?).map_err(|error| corrupt(error.to_string()))
 }
 
 /// The rows of transcripts, with the sessions that show them.
@@ -290,7 +279,7 @@ macro_rules! stored {
     ($where:literal) => {
         concat!(
             "SELECT transcript.key, project, transcript.session, subpath, transcript.owner, transcript.next, written_at, summary,
-        shown.id, coalesce(transcript.shown, 0), shown.next + shown.changes IS NOT version
+        shown.id, coalesce(transcript.shown, 0), shown.next + shown.changes IS DISTINCT FROM version
    FROM transcript
    LEFT JOIN session AS shown ON shown.key = transcript.shown_by
   WHERE ",
@@ -300,52 +289,38 @@ macro_rules! stored {
 }
 
 fn read_stored(row: &Row<'_>) -> BackendResult<StoredTranscript> {
-    let part = |at: usize| row.get::<_, String>(at);
-    let session = row.get::<_, Option<String>>(8)?.map(SessionId::from);
-    let next: u64 = row.get(5)?;
+    let (number, project, session, subpath): (_, String, String, String) = Read::read(row, 0)?;
+    let (owner, next, mtime, summary): (_, u64, _, Option<Cow<'_, str>>) = Read::read(row, 4)?;
+    let (shown_by, shown, is_changed): (Option<String>, _, bool) = Read::read(row, 8)?;
     Ok(StoredTranscript {
-        number: row.get(0)?,
-        key: TranscriptKey::new(part(1)?, part(2)?).subpath(part(3)?),
-        owner: row.get(4)?,
+        number,
+        key: TranscriptKey::new(project, session).subpath(subpath),
+        owner,
         entries: next.saturating_sub(1),
-        mtime: row.get(6)?,
-        summary: row.get_ref(7)?.as_str_or_null()?.map(|_| stored_json(row, 7)).transpose()?,
-        is_session_changed: session.is_some() && row.get(10)?,
-        session,
-        shown: row.get(9)?,
+        mtime,
+        summary: summary.map(|_| stored_json(row, 7)).transpose()?,
+        is_session_changed: shown_by.is_some() && is_changed,
+        session: shown_by.map(SessionId::from),
+        shown,
     })
-}
-
-fn all(
-    conn: &Connection,
-    sql: &str,
-    values: impl rusqlite::Params,
-) -> BackendResult<Vec<StoredTranscript>> {
-    let mut statement = conn.prepare_cached(sql)?;
-    let mut rows = statement.query(values)?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        found.push(read_stored(row)?);
-    }
-    Ok(found)
 }
 
 pub(crate) fn find(
     conn: &Connection,
     key: &TranscriptKey,
 ) -> BackendResult<Option<StoredTranscript>> {
-    Ok(all(conn, FIND, [&key.project, &key.session, &key.subpath])?.pop())
+    conn.first_with(FIND, (&key.project, &key.session, &key.subpath), read_stored)
 }
 
 pub(super) const FIND: &str = stored!("project = ?1 AND transcript.session = ?2 AND subpath = ?3");
 
 /// Returns the transcript of a row; `None` if there is no such row.
 pub(super) fn stored_in(conn: &Connection, key: i64) -> BackendResult<Option<StoredTranscript>> {
-    Ok(all(conn, stored!("transcript.key = ?1"), [key])?.pop())
+    conn.first_with(stored!("transcript.key = ?1"), key, read_stored)
 }
 
 pub(crate) fn of_project(conn: &Connection, project: &str) -> BackendResult<Vec<StoredTranscript>> {
-    all(conn, OF_PROJECT, [project])
+    conn.rows_with(OF_PROJECT, project, read_stored)
 }
 
 pub(super) const OF_PROJECT: &str = stored!("project = ?1 AND subpath = ''");
@@ -359,24 +334,28 @@ pub(crate) fn list(
     let TranscriptFilter { project, owner, written_before } = filter;
     let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     let (after, limit) = (number(after.unwrap_or(0)), number(limit as u64));
-    let sql = if owner.is_some() { LIST_OF_OWNER } else { LIST };
-    all(conn, sql, params![after, owner, project, written_before, limit])
+    let values = (after, project, written_before, limit);
+    match owner {
+        Some(owner) => conn.rows_with(LIST_OF_OWNER, (values, owner), read_stored),
+        None => conn.rows_with(LIST, values, read_stored),
+    }
 }
 
 pub(super) const LIST_OF_OWNER: &str = stored!(
-    "transcript.owner = ?2 AND transcript.key > ?1
-    AND (?3 IS NULL OR project = ?3)
-    AND (?4 IS NULL OR written_at < ?4)
+    "transcript.owner = ?5
+    AND transcript.key > ?1
+    AND (CAST(?2 AS TEXT) IS NULL OR project = ?2)
+    AND (CAST(?3 AS BIGINT) IS NULL OR written_at < ?3)
   ORDER BY transcript.key
-  LIMIT ?5"
+  LIMIT ?4"
 );
 
 pub(super) const LIST: &str = stored!(
-    "?2 IS NULL AND transcript.key > ?1
-    AND (?3 IS NULL OR project = ?3)
-    AND (?4 IS NULL OR written_at < ?4)
+    "transcript.key > ?1
+    AND (CAST(?2 AS TEXT) IS NULL OR project = ?2)
+    AND (CAST(?3 AS BIGINT) IS NULL OR written_at < ?3)
   ORDER BY transcript.key
-  LIMIT ?5"
+  LIMIT ?4"
 );
 
 pub(crate) fn subpaths(
@@ -384,9 +363,7 @@ pub(crate) fn subpaths(
     project: &str,
     session: &str,
 ) -> BackendResult<Vec<String>> {
-    let mut statement = conn.prepare_cached(SUBPATHS)?;
-    let rows = statement.query_map([project, session], |row| row.get(0))?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    conn.rows(SUBPATHS, (project, session))
 }
 
 pub(super) const SUBPATHS: &str = "SELECT subpath
@@ -394,18 +371,16 @@ pub(super) const SUBPATHS: &str = "SELECT subpath
   WHERE project = ?1 AND session = ?2 AND subpath > ''";
 
 fn row_of(conn: &Connection, key: &TranscriptKey) -> BackendResult<Option<i64>> {
-    let mut statement = conn.prepare_cached(
+    conn.first(
         "SELECT key FROM transcript WHERE project = ?1 AND session = ?2 AND subpath = ?3",
-    )?;
-    let row = statement.query_row([&key.project, &key.session, &key.subpath], |row| row.get(0));
-    Ok(row.optional()?)
+        (&key.project, &key.session, &key.subpath),
+    )
 }
 
 /// Returns the session that shows a transcript.
 pub(super) fn session_of(conn: &Connection, key: i64) -> BackendResult<Option<(i64, SessionId)>> {
-    let read = |row: &Row<'_>| Ok((row.get(0)?, SessionId::from(row.get::<_, String>(1)?)));
-    let mut statement = conn.prepare_cached(SESSION_OF)?;
-    Ok(statement.query_row([key], read).optional()?)
+    let found: Option<(i64, String)> = conn.first(SESSION_OF, key)?;
+    Ok(found.map(|(session, id)| (session, SessionId::from(id))))
 }
 
 pub(super) const SESSION_OF: &str = "SELECT key, id
@@ -414,8 +389,7 @@ pub(super) const SESSION_OF: &str = "SELECT key, id
 
 /// Returns the transcript that a session shows.
 pub(super) fn of_session(conn: &Connection, session: i64) -> BackendResult<Option<i64>> {
-    let mut statement = conn.prepare_cached(OF_SESSION)?;
-    Ok(statement.query_row([session], |row| row.get(0)).optional()?)
+    conn.first(OF_SESSION, session)
 }
 
 pub(super) const OF_SESSION: &str = "SELECT key FROM transcript WHERE shown_by = ?1";
@@ -423,7 +397,7 @@ pub(super) const OF_SESSION: &str = "SELECT key FROM transcript WHERE shown_by =
 /// Returns the rows that a key names: of a main transcript also those of the others of its session.
 pub(crate) fn named(conn: &Connection, key: &TranscriptKey) -> BackendResult<BTreeSet<i64>> {
     match key.is_main() {
-        true => rows(conn, WITH_OTHERS, [&key.project, &key.session]),
+        true => Ok(BTreeSet::from_iter(conn.rows(WITH_OTHERS, (&key.project, &key.session))?)),
         false => Ok(row_of(conn, key)?.into_iter().collect()),
     }
 }
@@ -433,25 +407,18 @@ pub(super) const WITH_OTHERS: &str =
 
 /// Returns the rows of an owner's transcripts, and of the others of a session whose main one is the owner's.
 pub(crate) fn of_owner(conn: &Connection, owner: &str) -> BackendResult<BTreeSet<i64>> {
-    rows(conn, OF_OWNER, [owner])
+    Ok(BTreeSet::from_iter(conn.rows(OF_OWNER, owner)?))
 }
 
 pub(super) const OF_OWNER: &str = "SELECT key FROM transcript WHERE owner = ?1
  UNION ALL
  SELECT other.key
    FROM transcript AS main
-  CROSS JOIN transcript AS other ON other.project = main.project AND other.session = main.session
-  WHERE main.owner = ?1 AND main.subpath = ''";
-
-fn rows(
-    conn: &Connection,
-    sql: &str,
-    values: impl rusqlite::Params,
-) -> BackendResult<BTreeSet<i64>> {
-    let mut statement = conn.prepare_cached(sql)?;
-    let keys = statement.query_map(values, |row| row.get(0))?;
-    Ok(keys.collect::<rusqlite::Result<_>>()?)
-}
+  CROSS JOIN transcript AS other
+  WHERE main.owner = ?1
+    AND main.subpath = ''
+    AND other.project = main.project
+    AND other.session = main.session";
 
 impl Database {
     /// Deletes transcripts with the sessions that show them. Returns how many were deleted.

@@ -5,10 +5,7 @@
 //!
 //! Invariant: nothing that a session refuses fails the append of an entry.
 
-use rusqlite::{Connection, params};
-
 use super::super::connection::Config;
-use super::super::error::{BackendError, BackendResult};
 use super::super::import::Import;
 use super::super::row::session as session_row;
 use super::super::{catalog, erase, head, message};
@@ -16,6 +13,7 @@ use crate::error::Error;
 use crate::id::SessionId;
 use crate::outcome::Record;
 use crate::records::ids::{derive, session_id};
+use crate::sql::{BackendError, BackendResult, Connection, Sql};
 use crate::tokens::Counter;
 use crate::transcript::{StoredTranscript, TranscriptKey};
 
@@ -35,14 +33,12 @@ pub(super) fn write(
     if let Some(session) = session_row::find(conn, &id)? {
         if session.deleted_at.is_some() {
             // It goes on, so it is wanted.
-            conn.prepare_cached("UPDATE session SET deleted_at = NULL WHERE key = ?1")?
-                .execute([session.key])?;
+            conn.run("UPDATE session SET deleted_at = NULL WHERE key = ?1", session.key)?;
         }
         if replaces {
             labels = head::labels(conn, session.key)?;
             // The messages get new addresses, and their usage is recorded again.
-            conn.prepare_cached("DELETE FROM usage WHERE session = ?1 AND address IS NOT NULL")?
-                .execute([session.key])?;
+            conn.run("DELETE FROM usage WHERE session = ?1 AND address IS NOT NULL", session.key)?;
             catalog::clear(conn, session.key)?;
         }
     }
@@ -60,10 +56,10 @@ pub(super) fn write(
     }
     let version = session.next as i64 + session.changes;
     let version = Some(version).filter(|_| !before.is_session_changed);
-    conn.prepare_cached(
+    conn.run(
         "UPDATE transcript SET shown_by = ?2, shown = ?3, version = ?4 WHERE key = ?1",
-    )?
-    .execute(params![after.number, session.key, after.entries, version])?;
+        (after.number, session.key, after.entries, version),
+    )?;
     Ok(added)
 }
 
