@@ -210,7 +210,6 @@ const OF_THE_ENGINE: &[&str] = &[
     "storage/sqlite/erase/",
     "storage/sqlite/index/",
     "storage/sqlite/interrupt.rs",
-    "storage/sqlite/owner_data.rs",
     "storage/sqlite/readers.rs",
     "storage/sqlite/schema.rs",
     "storage/sqlite/search/",

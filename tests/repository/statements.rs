@@ -26,7 +26,6 @@ const OF_SQLITE: &[(&str, &str)] = &[
     ("verify/", "checks what a file may have that no talktree wrote"),
     ("wal.rs", "the write-ahead log"),
     ("erase/", "not yet: it asks JSON functions"),
-    ("owner_data.rs", "not yet: it writes JSON"),
 ];
 
 const KEYWORDS: [&str; 5] = ["SELECT ", "INSERT ", "UPDATE ", "DELETE ", "WITH "];

@@ -1,18 +1,19 @@
 //! Reads the data of a person or a session besides its records: texts, usage, pending items, transcripts, imported records.
 //!
-//! SQLite writes each piece as a JSON object. Pieces are read in batches, between which the caller gets them.
+//! Each piece is a JSON object. Pieces are read in batches, between which the caller gets them.
 
-use rusqlite::{Connection, Params, Row};
+use chrono::DateTime;
+use serde::Serialize;
 use serde_json::json;
 
 use super::connection::Database;
 use super::context::{self, entry};
-use super::error::{BackendResult, damaged};
 use super::row::session as row;
 use super::{transcript, usage};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::message::Json;
+use crate::sql::{BackendResult, Read, Row, Sql, damaged};
 
 /// How many rows of the ledger one read returns.
 const BATCH: usize = 1_000;
@@ -39,8 +40,8 @@ impl Database {
                 self.ledger(LEDGER, owner, with)?;
                 let mut after = 0;
                 let next =
-                    |after: i64| self.read(|conn| rows(conn, ITEM, (owner, after), read_row));
-                while let Some((number, item)) = next(after)?.pop() {
+                    |after: i64| self.read(|conn| conn.first_with(ITEM, (owner, after), read_item));
+                while let Some((number, item)) = next(after)? {
                     after = number;
                     with("item", item)?;
                 }
@@ -55,8 +56,7 @@ impl Database {
         if let Some(sections) = self.read(|conn| context::frozen(conn, session.key))? {
             with("prompt", json!({ "session": id, "sections": sections }).into())?;
         }
-        let read_name = |row: &Row<'_>| Ok(row.get::<_, String>(0)?);
-        let names = self.read(|conn| rows(conn, IMPORTED, [session.key], read_name))?;
+        let names: Vec<String> = self.read(|conn| conn.rows(IMPORTED, session.key))?;
         let mut names = names.into_iter();
         names.try_for_each(|name| with("imported", json!({"session": id, "record": name}).into()))
     }
@@ -85,19 +85,13 @@ impl Database {
     }
 
     /// Reads rows of the ledger, oldest first.
-    fn ledger(&self, sql: &str, name: &str, with: With<'_>) -> Result<()> {
+    fn ledger(&self, sql: &'static str, name: &str, with: With<'_>) -> Result<()> {
         let mut after = (i64::MIN, i64::MIN);
         loop {
-            let read = |row: &Row<'_>| {
-                let (used_at, number) = (row.get(2)?, row.get(0)?);
-                let read = || Ok((used_at, read_row(row)?));
-                read().map_err(damaged(usage::named(number)))
-            };
-            let place = (name, after.0, after.1, BATCH);
-            let found = self.read(|conn| rows(conn, sql, place, read))?;
-            let Some((used_at, (number, _))) = found.last() else { return Ok(()) };
-            after = (*used_at, *number);
-            found.into_iter().try_for_each(|(_, (_, usage))| with("usage", usage))?;
+            let found = self.read(|conn| conn.rows_with(sql, (name, after, BATCH), read_usage))?;
+            let Some((place, _)) = found.last() else { return Ok(()) };
+            after = *place;
+            found.into_iter().try_for_each(|(_, usage)| with("usage", usage))?;
         }
     }
 
@@ -131,53 +125,90 @@ impl Database {
     }
 }
 
-fn rows<T>(
-    conn: &Connection,
-    sql: &str,
-    params: impl Params,
-    read: impl Fn(&Row<'_>) -> BackendResult<T>,
-) -> BackendResult<Vec<T>> {
-    let mut statement = conn.prepare_cached(sql)?;
-    let mut rows = statement.query(params)?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        found.push(read(row)?);
-    }
-    Ok(found)
+/// A row of the ledger, as it is written.
+#[derive(Serialize)]
+struct UsageRow {
+    session: Option<String>,
+    message: Option<String>,
+    model: Option<String>,
+    source: Option<String>,
+    input: i64,
+    output: i64,
+    cache_read: i64,
+    cache_write: i64,
+    reasoning: i64,
+    cost: Option<i64>,
+    currency: Option<String>,
+    answer: Option<String>,
+    used_at: Option<String>,
 }
 
-/// Reads a number and an object.
-fn read_row(row: &Row<'_>) -> BackendResult<(i64, Json)> {
-    Ok((row.get(0)?, transcript::stored_json(row, 1)?))
-}
-
-/// A time as text, to the microsecond; the division of a negative number would round up.
-macro_rules! time {
-    ($column:literal) => {
-        concat!(
-            "strftime('%Y-%m-%dT%H:%M:%S', (",
-            $column,
-            " - (",
-            $column,
-            " % 1000000 + 1000000) % 1000000) / 1000000, 'unixepoch')
-              || printf('.%06dZ', (",
-            $column,
-            " % 1000000 + 1000000) % 1000000)"
-        )
+/// Reads the time and the number of a row of the ledger, and the row.
+fn read_usage(row: &Row<'_>) -> BackendResult<((i64, i64), Json)> {
+    let number = i64::read(row, 0)?;
+    let read = || {
+        let used_at = i64::read(row, 1)?;
+        let (session, message, model, source) = Read::read(row, 2)?;
+        let (input, output, cache_read, cache_write, reasoning) = Read::read(row, 6)?;
+        let (cost, currency, answer) = Read::read(row, 11)?;
+        let usage = UsageRow {
+            session,
+            message,
+            model,
+            source,
+            input,
+            output,
+            cache_read,
+            cache_write,
+            reasoning,
+            cost,
+            currency,
+            answer,
+            used_at: text_of(used_at),
+        };
+        Ok(((used_at, number), object(&usage)?))
     };
+    read().map_err(damaged(usage::named(number)))
+}
+
+/// A pending item, as it is written.
+#[derive(Serialize)]
+struct Item {
+    inbox: String,
+    id: String,
+    key: String,
+    owner: Option<String>,
+    body: Option<String>,
+    note: Option<String>,
+    received_at: Option<String>,
+}
+
+/// Reads the number of an item, and the item.
+fn read_item(row: &Row<'_>) -> BackendResult<(i64, Json)> {
+    let (number, inbox, id, key) = Read::read(row, 0)?;
+    let (owner, body, note, received_at) = Read::read(row, 4)?;
+    let received_at = text_of(received_at);
+    let item = Item { inbox, id, key, owner, body, note, received_at };
+    Ok((number, object(&item)?))
+}
+
+fn object(row: &impl Serialize) -> BackendResult<Json> {
+    let text = serde_json::to_string(row);
+    let text = text.map_err(|source| Error::Json { what: "a row", source })?;
+    Ok(Json::parse(&text)?)
+}
+
+/// Returns a time in microseconds as text; `None` if it is none.
+fn text_of(micros: i64) -> Option<String> {
+    let time = DateTime::from_timestamp_micros(micros)?;
+    Some(time.format("%Y-%m-%dT%H:%M:%S%.6fZ").to_string())
 }
 
 macro_rules! ledger {
     ($person:literal) => {
         concat!(
-            "SELECT number,
-        json_object('session', session.id, 'message', message.id, 'model', usage.model,
-            'source', usage.source, 'input', input, 'output', output, 'cache_read', cache_read,
-            'cache_write', cache_write, 'reasoning', reasoning, 'cost', cost,
-            'currency', currency, 'answer', answer, 'used_at', ",
-            time!("used_at"),
-            "),
-        used_at
+            "SELECT number, used_at, session.id, message.id, usage.model, usage.source, input, output, cache_read,
+        cache_write, reasoning, cost, currency, answer
    FROM usage
    LEFT JOIN session ON session.key = usage.session
    LEFT JOIN message ON message.address = usage.address
@@ -194,19 +225,15 @@ macro_rules! ledger {
 pub(super) const LEDGER: &str = ledger!("usage.owner");
 pub(super) const LEDGER_OF_AUTHOR: &str = ledger!("usage.author");
 
-pub(super) const ITEM: &str = concat!(
-    "SELECT number,
-        json_object('inbox', name, 'id', inbox_item.id, 'key', inbox_item.key, 'owner', owner,
-            'body', body, 'note', note, 'received_at', ",
-    time!("received_at"),
-    ")
+pub(super) const ITEM: &str =
+    "SELECT number, name, inbox_item.id, inbox_item.key, owner, body, note, received_at
    FROM inbox_source
-  CROSS JOIN inbox_item ON inbox_item.source = inbox_source.key
-  WHERE inbox_item.key IS NOT NULL
+  CROSS JOIN inbox_item
+  WHERE inbox_item.source = inbox_source.key
+    AND inbox_item.key IS NOT NULL
     AND owner = ?1
     AND +number > ?2
   ORDER BY number
-  LIMIT 1"
-);
+  LIMIT 1";
 
 const IMPORTED: &str = "SELECT record FROM imported WHERE session = ?1 ORDER BY record";
