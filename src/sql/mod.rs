@@ -1,7 +1,7 @@
 //! The database as a verb sees it: a connection in a transaction, which runs statements and reads typed rows.
 //!
 //! A statement is a literal, and its values are bound in the order of the numbers `?1`, `?2`, .. A value may take several
-//! adjacent parameters or columns, as a tuple does, and a struct whose fields [`columns!`] lists. A statement is prepared once
+//! adjacent parameters or columns, as a tuple does, and a struct whose fields `columns!` lists. A statement is prepared once
 //! for each connection.
 //!
 //! A statement that reads the row which is the lock of a write says so: `/*LOCK session*/`. An engine with several writers locks

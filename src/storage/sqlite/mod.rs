@@ -2,15 +2,14 @@
 //!
 //! A [`Database`] is one file with one connection for writing and several for reading. A write verb is all or nothing, in
 //! an IMMEDIATE transaction that short writes of other threads may share; a read verb sees one snapshot. A [`SqliteSession`] is one session of it.
-//! Functions below these verbs take a connection in a transaction and return a
-//! [`BackendResult`]; [`Database`] turns a [`BackendError`] into the public
-//! error.
+//! Functions below these verbs take a connection in a transaction and return a [`BackendResult`](crate::sql::BackendResult);
+//! [`Database`] turns a [`BackendError`](crate::sql::BackendError) into the public error.
 
 // First, so that its macros are in scope below.
 #[macro_use]
 mod row;
 
-// The rooms that are not the verbs' name the errors of the seam by this.
+// `erase` names the errors of the seam by this.
 use crate::sql::error;
 
 pub(crate) mod append;
