@@ -7,6 +7,7 @@
 mod outcome;
 
 use crate::id::{MessageId, SessionId};
+use crate::outcome::SessionInfo;
 use crate::transcript::TranscriptKey;
 pub use outcome::{Erased, ErasureCopies, ErasureExtent, ErasureProof, ErasureSummary};
 
@@ -28,7 +29,7 @@ pub use outcome::{Erased, ErasureCopies, ErasureExtent, ErasureProof, ErasureSum
 /// store.erase(&Erasure::session(chat.id()).with_forks())?;
 /// # Ok::<(), talktree::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 #[must_use = "an erasure does nothing until a store runs it"]
 pub struct Erasure {
@@ -47,7 +48,7 @@ pub struct Erasure {
 }
 
 /// One thing to erase.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ErasureTarget {
     /// Messages of a session. One that others follow leaves a tombstone.
     Messages {
@@ -65,6 +66,8 @@ pub(crate) enum ErasureTarget {
     },
     /// A session with all that belongs to it, also one in the trash.
     Session(SessionId),
+    /// A session, unless it has changed since it was read.
+    Unchanged(SessionInfo),
     /// The sessions, the context blocks and the transcripts of an owner, its usage, and its pending items in inboxes. What is
     /// stored after the erasure has begun stays.
     Owner(String),
@@ -276,11 +279,5 @@ impl Erasure {
     pub fn forbid_import(mut self) -> Self {
         self.forbid_import = true;
         self
-    }
-}
-
-impl From<&Erasure> for Erasure {
-    fn from(erasure: &Erasure) -> Self {
-        erasure.clone()
     }
 }

@@ -56,7 +56,8 @@ impl Store {
         erasure: &Erasure,
         mut progress: impl FnMut(Progress),
     ) -> Result<Erased> {
-        self.database.erase(erasure, |erased| self.tell_erased(erased), &mut progress)
+        let erasures = std::slice::from_ref(erasure);
+        self.database.erase(erasures, |erased| self.tell_erased(erased), &mut progress)
     }
 
     /// Returns what an erasure would remove, and which copies and summaries it would leave. It erases in a transaction that is
@@ -78,7 +79,7 @@ impl Store {
     /// # Errors
     /// [`Error::UnknownSession`] and [`Error::UnknownMessage`]; as every write.
     pub fn erasure_extent(&self, erasure: &Erasure) -> Result<ErasureExtent> {
-        self.database.erasure_extent(erasure)
+        self.database.erasure_extent(std::slice::from_ref(erasure))
     }
 
     /// Finishes all erasures that were interrupted, or whose log was in use; returns whether all are complete now.

@@ -15,7 +15,7 @@ use chrono::{DateTime, Utc};
 use super::Store;
 use crate::catalog::{SessionFilter, SessionState};
 use crate::clock;
-use crate::erasure::Erasure;
+use crate::erasure::{Erasure, ErasureTarget};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::outcome::SessionInfo;
@@ -33,6 +33,9 @@ const FIRST_PAGE: usize = 20;
 
 /// How many sessions are discarded in one transaction, at most.
 const MAX_SESSIONS: usize = 64;
+
+/// How many sessions are erased in one transaction.
+const GROUP: usize = 16;
 
 /// A run of the rules of a [`Retention`]. Made by [`Store::retention`].
 ///
@@ -288,15 +291,14 @@ impl Pass<'_> {
         if self.to_erase.is_empty() {
             return Ok(());
         }
-        let mut options = Erasure::default().keep_totals().keep_items();
+        // In groups: others write between two of them, and a run that is stopped leaves the later ones as they are.
+        let of_group = |group: &[SessionInfo]| {
+            let targets = group.iter().cloned().map(ErasureTarget::Unchanged).collect();
+            Erasure { targets, ..Erasure::default().keep_totals().keep_items() }
+        };
+        let erasures: Vec<Erasure> = self.to_erase.chunks(GROUP).map(of_group).collect();
         if !self.is_real {
-            for info in &self.to_erase {
-                // Someone else may have removed it.
-                if self.run.store.database.session_info(&info.id)?.is_some() {
-                    options = options.and(Erasure::session(&info.id));
-                }
-            }
-            let mut copies = self.run.store.database.erasure_extent(&options)?.copies_left;
+            let mut copies = self.run.store.database.erasure_extent(&erasures)?.copies_left;
             // These are removed before.
             let removed = self.report.sessions.iter();
             let removed = removed.filter(|session| session.action == RetentionAction::Remove);
@@ -306,7 +308,7 @@ impl Pass<'_> {
             return Ok(());
         }
         let progress = &mut self.run.on_progress;
-        let erased = self.run.store.database.erase_unchanged(&self.to_erase, &options, progress)?;
+        let erased = self.run.store.database.erase(&erasures, |_| {}, progress)?;
         let ids: HashSet<&SessionId> = erased.extent.sessions.iter().collect();
         self.report.take_back(self.to_erase.iter().filter(|info| !ids.contains(&info.id)));
         erased.extent.sessions.iter().for_each(|id| self.run.store.tell_removed(id));

@@ -495,6 +495,24 @@ fn a_session_and_its_copies_in_forks_are_erased_together() -> Result<()> {
     Ok(())
 }
 
+/// The copy in a fork was erased with a session that had deleted the message before.
+#[test]
+fn a_message_that_an_erased_session_had_deleted_stays_in_its_forks() -> Result<()> {
+    let (_folder, _path, store) = open()?;
+    let chat = store.session("s")?;
+    let ids = ["a", "b", "c"].map(|id| append(&chat, &format!("mk7q{id}")).unwrap());
+    let fork = chat.fork_as(&"fork".into(), &ids[2], "Fork")?;
+    let again = fork.fork_as(&"again".into(), &ids[2], "Again")?;
+    chat.delete([&ids[0]])?;
+    fork.delete([&ids[1]])?;
+    let extent = store.erase(&Erasure::session("s").with_forks())?.extent;
+    assert_eq!(extent.messages, 2 + 1 + 2);
+    let left = |chat: &Session| chat.raw_history().map(|history| history.len());
+    assert_eq!((left(&fork)?, left(&again)?), (1, 1));
+    assert_sound(&store);
+    Ok(())
+}
+
 #[test]
 fn summaries_are_named_and_erased_on_request_with_those_that_took_them_in() -> Result<()> {
     let (_folder, path, store) = open()?;

@@ -183,7 +183,9 @@ impl World {
             Step::Fork(session, at) => {
                 let session = pick(&sessions, *session).unwrap();
                 if let Some(id) = pick(&Self::messages(session)?, *at) {
-                    let fork = session.fork(id, "Fork")?;
+                    // Its own name: an erasure takes the name of an erased session from its relatives.
+                    self.marks += 1;
+                    let fork = session.fork(id, &format!("Fork {}", self.marks))?;
                     if let Some(mark) = self.of_notes.get(session.id()).and_then(|it| it.last()) {
                         let copied = vec![mark.clone()];
                         self.of_notes.insert(fork.id().clone(), copied);

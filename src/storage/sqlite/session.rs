@@ -334,7 +334,8 @@ impl SqliteSession {
 
     pub(crate) fn erase(&self, ids: &[MessageId], vanished: impl FnMut(&Erased)) -> Result<Erased> {
         self.database.read(|conn| self.handle.key(conn))?;
-        self.database.erase(&Erasure::messages(self.id(), ids), vanished, &mut |_| {})
+        let erasure = Erasure::messages(self.id(), ids);
+        self.database.erase(&[erasure], vanished, &mut |_| {})
     }
 
     pub(crate) fn add_compaction(

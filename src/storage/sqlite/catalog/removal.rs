@@ -65,15 +65,15 @@ const OF_SESSION: &[&str] = &[
 
 /// What one transaction has deleted of the leftovers.
 #[derive(Debug, Default, Clone, Copy)]
-pub(in super::super) struct Batch {
+struct Batch {
     /// How many messages and entries.
-    pub(in super::super) count: u64,
-    pub(in super::super) is_last: bool,
+    count: u64,
+    is_last: bool,
 }
 
 /// Deletes a batch of the leftovers up to a number, the newest message or entry of each first: so parents are there until
 /// their children are gone.
-pub(in super::super) fn delete_batch(conn: &Connection, up_to: i64) -> BackendResult<Batch> {
+fn delete_batch(conn: &Connection, up_to: i64) -> BackendResult<Batch> {
     let (mut rows, mut bytes, mut batch) = (0, 0, Batch::default());
     loop {
         let leftover: Option<(i64, i64, i64)> = conn.first(LEFTOVER, up_to)?;
@@ -147,12 +147,27 @@ impl Database {
         &self,
         write: impl FnOnce(&Connection) -> BackendResult<T>,
     ) -> Result<T> {
-        let (answer, mut batch) =
+        let (answer, batch) =
             self.write(|conn| Ok((write(conn)?, delete_batch(conn, i64::MAX)?)))?;
-        while !batch.is_last {
-            batch = self.write(|conn| delete_batch(conn, i64::MAX))?;
+        if !batch.is_last {
+            self.delete_leftovers(i64::MAX, |_| Ok(()))?;
         }
         Ok(answer)
+    }
+
+    /// Deletes the leftovers up to a number; calls `after` with how many messages and entries each batch had.
+    pub(in super::super) fn delete_leftovers(
+        &self,
+        up_to: i64,
+        mut after: impl FnMut(u64) -> Result<()>,
+    ) -> Result<()> {
+        loop {
+            let batch = self.write(|conn| delete_batch(conn, up_to))?;
+            after(batch.count)?;
+            if batch.is_last {
+                return Ok(());
+            }
+        }
     }
 
     /// Removes sessions that have not changed, or puts them into the trash; returns for each whether it was done.

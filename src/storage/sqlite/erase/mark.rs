@@ -97,6 +97,12 @@ impl Marking<'_> {
                 self.sessions.insert(key, id.clone());
                 Ok(())
             }
+            ErasureTarget::Unchanged(known) => {
+                if removal::is_unchanged(conn, known)? {
+                    return self.add(&ErasureTarget::Session(known.id.clone()));
+                }
+                Ok(())
+            }
             ErasureTarget::Owner(owner) => {
                 // Blocks without an owner are those of all sessions.
                 check_name("owner", owner).map_err(BackendError::Own)?;
@@ -155,14 +161,12 @@ impl Marking<'_> {
     }
 
     fn add_sessions(&mut self, sql: &str, value: &str) -> BackendResult<()> {
-        for key in column::<i64>(self.conn, sql, [value])? {
-            self.add_session(key)?;
+        let mut statement = self.conn.prepare_cached(sql)?;
+        let found = statement.query_map([value], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        for session in found {
+            let (key, id): (i64, String) = session?;
+            self.sessions.insert(key, id.into());
         }
-        Ok(())
-    }
-
-    fn add_session(&mut self, key: i64) -> BackendResult<()> {
-        self.sessions.extend(session_row::info_by_key(self.conn, key)?.map(|info| (key, info.id)));
         Ok(())
     }
 
@@ -400,10 +404,12 @@ impl Marking<'_> {
         let Marked { out, copies_left, relatives_left, summaries_left, .. } = &mut *self.marked;
         let mut ids = by_session(copies_left);
         relatives_left.iter().for_each(|copied| _ = ids.entry(copied.session).or_default());
+        let erased: BTreeSet<SessionId> = out.extent.sessions.iter().cloned().collect();
         out.extent.copies_left.clear();
         for (key, addresses) in ids {
             // One that was erased with a later group has none.
-            let Some(info) = session_row::info_by_key(self.conn, key)? else { continue };
+            let info = session_row::info_by_key(self.conn, key)?;
+            let Some(info) = info.filter(|info| !erased.contains(&info.id)) else { continue };
             let mut copies = ErasureCopies::in_session(info.id);
             for address in addresses {
                 let id = column::<String>(self.conn, ID, [address])?;
@@ -420,7 +426,6 @@ impl Marking<'_> {
             copies.blocks.dedup();
             out.extent.copies_left.push(copies);
         }
-        let erased: BTreeSet<SessionId> = out.extent.sessions.iter().cloned().collect();
         out.extent.summaries_left = summaries_left.iter().cloned().collect();
         out.extent.continued_in.retain(|session| !erased.contains(session));
         Ok(())
@@ -477,11 +482,15 @@ const ID: &str = "SELECT id FROM message WHERE address = ?1 AND id IS NOT NULL";
 const LIVING: &str =
     "SELECT address FROM message WHERE address BETWEEN ?1 AND ?2 AND id IS NOT NULL";
 /// Sessions in the trash have an index of their own.
-const SESSIONS_OF_OWNER: &str = "SELECT key FROM session WHERE owner = ?1 AND deleted_at IS NULL
+const SESSIONS_OF_OWNER: &str =
+    "SELECT key, id FROM session WHERE owner = ?1 AND deleted_at IS NULL
  UNION ALL
- SELECT key FROM session WHERE owner = ?1 AND deleted_at IS NOT NULL";
+ SELECT key, id FROM session WHERE owner = ?1 AND deleted_at IS NOT NULL";
 const OPEN_KEYS: &str = "SELECT key FROM binding WHERE session = ?1 AND ended_at IS NULL";
-const SESSIONS_OF_KEY: &str = "SELECT session FROM binding WHERE key = ?1";
+const SESSIONS_OF_KEY: &str = "SELECT session.key, session.id
+   FROM binding
+   JOIN session ON session.key = binding.session
+  WHERE binding.key = ?1";
 const WRITTEN: &str = "SELECT address
    FROM message INDEXED BY message_author
   WHERE author = ?1

@@ -28,15 +28,12 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 
-use super::catalog::removal::{delete_batch, is_unchanged};
 use super::connection::Database;
 use super::error::{BackendError, BackendResult};
-use super::interrupt::Watch;
 use super::transaction::run;
 use crate::erasure::{Erased, Erasure, ErasureExtent, ErasureSummary, ErasureTarget};
 use crate::error::{Error, Result};
 use crate::id::CompactionId;
-use crate::outcome::SessionInfo;
 use crate::report::Progress;
 use crate::tree::Address;
 
@@ -47,10 +44,7 @@ use widen::Copied;
 #[cfg(test)]
 pub(super) use {mark::ITEMS_OF_OWNER, widen::COPIES};
 
-/// How many sessions of a retention one transaction marks: if it is stopped, the others stay as they are.
-const GROUP: usize = 16;
-
-/// What one erasure has marked, perhaps in several groups.
+/// What was marked.
 #[derive(Default)]
 struct Marked {
     out: Erased,
@@ -62,7 +56,7 @@ struct Marked {
     copies_left: BTreeSet<Address>,
     relatives_left: BTreeSet<Copied>,
     summaries_left: BTreeSet<ErasureSummary>,
-    /// The numbers of the erasure's own rows in the table of leftovers, one for each group.
+    /// The numbers of the rows in the table of leftovers that say that bytes are to be overwritten.
     own: Vec<i64>,
     /// How many leftovers were deleted.
     deleted: u64,
@@ -71,56 +65,30 @@ struct Marked {
 }
 
 impl Database {
-    /// Erases what is named, and overwrites what remains of it. `vanished` is called when no read finds it any more.
+    /// Marks what each of some erasures names, one after the other, and deletes what each leaves over; then overwrites the bytes
+    /// of all. `vanished` is called when no read finds what was marked. If it is stopped, what it has not marked stays as it is.
     pub(crate) fn erase(
         self: &Arc<Self>,
-        erasure: &Erasure,
+        erasures: &[Erasure],
         mut vanished: impl FnMut(&Erased),
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Erased> {
-        let named = std::iter::once(|_: &Connection| Ok(erasure.clone()));
-        let has_unknown_texts = erasure.targets.contains(&ErasureTarget::Deleted);
-        self.erase_groups(named, has_unknown_texts, &mut vanished, progress)
-    }
-
-    /// Erases sessions that have not changed since they were read, group by group: if it is stopped, those of the groups that
-    /// it has marked are erased when the erasure is finished.
-    pub(crate) fn erase_unchanged(
-        self: &Arc<Self>,
-        sessions: &[SessionInfo],
-        options: &Erasure,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<Erased> {
-        let groups = sessions.chunks(GROUP);
-        let groups = groups.map(|group| move |conn: &Connection| unchanged(conn, group, options));
-        self.erase_groups(groups, false, &mut |_| {}, progress)
-    }
-
-    fn erase_groups<N>(
-        self: &Arc<Self>,
-        groups: impl Iterator<Item = N>,
-        mut has_unknown_texts: bool,
-        vanished: &mut dyn FnMut(&Erased),
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<Erased>
-    where
-        N: FnOnce(&Connection) -> BackendResult<Erasure>,
-    {
         let (watch, mut marked) = (self.watch(), Marked::default());
-        for named in groups {
+        // Whether there are bytes to overwrite of texts that are not known.
+        let mut is_blind = false;
+        for erasure in erasures {
             watch.check()?;
             let before = self.write(|conn| {
-                let erasure = named(conn)?;
-                if erasure.targets.is_empty() {
-                    return Ok(None);
-                }
                 // Nobody else writes now.
                 let before = self.path().map(|_| self.snapshot()).transpose();
                 let is_resumed = marked.own.is_empty() && has_unfinished(conn)?;
-                has_unknown_texts |= is_resumed;
-                mark(conn, &erasure, &mut marked, is_resumed)?;
-                conn.execute("INSERT INTO leftover DEFAULT VALUES", [])?;
-                marked.own.push(conn.last_insert_rowid());
+                is_blind |= is_resumed || erasure.targets.contains(&ErasureTarget::Deleted);
+                let changes = conn.total_changes();
+                mark(conn, erasure, &mut marked, is_resumed)?;
+                if is_blind || conn.total_changes() > changes {
+                    conn.execute("INSERT INTO leftover DEFAULT VALUES", [])?;
+                    marked.own.push(conn.last_insert_rowid());
+                }
                 before.map_err(BackendError::Own)
             })?;
             // The snapshot is closed before code of the caller runs.
@@ -129,15 +97,24 @@ impl Database {
             });
             vanished(&marked.out);
             read?;
-            self.delete_leftovers(&watch, &mut marked, progress)?;
+            let newest = marked.own.last().copied().unwrap_or_default();
+            self.delete_leftovers(newest, |count| {
+                marked.deleted += count;
+                let Erased { extent, messages, .. } = &marked.out;
+                let done = messages.len() as u64 + marked.deleted;
+                progress(Progress::new(done, done.max(extent.messages + extent.entries)));
+                watch.check()
+            })?;
         }
         let Marked { mut out, texts, own, is_partial, .. } = marked;
         if let Some(newest) = own.last() {
-            self.clean(&watch, (!has_unknown_texts).then_some(&texts), &mut out)?;
+            self.clean(&watch, (!is_blind).then_some(&texts), &mut out)?;
             if out.is_complete() {
                 // A rewritten file has no byte of what others had deleted before.
-                let done = if out.is_rewritten { &[*newest] } else { &own[..] };
-                let sql = if out.is_rewritten { FORGET_UP_TO } else { FORGET };
+                let (sql, done) = match out.is_rewritten {
+                    true => (FORGET_UP_TO, std::slice::from_ref(newest)),
+                    false => (FORGET, &own[..]),
+                };
                 self.write(|conn| {
                     done.iter().try_for_each(|number| Ok(_ = conn.execute(sql, [number])?))
                 })?;
@@ -153,30 +130,13 @@ impl Database {
         Ok(out)
     }
 
-    /// Deletes what is left over, of earlier erasures, too.
-    fn delete_leftovers(
-        &self,
-        watch: &Watch,
-        marked: &mut Marked,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<()> {
-        let newest = marked.own.last().copied().unwrap_or_default();
-        loop {
-            let batch = self.write(|conn| delete_batch(conn, newest))?;
-            marked.deleted += batch.count;
-            let Erased { extent, messages, .. } = &marked.out;
-            let done = messages.len() as u64 + marked.deleted;
-            progress(Progress::new(done, done.max(extent.messages + extent.entries)));
-            watch.check()?;
-            if batch.is_last {
-                return Ok(());
-            }
+    /// Returns what erasures would remove: each is marked in a transaction that is rolled back.
+    pub(crate) fn erasure_extent(&self, erasures: &[Erasure]) -> Result<ErasureExtent> {
+        let mut marked = Marked::default();
+        for erasure in erasures {
+            self.write_long(|conn| dry_run(conn, erasure, &mut marked))?;
         }
-    }
-
-    /// Returns what an erasure would remove: it is marked in a transaction that is rolled back.
-    pub(crate) fn erasure_extent(&self, erasure: &Erasure) -> Result<ErasureExtent> {
-        self.write_long(|conn| extent(conn, erasure))
+        Ok(marked.out.extent)
     }
 
     /// Returns whether an erasure is not complete.
@@ -191,9 +151,7 @@ impl Database {
         }
         let watch = self.watch();
         let newest: i64 = self.read(|conn| Ok(conn.query_row(NEWEST, [], |row| row.get(0))?))?;
-        while !self.write(|conn| delete_batch(conn, newest))?.is_last {
-            watch.check()?;
-        }
+        self.delete_leftovers(newest, |_| watch.check())?;
         let mut out = Erased::default();
         self.clean(&watch, None, &mut out)?;
         if out.is_complete() {
@@ -203,32 +161,15 @@ impl Database {
     }
 }
 
-fn extent(conn: &Connection, erasure: &Erasure) -> BackendResult<ErasureExtent> {
-    let mut marked = Marked::default();
+fn dry_run(conn: &Connection, erasure: &Erasure, marked: &mut Marked) -> BackendResult<()> {
     run(conn, "SAVEPOINT dry_run")?;
-    mark(conn, erasure, &mut marked, has_unfinished(conn)?)?;
+    mark(conn, erasure, marked, has_unfinished(conn)?)?;
     run(conn, "ROLLBACK TO dry_run")?;
-    run(conn, "RELEASE dry_run")?;
-    Ok(marked.out.extent)
+    run(conn, "RELEASE dry_run")
 }
 
 fn has_unfinished(conn: &Connection) -> BackendResult<bool> {
     Ok(conn.prepare_cached(UNFINISHED)?.exists([])?)
-}
-
-/// Returns the erasure of those of some sessions that have not changed.
-fn unchanged(
-    conn: &Connection,
-    sessions: &[SessionInfo],
-    options: &Erasure,
-) -> BackendResult<Erasure> {
-    let mut erasure = options.clone();
-    for known in sessions {
-        if is_unchanged(conn, known)? {
-            erasure.targets.push(ErasureTarget::Session(known.id.clone()));
-        }
-    }
-    Ok(erasure)
 }
 
 const UNFINISHED: &str = "SELECT 1 FROM leftover WHERE session = 0 AND transcript = 0";

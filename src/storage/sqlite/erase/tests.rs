@@ -21,10 +21,11 @@ fn steps(
 ) -> Result<[u64; 2]> {
     let database = Arc::new(Database::open_in_memory(Config::default())?);
     fill(&database, count)?;
-    let (dry, extent) = database.steps_of_write(|conn| extent(conn, erasure))?;
+    let mut marked = Marked::default();
+    let (dry, ()) = database.steps_of_write(|conn| dry_run(conn, erasure, &mut marked))?;
     let steps = database.count_steps()?;
-    let erased = database.erase(erasure, |_| {}, &mut |_| {})?;
-    assert_eq!(extent, erased.extent);
+    let erased = database.erase(std::slice::from_ref(erasure), |_| {}, &mut |_| {})?;
+    assert_eq!(marked.out.extent, erased.extent);
     Ok([dry, steps.load(Ordering::Relaxed)])
 }
 

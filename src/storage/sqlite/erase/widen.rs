@@ -131,12 +131,18 @@ impl Marking<'_> {
             let Some(oldest) = messages.first().copied() else { continue };
             let Some(info) = session_row::info_by_key(self.conn, key)? else { continue };
             let mut nearest = Ancestry::of(self.conn, key, &messages);
-            for summary in BranchSummary::after(self.conn, oldest)? {
-                if !self.has(summary.address)
-                    && summary.covers(self.conn, &messages, &mut nearest)?
+            let (_, end) = Address::range_of(key);
+            let mut statement = self.conn.prepare_cached(BRANCH_SUMMARIES)?;
+            let mut rows = statement.query([oldest, end])?;
+            while let Some(row) = rows.next()? {
+                let summary: Address = row.get(0)?;
+                let from = MessageId::from(row.get_ref(3)?.as_str()?);
+                let from = message::find(self.conn, key, &from)?;
+                if !self.has(summary)
+                    && covers(self.conn, (summary, row.get(2)?, from), &messages, &mut nearest)?
                 {
-                    let of = ErasureSummary { session: info.id.clone(), id: summary.id };
-                    found.push((summary.address, of));
+                    let id = MessageId::from(row.get_ref(1)?.as_str()?);
+                    found.push((summary, ErasureSummary { session: info.id.clone(), id }));
                 }
             }
         }
@@ -215,53 +221,23 @@ fn copies_of(
     Ok(found)
 }
 
-/// A message that is the summary of a branch.
-struct BranchSummary {
-    address: Address,
-    id: MessageId,
-    parent: Option<Address>,
-    /// The last message of the branch.
-    from: MessageId,
-}
-
-impl BranchSummary {
-    /// Returns the branch summaries after a message of a session.
-    fn after(conn: &Connection, oldest: Address) -> BackendResult<Vec<Self>> {
-        let (_, end) = Address::range_of(oldest.session());
-        let mut statement = conn.prepare_cached(BRANCH_SUMMARIES)?;
-        let found = statement.query_map([oldest, end], |row| {
-            Ok(Self {
-                address: row.get(0)?,
-                id: MessageId::from(row.get::<_, String>(1)?),
-                parent: row.get(2)?,
-                from: MessageId::from(row.get::<_, String>(3)?),
-            })
-        })?;
-        Ok(found.collect::<rusqlite::Result<_>>()?)
-    }
-
-    /// Returns whether it covers one of some messages: one that is on the path to the end of the branch, and not on the
-    /// path to the summary.
-    fn covers(
-        &self,
-        conn: &Connection,
-        messages: &BTreeSet<Address>,
-        nearest: &mut Ancestry<'_>,
-    ) -> BackendResult<bool> {
-        let is_off_path = |address: Address| -> BackendResult<bool> {
-            Ok(!path::holds(conn, self.parent, address)?)
-        };
-        if let Some(from) = message::find(conn, self.address.session(), &self.from)? {
-            // If the nearest one is on the path to the summary, those above it are, too.
-            return nearest.nearest(from)?.map_or(Ok(false), is_off_path);
-        }
+/// Returns whether a branch summary, with its parent and the end of the branch, covers one of some messages: one that is on the
+/// path to that end, and not on the path to the summary.
+fn covers(
+    conn: &Connection,
+    (summary, parent, from): (Address, Option<Address>, Option<Address>),
+    messages: &BTreeSet<Address>,
+    nearest: &mut Ancestry<'_>,
+) -> BackendResult<bool> {
+    let is_off_path = |address: Address| Ok(!path::holds(conn, parent, address)?);
+    match from {
+        // If the nearest one is on the path to the summary, those above it are, too.
+        Some(from) => nearest.nearest(from)?.map_or(Ok(false), is_off_path),
         // The end of the branch was deleted, so it is not known which branch it was.
-        for address in messages.range(..self.address) {
-            if is_off_path(*address)? {
-                return Ok(true);
-            }
+        None => {
+            let mut older = messages.range(..summary).copied();
+            older.try_fold(false, |is_off, address| Ok(is_off || is_off_path(address)?))
         }
-        Ok(false)
     }
 }
 
@@ -270,10 +246,16 @@ const ORIGINAL: &str = "SELECT coalesce(origin, address) FROM message WHERE addr
 pub(in super::super) const COPIES: &str = "SELECT address FROM message WHERE address = ?1
  UNION ALL
  SELECT address FROM message WHERE origin = ?1";
-const COPIES_OF_RANGE: &str = "SELECT address FROM message WHERE origin BETWEEN ?1 AND ?2";
+/// The copies of a session's messages, without those of deleted ones.
+const COPIES_OF_RANGE: &str = "SELECT copy.address
+   FROM message AS copy
+  WHERE copy.origin BETWEEN ?1 AND ?2
+    AND EXISTS (SELECT 1 FROM message WHERE address = copy.origin AND id IS NOT NULL)";
 const ORIGINALS: &str = "SELECT origin
    FROM message
-  WHERE address BETWEEN ?1 AND ?2 AND origin IS NOT NULL";
+  WHERE address BETWEEN ?1 AND ?2
+    AND id IS NOT NULL
+    AND origin IS NOT NULL";
 
 const BRANCH_SUMMARIES: &str = "SELECT address, id, parent, metadata ->> '$.branch_summary.from'
    FROM message
