@@ -67,7 +67,7 @@ pub(crate) enum ErasureTarget {
     /// A session with all that belongs to it, also one in the trash.
     Session(SessionId),
     /// A session, unless it has changed since it was read.
-    Unchanged(SessionInfo),
+    Unchanged(Box<SessionInfo>),
     /// The sessions, the context blocks and the transcripts of an owner, its usage, and its pending items in inboxes. What is
     /// stored after the erasure has begun stays.
     Owner(String),

@@ -293,7 +293,8 @@ impl Pass<'_> {
         }
         // In groups: others write between two of them, and a run that is stopped leaves the later ones as they are.
         let of_group = |group: &[SessionInfo]| {
-            let targets = group.iter().cloned().map(ErasureTarget::Unchanged).collect();
+            let unchanged = |info: &SessionInfo| ErasureTarget::Unchanged(Box::new(info.clone()));
+            let targets = group.iter().map(unchanged).collect();
             Erasure { targets, ..Erasure::default().keep_totals().keep_items() }
         };
         let erasures: Vec<Erasure> = self.to_erase.chunks(GROUP).map(of_group).collect();
