@@ -8,7 +8,7 @@ use super::key::{check_key, choose, unique};
 use super::provider::LabelledBlock;
 use super::{Context, Keep, joined};
 use crate::error::{Error, Result};
-use crate::search::{Hit, Matched, Scope, SearchRequest};
+use crate::search::{Hit, Matched};
 use crate::sql::BackendResult;
 use crate::storage::context::{BlockScope, Document, StoredText};
 use crate::storage::sqlite::{Texts, Writing};
@@ -160,10 +160,7 @@ impl Context {
             }
             Source::Knowledge => self.store().search(block.block.scope, label, query, limit),
             Source::History => {
-                let mut request = SearchRequest::new(query, Scope::Store);
-                request.omits_hidden = true;
-                request.limit = limit;
-                let found = self.backing().search_sessions(block.block.scope, request)?;
+                let found = self.backing().search_sessions(block.block.scope, query, limit)?;
                 Ok((found.hits.into_iter().map(document_of).collect(), found.matched))
             }
             _ => Err(block.cannot("be searched")),

@@ -17,6 +17,7 @@ mod provider;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::search::{Scope, SearchRequest, SearchResults, SearchTarget};
@@ -93,8 +94,10 @@ impl Backing {
     pub(crate) fn search_sessions(
         &self,
         scope: BlockScope,
-        mut request: SearchRequest,
+        query: &str,
+        limit: usize,
     ) -> Result<SearchResults> {
+        let mut request = self.request(query, Scope::Store, limit)?;
         if scope == BlockScope::Owner {
             request.owner = self.conversation.info()?.and_then(|info| info.owner);
         }
@@ -104,7 +107,22 @@ impl Backing {
         request.scope = Scope::session(self.conversation.id().clone());
         self.conversation.database().search(&request)
     }
+
+    /// Returns what a model searches: what is not hidden from it, without the question that it is answering.
+    pub(crate) fn request(&self, query: &str, scope: Scope, limit: usize) -> Result<SearchRequest> {
+        let (id, question) = (self.conversation.id(), self.conversation.open_question()?);
+        Ok(SearchRequest {
+            omits_hidden: true,
+            omits_from: question.map(|question| (id.clone(), question)),
+            limit,
+            timeout: Some(SEARCH_TIMEOUT),
+            ..SearchRequest::new(query, scope)
+        })
+    }
 }
+
+/// How long a model's search for messages takes at most. A model waits for the answer, and so does whoever waits for the model.
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What a write keeps of the text before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,6 +10,7 @@ mod author;
 mod json;
 mod pairs;
 mod part;
+mod question;
 mod wire;
 
 use std::borrow::Cow;
@@ -27,6 +28,7 @@ pub(crate) use json::replace_lone_surrogates;
 pub(crate) use pairs::{NewestFirst, pairs_across};
 pub use pairs::{Pairing, ToolPairs};
 pub use part::{File, Part, Reasoning, Text, Tool};
+pub(crate) use question::{Question, WayUp, asks};
 pub(crate) use wire::{
     check_shape, extra_from_text, extra_to_text, parts_from_text, parts_to_text, single_text,
 };

@@ -5,7 +5,14 @@ use serde_json::Value;
 use crate::message::Part;
 
 /// The version of the indexed text: an index with another version is rebuilt.
-pub(crate) const VERSION: u32 = 8;
+pub(crate) const VERSION: u32 = 9;
+
+/// The tools for a model that answer with what is stored. They are not searched: a search would find the earlier ones.
+pub(crate) const SEARCH_CONTEXT: &str = "search_context";
+pub(crate) const SESSION_SEARCH: &str = "session_search";
+pub(crate) const HISTORY_SEARCH: &str = "history_search";
+pub(crate) const HISTORY_EXPAND: &str = "history_expand";
+const QUOTING: [&str; 4] = [SEARCH_CONTEXT, SESSION_SEARCH, HISTORY_SEARCH, HISTORY_EXPAND];
 
 /// Returns the text parts, one a line.
 pub(crate) fn plain_text(parts: &[Part]) -> String {
@@ -20,9 +27,19 @@ pub(crate) fn plain_text(parts: &[Part]) -> String {
 
 /// Returns reasoning and tool names, inputs and outputs, one a line.
 pub(crate) fn plain_tools(parts: &[Part]) -> String {
+    tools_of(parts, &[])
+}
+
+/// The same without what tools quote from the store.
+pub(crate) fn searched_tools(parts: &[Part]) -> String {
+    tools_of(parts, &QUOTING)
+}
+
+fn tools_of(parts: &[Part], without: &[&str]) -> String {
     let mut lines = Lines::default();
     for part in parts {
         match part.typed().as_ref() {
+            Part::Tool(tool) if without.contains(&tool.name.as_str()) => {}
             Part::Reasoning(reasoning) => lines.add(&reasoning.text),
             Part::Tool(tool) => {
                 lines.add(&tool.name);

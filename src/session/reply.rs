@@ -1,26 +1,14 @@
 //! Answers: another one to the same question, another wording of a message, and replies that are stored while they are
 //! streamed.
 
-use std::collections::HashSet;
-
 use super::Session;
 use crate::error::{Error, Result};
 use crate::event::Change;
 use crate::id::MessageId;
-use crate::message::{Message, NewestFirst, Part, Role};
+use crate::message::{Message, Question};
 use crate::outcome::Appended;
 use crate::storage::sqlite::append;
-use crate::view::{ExpectedHead, Order, Parent, View};
-
-/// How many messages are read at once on the way up to the question.
-const BATCH: usize = 16;
-
-/// A question above a place.
-struct Question {
-    id: MessageId,
-    /// Whether a model has answered it since.
-    is_answered: bool,
-}
+use crate::view::{ExpectedHead, Parent};
 
 impl Session {
     /// Moves the head back to the question that was answered last, so that the next answer is a sibling of the old one;
@@ -53,7 +41,7 @@ impl Session {
         loop {
             let head = self.storage.head()?;
             let question = match &head {
-                Some(head) => self.question_above(head)?,
+                Some(head) => self.storage.question_above(head)?,
                 None => None,
             };
             let Some(Question { id, is_answered: true }) = question else { return Ok(None) };
@@ -86,75 +74,8 @@ impl Session {
     /// As every read.
     pub fn question(&self) -> Result<Option<MessageId>> {
         let Some(head) = self.storage.head()? else { return Ok(None) };
-        Ok(self.question_above(&head)?.map(|question| question.id))
+        Ok(self.storage.question_above(&head)?.map(|question| question.id))
     }
-
-    fn question_above(&self, leaf: &MessageId) -> Result<Option<Question>> {
-        let mut cursor = self.storage.cursor(&View::at(leaf).raw(), Order::NewestFirst)?;
-        let mut way = WayUp::default();
-        loop {
-            let batch = cursor.next(BATCH)?;
-            if batch.is_empty() {
-                return Ok(way.nearest());
-            }
-            for message in batch {
-                if let Some(question) = way.take(message) {
-                    return Ok(Some(question));
-                }
-            }
-        }
-    }
-}
-
-/// The search for a question, newest message first.
-///
-/// A user message between a call and its result is inside a tool round. Whether it is shows only above it, where the call
-/// is, or is not: some results have none. So such a message is kept until then.
-#[derive(Default)]
-struct WayUp {
-    is_answered: bool,
-    /// The ids of results whose call was not seen so far.
-    results: HashSet<String>,
-    /// User messages above such results, nearest first, each with the ids.
-    kept: Vec<(Question, HashSet<String>)>,
-    /// How many messages were seen since the first was kept.
-    since: usize,
-}
-
-impl WayUp {
-    /// Takes the next older message, and returns the question if it is found.
-    fn take(&mut self, message: Message) -> Option<Question> {
-        for tool in message.parts.iter().rev().filter_map(Part::tool) {
-            if tool.is_call() {
-                self.results.remove(&tool.call_id);
-                self.kept.retain(|(_, results)| !results.contains(&tool.call_id));
-            } else {
-                self.results.insert(tool.call_id.clone());
-            }
-        }
-        if asks(&message) {
-            let question = Question { id: message.id, is_answered: self.is_answered };
-            if self.results.is_empty() {
-                return Some(question);
-            }
-            self.kept.push((question, self.results.clone()));
-        }
-        self.is_answered |= message.role == Role::Assistant;
-        self.since = if self.kept.is_empty() { 0 } else { self.since + 1 };
-        // No call so far above belongs to a result.
-        if self.since > NewestFirst::REACH { self.nearest() } else { None }
-    }
-
-    fn nearest(&mut self) -> Option<Question> {
-        self.kept.drain(..).next().map(|(question, _)| question)
-    }
-}
-
-/// Returns whether a user says something in the message, beside results of tools.
-fn asks(message: &Message) -> bool {
-    message.role == Role::User
-        && !message.is_hidden
-        && message.parts.iter().any(|part| part.tool().is_none())
 }
 
 impl Session {

@@ -11,14 +11,13 @@
 use serde_json::{Map, Value, json};
 
 use crate::context::{BlockInfo, ToolOptions};
+pub(crate) use crate::search::indexed_text::{
+    HISTORY_EXPAND, HISTORY_SEARCH, SEARCH_CONTEXT, SESSION_SEARCH,
+};
 
 pub(crate) const SET_CONTEXT: &str = "set_context";
 pub(crate) const LOAD_CONTEXT: &str = "load_context";
 pub(crate) const UNLOAD_CONTEXT: &str = "unload_context";
-pub(crate) const SEARCH_CONTEXT: &str = "search_context";
-pub(crate) const SESSION_SEARCH: &str = "session_search";
-pub(crate) const HISTORY_SEARCH: &str = "history_search";
-pub(crate) const HISTORY_EXPAND: &str = "history_expand";
 pub(crate) const HISTORY_BRANCHES: &str = "history_branches";
 
 /// The most values of all enums of a strict schema together.

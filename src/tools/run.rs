@@ -1,7 +1,5 @@
 //! Running a call: do what the model asks for, and say what came of it.
 
-use std::time::Duration;
-
 use talktree_text::foreign::{name, quoted, read_name};
 
 use super::answer;
@@ -15,14 +13,11 @@ use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId, shorten};
 use crate::message::{Message, Role};
 use crate::search::indexed_text::{plain_text, plain_tools};
-use crate::search::{Hit, Scope, SearchRequest, SearchTarget};
+use crate::search::{Hit, Scope, SearchTarget};
 use crate::storage::context::{BlockScope, Document};
 use crate::storage::sqlite::SqliteSession;
 use crate::tokens::estimate_tokens;
 use crate::tree::preview;
-
-/// How long a search for messages takes at most. A model waits for the answer, and so does whoever waits for the model.
-const SEARCH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How many places with branches are listed; the newest ones.
 const MAX_PLACES: usize = 20;
@@ -149,13 +144,13 @@ fn written(context: &Context, label: &str, key: &str) -> Result<String> {
 
 fn messages(context: &Context, query: &str, scope: Scope, of: BlockScope) -> Result<String> {
     let is_everywhere = scope == Scope::Store;
-    let mut request = SearchRequest::new(query, scope);
-    request.omits_hidden = true;
-    request.limit = answer::MAX_HITS;
-    request.timeout = Some(SEARCH_TIMEOUT);
+    let backing = context.backing();
     let found = match is_everywhere {
-        true => context.backing().search_sessions(of, request)?,
-        false => context.backing().conversation.database().search(&request)?,
+        true => backing.search_sessions(of, query, answer::MAX_HITS)?,
+        false => {
+            let request = backing.request(query, scope, answer::MAX_HITS)?;
+            backing.conversation.database().search(&request)?
+        }
     };
     let hit = |hit: &Hit| {
         answer::Entry::within(u64::MAX, about(hit, is_everywhere), &hit.snippet.to_string())

@@ -467,3 +467,22 @@ fn a_policy_that_makes_no_progress_toward_the_threshold_ends_with_its_refusal() 
     assert_eq!((chat.history()?.len(), chat.compactions()?.len()), (2, 2));
     Ok(())
 }
+
+#[test]
+fn a_retry_after_an_automatic_compaction_has_the_question() -> Result<()> {
+    for length in (100..1_000).step_by(50) {
+        let chat = Store::open_in_memory()?
+            .session_builder("s")
+            .summarizer(|_: &str| Ok::<_, BoxError>("They chatted."))
+            .compact_after(2_000)
+            .open()?;
+        for turn in 0..12 {
+            chat.append(Message::user(format!("Question {turn}")))?;
+            chat.append(Message::assistant("word ".repeat(length)))?;
+        }
+        let question = chat.retry()?.unwrap();
+        let shown = chat.history()?;
+        assert_eq!(shown.last().map(|message| &message.id), Some(&question), "{length}");
+    }
+    Ok(())
+}

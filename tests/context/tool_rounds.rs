@@ -5,7 +5,8 @@ use std::sync::mpsc;
 
 use serde_json::{Value, json};
 use talktree::{
-    Block, BoxError, Change, Document, Error, Message, Part, Result, Role, Store, ToolCall,
+    Block, BoxError, Change, Document, Error, Message, Part, Result, Role, SessionManager, Store,
+    ToolCall,
 };
 
 fn calls(ids: &str) -> Message {
@@ -277,5 +278,39 @@ fn the_tools_of_the_context_run_by_themselves_and_what_they_load_is_loaded() -> 
     assert_eq!(chat.block("memory")?.unwrap().content, "Ada");
     assert_eq!(chat.context().loaded()?, [("skills".to_owned(), "pdf".to_owned())]);
     assert_eq!(chat.context().unload("skills", "pdf")?, Some(1));
+    Ok(())
+}
+
+#[test]
+fn a_model_that_searches_finds_neither_its_question_nor_earlier_searches() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let bot = SessionManager::builder(&store).searchable_history("past").history_tools().build()?;
+    let old = bot.resume("telegram:1").owner("ann").open()?;
+    old.append(Message::user("My cat is Mozart."))?;
+    old.append(Message::assistant("What a name for a cat!"))?;
+    bot.unbind("telegram:1")?;
+    let chat = bot.resume("telegram:1").owner("ann").open()?;
+    for (turn, (tool, query, expected)) in [
+        ("session_search", "whose cat", "Mozart"),
+        ("session_search", "dentist appointment", "Nothing"),
+        ("search_context", "my cat", "Mozart"),
+        ("history_search", "whose dog", "Nothing has all the words"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        chat.append(Message::user(format!("Turn {turn}: {query}?")))?;
+        let input = match tool {
+            "search_context" => json!({"label": "past", "query": query}),
+            _ => json!({"query": query}),
+        };
+        let call = Message::new(Role::Assistant, vec![Part::tool_call(tool, "c", input)]);
+        chat.append(call.clone())?;
+        let answered = drawn(&chat.tools().answer(&call, never)?.unwrap());
+        assert!(answered.contains(expected), "{tool}: {answered}");
+        assert!(!answered.contains(&format!("Turn {turn}")), "{tool}: {answered}");
+        assert!(!answered.contains("_search **"), "{tool}: {answered}");
+        chat.append(Message::assistant("I see."))?;
+    }
     Ok(())
 }

@@ -330,6 +330,7 @@ fn search_context_finds_all_words_then_any_in_every_script() -> Result<()> {
     }
     assert_eq!(search("pear")?.matches("[fruit ").count(), 10);
     let id = chat.append(Message::user("Where is the umbrella?"))?.id;
+    chat.append(Message::assistant("At home."))?;
     let found =
         chat.tools().call("search_context", json!({"label": "log", "query": "umbrella"}))?;
     assert!(found.starts_with(&format!("[{id}]\n")) && found.contains("umbrella"), "{found}");
@@ -512,6 +513,7 @@ fn a_model_reads_full_pages_of_what_is_not_hidden() -> Result<()> {
         let message = Message::user(format!("zebra {n}")).with_id(format!("m{n}"));
         if n < 10 { message } else { message.hidden() }
     }))?;
+    chat.append(Message::assistant("I see."))?;
     for query in ["zebra", "role:user zebra", "role:user", "zebra OR lion"] {
         let answer = chat.tools().call("history_search", json!({"query": query}))?;
         assert_eq!(answer.matches("[m").count(), 10, "{query}: {answer}");

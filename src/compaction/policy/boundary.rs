@@ -6,14 +6,15 @@
 //! pile up.
 //!
 //! A range may begin and end only where the same tool calls wait for their results: then it holds
-//! a call and all its results, or none of them. Of all such ranges, the one with the most tokens of
+//! a call and all its results, or none of them. It does not end between a question and its answer:
+//! whoever goes back to the question has it. Of all such ranges, the one with the most tokens of
 //! messages is taken. If no call waits at the ends of the middle, that is the whole middle.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
 use super::{CompactionOptions, Item};
-use crate::message::pairs_across;
+use crate::message::{asks, pairs_across};
 
 /// How many pairs may have their call before a place and their result after it, for the place to be
 /// considered as an end of the range. Agents call a few dozen tools at a time.
@@ -60,9 +61,9 @@ pub enum NothingToCompact {
         /// How many summaries.
         summaries: usize,
     },
-    /// Each possible range between head and tail would part a tool call from its result.
+    /// Each possible range between head and tail would part a tool call from its result, or a question from its answer.
     #[error(
-        "none of the {messages} messages between head and tail can be compacted without parting a tool call from its result"
+        "none of the {messages} messages between head and tail can be compacted without parting a tool call from its result, or a question from its answer"
     )]
     PairsInTheWay {
         /// How many messages and summaries are between head and tail.
@@ -199,6 +200,12 @@ impl Across {
     }
 }
 
+/// Returns whether the message before a place is a question, and the one at it is not.
+fn parts_answer(view: &[Item<'_>], place: usize) -> bool {
+    let is_question = |at: usize| view.get(at).map(|item| !item.is_summary && asks(item.message));
+    is_question(place - 1) == Some(true) && is_question(place) == Some(false)
+}
+
 /// Returns the range with the greatest weight that parts no pair and ends at `enough` or before; the
 /// earliest of equal ones. If there is none, the range that ends first after `enough`.
 ///
@@ -215,13 +222,14 @@ fn weightiest(view: &[Item<'_>], middle: Range<usize>, enough: usize) -> Option<
             break;
         }
         let open = across.move_to(place);
+        let parts_answer = place > middle.start && parts_answer(view, place);
         if open.len() <= MAX_OPEN_PAIRS {
             key.clear();
             key.extend(open);
             if let Some(&(first, before)) = firsts.get(&key) {
                 let held = weight.since(before);
                 let is_most = best.as_ref().is_none_or(|(most, _)| held > *most);
-                if held.messages > 0 && is_most {
+                if held.messages > 0 && is_most && !parts_answer {
                     best = Some((held, first..place));
                 }
             } else {
@@ -285,10 +293,10 @@ mod tests {
             ("uuAB12uuuu", "uuAB12[uu]uu"),
             ("uuAuuu1uuuuuu", "uuAuuu1[uuuu]uu"),
             // The range ends before the call.
-            ("uuuuuA1u", "uuu[uu]A1u"),
-            ("uuuuuAuu1u", "uuu[uu]Auu1u"),
-            ("uuuuuAB12u", "uuu[uu]AB12u"),
-            ("uuuuuABu1u2u", "uuu[uu]ABu1u2u"),
+            ("uuuaaA1u", "uuu[aa]A1u"),
+            ("uuuaaAuu1u", "uuu[aa]Auu1u"),
+            ("uuuaaAB12u", "uuu[aa]AB12u"),
+            ("uuuaaABu1u2u", "uuu[aa]ABu1u2u"),
             // Whole pairs are compacted.
             ("uuuA1uu", "uuu[A1]uu"),
             ("uuuAB2u1uu", "uuu[AB2u1]uu"),
@@ -297,10 +305,25 @@ mod tests {
             ("uuuAuuu", "uuu[Au]uu"),
             ("uuTTuuu", "uuT[Tu]uu"),
             // Between a call in the head and its late result, if that has the greater weight.
-            ("uuAuuuuu1u", "uuA[uuuuu]1u"),
-            ("uuAuuuuu1uuu", "uuA[uuuuu]1uuu"),
+            ("uuAaaaaa1u", "uuA[aaaaa]1u"),
+            ("uuAaaaaa1uuu", "uuA[aaaaa]1uuu"),
             // An id is used again.
-            ("uuuA1uA1u", "uuu[A1u]A1u"),
+            ("uuuA1uA1u", "uuu[A1]uA1u"),
+        ] {
+            assert_eq!(compacted(view, &options), expected, "{view}");
+        }
+    }
+
+    #[test]
+    fn a_question_stays_with_its_answer() {
+        let options = CompactionOptions::default().keep_recent_tokens(0).protect_head(1);
+        for (view, expected) in [
+            // The tail begins with an answer.
+            ("uauaua", "u[aua]ua"),
+            ("uauuaa", "u[au]uaa"),
+            ("uauA1a", "u[a]uA1a"),
+            // In a long answer the question is compacted with a part of it.
+            ("uauA1A1aa", "u[auA1A1]aa"),
         ] {
             assert_eq!(compacted(view, &options), expected, "{view}");
         }
@@ -311,7 +334,7 @@ mod tests {
         let options = CompactionOptions::default().keep_recent_tokens(0);
         // First the side with the greater weight, then the other: only the call and its result stay.
         assert_eq!(compacted("uuAuuuu1uuuuuuu", &options), "uuAuuuu1[uuuuu]uu");
-        assert_eq!(compacted("uuAuuuu1suu", &options), "uuA[uuuu]1suu");
+        assert_eq!(compacted("uuAaaaa1suu", &options), "uuA[aaaa]1suu");
         assert_eq!(compacted("uuAs1suuuu", &options), "uuAs1[suu]uu");
     }
 
@@ -323,7 +346,7 @@ mod tests {
             (15, "uauauauaua", "uau[aua]uaua"),
             (19, "uauauauaua", "uau[aua]uaua"),
             (25, "uauauauaua", "uau[auaua]ua"),
-            (15, "uausauaua", "uau[sau]aua"),
+            (15, "uausauaua", "uau[sa]uaua"),
             // A step has at least one message, whatever the limit, besides the summary.
             (0, "uauauauaua", "uau[a]uauaua"),
             (0, "uausauaua", "uau[sa]uaua"),
@@ -351,11 +374,11 @@ mod tests {
             ("uaussua", "only summaries are between head and tail: 2"),
             (
                 "uuA1uu",
-                "none of the 1 messages between head and tail can be compacted without parting a tool call from its result",
+                "none of the 1 messages between head and tail can be compacted without parting a tool call from its result, or a question from its answer",
             ),
             (
                 "uuuA1u",
-                "none of the 1 messages between head and tail can be compacted without parting a tool call from its result",
+                "none of the 1 messages between head and tail can be compacted without parting a tool call from its result, or a question from its answer",
             ),
         ] {
             assert_eq!(compacted(view, &options), why, "{view}");
@@ -376,11 +399,11 @@ mod tests {
         for (keep, min_tail, expected) in [
             (0, 2, "uau[auaua]ua"),
             (14, 2, "uau[auaua]ua"),
-            (15, 2, "uau[auau]aua"),
-            (19, 2, "uau[auau]aua"),
-            (25, 2, "uau[au]auaua"),
-            (0, 1, "uau[auauau]a"),
-            (0, 0, "uau[auauau]a"),
+            (15, 2, "uau[aua]uaua"),
+            (19, 2, "uau[aua]uaua"),
+            (25, 2, "uau[a]uauaua"),
+            (0, 1, "uau[auaua]ua"),
+            (0, 0, "uau[auaua]ua"),
             (5, 4, "uau[aua]uaua"),
         ] {
             let options = CompactionOptions::default().keep_recent_tokens(keep).min_tail(min_tail);

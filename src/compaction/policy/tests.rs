@@ -6,7 +6,7 @@ use serde_json::json;
 use super::tokens_of;
 use super::*;
 use crate::id::CompactionId;
-use crate::message::{Message, Part, Tool};
+use crate::message::{Message, Part, Role, Tool};
 use crate::tokens::Counter;
 
 /// Returns a summary as a history shows it.
@@ -18,7 +18,10 @@ pub(super) fn summary(id: &str, text: &str) -> Message {
 /// its result, `s` a summary; others are plain.
 pub(super) fn drawn(view: &str) -> Vec<Message> {
     let message = |(at, letter): (usize, char)| {
-        let plain = Message::user(letter);
+        let plain = match letter {
+            'u' => Message::user(letter),
+            _ => Message::assistant(letter),
+        };
         let id = |first: u8| (letter as u8 - first).to_string();
         match letter {
             'A'..='I' => plain.with_part(Part::tool_call("t", id(b'A'), json!({}))),
@@ -146,10 +149,15 @@ proptest! {
             .unwrap_or(view.len())
             .min(view.len().saturating_sub(options.min_tail));
 
+        let parts_answer = |place: usize| {
+            let is_question = |at: usize| !view[at].is_summary && view[at].message.role == Role::User;
+            (1..view.len()).contains(&place) && is_question(place - 1) && !is_question(place)
+        };
         // The best of all possible ranges.
         let all = (head..=tail).flat_map(|start| (start..=tail).map(move |end| start..end));
         let best = all
-            .filter(|range| is_whole(range, &pairs) && worth(&view[range.clone()]).1)
+            .filter(|range| is_whole(range, &pairs) && !parts_answer(range.end))
+            .filter(|range| worth(&view[range.clone()]).1)
             .map(|range| worth(&view[range]).0)
             .max();
 
@@ -162,7 +170,7 @@ proptest! {
                 let is_across = |place| {
                     pairs.iter().any(|(call, result)| *call < place && place <= *result)
                 };
-                if !is_across(head) && !is_across(tail) {
+                if !is_across(head) && !is_across(tail) && !parts_answer(tail) {
                     prop_assert_eq!(range, head..tail, "a summary in the middle is compacted, too");
                 }
             }

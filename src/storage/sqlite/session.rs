@@ -22,12 +22,15 @@ use crate::compaction::{Compaction, CompactionStatus, Seen};
 use crate::erasure::{Erased, Erasure};
 use crate::error::{Error, Result};
 use crate::id::{CompactionId, MessageId, SessionId};
-use crate::message::Message;
+use crate::message::{Message, Question, Role, WayUp};
 use crate::outcome::{CountedAppend, Deleted, SessionDetails, SessionInfo};
 use crate::sql::{BackendError, BackendResult, Connection};
 use crate::tokens::{Counter, TokenCounter};
 use crate::tree::{Address, Span, Tree};
 use crate::view::{ExpectedHead, Order, Parent, View};
+
+/// How many messages are read at once on the way up to a question.
+const QUESTION_BATCH: usize = 16;
 
 /// A session of a database.
 pub(crate) struct SqliteSession {
@@ -241,6 +244,34 @@ impl SqliteSession {
     /// Opens a stream over a view.
     pub(crate) fn cursor(&self, view: &View, order: Order) -> Result<Cursor> {
         Cursor::open(&self.database, order, |conn| self.path_of(conn, view))
+    }
+
+    /// Returns the question that a message answers, or that it is.
+    pub(crate) fn question_above(&self, leaf: &MessageId) -> Result<Option<Question>> {
+        let mut cursor = self.cursor(&View::at(leaf).raw(), Order::NewestFirst)?;
+        let mut way = WayUp::default();
+        loop {
+            let batch = cursor.next(QUESTION_BATCH)?;
+            if batch.is_empty() {
+                return Ok(way.nearest());
+            }
+            for message in batch {
+                if let Some(question) = way.take(message) {
+                    return Ok(Some(question));
+                }
+            }
+        }
+    }
+
+    /// Returns the question that is being answered; `None` if the head is a whole answer.
+    pub(crate) fn open_question(&self) -> Result<Option<MessageId>> {
+        let Some(head) = self.head()? else { return Ok(None) };
+        let is_whole = self.message(&head)?.is_some_and(|message| {
+            message.role == Role::Assistant
+                && !message.parts.iter().any(|part| part.tool().is_some())
+        });
+        let question = if is_whole { None } else { self.question_above(&head)? };
+        Ok(question.map(|question| question.id))
     }
 
     /// Opens a stream newest first that has counted the view and read its first messages, all of one state.

@@ -221,7 +221,7 @@ fn read_doc(row: &Row<'_>, found: &mut Found) -> BackendResult<Doc> {
     tags.sort_unstable();
     let labels = labels_of(role, time(row.get(3)?).ok(), row.get_ref(4)?.as_str_or_null()?, &tags);
     let text = cut(&indexed_text::plain_text(&parts), found);
-    let tools = cut(&indexed_text::plain_tools(&parts), found);
+    let tools = cut(&indexed_text::searched_tools(&parts), found);
     Ok((row.get(0)?, [text, tools, labels]))
 }
 

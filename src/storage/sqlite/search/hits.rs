@@ -41,7 +41,7 @@ pub(in super::super) fn text(parts: &str, columns: Columns) -> Cow<'_, str> {
         return Cow::Borrowed(if columns == Columns::Tools { "" } else { text });
     }
     let parts = parts_from_text(parts).unwrap_or_default();
-    let (text, tools) = (indexed_text::plain_text(&parts), indexed_text::plain_tools(&parts));
+    let (text, tools) = (indexed_text::plain_text(&parts), indexed_text::searched_tools(&parts));
     Cow::Owned(match columns {
         Columns::Text => text,
         Columns::Tools => tools,

@@ -134,7 +134,11 @@ fn answer_on<T>(
 ) -> BackendResult<SearchResults<T>> {
     watch.enter(Phase::Ranking);
     let mut notices = Vec::new();
-    let range = Range::of(conn, (&request.scope, request.owner.as_deref()), &query, &mut notices)?;
+    let mut range =
+        Range::of(conn, (&request.scope, request.owner.as_deref()), &query, &mut notices)?;
+    if let Some(from) = &request.omits_from {
+        range = range.without(conn, from)?;
+    }
     let ranges = range.ranges();
     let (Some(low), Some(high)) = (ranges.first(), ranges.last()) else {
         return Ok(SearchResults::nothing([query.notices, notices].concat()));

@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::super::row::session::{self as session_row, read_id};
 use super::super::{message, path};
-use crate::id::SessionId;
+use crate::id::{MessageId, SessionId};
 use crate::search::{Query, Scope};
 use crate::sql::BackendResult;
 use crate::sql::Sql;
@@ -103,6 +103,26 @@ impl Range {
         keys.dedup();
         let parts = keys.into_iter().map(Address::range_of).collect();
         Self { kind: Kind::Sessions, parts, trash: Vec::new() }
+    }
+
+    /// Leaves out a message and what was appended to its session later.
+    pub(super) fn without(
+        mut self,
+        conn: &Connection,
+        (session, id): &(SessionId, MessageId),
+    ) -> BackendResult<Self> {
+        let Some(row) = session_row::find(conn, session)? else { return Ok(self) };
+        let Some(first) = message::find(conn, row.key, id)? else { return Ok(self) };
+        let last = Address::range_of(row.key).1;
+        self.parts = self
+            .parts
+            .into_iter()
+            .flat_map(|(low, high)| {
+                [(low, high.min(first.before())), (low.max(last.after()), high)]
+            })
+            .filter(|(low, high)| low <= high)
+            .collect();
+        Ok(self)
     }
 
     /// Returns the ranges of addresses to read, in ascending order; a path is one range, and so are many sessions.
