@@ -294,7 +294,7 @@ fn a_model_that_searches_finds_neither_its_question_nor_earlier_searches() -> Re
         ("session_search", "whose cat", "Mozart"),
         ("session_search", "dentist appointment", "Nothing"),
         ("search_context", "my cat", "Mozart"),
-        ("history_search", "whose dog", "Nothing has all the words"),
+        ("history_search", "cat dog", "Nothing has all the words"),
     ]
     .into_iter()
     .enumerate()
