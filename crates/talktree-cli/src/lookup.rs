@@ -1,5 +1,5 @@
 //! Lookup of sessions, messages and compactions by what the user typed: an id, a part of one, a name
-//! or a label. What destroys them looks them up in [`whole`](crate::whole).
+//! a key that leads to it, or a label. What destroys them looks them up in [`whole`](crate::whole).
 //!
 //! A complete id is tried first, then names and prefixes. Suffixes are accepted because ids created
 //! at the same time share a prefix. An ambiguous argument is an error, also if it is the name of one
@@ -8,8 +8,8 @@
 use std::collections::BTreeSet;
 
 use talktree::{
-    CompactionId, Error, ListedSession, Message, MessageId, Path, Session, SessionFilter,
-    SessionId, SessionInfo, SessionState, Store,
+    BindingFilter, CompactionId, Error, ListedSession, Message, MessageId, Path, Session,
+    SessionFilter, SessionId, SessionInfo, SessionState, Store,
 };
 
 use crate::failure::{Failure, Result};
@@ -25,24 +25,34 @@ const PAGE: usize = 1_000;
 /// The argument that means the head.
 pub(crate) const HEAD: &str = "head";
 
-/// Returns the session with this id, part of an id, or name; one in the trash if there is no other.
+/// Returns the session with this id, part of an id, or name; if there is none, that to which this key leads, or one in the trash.
 pub(crate) fn session(store: &Store, given: &str) -> Result<Session> {
     // A complete id needs no list of all sessions.
     if let Some(session) = by_id(store, given)? {
         return Ok(session);
     }
-    let found = match find(&store.sessions()?, given)? {
-        None => find(&trash(store)?, given)?,
-        found => found,
-    };
+    let mut found = find(&store.sessions()?, given)?;
+    if found.is_none() {
+        found = bound(store, given)?;
+    }
+    if found.is_none() {
+        found = find(&trash(store)?, given)?;
+    }
     match found {
         Some(id) => Ok(store.session(id)?),
         None => Err(Failure::NotFound(format!(
-            "no session has the id or name {} or an id that starts or ends with it; `{}` lists all",
+            "no session has the id, name or key {} or an id that starts or ends with it; `{}` lists all",
             quoted(given),
             command("sessions")
         ))),
     }
+}
+
+/// Returns the session to which an outside key leads.
+fn bound(store: &Store, key: &str) -> Result<Option<SessionId>> {
+    let filter =
+        BindingFilter { key: Some(key.to_owned()), is_open: true, ..BindingFilter::default() };
+    Ok(store.bindings(&filter, None, 1)?.pop().map(|binding| binding.session))
 }
 
 /// Returns the session in the trash with this id, part of an id, or name.

@@ -306,7 +306,7 @@ fn usage_of_an_unknown_session_says_so() {
     let rig = Rig::toured();
     rig.ok(["usage", "tour"]);
     rig.ok(["rm", "tour", "--forever", "--yes"]);
-    assert!(rig.fails(1, ["usage", "tour"]).contains("no session has the id or name"));
+    assert!(rig.fails(1, ["usage", "tour"]).contains("no session has the id, name or key"));
     assert!(rig.fails(1, ["usage", "nobody", "--by", "model"]).contains("no session has"));
 }
 

@@ -198,7 +198,7 @@ fn failures_are_text_on_stderr_with_json_too() {
     let answer = rig.run(["log", "nobody", "--json"]);
     assert_eq!((answer.code, answer.stdout.as_str()), (1, ""));
     assert!(
-        answer.stderr.starts_with("talktree: no session has the id or name \"nobody\""),
+        answer.stderr.starts_with("talktree: no session has the id, name or key \"nobody\""),
         "{}",
         answer.stderr
     );

@@ -23,7 +23,7 @@ impl Bot {
     fn new(store: &Store, queue: Sender<Box<dyn FnOnce() + Send>>) -> Outcome<Self> {
         let sessions = SessionManager::builder(store)
             .block("soul", Block::text("You help with everyday things. Be brief."))
-            .block("memory", Block::stored().per_owner().describe("About this person"))
+            .block("memory", Block::stored().per_owner().describe("About this person").remind())
             .searchable_history("past conversations") // of the same person only
             .cached_prompt()
             .summarizer(|_: &str| -> Outcome<String> { Ok("They planned meals.".to_owned()) })

@@ -37,6 +37,7 @@ impl SearchArgs {
         };
         add("session", self.session.as_slice());
         add("branch", self.branch.as_slice());
+        add("owner", self.owner.as_slice());
         add("role", &self.role);
         add("author", self.author.as_slice());
         add("tag", &self.tag);

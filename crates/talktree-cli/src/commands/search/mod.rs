@@ -38,6 +38,10 @@ pub(crate) struct SearchArgs {
     #[arg(long, value_name = "MESSAGE", requires = "session")]
     branch: Option<String>,
 
+    /// Search only the sessions of this owner.
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
+    owner: Option<String>,
+
     /// Find only messages of this role; repeat it for several roles.
     #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     role: Vec<String>,
@@ -111,8 +115,7 @@ pub(crate) fn run(args: SearchArgs, context: &mut Context) -> Result<()> {
         _ => None,
     };
     let (session, leaf) = (session.as_ref(), leaf.as_ref());
-    let scope =
-        Scope { store: &store, session, leaf, author: args.author.as_deref(), tags: &args.tag };
+    let scope = Scope { store: &store, session, leaf, args: &args };
     let timeout = args.timeout.filter(|timeout| !timeout.is_zero());
     // One more than a page, to know whether there is another.
     let (offset, limit) = (args.offset(), args.limit.saturating_add(1));
@@ -206,8 +209,7 @@ struct Scope<'a> {
     store: &'a Store,
     session: Option<&'a Session>,
     leaf: Option<&'a MessageId>,
-    author: Option<&'a str>,
-    tags: &'a [String],
+    args: &'a SearchArgs,
 }
 
 impl Scope<'_> {
@@ -217,10 +219,13 @@ impl Scope<'_> {
             (Some(session), None) => session.search(text),
             (None, _) => self.store.search(text),
         };
-        if let Some(author) = self.author {
+        if let Some(owner) = &self.args.owner {
+            search = search.owner(owner);
+        }
+        if let Some(author) = &self.args.author {
             search = search.author(author);
         }
-        self.tags.iter().fold(search, |search, tag| search.tag(tag))
+        self.args.tag.iter().fold(search, |search, tag| search.tag(tag))
     }
 }
 
