@@ -82,11 +82,12 @@ fn a_long_history_is_compacted_in_steps_and_each_contains_the_one_before() {
         steps.iter().map(brief).collect::<Vec<_>>(),
         [
             [json!("number 8"), json!(5), json!("m8")],
-            [json!("number 13"), json!(10), json!("m13")],
+            [json!("number 12"), json!(9), json!("m12")],
+            [json!("number 16"), json!(13), json!("m16")],
             [json!("number 18"), json!(15), json!("m18")]
         ]
     );
-    assert_eq!(steps[2]["nested"], json!([steps[1]["id"]]));
+    assert_eq!(steps[3]["nested"], json!([steps[2]["id"]]));
     assert_eq!(texts(&rig)[3], "number 18");
 }
 
@@ -140,10 +141,10 @@ fn the_first_and_last_messages_are_kept() {
     };
     assert_eq!(plan(&[]), ["nothing", "nothing"]);
     assert_eq!(plan(&["--keep-recent-tokens", "300"]), ["m4", "m16"]);
-    assert_eq!(plan(&["--keep-recent-tokens", "0", "--min-tail", "7"]), ["m4", "m13"]);
+    assert_eq!(plan(&["--keep-recent-tokens", "0", "--min-tail", "7"]), ["m4", "m12"]);
     assert_eq!(plan(&["--keep-recent-tokens", "0", "--protect-head", "0"]), ["m1", "m18"]);
     assert_eq!(plan(&["--keep-recent-tokens", "0", "--max-step-tokens", "80"]), ["m4", "m4"]);
-    assert_eq!(plan(&["--keep-recent-tokens", "0", "--at", "m9"]), ["m4", "m7"]);
+    assert_eq!(plan(&["--keep-recent-tokens", "0", "--at", "m9"]), ["m4", "m6"]);
 }
 
 #[test]
@@ -430,11 +431,11 @@ fn expand_prints_one_level_or_all_messages() {
         messages.iter().map(|message| message["id"].as_str().unwrap().to_owned()).collect()
     };
     let second = format!("compaction_{}", ids[1]);
-    assert_eq!(read(&[&ids[2]]), [&*second, "m14", "m15", "m16", "m17", "m18"]);
-    assert_eq!(read(&[&second]).len(), 6);
-    assert_eq!(read(&[&ids[2][ids[2].len() - 12..], "--raw"]).len(), 15);
+    assert_eq!(read(&[&ids[2]]), [&*second, "m13", "m14", "m15", "m16"]);
+    assert_eq!(read(&[&second]).len(), 5);
+    assert_eq!(read(&[&ids[2][ids[2].len() - 12..], "--raw"]).len(), 13);
     let printed = rig.ok(["expand", "long", &ids[2]]);
-    assert!(printed.contains("[summary]\n  number 13\n"), "{printed}");
+    assert!(printed.contains("[summary]\n  number 12\n"), "{printed}");
     rig.fails(1, ["expand", "long", "nobody"]);
 }
 

@@ -19,6 +19,7 @@ pub(super) struct Proposal {
     query: String,
     session: Option<SessionId>,
     branch: Option<MessageId>,
+    owner: Option<String>,
     author: Option<String>,
     tags: Vec<String>,
 }
@@ -26,9 +27,8 @@ pub(super) struct Proposal {
 impl Proposal {
     fn new(scope: &Scope<'_>, widening: Wider, query: String) -> Self {
         let session = scope.session.map(|session| session.id().clone());
-        let author = scope.author.map(str::to_owned);
-        let (branch, tags) = (scope.leaf.cloned(), scope.tags.to_vec());
-        Self { widening, query, session, branch, author, tags }
+        let SearchArgs { owner, author, tag, .. } = scope.args.clone();
+        Self { widening, query, session, branch: scope.leaf.cloned(), owner, author, tags: tag }
     }
 }
 
@@ -79,7 +79,7 @@ pub(super) fn nothing_found(proposals: &[Proposal], args: &SearchArgs) -> String
     if !proposals.is_empty() {
         text += "; this finds something:";
     }
-    for Proposal { widening, query, session, branch, author, tags } in proposals {
+    for Proposal { widening, query, session, branch, .. } in proposals {
         let widening = match widening {
             Wider::Query(widening) if args.session.is_some() && session.is_none() => {
                 format!("{widening}, in all sessions")
@@ -93,8 +93,6 @@ pub(super) fn nothing_found(proposals: &[Proposal], args: &SearchArgs) -> String
             query: Some(query.clone()).filter(|query| !query.is_empty()).into_iter().collect(),
             session: args.session.clone().filter(|_| session.is_some()),
             branch: args.branch.clone().filter(|_| branch.is_some()),
-            author: author.clone(),
-            tag: tags.clone(),
             role: Vec::new(),
             after: None,
             before: None,
