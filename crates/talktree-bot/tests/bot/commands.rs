@@ -111,6 +111,7 @@ fn what_was_said_is_found_drawn_exported_and_counted() {
 
     let usage = command(&bot, &ada, "/usage");
     assert!(usage.starts_with("1 answer:") && usage.contains("2 messages"), "{usage}");
+    say(&bot, &ada, "he is white");
     let summary = command(&bot, &ada, "/summary");
     assert!(summary.contains("my cat is Mozart"), "{summary}");
     assert!(command(&bot, &ada, "/help").contains("/branches"));

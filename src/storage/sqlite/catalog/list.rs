@@ -22,8 +22,8 @@ const MAX_PAGE: usize = 1_000;
 /// How many more rows than asked for are read first: the list may be in another order than the index.
 const AHEAD: usize = 8;
 
-/// How many rows are read at a time after that.
-const BATCH: usize = 256;
+/// How many rows are read at a time after that at most: twice as many each time.
+const MAX_BATCH: usize = 256;
 
 /// Among how many of a session's first numbers the first message of a user is looked for.
 const MAX_BEFORE_PREVIEW: u32 = 64;
@@ -107,7 +107,7 @@ pub(super) fn list(
         }
         let Some(next) = next else { break };
         // Those of the same time come again, which changes nothing. If all are of one time, more are asked for.
-        count = if next == from { count * 4 } else { BATCH };
+        count = if next == from { count * 4 } else { (count * 2).min(MAX_BATCH) };
         from = next;
     }
     let is_last = found.len() <= limit;

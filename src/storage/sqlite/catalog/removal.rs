@@ -11,7 +11,7 @@
 use super::super::connection::Database;
 use super::super::context::{self, elision, entry};
 use super::super::head;
-use super::super::index::Index;
+use super::super::index::{self, Index};
 use super::super::row::session as row;
 use super::super::transcript;
 use super::{put_into_trash, touch};
@@ -103,12 +103,13 @@ fn delete_batch(conn: &Connection, up_to: i64) -> BackendResult<Batch> {
             Some(lowest) if session == 0 => {
                 conn.run(transcript::DELETE_ENTRIES, (lowest, last))?;
             }
-            Some(lowest) => {
+            Some(lowest) => index::without_merges(conn, || {
                 Index::Messages.remove(conn, lowest, last)?;
                 elision::remove_range(conn, lowest, last)?;
                 head::remove_tags(conn, lowest, last)?;
                 conn.run("DELETE FROM message WHERE address BETWEEN ?1 AND ?2", (lowest, last))?;
-            }
+                Ok(())
+            })?,
         }
         if is_full {
             return Ok(batch);

@@ -27,7 +27,7 @@ pub(super) use self::feed::{
 pub(super) use self::terms::{Found, add_forms, cut, each_from, languages, sweep};
 pub(super) use super::context::entry::each_text;
 use super::interrupt::Watch;
-use crate::sql::BackendResult;
+use crate::sql::{BackendResult, Sql};
 use crate::tree::Address;
 
 /// An inverted index: a table of FTS5, by its name.
@@ -155,8 +155,21 @@ impl Index {
     }
 }
 
+/// Deletes messages without that FTS5 merges segments, which could take 0.4 s: each of the next appends merges a little.
+pub(super) fn without_merges<T>(
+    conn: &Connection,
+    delete: impl FnOnce() -> BackendResult<T>,
+) -> BackendResult<T> {
+    conn.run(MERGE_AT, 0_i64)?;
+    let deleted = delete()?;
+    conn.run(MERGE_AT, USUAL_MERGE)?;
+    Ok(deleted)
+}
+
+const MERGE_AT: &str = "INSERT INTO search (search, rank) VALUES ('automerge', ?1)";
+
 /// FTS5's own setting of how many segments of a level it merges.
-const USUAL_MERGE: u32 = 4;
+const USUAL_MERGE: i64 = 4;
 
 /// The matches in a range of each index, newest first.
 pub(super) const FIND: [&str; 3] = [
