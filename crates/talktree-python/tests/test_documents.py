@@ -253,7 +253,7 @@ FACES: dict[str, tuple[set[str], dict[str, str | None]]] = {
     "SessionStore": (set(dir(talktree.Transcripts)), {"new": None, "log": None}),
     "UsageReport": (
         arguments(talktree.Store.usage),
-        dict.fromkeys(("filter", "run", "total")),
+        {"by_model": "by", **dict.fromkeys(("filter", "run", "total"))},
     ),
     "Erasure": (
         set(talktree.Erasure.__annotations__),

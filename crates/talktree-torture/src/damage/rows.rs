@@ -33,6 +33,7 @@ const TABLES: &[&str] = &[
     "inbox_item",
     "setting",
     "erased_session",
+    "leftover",
     "term",
 ];
 
