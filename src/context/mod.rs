@@ -113,7 +113,7 @@ impl Backing {
         let (id, question) = (self.conversation.id(), self.conversation.open_question()?);
         Ok(SearchRequest {
             omits_hidden: true,
-            omits_from: question.map(|question| (id.clone(), question)),
+            omits: question.map(|question| (id.clone(), question)),
             limit,
             timeout: Some(SEARCH_TIMEOUT),
             ..SearchRequest::new(query, scope)

@@ -108,9 +108,8 @@ pub(crate) struct SearchRequest {
     pub tags: Vec<String>,
     /// Whether hidden messages are left out, as if they were not in scope. The tools of a model ask for this.
     pub omits_hidden: bool,
-    /// A message of a session: it and what was appended to that session later are left out, as if they were not in scope. A model that
-    /// searches has the question before it, and would find that and its own call.
-    pub omits_from: Option<(SessionId, MessageId)>,
+    /// A message that is left out, as if it were not in scope: the question that a model answers would be found by its own words.
+    pub omits: Option<(SessionId, MessageId)>,
     /// The maximum number of hits.
     pub limit: usize,
     /// How many of the best hits to skip, for the pages after the first.

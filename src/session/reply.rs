@@ -41,7 +41,7 @@ impl Session {
         loop {
             let head = self.storage.head()?;
             let question = match &head {
-                Some(head) => self.storage.question_above(head)?,
+                Some(head) => self.storage.question_above(head, usize::MAX)?,
                 None => None,
             };
             let Some(Question { id, is_answered: true }) = question else { return Ok(None) };
@@ -74,7 +74,7 @@ impl Session {
     /// As every read.
     pub fn question(&self) -> Result<Option<MessageId>> {
         let Some(head) = self.storage.head()? else { return Ok(None) };
-        Ok(self.storage.question_above(&head)?.map(|question| question.id))
+        Ok(self.storage.question_above(&head, usize::MAX)?.map(|question| question.id))
     }
 }
 

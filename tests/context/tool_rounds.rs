@@ -282,6 +282,24 @@ fn the_tools_of_the_context_run_by_themselves_and_what_they_load_is_loaded() -> 
 }
 
 #[test]
+fn a_model_finds_what_it_did_in_the_present_turn() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let chat = store.session_builder("s").history_tools().open()?;
+    chat.append(Message::user("Which file has the frobnicator?"))?;
+    let read = Part::tool_call("read", "r", json!({"path": "lib.rs"}));
+    chat.append(Message::new(Role::Assistant, vec![read]))?;
+    let found = Part::tool_result("read", "r", json!("fn frobnicator() {}"));
+    chat.append(Message::new(Role::Tool, vec![found]))?;
+    let query = json!({"query": "in:tools frobnicator"});
+    let call = Message::new(Role::Assistant, vec![Part::tool_call("history_search", "c", query)]);
+    chat.append(call.clone())?;
+    let answered = drawn(&chat.tools().answer(&call, never)?.unwrap());
+    assert!(answered.contains("**frobnicator**() {}"), "{answered}");
+    assert!(!answered.contains("Which file"), "{answered}");
+    Ok(())
+}
+
+#[test]
 fn a_model_that_searches_finds_neither_its_question_nor_earlier_searches() -> Result<()> {
     let store = Store::open_in_memory()?;
     let bot = SessionManager::builder(&store).searchable_history("past").history_tools().build()?;

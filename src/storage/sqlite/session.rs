@@ -32,6 +32,9 @@ use crate::view::{ExpectedHead, Order, Parent, View};
 /// How many messages are read at once on the way up to a question.
 const QUESTION_BATCH: usize = 16;
 
+/// How many messages the open question may be above the head: every search of a model looks for it.
+const MAX_OPEN: usize = 1_024;
+
 /// A session of a database.
 pub(crate) struct SqliteSession {
     database: Arc<Database>,
@@ -246,12 +249,17 @@ impl SqliteSession {
         Cursor::open(&self.database, order, |conn| self.path_of(conn, view))
     }
 
-    /// Returns the question that a message answers, or that it is.
-    pub(crate) fn question_above(&self, leaf: &MessageId) -> Result<Option<Question>> {
+    /// Returns the question that a message answers, or that it is, if it is among so many messages.
+    pub(crate) fn question_above(
+        &self,
+        leaf: &MessageId,
+        mut limit: usize,
+    ) -> Result<Option<Question>> {
         let mut cursor = self.cursor(&View::at(leaf).raw(), Order::NewestFirst)?;
         let mut way = WayUp::default();
         loop {
-            let batch = cursor.next(QUESTION_BATCH)?;
+            let batch = cursor.next(QUESTION_BATCH.min(limit))?;
+            limit -= batch.len();
             if batch.is_empty() {
                 return Ok(way.nearest());
             }
@@ -270,7 +278,7 @@ impl SqliteSession {
             message.role == Role::Assistant
                 && !message.parts.iter().any(|part| part.tool().is_some())
         });
-        let question = if is_whole { None } else { self.question_above(&head)? };
+        let question = if is_whole { None } else { self.question_above(&head, MAX_OPEN)? };
         Ok(question.map(|question| question.id))
     }
 

@@ -21,6 +21,9 @@ struct Break {
 const HIDDEN: &str = "SELECT count(*)
    FROM message
   WHERE hidden = 1 AND address >> 32 NOT IN (SELECT session FROM leftover)";
+const ELISIONS: &str = "SELECT count(*)
+   FROM elision
+  WHERE address >> 32 NOT IN (SELECT session FROM leftover)";
 const ENTRIES: &str = "SELECT count(*)
    FROM transcript_entry
   WHERE transcript NOT IN (SELECT transcript FROM leftover)";
@@ -40,7 +43,7 @@ impl Database {
             let (branching_messages, max_children) = branching(conn, living)?;
             Ok(StoreStats {
                 sessions: count("SELECT count(*) FROM session")?,
-                messages: living - hidden,
+                messages: living.saturating_sub(hidden),
                 hidden,
                 branching_messages,
                 max_children,
@@ -48,7 +51,7 @@ impl Database {
                 compactions: count("SELECT count(*) FROM compaction")?,
                 context_entries: count("SELECT count(*) FROM context_entry WHERE present = 1")?,
                 context_versions: count("SELECT count(*) FROM context_version")?,
-                elisions: count("SELECT count(*) FROM elision")?,
+                elisions: count(ELISIONS)?,
                 transcripts: count("SELECT count(*) FROM transcript")?,
                 transcript_entries: count(ENTRIES)?,
                 inbox_items: count("SELECT count(*) FROM inbox_item WHERE key IS NOT NULL")?,
@@ -74,13 +77,17 @@ fn branching(conn: &Connection, living: u64) -> BackendResult<(u64, u64)> {
                                               AND next.parent = message.parent)
            FROM message
           WHERE parent IS NOT address - 1 AND parent IS NOT NULL
+            AND address >> 32 NOT IN (SELECT session FROM leftover)
           GROUP BY parent",
     )?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let mut children: HashMap<Address, u64> = rows.collect::<rusqlite::Result<_>>()?;
     let mut roots: u64 = conn
         .prepare_cached(
-            "SELECT count(*) FROM message WHERE parent IS NULL AND parent IS NOT address - 1",
+            "SELECT count(*)
+               FROM message
+              WHERE parent IS NULL AND parent IS NOT address - 1
+                AND address >> 32 NOT IN (SELECT session FROM leftover)",
         )?
         .query_row([], |row| row.get(0))?;
     // The children of a tombstone count as its parent's. Newest first, because tombstones nest.
@@ -99,8 +106,12 @@ fn branching(conn: &Connection, living: u64) -> BackendResult<(u64, u64)> {
 
 /// Returns the tombstones with their parents, in order.
 fn tombstones(conn: &Connection) -> BackendResult<Vec<(Address, Option<Address>)>> {
-    let mut statement = conn
-        .prepare_cached("SELECT address, parent FROM message WHERE id IS NULL ORDER BY address")?;
+    let mut statement = conn.prepare_cached(
+        "SELECT address, parent
+               FROM message
+              WHERE id IS NULL AND address >> 32 NOT IN (SELECT session FROM leftover)
+              ORDER BY address",
+    )?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
@@ -117,6 +128,7 @@ fn max_depth(conn: &Connection) -> BackendResult<u64> {
         "SELECT address, parent
            FROM message
           WHERE parent IS NOT address - 1
+            AND address >> 32 NOT IN (SELECT session FROM leftover)
           ORDER BY address",
     )?;
     let mut breaks: Vec<Break> = Vec::new();
@@ -136,7 +148,8 @@ fn max_depth(conn: &Connection) -> BackendResult<u64> {
     let mut last_before = conn
         .prepare_cached("SELECT max(address) FROM message WHERE address >= ?1 AND address < ?2")?;
     for (place, run) in breaks.iter().enumerate() {
-        let next = breaks.get(place + 1).map_or(Address::from_raw(i64::MAX), |next| next.start);
+        let end = Address::range_of(run.start.session()).1;
+        let next = breaks.get(place + 1).map_or(end, |next| next.start.min(end));
         let end: Option<Address> = last_before.query_row([run.start, next], |row| row.get(0))?;
         // Only an address that no talktree gives is not before the next one.
         deepest = deepest.max(run.depth + living(run.start, end.unwrap_or(run.start)));

@@ -15,7 +15,7 @@ use super::super::index::{self, Index};
 use super::super::row::session as row;
 use super::super::transcript;
 use super::{put_into_trash, touch};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::outcome::SessionInfo;
 use crate::retention::RetentionAction;
@@ -143,15 +143,18 @@ impl Database {
         })
     }
 
-    /// Runs a write that leaves something over, and deletes that: what is short, in the same transaction.
+    /// Runs a write that leaves something over, and deletes that: what is short, in the same transaction. If a later one fails, the
+    /// next removal goes on: the answer is that of the first, which is committed.
     pub(in super::super) fn removing<T>(
         &self,
         write: impl FnOnce(&Connection) -> BackendResult<T>,
     ) -> Result<T> {
         let (answer, batch) =
             self.write(|conn| Ok((write(conn)?, delete_batch(conn, i64::MAX)?)))?;
-        if !batch.is_last {
-            self.delete_leftovers(i64::MAX, |_| Ok(()))?;
+        if !batch.is_last
+            && let Err(error @ Error::Corrupt { .. }) = self.delete_leftovers(i64::MAX, |_| Ok(()))
+        {
+            return Err(error);
         }
         Ok(answer)
     }
@@ -276,7 +279,8 @@ mod tests {
         assert_eq!((batch.count, batch.is_last), (256, false));
         // As after a kill.
         assert_eq!(database.session_ids()?.len(), 0);
-        assert_eq!(database.stats()?.messages, 0);
+        let stats = database.stats()?;
+        assert_eq!((stats.messages, stats.max_depth, stats.max_children), (0, 0, 0));
         assert_eq!(rows(&database, "SELECT count(*) FROM message")?, 744);
         assert_eq!(database.verify(|_| {})?.damages, []);
         // Another removal goes on.

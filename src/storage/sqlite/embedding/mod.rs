@@ -214,7 +214,8 @@ const LAST_OF_CHUNK: &str = "SELECT max(address)
    FROM (SELECT address FROM message WHERE address > ?1 ORDER BY address LIMIT ?2)";
 
 const QUEUE: &str = "INSERT OR IGNORE INTO embedding (embedder, address)
- SELECT ?1, address FROM message WHERE address > ?2 AND address <= ?3 AND id IS NOT NULL";
+ SELECT ?1, address FROM message WHERE address > ?2 AND address <= ?3 AND id IS NOT NULL
+    AND address >> 32 NOT IN (SELECT session FROM leftover)";
 
 const SET_QUEUED: &str = "UPDATE embedder SET queued = ?2 WHERE key = ?1";
 
@@ -239,9 +240,17 @@ const STORE: &str = "UPDATE embedding
     AND EXISTS (SELECT 1 FROM message WHERE message.address = ?2 AND message.parts = ?4)";
 
 const LIST: &str = "SELECT name, dimensions,
-        (SELECT count(*) FROM embedding WHERE embedder = embedder.key),
-        (SELECT count(*) FROM embedding WHERE embedder = embedder.key AND vector IS NULL),
-        (SELECT count(*) FROM message WHERE id IS NOT NULL AND address > embedder.queued)
+        (SELECT count(*)
+           FROM embedding
+          WHERE embedder = embedder.key AND address >> 32 NOT IN (SELECT session FROM leftover)),
+        (SELECT count(*)
+           FROM embedding
+          WHERE embedder = embedder.key AND vector IS NULL
+            AND address >> 32 NOT IN (SELECT session FROM leftover)),
+        (SELECT count(*)
+           FROM message
+          WHERE id IS NOT NULL AND address > embedder.queued
+            AND address >> 32 NOT IN (SELECT session FROM leftover))
    FROM embedder
   ORDER BY name";
 

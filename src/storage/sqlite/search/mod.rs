@@ -136,8 +136,8 @@ fn answer_on<T>(
     let mut notices = Vec::new();
     let mut range =
         Range::of(conn, (&request.scope, request.owner.as_deref()), &query, &mut notices)?;
-    if let Some(from) = &request.omits_from {
-        range = range.without(conn, from)?;
+    if let Some(message) = &request.omits {
+        range = range.without(conn, message)?;
     }
     let ranges = range.ranges();
     let (Some(low), Some(high)) = (ranges.first(), ranges.last()) else {

@@ -105,20 +105,19 @@ impl Range {
         Self { kind: Kind::Sessions, parts, trash: Vec::new() }
     }
 
-    /// Leaves out a message and what was appended to its session later.
+    /// Leaves out a message.
     pub(super) fn without(
         mut self,
         conn: &Connection,
         (session, id): &(SessionId, MessageId),
     ) -> BackendResult<Self> {
         let Some(row) = session_row::find(conn, session)? else { return Ok(self) };
-        let Some(first) = message::find(conn, row.key, id)? else { return Ok(self) };
-        let last = Address::range_of(row.key).1;
+        let Some(address) = message::find(conn, row.key, id)? else { return Ok(self) };
         self.parts = self
             .parts
             .into_iter()
             .flat_map(|(low, high)| {
-                [(low, high.min(first.before())), (low.max(last.after()), high)]
+                [(low, high.min(address.before())), (low.max(address.after()), high)]
             })
             .filter(|(low, high)| low <= high)
             .collect();

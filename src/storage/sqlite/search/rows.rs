@@ -281,8 +281,8 @@ impl Search<'_> {
         let mut streams = Vec::new();
         for row in rows {
             let (last, time): (Address, i64) = row?;
-            if self.range.holds(last) {
-                let (low, high) = Address::range_of(last.session());
+            let (low, high) = Address::range_of(last.session());
+            if self.range.holds(low) {
                 streams.push((low, high, last, time));
             }
         }

@@ -55,9 +55,14 @@ impl Database {
         let last = lock(&self.last_transcript).take();
         if let Some(before) = last.filter(|last| last.key == *key && !entries.is_empty()) {
             let all: Vec<usize> = (0..entries.len()).collect();
-            if let Ok(true) = self.write_entries(&batch, &before, &all, &mut derive) {
-                let added = all.len() as u64;
-                return Ok(AppendedEntries { added, ..AppendedEntries::default() });
+            match self.write_entries(&batch, &before, &all, &mut derive) {
+                Ok(true) => {
+                    let added = all.len() as u64;
+                    return Ok(AppendedEntries { added, ..AppendedEntries::default() });
+                }
+                // Another append came first, or an entry is known.
+                Ok(false) | Err(Error::Storage { .. }) => {}
+                Err(error) => return Err(error),
             }
         }
         loop {

@@ -43,7 +43,9 @@ pub(super) fn write(
         }
     }
     let counter = Counter::default();
-    let mut import = Import::derived(conn, config, &counter, &id)?;
+    let Some(mut import) = left_out(Import::derived(conn, config, &counter, &id))? else {
+        return Ok(0);
+    };
     for record in std::iter::once(Record::Session { id: id.clone(), details }).chain(records) {
         left_out(import.take(record))?;
     }
