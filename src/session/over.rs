@@ -2,7 +2,7 @@
 
 use super::{Compacted, Session};
 use crate::compaction::policy::{
-    BesidesMessages, CompactionOptions, CompactionPlan, NothingToCompact, Summarizer, ask, judge,
+    CompactionOptions, CompactionPlan, NothingToCompact, Overhead, Summarizer, ask, judge,
 };
 use crate::compaction::{Compaction, CompactionStatus, Summary};
 use crate::error::{Error, Result};
@@ -216,7 +216,7 @@ impl<P: SessionProvider> ProviderSession<P> {
     ) -> Result<std::result::Result<Compacted, NothingToCompact>> {
         let (view, counter) = (self.history()?, Counter::default());
         let leaf = view.last().map_or_else(MessageId::new, |last| last.id.clone());
-        let plan = CompactionPlan::of(&view, leaf, BesidesMessages::default(), options, &counter);
+        let plan = CompactionPlan::of(&view, leaf, Overhead::default(), options, &counter);
         let plan = match plan {
             Ok(plan) => plan,
             Err(why) => return Ok(Err(why)),

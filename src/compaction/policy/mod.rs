@@ -29,8 +29,8 @@ pub(crate) use boundary::boundary;
 pub use summarizer::{Extract, Summarized, Summarizer};
 pub(crate) use summarizer::{ask, judge};
 pub(crate) use summary_prompt::{Purpose, summary_prompt};
-pub(crate) use window::{BesidesMessages, Given, choose};
 pub use window::{CompactionPolicy, CompactionWindow, RangeSummary, RequestTokens, WindowUsage};
+pub(crate) use window::{Given, Overhead, choose};
 
 /// Sets which range of a conversation is compacted and how long the summary should be.
 ///
@@ -200,14 +200,14 @@ impl CompactionPlan {
     pub(crate) fn of(
         view: &[Message],
         leaf: MessageId,
-        besides: BesidesMessages,
+        overhead: Overhead,
         options: &CompactionOptions,
         counter: &Counter,
     ) -> Result<Self, NothingToCompact> {
         let items: Vec<Item<'_>> = view.iter().map(|message| Item::of(message, counter)).collect();
         let range = boundary(&items, options)?;
         let prompt = summary_prompt(&items[range.clone()], options, Purpose::Range);
-        let plan = Self::over(&items, range, leaf, besides, options);
+        let plan = Self::over(&items, range, leaf, overhead, options);
         let plan = plan.ok_or(NothingToCompact::OnlySummaries { summaries: 0 })?;
         Ok(Self { prompt: prompt.into(), ..plan })
     }
@@ -217,7 +217,7 @@ impl CompactionPlan {
         items: &[Item<'_>],
         range: Range<usize>,
         leaf: MessageId,
-        besides: BesidesMessages,
+        overhead: Overhead,
         options: &CompactionOptions,
     ) -> Option<Self> {
         let compacted = &items[range];
@@ -235,7 +235,7 @@ impl CompactionPlan {
             summaries,
             tokens,
             target_tokens: options.target_tokens(tokens),
-            usage: WindowUsage::of(items, besides, options),
+            usage: WindowUsage::of(items, overhead, options),
             prompt: Box::default(),
             seen: Seen::of(compacted.iter().map(|item| item.message)),
         })

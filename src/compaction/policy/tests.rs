@@ -184,10 +184,10 @@ proptest! {
         words in prop::collection::vec(0..60usize, 8),
     ) {
         let counter = Counter::default();
-        let besides = BesidesMessages { prompt: 7, tools: 2 };
+        let overhead = Overhead { prompt: 7, tools: 2 };
         for (round, words) in words.into_iter().enumerate() {
             let view: Vec<_> = messages.iter().map(|message| Item::of(message, &counter)).collect();
-            let before = WindowUsage::of(&view, besides, &options);
+            let before = WindowUsage::of(&view, overhead, &options);
             let parts = [before.head, before.summaries, before.middle, before.tail];
             prop_assert_eq!(before.total, 9 + parts.iter().sum::<u64>());
             prop_assert_eq!(before.total, 9 + tokens_of(&view));
@@ -201,7 +201,7 @@ proptest! {
             messages.splice(range, [summary(&round.to_string(), &text)]);
 
             let view: Vec<_> = messages.iter().map(|message| Item::of(message, &counter)).collect();
-            let after = WindowUsage::of(&view, besides, &options);
+            let after = WindowUsage::of(&view, overhead, &options);
             prop_assert_eq!(after.total, before.total - replaced + tokens);
             prop_assert!(after.total < before.total);
             prop_assert!(seen.iter().all(|message| messages.contains(message)));

@@ -175,7 +175,7 @@ pub(crate) struct Given<'a> {
     /// The tokens of each item of the view.
     pub(crate) tokens: &'a [u64],
     pub(crate) leaf: MessageId,
-    pub(crate) besides: BesidesMessages,
+    pub(crate) overhead: Overhead,
     pub(crate) threshold: Option<u64>,
     pub(crate) options: &'a CompactionOptions,
     /// Whether the program has set the options: then what they protect is refused.
@@ -187,10 +187,10 @@ pub(crate) fn choose(
     policy: &dyn CompactionPolicy,
     given: Given<'_>,
 ) -> Result<Option<(CompactionPlan, Summary)>> {
-    let Given { view, tokens, leaf, besides, threshold, options, is_protecting } = given;
+    let Given { view, tokens, leaf, overhead, threshold, options, is_protecting } = given;
     let items: Vec<Item<'_>> =
         view.iter().zip(tokens).map(|(it, tokens)| Item::counted(it, *tokens)).collect();
-    let usage = WindowUsage::of(&items, besides, options);
+    let usage = WindowUsage::of(&items, overhead, options);
     let window = CompactionWindow { view, items: &items, usage, options, threshold };
     let answer = callback::call(|| policy.compact(&window));
     let answer = answer.unwrap_or_else(|failed| Err(failed.into()));
@@ -199,7 +199,7 @@ pub(crate) fn choose(
     let zones = is_protecting.then(|| Zones::of(&items, options));
     let range = checked(&items, &first, &last, zones);
     let range = range.map_err(|why| Error::SummaryRefused { why })?;
-    let plan = CompactionPlan::over(&items, range, leaf, besides, options);
+    let plan = CompactionPlan::over(&items, range, leaf, overhead, options);
     Ok(plan.map(|plan| (plan, summary)))
 }
 
@@ -270,14 +270,10 @@ pub struct WindowUsage {
 
 impl WindowUsage {
     /// Returns the usage of a view in a request with this prompt and these tools.
-    pub(crate) fn of(
-        view: &[Item<'_>],
-        besides: BesidesMessages,
-        options: &CompactionOptions,
-    ) -> Self {
+    pub(crate) fn of(view: &[Item<'_>], overhead: Overhead, options: &CompactionOptions) -> Self {
         let zones = Zones::of(view, options);
-        let BesidesMessages { prompt, tools } = besides;
-        let mut usage = Self { prompt, tools, total: besides.total(), ..Self::default() };
+        let Overhead { prompt, tools } = overhead;
+        let mut usage = Self { prompt, tools, total: overhead.total(), ..Self::default() };
         for (at, item) in view.iter().enumerate() {
             let part = match item.is_summary {
                 true => &mut usage.summaries,
@@ -294,12 +290,12 @@ impl WindowUsage {
 
 /// The tokens of a request that are not messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct BesidesMessages {
+pub(crate) struct Overhead {
     pub(crate) prompt: u64,
     pub(crate) tools: u64,
 }
 
-impl BesidesMessages {
+impl Overhead {
     pub(crate) fn total(self) -> u64 {
         self.prompt.saturating_add(self.tools)
     }
@@ -334,9 +330,9 @@ pub struct RequestTokens {
 }
 
 impl RequestTokens {
-    pub(crate) fn of(besides: BesidesMessages, messages: u64) -> Self {
-        let BesidesMessages { prompt, tools } = besides;
-        Self { prompt, tools, messages, total: besides.total().saturating_add(messages) }
+    pub(crate) fn of(overhead: Overhead, messages: u64) -> Self {
+        let Overhead { prompt, tools } = overhead;
+        Self { prompt, tools, messages, total: overhead.total().saturating_add(messages) }
     }
 }
 
@@ -434,8 +430,8 @@ mod usage_tests {
             ("usauasa", [10, 5, 15, 5]),
         ] {
             let messages = drawn(view);
-            let besides = BesidesMessages { prompt: 7, tools: 4 };
-            let usage = WindowUsage::of(&items(&messages), besides, &options);
+            let overhead = Overhead { prompt: 7, tools: 4 };
+            let usage = WindowUsage::of(&items(&messages), overhead, &options);
             assert_eq!([usage.summaries, usage.head, usage.middle, usage.tail], parts, "{view}");
             assert_eq!((usage.prompt, usage.tools), (7, 4));
             assert_eq!(usage.total, 11 + 5 * view.len() as u64, "{view}");

@@ -65,10 +65,10 @@ impl Session {
         if !is_read && !is_due(visible) {
             return Ok(None);
         }
-        let besides = self.noted_besides().inspect_err(|_| {
+        let overhead = self.noted_overhead().inspect_err(|_| {
             self.compaction.state().wait = Wait::after_failure(visible, threshold);
         })?;
-        let tokens = visible.saturating_add(besides.total());
+        let tokens = visible.saturating_add(overhead.total());
         self.emit(|| self.window(Phase::Idle, tokens));
         if tokens <= threshold {
             self.end_wait();
@@ -115,10 +115,10 @@ impl Session {
     /// Compacts once, if the window is over the threshold and that is worth a summary.
     fn compact_step(&self, threshold: u64) -> Result<Step> {
         let (path, options) = (self.path(), &self.compaction.options);
-        let draft = match path.draft(|| self.counted_besides())? {
+        let draft = match path.draft(|| self.counted_overhead())? {
             Ok(draft) => draft,
             Err(why) => {
-                let usage = path.usage_beside(|| self.counted_besides())?;
+                let usage = path.usage_beside(|| self.counted_overhead())?;
                 let wait = Wait::for_a_plan(&why, &usage, options, threshold);
                 return Ok(Step::stuck_over(threshold, wait, why.to_string()));
             }

@@ -5,8 +5,8 @@
 
 use super::{Guard, Path, Session, by_request, enter};
 use crate::compaction::policy::{
-    BesidesMessages, CompactionOptions, CompactionPlan, Given, NothingToCompact, Summarizer, ask,
-    choose, judge,
+    CompactionOptions, CompactionPlan, Given, NothingToCompact, Overhead, Summarizer, ask, choose,
+    judge,
 };
 use crate::compaction::{Compaction, CompactionStatus, PlanOrigin, Stale, Summary};
 use crate::error::{Error, Result};
@@ -223,7 +223,7 @@ impl Path {
         &self,
         options: &CompactionOptions,
     ) -> Result<std::result::Result<CompactionPlan, NothingToCompact>> {
-        self.plan(options, || self.session.besides_messages())
+        self.plan(options, || self.session.overhead())
     }
 
     /// Compacts this path once, with the session's own summarizer or policy.
@@ -254,7 +254,7 @@ impl Path {
         }
         // Before the plan: one that is made while another compaction runs would be stale.
         let guard = session.begin_compaction()?;
-        match self.draft(|| session.besides_messages())? {
+        match self.draft(|| session.overhead())? {
             Ok(draft) => session.announced(|| {
                 // A listener that hears of the end may compact again.
                 let _guard = guard;
@@ -278,8 +278,8 @@ impl Draft {
     pub(super) fn total(&self) -> u64 {
         match self {
             Self::Plan(plan) => plan.usage().total,
-            Self::View(SeenView { besides, tokens, .. }) => {
-                tokens.iter().fold(besides.total(), |sum, tokens| sum.saturating_add(*tokens))
+            Self::View(SeenView { overhead, tokens, .. }) => {
+                tokens.iter().fold(overhead.total(), |sum, tokens| sum.saturating_add(*tokens))
             }
         }
     }
@@ -291,7 +291,7 @@ pub(super) struct SeenView {
     /// The leaf of the view's path.
     leaf: MessageId,
     origin: PlanOrigin,
-    besides: BesidesMessages,
+    overhead: Overhead,
     /// The tokens of each item.
     tokens: Vec<u64>,
 }
@@ -300,27 +300,27 @@ impl Path {
     /// Returns what the session's policy, or else its summarizer, is to compact of this path, or why there is nothing.
     pub(super) fn draft(
         &self,
-        besides: impl FnOnce() -> Result<BesidesMessages>,
+        overhead: impl FnOnce() -> Result<Overhead>,
     ) -> Result<Result<Draft, NothingToCompact>> {
         let settings = &self.session.compaction;
         if settings.asked.policy.is_none() {
-            return Ok(self.plan(&settings.options, besides)?.map(Draft::Plan));
+            return Ok(self.plan(&settings.options, overhead)?.map(Draft::Plan));
         }
         let (view, leaf, origin) = self.view()?;
-        let besides = besides()?;
+        let overhead = overhead()?;
         let tokens = view.iter().map(|item| settings.counter.message(item)).collect();
-        Ok(Ok(Draft::View(SeenView { view, leaf, origin, besides, tokens })))
+        Ok(Ok(Draft::View(SeenView { view, leaf, origin, overhead, tokens })))
     }
 
     /// Returns the plan for this path, or why there is none.
     pub(super) fn plan(
         &self,
         options: &CompactionOptions,
-        besides: impl FnOnce() -> Result<BesidesMessages>,
+        overhead: impl FnOnce() -> Result<Overhead>,
     ) -> Result<Result<CompactionPlan, NothingToCompact>> {
         let (view, leaf, origin) = self.view()?;
         let counter = &self.session.compaction.counter;
-        let plan = CompactionPlan::of(&view, leaf, besides()?, options, counter);
+        let plan = CompactionPlan::of(&view, leaf, overhead()?, options, counter);
         Ok(plan.map(|plan| plan.made_in(origin)))
     }
 
@@ -362,12 +362,12 @@ impl Session {
     fn choose(&self, seen: SeenView) -> Result<Option<(CompactionPlan, Summary)>> {
         let settings = &self.compaction;
         let Some(policy) = settings.asked.policy.as_deref() else { return Ok(None) };
-        let SeenView { view, leaf, origin, besides, tokens } = seen;
+        let SeenView { view, leaf, origin, overhead, tokens } = seen;
         let given = Given {
             view: &view,
             tokens: &tokens,
             leaf,
-            besides,
+            overhead,
             threshold: settings.asked.threshold,
             options: &settings.options,
             is_protecting: settings.asked.options.is_some(),

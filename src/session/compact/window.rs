@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::{Counted, Path, Session};
 use crate::callback::caught;
-use crate::compaction::policy::{BesidesMessages, Item, RequestTokens, WindowUsage};
+use crate::compaction::policy::{Item, Overhead, RequestTokens, WindowUsage};
 use crate::error::{Error, Result};
 use crate::event::{Change, Phase};
 use crate::tokens::Count;
@@ -44,7 +44,7 @@ impl Session {
     /// # Errors
     /// [`Error::Provider`] if a block of the prompt cannot be read; as [`visible_tokens`](Self::visible_tokens).
     pub fn request_tokens(&self) -> Result<RequestTokens> {
-        Ok(RequestTokens::of(self.besides_messages()?, self.visible_tokens()?))
+        Ok(RequestTokens::of(self.overhead()?, self.visible_tokens()?))
     }
 
     /// Returns how many tokens a model sees of the history, without prompt and tools.
@@ -111,37 +111,37 @@ impl Session {
 
     /// Returns the tokens that are compared with the threshold, with the prompt as it was when it was last read.
     pub(super) fn window_tokens(&self) -> Result<u64> {
-        Ok(self.visible_tokens()?.saturating_add(self.noted_besides()?.total()))
+        Ok(self.visible_tokens()?.saturating_add(self.noted_overhead()?.total()))
     }
 
     /// Returns what the threshold counts beside the messages: prompt and tools as they were when they were last read, and as
     /// they are now if they were not read, or if a block was added or removed since.
-    pub(super) fn noted_besides(&self) -> Result<BesidesMessages> {
+    pub(super) fn noted_overhead(&self) -> Result<Overhead> {
         if self.compaction.asked.is_of_history {
-            return Ok(BesidesMessages::default());
+            return Ok(Overhead::default());
         }
         let (prompt, tools) = {
             let state = self.compaction.state();
             (state.prompt, state.tools)
         };
-        let Some(prompt) = prompt else { return self.besides_messages() };
+        let Some(prompt) = prompt else { return self.overhead() };
         let tools = tools.filter(|(revision, _)| *revision == self.context.revision());
         let tools = tools.map_or_else(|| self.tools_tokens(), |(_, counted)| counted.tokens);
-        Ok(BesidesMessages { prompt: prompt.tokens, tools })
+        Ok(Overhead { prompt: prompt.tokens, tools })
     }
 
     /// Returns what the threshold counts beside the messages, with the prompt as it would read now.
-    pub(super) fn counted_besides(&self) -> Result<BesidesMessages> {
+    pub(super) fn counted_overhead(&self) -> Result<Overhead> {
         match self.compaction.asked.is_of_history {
-            true => Ok(BesidesMessages::default()),
-            false => self.besides_messages(),
+            true => Ok(Overhead::default()),
+            false => self.overhead(),
         }
     }
 
     /// Returns the tokens of prompt and tools as they would be sent now, without freezing the prompt.
-    pub(super) fn besides_messages(&self) -> Result<BesidesMessages> {
+    pub(super) fn overhead(&self) -> Result<Overhead> {
         let prompt = self.prompt_tokens(&self.context.current_prompt()?);
-        Ok(BesidesMessages { prompt, tools: self.tools_tokens() })
+        Ok(Overhead { prompt, tools: self.tools_tokens() })
     }
 
     /// Remembers the size of the prompt that the program is about to send.
@@ -205,18 +205,18 @@ impl Path {
     /// [`Error::UnknownMessage`] if the leaf is not in this session; as
     /// [`Session::window_usage`].
     pub fn window_usage(&self) -> Result<WindowUsage> {
-        self.usage_beside(|| self.session.besides_messages())
+        self.usage_beside(|| self.session.overhead())
     }
 
     /// Returns the usage with what a request has beside the messages.
     pub(super) fn usage_beside(
         &self,
-        besides: impl FnOnce() -> Result<BesidesMessages>,
+        overhead: impl FnOnce() -> Result<Overhead>,
     ) -> Result<WindowUsage> {
         let session = &self.session;
         let view = session.storage.history(self.leaf(), false)?;
         let counter = &session.compaction.counter;
         let items: Vec<Item<'_>> = view.iter().map(|message| Item::of(message, counter)).collect();
-        Ok(WindowUsage::of(&items, besides()?, &session.compaction.options))
+        Ok(WindowUsage::of(&items, overhead()?, &session.compaction.options))
     }
 }

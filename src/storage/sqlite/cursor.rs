@@ -18,7 +18,7 @@ use crate::sql::{BackendResult, Connection};
 use crate::tree::{Address, Plan, Walk};
 use crate::view::Order;
 
-/// How many stretches are planned when a stream is opened newest first; the rest is planned when it is needed.
+/// How many ranges are planned when a stream is opened newest first; the rest is planned when it is needed.
 const AHEAD: usize = 128;
 
 #[derive(Clone, Copy)]
@@ -110,7 +110,7 @@ impl Cursor {
         Ok(cursor)
     }
 
-    /// Plans the next stretches.
+    /// Plans the next ranges.
     fn plan_ahead(&mut self, conn: &Connection) -> BackendResult<()> {
         let (Some(path), Some(at)) = (self.path, self.at) else { return Ok(()) };
         if !message::is_there(conn, at)? {

@@ -25,9 +25,9 @@ pub(crate) struct PlanReader {
     /// In reading order.
     planned_parts: Vec<PlanPart>,
     order: Order,
-    /// The stretch to read next.
+    /// The range to read next.
     at: usize,
-    /// The next address in that stretch, if part of it was read.
+    /// The next address in that range, if part of it was read.
     from: Option<Address>,
     /// Whether the messages are read as a model should see them: without hidden ones, with elisions applied.
     is_shown: bool,
@@ -153,7 +153,7 @@ impl PlanReader {
         true
     }
 
-    /// Reads one summary or one group of stretches; returns how many messages and bytes that were.
+    /// Reads one summary or one group of ranges; returns how many messages and bytes that were.
     fn read_some(
         &mut self,
         conn: &Connection,
@@ -176,7 +176,7 @@ impl PlanReader {
             Order::OldestFirst => FORWARD,
             Order::NewestFirst => BACKWARD,
         };
-        // Some may be hidden, or between two stretches.
+        // Some may be hidden, or between two ranges of the plan.
         let mut left = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(MAX_GAP);
         let (mut count, mut bytes, mut last, mut is_full) = (0, 0, None, false);
         conn.each(sql, (low, high, left), |row| {
@@ -222,7 +222,7 @@ impl PlanReader {
         Ok((count, bytes))
     }
 
-    /// Returns the range of addresses that one statement reads: the current stretch and close ones after it.
+    /// Returns the range of addresses that one statement reads: the current range and close ones after it.
     fn group(&self, limit: usize) -> (Address, Address) {
         let (mut low, mut high) = self.ends(self.at);
         match (self.order, self.from) {
@@ -257,7 +257,7 @@ impl PlanReader {
         }
     }
 
-    /// Moves to the stretch that may contain the address; returns whether it does.
+    /// Moves to the range that may contain the address; returns whether it does.
     fn reaches(&mut self, address: Address) -> bool {
         self.pass(match self.order {
             Order::OldestFirst => address.before(),
@@ -269,7 +269,7 @@ impl PlanReader {
         }
     }
 
-    /// Skips the stretches of messages that end at this address or before it in reading order.
+    /// Skips the ranges of messages that end at this address or before it in reading order.
     fn pass(&mut self, address: Address) {
         while let Some(PlanPart::Messages { first, last }) = self.planned_parts.get(self.at) {
             let is_over = match self.order {

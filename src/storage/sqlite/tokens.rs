@@ -286,7 +286,7 @@ pub(super) const SUMS: &str = "SELECT CAST(coalesce(sum(tokens), 0) AS BIGINT),
     AND hidden = 0
     AND id IS NOT NULL";
 
-/// Takes the oldest stretches from a plan, up to a batch of rows with another counter's count, and returns those
+/// Takes the oldest ranges from a plan, up to a batch of rows with another counter's count, and returns those
 /// rows; none if no such row is left.
 fn next_uncounted(
     conn: &Connection,
@@ -307,7 +307,7 @@ fn next_uncounted(
             }
             Ok(true)
         })?;
-        // The stretch may have more such rows than the batch.
+        // The range may have more such rows than the batch.
         if let Some(newest) = found.last()
             && found.len() == BATCH
             && newest.address < last

@@ -522,7 +522,7 @@ const VERSIONS: &str = "SELECT title, description, content
    FROM context_version
   WHERE entry BETWEEN ?1 AND ?2";
 
-/// What is deleted with the row of a session, besides texts and messages.
+/// What is deleted with the row of a session. Texts and messages are deleted elsewhere.
 const TEXTS_OF_SESSION: &[&str] = &[
     "SELECT id, name, metadata, end_reason, owner FROM session WHERE key = ?1",
     "SELECT tag FROM session_tag WHERE session = ?1",

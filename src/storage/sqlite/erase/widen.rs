@@ -182,7 +182,7 @@ impl Marking<'_> {
     }
 }
 
-/// What a session has besides messages, and may have copied.
+/// What a session may have copied from another one, apart from its messages.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Copied {
     pub(super) session: i64,
