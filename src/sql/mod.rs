@@ -11,18 +11,101 @@
 mod value;
 pub(crate) mod error;
 
+#[cfg(feature = "postgres")]
+pub(crate) mod postgres;
+
 use rusqlite::CachedStatement;
+use rusqlite::types::{FromSql, ToSql, ValueRef};
 
 pub(crate) use error::{BackendError, BackendResult, corrupt, damaged};
 pub(crate) use value::{Bind, Read, time};
 
-/// A connection to the database.
-pub(crate) type Connection = rusqlite::Connection;
-/// A row of an answer.
-pub(crate) type Row<'r> = rusqlite::Row<'r>;
+/// A connection to the database, in a transaction.
+#[derive(Clone, Copy)]
+pub(crate) enum Connection<'c> {
+    Sqlite(&'c rusqlite::Connection),
+    #[cfg(feature = "postgres")]
+    Postgres(&'c postgres::Connection),
+}
 
-/// A prepared statement, to which values are bound.
-pub(crate) type Statement<'c> = rusqlite::Statement<'c>;
+impl<'c> Connection<'c> {
+    /// Runs a command that has no values and no rows.
+    pub(crate) fn command(&self, sql: &'static str) -> BackendResult<()> {
+        self.run(sql, ()).map(drop)
+    }
+
+    /// Returns whether the transaction is open: SQLite rolls it back by itself after some errors of the system.
+    pub(crate) fn is_in_transaction(&self) -> bool {
+        match self {
+            Self::Sqlite(conn) => !conn.is_autocommit(),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(_) => true,
+        }
+    }
+
+    /// Returns the connection to a file.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`](crate::Error::Unsupported) on a server.
+    pub(crate) fn sqlite(&self) -> BackendResult<&'c rusqlite::Connection> {
+        match self {
+            Self::Sqlite(conn) => Ok(conn),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(_) => Err(BackendError::Own(crate::Error::Unsupported {
+                what: "on a server what only a file has",
+            })),
+        }
+    }
+}
+
+impl<'c> From<&'c rusqlite::Connection> for Connection<'c> {
+    fn from(conn: &'c rusqlite::Connection) -> Self {
+        Self::Sqlite(conn)
+    }
+}
+
+/// A row of an answer.
+#[derive(Clone, Copy)]
+pub(crate) enum Row<'r> {
+    Sqlite(&'r rusqlite::Row<'r>),
+    #[cfg(feature = "postgres")]
+    Postgres(&'r [rusqlite::types::Value]),
+}
+
+impl Row<'_> {
+    /// Returns the value of a column.
+    pub(crate) fn value(&self, at: usize) -> BackendResult<ValueRef<'_>> {
+        match self {
+            Self::Sqlite(row) => Ok(row.get_ref(at)?),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(values) => Ok(values[at].as_ref()),
+        }
+    }
+
+    /// Returns the value of a column as this type.
+    pub(crate) fn get<T: FromSql>(&self, at: usize) -> BackendResult<T> {
+        Ok(T::column_result(self.value(at)?)?)
+    }
+}
+
+/// The parameters of a statement.
+pub(crate) enum Parameters<'p, 'c> {
+    Sqlite(&'p mut rusqlite::Statement<'c>),
+    #[cfg(feature = "postgres")]
+    Postgres(&'p mut Vec<rusqlite::types::Value>),
+}
+
+impl Parameters<'_, '_> {
+    /// Binds a value to the parameter with this number, and returns the next number.
+    fn set(&mut self, at: usize, value: impl ToSql) -> BackendResult<usize> {
+        match self {
+            Self::Sqlite(statement) => statement.raw_bind_parameter(at, value)?,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(values) => values.push(postgres::owned(value.to_sql()?)),
+        }
+        Ok(at + 1)
+    }
+}
 
 /// What a verb does with its connection.
 pub(crate) trait Sql {
@@ -95,17 +178,17 @@ pub(crate) trait Sql {
 
 /// Prepares a statement and binds its values.
 fn prepared<'c>(
-    conn: &'c Connection,
+    conn: &'c rusqlite::Connection,
     sql: &'static str,
     values: impl Bind,
 ) -> BackendResult<CachedStatement<'c>> {
     let mut statement = conn.prepare_cached(sql)?;
-    let next = values.bind(&mut statement, 1)?;
+    let next = values.bind(&mut Parameters::Sqlite(&mut statement), 1)?;
     debug_assert_eq!(next - 1, statement.parameter_count(), "values of {sql}");
     Ok(statement)
 }
 
-impl Sql for Connection {
+impl Sql for rusqlite::Connection {
     fn run(&self, sql: &'static str, values: impl Bind) -> BackendResult<usize> {
         Ok(prepared(self, sql, values)?.raw_execute()?)
     }
@@ -119,7 +202,7 @@ impl Sql for Connection {
         let mut statement = prepared(self, sql, values)?;
         let mut rows = statement.raw_query();
         while let Some(row) = rows.next()? {
-            if !take(row)? {
+            if !take(&Row::Sqlite(row))? {
                 break;
             }
         }
@@ -132,6 +215,44 @@ impl Sql for Connection {
         values: impl Bind,
         read: impl FnOnce(&Row<'_>) -> BackendResult<T>,
     ) -> BackendResult<Option<T>> {
-        prepared(self, sql, values)?.raw_query().next()?.map(read).transpose()
+        let mut statement = prepared(self, sql, values)?;
+        let mut rows = statement.raw_query();
+        rows.next()?.map(|row| read(&Row::Sqlite(row))).transpose()
+    }
+}
+
+impl Sql for Connection<'_> {
+    fn run(&self, sql: &'static str, values: impl Bind) -> BackendResult<usize> {
+        match self {
+            Self::Sqlite(conn) => conn.run(sql, values),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(conn) => conn.run(sql, values),
+        }
+    }
+
+    fn each(
+        &self,
+        sql: &'static str,
+        values: impl Bind,
+        take: impl FnMut(&Row<'_>) -> BackendResult<bool>,
+    ) -> BackendResult<()> {
+        match self {
+            Self::Sqlite(conn) => conn.each(sql, values, take),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(conn) => conn.each(sql, values, take),
+        }
+    }
+
+    fn first_with<T>(
+        &self,
+        sql: &'static str,
+        values: impl Bind,
+        read: impl FnOnce(&Row<'_>) -> BackendResult<T>,
+    ) -> BackendResult<Option<T>> {
+        match self {
+            Self::Sqlite(conn) => conn.first_with(sql, values, read),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(conn) => conn.first_with(sql, values, read),
+        }
     }
 }

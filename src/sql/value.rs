@@ -58,12 +58,12 @@ macro_rules! columns {
         impl<'r> $crate::sql::Bind for $row {
             fn bind(
                 &self,
-                statement: &mut $crate::sql::Statement<'_>,
+                parameters: &mut $crate::sql::Parameters<'_, '_>,
                 at: usize,
             ) -> $crate::sql::BackendResult<usize> {
                 // Names every field: a new one that is not listed does not compile.
                 let Self { $($($key: _,)+)? $($field),+ } = self;
-                $(let at = $field.bind(statement, at)?;)+
+                $(let at = $field.bind(parameters, at)?;)+
                 Ok(at)
             }
         }
@@ -92,7 +92,7 @@ use std::borrow::Cow;
 use chrono::{DateTime, Utc};
 use rusqlite::types::{FromSql, FromSqlResult, Null, ToSql, ToSqlOutput, ValueRef};
 
-use super::{BackendResult, Row, Statement, corrupt};
+use super::{BackendResult, Parameters, Row, corrupt};
 use crate::error::Error;
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Json;
@@ -110,7 +110,7 @@ pub(crate) trait Read<'r>: Sized {
 /// A value that is bound to one or several adjacent parameters.
 pub(crate) trait Bind {
     /// Binds it to the parameters that begin at this number, and returns the number after them.
-    fn bind(&self, statement: &mut Statement<'_>, at: usize) -> BackendResult<usize>;
+    fn bind(&self, parameters: &mut Parameters<'_, '_>, at: usize) -> BackendResult<usize>;
 }
 
 impl ToSql for Address {
@@ -136,9 +136,8 @@ macro_rules! plain {
             }
 
             impl Bind for $type {
-                fn bind(&self, statement: &mut Statement<'_>, at: usize) -> BackendResult<usize> {
-                    statement.raw_bind_parameter(at, self)?;
-                    Ok(at + 1)
+                fn bind(&self, parameters: &mut Parameters<'_, '_>, at: usize) -> BackendResult<usize> {
+                    parameters.set(at, self)
                 }
             }
         )+
@@ -166,9 +165,9 @@ macro_rules! tuples {
 
             impl<$($name: Bind),+> Bind for ($($name,)+) {
                 #[expect(non_snake_case, reason = "a value is called as its type")]
-                fn bind(&self, statement: &mut Statement<'_>, at: usize) -> BackendResult<usize> {
+                fn bind(&self, parameters: &mut Parameters<'_, '_>, at: usize) -> BackendResult<usize> {
                     let ($($name,)+) = self;
-                    $(let at = $name.bind(statement, at)?;)+
+                    $(let at = $name.bind(parameters, at)?;)+
                     Ok(at)
                 }
             }
@@ -187,13 +186,13 @@ tuples! {
 }
 
 impl<T: Bind, const N: usize> Bind for [T; N] {
-    fn bind(&self, statement: &mut Statement<'_>, at: usize) -> BackendResult<usize> {
-        self.iter().try_fold(at, |at, value| value.bind(statement, at))
+    fn bind(&self, parameters: &mut Parameters<'_, '_>, at: usize) -> BackendResult<usize> {
+        self.iter().try_fold(at, |at, value| value.bind(parameters, at))
     }
 }
 
 impl Bind for () {
-    fn bind(&self, _: &mut Statement<'_>, at: usize) -> BackendResult<usize> {
+    fn bind(&self, _: &mut Parameters<'_, '_>, at: usize) -> BackendResult<usize> {
         Ok(at)
     }
 }
@@ -204,15 +203,15 @@ macro_rules! id {
         $(
             impl Read<'_> for $type {
                 fn read(row: &Row<'_>, at: usize) -> BackendResult<Self> {
-                    let id = Self::from(row.get_ref(at)?.as_str()?);
+                    let id = Self::from(row.value(at)?.as_str()?);
                     id.check().map_err(|error| corrupt(error.to_string()))?;
                     Ok(id)
                 }
             }
 
             impl Bind for $type {
-                fn bind(&self, statement: &mut Statement<'_>, at: usize) -> BackendResult<usize> {
-                    self.as_str().bind(statement, at)
+                fn bind(&self, parameters: &mut Parameters<'_, '_>, at: usize) -> BackendResult<usize> {
+                    self.as_str().bind(parameters, at)
                 }
             }
         )+
@@ -222,27 +221,26 @@ macro_rules! id {
 id!(SessionId, MessageId, CompactionId);
 
 impl Bind for str {
-    fn bind(&self, statement: &mut Statement<'_>, at: usize) -> BackendResult<usize> {
-        statement.raw_bind_parameter(at, self)?;
-        Ok(at + 1)
+    fn bind(&self, parameters: &mut Parameters<'_, '_>, at: usize) -> BackendResult<usize> {
+        parameters.set(at, self)
     }
 }
 
 impl<'r> Read<'r> for Cow<'r, str> {
     fn read(row: &'r Row<'_>, at: usize) -> BackendResult<Self> {
-        Ok(Cow::Borrowed(row.get_ref(at)?.as_str()?))
+        Ok(Cow::Borrowed(row.value(at)?.as_str()?))
     }
 }
 
 impl Bind for Cow<'_, str> {
-    fn bind(&self, statement: &mut Statement<'_>, at: usize) -> BackendResult<usize> {
-        (**self).bind(statement, at)
+    fn bind(&self, parameters: &mut Parameters<'_, '_>, at: usize) -> BackendResult<usize> {
+        (**self).bind(parameters, at)
     }
 }
 
 impl<'r, T: Read<'r>> Read<'r> for Option<T> {
     fn read(row: &'r Row<'_>, at: usize) -> BackendResult<Self> {
-        match row.get_ref(at)? {
+        match row.value(at)? {
             ValueRef::Null => Ok(None),
             _ => T::read(row, at).map(Some),
         }
@@ -250,20 +248,19 @@ impl<'r, T: Read<'r>> Read<'r> for Option<T> {
 }
 
 impl<T: Bind> Bind for Option<T> {
-    fn bind(&self, statement: &mut Statement<'_>, at: usize) -> BackendResult<usize> {
+    fn bind(&self, parameters: &mut Parameters<'_, '_>, at: usize) -> BackendResult<usize> {
         match self {
-            Some(value) => value.bind(statement, at),
+            Some(value) => value.bind(parameters, at),
             None => {
-                statement.raw_bind_parameter(at, Null)?;
-                Ok(at + 1)
+                parameters.set(at, Null)
             }
         }
     }
 }
 
 impl<T: Bind + ?Sized> Bind for &T {
-    fn bind(&self, statement: &mut Statement<'_>, at: usize) -> BackendResult<usize> {
-        (**self).bind(statement, at)
+    fn bind(&self, parameters: &mut Parameters<'_, '_>, at: usize) -> BackendResult<usize> {
+        (**self).bind(parameters, at)
     }
 }
 
@@ -274,27 +271,27 @@ impl Read<'_> for DateTime<Utc> {
 }
 
 impl Bind for DateTime<Utc> {
-    fn bind(&self, statement: &mut Statement<'_>, at: usize) -> BackendResult<usize> {
-        self.timestamp_micros().bind(statement, at)
+    fn bind(&self, parameters: &mut Parameters<'_, '_>, at: usize) -> BackendResult<usize> {
+        self.timestamp_micros().bind(parameters, at)
     }
 }
 
 impl Read<'_> for Json {
     fn read(row: &Row<'_>, at: usize) -> BackendResult<Self> {
-        Ok(Self::parse(row.get_ref(at)?.as_str()?)?)
+        Ok(Self::parse(row.value(at)?.as_str()?)?)
     }
 }
 
 impl Bind for Json {
-    fn bind(&self, statement: &mut Statement<'_>, at: usize) -> BackendResult<usize> {
-        self.as_str().bind(statement, at)
+    fn bind(&self, parameters: &mut Parameters<'_, '_>, at: usize) -> BackendResult<usize> {
+        self.as_str().bind(parameters, at)
     }
 }
 
 /// The texts of several rows, each with its length in bytes before it: `3:one5:three`. NULL if there are none.
 impl Read<'_> for Vec<String> {
     fn read(row: &Row<'_>, at: usize) -> BackendResult<Self> {
-        let mut rest = row.get_ref(at)?.as_str_or_null()?.unwrap_or_default();
+        let mut rest = row.value(at)?.as_str_or_null()?.unwrap_or_default();
         let mut texts = Self::new();
         while !rest.is_empty() {
             let next = rest
@@ -312,7 +309,7 @@ impl Read<'_> for Vec<String> {
 /// As a JSON array; NULL if it is empty.
 impl Read<'_> for Vec<CompactionId> {
     fn read(row: &Row<'_>, at: usize) -> BackendResult<Self> {
-        match row.get_ref(at)?.as_str_or_null()? {
+        match row.value(at)?.as_str_or_null()? {
             Some(text) => {
                 serde_json::from_str(text).map_err(|error| corrupt(format!("a list: {error}")))
             }
@@ -322,10 +319,10 @@ impl Read<'_> for Vec<CompactionId> {
 }
 
 impl Bind for Vec<CompactionId> {
-    fn bind(&self, statement: &mut Statement<'_>, at: usize) -> BackendResult<usize> {
+    fn bind(&self, parameters: &mut Parameters<'_, '_>, at: usize) -> BackendResult<usize> {
         let text = (!self.is_empty()).then(|| serde_json::to_string(self)).transpose();
         let text = text.map_err(|source| Error::Json { what: "the ids of compactions", source })?;
-        text.bind(statement, at)
+        text.bind(parameters, at)
     }
 }
 

@@ -55,6 +55,7 @@ impl Database {
         let is_alone = self.path().is_none();
         let pages = if is_alone { -1 } else { PAGES_PER_STEP };
         let (total, copy) = self.read(|conn| {
+            let conn = conn.sqlite()?;
             // The open read pins the snapshot: writers continue, and the backup does not start over.
             conn.query_row("SELECT count(*) FROM session", [], |_| Ok(()))?;
             let mut copy = open()?;

@@ -312,7 +312,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn make_current(conn: &Connection, path: &Path, config: &Config) -> BackendResult<()> {
     // Most files are current. Outside of a transaction each read would lock the file again.
     let is_current = transaction::read(conn, |conn| {
-        Ok(schema::is_current(conn)? && index::has_current_version(conn)?)
+        Ok(schema::is_current(conn)? && index::has_current_version(&conn.into())?)
     })?;
     if !is_current {
         schema::create_or_migrate(conn, path, config)?;

@@ -18,7 +18,6 @@ use super::row::message::Content;
 use super::row::session::{self as session_row, SessionRow};
 use super::session::Named;
 use super::tokens::{CountedMessages, HEURISTIC_KEY, TokenCount};
-use super::transaction::run;
 use super::{append, catalog, compaction, delete, erase, head, index, message, path, usage};
 use crate::compaction::{Compaction, SummaryRefused, is_blank};
 use crate::error::{Error, Result};
@@ -135,7 +134,7 @@ const NO_TOKENS: TokenCount = TokenCount { tokens: 0, counter: HEURISTIC_KEY };
 
 /// An import in progress.
 pub(super) struct Import<'a> {
-    conn: &'a Connection,
+    conn: &'a Connection<'a>,
     config: &'a Config,
     counter: &'a Counter,
     /// The session whose records come; `None` after one that was refused.
@@ -167,7 +166,7 @@ struct Open {
 impl<'a> Import<'a> {
     /// Begins to write a derived session, which is created if it does not exist.
     pub(super) fn derived(
-        conn: &'a Connection,
+        conn: &'a Connection<'a>,
         config: &'a Config,
         counter: &'a Counter,
         id: &SessionId,
@@ -500,14 +499,14 @@ impl Open {
 
 /// Runs work that leaves nothing behind if it fails.
 fn in_savepoint<T>(conn: &Connection, work: impl FnOnce() -> BackendResult<T>) -> BackendResult<T> {
-    run(conn, "SAVEPOINT one_record")?;
+    conn.command("SAVEPOINT one_record")?;
     let done = work();
     // SQLite may have rolled the whole transaction back.
-    if done.is_err() && !conn.is_autocommit() {
-        run(conn, "ROLLBACK TO one_record")?;
+    if done.is_err() && conn.is_in_transaction() {
+        conn.command("ROLLBACK TO one_record")?;
     }
-    if !conn.is_autocommit() {
-        run(conn, "RELEASE one_record")?;
+    if conn.is_in_transaction() {
+        conn.command("RELEASE one_record")?;
     }
     done
 }

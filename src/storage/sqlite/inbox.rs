@@ -205,12 +205,12 @@ mod tests {
         database.receive(source, &[], Some(0))?;
         database.write(|conn| {
             let key = key_of(conn, source)?;
-            conn.execute(
+            conn.sqlite()?.execute(
                 "WITH RECURSIVE ids (id) AS (SELECT 0 UNION ALL SELECT id + 1 FROM ids WHERE id + 1 < ?2)
                  INSERT INTO inbox_item (source, id, received_at) SELECT ?1, id, 0 FROM ids",
                 rusqlite::params![key, count],
             )?;
-            conn.execute("UPDATE inbox_source SET handled = ?1", [count])?;
+            conn.sqlite()?.execute("UPDATE inbox_source SET handled = ?1", [count])?;
             Ok(())
         })?;
         Ok(database)
@@ -230,7 +230,7 @@ mod tests {
             database.read(|conn| {
                 let sql =
                     "SELECT count(*), min(cast(id AS INTEGER)) FROM inbox_item WHERE source = 1";
-                Ok(conn.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?)
+                Ok(conn.sqlite()?.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?)
             })
         };
         for step in 1..=3 {
@@ -264,7 +264,7 @@ mod tests {
                 database.end_item("telegram", &id.to_string())?;
             }
             let count: u64 = database.read(|conn| {
-                Ok(conn.query_row("SELECT count(*) FROM inbox_item", [], |row| row.get(0))?)
+                Ok(conn.sqlite()?.query_row("SELECT count(*) FROM inbox_item", [], |row| row.get(0))?)
             })?;
             assert_eq!(count, MAX_HANDLED_IDS + 500, "round {round}");
         }
@@ -278,7 +278,7 @@ mod tests {
         database.end_item("telegram", "1")?;
         assert_eq!(database.verify(|_| {})?.damages, []);
         database.write(|conn| {
-            conn.execute_batch(
+            conn.sqlite()?.execute_batch(
                 "UPDATE inbox_source SET handled = 5;
                  INSERT INTO inbox_item (source, id, received_at) VALUES (9, 'x', 0);",
             )?;

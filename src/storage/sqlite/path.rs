@@ -151,16 +151,16 @@ pub(super) struct Ancestry<'a> {
 
 impl<'a> Ancestry<'a> {
     /// Looks for these addresses.
-    pub(super) fn of(conn: &'a Connection, session: i64, these: &'a BTreeSet<Address>) -> Self {
+    pub(super) fn of(conn: &'a Connection<'a>, session: i64, these: &'a BTreeSet<Address>) -> Self {
         Self::new(conn, session, Wanted::These(these))
     }
 
     /// Looks for messages that are neither deleted nor hidden.
-    pub(super) fn of_visible(conn: &'a Connection, session: i64) -> Self {
+    pub(super) fn of_visible(conn: &'a Connection<'a>, session: i64) -> Self {
         Self::new(conn, session, Wanted::Visible(Scanned { conn, found: BTreeMap::new() }))
     }
 
-    fn new(conn: &'a Connection, session: i64, wanted: Wanted<'a>) -> Self {
+    fn new(conn: &'a Connection<'a>, session: i64, wanted: Wanted<'a>) -> Self {
         Self { tree: SessionTree::new(conn, session), wanted, above: HashMap::new() }
     }
 
@@ -195,7 +195,7 @@ impl<'a> Ancestry<'a> {
 
 /// Visible messages, as far as they were scanned.
 struct Scanned<'a> {
-    conn: &'a Connection,
+    conn: &'a Connection<'a>,
     /// By the end of a scan: where it stopped, and whether a message is there.
     found: BTreeMap<Address, (Address, bool)>,
 }
@@ -231,7 +231,7 @@ const MAX_BUFFER: usize = 256;
 
 /// A session's tree, as the walk reads it.
 pub(super) struct SessionTree<'c> {
-    conn: &'c Connection,
+    conn: &'c Connection<'c>,
     /// The first address of the session.
     floor: Address,
     /// Consecutive breaks in descending order, complete up to `ceiling`.
@@ -245,7 +245,7 @@ pub(super) struct SessionTree<'c> {
 }
 
 impl<'c> SessionTree<'c> {
-    pub(super) fn new(conn: &'c Connection, session: i64) -> Self {
+    pub(super) fn new(conn: &'c Connection<'c>, session: i64) -> Self {
         let (floor, _) = Address::range_of(session);
         Self {
             conn,
@@ -260,7 +260,7 @@ impl<'c> SessionTree<'c> {
 
     /// Returns the tree without the compactions that are newer than this one.
     pub(super) fn before_compaction(
-        conn: &'c Connection,
+        conn: &'c Connection<'c>,
         session: i64,
         newest_compaction: i64,
     ) -> Self {
@@ -348,7 +348,7 @@ pub(super) struct WithoutCompaction<'c> {
 }
 
 impl<'c> WithoutCompaction<'c> {
-    pub(super) fn new(conn: &'c Connection, over: Span) -> Self {
+    pub(super) fn new(conn: &'c Connection<'c>, over: Span) -> Self {
         Self { shape: SessionTree::new(conn, over.last.session()), over }
     }
 

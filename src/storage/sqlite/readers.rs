@@ -11,18 +11,18 @@ use super::encryption::Beginning;
 use super::interrupt::{Watch, interruptible};
 use super::transaction;
 use crate::error::Result;
-use crate::sql::{BackendError, BackendResult};
+use crate::sql::{self, BackendError, BackendResult};
 
 impl Database {
     /// Runs a read; it sees one snapshot.
-    pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> BackendResult<T>) -> Result<T> {
+    pub(crate) fn read<T>(&self, work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>) -> Result<T> {
         self.with_reader(|conn, beginning| self.read_on(conn, beginning, work))
     }
 
     /// Runs a long read, which an interrupt stops.
     pub(crate) fn read_long<T>(
         &self,
-        work: impl FnOnce(&Connection) -> BackendResult<T>,
+        work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> Result<T> {
         self.read_watched(self.watch(), work)
     }
@@ -31,7 +31,7 @@ impl Database {
     pub(crate) fn read_watched<T>(
         &self,
         watch: Watch,
-        work: impl FnOnce(&Connection) -> BackendResult<T>,
+        work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> Result<T> {
         self.with_reader(|conn, beginning| {
             interruptible(conn, watch, |conn| self.read_on(conn, beginning, work))
@@ -42,15 +42,15 @@ impl Database {
         &self,
         conn: &Connection,
         beginning: Beginning<'_>,
-        work: impl FnOnce(&Connection) -> BackendResult<T>,
+        work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> BackendResult<T> {
         match self.pinned {
-            Some(_) => work(conn),
+            Some(_) => work(&sql::Connection::Sqlite(conn)),
             None => transaction::read(conn, |conn| {
                 self.check_version(conn)?;
                 // From here on the read has its snapshot.
                 drop(beginning);
-                work(conn)
+                work(&sql::Connection::Sqlite(conn))
             }),
         }
     }

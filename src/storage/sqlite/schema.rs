@@ -114,7 +114,7 @@ pub(super) fn create(conn: &Connection, config: &Config) -> BackendResult<()> {
 
 fn fill(conn: &Connection) -> BackendResult<()> {
     conn.execute_batch(SCHEMA)?;
-    super::index::store_version(conn)?;
+    super::index::store_version(&conn.into())?;
     conn.pragma_update(None, "application_id", APPLICATION_ID)?;
     conn.pragma_update(None, "user_version", VERSION)?;
     Ok(())

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use rusqlite::Connection;
+use crate::sql::Connection;
 
 use super::connection::Database;
 use super::file;
@@ -36,7 +36,7 @@ impl Database {
         });
         self.read_long(|conn| {
             let count = |sql: &str| -> BackendResult<u64> {
-                Ok(conn.query_row(sql, [], |row| row.get(0))?)
+                Ok(conn.sqlite()?.query_row(sql, [], |row| row.get(0))?)
             };
             let hidden = count(HIDDEN)?;
             let living = count("SELECT coalesce(sum(messages), 0) FROM session")?;
@@ -70,7 +70,7 @@ impl Database {
 /// messages.
 fn branching(conn: &Connection, living: u64) -> BackendResult<(u64, u64)> {
     // Counts the branches of a message and its child in the run.
-    let mut statement = conn.prepare_cached(
+    let mut statement = conn.sqlite()?.prepare_cached(
         "SELECT parent, count(*) + EXISTS (SELECT 1
                                              FROM message AS next
                                             WHERE next.address = message.parent + 1
@@ -82,8 +82,7 @@ fn branching(conn: &Connection, living: u64) -> BackendResult<(u64, u64)> {
     )?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let mut children: HashMap<Address, u64> = rows.collect::<rusqlite::Result<_>>()?;
-    let mut roots: u64 = conn
-        .prepare_cached(
+    let mut roots: u64 = conn.sqlite()?.prepare_cached(
             "SELECT count(*)
                FROM message
               WHERE parent IS NULL AND parent IS NOT address - 1
@@ -106,7 +105,7 @@ fn branching(conn: &Connection, living: u64) -> BackendResult<(u64, u64)> {
 
 /// Returns the tombstones with their parents, in order.
 fn tombstones(conn: &Connection) -> BackendResult<Vec<(Address, Option<Address>)>> {
-    let mut statement = conn.prepare_cached(
+    let mut statement = conn.sqlite()?.prepare_cached(
         "SELECT address, parent
                FROM message
               WHERE id IS NULL AND address >> 32 NOT IN (SELECT session FROM leftover)
@@ -124,7 +123,7 @@ fn max_depth(conn: &Connection) -> BackendResult<u64> {
             - tombstones.partition_point(|address| *address < first);
         (last.raw() - first.raw() + 1) as u64 - dead as u64
     };
-    let mut statement = conn.prepare_cached(
+    let mut statement = conn.sqlite()?.prepare_cached(
         "SELECT address, parent
            FROM message
           WHERE parent IS NOT address - 1
@@ -145,8 +144,7 @@ fn max_depth(conn: &Connection) -> BackendResult<u64> {
         breaks.push(Break { start, depth });
     }
     let mut deepest = 0;
-    let mut last_before = conn
-        .prepare_cached("SELECT max(address) FROM message WHERE address >= ?1 AND address < ?2")?;
+    let mut last_before = conn.sqlite()?.prepare_cached("SELECT max(address) FROM message WHERE address >= ?1 AND address < ?2")?;
     for (place, run) in breaks.iter().enumerate() {
         let end = Address::range_of(run.start.session()).1;
         let next = breaks.get(place + 1).map_or(end, |next| next.start.min(end));

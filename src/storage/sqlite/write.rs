@@ -19,7 +19,7 @@ use super::interrupt::{Watch, interruptible};
 use super::schema;
 use super::transaction::{self, run};
 use crate::error::{Error, Result};
-use crate::sql::{BackendError, BackendResult};
+use crate::sql::{self, BackendError, BackendResult};
 
 /// What a write returned; the outer error is the payload of its panic.
 type Answer<T> = std::result::Result<BackendResult<T>, Box<dyn Any + Send>>;
@@ -34,7 +34,7 @@ enum Left {
 
 impl Database {
     /// Runs a write in a transaction of its own: all of it or nothing.
-    pub(crate) fn write<T>(&self, work: impl FnOnce(&Connection) -> BackendResult<T>) -> Result<T> {
+    pub(crate) fn write<T>(&self, work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>) -> Result<T> {
         let writer = self.writer()?;
         self.write_alone(writer, None, work)
     }
@@ -42,7 +42,7 @@ impl Database {
     /// Runs a write that takes well under a millisecond: all of it or nothing. Other short ones may share its commit.
     pub(crate) fn write_short<T>(
         &self,
-        work: impl FnOnce(&Connection) -> BackendResult<T>,
+        work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> Result<T> {
         // A database in memory has one connection, whose readers must not find a transaction open; its commits are
         // cheap.
@@ -62,7 +62,7 @@ impl Database {
     /// It waits behind other short writes, but is never refused because of them, however many there are.
     pub(super) fn write_step<T>(
         &self,
-        work: impl FnOnce(&Connection) -> BackendResult<T>,
+        work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> Result<Option<T>> {
         if self.file.is_none() {
             return self.try_write(work);
@@ -70,7 +70,7 @@ impl Database {
         let writer = self.writing_connection().map_err(|error| self.public_error(error, 0))?;
         let Some(writer) = writer else { return Ok(None) };
         let Some(turn) = self.writers.ask_unless_long() else { return Ok(None) };
-        let step = |conn: &Connection| {
+        let step = |conn: &sql::Connection<'_>| {
             self.log.note_step();
             work(conn)
         };
@@ -80,7 +80,7 @@ impl Database {
     /// Runs a long write, which an interrupt stops.
     pub(crate) fn write_long<T>(
         &self,
-        work: impl FnOnce(&Connection) -> BackendResult<T>,
+        work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> Result<T> {
         self.write_watched(self.watch(), work)
     }
@@ -89,7 +89,7 @@ impl Database {
     pub(super) fn write_watched<T>(
         &self,
         watch: Watch,
-        work: impl FnOnce(&Connection) -> BackendResult<T>,
+        work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> Result<T> {
         let writer = self.writer()?;
         self.write_alone(writer, Some(watch), work)
@@ -98,7 +98,7 @@ impl Database {
     /// Runs a write if the write lock is free now; `None` if it is held, or if the database is read-only.
     pub(crate) fn try_write<T>(
         &self,
-        work: impl FnOnce(&Connection) -> BackendResult<T>,
+        work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> Result<Option<T>> {
         let writer = self.writing_connection().map_err(|error| self.public_error(error, 0))?;
         let Some(writer) = writer else { return Ok(None) };
@@ -111,7 +111,7 @@ impl Database {
     /// Runs work on the writing connection that must not be in a transaction, such as a checkpoint.
     pub(super) fn with_writer<T>(
         &self,
-        work: impl FnOnce(&Connection) -> BackendResult<T>,
+        work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> Result<T> {
         let writer = self.writer()?;
         // Declared first, so that the connection is free before the turn is the next one's.
@@ -121,7 +121,7 @@ impl Database {
             .reopen_if_suspect(&mut conn)
             .and_then(|()| self.check_file())
             .and_then(|()| self.check_version(&conn))
-            .and_then(|()| work(&conn));
+            .and_then(|()| work(&sql::Connection::Sqlite(&conn)));
         self.reopen_after(answer.as_ref().err(), &mut conn);
         answer.map_err(|error| error.into_error(turn.waited_ms()))
     }
@@ -130,7 +130,7 @@ impl Database {
     #[cfg(test)]
     pub(super) fn steps_of_write<T>(
         &self,
-        work: impl FnOnce(&Connection) -> BackendResult<T>,
+        work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> Result<(u64, T)> {
         use std::sync::atomic::AtomicU64;
         let steps = Arc::new(AtomicU64::new(0));
@@ -176,7 +176,7 @@ impl Database {
         &self,
         writer: &Mutex<Connection>,
         watch: Option<Watch>,
-        work: impl FnOnce(&Connection) -> BackendResult<T>,
+        work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> Result<T> {
         // Declared first, so that the connection is free before the turn is the next one's.
         let mut turn = self.writers.ask(Length::Long);
@@ -193,14 +193,14 @@ impl Database {
         turn: &mut Turn<'_>,
         timeout: Duration,
         watch: Option<Watch>,
-        work: impl FnOnce(&Connection) -> BackendResult<T>,
+        work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> BackendResult<T> {
         let refused_since = turn.refused_since();
         let write = |conn: &Connection| {
             transaction::write_after(conn, &self.config, timeout, refused_since, |conn| {
                 self.log.note_begin();
                 self.check_version(conn)?;
-                let answer = work(conn)?;
+                let answer = work(&sql::Connection::Sqlite(conn))?;
                 // As late as possible, and early enough to write nothing.
                 self.check_file()?;
                 Ok(answer)
@@ -227,7 +227,7 @@ impl Database {
         writer: &Mutex<Connection>,
         mut turn: Turn<'_>,
         timeout: Duration,
-        work: impl FnOnce(&Connection) -> BackendResult<T>,
+        work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> BackendResult<T> {
         if !turn.is_in_group() {
             turn.gather();
@@ -268,7 +268,7 @@ impl Database {
         conn: &mut Connection,
         turn: &mut Turn<'_>,
         timeout: Duration,
-        work: impl FnOnce(&Connection) -> BackendResult<T>,
+        work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> (Answer<T>, Left) {
         let timeout = turn.left_of(timeout);
         let begun = self.reopen_if_suspect(conn).and_then(|()| {
@@ -285,7 +285,7 @@ impl Database {
         turn.wake_next();
         let answer = catch_unwind(AssertUnwindSafe(|| {
             self.check_version(conn)?;
-            let answer = work(conn)?;
+            let answer = work(&sql::Connection::Sqlite(conn))?;
             match conn.is_autocommit() {
                 true => Err(transaction::rolled_back()),
                 false => Ok(answer),
@@ -370,10 +370,10 @@ impl Database {
 /// Runs a write in the open transaction, in a savepoint.
 fn join<T>(
     conn: &Connection,
-    work: impl FnOnce(&Connection) -> BackendResult<T>,
+    work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
 ) -> (Answer<T>, Left) {
     let answer = match run(conn, "SAVEPOINT write") {
-        Ok(()) => catch_unwind(AssertUnwindSafe(|| work(conn))),
+        Ok(()) => catch_unwind(AssertUnwindSafe(|| work(&sql::Connection::Sqlite(conn)))),
         Err(error) => Ok(Err(error)),
     };
     let (answer, ended) = match answer {

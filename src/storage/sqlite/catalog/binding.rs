@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 
 use super::super::connection::Database;
 use super::super::row::session as row;
-use super::super::{message, path, schema};
+use super::super::{message, path};
 use super::{create, set_details, unknown};
 use crate::catalog::{Binding, BindingEnd, BindingFilter, ResumeRequest, Resumed};
 use crate::error::{Error, Result};
@@ -216,8 +216,7 @@ fn bind(conn: &Connection, key: &str, session: i64) -> BackendResult<()> {
     conn.run(
         "INSERT INTO binding (key, session, bound_at) VALUES (?1, ?2, ?3)",
         (key, session, row::now()),
-    )
-    .map_err(|error| schema::used_up_keys(conn, &error).unwrap_or(error))?;
+    )?;
     Ok(())
 }
 

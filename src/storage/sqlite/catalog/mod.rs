@@ -109,7 +109,7 @@ impl Database {
                 Ok(match row::read_id(found, 0, i64::read(found, 1)?) {
                     Ok(id) => (id, Ok(())),
                     Err(error) => {
-                        let text = String::from_utf8_lossy(found.get_ref(0)?.as_bytes()?);
+                        let text = String::from_utf8_lossy(found.value(0)?.as_bytes()?);
                         (SessionId::from(&*text), Err(error.into_error(0)))
                     }
                 })

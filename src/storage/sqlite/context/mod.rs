@@ -98,7 +98,7 @@ fn scope_key(
 
 /// A context, as one read or one write sees it.
 pub(crate) struct Reading<'c> {
-    conn: &'c Connection,
+    conn: &'c Connection<'c>,
     session: &'c dyn Fn() -> BackendResult<Option<SessionRow>>,
 }
 
@@ -135,7 +135,7 @@ impl Reading<'_> {
 }
 
 fn texts<'c>(
-    conn: &'c Connection,
+    conn: &'c Connection<'c>,
     scope_key: Option<&ScopeKey>,
     label: &str,
 ) -> BackendResult<Texts<'c>> {

@@ -49,7 +49,7 @@ pub(super) fn search(
 
 /// A search on one snapshot.
 struct Search<'c> {
-    conn: &'c Connection,
+    conn: &'c Connection<'c>,
     analysis: &'c Analysis,
     range: (Address, Address),
     watch: &'c Watch,

@@ -14,7 +14,8 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{OptionalExtension, params};
+use crate::sql::Connection;
 use talktree_text::{Columns, Finder};
 
 use super::connection::Database;
@@ -62,9 +63,9 @@ impl Database {
             return Ok(known);
         }
         self.write(|conn| {
-            conn.execute_batch(TABLES)?;
-            conn.prepare_cached(INSERT)?.execute(params![name, i64::MIN])?;
-            Ok(EmbedderRow { key: conn.last_insert_rowid(), dimensions: None })
+            conn.sqlite()?.execute_batch(TABLES)?;
+            conn.sqlite()?.prepare_cached(INSERT)?.execute(params![name, i64::MIN])?;
+            Ok(EmbedderRow { key: conn.sqlite()?.last_insert_rowid(), dimensions: None })
         })
     }
 
@@ -77,13 +78,12 @@ impl Database {
         self.write(|conn| {
             // Another process may have done some meanwhile.
             let Some(from) = queued(conn, key)? else { return Ok(false) };
-            let last: Option<i64> = conn
-                .prepare_cached(LAST_OF_CHUNK)?
+            let last: Option<i64> = conn.sqlite()?.prepare_cached(LAST_OF_CHUNK)?
                 .query_row(params![from, MAX_QUEUED], |row| row.get(0))?;
             if let Some(last) = last {
-                conn.prepare_cached(QUEUE)?.execute(params![key, from, last])?;
+                conn.sqlite()?.prepare_cached(QUEUE)?.execute(params![key, from, last])?;
             }
-            conn.prepare_cached(SET_QUEUED)?.execute(params![key, last])?;
+            conn.sqlite()?.prepare_cached(SET_QUEUED)?.execute(params![key, last])?;
             Ok(last.is_some())
         })
     }
@@ -96,7 +96,7 @@ impl Database {
         limit: usize,
     ) -> Result<Vec<Unembedded>> {
         self.read_long(|conn| {
-            let mut statement = conn.prepare_cached(PENDING)?;
+            let mut statement = conn.sqlite()?.prepare_cached(PENDING)?;
             let from = from.map_or(i64::MIN, Address::raw);
             let mut rows = statement.query(params![embedder.key, from, limit])?;
             let mut found = Vec::new();
@@ -119,9 +119,9 @@ impl Database {
         let dimensions = vectors.iter().find_map(|(_, vector)| Some(vector.as_ref()?.dimensions()));
         self.write(|conn| {
             if let Some(dimensions) = dimensions {
-                conn.prepare_cached(SET_DIMENSIONS)?.execute(params![embedder.key, dimensions])?;
+                conn.sqlite()?.prepare_cached(SET_DIMENSIONS)?.execute(params![embedder.key, dimensions])?;
             }
-            let mut store = conn.prepare_cached(STORE)?;
+            let mut store = conn.sqlite()?.prepare_cached(STORE)?;
             let mut refused = 0;
             for (message, vector) in vectors {
                 let bytes = vector.as_ref().map_or(&[][..], Vector::bytes);
@@ -138,7 +138,7 @@ impl Database {
             if !exists(conn)? {
                 return Ok(Vec::new());
             }
-            let mut statement = conn.prepare_cached(LIST)?;
+            let mut statement = conn.sqlite()?.prepare_cached(LIST)?;
             let all = statement.query_map([], |row| {
                 let pending: u64 = row.get(3)?;
                 let rows: u64 = row.get(2)?;
@@ -158,10 +158,10 @@ impl Database {
         self.write_long(|conn| {
             let Some(embedder) = find(conn, name)? else { return Ok(false) };
             for sql in REMOVE {
-                conn.execute(sql, [embedder.key])?;
+                conn.sqlite()?.execute(sql, [embedder.key])?;
             }
-            if conn.query_row("SELECT NOT EXISTS (SELECT 1 FROM embedder)", [], |row| row.get(0))? {
-                conn.execute_batch(DROP)?;
+            if conn.sqlite()?.query_row("SELECT NOT EXISTS (SELECT 1 FROM embedder)", [], |row| row.get(0))? {
+                conn.sqlite()?.execute_batch(DROP)?;
             }
             Ok(true)
         })
@@ -170,15 +170,14 @@ impl Database {
 
 /// Returns whether the store has the tables.
 fn exists(conn: &Connection) -> BackendResult<bool> {
-    Ok(conn.prepare_cached(EXISTS)?.query_row([], |row| row.get(0))?)
+    Ok(conn.sqlite()?.prepare_cached(EXISTS)?.query_row([], |row| row.get(0))?)
 }
 
 pub(super) fn find(conn: &Connection, name: &str) -> BackendResult<Option<EmbedderRow>> {
     if !exists(conn)? {
         return Ok(None);
     }
-    let found = conn
-        .prepare_cached(FIND)?
+    let found = conn.sqlite()?.prepare_cached(FIND)?
         .query_row([name], |row| Ok(EmbedderRow { key: row.get(0)?, dimensions: row.get(1)? }))
         .optional()?;
     Ok(found)
@@ -189,8 +188,7 @@ fn queued(conn: &Connection, key: i64) -> BackendResult<Option<i64>> {
     if !exists(conn)? {
         return Err(removed().into());
     }
-    let queued: Option<Option<i64>> = conn
-        .prepare_cached("SELECT queued FROM embedder WHERE key = ?1")?
+    let queued: Option<Option<i64>> = conn.sqlite()?.prepare_cached("SELECT queued FROM embedder WHERE key = ?1")?
         .query_row([key], |row| row.get(0))
         .optional()?;
     queued.ok_or_else(|| removed().into())
@@ -377,7 +375,7 @@ impl Search<'_> {
     ) -> BackendResult<(Cosines, Vec<(Address, f64)>)> {
         let mut of_some = HashMap::new();
         let mut best: Vec<(Address, f64)> = Vec::with_capacity(2 * limit);
-        let mut statement = self.conn.prepare_cached(VECTORS)?;
+        let mut statement = self.conn.sqlite()?.prepare_cached(VECTORS)?;
         for (low, high) in self.range.ranges() {
             let mut rows = statement.query(params![meaning.embedder.key, low, high])?;
             while let Some(row) = rows.next()? {

@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use rusqlite::Connection;
+use crate::sql::Connection;
 
 use super::super::connection::Database;
 use super::super::error::BackendResult;
@@ -88,10 +88,9 @@ impl Database {
         loop {
             let usual = self.config.busy_timeout;
             let is_empty = self.with_writer(|conn| {
-                conn.busy_timeout(ATTEMPT.min(usual))?;
-                let answer = conn
-                    .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
-                conn.busy_timeout(usual)?;
+                conn.sqlite()?.busy_timeout(ATTEMPT.min(usual))?;
+                let answer = conn.sqlite()?.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+                conn.sqlite()?.busy_timeout(usual)?;
                 Ok(answer? == 0)
             });
             match is_empty {
@@ -110,8 +109,8 @@ impl Database {
 ///
 /// The new file is first written to a temporary one, which would be as large in memory.
 fn vacuum(conn: &Connection) -> BackendResult<()> {
-    conn.pragma_update(None, "temp_store", "FILE")?;
-    let vacuumed = run(conn, "VACUUM");
-    conn.pragma_update(None, "temp_store", "MEMORY")?;
+    conn.sqlite()?.pragma_update(None, "temp_store", "FILE")?;
+    let vacuumed = run(conn.sqlite()?, "VACUUM");
+    conn.sqlite()?.pragma_update(None, "temp_store", "MEMORY")?;
     vacuumed
 }

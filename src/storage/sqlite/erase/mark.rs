@@ -9,7 +9,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::types::FromSql;
-use rusqlite::{Connection, Params, params};
+use rusqlite::{Params, params};
+use crate::sql::Connection;
 
 use super::super::catalog::{self, removal};
 use super::super::context::{self, entry};
@@ -27,7 +28,7 @@ use crate::tree::Address;
 
 /// The transaction that marks.
 pub(super) struct Marking<'a> {
-    pub(super) conn: &'a Connection,
+    pub(super) conn: &'a Connection<'a>,
     pub(super) erasure: &'a Erasure,
     pub(super) marked: &'a mut Marked,
     /// The sessions that are erased as a whole, by key.
@@ -129,7 +130,7 @@ impl Marking<'_> {
                 self.add_sessions(SESSIONS_OF_KEY, key)?;
                 self.marked.texts.add_name(key);
                 let sql = "DELETE FROM binding WHERE key = ?1";
-                let count = conn.prepare_cached(sql)?.execute([key])?;
+                let count = conn.sqlite()?.prepare_cached(sql)?.execute([key])?;
                 self.marked.out.extent.bindings += count as u64;
                 self.erase_items(ITEMS_OF_KEY, key)
             }
@@ -161,7 +162,7 @@ impl Marking<'_> {
     }
 
     fn add_sessions(&mut self, sql: &str, value: &str) -> BackendResult<()> {
-        let mut statement = self.conn.prepare_cached(sql)?;
+        let mut statement = self.conn.sqlite()?.prepare_cached(sql)?;
         let found = statement.query_map([value], |row| Ok((row.get(0)?, row.get(1)?)))?;
         for session in found {
             let (key, id): (i64, String) = session?;
@@ -213,7 +214,7 @@ impl Marking<'_> {
             // Last: of the usage that is left.
             if let ErasureTarget::Author(author) = target {
                 self.marked.texts.add_name(author);
-                let count = self.conn.prepare_cached(FORGET_AUTHOR)?.execute([author])?;
+                let count = self.conn.sqlite()?.prepare_cached(FORGET_AUTHOR)?.execute([author])?;
                 self.marked.out.extent.usage += count as u64;
             }
         }
@@ -294,13 +295,13 @@ impl Marking<'_> {
         let (first, last) = Address::range_of(key);
         self.marked.add_messages(first, last);
         let count = |sql| -> BackendResult<u64> {
-            Ok(conn.prepare_cached(sql)?.query_row([key], |row| row.get(0))?)
+            Ok(conn.sqlite()?.prepare_cached(sql)?.query_row([key], |row| row.get(0))?)
         };
         let extent = &mut self.marked.out.extent;
         extent.messages += count("SELECT max(messages, 0) FROM session WHERE key = ?1")?;
         extent.summaries += count("SELECT count(*) FROM compaction WHERE session = ?1")?;
         extent.bindings += count("SELECT count(*) FROM binding WHERE session = ?1")?;
-        conn.prepare_cached(REPLACE_PARENT)?.execute(params![key, id.as_str()])?;
+        conn.sqlite()?.prepare_cached(REPLACE_PARENT)?.execute(params![key, id.as_str()])?;
         removal::take_out(conn, key)?;
         if self.erasure.forbid_import {
             forbid::add(conn, &id)?;
@@ -331,14 +332,14 @@ impl Marking<'_> {
                 quotable.add_name(quoted.trim_matches('"'));
             }
             self.erase_texts(first, last)?;
-            conn.prepare_cached("DELETE FROM context_block WHERE key = ?1")?.execute([block])?;
+            conn.sqlite()?.prepare_cached("DELETE FROM context_block WHERE key = ?1")?.execute([block])?;
         }
         if quotable.is_empty() {
             return Ok(());
         }
         let mut quoting = Vec::new();
         {
-            let mut prompts = conn.prepare("SELECT session, sections FROM frozen_prompt")?;
+            let mut prompts = conn.sqlite()?.prepare("SELECT session, sections FROM frozen_prompt")?;
             let mut rows = prompts.query([])?;
             while let Some(row) = rows.next()? {
                 if quotable.are_in(row.get_ref(1)?.as_str()?) {
@@ -368,7 +369,7 @@ impl Marking<'_> {
         self.note(&format!("SELECT {detail} FROM session WHERE {some}"), [session])?;
         let sql = format!("UPDATE session SET {detail} = NULL WHERE {some}");
         self.marked.out.extent.details +=
-            self.conn.prepare_cached(&sql)?.execute([session])? as u64;
+            self.conn.sqlite()?.prepare_cached(&sql)?.execute([session])? as u64;
         Ok(())
     }
 
@@ -376,7 +377,7 @@ impl Marking<'_> {
     fn erase_usage(&mut self, condition: &str, values: impl Params) -> BackendResult<()> {
         let verb = if self.erasure.keep_totals { KEEP_USAGE } else { "DELETE FROM usage" };
         let sql = format!("{verb} WHERE {condition}");
-        self.marked.out.extent.usage += self.conn.prepare_cached(&sql)?.execute(values)? as u64;
+        self.marked.out.extent.usage += self.conn.sqlite()?.prepare_cached(&sql)?.execute(values)? as u64;
         Ok(())
     }
 
@@ -465,7 +466,7 @@ pub(super) fn column<T: FromSql>(
     sql: &str,
     values: impl Params,
 ) -> BackendResult<Vec<T>> {
-    let mut statement = conn.prepare_cached(sql)?;
+    let mut statement = conn.sqlite()?.prepare_cached(sql)?;
     let found = statement.query_map(values, |row| row.get(0))?;
     Ok(found.collect::<rusqlite::Result<_>>()?)
 }

@@ -26,11 +26,10 @@ mod widen;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use rusqlite::Connection;
+use crate::sql::Connection;
 
 use super::connection::Database;
 use super::error::{BackendError, BackendResult};
-use super::transaction::run;
 use crate::erasure::{Erased, Erasure, ErasureExtent, ErasureSummary, ErasureTarget};
 use crate::error::{Error, Result};
 use crate::id::CompactionId;
@@ -83,11 +82,11 @@ impl Database {
                 let before = self.path().map(|_| self.snapshot()).transpose();
                 let is_resumed = marked.own.is_empty() && has_unfinished(conn)?;
                 is_blind |= is_resumed || erasure.targets.contains(&ErasureTarget::Deleted);
-                let changes = conn.total_changes();
+                let changes = conn.sqlite()?.total_changes();
                 mark(conn, erasure, &mut marked, is_resumed)?;
-                if is_blind || conn.total_changes() > changes {
-                    conn.execute("INSERT INTO leftover DEFAULT VALUES", [])?;
-                    marked.own.push(conn.last_insert_rowid());
+                if is_blind || conn.sqlite()?.total_changes() > changes {
+                    conn.sqlite()?.execute("INSERT INTO leftover DEFAULT VALUES", [])?;
+                    marked.own.push(conn.sqlite()?.last_insert_rowid());
                 }
                 before.map_err(BackendError::Own)
             })?;
@@ -116,7 +115,7 @@ impl Database {
                     false => (FORGET, &own[..]),
                 };
                 self.write(|conn| {
-                    done.iter().try_for_each(|number| Ok(_ = conn.execute(sql, [number])?))
+                    done.iter().try_for_each(|number| Ok(_ = conn.sqlite()?.execute(sql, [number])?))
                 })?;
             }
         }
@@ -150,26 +149,26 @@ impl Database {
             return Ok(true);
         }
         let watch = self.watch();
-        let newest: i64 = self.read(|conn| Ok(conn.query_row(NEWEST, [], |row| row.get(0))?))?;
+        let newest: i64 = self.read(|conn| Ok(conn.sqlite()?.query_row(NEWEST, [], |row| row.get(0))?))?;
         self.delete_leftovers(newest, |_| watch.check())?;
         let mut out = Erased::default();
         self.clean(&watch, None, &mut out)?;
         if out.is_complete() {
-            self.write(|conn| Ok(conn.execute(FORGET_UP_TO, [newest])?))?;
+            self.write(|conn| Ok(conn.sqlite()?.execute(FORGET_UP_TO, [newest])?))?;
         }
         Ok(!self.has_unfinished_erasure()?)
     }
 }
 
 fn dry_run(conn: &Connection, erasure: &Erasure, marked: &mut Marked) -> BackendResult<()> {
-    run(conn, "SAVEPOINT dry_run")?;
+    conn.command("SAVEPOINT dry_run")?;
     mark(conn, erasure, marked, has_unfinished(conn)?)?;
-    run(conn, "ROLLBACK TO dry_run")?;
-    run(conn, "RELEASE dry_run")
+    conn.command("ROLLBACK TO dry_run")?;
+    conn.command("RELEASE dry_run")
 }
 
 fn has_unfinished(conn: &Connection) -> BackendResult<bool> {
-    Ok(conn.prepare_cached(UNFINISHED)?.exists([])?)
+    Ok(conn.sqlite()?.prepare_cached(UNFINISHED)?.exists([])?)
 }
 
 const UNFINISHED: &str = "SELECT 1 FROM leftover WHERE session = 0 AND transcript = 0";

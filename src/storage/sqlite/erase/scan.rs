@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
-use rusqlite::Connection;
+use crate::sql::Connection;
 use rusqlite::types::ValueRef;
 
 use super::super::connection::{Database, busy_ms};
@@ -82,7 +82,7 @@ impl Database {
         let mut places = Places::new();
         let mut buffer = vec![0; CHUNK];
         let page_size =
-            self.read(|conn| Ok(conn.query_row("PRAGMA page_size", [], |row| row.get(0))?))?;
+            self.read(|conn| Ok(conn.sqlite()?.query_row("PRAGMA page_size", [], |row| row.get(0))?))?;
         for (number, (path, opened)) in files.iter().enumerate() {
             let is_log = path.as_os_str().as_encoded_bytes().ends_with(b"-wal");
             let mut passed = Passed::default();
@@ -164,11 +164,11 @@ fn forget_stored(conn: &Connection, texts: &Texts, places: &mut Places) -> Backe
 
 /// Calls `look` with every text in the rows of all tables, and in the schema.
 fn each_text(conn: &Connection, mut look: impl FnMut(&[u8])) -> BackendResult<()> {
-    let mut tables = conn.prepare(TABLES)?;
+    let mut tables = conn.sqlite()?.prepare(TABLES)?;
     let tables = tables.query_map([], |row| row.get::<_, String>(0))?;
     for table in tables {
         let name = table?.replace('"', "\"\"");
-        let mut statement = conn.prepare(&format!("SELECT * FROM \"{name}\""))?;
+        let mut statement = conn.sqlite()?.prepare(&format!("SELECT * FROM \"{name}\""))?;
         let columns = statement.column_count();
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {

@@ -7,7 +7,8 @@
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
-use rusqlite::{Connection, Params};
+use rusqlite::{Params};
+use crate::sql::Connection;
 
 use super::super::error::BackendResult;
 
@@ -100,7 +101,7 @@ impl Texts {
         sql: &str,
         values: impl Params,
     ) -> BackendResult<u64> {
-        let mut statement = conn.prepare_cached(sql)?;
+        let mut statement = conn.sqlite()?.prepare_cached(sql)?;
         let (columns, id) = (statement.column_count(), statement.column_index("id").ok());
         let (mut rows, mut count) = (statement.query(values)?, 0);
         while let Some(row) = rows.next()? {

@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use rusqlite::Connection;
+use crate::sql::Connection;
 
 use super::super::error::BackendResult;
 use super::super::path::Ancestry;
@@ -73,7 +73,7 @@ impl Marking<'_> {
     ) -> BackendResult<()> {
         for copy in copies.into_iter().filter(|copy| !self.has(*copy)).collect::<Vec<_>>() {
             // That of a session that was removed is left over.
-            if !self.conn.prepare_cached(IS_SESSION)?.exists([copy.session()])? {
+            if !self.conn.sqlite()?.prepare_cached(IS_SESSION)?.exists([copy.session()])? {
                 continue;
             }
             let is_deleted = message::id_at(self.conn, copy)?.0.is_none();
@@ -107,7 +107,7 @@ impl Marking<'_> {
         let mut parents: Vec<i64> = self.sessions.keys().rev().copied().collect();
         let mut known: BTreeSet<i64> = self.sessions.keys().copied().collect();
         let mut found = Vec::new();
-        let mut statement = self.conn.prepare_cached(OPENINGS)?;
+        let mut statement = self.conn.sqlite()?.prepare_cached(OPENINGS)?;
         while let Some(parent) = parents.pop() {
             let mut rows = statement.query([parent])?;
             while let Some(row) = rows.next()? {
@@ -132,7 +132,7 @@ impl Marking<'_> {
             let Some(info) = session_row::info_by_key(self.conn, key)? else { continue };
             let mut nearest = Ancestry::of(self.conn, key, &messages);
             let (_, end) = Address::range_of(key);
-            let mut statement = self.conn.prepare_cached(BRANCH_SUMMARIES)?;
+            let mut statement = self.conn.sqlite()?.prepare_cached(BRANCH_SUMMARIES)?;
             let mut rows = statement.query([oldest, end])?;
             while let Some(row) = rows.next()? {
                 let summary: Address = row.get(0)?;
@@ -196,7 +196,7 @@ pub(super) struct Copied {
 
 impl Copied {
     fn all_in(conn: &Connection, session: i64) -> BackendResult<Vec<(Self, String)>> {
-        let mut statement = conn.prepare_cached(TEXTS_AND_DETAILS)?;
+        let mut statement = conn.sqlite()?.prepare_cached(TEXTS_AND_DETAILS)?;
         let found = statement.query_map([session], |row| {
             let (label, detail, address) = (row.get(0)?, row.get(1)?, row.get(2)?);
             Ok((Self { session, label, detail, address }, row.get(3)?))

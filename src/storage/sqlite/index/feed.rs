@@ -9,7 +9,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{OptionalExtension, Row, params};
+use crate::sql::Connection;
 
 use super::terms::{Found, cut};
 use super::{Index, labels_of};
@@ -131,14 +132,14 @@ impl Database {
 }
 
 fn is_any_pending(conn: &Connection) -> BackendResult<bool> {
-    Ok(conn.prepare_cached(FIRST_PENDING)?.exists([])?)
+    Ok(conn.sqlite()?.prepare_cached(FIRST_PENDING)?.exists([])?)
 }
 
 fn count_pending(conn: &Connection) -> BackendResult<u64> {
     let sql = "SELECT CAST(coalesce(sum(max(next - unindexed, 1)), 0) AS INTEGER)
                  FROM session INDEXED BY session_unindexed
                 WHERE unindexed IS NOT NULL";
-    Ok(conn.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
+    Ok(conn.sqlite()?.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
 }
 
 /// Makes the session's messages from this number on pending.
@@ -155,7 +156,7 @@ pub(in super::super) fn make_pending(
 }
 
 fn store_unindexed(conn: &Connection, session: i64, first: Option<u64>) -> BackendResult<()> {
-    conn.prepare_cached("UPDATE session SET unindexed = ?2 WHERE key = ?1")?
+    conn.sqlite()?.prepare_cached("UPDATE session SET unindexed = ?2 WHERE key = ?1")?
         .execute(params![session, first])?;
     Ok(())
 }
@@ -183,8 +184,7 @@ pub(in super::super) fn remove_to_update(
 
 /// Indexes a message again whose labels changed, unless it is pending.
 pub(in super::super) fn refresh(conn: &Connection, address: Address) -> BackendResult<()> {
-    let unindexed: Option<u64> = conn
-        .prepare_cached("SELECT unindexed FROM session WHERE key = ?1")?
+    let unindexed: Option<u64> = conn.sqlite()?.prepare_cached("SELECT unindexed FROM session WHERE key = ?1")?
         .query_row([address.session()], |row| row.get(0))
         .optional()?
         .flatten();
@@ -197,7 +197,7 @@ pub(in super::super) fn refresh(conn: &Connection, address: Address) -> BackendR
 
 /// Indexes a message that is not pending.
 pub(in super::super) fn add(conn: &Connection, address: Address) -> BackendResult<()> {
-    let mut statement = conn.prepare_cached(PENDING_PARTS)?;
+    let mut statement = conn.sqlite()?.prepare_cached(PENDING_PARTS)?;
     let mut rows = statement.query(params![address, address])?;
     let mut found = Found::default();
     while let Some(row) = rows.next()? {
@@ -230,7 +230,7 @@ pub(in super::super) fn each_doc(
     conn: &Connection,
     mut take: impl FnMut(Address, [&str; 3]),
 ) -> BackendResult<()> {
-    let mut statement = conn.prepare(INDEXED)?;
+    let mut statement = conn.sqlite()?.prepare(INDEXED)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let (address, columns) = read_doc(row, &mut Found::default())?;
@@ -262,8 +262,7 @@ fn index_some(conn: &Connection) -> BackendResult<Indexed> {
     let mut found = Found::default();
     while bytes < MAX_BYTES {
         // In order of address: FTS5 writes a segment each time the order is broken.
-        let session: Option<(i64, i64, i64)> = conn
-            .prepare_cached(FIRST_PENDING)?
+        let session: Option<(i64, i64, i64)> = conn.sqlite()?.prepare_cached(FIRST_PENDING)?
             .query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
             .optional()?;
         let Some((key, first, next)) = session else {
@@ -272,7 +271,7 @@ fn index_some(conn: &Connection) -> BackendResult<Indexed> {
         };
         // `verify` reports a number that is damaged.
         let first = u32::try_from(first.max(1)).unwrap_or(u32::MAX);
-        let mut statement = conn.prepare_cached(PENDING_PARTS)?;
+        let mut statement = conn.sqlite()?.prepare_cached(PENDING_PARTS)?;
         let mut rows =
             statement.query(params![Address::new(key, first), Address::range_of(key).1])?;
         let mut rest = None;
@@ -315,11 +314,15 @@ pub(in super::super) const PENDING_PARTS: &str = concat!(
 ///
 /// Otherwise the index is emptied and everything is pending: the store opens at once, and the following writes and
 /// searches index some of it at a time.
-pub(in super::super) fn empty_if_outdated(conn: &Connection, config: &Config) -> BackendResult<()> {
-    if has_current_version(conn)? {
+pub(in super::super) fn empty_if_outdated(
+    conn: &rusqlite::Connection,
+    config: &Config,
+) -> BackendResult<()> {
+    if has_current_version(&conn.into())? {
         return Ok(());
     }
     transaction::write(conn, config, config.busy_timeout, |conn| {
+        let conn = &conn.into();
         // Another process may have done it meanwhile.
         if has_current_version(conn)? { Ok(()) } else { empty(conn) }
     })
@@ -327,8 +330,8 @@ pub(in super::super) fn empty_if_outdated(conn: &Connection, config: &Config) ->
 
 fn empty(conn: &Connection) -> BackendResult<()> {
     Index::Messages.clear(conn)?;
-    conn.execute("DELETE FROM term", [])?;
-    conn.execute("UPDATE session SET unindexed = 1 WHERE next > 1", [])?;
+    conn.sqlite()?.execute("DELETE FROM term", [])?;
+    conn.sqlite()?.execute("UPDATE session SET unindexed = 1 WHERE next > 1", [])?;
     // Documents are few compared with messages, and are never pending.
     Index::Context.clear(conn)?;
     entry::index_all(conn)?;
@@ -344,8 +347,7 @@ pub(in super::super) fn rebuild(conn: &Connection) -> BackendResult<()> {
 
 /// Returns whether the index holds the current version of the indexed text.
 pub(in super::super) fn has_current_version(conn: &Connection) -> BackendResult<bool> {
-    let version: Option<String> = conn
-        .prepare_cached("SELECT value FROM setting WHERE name = 'index_version'")?
+    let version: Option<String> = conn.sqlite()?.prepare_cached("SELECT value FROM setting WHERE name = 'index_version'")?
         .query_row([], |row| row.get(0))
         .optional()?;
     Ok(version.is_some_and(|version| version == indexed_text::VERSION.to_string()))
@@ -353,7 +355,7 @@ pub(in super::super) fn has_current_version(conn: &Connection) -> BackendResult<
 
 /// Records the version of the indexed text.
 pub(in super::super) fn store_version(conn: &Connection) -> BackendResult<()> {
-    conn.prepare_cached(
+    conn.sqlite()?.prepare_cached(
         "INSERT OR REPLACE INTO setting (name, value) VALUES ('index_version', ?1)",
     )?
     .execute(params![indexed_text::VERSION.to_string()])?;
@@ -389,16 +391,15 @@ pub(in super::super) fn prepare(
     (low, high): (Address, Address),
     watch: &Watch,
 ) -> BackendResult<Prepared> {
-    let is_any: bool = conn.prepare_cached(IS_PENDING)?.query_row([low, high], |row| row.get(0))?;
+    let is_any: bool = conn.sqlite()?.prepare_cached(IS_PENDING)?.query_row([low, high], |row| row.get(0))?;
     if !is_any {
         return Ok(Prepared::Nothing);
     }
-    conn.execute_batch(CREATE_PENDING)?;
+    conn.sqlite()?.execute_batch(CREATE_PENDING)?;
     // `data_version` does not count a connection's own writes.
-    let is_reader = conn.is_readonly("main")?;
-    let version: i64 = conn.pragma_query_value(None, "data_version", |row| row.get(0))?;
-    let last: Option<Address> = conn
-        .prepare_cached(
+    let is_reader = conn.sqlite()?.is_readonly("main")?;
+    let version: i64 = conn.sqlite()?.pragma_query_value(None, "data_version", |row| row.get(0))?;
+    let last: Option<Address> = conn.sqlite()?.prepare_cached(
             "SELECT last FROM temp.pending_index_of WHERE (version, low, high) = (?1, ?2, ?3)",
         )?
         .query_row((version, low, high), |row| row.get(0))
@@ -419,7 +420,7 @@ pub(in super::super) fn prepare(
             return Ok(Prepared::Some);
         }
         watch.enter(Phase::Finishing);
-        let mut statement = conn.prepare_cached(PENDING)?;
+        let mut statement = conn.sqlite()?.prepare_cached(PENDING)?;
         let mut rows = statement.query(params![from, high, CHUNK])?;
         let (mut count, mut last) = (0, high);
         while let Some(row) = rows.next()? {
@@ -428,8 +429,8 @@ pub(in super::super) fn prepare(
             (count, last) = (count + 1, address);
         }
         let to = if count == CHUNK { last } else { high };
-        conn.prepare_cached("DELETE FROM temp.pending_index_of")?.execute([])?;
-        conn.prepare_cached("INSERT INTO temp.pending_index_of VALUES (?1, ?2, ?3, ?4)")?
+        conn.sqlite()?.prepare_cached("DELETE FROM temp.pending_index_of")?.execute([])?;
+        conn.sqlite()?.prepare_cached("INSERT INTO temp.pending_index_of VALUES (?1, ?2, ?3, ?4)")?
             .execute((version, low, high, to))?;
         if to == high {
             return Ok(Prepared::All);

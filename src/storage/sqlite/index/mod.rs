@@ -15,7 +15,8 @@ mod feed;
 mod terms;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use rusqlite::{Connection, params};
+use rusqlite::{params};
+use crate::sql::Connection;
 use talktree_text::{Columns, Expr, Filters, Phrase};
 
 #[cfg(test)]
@@ -64,7 +65,7 @@ impl Index {
     ) -> BackendResult<()> {
         let sql =
             of_each!(self, "INSERT INTO ", " (rowid, text, tools, labels) VALUES (?1, ?2, ?3, ?4)");
-        conn.prepare_cached(sql)?.execute(params![address, text, tools, labels])?;
+        conn.sqlite()?.prepare_cached(sql)?.execute(params![address, text, tools, labels])?;
         Ok(())
     }
 
@@ -76,7 +77,7 @@ impl Index {
         last: Address,
     ) -> BackendResult<()> {
         let sql = of_each!(self, "DELETE FROM ", " WHERE rowid BETWEEN ?1 AND ?2");
-        conn.prepare_cached(sql)?.execute([first, last])?;
+        conn.sqlite()?.prepare_cached(sql)?.execute([first, last])?;
         Ok(())
     }
 
@@ -87,7 +88,7 @@ impl Index {
             Context => "INSERT INTO context_search (context_search) VALUES ('delete-all')",
             Pending => "INSERT INTO temp.pending_index (pending_index) VALUES ('delete-all')",
         };
-        conn.prepare_cached(sql)?.execute([])?;
+        conn.sqlite()?.prepare_cached(sql)?.execute([])?;
         Ok(())
     }
 
@@ -100,7 +101,7 @@ impl Index {
         watch: &Watch,
         mut take: impl FnMut(Address) -> BackendResult<bool>,
     ) -> BackendResult<()> {
-        let mut statement = conn.prepare_cached(FIND[self as usize])?;
+        let mut statement = conn.sqlite()?.prepare_cached(FIND[self as usize])?;
         let mut rows = statement.query(params![expression, low, high])?;
         while let Some(row) = rows.next()? {
             watch.check()?;
@@ -120,14 +121,14 @@ impl Index {
         limit: usize,
     ) -> BackendResult<Vec<Address>> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let mut statement = conn.prepare_cached(BEST[usize::from(self == Context)])?;
+        let mut statement = conn.sqlite()?.prepare_cached(BEST[usize::from(self == Context)])?;
         let found = statement.query_map(params![expression, low, high, limit], |row| row.get(0))?;
         Ok(found.collect::<Result<_, _>>()?)
     }
 
     /// Returns whether any text matches an expression.
     pub(super) fn has(self, conn: &Connection, expression: &str) -> BackendResult<bool> {
-        let mut statement = conn.prepare_cached(FIND[self as usize])?;
+        let mut statement = conn.sqlite()?.prepare_cached(FIND[self as usize])?;
         Ok(statement.exists(params![expression, i64::MIN, i64::MAX])?)
     }
 
@@ -145,12 +146,12 @@ impl Index {
         };
         // FTS5 does not go on with a merge while a lower level has as many segments as it usually merges. No other connection
         // sees this setting: both changes are in one transaction.
-        conn.prepare_cached(set)?.execute([2])?;
-        let before = conn.total_changes();
-        conn.prepare_cached(merge)?.execute([if begins { -pages } else { pages }])?;
+        conn.sqlite()?.prepare_cached(set)?.execute([2])?;
+        let before = conn.sqlite()?.total_changes();
+        conn.sqlite()?.prepare_cached(merge)?.execute([if begins { -pages } else { pages }])?;
         // The statement itself is one change.
-        let has_more = conn.total_changes() - before > 1;
-        conn.prepare_cached(set)?.execute([USUAL_MERGE])?;
+        let has_more = conn.sqlite()?.total_changes() - before > 1;
+        conn.sqlite()?.prepare_cached(set)?.execute([USUAL_MERGE])?;
         Ok(has_more)
     }
 }

@@ -15,7 +15,8 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{Connection, params};
+use rusqlite::{params};
+use crate::sql::Connection;
 use talktree_text::{
     Expr, Language, Phrase, Query, Stems, StopWords, Term, is_unigram, normal_form, spellings,
 };
@@ -68,7 +69,7 @@ impl Found {
         // In order: neighbours are on one page.
         let mut terms: Vec<_> = self.0.into_iter().collect();
         terms.sort_unstable();
-        let mut statement = conn.prepare_cached(STORE)?;
+        let mut statement = conn.sqlite()?.prepare_cached(STORE)?;
         for (term, languages) in terms {
             statement.execute(params![term, languages])?;
         }
@@ -110,7 +111,7 @@ fn each_compound(
 
 /// Returns the languages of a term; `None` if it is not in the table.
 pub(in super::super) fn languages(conn: &Connection, term: &str) -> BackendResult<Option<u32>> {
-    let mut statement = conn.prepare_cached("SELECT languages FROM term WHERE term = ?1")?;
+    let mut statement = conn.sqlite()?.prepare_cached("SELECT languages FROM term WHERE term = ?1")?;
     let mut rows = statement.query([term])?;
     Ok(rows.next()?.map(|row| row.get(0)).transpose()?)
 }
@@ -122,7 +123,7 @@ pub(in super::super) fn each_from(
     watch: &Watch,
     mut look: impl FnMut(&str, u32) -> bool,
 ) -> BackendResult<()> {
-    let mut statement = conn.prepare_cached(FROM)?;
+    let mut statement = conn.sqlite()?.prepare_cached(FROM)?;
     let mut rows = statement.query([start, &format!("{start}\u{10FFFF}")])?;
     while let Some(row) = rows.next()? {
         watch.check()?;
@@ -138,7 +139,7 @@ const FROM: &str = "SELECT term, languages FROM term WHERE term >= ?1 AND term <
 /// Removes the terms after one that no text in the index has, some of them; returns where to go on.
 pub(in super::super) fn sweep(conn: &Connection, after: &str) -> BackendResult<Option<String>> {
     let mut statement =
-        conn.prepare_cached("SELECT term FROM term WHERE term > ?1 ORDER BY term LIMIT ?2")?;
+        conn.sqlite()?.prepare_cached("SELECT term FROM term WHERE term > ?1 ORDER BY term LIMIT ?2")?;
     let terms: Vec<String> =
         statement.query_map(params![after, SWEPT], |row| row.get(0))?.collect::<Result<_, _>>()?;
     for term in &terms {
@@ -149,7 +150,7 @@ pub(in super::super) fn sweep(conn: &Connection, after: &str) -> BackendResult<O
         let phrase = Expr::Phrase(Phrase { words: vec![word], is_prefix: false });
         let expression = fts(&phrase, Columns::All, None);
         if !Index::Messages.has(conn, &expression)? && !Index::Context.has(conn, &expression)? {
-            conn.prepare_cached("DELETE FROM term WHERE term = ?1")?.execute([term])?;
+            conn.sqlite()?.prepare_cached("DELETE FROM term WHERE term = ?1")?.execute([term])?;
         }
     }
     Ok(terms.into_iter().nth(SWEPT as usize - 1))

@@ -57,6 +57,8 @@ pub(in super::super) struct StoredMessage {
 }
 
 impl StoredMessage {
+    /// Where its id is.
+    pub(in super::super) const ID: usize = 2;
     /// Where the columns after `stored_columns!` begin.
     pub(in super::super) const WIDTH: usize =
         2 + <Identity<'_> as Read<'_>>::WIDTH + <Content<'_> as Read<'_>>::WIDTH;

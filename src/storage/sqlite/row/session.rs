@@ -7,7 +7,7 @@ use super::super::usage;
 use crate::id::SessionId;
 use crate::outcome::{MAX_TAGS, SessionDetails, SessionInfo, too_many_tags};
 use crate::sql::{
-    BackendError, BackendResult, Bind, Connection, Read, Row, Sql, Statement, corrupt, damaged,
+    BackendError, BackendResult, Bind, Connection, Read, Row, Sql, corrupt, damaged,
 };
 use crate::tree::{Address, MAX_SESSIONS};
 
@@ -94,8 +94,8 @@ impl Read<'_> for CachedCount {
 }
 
 impl Bind for CachedCount {
-    fn bind(&self, statement: &mut Statement<'_>, at: usize) -> BackendResult<usize> {
-        self.0.bind(statement, at)
+    fn bind(&self, parameters: &mut crate::sql::Parameters<'_, '_>, at: usize) -> BackendResult<usize> {
+        self.0.bind(parameters, at)
     }
 }
 

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use rusqlite::Connection;
 use talktree_text::{Columns, Finder, Query, SNIPPET_CHARS, snippet};
 
 use super::super::compaction;
@@ -15,7 +14,7 @@ use crate::id::{MessageId, SessionId};
 use crate::message::{Role, parts_from_text, single_text};
 use crate::search::{Hit, Matched, indexed_text};
 use crate::sql::time;
-use crate::sql::{BackendResult, corrupt, damaged};
+use crate::sql::{BackendResult, Connection, Sql, corrupt, damaged};
 use crate::storage::sqlite::path::SessionTree;
 use crate::tree::{Address, PlanPart, Span, Walk};
 
@@ -93,7 +92,7 @@ impl<'c> HitMaker<'c> {
             sessions.insert(key, (names, path));
         }
         let mut hits = Vec::with_capacity(found.len());
-        let mut at = conn.prepare_cached(AT)?;
+        let mut at = conn.sqlite()?.prepare_cached(AT)?;
         for &(attempt, address, score) in found {
             self.search.watch.check()?;
             let (names, path) = &sessions[&address.session()];
@@ -173,15 +172,14 @@ impl<'c> HitMaker<'c> {
 
     /// Returns the sessions in scope that contain a message with the same origin and content, oldest first.
     fn copies(&self, row: &Row) -> BackendResult<Vec<SessionId>> {
-        let mut statement = self.search.conn.prepare_cached(COPIES)?;
-        let mut rows = statement.query((row.origin, &row.role, &row.parts))?;
         let mut ids = Vec::new();
-        while let Some(found) = rows.next()? {
+        self.search.conn.each(COPIES, (row.origin, &*row.role, &*row.parts), |found| {
             let key = found.get(1)?;
             if self.search.range.holds_session(key) {
                 ids.push(read_id(found, 0, key)?);
             }
-        }
+            Ok(true)
+        })?;
         Ok(ids)
     }
 }

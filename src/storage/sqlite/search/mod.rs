@@ -18,7 +18,7 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
-use rusqlite::Connection;
+use crate::sql::Connection;
 use talktree_text::{Analysis, Candidate, Columns, DateHint, Expr, Query, Unit};
 
 use self::hits::HitMaker;
@@ -185,7 +185,7 @@ fn answer_on<T>(
 /// A search on one snapshot.
 #[derive(Clone)]
 pub(super) struct Search<'c> {
-    pub(super) conn: &'c Connection,
+    pub(super) conn: &'c Connection<'c>,
     pub(super) analysis: &'c Analysis,
     pub(super) range: &'c Range,
     pub(super) checks: &'c Checks,

@@ -1,6 +1,7 @@
 //! Where to search, as ranges of addresses.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{OptionalExtension, params};
+use crate::sql::Connection;
 
 use super::super::row::session::{self as session_row, read_id};
 use super::super::{message, path};
@@ -63,8 +64,7 @@ impl Range {
             Scope::Store => match owner {
                 Some(owner) => Ok(Self::sessions(keys(conn, OWNED, [owner])?)),
                 None => {
-                    let (first, last): (i64, i64) = conn
-                        .prepare_cached(KEYS)?
+                    let (first, last): (i64, i64) = conn.sqlite()?.prepare_cached(KEYS)?
                         .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
                     let all = (Address::range_of(first).0, Address::range_of(last).1);
                     let trash = keys(conn, TRASH, [])?;
@@ -183,13 +183,13 @@ impl Range {
         match self.kind {
             Kind::Store => {
                 let (sessions, some, messages): (f64, f64, f64) =
-                    conn.prepare_cached(COUNT)?.query_row([SAMPLE as i64], |row| {
+                    conn.sqlite()?.prepare_cached(COUNT)?.query_row([SAMPLE as i64], |row| {
                         Ok((row.get(0)?, row.get(1)?, row.get(2)?))
                     })?;
                 Ok(messages * (sessions / some.max(1.0)))
             }
             Kind::Sessions => {
-                let mut statement = conn.prepare_cached(MESSAGES)?;
+                let mut statement = conn.sqlite()?.prepare_cached(MESSAGES)?;
                 let mut messages = 0.0;
                 for part in self.parts.iter().rev().take(SAMPLE) {
                     messages +=
@@ -231,8 +231,7 @@ fn found(
     id: &SessionId,
     owner: Option<&str>,
 ) -> BackendResult<Option<(i64, bool)>> {
-    let found = conn
-        .prepare_cached(NAMED)?
+    let found = conn.sqlite()?.prepare_cached(NAMED)?
         .query_row(params![id.as_str(), owner], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
     Ok(found)
@@ -247,7 +246,7 @@ fn keys<const N: usize>(
     sql: &str,
     values: [&str; N],
 ) -> BackendResult<Vec<i64>> {
-    let mut statement = conn.prepare_cached(sql)?;
+    let mut statement = conn.sqlite()?.prepare_cached(sql)?;
     let mut keys: Vec<i64> = statement
         .query_map(rusqlite::params_from_iter(values), |row| row.get(0))?
         .collect::<Result<_, _>>()?;

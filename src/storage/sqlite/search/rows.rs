@@ -8,7 +8,8 @@
 
 use std::collections::{BinaryHeap, HashSet, VecDeque};
 
-use rusqlite::{CachedStatement, Connection, params};
+use rusqlite::{CachedStatement, params};
+use crate::sql::Connection;
 use talktree_text::{Columns, Filters, holds_exactly};
 
 use super::super::index;
@@ -61,7 +62,7 @@ impl Checks {
         range: &Range,
     ) -> BackendResult<Self> {
         // No session contains a message twice.
-        let has_copies = !range.is_one_session() && conn.prepare_cached(HAS_COPIES)?.exists([])?;
+        let has_copies = !range.is_one_session() && conn.sqlite()?.prepare_cached(HAS_COPIES)?.exists([])?;
         let array = |names: &[String]| {
             (!names.is_empty()).then(|| serde_json::Value::from(names).to_string())
         };
@@ -88,9 +89,9 @@ impl Checks {
     /// Returns what reads matches that pass.
     pub(in super::super) fn reader<'c>(
         &self,
-        conn: &'c Connection,
+        conn: &'c Connection<'c>,
     ) -> BackendResult<Reader<'c, '_>> {
-        Ok(Reader { checks: self, row: conn.prepare_cached(ROW)? })
+        Ok(Reader { checks: self, row: conn.sqlite()?.prepare_cached(ROW)? })
     }
 }
 
@@ -276,7 +277,7 @@ impl Search<'_> {
         if self.range.kind != Kind::Store {
             return Ok(self.range.of_sessions().into_iter().map(unread).collect());
         }
-        let mut statement = self.conn.prepare_cached(LAST)?;
+        let mut statement = self.conn.sqlite()?.prepare_cached(LAST)?;
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let mut streams = Vec::new();
         for row in rows {
@@ -304,7 +305,7 @@ impl Search<'_> {
                 labelled[from..to].iter().rev().take(stream.batch_size).copied().collect()
             }
             None => {
-                let mut statement = self.conn.prepare_cached(NEWEST)?;
+                let mut statement = self.conn.sqlite()?.prepare_cached(NEWEST)?;
                 let values = params![stream.low, stream.high, stream.batch_size];
                 let rows = statement.query_map(values, |row| row.get(0))?;
                 rows.collect::<Result<_, _>>()?

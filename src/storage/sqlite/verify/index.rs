@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use rusqlite::Connection;
+use crate::sql::Connection;
 
 use super::super::index::{self, each_doc};
 use super::{MAX_OF_A_KIND, REBUILD};
@@ -37,7 +37,7 @@ pub(in super::super) fn damages(conn: &Connection) -> BackendResult<Vec<Damage>>
 }
 
 fn holds(conn: &Connection, check: &str) -> BackendResult<bool> {
-    match conn.execute(check, []) {
+    match conn.sqlite()?.execute(check, []) {
         Ok(_) => Ok(true),
         Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseCorrupt) => {
             Ok(false)
@@ -73,7 +73,7 @@ fn of_messages(conn: &Connection) -> BackendResult<Vec<Damage>> {
 
 /// Returns the keys of the sessions that are removed and still indexed.
 fn leftovers(conn: &Connection) -> BackendResult<BTreeSet<i64>> {
-    let mut statement = conn.prepare("SELECT session FROM leftover")?;
+    let mut statement = conn.sqlite()?.prepare("SELECT session FROM leftover")?;
     let keys = statement.query_map([], |row| row.get(0))?;
     Ok(keys.collect::<rusqlite::Result<_>>()?)
 }
@@ -85,7 +85,7 @@ fn of_context(conn: &Connection) -> BackendResult<bool> {
 }
 
 fn indexed(conn: &Connection, table: &str) -> BackendResult<Sums> {
-    conn.execute(
+    conn.sqlite()?.execute(
         &format!(
             "CREATE VIRTUAL TABLE temp.verified USING fts5vocab('main', '{table}', 'instance')"
         ),
@@ -93,7 +93,7 @@ fn indexed(conn: &Connection, table: &str) -> BackendResult<Sums> {
     )?;
     let mut sums = Sums::new();
     {
-        let mut statement = conn.prepare("SELECT doc, term, col, offset FROM temp.verified")?;
+        let mut statement = conn.sqlite()?.prepare("SELECT doc, term, col, offset FROM temp.verified")?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             let column = row.get_ref(2)?.as_str()?;
@@ -102,7 +102,7 @@ fn indexed(conn: &Connection, table: &str) -> BackendResult<Sums> {
             *sum = sum.wrapping_add(hash);
         }
     }
-    conn.execute_batch("DROP TABLE temp.verified")?;
+    conn.sqlite()?.execute_batch("DROP TABLE temp.verified")?;
     Ok(sums)
 }
 

@@ -7,7 +7,7 @@ mod index;
 mod queries;
 mod rows;
 
-use rusqlite::{Connection, ErrorCode, OptionalExtension, Params, Row};
+use rusqlite::{ErrorCode, OptionalExtension, Params};
 
 use super::backup::PartialFile;
 use super::connection::{Config, Database, prepare};
@@ -17,7 +17,7 @@ use super::{schema, transaction};
 use crate::error::{Error, Result};
 use crate::id::MessageId;
 use crate::report::{Damage, Progress, Verified};
-use crate::sql::{BackendError, BackendResult, corrupt};
+use crate::sql::{BackendError, BackendResult, Connection, Row, corrupt};
 use crate::tree::Address;
 #[cfg(test)]
 pub(super) use index::damages as index_damages;
@@ -126,7 +126,7 @@ impl Database {
                 if let Some(damages) = self.try_write(index::damages)? {
                     return Ok(damages);
                 }
-                let copy = self.copy_to(Connection::open_in_memory, watch, |_| {})?;
+                let copy = self.copy_to(rusqlite::Connection::open_in_memory, watch, |_| {})?;
                 check_copy(copy, &self.config, watch)
             }
         };
@@ -134,10 +134,11 @@ impl Database {
     }
 }
 
-fn check_copy(mut copy: Connection, config: &Config, watch: &Watch) -> BackendResult<Vec<Damage>> {
+fn check_copy(
+    mut copy: rusqlite::Connection, config: &Config, watch: &Watch) -> BackendResult<Vec<Damage>> {
     prepare(&copy, config)?;
     interruptible(&mut copy, watch.clone(), |conn| {
-        transaction::write(conn, config, config.busy_timeout, index::damages)
+        transaction::write(conn, config, config.busy_timeout, |conn| index::damages(&conn.into()))
     })
 }
 
@@ -193,7 +194,7 @@ fn description(error: BackendError) -> String {
 }
 
 fn run(conn: &Connection, check: &Check, found: &mut Vec<Damage>) -> BackendResult<()> {
-    let mut statement = conn.prepare(check.sql)?;
+    let mut statement = conn.sqlite()?.prepare(check.sql)?;
     let mut rows = statement.query([])?;
     let mut count = 0;
     while let Some(row) = rows.next()? {
@@ -213,9 +214,9 @@ fn damaged_pages(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()
         "SELECT EXISTS (SELECT 1 FROM search WHERE rowid = 0)",
         "SELECT EXISTS (SELECT 1 FROM context_search WHERE rowid = 0)",
     ] {
-        let _ = conn.query_row(sql, [], |_| Ok(()));
+        let _ = conn.sqlite()?.query_row(sql, [], |_| Ok(()));
     }
-    let mut statement = conn.prepare("SELECT integrity_check FROM pragma_integrity_check")?;
+    let mut statement = conn.sqlite()?.prepare("SELECT integrity_check FROM pragma_integrity_check")?;
     for line in statement.query_map([], |row| row.get::<_, String>(0))? {
         let what = line?;
         if let Some(error) = failed_read(&what) {
@@ -246,10 +247,10 @@ fn each(
     params: impl Params,
     mut check: impl FnMut(&Row<'_>) -> BackendResult<()>,
 ) -> BackendResult<()> {
-    let mut statement = conn.prepare(sql)?;
+    let mut statement = conn.sqlite()?.prepare(sql)?;
     let mut rows = statement.query(params)?;
     while let Some(row) = rows.next()? {
-        check(row)?;
+        check(&Row::Sqlite(row))?;
     }
     Ok(())
 }
@@ -270,11 +271,10 @@ fn read_whole(row: &Row<'_>) -> BackendResult<()> {
 /// Returns the ids of a message and its session, if they can be read.
 fn names(conn: &Connection, row: &Row<'_>) -> BackendResult<Option<(String, String)>> {
     let address: Address = row.get(0)?;
-    let session: Option<String> = conn
-        .prepare_cached("SELECT id FROM session WHERE key = ?1")?
+    let session: Option<String> = conn.sqlite()?.prepare_cached("SELECT id FROM session WHERE key = ?1")?
         .query_row([address.session()], |row| row.get(0))
         .optional()?;
-    Ok(session.zip(row.get("id").ok()))
+    Ok(session.zip(row.get(StoredMessage::ID).ok()))
 }
 
 #[derive(Default)]
@@ -294,14 +294,14 @@ impl Batch {
     ) -> BackendResult<()> {
         // Once per check: counting reads an index entry per message.
         if after == Address::from_raw(i64::MIN) {
-            self.total = conn
-                .prepare_cached("SELECT count(*) FROM message WHERE id IS NOT NULL")?
+            self.total = conn.sqlite()?.prepare_cached("SELECT count(*) FROM message WHERE id IS NOT NULL")?
                 .query_row([], |row| row.get(0))?;
         }
-        let mut statement = conn.prepare_cached(MESSAGES)?;
+        let mut statement = conn.sqlite()?.prepare_cached(MESSAGES)?;
         let counters = rows::counters(conn)?;
         let mut rows = statement.query((after, BATCH))?;
         while let Some(row) = rows.next()? {
+            let row = &Row::Sqlite(row);
             self.last = Some(row.get(0)?);
             self.count += 1;
             rows::check_counter(row.get(0)?, row.get(StoredMessage::WIDTH + 2)?, &counters, found);
@@ -313,7 +313,7 @@ impl Batch {
                     None => description(error),
                 };
                 let is_named = row
-                    .get::<_, String>("id")
+                    .get::<String>(StoredMessage::ID)
                     .is_ok_and(|id| MessageId::from(id).check_for_writing().is_ok());
                 let remedy = if is_named { UPDATE } else { NAME_MESSAGE };
                 report(found, Damage { kind: "broken-message", what, remedy });
@@ -335,9 +335,9 @@ const MESSAGES: &str = concat!(
 
 /// Reports each definition that is missing or differs.
 fn differences(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
-    let fresh = Connection::open_in_memory()?;
+    let fresh = rusqlite::Connection::open_in_memory()?;
     schema::create(&fresh, &Config::default())?;
-    let (expected, present) = (definitions(&fresh)?, definitions(conn)?);
+    let (expected, present) = (definitions(&(&fresh).into())?, definitions(conn)?);
     let mut report = |what: String| found.push(Damage { kind: "schema", what, remedy: RESTORE });
     for (name, sql) in &expected {
         match present.iter().find(|(other, _)| other == name) {
@@ -372,7 +372,7 @@ fn canonical(sql: Option<&str>) -> String {
 /// Returns the name and the SQL of all that the schema defines.
 fn definitions(conn: &Connection) -> BackendResult<Vec<(String, Option<String>)>> {
     let mut statement =
-        conn.prepare("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name")?;
+        conn.sqlite()?.prepare("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name")?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }

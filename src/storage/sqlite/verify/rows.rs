@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use rusqlite::{Connection, Row};
 
 use super::super::catalog::binding;
 use super::super::context::{self, elision, entry};
@@ -15,7 +14,7 @@ use super::{RECOUNT, REMOVE, RESTORE, description, each, report};
 use crate::error::Error;
 use crate::id::SessionId;
 use crate::report::Damage;
-use crate::sql::{BackendError, BackendResult, corrupt};
+use crate::sql::{BackendError, BackendResult, Connection, Row, corrupt};
 use crate::transcript::uuid_of;
 use crate::tree::Address;
 
@@ -113,7 +112,7 @@ const VERSIONS: &str = "SELECT entry, '', title, description, version, changed_a
 
 fn read_entry(row: &Row<'_>) -> BackendResult<()> {
     let version = entry::read_row(row)?.version;
-    let wrong = match (version, row.get::<_, i64>(7)?) {
+    let wrong = match (version, row.get::<i64>(7)?) {
         (1.., 0 | 1) => return Ok(()),
         (0, _) => "no version".to_owned(),
         (_, mark) => format!("{mark} as its searchable flag"),
@@ -148,16 +147,16 @@ pub(super) fn read_transcripts(conn: &Connection, found: &mut Vec<Damage>) -> Ba
             report(found, Damage { kind, what: description(error), remedy });
         }
     };
-    let mut statement = conn.prepare("SELECT address, entry, uuid FROM transcript_entry")?;
+    let mut statement = conn.sqlite()?.prepare("SELECT address, entry, uuid FROM transcript_entry")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        check_row("broken-entry", RESTORE, check_entry(row));
+        check_row("broken-entry", RESTORE, check_entry(&Row::Sqlite(row)));
     }
     let mut statement =
-        conn.prepare("SELECT key, summary FROM transcript WHERE summary IS NOT NULL")?;
+        conn.sqlite()?.prepare("SELECT key, summary FROM transcript WHERE summary IS NOT NULL")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        check_row("broken-summary", APPEND_AGAIN, check_summary(row));
+        check_row("broken-summary", APPEND_AGAIN, check_summary(&Row::Sqlite(row)));
     }
     Ok(())
 }
@@ -184,7 +183,7 @@ fn check_summary(row: &Row<'_>) -> BackendResult<()> {
 /// a caller's own counter.
 pub(super) fn compare_tokens(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
     let mut statement =
-        conn.prepare("SELECT id FROM session WHERE visible_tokens >= 0 ORDER BY key")?;
+        conn.sqlite()?.prepare("SELECT id FROM session WHERE visible_tokens >= 0 ORDER BY key")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let Ok(id) = row.get::<_, String>(0) else { continue };
@@ -217,7 +216,7 @@ fn compare_one(conn: &Connection, id: &SessionId) -> BackendResult<Option<String
 }
 
 pub(super) fn counters(conn: &Connection) -> BackendResult<BTreeSet<i64>> {
-    let mut statement = conn.prepare_cached("SELECT key FROM token_counter")?;
+    let mut statement = conn.sqlite()?.prepare_cached("SELECT key FROM token_counter")?;
     let keys = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
     Ok(keys)
 }

@@ -38,7 +38,7 @@ fn append(session: &SqliteSession, texts: impl IntoIterator<Item = String>) -> R
 
 fn pending(database: &Database) -> Result<i64> {
     database.read(|conn| {
-        Ok(conn.query_row("SELECT count(*) FROM session JOIN message ON address BETWEEN (key << 32) + unindexed AND (key << 32) + 4294967295", [], |row| row.get(0))?)
+        Ok(conn.sqlite()?.query_row("SELECT count(*) FROM session JOIN message ON address BETWEEN (key << 32) + unindexed AND (key << 32) + 4294967295", [], |row| row.get(0))?)
     })
 }
 
@@ -73,11 +73,11 @@ fn no_statement_scans_the_messages() -> Result<()> {
     for is_analyzed in [false, true] {
         database.write(|conn| {
             if is_analyzed {
-                conn.execute_batch("ANALYZE")?;
+                conn.sqlite()?.execute_batch("ANALYZE")?;
             }
-            conn.execute_batch(CREATE_PENDING)?;
+            conn.sqlite()?.execute_batch(CREATE_PENDING)?;
             for sql in others.iter().chain(&indexed) {
-                let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
+                let mut statement = conn.sqlite()?.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
                 let count = statement.parameter_count();
                 let values = vec![rusqlite::types::Value::Null; count];
                 let lines: Vec<String> = statement
