@@ -251,9 +251,7 @@ impl<T: Bind> Bind for Option<T> {
     fn bind(&self, parameters: &mut Parameters<'_, '_>, at: usize) -> BackendResult<usize> {
         match self {
             Some(value) => value.bind(parameters, at),
-            None => {
-                parameters.set(at, Null)
-            }
+            None => parameters.set(at, Null),
         }
     }
 }

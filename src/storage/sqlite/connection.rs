@@ -436,7 +436,7 @@ mod tests {
         database.write(|conn| {
             let flags = rusqlite::functions::FunctionFlags::default();
             let look = move |_: &rusqlite::functions::Context<'_>| Ok(at_close.path().exists());
-            Ok(conn.create_scalar_function("at_close", 0, flags, look)?)
+            Ok(conn.sqlite()?.create_scalar_function("at_close", 0, flags, look)?)
         })?;
         assert!(folder.path().join("bot.db-wal").exists());
         drop(database);

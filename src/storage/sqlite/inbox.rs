@@ -264,7 +264,9 @@ mod tests {
                 database.end_item("telegram", &id.to_string())?;
             }
             let count: u64 = database.read(|conn| {
-                Ok(conn.sqlite()?.query_row("SELECT count(*) FROM inbox_item", [], |row| row.get(0))?)
+                Ok(conn
+                    .sqlite()?
+                    .query_row("SELECT count(*) FROM inbox_item", [], |row| row.get(0))?)
             })?;
             assert_eq!(count, MAX_HANDLED_IDS + 500, "round {round}");
         }

@@ -390,7 +390,7 @@ mod tests {
     fn an_error_inside_a_walk_stays_the_one_of_the_storage() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("old.db");
-        let [conn, other] = [&file; 2].map(|file| Connection::open(file).unwrap());
+        let [conn, other] = [&file; 2].map(|file| rusqlite::Connection::open(file).unwrap());
         conn.execute_batch(
             include_str!("../../../schema.sql").split("CREATE VIEW").next().unwrap(),
         )
@@ -399,7 +399,7 @@ mod tests {
         other.execute_batch("BEGIN EXCLUSIVE").unwrap();
         let leaf = Some(Address::new(1, 1));
         for is_raw in [true, false] {
-            let error = plan(&conn, 1, leaf, is_raw).unwrap_err();
+            let error = plan(&(&conn).into(), 1, leaf, is_raw).unwrap_err();
             assert!(error.is_busy(), "{error:?}");
             assert!(matches!(error.into_error(1_234), Error::Busy { waited_ms: 1_234 }));
         }

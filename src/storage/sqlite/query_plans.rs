@@ -152,7 +152,7 @@ fn filled() -> Result<Database> {
 
 fn plan(database: &Database, sql: &str) -> Result<Vec<String>> {
     database.read(|conn| -> BackendResult<Vec<String>> {
-        let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
+        let mut statement = conn.sqlite()?.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
         // An unbound parameter is NULL, which a LIMIT does not accept.
         for at in 1..=statement.parameter_count() {
             statement.raw_bind_parameter(at, 1)?;
@@ -171,7 +171,7 @@ fn hot_statements_use_the_indexes_made_for_them() -> Result<()> {
     let database = filled()?;
     for is_analyzed in [false, true] {
         if is_analyzed {
-            database.write(|conn| Ok(conn.execute_batch("ANALYZE")?))?;
+            database.write(|conn| Ok(conn.sqlite()?.execute_batch("ANALYZE")?))?;
         }
         for (sql, index) in HOT {
             let details = plan(&database, sql)?;
@@ -198,7 +198,7 @@ fn the_keys_of_an_inbox_are_read_from_its_index() -> Result<()> {
     let database = filled()?;
     for is_analyzed in [false, true] {
         if is_analyzed {
-            database.write(|conn| Ok(conn.execute_batch("ANALYZE")?))?;
+            database.write(|conn| Ok(conn.sqlite()?.execute_batch("ANALYZE")?))?;
         }
         let whole = plan(&database, inbox::KEYS)?.join("\n");
         let part = "COVERING INDEX inbox_turn (source=? AND key>?)";
@@ -221,7 +221,7 @@ fn a_linear_append_does_not_write_the_indexes_of_the_tree() -> Result<()> {
             let sql = format!(
                 "SELECT count(*) FROM message INDEXED BY {index} WHERE parent IS NOT address - 1"
             );
-            Ok(conn.query_row(&sql, [], |row| row.get(0))?)
+            Ok(conn.sqlite()?.query_row(&sql, [], |row| row.get(0))?)
         })?;
         assert_eq!(entries, 1, "{index} holds the breaks only");
     }
@@ -235,7 +235,7 @@ fn a_full_session_is_an_error() -> Result<()> {
     session.append(&Parent::Head, &ExpectedHead::Any, &[Message::user("first")], None)?;
     let last = crate::tree::MAX_MESSAGES;
     database.write(|conn| {
-        conn.execute("UPDATE session SET next = ?1", [last])?;
+        conn.sqlite()?.execute("UPDATE session SET next = ?1", [last])?;
         Ok(())
     })?;
     session.append(&Parent::Head, &ExpectedHead::Any, &[Message::user("last")], None)?;

@@ -15,7 +15,10 @@ use crate::sql::{self, BackendError, BackendResult};
 
 impl Database {
     /// Runs a read; it sees one snapshot.
-    pub(crate) fn read<T>(&self, work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>) -> Result<T> {
+    pub(crate) fn read<T>(
+        &self,
+        work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
+    ) -> Result<T> {
         self.with_reader(|conn, beginning| self.read_on(conn, beginning, work))
     }
 
@@ -45,12 +48,12 @@ impl Database {
         work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> BackendResult<T> {
         match self.pinned {
-            Some(_) => work(&sql::Connection::Sqlite(conn)),
+            Some(_) => work(&conn.into()),
             None => transaction::read(conn, |conn| {
                 self.check_version(conn)?;
                 // From here on the read has its snapshot.
                 drop(beginning);
-                work(&sql::Connection::Sqlite(conn))
+                work(&conn.into())
             }),
         }
     }
@@ -129,12 +132,12 @@ mod tests {
         Ok((folder, database))
     }
 
-    fn count(conn: &Connection) -> BackendResult<i64> {
-        Ok(conn.query_row("SELECT count(*) FROM setting", [], |row| row.get(0))?)
+    fn count(conn: &crate::sql::Connection<'_>) -> BackendResult<i64> {
+        Ok(conn.sqlite()?.query_row("SELECT count(*) FROM setting", [], |row| row.get(0))?)
     }
 
-    fn insert(conn: &Connection) -> BackendResult<usize> {
-        Ok(conn.execute("INSERT INTO setting (name, value) VALUES ('test', '')", [])?)
+    fn insert(conn: &crate::sql::Connection<'_>) -> BackendResult<usize> {
+        Ok(conn.sqlite()?.execute("INSERT INTO setting (name, value) VALUES ('test', '')", [])?)
     }
 
     #[test]

@@ -82,7 +82,9 @@ fn branching(conn: &Connection, living: u64) -> BackendResult<(u64, u64)> {
     )?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let mut children: HashMap<Address, u64> = rows.collect::<rusqlite::Result<_>>()?;
-    let mut roots: u64 = conn.sqlite()?.prepare_cached(
+    let mut roots: u64 = conn
+        .sqlite()?
+        .prepare_cached(
             "SELECT count(*)
                FROM message
               WHERE parent IS NULL AND parent IS NOT address - 1
@@ -144,7 +146,9 @@ fn max_depth(conn: &Connection) -> BackendResult<u64> {
         breaks.push(Break { start, depth });
     }
     let mut deepest = 0;
-    let mut last_before = conn.sqlite()?.prepare_cached("SELECT max(address) FROM message WHERE address >= ?1 AND address < ?2")?;
+    let mut last_before = conn
+        .sqlite()?
+        .prepare_cached("SELECT max(address) FROM message WHERE address >= ?1 AND address < ?2")?;
     for (place, run) in breaks.iter().enumerate() {
         let end = Address::range_of(run.start.session()).1;
         let next = breaks.get(place + 1).map_or(end, |next| next.start.min(end));

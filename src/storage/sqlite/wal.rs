@@ -120,7 +120,8 @@ mod tests {
         fn new() -> Result<Self> {
             let folder = tempfile::tempdir().unwrap();
             let database = Database::open(&folder.path().join("bot.db"), Config::default())?;
-            database.write(|conn| Ok(conn.execute_batch("CREATE TABLE many (value)")?))?;
+            database
+                .write(|conn| Ok(conn.sqlite()?.execute_batch("CREATE TABLE many (value)")?))?;
             let bytes = database.file.as_ref().unwrap().bytes();
             Ok(Self { database, bytes, _folder: folder })
         }
@@ -131,9 +132,9 @@ mod tests {
     }
 
     /// Writes more pages than a write leaves in the log, and fewer than a step leaves there.
-    fn insert_many(conn: &Connection) -> BackendResult<usize> {
+    fn insert_many(conn: &crate::sql::Connection<'_>) -> BackendResult<usize> {
         let bytes = 4_096 * (PAGES + PAGES_AFTER_STEP) / 2;
-        Ok(conn.execute("INSERT INTO many (value) VALUES (zeroblob(?1))", [bytes])?)
+        Ok(conn.sqlite()?.execute("INSERT INTO many (value) VALUES (zeroblob(?1))", [bytes])?)
     }
 
     #[test]
@@ -149,7 +150,7 @@ mod tests {
         let store = Logged::new()?;
         assert_eq!(store.database.write_step(insert_many)?, Some(1));
         assert!(!store.is_checkpointed());
-        store.database.write_short(|conn| Ok(conn.execute("DELETE FROM many", [])?))?;
+        store.database.write_short(|conn| Ok(conn.sqlite()?.execute("DELETE FROM many", [])?))?;
         assert!(store.is_checkpointed());
         Ok(())
     }

@@ -34,7 +34,10 @@ enum Left {
 
 impl Database {
     /// Runs a write in a transaction of its own: all of it or nothing.
-    pub(crate) fn write<T>(&self, work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>) -> Result<T> {
+    pub(crate) fn write<T>(
+        &self,
+        work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
+    ) -> Result<T> {
         let writer = self.writer()?;
         self.write_alone(writer, None, work)
     }
@@ -121,7 +124,7 @@ impl Database {
             .reopen_if_suspect(&mut conn)
             .and_then(|()| self.check_file())
             .and_then(|()| self.check_version(&conn))
-            .and_then(|()| work(&sql::Connection::Sqlite(&conn)));
+            .and_then(|()| work(&(&*conn).into()));
         self.reopen_after(answer.as_ref().err(), &mut conn);
         answer.map_err(|error| error.into_error(turn.waited_ms()))
     }
@@ -141,10 +144,10 @@ impl Database {
             counter.fetch_add(1, Ordering::Relaxed);
             false
         };
-        let answer = conn
-            .progress_handler(1, Some(count))
-            .map_err(BackendError::from)
-            .and_then(|()| transaction::write(&conn, &self.config, Duration::ZERO, work));
+        let answer =
+            conn.progress_handler(1, Some(count)).map_err(BackendError::from).and_then(|()| {
+                transaction::write(&conn, &self.config, Duration::ZERO, |conn| work(&conn.into()))
+            });
         let answer = answer.map_err(|error| self.public_error(error, 0))?;
         conn.progress_handler(0, None::<fn() -> bool>)
             .map_err(|error| BackendError::from(error).into_error(0))?;
@@ -200,7 +203,7 @@ impl Database {
             transaction::write_after(conn, &self.config, timeout, refused_since, |conn| {
                 self.log.note_begin();
                 self.check_version(conn)?;
-                let answer = work(&sql::Connection::Sqlite(conn))?;
+                let answer = work(&conn.into())?;
                 // As late as possible, and early enough to write nothing.
                 self.check_file()?;
                 Ok(answer)
@@ -285,7 +288,7 @@ impl Database {
         turn.wake_next();
         let answer = catch_unwind(AssertUnwindSafe(|| {
             self.check_version(conn)?;
-            let answer = work(&sql::Connection::Sqlite(conn))?;
+            let answer = work(&(&*conn).into())?;
             match conn.is_autocommit() {
                 true => Err(transaction::rolled_back()),
                 false => Ok(answer),
@@ -373,7 +376,7 @@ fn join<T>(
     work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
 ) -> (Answer<T>, Left) {
     let answer = match run(conn, "SAVEPOINT write") {
-        Ok(()) => catch_unwind(AssertUnwindSafe(|| work(&sql::Connection::Sqlite(conn)))),
+        Ok(()) => catch_unwind(AssertUnwindSafe(|| work(&conn.into()))),
         Err(error) => Ok(Err(error)),
     };
     let (answer, ended) = match answer {

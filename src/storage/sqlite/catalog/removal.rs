@@ -259,7 +259,7 @@ mod tests {
     }
 
     fn rows(database: &Database, sql: &str) -> Result<i64> {
-        database.read(|conn| Ok(conn.query_row(sql, [], |row| row.get(0))?))
+        database.read(|conn| Ok(conn.sqlite()?.query_row(sql, [], |row| row.get(0))?))
     }
 
     /// One transaction removed 20 000 messages, for which others waited 276 ms.

@@ -18,7 +18,7 @@ fn at(seconds: i64) -> DateTime<Utc> {
 fn filled(sessions: i64) -> Result<Database> {
     let database = Database::open_in_memory(Config::default())?;
     database.write(|conn| {
-        conn.execute(
+        conn.sqlite()?.execute(
             "WITH RECURSIVE number (n) AS
                  (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < ?1)
              INSERT INTO session
@@ -29,7 +29,7 @@ fn filled(sessions: i64) -> Result<Database> {
                FROM number",
             [sessions],
         )?;
-        conn.execute(
+        conn.sqlite()?.execute(
             "INSERT INTO binding (key, session, bound_at) SELECT 'key ' || key, key, created_at FROM session",
             [],
         )?;
@@ -131,7 +131,7 @@ fn sessions_of_one_moment_are_listed_in_the_order_of_their_last_messages() -> Re
             ("the same time", 1_050_000, 1_040_000),
             ("before all", 900_000, 900_000),
         ] {
-            conn.execute(
+            conn.sqlite()?.execute(
                 "INSERT INTO session (id, created_at, updated_at, last_message_at, listed_at)
                  VALUES (?1, 0, 0, ?2, ?3)",
                 (id, last, listed),

@@ -441,8 +441,7 @@ pub(in super::super) fn each_text(
 
 /// Reads the terms of a text's name, and of its content, and notes them. A value that is not text has none; `verify` reports it.
 fn read_terms(row: &Row<'_>, found: &mut Found) -> BackendResult<(Address, [String; 2])> {
-    let text =
-        |column| row.value(column).ok().and_then(|it| it.as_str().ok()).unwrap_or_default();
+    let text = |column| row.value(column).ok().and_then(|it| it.as_str().ok()).unwrap_or_default();
     let name = [text(1), text(2), text(3)].join("\n");
     Ok((Address::read(row, 0)?, [cut(&name, found), cut(text(4), found)]))
 }

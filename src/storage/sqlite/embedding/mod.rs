@@ -14,8 +14,8 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
-use rusqlite::{OptionalExtension, params};
 use crate::sql::Connection;
+use rusqlite::{OptionalExtension, params};
 use talktree_text::{Columns, Finder};
 
 use super::connection::Database;
@@ -78,7 +78,9 @@ impl Database {
         self.write(|conn| {
             // Another process may have done some meanwhile.
             let Some(from) = queued(conn, key)? else { return Ok(false) };
-            let last: Option<i64> = conn.sqlite()?.prepare_cached(LAST_OF_CHUNK)?
+            let last: Option<i64> = conn
+                .sqlite()?
+                .prepare_cached(LAST_OF_CHUNK)?
                 .query_row(params![from, MAX_QUEUED], |row| row.get(0))?;
             if let Some(last) = last {
                 conn.sqlite()?.prepare_cached(QUEUE)?.execute(params![key, from, last])?;
@@ -119,7 +121,9 @@ impl Database {
         let dimensions = vectors.iter().find_map(|(_, vector)| Some(vector.as_ref()?.dimensions()));
         self.write(|conn| {
             if let Some(dimensions) = dimensions {
-                conn.sqlite()?.prepare_cached(SET_DIMENSIONS)?.execute(params![embedder.key, dimensions])?;
+                conn.sqlite()?
+                    .prepare_cached(SET_DIMENSIONS)?
+                    .execute(params![embedder.key, dimensions])?;
             }
             let mut store = conn.sqlite()?.prepare_cached(STORE)?;
             let mut refused = 0;
@@ -160,7 +164,11 @@ impl Database {
             for sql in REMOVE {
                 conn.sqlite()?.execute(sql, [embedder.key])?;
             }
-            if conn.sqlite()?.query_row("SELECT NOT EXISTS (SELECT 1 FROM embedder)", [], |row| row.get(0))? {
+            if conn.sqlite()?.query_row(
+                "SELECT NOT EXISTS (SELECT 1 FROM embedder)",
+                [],
+                |row| row.get(0),
+            )? {
                 conn.sqlite()?.execute_batch(DROP)?;
             }
             Ok(true)
@@ -177,7 +185,9 @@ pub(super) fn find(conn: &Connection, name: &str) -> BackendResult<Option<Embedd
     if !exists(conn)? {
         return Ok(None);
     }
-    let found = conn.sqlite()?.prepare_cached(FIND)?
+    let found = conn
+        .sqlite()?
+        .prepare_cached(FIND)?
         .query_row([name], |row| Ok(EmbedderRow { key: row.get(0)?, dimensions: row.get(1)? }))
         .optional()?;
     Ok(found)
@@ -188,7 +198,9 @@ fn queued(conn: &Connection, key: i64) -> BackendResult<Option<i64>> {
     if !exists(conn)? {
         return Err(removed().into());
     }
-    let queued: Option<Option<i64>> = conn.sqlite()?.prepare_cached("SELECT queued FROM embedder WHERE key = ?1")?
+    let queued: Option<Option<i64>> = conn
+        .sqlite()?
+        .prepare_cached("SELECT queued FROM embedder WHERE key = ?1")?
         .query_row([key], |row| row.get(0))
         .optional()?;
     queued.ok_or_else(|| removed().into())

@@ -89,7 +89,10 @@ impl Database {
             let usual = self.config.busy_timeout;
             let is_empty = self.with_writer(|conn| {
                 conn.sqlite()?.busy_timeout(ATTEMPT.min(usual))?;
-                let answer = conn.sqlite()?.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+                let answer =
+                    conn.sqlite()?.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
+                        row.get::<_, i64>(0)
+                    });
                 conn.sqlite()?.busy_timeout(usual)?;
                 Ok(answer? == 0)
             });

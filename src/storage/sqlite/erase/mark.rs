@@ -8,9 +8,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::sql::Connection;
 use rusqlite::types::FromSql;
 use rusqlite::{Params, params};
-use crate::sql::Connection;
 
 use super::super::catalog::{self, removal};
 use super::super::context::{self, entry};
@@ -332,14 +332,17 @@ impl Marking<'_> {
                 quotable.add_name(quoted.trim_matches('"'));
             }
             self.erase_texts(first, last)?;
-            conn.sqlite()?.prepare_cached("DELETE FROM context_block WHERE key = ?1")?.execute([block])?;
+            conn.sqlite()?
+                .prepare_cached("DELETE FROM context_block WHERE key = ?1")?
+                .execute([block])?;
         }
         if quotable.is_empty() {
             return Ok(());
         }
         let mut quoting = Vec::new();
         {
-            let mut prompts = conn.sqlite()?.prepare("SELECT session, sections FROM frozen_prompt")?;
+            let mut prompts =
+                conn.sqlite()?.prepare("SELECT session, sections FROM frozen_prompt")?;
             let mut rows = prompts.query([])?;
             while let Some(row) = rows.next()? {
                 if quotable.are_in(row.get_ref(1)?.as_str()?) {
@@ -377,7 +380,8 @@ impl Marking<'_> {
     fn erase_usage(&mut self, condition: &str, values: impl Params) -> BackendResult<()> {
         let verb = if self.erasure.keep_totals { KEEP_USAGE } else { "DELETE FROM usage" };
         let sql = format!("{verb} WHERE {condition}");
-        self.marked.out.extent.usage += self.conn.sqlite()?.prepare_cached(&sql)?.execute(values)? as u64;
+        self.marked.out.extent.usage +=
+            self.conn.sqlite()?.prepare_cached(&sql)?.execute(values)? as u64;
         Ok(())
     }
 

@@ -115,7 +115,8 @@ impl Database {
                     false => (FORGET, &own[..]),
                 };
                 self.write(|conn| {
-                    done.iter().try_for_each(|number| Ok(_ = conn.sqlite()?.execute(sql, [number])?))
+                    done.iter()
+                        .try_for_each(|number| Ok(_ = conn.sqlite()?.execute(sql, [number])?))
                 })?;
             }
         }
@@ -149,7 +150,8 @@ impl Database {
             return Ok(true);
         }
         let watch = self.watch();
-        let newest: i64 = self.read(|conn| Ok(conn.sqlite()?.query_row(NEWEST, [], |row| row.get(0))?))?;
+        let newest: i64 =
+            self.read(|conn| Ok(conn.sqlite()?.query_row(NEWEST, [], |row| row.get(0))?))?;
         self.delete_leftovers(newest, |_| watch.check())?;
         let mut out = Erased::default();
         self.clean(&watch, None, &mut out)?;

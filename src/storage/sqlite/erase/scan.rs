@@ -81,8 +81,9 @@ impl Database {
         let files = store.raw_files().map_err(|source| file::io(store.path(), source))?;
         let mut places = Places::new();
         let mut buffer = vec![0; CHUNK];
-        let page_size =
-            self.read(|conn| Ok(conn.sqlite()?.query_row("PRAGMA page_size", [], |row| row.get(0))?))?;
+        let page_size = self.read(|conn| {
+            Ok(conn.sqlite()?.query_row("PRAGMA page_size", [], |row| row.get(0))?)
+        })?;
         for (number, (path, opened)) in files.iter().enumerate() {
             let is_log = path.as_os_str().as_encoded_bytes().ends_with(b"-wal");
             let mut passed = Passed::default();

@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
-use rusqlite::{Params};
 use crate::sql::Connection;
+use rusqlite::Params;
 
 use super::super::error::BackendResult;
 

@@ -9,8 +9,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rusqlite::{OptionalExtension, Row, params};
 use crate::sql::Connection;
+use rusqlite::{OptionalExtension, Row, params};
 
 use super::terms::{Found, cut};
 use super::{Index, labels_of};
@@ -156,7 +156,8 @@ pub(in super::super) fn make_pending(
 }
 
 fn store_unindexed(conn: &Connection, session: i64, first: Option<u64>) -> BackendResult<()> {
-    conn.sqlite()?.prepare_cached("UPDATE session SET unindexed = ?2 WHERE key = ?1")?
+    conn.sqlite()?
+        .prepare_cached("UPDATE session SET unindexed = ?2 WHERE key = ?1")?
         .execute(params![session, first])?;
     Ok(())
 }
@@ -184,7 +185,9 @@ pub(in super::super) fn remove_to_update(
 
 /// Indexes a message again whose labels changed, unless it is pending.
 pub(in super::super) fn refresh(conn: &Connection, address: Address) -> BackendResult<()> {
-    let unindexed: Option<u64> = conn.sqlite()?.prepare_cached("SELECT unindexed FROM session WHERE key = ?1")?
+    let unindexed: Option<u64> = conn
+        .sqlite()?
+        .prepare_cached("SELECT unindexed FROM session WHERE key = ?1")?
         .query_row([address.session()], |row| row.get(0))
         .optional()?
         .flatten();
@@ -262,7 +265,9 @@ fn index_some(conn: &Connection) -> BackendResult<Indexed> {
     let mut found = Found::default();
     while bytes < MAX_BYTES {
         // In order of address: FTS5 writes a segment each time the order is broken.
-        let session: Option<(i64, i64, i64)> = conn.sqlite()?.prepare_cached(FIRST_PENDING)?
+        let session: Option<(i64, i64, i64)> = conn
+            .sqlite()?
+            .prepare_cached(FIRST_PENDING)?
             .query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
             .optional()?;
         let Some((key, first, next)) = session else {
@@ -347,7 +352,9 @@ pub(in super::super) fn rebuild(conn: &Connection) -> BackendResult<()> {
 
 /// Returns whether the index holds the current version of the indexed text.
 pub(in super::super) fn has_current_version(conn: &Connection) -> BackendResult<bool> {
-    let version: Option<String> = conn.sqlite()?.prepare_cached("SELECT value FROM setting WHERE name = 'index_version'")?
+    let version: Option<String> = conn
+        .sqlite()?
+        .prepare_cached("SELECT value FROM setting WHERE name = 'index_version'")?
         .query_row([], |row| row.get(0))
         .optional()?;
     Ok(version.is_some_and(|version| version == indexed_text::VERSION.to_string()))
@@ -355,10 +362,11 @@ pub(in super::super) fn has_current_version(conn: &Connection) -> BackendResult<
 
 /// Records the version of the indexed text.
 pub(in super::super) fn store_version(conn: &Connection) -> BackendResult<()> {
-    conn.sqlite()?.prepare_cached(
-        "INSERT OR REPLACE INTO setting (name, value) VALUES ('index_version', ?1)",
-    )?
-    .execute(params![indexed_text::VERSION.to_string()])?;
+    conn.sqlite()?
+        .prepare_cached(
+            "INSERT OR REPLACE INTO setting (name, value) VALUES ('index_version', ?1)",
+        )?
+        .execute(params![indexed_text::VERSION.to_string()])?;
     Ok(())
 }
 
@@ -391,7 +399,8 @@ pub(in super::super) fn prepare(
     (low, high): (Address, Address),
     watch: &Watch,
 ) -> BackendResult<Prepared> {
-    let is_any: bool = conn.sqlite()?.prepare_cached(IS_PENDING)?.query_row([low, high], |row| row.get(0))?;
+    let is_any: bool =
+        conn.sqlite()?.prepare_cached(IS_PENDING)?.query_row([low, high], |row| row.get(0))?;
     if !is_any {
         return Ok(Prepared::Nothing);
     }
@@ -399,7 +408,9 @@ pub(in super::super) fn prepare(
     // `data_version` does not count a connection's own writes.
     let is_reader = conn.sqlite()?.is_readonly("main")?;
     let version: i64 = conn.sqlite()?.pragma_query_value(None, "data_version", |row| row.get(0))?;
-    let last: Option<Address> = conn.sqlite()?.prepare_cached(
+    let last: Option<Address> = conn
+        .sqlite()?
+        .prepare_cached(
             "SELECT last FROM temp.pending_index_of WHERE (version, low, high) = (?1, ?2, ?3)",
         )?
         .query_row((version, low, high), |row| row.get(0))
@@ -430,7 +441,8 @@ pub(in super::super) fn prepare(
         }
         let to = if count == CHUNK { last } else { high };
         conn.sqlite()?.prepare_cached("DELETE FROM temp.pending_index_of")?.execute([])?;
-        conn.sqlite()?.prepare_cached("INSERT INTO temp.pending_index_of VALUES (?1, ?2, ?3, ?4)")?
+        conn.sqlite()?
+            .prepare_cached("INSERT INTO temp.pending_index_of VALUES (?1, ?2, ?3, ?4)")?
             .execute((version, low, high, to))?;
         if to == high {
             return Ok(Prepared::All);

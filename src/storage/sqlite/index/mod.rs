@@ -14,9 +14,9 @@
 mod feed;
 mod terms;
 
-use chrono::{DateTime, TimeDelta, Utc};
-use rusqlite::{params};
 use crate::sql::Connection;
+use chrono::{DateTime, TimeDelta, Utc};
+use rusqlite::params;
 use talktree_text::{Columns, Expr, Filters, Phrase};
 
 #[cfg(test)]

@@ -15,8 +15,8 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{params};
 use crate::sql::Connection;
+use rusqlite::params;
 use talktree_text::{
     Expr, Language, Phrase, Query, Stems, StopWords, Term, is_unigram, normal_form, spellings,
 };
@@ -111,7 +111,8 @@ fn each_compound(
 
 /// Returns the languages of a term; `None` if it is not in the table.
 pub(in super::super) fn languages(conn: &Connection, term: &str) -> BackendResult<Option<u32>> {
-    let mut statement = conn.sqlite()?.prepare_cached("SELECT languages FROM term WHERE term = ?1")?;
+    let mut statement =
+        conn.sqlite()?.prepare_cached("SELECT languages FROM term WHERE term = ?1")?;
     let mut rows = statement.query([term])?;
     Ok(rows.next()?.map(|row| row.get(0)).transpose()?)
 }
@@ -138,8 +139,9 @@ const FROM: &str = "SELECT term, languages FROM term WHERE term >= ?1 AND term <
 
 /// Removes the terms after one that no text in the index has, some of them; returns where to go on.
 pub(in super::super) fn sweep(conn: &Connection, after: &str) -> BackendResult<Option<String>> {
-    let mut statement =
-        conn.sqlite()?.prepare_cached("SELECT term FROM term WHERE term > ?1 ORDER BY term LIMIT ?2")?;
+    let mut statement = conn
+        .sqlite()?
+        .prepare_cached("SELECT term FROM term WHERE term > ?1 ORDER BY term LIMIT ?2")?;
     let terms: Vec<String> =
         statement.query_map(params![after, SWEPT], |row| row.get(0))?.collect::<Result<_, _>>()?;
     for term in &terms {

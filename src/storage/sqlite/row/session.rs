@@ -6,9 +6,7 @@ use super::super::context;
 use super::super::usage;
 use crate::id::SessionId;
 use crate::outcome::{MAX_TAGS, SessionDetails, SessionInfo, too_many_tags};
-use crate::sql::{
-    BackendError, BackendResult, Bind, Connection, Read, Row, Sql, corrupt, damaged,
-};
+use crate::sql::{BackendError, BackendResult, Bind, Connection, Read, Row, Sql, corrupt, damaged};
 use crate::tree::{Address, MAX_SESSIONS};
 
 /// The columns that verbs change.
@@ -94,7 +92,11 @@ impl Read<'_> for CachedCount {
 }
 
 impl Bind for CachedCount {
-    fn bind(&self, parameters: &mut crate::sql::Parameters<'_, '_>, at: usize) -> BackendResult<usize> {
+    fn bind(
+        &self,
+        parameters: &mut crate::sql::Parameters<'_, '_>,
+        at: usize,
+    ) -> BackendResult<usize> {
         self.0.bind(parameters, at)
     }
 }

@@ -1,7 +1,7 @@
 //! Where to search, as ranges of addresses.
 
-use rusqlite::{OptionalExtension, params};
 use crate::sql::Connection;
+use rusqlite::{OptionalExtension, params};
 
 use super::super::row::session::{self as session_row, read_id};
 use super::super::{message, path};
@@ -64,7 +64,9 @@ impl Range {
             Scope::Store => match owner {
                 Some(owner) => Ok(Self::sessions(keys(conn, OWNED, [owner])?)),
                 None => {
-                    let (first, last): (i64, i64) = conn.sqlite()?.prepare_cached(KEYS)?
+                    let (first, last): (i64, i64) = conn
+                        .sqlite()?
+                        .prepare_cached(KEYS)?
                         .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
                     let all = (Address::range_of(first).0, Address::range_of(last).1);
                     let trash = keys(conn, TRASH, [])?;
@@ -231,7 +233,9 @@ fn found(
     id: &SessionId,
     owner: Option<&str>,
 ) -> BackendResult<Option<(i64, bool)>> {
-    let found = conn.sqlite()?.prepare_cached(NAMED)?
+    let found = conn
+        .sqlite()?
+        .prepare_cached(NAMED)?
         .query_row(params![id.as_str(), owner], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
     Ok(found)

@@ -8,8 +8,8 @@
 
 use std::collections::{BinaryHeap, HashSet, VecDeque};
 
-use rusqlite::{CachedStatement, params};
 use crate::sql::Connection;
+use rusqlite::{CachedStatement, params};
 use talktree_text::{Columns, Filters, holds_exactly};
 
 use super::super::index;
@@ -62,7 +62,8 @@ impl Checks {
         range: &Range,
     ) -> BackendResult<Self> {
         // No session contains a message twice.
-        let has_copies = !range.is_one_session() && conn.sqlite()?.prepare_cached(HAS_COPIES)?.exists([])?;
+        let has_copies =
+            !range.is_one_session() && conn.sqlite()?.prepare_cached(HAS_COPIES)?.exists([])?;
         let array = |names: &[String]| {
             (!names.is_empty()).then(|| serde_json::Value::from(names).to_string())
         };

@@ -464,7 +464,7 @@ mod tests {
         let (key, entry) = (TranscriptKey::new("p", "s"), Json::parse(r#"{"type":"user"}"#)?);
         append(&database, &key, &entry)?;
         let set = |sql: &str, value: i64| {
-            database.write(|conn| Ok(conn.execute(sql, [value]).map(drop)?))
+            database.write(|conn| Ok(conn.sqlite()?.execute(sql, [value]).map(drop)?))
         };
         set("UPDATE transcript SET next = ?1", MAX_ENTRIES as i64)?;
         append(&database, &key, &entry)?;
@@ -491,7 +491,7 @@ mod tests {
         let future = 9_000_000_000_000_i64;
         database.write(|conn| {
             let sql = "UPDATE setting SET value = ?1 WHERE name = 'transcript_clock'";
-            assert_eq!(conn.execute(sql, [future])?, 1);
+            assert_eq!(conn.sqlite()?.execute(sql, [future])?, 1);
             Ok(())
         })?;
         database.delete_transcripts(|conn| named(conn, &key))?;

@@ -93,7 +93,8 @@ fn indexed(conn: &Connection, table: &str) -> BackendResult<Sums> {
     )?;
     let mut sums = Sums::new();
     {
-        let mut statement = conn.sqlite()?.prepare("SELECT doc, term, col, offset FROM temp.verified")?;
+        let mut statement =
+            conn.sqlite()?.prepare("SELECT doc, term, col, offset FROM temp.verified")?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             let column = row.get_ref(2)?.as_str()?;

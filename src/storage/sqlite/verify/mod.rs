@@ -135,7 +135,10 @@ impl Database {
 }
 
 fn check_copy(
-    mut copy: rusqlite::Connection, config: &Config, watch: &Watch) -> BackendResult<Vec<Damage>> {
+    mut copy: rusqlite::Connection,
+    config: &Config,
+    watch: &Watch,
+) -> BackendResult<Vec<Damage>> {
     prepare(&copy, config)?;
     interruptible(&mut copy, watch.clone(), |conn| {
         transaction::write(conn, config, config.busy_timeout, |conn| index::damages(&conn.into()))
@@ -216,7 +219,8 @@ fn damaged_pages(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()
     ] {
         let _ = conn.sqlite()?.query_row(sql, [], |_| Ok(()));
     }
-    let mut statement = conn.sqlite()?.prepare("SELECT integrity_check FROM pragma_integrity_check")?;
+    let mut statement =
+        conn.sqlite()?.prepare("SELECT integrity_check FROM pragma_integrity_check")?;
     for line in statement.query_map([], |row| row.get::<_, String>(0))? {
         let what = line?;
         if let Some(error) = failed_read(&what) {
@@ -271,7 +275,9 @@ fn read_whole(row: &Row<'_>) -> BackendResult<()> {
 /// Returns the ids of a message and its session, if they can be read.
 fn names(conn: &Connection, row: &Row<'_>) -> BackendResult<Option<(String, String)>> {
     let address: Address = row.get(0)?;
-    let session: Option<String> = conn.sqlite()?.prepare_cached("SELECT id FROM session WHERE key = ?1")?
+    let session: Option<String> = conn
+        .sqlite()?
+        .prepare_cached("SELECT id FROM session WHERE key = ?1")?
         .query_row([address.session()], |row| row.get(0))
         .optional()?;
     Ok(session.zip(row.get(StoredMessage::ID).ok()))
@@ -294,7 +300,9 @@ impl Batch {
     ) -> BackendResult<()> {
         // Once per check: counting reads an index entry per message.
         if after == Address::from_raw(i64::MIN) {
-            self.total = conn.sqlite()?.prepare_cached("SELECT count(*) FROM message WHERE id IS NOT NULL")?
+            self.total = conn
+                .sqlite()?
+                .prepare_cached("SELECT count(*) FROM message WHERE id IS NOT NULL")?
                 .query_row([], |row| row.get(0))?;
         }
         let mut statement = conn.sqlite()?.prepare_cached(MESSAGES)?;
@@ -371,8 +379,9 @@ fn canonical(sql: Option<&str>) -> String {
 
 /// Returns the name and the SQL of all that the schema defines.
 fn definitions(conn: &Connection) -> BackendResult<Vec<(String, Option<String>)>> {
-    let mut statement =
-        conn.sqlite()?.prepare("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name")?;
+    let mut statement = conn
+        .sqlite()?
+        .prepare("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name")?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-
 use super::super::catalog::binding;
 use super::super::context::{self, elision, entry};
 use super::super::row::{message as compaction_row, session as session_row};
@@ -147,7 +146,8 @@ pub(super) fn read_transcripts(conn: &Connection, found: &mut Vec<Damage>) -> Ba
             report(found, Damage { kind, what: description(error), remedy });
         }
     };
-    let mut statement = conn.sqlite()?.prepare("SELECT address, entry, uuid FROM transcript_entry")?;
+    let mut statement =
+        conn.sqlite()?.prepare("SELECT address, entry, uuid FROM transcript_entry")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         check_row("broken-entry", RESTORE, check_entry(&Row::Sqlite(row)));

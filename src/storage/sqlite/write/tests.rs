@@ -8,12 +8,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rusqlite::Connection;
-
 use super::super::commit_group::MAX_MEMBERS;
 use super::super::connection::{Config, Database};
 use crate::error::{Error, Result};
-use crate::sql::BackendResult;
+use crate::sql::{BackendResult, Connection};
 
 /// A store with a table of numbers, each with the id that it got.
 struct Numbers {
@@ -29,14 +27,14 @@ impl Numbers {
         let mut database = Database::open(&path, config).unwrap();
         database.writers.max_time = Duration::MAX;
         let create = "CREATE TABLE number (id INTEGER PRIMARY KEY AUTOINCREMENT, value INTEGER)";
-        database.write(|conn| Ok(conn.execute_batch(create)?)).unwrap();
+        database.write(|conn| Ok(conn.sqlite()?.execute_batch(create)?)).unwrap();
         Self { database, path, _folder: folder }
     }
 
     /// Returns the committed numbers in the order in which they were inserted.
     fn committed(&self) -> Vec<i64> {
         let read = |conn: &Connection| -> BackendResult<Vec<i64>> {
-            let mut statement = conn.prepare("SELECT value FROM number ORDER BY id")?;
+            let mut statement = conn.sqlite()?.prepare("SELECT value FROM number ORDER BY id")?;
             let rows = statement.query_map([], |row| row.get(0))?;
             Ok(rows.collect::<rusqlite::Result<_>>()?)
         };
@@ -92,11 +90,13 @@ impl Numbers {
 
 /// Inserts a number and checks what SQLite says about it.
 fn insert(conn: &Connection, number: usize) -> BackendResult<i64> {
-    let count = conn.execute("INSERT INTO number (value) VALUES (?1)", [number as i64])?;
-    assert_eq!((count, conn.changes()), (1, 1));
-    let id = conn.last_insert_rowid();
+    let count =
+        conn.sqlite()?.execute("INSERT INTO number (value) VALUES (?1)", [number as i64])?;
+    assert_eq!((count, conn.sqlite()?.changes()), (1, 1));
+    let id = conn.sqlite()?.last_insert_rowid();
     let value: i64 =
-        conn.query_row("SELECT value FROM number WHERE id = ?1", [id], |row| row.get(0))?;
+        conn.sqlite()?
+            .query_row("SELECT value FROM number WHERE id = ?1", [id], |row| row.get(0))?;
     assert_eq!(value, number as i64);
     Ok(id)
 }
@@ -109,7 +109,7 @@ fn refused() -> Error {
 fn a_write_that_panics_is_rolled_back_and_later_writes_work() -> Result<()> {
     let database = Database::open_in_memory(Config::default())?;
     let insert = |conn: &Connection| -> BackendResult<usize> {
-        Ok(conn.execute("INSERT INTO setting (name, value) VALUES ('test', '')", [])?)
+        Ok(conn.sqlite()?.execute("INSERT INTO setting (name, value) VALUES ('test', '')", [])?)
     };
     let panicked = catch_unwind(AssertUnwindSafe(|| {
         database.write(|conn| -> BackendResult<()> {
@@ -120,7 +120,7 @@ fn a_write_that_panics_is_rolled_back_and_later_writes_work() -> Result<()> {
     assert!(panicked.is_err());
     assert_eq!(database.try_write(insert)?, Some(1));
     let delete = "DELETE FROM setting WHERE name = 'test'";
-    assert_eq!(database.write(|conn| Ok(conn.execute(delete, [])?))?, 1);
+    assert_eq!(database.write(|conn| Ok(conn.sqlite()?.execute(delete, [])?))?, 1);
     Ok(())
 }
 
@@ -282,7 +282,7 @@ fn a_failed_system_call_below_one_write_fails_all_of_its_transaction() {
 fn every_waiter_of_a_busy_store_hears_how_long_it_has_waited() {
     let timeout = Duration::from_millis(300);
     let numbers = Numbers::new(Config { busy_timeout: timeout, ..Config::default() });
-    let other = Connection::open(&numbers.path).unwrap();
+    let other = rusqlite::Connection::open(&numbers.path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     thread::scope(|scope| {
         let writes: Vec<_> = (0..16)

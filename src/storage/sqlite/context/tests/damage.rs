@@ -33,7 +33,7 @@ fn verify_reports_damage_in_every_table() -> Result<()> {
         context.set_frozen(Some(&section("one")))?;
         context.elide(&[("r".into(), "call".into())], "unloaded")?;
         sound(&database)?;
-        database.write(|conn| Ok(conn.execute_batch(sql)?))?;
+        database.write(|conn| Ok(conn.sqlite()?.execute_batch(sql)?))?;
         let damages = damages(&database)?;
         let mut found: Vec<&str> =
             damages.iter().filter_map(|damage| damage.split(':').next()).collect();
@@ -54,7 +54,9 @@ fn a_damaged_text_is_an_error_that_names_it() -> Result<()> {
     let database = in_memory()?;
     let context = database.context(&"s".into());
     put(&context, "k", "one")?;
-    database.write(|conn| Ok(conn.execute("UPDATE context_entry SET changed_at = 9e18", [])?))?;
+    database.write(|conn| {
+        Ok(conn.sqlite()?.execute("UPDATE context_entry SET changed_at = 9e18", [])?)
+    })?;
     let answer = context.entry(BlockScope::Session, "memory", "k");
     let Err(Error::Corrupt { what }) = answer else { panic!("{answer:?}") };
     assert!(what.starts_with("text 1 of context block 1: "), "{what}");

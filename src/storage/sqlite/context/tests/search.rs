@@ -101,7 +101,7 @@ fn a_search_asks_the_index_within_the_blocks_range() -> Result<()> {
     put(&database.context(&"s".into()), "k", "fox")?;
     let [_, sql, _] = FIND;
     let details: Vec<String> = database.read(|conn| {
-        let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
+        let mut statement = conn.sqlite()?.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
         for at in 1..=statement.parameter_count() {
             statement.raw_bind_parameter(at, 1)?;
         }

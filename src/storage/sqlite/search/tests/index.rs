@@ -13,8 +13,9 @@ fn an_index_of_another_version_is_rebuilt_chunk_by_chunk() -> Result<()> {
         append(&session(&database, "s"), (0..3_000).map(|n| format!("fox {n}")))?;
         assert_eq!(count(&database, "fox")?, 3_000);
         database.write(|conn| {
-            conn.execute("UPDATE setting SET value = '0' WHERE name = 'index_version'", [])?;
-            conn.execute("INSERT INTO search (search) VALUES ('delete-all')", [])?;
+            conn.sqlite()?
+                .execute("UPDATE setting SET value = '0' WHERE name = 'index_version'", [])?;
+            conn.sqlite()?.execute("INSERT INTO search (search) VALUES ('delete-all')", [])?;
             Ok(())
         })?;
     }
@@ -53,7 +54,7 @@ fn a_search_finds_what_is_pending_while_another_writes() -> Result<()> {
     append(&session(&database, "s"), ["fox".to_owned(), "den".to_owned()])?;
     let other = Database::open(&path, config)?;
     other.write(|conn| {
-        conn.execute("UPDATE session SET name = 'held'", [])?;
+        conn.sqlite()?.execute("UPDATE session SET name = 'held'", [])?;
         assert_eq!(count(&database, "fox")?, 1);
         assert_eq!(count(&database, "fox OR den")?, 2);
         Ok(())

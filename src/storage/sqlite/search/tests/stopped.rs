@@ -86,8 +86,8 @@ fn pending_messages_that_a_budget_does_not_reach_are_left_for_the_next_search() 
     let writer = Arc::new(Database::open(&path, Config::default())?);
     append(&session(&writer, "s"), (0..5_000).map(|n| format!("fox {n}")))?;
     writer.write(|conn| {
-        conn.execute("INSERT INTO search (search) VALUES ('delete-all')", [])?;
-        conn.execute("UPDATE session SET unindexed = 1", [])?;
+        conn.sqlite()?.execute("INSERT INTO search (search) VALUES ('delete-all')", [])?;
+        conn.sqlite()?.execute("UPDATE session SET unindexed = 1", [])?;
         Ok(())
     })?;
     let reader = Database::open_read_only(&path, Config::default())?;
@@ -101,7 +101,7 @@ fn pending_messages_that_a_budget_does_not_reach_are_left_for_the_next_search() 
             let watch = reader.watch().within(Some(budget));
             super::super::super::index::prepare(conn, range, &watch)?;
             let sql = "SELECT count(*) FROM temp.pending_index_docsize";
-            Ok(conn.query_row(sql, [], |row| row.get(0))?)
+            Ok(conn.sqlite()?.query_row(sql, [], |row| row.get(0))?)
         })?;
         sizes.push(size);
     }
