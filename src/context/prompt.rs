@@ -228,9 +228,9 @@ impl Context {
                 return Ok(text(&known));
             }
             let mut sections = Vec::new();
-            for (block, content) in blocks {
+            for (block, content) in &blocks {
                 let content = match content {
-                    Some(content) => content,
+                    Some(content) => content.clone(),
                     None => block.stored_content(writing)?,
                 };
                 sections.extend(section(&block.block.info(&block.label, content)));

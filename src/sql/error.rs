@@ -13,6 +13,8 @@ pub(crate) type BackendResult<T> = Result<T, BackendError>;
 #[derive(Debug)]
 pub(crate) enum BackendError {
     Sqlite(rusqlite::Error),
+    #[cfg(feature = "postgres")]
+    Postgres(tokio_postgres::Error),
     Own(Error),
 }
 
@@ -21,6 +23,8 @@ impl BackendError {
     pub(crate) fn into_error(self, busy_ms: u64) -> Error {
         let error = match self {
             Self::Own(error) => return error,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(error) => return super::postgres::public(error, busy_ms),
             Self::Sqlite(error) => error,
         };
         match error.sqlite_error_code() {
@@ -55,6 +59,11 @@ impl BackendError {
             Self::Own(Error::StoreMoved { path }) => {
                 Self::Own(Error::StoreMoved { path: path.clone() })
             }
+            #[cfg(feature = "postgres")]
+            Self::Postgres(error) => failure(
+                rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_ABORT),
+                Some(error.to_string()),
+            ),
             Self::Sqlite(error) => failure(
                 rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_ABORT),
                 Some(error.to_string()),
@@ -78,6 +87,8 @@ impl BackendError {
     pub(crate) fn is_corrupt(&self) -> bool {
         match self {
             Self::Own(error) => matches!(error, Error::Corrupt { .. }),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(_) => false,
             Self::Sqlite(error) => {
                 let code = error.sqlite_error_code();
                 code == Some(ErrorCode::DatabaseCorrupt) || is_of_value(error)
@@ -101,6 +112,10 @@ impl BackendError {
     /// Returns whether a row with the same address exists.
     pub(crate) fn is_of_key(&self) -> bool {
         use rusqlite::ffi::{SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_ROWID};
+        #[cfg(feature = "postgres")]
+        if let Self::Postgres(error) = self {
+            return error.code() == Some(&tokio_postgres::error::SqlState::UNIQUE_VIOLATION);
+        }
         matches!(self, Self::Sqlite(rusqlite::Error::SqliteFailure(error, _))
             if [SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_ROWID].contains(&error.extended_code))
     }
@@ -109,6 +124,8 @@ impl BackendError {
     pub(crate) fn is_interrupt(&self) -> bool {
         match self {
             Self::Own(error) => matches!(error, Error::Interrupted),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(error) => error.code() == Some(&tokio_postgres::error::SqlState::QUERY_CANCELED),
             Self::Sqlite(error) => {
                 error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted)
             }
@@ -143,6 +160,13 @@ fn is_of_value(error: &rusqlite::Error) -> bool {
 impl From<rusqlite::Error> for BackendError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(error)
+    }
+}
+
+#[cfg(feature = "postgres")]
+impl From<tokio_postgres::Error> for BackendError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Postgres(error)
     }
 }
 

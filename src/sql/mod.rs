@@ -78,7 +78,7 @@ impl Row<'_> {
         match self {
             Self::Sqlite(row) => Ok(row.get_ref(at)?),
             #[cfg(feature = "postgres")]
-            Self::Postgres(values) => Ok(values[at].as_ref()),
+            Self::Postgres(values) => Ok(ValueRef::from(&values[at])),
         }
     }
 

@@ -73,6 +73,27 @@ impl Store {
         Self::options().open(path)
     }
 
+    /// Connects to a store on a PostgreSQL server, and creates its tables if they do not exist.
+    ///
+    /// The address is one of PostgreSQL's. Its parameter `schema` names the store's schema, which is `talktree` without it: each store
+    /// has one of its own. Any number of hosts may use one store.
+    ///
+    /// ```no_run
+    /// use talktree::{Message, Store};
+    ///
+    /// let store = Store::connect("postgresql://bot@db.example/chats?schema=support")?;
+    /// store.session("s")?.append(Message::user("hello"))?;
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NotAStore`] if the schema has the tables of another program, [`Error::NewerStore`] if a newer talktree made it,
+    /// [`Error::Storage`] if the server cannot be reached.
+    #[cfg(feature = "postgres")]
+    pub fn connect(url: &str) -> Result<Self> {
+        Self::options().connect(url)
+    }
+
     /// Opens a store in memory, which lives as long as its handles.
     ///
     /// ```
@@ -424,6 +445,15 @@ impl StoreOptions {
     /// As [`Store::open`].
     pub fn open(self, path: impl AsRef<Path>) -> Result<Store> {
         Database::open(path.as_ref(), self.config()).map(Store::over)
+    }
+
+    /// Connects to a store on a PostgreSQL server.
+    ///
+    /// # Errors
+    /// As [`Store::connect`].
+    #[cfg(feature = "postgres")]
+    pub fn connect(self, url: &str) -> Result<Store> {
+        Database::on_server(url, self.config()).map(Store::over)
     }
 
     /// Opens a store in memory, which lives as long as its handles.

@@ -78,6 +78,9 @@ pub(crate) struct Database {
     /// Who uses the writer, and in which order.
     pub(super) writers: Writers,
     is_read_only: bool,
+    /// The server, if the database is on one: then it has no other connection.
+    #[cfg(feature = "postgres")]
+    pub(super) server: Option<crate::sql::postgres::Server>,
     /// Whether a system call failed under the writer, which is then reopened before its next write.
     pub(super) is_suspect: AtomicBool,
     /// The number of this handle in this process.
@@ -114,6 +117,10 @@ impl fmt::Debug for Database {
 impl Database {
     /// Opens the database in a file, creating the file if it does not exist.
     pub(crate) fn open(path: &Path, config: Config) -> Result<Self> {
+        #[cfg(talktree_on_postgres)]
+        if let Some(url) = on_postgres::of_path(path) {
+            return Self::on_server(&url, config);
+        }
         let (busy_ms, is_encrypted) = (busy_ms(&config), config.encryption.is_some());
         if path.as_os_str() == ":memory:" {
             let why =
@@ -129,6 +136,10 @@ impl Database {
 
     /// Opens a database in memory.
     pub(crate) fn open_in_memory(config: Config) -> Result<Self> {
+        #[cfg(talktree_on_postgres)]
+        if let Some(url) = on_postgres::new() {
+            return Self::on_server(&url, config);
+        }
         let open = || -> BackendResult<Connection> {
             let conn = Connection::open_in_memory()?;
             unlock(&conn, &config)?;
@@ -139,6 +150,16 @@ impl Database {
         let writer = open().map_err(|error| error.into_error(0))?;
         let mut database = Self::new(config, None);
         database.writer = OnceLock::from(Mutex::new(writer));
+        Ok(database)
+    }
+
+    /// Connects to a database on a server, creating its tables if they do not exist.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn on_server(url: &str, config: Config) -> Result<Self> {
+        use crate::sql::postgres::Server;
+        let server = Server::connect(url, config.busy_timeout, config.idle_readers)?;
+        let mut database = Self::new(config, None);
+        database.server = Some(server);
         Ok(database)
     }
 
@@ -182,6 +203,8 @@ impl Database {
             writer: OnceLock::new(),
             writers: Writers::default(),
             is_read_only: false,
+            #[cfg(feature = "postgres")]
+            server: None,
             is_suspect: AtomicBool::new(false),
             file,
             serial: SERIALS.fetch_add(1, Ordering::Relaxed),
@@ -395,6 +418,27 @@ fn not_a_store(error: BackendError, path: &Path, busy_ms: u64, is_encrypted: boo
             }
             error => error,
         },
+    }
+}
+
+/// The stores of tests that run on a server: compiled with `--cfg talktree_on_postgres`, they have a schema each.
+#[cfg(talktree_on_postgres)]
+mod on_postgres {
+    use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+    use std::path::Path;
+
+    /// Returns the address of the schema of a file.
+    pub(super) fn of_path(path: &Path) -> Option<String> {
+        let url = std::env::var("TALKTREE_TEST_POSTGRES").ok()?;
+        let path = std::path::absolute(path).ok()?;
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(path);
+        Some(format!("{url}schema=t{hash:016x}"))
+    }
+
+    /// Returns the address of a new schema.
+    pub(super) fn new() -> Option<String> {
+        let url = std::env::var("TALKTREE_TEST_POSTGRES").ok()?;
+        Some(format!("{url}schema=t{}", uuid::Uuid::now_v7().simple()))
     }
 }
 

@@ -66,3 +66,4 @@ pub(crate) use owner_data::PersonalData;
 pub(crate) use plan_reader::PlanReader;
 pub(crate) use session::SqliteSession;
 pub(crate) use snapshot::Spool;
+pub(crate) use transaction::jitter;

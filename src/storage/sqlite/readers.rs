@@ -19,6 +19,10 @@ impl Database {
         &self,
         work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> Result<T> {
+        #[cfg(feature = "postgres")]
+        if let Some(server) = &self.server {
+            return server.read(None, work).map_err(|error| error.into_error(0));
+        }
         self.with_reader(|conn, beginning| self.read_on(conn, beginning, work))
     }
 
@@ -36,6 +40,12 @@ impl Database {
         watch: Watch,
         work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> Result<T> {
+        #[cfg(feature = "postgres")]
+        if let Some(server) = &self.server {
+            let stop = move || watch.is_raised();
+            let answer = server.read(Some(Box::new(stop)), work);
+            return answer.map_err(|error| error.into_error(0));
+        }
         self.with_reader(|conn, beginning| {
             interruptible(conn, watch, |conn| self.read_on(conn, beginning, work))
         })

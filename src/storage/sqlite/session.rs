@@ -153,7 +153,7 @@ impl SqliteSession {
     /// Writes under the session's name, which says whether the session exists.
     pub(crate) fn write<T>(
         &self,
-        work: impl FnOnce(&Connection, &Named<'_>) -> BackendResult<T>,
+        work: impl FnMut(&Connection, &Named<'_>) -> BackendResult<T>,
     ) -> Result<T> {
         self.handle.write(&self.database, work)
     }
@@ -161,7 +161,7 @@ impl SqliteSession {
     /// The same for a write that takes well under a millisecond; it may share its commit.
     pub(crate) fn write_short<T>(
         &self,
-        work: impl FnOnce(&Connection, &Named<'_>) -> BackendResult<T>,
+        work: impl FnMut(&Connection, &Named<'_>) -> BackendResult<T>,
     ) -> Result<T> {
         self.handle.write_short(&self.database, work)
     }
@@ -171,7 +171,7 @@ impl SqliteSession {
     pub(crate) fn write_messages<T>(
         &self,
         messages: &[Message],
-        work: impl FnOnce(&Connection, &Named<'_>, &CountedMessages<'_>, usize) -> BackendResult<T>,
+        mut work: impl FnMut(&Connection, &Named<'_>, &CountedMessages<'_>, usize) -> BackendResult<T>,
     ) -> Result<T> {
         let max_bytes = self.max_message_bytes();
         let counted = self.counted(messages);
@@ -186,7 +186,7 @@ impl SqliteSession {
     pub(crate) fn write_compaction<T>(
         &self,
         compaction: &Compaction,
-        work: impl FnOnce(&Connection, Option<SessionRow>) -> BackendResult<T>,
+        mut work: impl FnMut(&Connection, Option<SessionRow>) -> BackendResult<T>,
     ) -> Result<T> {
         self.write(|conn, name| {
             compaction::check_size(compaction, self.max_message_bytes())?;
@@ -469,7 +469,7 @@ impl Handle {
     pub(super) fn write<T>(
         &self,
         database: &Database,
-        work: impl FnOnce(&Connection, &Named<'_>) -> BackendResult<T>,
+        mut work: impl FnMut(&Connection, &Named<'_>) -> BackendResult<T>,
     ) -> Result<T> {
         let named = self.named();
         let answer = database.write(|conn| work(conn, &named))?;
@@ -481,7 +481,7 @@ impl Handle {
     pub(super) fn write_short<T>(
         &self,
         database: &Database,
-        work: impl FnOnce(&Connection, &Named<'_>) -> BackendResult<T>,
+        mut work: impl FnMut(&Connection, &Named<'_>) -> BackendResult<T>,
     ) -> Result<T> {
         let named = self.named();
         let answer = database.write_short(|conn| work(conn, &named))?;

@@ -150,7 +150,7 @@ fn poll_interval(waited: Duration) -> Duration {
 }
 
 /// Returns a duration between half of this one and one and a half.
-pub(super) fn jitter(interval: Duration) -> Duration {
+pub(crate) fn jitter(interval: Duration) -> Duration {
     interval / 2 + interval * random() / 1024
 }
 

@@ -36,8 +36,12 @@ impl Database {
     /// Runs a write in a transaction of its own: all of it or nothing.
     pub(crate) fn write<T>(
         &self,
-        work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
+        work: impl FnMut(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> Result<T> {
+        #[cfg(feature = "postgres")]
+        if let Some(server) = &self.server {
+            return self.write_there(server, None, work);
+        }
         let writer = self.writer()?;
         self.write_alone(writer, None, work)
     }
@@ -45,7 +49,7 @@ impl Database {
     /// Runs a write that takes well under a millisecond: all of it or nothing. Other short ones may share its commit.
     pub(crate) fn write_short<T>(
         &self,
-        work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
+        work: impl FnMut(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> Result<T> {
         // A database in memory has one connection, whose readers must not find a transaction open; its commits are
         // cheap.
@@ -65,7 +69,7 @@ impl Database {
     /// It waits behind other short writes, but is never refused because of them, however many there are.
     pub(super) fn write_step<T>(
         &self,
-        work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
+        mut work: impl FnMut(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> Result<Option<T>> {
         if self.file.is_none() {
             return self.try_write(work);
@@ -83,7 +87,7 @@ impl Database {
     /// Runs a long write, which an interrupt stops.
     pub(crate) fn write_long<T>(
         &self,
-        work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
+        work: impl FnMut(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> Result<T> {
         self.write_watched(self.watch(), work)
     }
@@ -92,8 +96,12 @@ impl Database {
     pub(super) fn write_watched<T>(
         &self,
         watch: Watch,
-        work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
+        work: impl FnMut(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> Result<T> {
+        #[cfg(feature = "postgres")]
+        if let Some(server) = &self.server {
+            return self.write_there(server, Some(watch), work);
+        }
         let writer = self.writer()?;
         self.write_alone(writer, Some(watch), work)
     }
@@ -101,14 +109,33 @@ impl Database {
     /// Runs a write if the write lock is free now; `None` if it is held, or if the database is read-only.
     pub(crate) fn try_write<T>(
         &self,
-        work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
+        work: impl FnMut(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> Result<Option<T>> {
+        #[cfg(feature = "postgres")]
+        if let Some(server) = &self.server {
+            return self.write_there(server, None, work).map(Some);
+        }
         let writer = self.writing_connection().map_err(|error| self.public_error(error, 0))?;
         let Some(writer) = writer else { return Ok(None) };
         let Some(mut turn) = self.writers.try_ask() else { return Ok(None) };
         let Some(mut conn) = try_lock(writer) else { return Ok(None) };
         self.reopen_if_suspect(&mut conn).map_err(|error| self.public_error(error, 0))?;
         self.unless_busy(self.write_on(&mut conn, &mut turn, Duration::ZERO, None, work))
+    }
+
+    /// Runs a write on a server, where writes of several connections run at once.
+    #[cfg(feature = "postgres")]
+    fn write_there<T>(
+        &self,
+        server: &sql::postgres::Server,
+        watch: Option<Watch>,
+        work: impl FnMut(&sql::Connection<'_>) -> BackendResult<T>,
+    ) -> Result<T> {
+        self.check_not_importing()?;
+        let is_stopped = watch.map(|watch| move || watch.is_raised());
+        let began = Instant::now();
+        let answer = server.write(is_stopped, work);
+        answer.map_err(|error| self.public_error(error, millis_since(began)))
     }
 
     /// Runs work on the writing connection that must not be in a transaction, such as a checkpoint.

@@ -147,7 +147,7 @@ impl Database {
     /// next removal goes on: the answer is that of the first, which is committed.
     pub(in super::super) fn removing<T>(
         &self,
-        write: impl FnOnce(&Connection) -> BackendResult<T>,
+        mut write: impl FnMut(&Connection) -> BackendResult<T>,
     ) -> Result<T> {
         let (answer, batch) =
             self.write(|conn| Ok((write(conn)?, delete_batch(conn, i64::MAX)?)))?;

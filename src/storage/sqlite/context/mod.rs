@@ -291,7 +291,7 @@ impl SqliteContext {
     /// Runs a write, all of it or nothing; no other write comes in between. `work` calls no code of the program.
     pub(crate) fn write<T>(
         &self,
-        work: impl FnOnce(&Writing<'_>) -> BackendResult<T>,
+        mut work: impl FnMut(&Writing<'_>) -> BackendResult<T>,
     ) -> Result<T> {
         let max = self.database.config.max_message_bytes;
         self.handle.write(&self.database, |conn, name| {

@@ -98,12 +98,14 @@ impl Database {
         }
         let is_message = |record: &&Record| matches!(record, Record::Message { .. });
         let few = new.len() + 3 * session.iter().flatten().filter(is_message).count();
+        let mut derived = Some((summary, session));
         let work = |conn: &Connection| {
-            // Otherwise another append came first, or the session was written to.
+            // Otherwise another append came first, or the session was written to, or the write runs again.
             let is_same = |stored: &StoredTranscript| stored == before;
-            if !find(conn, batch.key)?.as_ref().map_or(before.number == 0, is_same) {
+            let is_same = find(conn, batch.key)?.as_ref().map_or(before.number == 0, is_same);
+            let Some((summary, session)) = derived.take().filter(|_| is_same) else {
                 return Ok(None);
-            }
+            };
             let mut after = before.clone();
             if !new.is_empty() {
                 append(conn, &mut after, batch, new, summary)?;
@@ -429,7 +431,7 @@ impl Database {
     /// Deletes transcripts with the sessions that show them. Returns how many were deleted.
     pub(crate) fn delete_transcripts(
         &self,
-        named: impl FnOnce(&Connection) -> BackendResult<BTreeSet<i64>>,
+        mut named: impl FnMut(&Connection) -> BackendResult<BTreeSet<i64>>,
     ) -> Result<u64> {
         self.removing(|conn| {
             let keys = named(conn)?;

@@ -1,0 +1,278 @@
+//! A server: its connections, and transactions on them.
+//!
+//! A read sees one snapshot (REPEATABLE READ). A write locks a row first, so that others wait for it, and is run again if the server
+//! gave it up: two that wait for each other, or two that add the same row. If the connection is lost while it commits, the server is
+//! asked what became of it.
+//!
+//! Each transaction names the schema, so that a pooler may give it any connection.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::Connection;
+use crate::error::{Error, Result};
+use crate::sql::{self, BackendError, BackendResult};
+
+/// The tables.
+const SCHEMA: &str = include_str!("../../../schema.postgres.sql");
+/// The version of them. A build refuses another one.
+const VERSION: &str = "1";
+/// The lock of those who create or migrate a schema: "talktree".
+const MIGRATION: i64 = 0x7461_6c6b_7472_6565;
+
+/// Says whether work must stop.
+pub(crate) type IsStopped = Box<dyn Fn() -> bool + Send>;
+
+/// A store on a server.
+pub(crate) struct Server {
+    config: tokio_postgres::Config,
+    /// The quoted name of the schema.
+    schema: String,
+    idle: Mutex<Vec<Connection>>,
+    max_idle: usize,
+    /// How long a write waits for others.
+    timeout: Duration,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("schema", &self.schema).finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    /// Connects to a store, and creates it if it does not exist.
+    ///
+    /// The address is one of PostgreSQL's, with `schema=NAME` among the parameters: the store's own schema, or `talktree`.
+    pub(crate) fn connect(url: &str, timeout: Duration, max_idle: usize) -> Result<Self> {
+        let (url, schema) = schema_of(url);
+        let config = url
+            .parse()
+            .map_err(|error| Error::Storage { source: Box::<tokio_postgres::Error>::new(error) })?;
+        let schema = format!("\"{}\"", schema.replace('"', "\"\""));
+        let server = Self { config, schema, idle: Mutex::default(), max_idle, timeout };
+        server.create().map_err(|error| error.into_error(0))?;
+        Ok(server)
+    }
+
+    /// Returns the schema, quoted.
+    pub(crate) fn schema(&self) -> &str {
+        &self.schema
+    }
+
+    /// Creates what is missing. Of many that come at once one does it.
+    fn create(&self) -> BackendResult<()> {
+        let conn = self.connection()?;
+        let schema = &self.schema;
+        conn.is_writing.set(true);
+        conn.batch(&format!("BEGIN; SET LOCAL search_path TO {schema}"))?;
+        let found = conn.first_with("SELECT to_regclass('setting') IS NULL", (), |row| row.get(0))?;
+        if found.unwrap_or(true) {
+            conn.batch(&format!(
+                "SELECT pg_advisory_xact_lock({MIGRATION}); CREATE SCHEMA IF NOT EXISTS {schema}"
+            ))?;
+            let is_new =
+                conn.first_with("SELECT to_regclass('setting') IS NULL", (), |row| row.get(0))?;
+            if is_new.unwrap_or(true) {
+                conn.batch(SCHEMA)?;
+                conn.run(
+                    "INSERT INTO setting (name, value) VALUES ('schema_version', ?1)",
+                    VERSION,
+                )?;
+            }
+        }
+        let version: Option<String> = conn.first_with(
+            "SELECT value FROM setting WHERE name = 'schema_version'",
+            (),
+            |row| row.get(0),
+        )?;
+        match version.and_then(|version| version.parse().ok()) {
+            Some(1) => {}
+            Some(found) => {
+                return Err(BackendError::Own(Error::NewerStore { found, supported: 1 }));
+            }
+            None => {
+                return Err(BackendError::Own(Error::NotAStore {
+                    path: schema.into(),
+                    why: "its tables are those of another program".to_owned(),
+                }));
+            }
+        }
+        conn.batch("COMMIT")?;
+        self.keep(conn);
+        Ok(())
+    }
+
+    /// Runs a read; it sees one snapshot.
+    pub(crate) fn read<T>(
+        &self,
+        is_stopped: Option<IsStopped>,
+        work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
+    ) -> BackendResult<T> {
+        let schema = &self.schema;
+        let begin = format!(
+            "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL search_path TO {schema}"
+        );
+        let conn = self.connection()?;
+        let answer = self.in_transaction(&conn, begin, false, is_stopped, work);
+        let sent = conn.begin.take().is_none();
+        let ended = if sent { conn.batch("COMMIT") } else { Ok(()) };
+        if ended.is_ok() {
+            self.keep(conn);
+        }
+        answer
+    }
+
+    /// Runs a write: all of it or nothing. It may run several times.
+    pub(crate) fn write<T>(
+        &self,
+        is_stopped: Option<impl Fn() -> bool + Send + Clone + 'static>,
+        mut work: impl FnMut(&sql::Connection<'_>) -> BackendResult<T>,
+    ) -> BackendResult<T> {
+        let began = Instant::now();
+        let mut attempts = 0;
+        loop {
+            let stop = is_stopped.clone().map(|stop| Box::new(stop) as IsStopped);
+            match self.write_once(stop, &mut work) {
+                Err(error)
+                    if error.is_given_up(attempts) && began.elapsed() < self.timeout =>
+                {
+                    attempts += 1;
+                    let most = Duration::from_millis(1 << attempts.min(8));
+                    thread::sleep(crate::storage::sqlite::jitter(most));
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    fn write_once<T>(
+        &self,
+        is_stopped: Option<IsStopped>,
+        work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
+    ) -> BackendResult<T> {
+        let (schema, timeout) = (&self.schema, self.timeout.as_millis().clamp(1, 1 << 30));
+        let begin = format!(
+            "BEGIN; SET LOCAL search_path TO {schema}; SET LOCAL lock_timeout = {timeout};
+             SELECT pg_current_xact_id()"
+        );
+        let conn = self.connection()?;
+        let answer = self.in_transaction(&conn, begin, true, is_stopped, work);
+        if conn.begin.take().is_some() {
+            self.keep(conn);
+            return answer;
+        }
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) => {
+                if conn.batch("ROLLBACK").is_ok() {
+                    self.keep(conn);
+                }
+                return Err(error);
+            }
+        };
+        match conn.batch("COMMIT") {
+            Ok(()) => self.keep(conn),
+            Err(error) => {
+                let id = conn.transaction.take();
+                let is_lost = conn.client.is_closed();
+                drop(conn);
+                match id.filter(|_| is_lost) {
+                    Some(id) if self.is_committed(&id)? => {}
+                    _ => return Err(error),
+                }
+            }
+        }
+        Ok(answer)
+    }
+
+    /// Asks whether a transaction was committed whose connection was lost.
+    fn is_committed(&self, id: &str) -> BackendResult<bool> {
+        let began = Instant::now();
+        loop {
+            let status = self.connection().and_then(|conn| {
+                let status: Option<Option<String>> = conn.first_with(
+                    "SELECT pg_xact_status(CAST(CAST(?1 AS TEXT) AS xid8))",
+                    id,
+                    |row| row.get(0),
+                )?;
+                self.keep(conn);
+                Ok(status.flatten())
+            });
+            match status.as_ref().map(Option::as_deref) {
+                Ok(Some("committed")) => return Ok(true),
+                Ok(Some("aborted")) => return Ok(false),
+                // The server does not know yet that the connection is lost, or it restarts.
+                _ if began.elapsed() < self.timeout => thread::sleep(Duration::from_millis(100)),
+                Ok(_) => return Ok(false),
+                Err(_) => return status.map(|_| false),
+            }
+        }
+    }
+
+    fn in_transaction<T>(
+        &self,
+        conn: &Connection,
+        begin: String,
+        is_writing: bool,
+        is_stopped: Option<IsStopped>,
+        work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
+    ) -> BackendResult<T> {
+        conn.begin.replace(Some(begin));
+        conn.is_writing.set(is_writing);
+        conn.is_stopped.replace(is_stopped);
+        // A connection whose work panics is dropped, and the server rolls its transaction back.
+        let answer = catch_unwind(AssertUnwindSafe(|| work(&sql::Connection::Postgres(conn))));
+        conn.is_stopped.replace(None);
+        answer.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    fn connection(&self) -> BackendResult<Connection> {
+        loop {
+            let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            match idle {
+                Some(conn) if conn.client.is_closed() => {}
+                Some(conn) => return Ok(conn),
+                None => return Connection::open(&self.config),
+            }
+        }
+    }
+
+    fn keep(&self, conn: Connection) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < self.max_idle && !conn.client.is_closed() {
+            idle.push(conn);
+        }
+    }
+}
+
+/// Returns an address without `schema=NAME`, and that name.
+fn schema_of(url: &str) -> (String, String) {
+    let Some((before, parameters)) = url.split_once('?') else {
+        return (url.to_owned(), "talktree".to_owned());
+    };
+    let (named, others): (Vec<&str>, Vec<&str>) =
+        parameters.split('&').partition(|parameter| parameter.starts_with("schema="));
+    let schema = named.last().map_or("talktree", |named| &named["schema=".len()..]);
+    let url = if others.is_empty() { before.to_owned() } else { format!("{before}?{}", others.join("&")) };
+    (url, schema.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_is_taken_out_of_the_address() {
+        let of = |url| schema_of(url);
+        let pair = |url: &str, schema: &str| (url.to_owned(), schema.to_owned());
+        assert_eq!(of("postgresql://a@h/db"), pair("postgresql://a@h/db", "talktree"));
+        assert_eq!(of("postgresql://a@h/db?schema=x"), pair("postgresql://a@h/db", "x"));
+        assert_eq!(
+            of("postgresql://a@h/db?host=/tmp&schema=x&port=1"),
+            pair("postgresql://a@h/db?host=/tmp&port=1", "x")
+        );
+    }
+}
