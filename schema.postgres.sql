@@ -311,3 +311,23 @@ CREATE TABLE leftover (
 CREATE TABLE erased_session (
     hash TEXT COLLATE "C" PRIMARY KEY
 );
+
+-- The index of words: of each text its words in their normal form, each with a letter before it that tells where it stands. A long text
+-- has several rows.
+CREATE TABLE search (
+    address BIGINT NOT NULL,
+    part    BIGINT NOT NULL,
+    terms   TSVECTOR NOT NULL,
+    PRIMARY KEY (address, part)
+);
+
+CREATE INDEX search_terms ON search USING gin (terms);
+
+CREATE TABLE context_search (
+    address BIGINT NOT NULL,
+    part    BIGINT NOT NULL,
+    terms   TSVECTOR NOT NULL,
+    PRIMARY KEY (address, part)
+);
+
+CREATE INDEX context_search_terms ON context_search USING gin (terms);

@@ -57,18 +57,14 @@ impl Server {
         Ok(server)
     }
 
-    /// Returns the schema, quoted.
-    pub(crate) fn schema(&self) -> &str {
-        &self.schema
-    }
-
     /// Creates what is missing. Of many that come at once one does it.
     fn create(&self) -> BackendResult<()> {
         let conn = self.connection()?;
         let schema = &self.schema;
         conn.is_writing.set(true);
         conn.batch(&format!("BEGIN; SET LOCAL search_path TO {schema}"))?;
-        let found = conn.first_with("SELECT to_regclass('setting') IS NULL", (), |row| row.get(0))?;
+        let found =
+            conn.first_with("SELECT to_regclass('setting') IS NULL", (), |row| row.get(0))?;
         if found.unwrap_or(true) {
             conn.batch(&format!(
                 "SELECT pg_advisory_xact_lock({MIGRATION}); CREATE SCHEMA IF NOT EXISTS {schema}"
@@ -136,9 +132,7 @@ impl Server {
         loop {
             let stop = is_stopped.clone().map(|stop| Box::new(stop) as IsStopped);
             match self.write_once(stop, &mut work) {
-                Err(error)
-                    if error.is_given_up(attempts) && began.elapsed() < self.timeout =>
-                {
+                Err(error) if error.is_given_up(attempts) && began.elapsed() < self.timeout => {
                     attempts += 1;
                     let most = Duration::from_millis(1 << attempts.min(8));
                     thread::sleep(crate::storage::sqlite::jitter(most));
@@ -256,7 +250,11 @@ fn schema_of(url: &str) -> (String, String) {
     let (named, others): (Vec<&str>, Vec<&str>) =
         parameters.split('&').partition(|parameter| parameter.starts_with("schema="));
     let schema = named.last().map_or("talktree", |named| &named["schema=".len()..]);
-    let url = if others.is_empty() { before.to_owned() } else { format!("{before}?{}", others.join("&")) };
+    let url = if others.is_empty() {
+        before.to_owned()
+    } else {
+        format!("{before}?{}", others.join("&"))
+    };
     (url, schema.to_owned())
 }
 

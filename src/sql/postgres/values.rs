@@ -91,9 +91,22 @@ mod tests {
 
     #[test]
     fn a_text_with_control_characters_comes_back_and_keeps_its_order() {
-        let texts = ["", "\u{0}", "\u{0}\u{0}", "\u{0}\u{1}", "\u{1}", "\u{1}\u{0}", "\u{1}\u{2}", "\u{2}", "a\u{0}"];
+        let texts = [
+            "",
+            "\u{0}",
+            "\u{0}\u{0}",
+            "\u{0}\u{1}",
+            "\u{1}",
+            "\u{1}\u{0}",
+            "\u{1}\u{2}",
+            "\u{2}",
+            "a\u{0}",
+        ];
         let stored: Vec<String> = texts.map(|text| escaped(text.to_owned())).into();
-        assert!(stored.is_sorted() && stored.iter().all(|text| !text.contains('\u{0}')), "{stored:?}");
+        assert!(
+            stored.is_sorted() && stored.iter().all(|text| !text.contains('\u{0}')),
+            "{stored:?}"
+        );
         let back: Vec<String> = stored.into_iter().map(unescaped).collect();
         assert_eq!(back, texts);
     }

@@ -476,8 +476,9 @@ mod tests {
         drop(Database::open(&path, Config::default())?);
         let database = Database::open(&path, Config::default())?;
         let (sender, refused) = std::sync::mpsc::channel();
-        let at_close = AtClose(folder.path().to_owned(), sender);
+        let mut at_close = Some(AtClose(folder.path().to_owned(), sender));
         database.write(|conn| {
+            let at_close = at_close.take().unwrap();
             let flags = rusqlite::functions::FunctionFlags::default();
             let look = move |_: &rusqlite::functions::Context<'_>| Ok(at_close.path().exists());
             Ok(conn.sqlite()?.create_scalar_function("at_close", 0, flags, look)?)

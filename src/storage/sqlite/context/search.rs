@@ -7,7 +7,7 @@
 use talktree_text::{Analysis, Candidate, Columns, Expr, Filters, Query};
 
 use super::super::index::add_forms;
-use super::super::index::{self, Index};
+use super::super::index::{Expression, Index};
 use super::super::interrupt::Watch;
 use super::super::search::ranked::{MAX_READ_BYTES, Ranked, Texts};
 use super::entry;
@@ -61,7 +61,7 @@ impl Texts for Search<'_> {
     }
 
     fn list(&self, expr: &Expr, limit: usize) -> BackendResult<Vec<Address>> {
-        let expression = index::fts(expr, Columns::All, None);
+        let expression = Expression { words: Some((expr, Columns::All)), labels: None };
         let mut found = Vec::new();
         Index::Context.each(self.conn, &expression, self.range, self.watch, |address| {
             found.push(address);
@@ -71,8 +71,8 @@ impl Texts for Search<'_> {
     }
 
     fn best(&self, expr: &Expr, limit: usize) -> BackendResult<Option<Vec<Address>>> {
-        let expression = index::fts(expr, Columns::All, None);
-        Index::Context.best(self.conn, &expression, self.range, limit).map(Some)
+        let expression = Expression { words: Some((expr, Columns::All)), labels: None };
+        Index::Context.best(self.conn, &expression, self.range, limit)
     }
 
     fn count(&self) -> BackendResult<f64> {

@@ -355,13 +355,12 @@ impl Search<'_> {
         for term in &self.analysis.query.excluded {
             excluded.add(&term.phrases());
         }
-        let mut reader = self.checks.reader(self.conn)?;
         let mut limit = NEAREST;
         loop {
             let (mut cosines, nearest) = self.compared(meaning, &by_words, limit)?;
             let (count, mut passed) = (nearest.len(), 0);
             for (address, cosine) in nearest {
-                let is_free = reader.read(address, |row| {
+                let is_free = self.checks.read(self.conn, address, |row| {
                     Ok(excluded.find(&hits::text(row.parts, self.columns())).0.is_empty())
                 })?;
                 passed += usize::from(is_free == Some(true));

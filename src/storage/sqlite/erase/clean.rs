@@ -11,7 +11,7 @@ use crate::sql::Connection;
 
 use super::super::connection::Database;
 use super::super::error::BackendResult;
-use super::super::index::{Index, sweep};
+use super::super::index::{Index, merge, sweep};
 use super::super::interrupt::Watch;
 use super::super::transaction::run;
 use super::texts::Texts;
@@ -74,7 +74,7 @@ impl Database {
     fn merge_indexes(&self, watch: &Watch) -> Result<()> {
         for index in [Index::Messages, Index::Context] {
             let mut begins = true;
-            while self.write(|conn| index.merge(conn, PAGES_PER_STEP, begins))? {
+            while self.write(|conn| merge(index, conn, PAGES_PER_STEP, begins))? {
                 watch.check()?;
                 begins = false;
             }

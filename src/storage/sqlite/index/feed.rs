@@ -9,16 +9,13 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::sql::Connection;
-use rusqlite::{OptionalExtension, Row, params};
-
 use super::terms::{Found, cut};
 use super::{Index, labels_of};
 use crate::error::{Error, Result};
 use crate::message::parts_from_text;
 use crate::report::Progress;
 use crate::search::indexed_text;
-use crate::sql::time;
+use crate::sql::{Connection, Read, Row, Sql, time};
 use crate::storage::sqlite::connection::{Config, Database};
 use crate::storage::sqlite::context::entry;
 use crate::storage::sqlite::error::BackendResult;
@@ -31,11 +28,13 @@ use crate::tree::Address;
 const MANY: u64 = 64;
 /// How many bytes of text one transaction indexes, so that others do not wait long for it.
 const MAX_BYTES: usize = 256 << 10;
+/// How many messages are read at a time.
+const READ_AHEAD: usize = 32;
 
-/// The tags of a message, as a JSON array.
+/// The tags of a message, each with its length before it.
 macro_rules! tags {
     () => {
-        "(SELECT json_group_array(tag)
+        "(SELECT string_agg(CAST(octet_length(tag) AS TEXT) || ':' || tag, '')
             FROM message_tag
            WHERE message_tag.address = message.address)"
     };
@@ -132,15 +131,16 @@ impl Database {
 }
 
 fn is_any_pending(conn: &Connection) -> BackendResult<bool> {
-    Ok(conn.sqlite()?.prepare_cached(FIRST_PENDING)?.exists([])?)
+    conn.has(FIRST_PENDING, ())
 }
 
 fn count_pending(conn: &Connection) -> BackendResult<u64> {
-    let sql = "SELECT CAST(coalesce(sum(max(next - unindexed, 1)), 0) AS INTEGER)
-                 FROM session INDEXED BY session_unindexed
-                WHERE unindexed IS NOT NULL";
-    Ok(conn.sqlite()?.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
+    conn.one(COUNT_PENDING, ())
 }
+
+const COUNT_PENDING: &str = "SELECT CAST(coalesce(sum(CASE WHEN next > unindexed THEN next - unindexed ELSE 1 END), 0) AS BIGINT)
+   FROM session INDEXED BY session_unindexed
+  WHERE unindexed IS NOT NULL";
 
 /// Makes the session's messages from this number on pending.
 pub(in super::super) fn make_pending(
@@ -156,10 +156,7 @@ pub(in super::super) fn make_pending(
 }
 
 fn store_unindexed(conn: &Connection, session: i64, first: Option<u64>) -> BackendResult<()> {
-    conn.sqlite()?
-        .prepare_cached("UPDATE session SET unindexed = ?2 WHERE key = ?1")?
-        .execute(params![session, first])?;
-    Ok(())
+    conn.run("UPDATE session SET unindexed = ?2 WHERE key = ?1", (session, first)).map(drop)
 }
 
 /// Removes a message from the index before its row changes; returns whether the caller has to add it again.
@@ -185,13 +182,9 @@ pub(in super::super) fn remove_to_update(
 
 /// Indexes a message again whose labels changed, unless it is pending.
 pub(in super::super) fn refresh(conn: &Connection, address: Address) -> BackendResult<()> {
-    let unindexed: Option<u64> = conn
-        .sqlite()?
-        .prepare_cached("SELECT unindexed FROM session WHERE key = ?1")?
-        .query_row([address.session()], |row| row.get(0))
-        .optional()?
-        .flatten();
-    if unindexed.is_some_and(|first| first <= u64::from(address.n())) {
+    let unindexed: Option<Option<u64>> =
+        conn.first("SELECT unindexed FROM session WHERE key = ?1", address.session())?;
+    if unindexed.flatten().is_some_and(|first| first <= u64::from(address.n())) {
         return Ok(());
     }
     Index::Messages.remove(conn, address, address)?;
@@ -200,11 +193,10 @@ pub(in super::super) fn refresh(conn: &Connection, address: Address) -> BackendR
 
 /// Indexes a message that is not pending.
 pub(in super::super) fn add(conn: &Connection, address: Address) -> BackendResult<()> {
-    let mut statement = conn.sqlite()?.prepare_cached(PENDING_PARTS)?;
-    let mut rows = statement.query(params![address, address])?;
     let mut found = Found::default();
-    while let Some(row) = rows.next()? {
-        let (address, columns) = read_doc(row, &mut found)?;
+    let docs = conn
+        .rows_with(PENDING_PARTS, (address, address, 1_usize), |row| read_doc(row, &mut found))?;
+    for (address, columns) in docs {
         Index::Messages.put(conn, address, columns.each_ref().map(String::as_str))?;
     }
     found.store(conn)
@@ -216,13 +208,11 @@ type Doc = (Address, [String; 3]);
 /// Reads a row of address, parts, role, time, author and tags, and notes its terms.
 fn read_doc(row: &Row<'_>, found: &mut Found) -> BackendResult<Doc> {
     // Damaged parts have no text, and a damaged time has no label.
-    let parts = row.get_ref(1)?.as_str().ok().and_then(|text| parts_from_text(text).ok());
+    let parts = row.value(1)?.as_str().ok().and_then(|text| parts_from_text(text).ok());
     let parts = parts.unwrap_or_default();
-    let role = row.get_ref(2)?.as_str().unwrap_or_default();
-    let tags = row.get_ref(5)?.as_str_or_null()?.unwrap_or("[]");
-    let mut tags: Vec<String> = serde_json::from_str(tags).unwrap_or_default();
-    tags.sort_unstable();
-    let labels = labels_of(role, time(row.get(3)?).ok(), row.get_ref(4)?.as_str_or_null()?, &tags);
+    let role = row.value(2)?.as_str().unwrap_or_default();
+    let tags: Vec<String> = Read::read(row, 5)?;
+    let labels = labels_of(role, time(row.get(3)?).ok(), row.value(4)?.as_str_or_null()?, &tags);
     let text = cut(&indexed_text::plain_text(&parts), found);
     let tools = cut(&indexed_text::searched_tools(&parts), found);
     Ok((row.get(0)?, [text, tools, labels]))
@@ -233,13 +223,11 @@ pub(in super::super) fn each_doc(
     conn: &Connection,
     mut take: impl FnMut(Address, [&str; 3]),
 ) -> BackendResult<()> {
-    let mut statement = conn.sqlite()?.prepare(INDEXED)?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
+    conn.each(INDEXED, (), |row| {
         let (address, columns) = read_doc(row, &mut Found::default())?;
         take(address, columns.each_ref().map(String::as_str));
-    }
-    Ok(())
+        Ok(true)
+    })
 }
 
 const INDEXED: &str = concat!(
@@ -265,46 +253,49 @@ fn index_some(conn: &Connection) -> BackendResult<Indexed> {
     let mut found = Found::default();
     while bytes < MAX_BYTES {
         // In order of address: FTS5 writes a segment each time the order is broken.
-        let session: Option<(i64, i64, i64)> = conn
-            .sqlite()?
-            .prepare_cached(FIRST_PENDING)?
-            .query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-            .optional()?;
-        let Some((key, first, next)) = session else {
+        let Some(key) = conn.first::<i64>(FIRST_PENDING, ())? else {
             found.store(conn)?;
             return Ok(Indexed { messages, is_all: true });
         };
+        let session: Option<(Option<i64>, i64)> = conn.first(UNINDEXED, key)?;
+        // Another host has indexed it meanwhile.
+        let Some((Some(first), next)) = session else { continue };
         // `verify` reports a number that is damaged.
-        let first = u32::try_from(first.max(1)).unwrap_or(u32::MAX);
-        let mut statement = conn.sqlite()?.prepare_cached(PENDING_PARTS)?;
-        let mut rows =
-            statement.query(params![Address::new(key, first), Address::range_of(key).1])?;
+        let mut first = u32::try_from(first.max(1)).unwrap_or(u32::MAX);
+        let last = Address::range_of(key).1;
         let mut rest = None;
-        while let Some(row) = rows.next()? {
-            if bytes >= MAX_BYTES {
-                rest = Some(u64::from(row.get::<_, Address>(0)?.n()));
+        while rest.is_none() {
+            let values = (Address::new(key, first), last, READ_AHEAD);
+            let docs = conn.rows_with(PENDING_PARTS, values, |row| read_doc(row, &mut found))?;
+            let is_end = docs.len() < READ_AHEAD;
+            for (address, columns) in docs {
+                if bytes >= MAX_BYTES {
+                    rest = Some(u64::from(address.n()));
+                    break;
+                }
+                Index::Messages.put(conn, address, columns.each_ref().map(String::as_str))?;
+                messages += 1;
+                bytes += columns.iter().map(String::len).sum::<usize>();
+                first = address.n().saturating_add(1);
+            }
+            if is_end {
                 break;
             }
-            let (address, columns) = read_doc(row, &mut found)?;
-            Index::Messages.put(conn, address, columns.each_ref().map(String::as_str))?;
-            messages += 1;
-            bytes += columns.iter().map(String::len).sum::<usize>();
         }
-        store_unindexed(
-            conn,
-            key,
-            rest.filter(|rest| i64::try_from(*rest).is_ok_and(|rest| rest < next)),
-        )?;
+        let rest = rest.filter(|rest| i64::try_from(*rest).is_ok_and(|rest| rest < next));
+        store_unindexed(conn, key, rest)?;
     }
     found.store(conn)?;
     Ok(Indexed { messages, is_all: !is_any_pending(conn)? })
 }
 
-pub(in super::super) const FIRST_PENDING: &str = "SELECT key, unindexed, next
+pub(in super::super) const FIRST_PENDING: &str = "SELECT key
    FROM session INDEXED BY session_unindexed
   WHERE unindexed IS NOT NULL
   ORDER BY key
   LIMIT 1";
+
+const UNINDEXED: &str = "SELECT unindexed, next FROM session WHERE key = ?1 /*LOCK session*/";
 
 pub(in super::super) const PENDING_PARTS: &str = concat!(
     "SELECT address, parts, role, created_at, author, ",
@@ -312,7 +303,8 @@ pub(in super::super) const PENDING_PARTS: &str = concat!(
     "
    FROM message
   WHERE address BETWEEN ?1 AND ?2 AND id IS NOT NULL
-  ORDER BY address"
+  ORDER BY address
+  LIMIT ?3"
 );
 
 /// Checks that the index holds the current version of the indexed text.
@@ -335,8 +327,8 @@ pub(in super::super) fn empty_if_outdated(
 
 fn empty(conn: &Connection) -> BackendResult<()> {
     Index::Messages.clear(conn)?;
-    conn.sqlite()?.execute("DELETE FROM term", [])?;
-    conn.sqlite()?.execute("UPDATE session SET unindexed = 1 WHERE next > 1", [])?;
+    conn.run("DELETE FROM term", ())?;
+    conn.run("UPDATE session SET unindexed = 1 WHERE next > 1", ())?;
     // Documents are few compared with messages, and are never pending.
     Index::Context.clear(conn)?;
     entry::index_all(conn)?;
@@ -352,22 +344,16 @@ pub(in super::super) fn rebuild(conn: &Connection) -> BackendResult<()> {
 
 /// Returns whether the index holds the current version of the indexed text.
 pub(in super::super) fn has_current_version(conn: &Connection) -> BackendResult<bool> {
-    let version: Option<String> = conn
-        .sqlite()?
-        .prepare_cached("SELECT value FROM setting WHERE name = 'index_version'")?
-        .query_row([], |row| row.get(0))
-        .optional()?;
+    let version: Option<String> =
+        conn.first("SELECT value FROM setting WHERE name = 'index_version'", ())?;
     Ok(version.is_some_and(|version| version == indexed_text::VERSION.to_string()))
 }
 
 /// Records the version of the indexed text.
 pub(in super::super) fn store_version(conn: &Connection) -> BackendResult<()> {
-    conn.sqlite()?
-        .prepare_cached(
-            "INSERT OR REPLACE INTO setting (name, value) VALUES ('index_version', ?1)",
-        )?
-        .execute(params![indexed_text::VERSION.to_string()])?;
-    Ok(())
+    let sql = "INSERT INTO setting (name, value) VALUES ('index_version', ?1)
+                   ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+    conn.run(sql, indexed_text::VERSION.to_string()).map(drop)
 }
 
 /// What the temporary index holds.
@@ -399,23 +385,20 @@ pub(in super::super) fn prepare(
     (low, high): (Address, Address),
     watch: &Watch,
 ) -> BackendResult<Prepared> {
-    let is_any: bool =
-        conn.sqlite()?.prepare_cached(IS_PENDING)?.query_row([low, high], |row| row.get(0))?;
-    if !is_any {
+    // On a server the search has indexed all that was stored before it began.
+    let Ok(sqlite) = conn.sqlite() else { return Ok(Prepared::Nothing) };
+    if !conn.one::<bool>(IS_PENDING, (low, high))? {
         return Ok(Prepared::Nothing);
     }
-    conn.sqlite()?.execute_batch(CREATE_PENDING)?;
+    sqlite.execute_batch(CREATE_PENDING)?;
     // `data_version` does not count a connection's own writes.
-    let is_reader = conn.sqlite()?.is_readonly("main")?;
-    let version: i64 = conn.sqlite()?.pragma_query_value(None, "data_version", |row| row.get(0))?;
-    let last: Option<Address> = conn
-        .sqlite()?
-        .prepare_cached(
-            "SELECT last FROM temp.pending_index_of WHERE (version, low, high) = (?1, ?2, ?3)",
-        )?
-        .query_row((version, low, high), |row| row.get(0))
-        .optional()?
-        .filter(|_| is_reader);
+    let is_reader = sqlite.is_readonly("main")?;
+    let version: i64 = sqlite.pragma_query_value(None, "data_version", |row| row.get(0))?;
+    let last: Option<Address> = conn.first(
+        "SELECT last FROM temp.pending_index_of WHERE (version, low, high) = (?1, ?2, ?3)",
+        (version, low, high),
+    )?;
+    let last = last.filter(|_| is_reader);
     let mut from = match last {
         Some(last) if last == high => return Ok(Prepared::All),
         Some(last) => last.after(),
@@ -431,19 +414,17 @@ pub(in super::super) fn prepare(
             return Ok(Prepared::Some);
         }
         watch.enter(Phase::Finishing);
-        let mut statement = conn.sqlite()?.prepare_cached(PENDING)?;
-        let mut rows = statement.query(params![from, high, CHUNK])?;
         let (mut count, mut last) = (0, high);
-        while let Some(row) = rows.next()? {
+        conn.each(PENDING, (from, high, CHUNK as usize), |row| {
             let (address, columns) = read_doc(row, &mut Found::default())?;
             Index::Pending.put(conn, address, columns.each_ref().map(String::as_str))?;
             (count, last) = (count + 1, address);
-        }
+            Ok(true)
+        })?;
         let to = if count == CHUNK { last } else { high };
-        conn.sqlite()?.prepare_cached("DELETE FROM temp.pending_index_of")?.execute([])?;
-        conn.sqlite()?
-            .prepare_cached("INSERT INTO temp.pending_index_of VALUES (?1, ?2, ?3, ?4)")?
-            .execute((version, low, high, to))?;
+        conn.run("DELETE FROM temp.pending_index_of", ())?;
+        let sql = "INSERT INTO temp.pending_index_of VALUES (?1, ?2, ?3, ?4)";
+        conn.run(sql, (version, low, high, to))?;
         if to == high {
             return Ok(Prepared::All);
         }

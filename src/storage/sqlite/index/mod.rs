@@ -11,12 +11,24 @@
 //!
 //! Invariant: a message is in the index, or it is pending: its session's `unindexed` is its number or a smaller one.
 
-mod feed;
-mod terms;
+/// The statements of each index.
+macro_rules! of_each {
+    ($index:expr, $before:literal, $after:literal) => {
+        match $index {
+            Messages => concat!($before, "search", $after),
+            Context => concat!($before, "context_search", $after),
+            Pending => concat!($before, "temp.pending_index", $after),
+        }
+    };
+}
 
-use crate::sql::Connection;
+mod feed;
+mod fts5;
+mod terms;
+#[cfg(feature = "postgres")]
+mod tsvector;
+
 use chrono::{DateTime, TimeDelta, Utc};
-use rusqlite::params;
 use talktree_text::{Columns, Expr, Filters, Phrase};
 
 #[cfg(test)]
@@ -25,10 +37,13 @@ pub(super) use self::feed::{
     Deferred, Prepared, add, each_doc, empty_if_outdated, has_current_version, make_pending,
     prepare, refresh, remove_to_update, store_version,
 };
+#[cfg(test)]
+pub(super) use self::fts5::FIND;
+pub(super) use self::fts5::{merge, without_merges};
 pub(super) use self::terms::{Found, add_forms, cut, each_from, languages, sweep};
 pub(super) use super::context::entry::each_text;
 use super::interrupt::Watch;
-use crate::sql::{BackendResult, Sql};
+use crate::sql::{BackendResult, Connection, Sql};
 use crate::tree::Address;
 
 /// An inverted index: a table of FTS5, by its name.
@@ -44,29 +59,19 @@ pub(super) enum Index {
 
 use Index::{Context, Messages, Pending};
 
-/// The statements of each index.
-macro_rules! of_each {
-    ($index:expr, $before:literal, $after:literal) => {
-        match $index {
-            Messages => concat!($before, "search", $after),
-            Context => concat!($before, "context_search", $after),
-            Pending => concat!($before, "temp.pending_index", $after),
-        }
-    };
-}
-
 impl Index {
     /// Adds the terms of a text: of its words, of what tools say, and its labels.
     pub(super) fn put(
         self,
         conn: &Connection,
         address: Address,
-        [text, tools, labels]: [&str; 3],
+        columns: [&str; 3],
     ) -> BackendResult<()> {
-        let sql =
-            of_each!(self, "INSERT INTO ", " (rowid, text, tools, labels) VALUES (?1, ?2, ?3, ?4)");
-        conn.sqlite()?.prepare_cached(sql)?.execute(params![address, text, tools, labels])?;
-        Ok(())
+        match conn {
+            Connection::Sqlite(_) => fts5::put(self, conn, address, columns),
+            #[cfg(feature = "postgres")]
+            Connection::Postgres(_) => tsvector::put(self, conn, address, columns),
+        }
     }
 
     /// Removes the texts of a range. Those that are not in the index are no error.
@@ -76,165 +81,87 @@ impl Index {
         first: Address,
         last: Address,
     ) -> BackendResult<()> {
-        let sql = of_each!(self, "DELETE FROM ", " WHERE rowid BETWEEN ?1 AND ?2");
-        conn.sqlite()?.prepare_cached(sql)?.execute([first, last])?;
-        Ok(())
+        let sql = match conn {
+            Connection::Sqlite(_) => {
+                of_each!(self, "DELETE FROM ", " WHERE rowid BETWEEN ?1 AND ?2")
+            }
+            #[cfg(feature = "postgres")]
+            Connection::Postgres(_) => {
+                of_each!(self, "DELETE FROM ", " WHERE address BETWEEN ?1 AND ?2")
+            }
+        };
+        conn.run(sql, (first, last)).map(drop)
     }
 
     /// Removes everything.
     pub(super) fn clear(self, conn: &Connection) -> BackendResult<()> {
-        let sql = match self {
-            Messages => "INSERT INTO search (search) VALUES ('delete-all')",
-            Context => "INSERT INTO context_search (context_search) VALUES ('delete-all')",
-            Pending => "INSERT INTO temp.pending_index (pending_index) VALUES ('delete-all')",
+        let sql = match (conn, self) {
+            #[cfg(feature = "postgres")]
+            (Connection::Postgres(_), _) => of_each!(self, "DELETE FROM ", ""),
+            (_, Messages) => "INSERT INTO search (search) VALUES ('delete-all')",
+            (_, Context) => "INSERT INTO context_search (context_search) VALUES ('delete-all')",
+            (_, Pending) => "INSERT INTO temp.pending_index (pending_index) VALUES ('delete-all')",
         };
-        conn.sqlite()?.prepare_cached(sql)?.execute([])?;
-        Ok(())
+        conn.run(sql, ()).map(drop)
     }
 
     /// Calls `take` with the texts in a range that match an expression, newest first, until it returns false.
     pub(super) fn each(
         self,
         conn: &Connection,
-        expression: &str,
-        (low, high): (Address, Address),
+        expression: &Expression<'_>,
+        range: (Address, Address),
         watch: &Watch,
         mut take: impl FnMut(Address) -> BackendResult<bool>,
     ) -> BackendResult<()> {
-        let mut statement = conn.sqlite()?.prepare_cached(FIND[self as usize])?;
-        let mut rows = statement.query(params![expression, low, high])?;
-        while let Some(row) = rows.next()? {
+        let take = |address| {
             watch.check()?;
-            if !take(row.get(0)?)? {
-                break;
-            }
+            take(address)
+        };
+        match conn {
+            Connection::Sqlite(_) => fts5::each(self, conn, expression, range, take),
+            #[cfg(feature = "postgres")]
+            Connection::Postgres(_) => tsvector::each(self, conn, expression, range, take),
         }
-        Ok(())
     }
 
-    /// Returns the best matches in a range by FTS5's own ranking.
+    /// Returns the best matches in a range by the engine's own ranking; `None` if it has none.
     pub(super) fn best(
         self,
         conn: &Connection,
-        expression: &str,
-        (low, high): (Address, Address),
+        expression: &Expression<'_>,
+        range: (Address, Address),
         limit: usize,
-    ) -> BackendResult<Vec<Address>> {
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let mut statement = conn.sqlite()?.prepare_cached(BEST[usize::from(self == Context)])?;
-        let found = statement.query_map(params![expression, low, high, limit], |row| row.get(0))?;
-        Ok(found.collect::<Result<_, _>>()?)
+    ) -> BackendResult<Option<Vec<Address>>> {
+        match conn {
+            Connection::Sqlite(_) => fts5::best(self, conn, expression, range, limit).map(Some),
+            #[cfg(feature = "postgres")]
+            Connection::Postgres(_) => Ok(None),
+        }
     }
 
     /// Returns whether any text matches an expression.
-    pub(super) fn has(self, conn: &Connection, expression: &str) -> BackendResult<bool> {
-        let mut statement = conn.sqlite()?.prepare_cached(FIND[self as usize])?;
-        Ok(statement.exists(params![expression, i64::MIN, i64::MAX])?)
-    }
-
-    /// Merges segments: begins to merge all of them if `begins`, or goes on. Returns whether there may be more to do.
-    pub(super) fn merge(self, conn: &Connection, pages: i64, begins: bool) -> BackendResult<bool> {
-        let (set, merge) = match self {
-            Messages => (
-                "INSERT INTO search (search, rank) VALUES ('usermerge', ?1)",
-                "INSERT INTO search (search, rank) VALUES ('merge', ?1)",
-            ),
-            _ => (
-                "INSERT INTO context_search (context_search, rank) VALUES ('usermerge', ?1)",
-                "INSERT INTO context_search (context_search, rank) VALUES ('merge', ?1)",
-            ),
+    pub(super) fn has(self, conn: &Connection, expression: &Expression<'_>) -> BackendResult<bool> {
+        let mut found = false;
+        let all = (Address::from_raw(i64::MIN), Address::from_raw(i64::MAX));
+        let take = |_| {
+            found = true;
+            Ok(false)
         };
-        // FTS5 does not go on with a merge while a lower level has as many segments as it usually merges. No other connection
-        // sees this setting: both changes are in one transaction.
-        conn.sqlite()?.prepare_cached(set)?.execute([2])?;
-        let before = conn.sqlite()?.total_changes();
-        conn.sqlite()?.prepare_cached(merge)?.execute([if begins { -pages } else { pages }])?;
-        // The statement itself is one change.
-        let has_more = conn.sqlite()?.total_changes() - before > 1;
-        conn.sqlite()?.prepare_cached(set)?.execute([USUAL_MERGE])?;
-        Ok(has_more)
+        match conn {
+            Connection::Sqlite(_) => fts5::each(self, conn, expression, all, take)?,
+            #[cfg(feature = "postgres")]
+            Connection::Postgres(_) => tsvector::each(self, conn, expression, all, take)?,
+        }
+        Ok(found)
     }
 }
 
-/// Deletes messages without that FTS5 merges segments, which could take 0.4 s: each of the next appends merges a little.
-pub(super) fn without_merges<T>(
-    conn: &Connection,
-    delete: impl FnOnce() -> BackendResult<T>,
-) -> BackendResult<T> {
-    conn.run(MERGE_AT, 0_i64)?;
-    let deleted = delete()?;
-    conn.run(MERGE_AT, USUAL_MERGE)?;
-    Ok(deleted)
-}
-
-const MERGE_AT: &str = "INSERT INTO search (search, rank) VALUES ('automerge', ?1)";
-
-/// FTS5's own setting of how many segments of a level it merges.
-const USUAL_MERGE: i64 = 4;
-
-/// The matches in a range of each index, newest first.
-pub(super) const FIND: [&str; 3] = [
-    "SELECT rowid FROM search WHERE search MATCH ?1 AND rowid BETWEEN ?2 AND ?3 ORDER BY rowid DESC",
-    "SELECT rowid FROM context_search WHERE context_search MATCH ?1 AND rowid BETWEEN ?2 AND ?3 ORDER BY rowid DESC",
-    "SELECT rowid FROM temp.pending_index WHERE pending_index MATCH ?1 AND rowid BETWEEN ?2 AND ?3 ORDER BY rowid DESC",
-];
-
-/// The best matches in a range. Labels do not count, and a text that is called so comes first.
-const BEST: [&str; 2] = [
-    "SELECT rowid FROM search WHERE search MATCH ?1 AND rowid BETWEEN ?2 AND ?3 ORDER BY bm25(search, 1, 1, 0) LIMIT ?4",
-    "SELECT rowid FROM context_search WHERE context_search MATCH ?1 AND rowid BETWEEN ?2 AND ?3 ORDER BY bm25(context_search, 10, 1, 0) LIMIT ?4",
-];
-
-/// Returns the expression in FTS5's language of texts with these labels.
-pub(super) fn fts_labels(labels: &Expr) -> String {
-    let mut out = String::from("{labels} : (");
-    write(labels, &mut out);
-    out.push(')');
-    out
-}
-
-/// Returns an expression in FTS5's language, in some columns, of texts with these labels.
-///
-/// Invariant: FTS5 gets quoted words in their normal form and these operators, whatever a query holds.
-pub(super) fn fts(expr: &Expr, columns: Columns, labels: Option<&Expr>) -> String {
-    let mut out = String::from(match columns {
-        Columns::Text => "{text} : (",
-        Columns::Tools => "{tools} : (",
-        Columns::All => "{text tools} : (",
-    });
-    write(expr, &mut out);
-    out.push(')');
-    if let Some(labels) = labels {
-        out.push_str(" AND ");
-        out.push_str(&fts_labels(labels));
-    }
-    out
-}
-
-fn write(expr: &Expr, out: &mut String) {
-    let mut join = |parts: &[Expr], between: &str| {
-        for (number, part) in parts.iter().enumerate() {
-            out.push_str(if number == 0 { "(" } else { between });
-            write(part, out);
-        }
-        out.push(')');
-    };
-    match expr {
-        Expr::Phrase(Phrase { words, is_prefix }) => {
-            out.push('"');
-            out.push_str(&words.join(" "));
-            out.push_str(if *is_prefix { "\" *" } else { "\"" });
-        }
-        Expr::Any(parts) => join(parts, " OR "),
-        Expr::All(parts) => join(parts, " AND "),
-        Expr::Without(what, not) => {
-            out.push('(');
-            write(what, out);
-            out.push_str(" NOT ");
-            write(not, out);
-            out.push(')');
-        }
-    }
+/// What a text must have: an expression over words in some columns, and labels.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Expression<'e> {
+    pub(super) words: Option<(&'e Expr, Columns)>,
+    pub(super) labels: Option<&'e Expr>,
 }
 
 /// Returns the labels of a message.

@@ -15,15 +15,13 @@
 
 use std::collections::HashMap;
 
-use crate::sql::Connection;
-use rusqlite::params;
 use talktree_text::{
     Expr, Language, Phrase, Query, Stems, StopWords, Term, is_unigram, normal_form, spellings,
 };
 
-use super::{Columns, Index, fts};
+use super::{Columns, Expression, Index};
 use crate::search::MAX_EXPANSIONS;
-use crate::storage::sqlite::error::BackendResult;
+use crate::sql::{BackendResult, Connection, Sql};
 use crate::storage::sqlite::interrupt::Watch;
 
 /// The lengths, in characters, of terms in the table: longer ones are no words of a language.
@@ -35,7 +33,7 @@ const BACKWARDS: char = '\u{E001}';
 /// A shorter word is no compound.
 const MIN_COMPOUND: usize = 8;
 /// How many terms a step of a sweep looks up.
-const SWEPT: u32 = 1_000;
+const SWEPT: usize = 1_000;
 
 /// A word is searched in at most so many other forms: each is a list of the index to merge.
 const MAX_FORMS: usize = 16;
@@ -69,17 +67,16 @@ impl Found {
         // In order: neighbours are on one page.
         let mut terms: Vec<_> = self.0.into_iter().collect();
         terms.sort_unstable();
-        let mut statement = conn.sqlite()?.prepare_cached(STORE)?;
         for (term, languages) in terms {
-            statement.execute(params![term, languages])?;
+            conn.run(STORE, (term, i64::from(languages)))?;
         }
         Ok(())
     }
 }
 
 const STORE: &str = "INSERT INTO term (term, languages) VALUES (?1, ?2)
- ON CONFLICT (term) DO UPDATE SET languages = languages | excluded.languages
-  WHERE languages | excluded.languages <> languages";
+ ON CONFLICT (term) DO UPDATE SET languages = term.languages | excluded.languages
+  WHERE term.languages | excluded.languages <> term.languages";
 
 /// Returns whether the table has a term.
 fn is_kept(term: &str) -> bool {
@@ -111,10 +108,13 @@ fn each_compound(
 
 /// Returns the languages of a term; `None` if it is not in the table.
 pub(in super::super) fn languages(conn: &Connection, term: &str) -> BackendResult<Option<u32>> {
-    let mut statement =
-        conn.sqlite()?.prepare_cached("SELECT languages FROM term WHERE term = ?1")?;
-    let mut rows = statement.query([term])?;
-    Ok(rows.next()?.map(|row| row.get(0)).transpose()?)
+    let languages: Option<i64> = conn.first("SELECT languages FROM term WHERE term = ?1", term)?;
+    Ok(languages.map(bits))
+}
+
+/// Returns a set of languages as it is stored.
+fn bits(languages: i64) -> u32 {
+    u32::try_from(languages).unwrap_or_default()
 }
 
 /// Calls `look` with the terms that begin so, in order, and with their languages, until it returns false.
@@ -124,38 +124,52 @@ pub(in super::super) fn each_from(
     watch: &Watch,
     mut look: impl FnMut(&str, u32) -> bool,
 ) -> BackendResult<()> {
-    let mut statement = conn.sqlite()?.prepare_cached(FROM)?;
-    let mut rows = statement.query([start, &format!("{start}\u{10FFFF}")])?;
-    while let Some(row) = rows.next()? {
-        watch.check()?;
-        if !look(row.get_ref(0)?.as_str()?, row.get(1)?) {
-            break;
+    let (mut from, end) = (start.to_owned(), format!("{start}\u{10FFFF}"));
+    loop {
+        let (mut count, mut next) = (0, None);
+        conn.each(FROM, (&*from, &*end, READ_AHEAD), |row| {
+            watch.check()?;
+            let term = row.value(0)?.as_str()?;
+            count += 1;
+            let goes_on = look(term, bits(row.get(1)?));
+            if goes_on && count == READ_AHEAD {
+                // The least one after it.
+                next = Some(format!("{term}\u{0}"));
+            }
+            Ok(goes_on)
+        })?;
+        match next {
+            Some(next) => from = next,
+            None => return Ok(()),
         }
     }
-    Ok(())
 }
 
-const FROM: &str = "SELECT term, languages FROM term WHERE term >= ?1 AND term < ?2";
+/// How many terms are read at a time.
+const READ_AHEAD: usize = 1_000;
+
+const FROM: &str = "SELECT term, languages
+   FROM term
+  WHERE term >= ?1 AND term < ?2
+  ORDER BY term
+  LIMIT ?3";
 
 /// Removes the terms after one that no text in the index has, some of them; returns where to go on.
 pub(in super::super) fn sweep(conn: &Connection, after: &str) -> BackendResult<Option<String>> {
-    let mut statement = conn
-        .sqlite()?
-        .prepare_cached("SELECT term FROM term WHERE term > ?1 ORDER BY term LIMIT ?2")?;
-    let terms: Vec<String> =
-        statement.query_map(params![after, SWEPT], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    let sql = "SELECT term FROM term WHERE term > ?1 ORDER BY term LIMIT ?2";
+    let terms: Vec<String> = conn.rows(sql, (after, SWEPT))?;
     for term in &terms {
         let word = match term.strip_prefix(BACKWARDS) {
             Some(word) => word.chars().rev().collect(),
             None => term.clone(),
         };
         let phrase = Expr::Phrase(Phrase { words: vec![word], is_prefix: false });
-        let expression = fts(&phrase, Columns::All, None);
+        let expression = Expression { words: Some((&phrase, Columns::All)), labels: None };
         if !Index::Messages.has(conn, &expression)? && !Index::Context.has(conn, &expression)? {
-            conn.sqlite()?.prepare_cached("DELETE FROM term WHERE term = ?1")?.execute([term])?;
+            conn.run("DELETE FROM term WHERE term = ?1", &**term)?;
         }
     }
-    Ok(terms.into_iter().nth(SWEPT as usize - 1))
+    Ok(terms.into_iter().nth(SWEPT - 1))
 }
 
 /// Returns the terms of a text, for the index, and notes them.

@@ -92,26 +92,25 @@ impl<'c> HitMaker<'c> {
             sessions.insert(key, (names, path));
         }
         let mut hits = Vec::with_capacity(found.len());
-        let mut at = conn.sqlite()?.prepare_cached(AT)?;
         for &(attempt, address, score) in found {
             self.search.watch.check()?;
             let (names, path) = &sessions[&address.session()];
-            let row = at.query_row([address], |row| {
+            let row = conn.first_with(AT, address, |row| {
                 Ok(Row {
-                    id: MessageId::from(row.get_ref(0)?.as_str()?),
+                    id: MessageId::from(row.value(0)?.as_str()?),
                     role: row.get(1)?,
-                    parts: row.get_ref(2)?.as_str().unwrap_or_default().to_owned(),
+                    parts: row.value(2)?.as_str().unwrap_or_default().to_owned(),
                     origin: row.get(3)?,
                     created_at: row.get(4)?,
                 })
             });
-            let row = row.map_err(|error| {
-                damaged(format_args!(
+            let missing = || corrupt("a row that another one refers to is missing");
+            let row =
+                row.and_then(|row| row.ok_or_else(missing)).map_err(damaged(format_args!(
                     "message {} of session {:?}, which is in the search index",
                     address.n(),
                     names.id
-                ))(error.into())
-            })?;
+                )))?;
             hits.push(self.hit(row, (address, score), &self.readings[attempt], names, path)?);
         }
         Ok(hits)

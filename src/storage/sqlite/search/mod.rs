@@ -28,7 +28,7 @@ use self::rows::Checks;
 use self::steps::Results;
 use super::connection::Database;
 use super::embedding::Meaning;
-use super::index::{self, Index, Prepared};
+use super::index::{self, Expression, Index, Prepared};
 use super::interrupt::{Phase, TimeBudget, Watch};
 use crate::error::Result;
 use crate::search::{
@@ -262,7 +262,6 @@ impl<'c> Search<'c> {
             }
         }
         let mut found = Vec::new();
-        let mut reader = self.checks.reader(self.conn)?;
         self.watch.enter(Phase::Listing);
         let mut take = |address: Address| {
             let of_one = of_each.get(&address.session()).copied();
@@ -273,7 +272,7 @@ impl<'c> Search<'c> {
                     of_one.map_or(of_each.len() < count, |of_one| of_one < HITS_PER_SESSION)
                 }
             };
-            if is_wanted && !known.contains(&address) && reader.passes(address)? {
+            if is_wanted && !known.contains(&address) && self.checks.passes(self.conn, address)? {
                 of_each.insert(address.session(), of_one.unwrap_or(0) + 1);
                 found.push(address);
             }
@@ -303,12 +302,13 @@ impl<'c> Search<'c> {
         expr: &Expr,
         take: impl FnMut(Address) -> BackendResult<bool>,
     ) -> BackendResult<()> {
-        self.each_of(&index::fts(expr, self.columns(), self.labels.as_ref()), take)
+        let words = Some((expr, self.columns()));
+        self.each_of(&Expression { words, labels: self.labels.as_ref() }, take)
     }
 
     fn each_of(
         &self,
-        expression: &str,
+        expression: &Expression<'_>,
         mut take: impl FnMut(Address) -> BackendResult<bool>,
     ) -> BackendResult<()> {
         for range in self.range.ranges().into_iter().rev() {
@@ -342,7 +342,7 @@ impl<'c> Search<'c> {
     /// The same for the messages that are indexed: those out of scope are skipped if they are many.
     fn each_indexed(
         &self,
-        expression: &str,
+        expression: &Expression<'_>,
         (low, mut high): (Address, Address),
         mut take: impl FnMut(Address) -> BackendResult<bool>,
     ) -> BackendResult<()> {
@@ -401,9 +401,9 @@ impl Texts for Search<'_> {
         if is_filtered || self.has_pending {
             return Ok(None);
         }
-        let expression = index::fts(expr, self.columns(), None);
+        let expression = Expression { words: Some((expr, self.columns())), labels: None };
         self.watch.check()?;
-        Index::Messages.best(self.conn, &expression, range, limit).map(Some)
+        Index::Messages.best(self.conn, &expression, range, limit)
     }
 
     fn count(&self) -> BackendResult<f64> {
@@ -417,11 +417,10 @@ impl Texts for Search<'_> {
     ) -> BackendResult<(Vec<Address>, Vec<Candidate>)> {
         let (finder, units) = (self.analysis.finder(), self.analysis.units.len());
         let dated = self.dated();
-        let mut reader = self.checks.reader(self.conn)?;
         let (mut passed, mut candidates) = (Vec::new(), Vec::new());
         for &address in found {
             self.watch.check()?;
-            let candidate = reader.read(address, |row| {
+            let candidate = self.checks.read(self.conn, address, |row| {
                 let (text, tools) = match self.columns() {
                     Columns::All => (Columns::Text, hits::text(row.parts, Columns::Tools)),
                     one => (one, Cow::default()),

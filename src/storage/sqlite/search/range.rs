@@ -1,14 +1,10 @@
 //! Where to search, as ranges of addresses.
 
-use crate::sql::Connection;
-use rusqlite::{OptionalExtension, params};
-
 use super::super::row::session::{self as session_row, read_id};
 use super::super::{message, path};
 use crate::id::{MessageId, SessionId};
 use crate::search::{Query, Scope};
-use crate::sql::BackendResult;
-use crate::sql::Sql;
+use crate::sql::{BackendResult, Bind, Connection, Sql};
 use crate::tree::{Address, PlanPart};
 
 /// More sessions than this are searched as one range of addresses: to start a search in a range takes about 0.1 ms.
@@ -62,14 +58,11 @@ impl Range {
         match scope {
             Scope::Store if !query.filters.sessions.is_empty() => Ok(Self::sessions(named)),
             Scope::Store => match owner {
-                Some(owner) => Ok(Self::sessions(keys(conn, OWNED, [owner])?)),
+                Some(owner) => Ok(Self::sessions(keys(conn, OWNED, owner)?)),
                 None => {
-                    let (first, last): (i64, i64) = conn
-                        .sqlite()?
-                        .prepare_cached(KEYS)?
-                        .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                    let (first, last): (i64, i64) = conn.one(KEYS, ())?;
                     let all = (Address::range_of(first).0, Address::range_of(last).1);
-                    let trash = keys(conn, TRASH, [])?;
+                    let trash = keys(conn, TRASH, ())?;
                     Ok(Self { kind: Kind::Store, parts: vec![all], trash })
                 }
             },
@@ -184,21 +177,16 @@ impl Range {
     pub(super) fn count(&self, conn: &Connection) -> BackendResult<f64> {
         match self.kind {
             Kind::Store => {
-                let (sessions, some, messages): (f64, f64, f64) =
-                    conn.sqlite()?.prepare_cached(COUNT)?.query_row([SAMPLE as i64], |row| {
-                        Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-                    })?;
-                Ok(messages * (sessions / some.max(1.0)))
+                let (sessions, some, messages): (i64, i64, i64) = conn.one(COUNT, SAMPLE)?;
+                Ok(messages as f64 * (sessions as f64 / (some as f64).max(1.0)))
             }
             Kind::Sessions => {
-                let mut statement = conn.sqlite()?.prepare_cached(MESSAGES)?;
-                let mut messages = 0.0;
+                let mut messages = 0;
                 for part in self.parts.iter().rev().take(SAMPLE) {
-                    messages +=
-                        statement.query_row([part.0.session()], |row| row.get::<_, f64>(0))?;
+                    messages += conn.one::<i64>(MESSAGES, part.0.session())?;
                 }
                 let count = self.parts.len();
-                Ok(messages * (count as f64 / count.clamp(1, SAMPLE) as f64))
+                Ok(messages as f64 * (count as f64 / count.clamp(1, SAMPLE) as f64))
             }
             Kind::Path => {
                 let length = |part: &(Address, Address)| part.1.raw() - part.0.raw() + 1;
@@ -215,10 +203,11 @@ const MAX_NAME_CHARS: usize = 80;
 const SAMPLE: usize = 1_000;
 
 pub(in super::super) const COUNT: &str =
-    "SELECT (SELECT count(*) FROM session), count(*), total(messages)
-   FROM (SELECT messages FROM session ORDER BY key DESC LIMIT ?1)";
+    "SELECT (SELECT count(*) FROM session), count(*), CAST(coalesce(sum(messages), 0) AS BIGINT)
+   FROM (SELECT messages FROM session ORDER BY key DESC LIMIT ?1) AS some";
 
-pub(in super::super) const MESSAGES: &str = "SELECT total(messages) FROM session WHERE key = ?1";
+pub(in super::super) const MESSAGES: &str =
+    "SELECT CAST(coalesce(sum(messages), 0) AS BIGINT) FROM session WHERE key = ?1";
 
 pub(in super::super) const KEYS: &str = "SELECT coalesce((SELECT min(key) FROM session), 0), coalesce((SELECT max(key) FROM session), 0)";
 
@@ -233,27 +222,15 @@ fn found(
     id: &SessionId,
     owner: Option<&str>,
 ) -> BackendResult<Option<(i64, bool)>> {
-    let found = conn
-        .sqlite()?
-        .prepare_cached(NAMED)?
-        .query_row(params![id.as_str(), owner], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
-    Ok(found)
+    conn.first(NAMED, (id, owner))
 }
 
 const NAMED: &str = "SELECT key, deleted_at IS NOT NULL
    FROM session
   WHERE id = ?1 AND (?2 IS NULL OR owner = ?2)";
 
-fn keys<const N: usize>(
-    conn: &Connection,
-    sql: &str,
-    values: [&str; N],
-) -> BackendResult<Vec<i64>> {
-    let mut statement = conn.sqlite()?.prepare_cached(sql)?;
-    let mut keys: Vec<i64> = statement
-        .query_map(rusqlite::params_from_iter(values), |row| row.get(0))?
-        .collect::<Result<_, _>>()?;
+fn keys(conn: &Connection, sql: &'static str, values: impl Bind) -> BackendResult<Vec<i64>> {
+    let mut keys: Vec<i64> = conn.rows(sql, values)?;
     keys.sort_unstable();
     Ok(keys)
 }

@@ -8,17 +8,15 @@
 
 use std::collections::{BinaryHeap, HashSet, VecDeque};
 
-use crate::sql::Connection;
-use rusqlite::{CachedStatement, params};
 use talktree_text::{Columns, Filters, holds_exactly};
 
-use super::super::index;
+use super::super::index::{self, Expression};
 use super::super::interrupt::Phase;
 use super::range::{Kind, Range};
 use super::ranked::Ranked;
 use super::{Search, Wanted, hits};
 use crate::search::{HITS_PER_SESSION, Matched};
-use crate::sql::BackendResult;
+use crate::sql::{BackendResult, Connection, Sql};
 use crate::tree::Address;
 
 /// How many messages of one session are read ahead at most.
@@ -62,8 +60,7 @@ impl Checks {
         range: &Range,
     ) -> BackendResult<Self> {
         // No session contains a message twice.
-        let has_copies =
-            !range.is_one_session() && conn.sqlite()?.prepare_cached(HAS_COPIES)?.exists([])?;
+        let has_copies = !range.is_one_session() && conn.has(HAS_COPIES, ())?;
         let array = |names: &[String]| {
             (!names.is_empty()).then(|| serde_json::Value::from(names).to_string())
         };
@@ -87,63 +84,53 @@ impl Checks {
         })
     }
 
-    /// Returns what reads matches that pass.
-    pub(in super::super) fn reader<'c>(
-        &self,
-        conn: &'c Connection<'c>,
-    ) -> BackendResult<Reader<'c, '_>> {
-        Ok(Reader { checks: self, row: conn.sqlite()?.prepare_cached(ROW)? })
-    }
-}
-
-/// Reads matches.
-pub(in super::super) struct Reader<'c, 'k> {
-    checks: &'k Checks,
-    row: CachedStatement<'c>,
-}
-
-impl Reader<'_, '_> {
     /// Returns what `read` makes of a message; `None` if it does not pass.
     pub(in super::super) fn read<T>(
-        &mut self,
+        &self,
+        conn: &Connection,
         address: Address,
         read: impl FnOnce(Matching<'_>) -> BackendResult<T>,
     ) -> BackendResult<Option<T>> {
-        let checks = self.checks;
-        let Checks { after, before, roles, authors, tags, sessions, omits_hidden, .. } = checks;
-        let values = params![address, after, before, roles, authors, tags, omits_hidden, sessions];
-        let mut rows = self.row.query(values)?;
-        let Some(row) = rows.next()? else { return Ok(None) };
-        let parts = row.get_ref(1)?.as_str().unwrap_or_default();
-        let exact = &checks.exact;
-        if !exact.is_empty() && !holds_exactly(&hits::text(parts, checks.columns), exact) {
-            return Ok(None);
-        }
-        let role = row.get_ref(0)?.as_str()?;
-        let (created_at, has_author) = (row.get(2)?, row.get(3)?);
-        read(Matching { role, parts, created_at, has_author }).map(Some)
+        let Checks { after, before, roles, authors, tags, sessions, omits_hidden, exact, .. } =
+            self;
+        let values = (address, after, before, roles, authors, tags, omits_hidden, sessions);
+        let sql = match conn {
+            Connection::Sqlite(_) => ROW,
+            #[cfg(feature = "postgres")]
+            Connection::Postgres(_) => ROW_THERE,
+        };
+        let found = conn.first_with(sql, values, |row| {
+            let parts = row.value(1)?.as_str().unwrap_or_default();
+            if !exact.is_empty() && !holds_exactly(&hits::text(parts, self.columns), exact) {
+                return Ok(None);
+            }
+            let role = row.value(0)?.as_str()?;
+            let (created_at, has_author) = (row.get(2)?, row.get(3)?);
+            read(Matching { role, parts, created_at, has_author }).map(Some)
+        })?;
+        Ok(found.flatten())
     }
 
     /// Returns whether a match passes.
-    pub(super) fn passes(&mut self, address: Address) -> BackendResult<bool> {
-        Ok(self.checks.is_open || self.read(address, |_| Ok(()))?.is_some())
+    pub(super) fn passes(&self, conn: &Connection, address: Address) -> BackendResult<bool> {
+        Ok(self.is_open || self.read(conn, address, |_| Ok(()))?.is_some())
     }
 }
 
 pub(super) const HAS_COPIES: &str = "SELECT 1 FROM message WHERE origin IS NOT NULL";
 
-/// What a message, and the one that it is a copy of, must be to pass.
+/// What a message, and the one that it is a copy of, must be to pass. The values of an array are what stands before and after it.
 #[rustfmt::skip]
 macro_rules! passes {
-    ($message:literal) => {
+    ($message:literal, $each:literal, $of:literal) => {
         concat!(
-            "    AND (?4 IS NULL OR ", $message, ".role IN (SELECT value FROM json_each(?4)))
-    AND (?5 IS NULL OR ", $message, ".author IN (SELECT value FROM json_each(?5)))
-    AND NOT EXISTS (SELECT 1 FROM json_each(?6) AS wanted
+            "    AND (?4 IS NULL OR ", $message, ".role IN (SELECT value FROM ", $each, "?4", $of, "))
+    AND (?5 IS NULL OR ", $message, ".author IN (SELECT value FROM ", $each, "?5", $of, "))
+    AND NOT EXISTS (SELECT 1 FROM ", $each, "?6", $of, " AS wanted
                      WHERE NOT EXISTS (SELECT 1 FROM message_tag
                                         WHERE message_tag.address = ", $message, ".address
                                           AND message_tag.tag = wanted.value))
-    AND NOT (?7 AND ", $message, ".hidden)
+    AND (?7 = 0 OR ", $message, ".hidden = 0)
 "
         )
     };
@@ -151,13 +138,15 @@ macro_rules! passes {
 
 /// A message that passes and is no copy of another one in scope that does.
 #[rustfmt::skip]
-pub(super) const ROW: &str = concat!(
+macro_rules! row {
+    ($each:literal, $of:literal) => {
+        concat!(
     "SELECT role, parts, created_at, author IS NOT NULL
    FROM message
   WHERE address = ?1
     AND (?2 IS NULL OR created_at >= ?2)
     AND (?3 IS NULL OR created_at < ?3)
-", passes!("message"),
+", passes!("message", $each, $of),
 "    AND (origin IS NULL OR NOT EXISTS (
  SELECT 1
    FROM message AS other
@@ -165,11 +154,17 @@ pub(super) const ROW: &str = concat!(
          OR other.origin = message.origin AND other.address > message.address)
     AND other.role = message.role
     AND other.parts = message.parts
-    AND (?8 IS NULL OR other.address >> 32 IN (SELECT value FROM json_each(?8)))
+    AND (?8 IS NULL OR other.address >> 32 IN (SELECT CAST(value AS BIGINT) FROM ", $each, "?8", $of, "))
     AND other.address >> 32 NOT IN (SELECT key FROM session WHERE deleted_at IS NOT NULL)
     AND other.address >> 32 NOT IN (SELECT session FROM leftover)
-", passes!("other"), "))"
-);
+", passes!("other", $each, $of), "))"
+        )
+    };
+}
+
+pub(super) const ROW: &str = row!("json_each(", ")");
+#[cfg(feature = "postgres")]
+const ROW_THERE: &str = row!("json_array_elements_text(CAST(", " AS JSON))");
 
 /// One session that is read newest first.
 struct Stream {
@@ -205,7 +200,7 @@ impl Search<'_> {
     fn labelled(&self) -> BackendResult<Option<Vec<Address>>> {
         let Some(labels) = &self.labels else { return Ok(None) };
         let mut found = Vec::new();
-        self.each_of(&index::fts_labels(labels), |address| {
+        self.each_of(&Expression { words: None, labels: Some(labels) }, |address| {
             found.push(address);
             Ok(found.len() <= MAX_LABELLED)
         })?;
@@ -226,12 +221,12 @@ impl Search<'_> {
         };
         let mut excluded = HashSet::new();
         if let Some(expr) = self.analysis.excluded() {
-            self.each_of(&index::fts(&expr, self.columns(), None), |address| {
+            let words = Some((&expr, self.columns()));
+            self.each_of(&Expression { words, labels: None }, |address| {
                 excluded.insert(address);
                 Ok(true)
             })?;
         }
-        let mut reader = self.checks.reader(self.conn)?;
         let mut streams: Vec<Stream> = Vec::new();
         // For each stream, the time and address of its next message, or of one that is not older.
         let mut heap = BinaryHeap::new();
@@ -256,7 +251,7 @@ impl Search<'_> {
                 }
             }
             while stream.batch.is_empty() && stream.low <= stream.high {
-                self.read_batch(stream, labelled, &excluded, &mut reader)?;
+                self.read_batch(stream, labelled, &excluded)?;
             }
             if let Some((address, time)) = stream.batch.pop_front() {
                 heap.push((time, address, number, true));
@@ -278,11 +273,8 @@ impl Search<'_> {
         if self.range.kind != Kind::Store {
             return Ok(self.range.of_sessions().into_iter().map(unread).collect());
         }
-        let mut statement = self.conn.sqlite()?.prepare_cached(LAST)?;
-        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let mut streams = Vec::new();
-        for row in rows {
-            let (last, time): (Address, i64) = row?;
+        for (last, time) in self.conn.rows::<(Address, i64)>(LAST, ())? {
             let (low, high) = Address::range_of(last.session());
             if self.range.holds(low) {
                 streams.push((low, high, last, time));
@@ -297,7 +289,6 @@ impl Search<'_> {
         stream: &mut Stream,
         labelled: Option<&[Address]>,
         excluded: &HashSet<Address>,
-        reader: &mut Reader<'_, '_>,
     ) -> BackendResult<()> {
         let newest: Vec<Address> = match labelled {
             Some(labelled) => {
@@ -305,17 +296,14 @@ impl Search<'_> {
                 let to = labelled.partition_point(|address| *address <= stream.high);
                 labelled[from..to].iter().rev().take(stream.batch_size).copied().collect()
             }
-            None => {
-                let mut statement = self.conn.sqlite()?.prepare_cached(NEWEST)?;
-                let values = params![stream.low, stream.high, stream.batch_size];
-                let rows = statement.query_map(values, |row| row.get(0))?;
-                rows.collect::<Result<_, _>>()?
-            }
+            None => self.conn.rows(NEWEST, (stream.low, stream.high, stream.batch_size))?,
         };
         for &address in &newest {
             self.watch.check()?;
             if self.range.holds(address) && !excluded.contains(&address) {
-                stream.batch.extend(reader.read(address, |row| Ok((address, row.created_at)))?);
+                let read =
+                    self.checks.read(self.conn, address, |row| Ok((address, row.created_at)))?;
+                stream.batch.extend(read);
             }
         }
         stream.high = match newest.last() {

@@ -1,0 +1,153 @@
+//! The index as tables of FTS5, which are given words and answer with rowids.
+
+use talktree_text::{Columns, Expr, Phrase};
+
+use super::Expression;
+use super::Index::{self, Context, Messages, Pending};
+use crate::sql::{BackendResult, Connection, Sql};
+use crate::tree::Address;
+
+pub(super) fn put(
+    index: Index,
+    conn: &Connection,
+    address: Address,
+    [text, tools, labels]: [&str; 3],
+) -> BackendResult<()> {
+    let sql =
+        of_each!(index, "INSERT INTO ", " (rowid, text, tools, labels) VALUES (?1, ?2, ?3, ?4)");
+    conn.run(sql, (address, text, tools, labels)).map(drop)
+}
+
+/// Calls `take` with the matches in a range, newest first, until it returns false.
+pub(super) fn each(
+    index: Index,
+    conn: &Connection,
+    expression: &Expression<'_>,
+    (low, high): (Address, Address),
+    mut take: impl FnMut(Address) -> BackendResult<bool>,
+) -> BackendResult<()> {
+    let sql = FIND[index as usize];
+    conn.each(sql, (&*written(expression), low, high), |row| take(row.get(0)?))
+}
+
+/// Returns the best matches in a range by FTS5's own ranking.
+pub(super) fn best(
+    index: Index,
+    conn: &Connection,
+    expression: &Expression<'_>,
+    (low, high): (Address, Address),
+    limit: usize,
+) -> BackendResult<Vec<Address>> {
+    let sql = BEST[usize::from(index == Context)];
+    conn.rows(sql, (&*written(expression), low, high, limit))
+}
+
+/// Merges segments: begins to merge all of them if `begins`, or goes on. Returns whether there may be more to do. A server merges by
+/// itself.
+pub(in super::super) fn merge(
+    index: Index,
+    conn: &Connection,
+    pages: i64,
+    begins: bool,
+) -> BackendResult<bool> {
+    let Ok(sqlite) = conn.sqlite() else { return Ok(false) };
+    let (set, merge) = match index {
+        Messages => (
+            "INSERT INTO search (search, rank) VALUES ('usermerge', ?1)",
+            "INSERT INTO search (search, rank) VALUES ('merge', ?1)",
+        ),
+        _ => (
+            "INSERT INTO context_search (context_search, rank) VALUES ('usermerge', ?1)",
+            "INSERT INTO context_search (context_search, rank) VALUES ('merge', ?1)",
+        ),
+    };
+    // FTS5 does not go on with a merge while a lower level has as many segments as it usually merges. No other connection
+    // sees this setting: both changes are in one transaction.
+    conn.run(set, 2_i64)?;
+    let before = sqlite.total_changes();
+    conn.run(merge, if begins { -pages } else { pages })?;
+    // The statement itself is one change.
+    let has_more = sqlite.total_changes() - before > 1;
+    conn.run(set, USUAL_MERGE)?;
+    Ok(has_more)
+}
+
+/// Deletes messages without that FTS5 merges segments, which could take 0.4 s: each of the next appends merges a little.
+pub(in super::super) fn without_merges<T>(
+    conn: &Connection,
+    delete: impl FnOnce() -> BackendResult<T>,
+) -> BackendResult<T> {
+    if conn.sqlite().is_err() {
+        return delete();
+    }
+    conn.run(MERGE_AT, 0_i64)?;
+    let deleted = delete()?;
+    conn.run(MERGE_AT, USUAL_MERGE)?;
+    Ok(deleted)
+}
+
+const MERGE_AT: &str = "INSERT INTO search (search, rank) VALUES ('automerge', ?1)";
+
+/// FTS5's own setting of how many segments of a level it merges.
+const USUAL_MERGE: i64 = 4;
+
+/// The matches in a range of each index, newest first.
+pub(in super::super) const FIND: [&str; 3] = [
+    "SELECT rowid FROM search WHERE search MATCH ?1 AND rowid BETWEEN ?2 AND ?3 ORDER BY rowid DESC",
+    "SELECT rowid FROM context_search WHERE context_search MATCH ?1 AND rowid BETWEEN ?2 AND ?3 ORDER BY rowid DESC",
+    "SELECT rowid FROM temp.pending_index WHERE pending_index MATCH ?1 AND rowid BETWEEN ?2 AND ?3 ORDER BY rowid DESC",
+];
+
+/// The best matches in a range. Labels do not count, and a text that is called so comes first.
+const BEST: [&str; 2] = [
+    "SELECT rowid FROM search WHERE search MATCH ?1 AND rowid BETWEEN ?2 AND ?3 ORDER BY bm25(search, 1, 1, 0) LIMIT ?4",
+    "SELECT rowid FROM context_search WHERE context_search MATCH ?1 AND rowid BETWEEN ?2 AND ?3 ORDER BY bm25(context_search, 10, 1, 0) LIMIT ?4",
+];
+
+/// Returns an expression in FTS5's language.
+///
+/// Invariant: FTS5 gets quoted words in their normal form and these operators, whatever a query holds.
+fn written(expression: &Expression<'_>) -> String {
+    let mut out = String::new();
+    if let Some((words, columns)) = expression.words {
+        out.push_str(match columns {
+            Columns::Text => "{text} : (",
+            Columns::Tools => "{tools} : (",
+            Columns::All => "{text tools} : (",
+        });
+        write(words, &mut out);
+        out.push(')');
+    }
+    if let Some(labels) = expression.labels {
+        out.push_str(if out.is_empty() { "{labels} : (" } else { " AND {labels} : (" });
+        write(labels, &mut out);
+        out.push(')');
+    }
+    out
+}
+
+fn write(expr: &Expr, out: &mut String) {
+    let mut join = |parts: &[Expr], between: &str| {
+        for (number, part) in parts.iter().enumerate() {
+            out.push_str(if number == 0 { "(" } else { between });
+            write(part, out);
+        }
+        out.push(')');
+    };
+    match expr {
+        Expr::Phrase(Phrase { words, is_prefix }) => {
+            out.push('"');
+            out.push_str(&words.join(" "));
+            out.push_str(if *is_prefix { "\" *" } else { "\"" });
+        }
+        Expr::Any(parts) => join(parts, " OR "),
+        Expr::All(parts) => join(parts, " AND "),
+        Expr::Without(what, not) => {
+            out.push('(');
+            write(what, out);
+            out.push_str(" NOT ");
+            write(not, out);
+            out.push(')');
+        }
+    }
+}

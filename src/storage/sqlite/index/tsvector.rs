@@ -1,0 +1,179 @@
+//! The index as tables of `tsvector` on PostgreSQL.
+//!
+//! A word is stored with a letter before it that tells its column, so that GIN alone answers and no row has to be read for that.
+//! PostgreSQL limits a vector to a megabyte, so a long text has several rows; a lexeme to 2 KB; and positions to 16 383: later words
+//! are found, but not in phrases.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use talktree_text::{Columns, Expr, Phrase};
+
+use super::Expression;
+use super::Index::{self, Context, Messages, Pending};
+use crate::sql::{BackendResult, Connection, Sql};
+use crate::tree::Address;
+
+/// How many bytes of different words one row has.
+const MAX_ROW: usize = 400 << 10;
+/// How many bytes of a word count.
+const MAX_WORD: usize = 1_000;
+/// PostgreSQL's last position.
+const MAX_POSITION: usize = 16_383;
+/// How many matches are read at a time: as many as are ranked of one word.
+const READ_AHEAD: usize = 16_000;
+
+const TEXT: char = 't';
+const TOOLS: char = 'o';
+const LABELS: char = 'l';
+
+/// The words of a row with their positions.
+type Lexemes = BTreeMap<String, Vec<usize>>;
+
+pub(super) fn put(
+    index: Index,
+    conn: &Connection,
+    address: Address,
+    [text, tools, labels]: [&str; 3],
+) -> BackendResult<()> {
+    let insert = of_each!(
+        index,
+        "INSERT INTO ",
+        " (address, part, terms) VALUES (?1, ?2, CAST(CAST(?3 AS TEXT) AS TSVECTOR))"
+    );
+    let (mut lexemes, mut bytes, mut part, mut position) = (Lexemes::new(), 0, 0, 0);
+    let store = |lexemes: &mut Lexemes, part: &mut i64| {
+        conn.run(insert, (address, *part, vector(lexemes)))?;
+        *part += 1;
+        lexemes.clear();
+        BackendResult::Ok(())
+    };
+    for (column, words) in [(LABELS, labels), (TEXT, text), (TOOLS, tools)] {
+        // Words of two columns are no neighbours.
+        position += 1;
+        for word in words.split_ascii_whitespace() {
+            position += 1;
+            let lexeme = lexeme(column, word);
+            bytes += lexeme.len();
+            let of_one = lexemes.entry(lexeme).or_default();
+            of_one.push(position.min(MAX_POSITION));
+            if bytes > MAX_ROW {
+                store(&mut lexemes, &mut part)?;
+                bytes = 0;
+            }
+        }
+    }
+    if part == 0 || !lexemes.is_empty() {
+        store(&mut lexemes, &mut part)?;
+    }
+    Ok(())
+}
+
+/// Calls `take` with the matches in a range, newest first, until it returns false.
+pub(super) fn each(
+    index: Index,
+    conn: &Connection,
+    expression: &Expression<'_>,
+    (low, mut high): (Address, Address),
+    mut take: impl FnMut(Address) -> BackendResult<bool>,
+) -> BackendResult<()> {
+    let select = of_each!(
+        index,
+        "SELECT DISTINCT address FROM ",
+        "
+          WHERE terms @@ CAST(CAST(?1 AS TEXT) AS TSQUERY) AND address BETWEEN ?2 AND ?3
+          ORDER BY address DESC
+          LIMIT ?4"
+    );
+    let query = written(expression);
+    loop {
+        let found: Vec<Address> = conn.rows(select, (&*query, low, high, READ_AHEAD))?;
+        for address in &found {
+            if !take(*address)? {
+                return Ok(());
+            }
+        }
+        match found.last() {
+            Some(last) if found.len() == READ_AHEAD && *last > low => high = last.before(),
+            _ => return Ok(()),
+        }
+    }
+}
+
+/// Returns a word as it is stored: with the letter of its column, and not longer than PostgreSQL takes.
+fn lexeme(column: char, word: &str) -> String {
+    let mut end = word.len().min(MAX_WORD);
+    while !word.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{column}{}", &word[..end])
+}
+
+/// Returns the literal of a vector.
+fn vector(lexemes: &Lexemes) -> String {
+    let mut out = String::new();
+    for (lexeme, positions) in lexemes {
+        quote(lexeme, &mut out);
+        for (number, position) in positions.iter().enumerate() {
+            let _ = write!(out, "{}{position}", if number == 0 { ':' } else { ',' });
+        }
+        out.push(' ');
+    }
+    out
+}
+
+fn quote(lexeme: &str, out: &mut String) {
+    out.push('\'');
+    out.push_str(&lexeme.replace('\\', "\\\\").replace('\'', "''"));
+    out.push('\'');
+}
+
+/// Returns an expression as a query of PostgreSQL.
+fn written(expression: &Expression<'_>) -> String {
+    let mut out = String::new();
+    if let Some((words, columns)) = expression.words {
+        let columns: &[char] = match columns {
+            Columns::Text => &[TEXT],
+            Columns::Tools => &[TOOLS],
+            Columns::All => &[TEXT, TOOLS],
+        };
+        write_expr(words, columns, &mut out);
+    }
+    if let Some(labels) = expression.labels {
+        out.push_str(if out.is_empty() { "" } else { " & " });
+        write_expr(labels, &[LABELS], &mut out);
+    }
+    out
+}
+
+fn write_expr(expr: &Expr, columns: &[char], out: &mut String) {
+    let mut join = |parts: &[Expr], between: &str| {
+        for (number, part) in parts.iter().enumerate() {
+            out.push_str(if number == 0 { "(" } else { between });
+            write_expr(part, columns, out);
+        }
+        out.push(')');
+    };
+    match expr {
+        Expr::Phrase(Phrase { words, is_prefix }) => {
+            for (number, column) in columns.iter().enumerate() {
+                out.push_str(if number == 0 { "((" } else { ") | (" });
+                for (number, word) in words.iter().enumerate() {
+                    out.push_str(if number == 0 { "" } else { " <-> " });
+                    quote(&lexeme(*column, word), out);
+                }
+                out.push_str(if *is_prefix { ":*" } else { "" });
+            }
+            out.push_str("))");
+        }
+        Expr::Any(parts) => join(parts, " | "),
+        Expr::All(parts) => join(parts, " & "),
+        Expr::Without(what, not) => {
+            out.push('(');
+            write_expr(what, columns, out);
+            out.push_str(" & !");
+            write_expr(not, columns, out);
+            out.push(')');
+        }
+    }
+}
