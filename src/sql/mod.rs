@@ -10,6 +10,7 @@
 #[macro_use]
 mod value;
 pub(crate) mod error;
+mod jitter;
 
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
@@ -18,6 +19,7 @@ use rusqlite::CachedStatement;
 use rusqlite::types::{FromSql, ToSql, ValueRef};
 
 pub(crate) use error::{BackendError, BackendResult, corrupt, damaged};
+pub(crate) use jitter::jitter;
 pub(crate) use value::{Bind, Read, time};
 
 /// A connection to the database, in a transaction.

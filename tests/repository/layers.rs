@@ -212,7 +212,6 @@ const OF_THE_ENGINE: &[&str] = &[
     "storage/sqlite/interrupt.rs",
     "storage/sqlite/readers.rs",
     "storage/sqlite/schema.rs",
-    "storage/sqlite/search/",
     "storage/sqlite/snapshot.rs",
     "storage/sqlite/stats.rs",
     "storage/sqlite/transaction.rs",

@@ -135,7 +135,7 @@ impl Server {
                 Err(error) if error.is_given_up(attempts) && began.elapsed() < self.timeout => {
                     attempts += 1;
                     let most = Duration::from_millis(1 << attempts.min(8));
-                    thread::sleep(crate::storage::sqlite::jitter(most));
+                    thread::sleep(sql::jitter(most));
                 }
                 answer => return answer,
             }

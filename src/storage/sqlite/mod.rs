@@ -66,5 +66,3 @@ pub(crate) use owner_data::PersonalData;
 pub(crate) use plan_reader::PlanReader;
 pub(crate) use session::SqliteSession;
 pub(crate) use snapshot::Spool;
-#[cfg(feature = "postgres")]
-pub(crate) use transaction::jitter;

@@ -5,12 +5,12 @@
 //! likely to get it, and among many processes that write without a pause some starve. Here the poll interval stays at a
 //! few milliseconds and shrinks again with the time waited, and jitter keeps processes from polling in step.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
 use super::connection::Config;
-use crate::sql::{BackendError, BackendResult};
+use crate::sql::{BackendError, BackendResult, jitter};
 
 /// Runs reads in a transaction.
 pub(super) fn read<T>(
@@ -146,30 +146,5 @@ fn poll_interval(waited: Duration) -> Duration {
         // Those who have waited long poll more often than those who came later.
         500..2_000 => Duration::from_millis(1),
         _ => Duration::from_micros(300),
-    }
-}
-
-/// Returns a duration between half of this one and one and a half.
-pub(crate) fn jitter(interval: Duration) -> Duration {
-    interval / 2 + interval * random() / 1024
-}
-
-/// Returns a number below 1 024: another one at each call and in each process.
-pub(super) fn random() -> u32 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    (now.subsec_nanos() ^ std::process::id()).wrapping_mul(0x9e37_79b9) >> 22
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn jitter_stays_within_half_of_the_interval() {
-        let interval = Duration::from_millis(4);
-        for _ in 0..1_000 {
-            let jittered = jitter(interval);
-            assert!(jittered >= interval / 2 && jittered <= interval * 3 / 2, "{jittered:?}");
-        }
     }
 }

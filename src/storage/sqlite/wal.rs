@@ -99,7 +99,7 @@ fn checkpoint(conn: &mut Connection, sql: &str, usual: Duration) {
 }
 
 fn ask_again(asked: i32) -> bool {
-    std::thread::sleep(transaction::jitter(PAUSE));
+    std::thread::sleep(crate::sql::jitter(PAUSE));
     asked < MAX_ASKED
 }
 
