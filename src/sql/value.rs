@@ -131,7 +131,7 @@ macro_rules! plain {
         $(
             impl Read<'_> for $type {
                 fn read(row: &Row<'_>, at: usize) -> BackendResult<Self> {
-                    Ok(row.get(at)?)
+                    row.get(at)
                 }
             }
 

@@ -117,7 +117,6 @@ impl Connection {
     }
 
     /// Returns the prepared statement and its parameters.
-    #[expect(clippy::type_complexity, reason = "a list of values")]
     fn bound(
         &self,
         sql: &'static str,
@@ -163,10 +162,11 @@ impl Connection {
         };
         let stopped = self.is_stopped.borrow();
         let Some(is_stopped) = &*stopped else { return Ok(wait(both, || false)?) };
-        let mut canceled = None;
+        let mut is_canceled = false;
         let answer = wait(both, || {
-            if canceled.is_none() && is_stopped() {
-                canceled = Some(cancel(self.client.cancel_token()));
+            if !is_canceled && is_stopped() {
+                is_canceled = true;
+                cancel(self.client.cancel_token());
             }
             true
         });
