@@ -104,9 +104,8 @@ impl Erasure {
         Self::of(ErasureTarget::Session(id.into()))
     }
 
-    /// Returns the erasure of all sessions of an owner, of the owner's context blocks, usage, transcripts and pending items
-    /// in inboxes, and of frozen prompts of other sessions that quote one of these blocks. If a main transcript is the
-    /// owner's, all others of its session are erased, too. An item without an owner stays, also if its key points to a session
+    /// Returns the erasure of all sessions of an owner, and of the owner's context blocks, usage, transcripts and pending items
+    /// in inboxes. If a main transcript is the owner's, all others of its session are erased, too. An item without an owner stays, also if its key points to a session
     /// of the owner; of every erased item its id stays, so that it cannot be delivered again.
     pub fn owner(owner: impl Into<String>) -> Self {
         Self::of(ErasureTarget::Owner(owner.into()))

@@ -40,12 +40,9 @@ pub struct ErasureExtent {
     /// The copies of erased messages, and of what else an erased session had, that are left, by session;
     /// [`with_forks`](crate::Erasure::with_forks) erases them.
     pub copies_left: Vec<ErasureCopies>,
-    /// The summaries that cover an erased message and are left; [`with_summaries`](crate::Erasure::with_summaries) erases
-    /// them.
+    /// The summaries that cover an erased message and are left, also those with which a session begins that continues an erased
+    /// one; [`with_summaries`](crate::Erasure::with_summaries) erases them.
     pub summaries_left: Vec<ErasureSummary>,
-    /// The sessions that begin with a summary of an erased one;
-    /// [`with_summaries`](crate::Erasure::with_summaries) erases these messages.
-    pub continued_in: Vec<SessionId>,
 }
 
 impl ErasureExtent {
@@ -67,7 +64,7 @@ impl ErasureExtent {
     #[must_use]
     pub fn left(&self) -> u64 {
         let copies: u64 = self.copies_left.iter().map(ErasureCopies::count).sum();
-        copies + (self.summaries_left.len() + self.continued_in.len()) as u64
+        copies + self.summaries_left.len() as u64
     }
 }
 
@@ -88,11 +85,6 @@ pub struct ErasureCopies {
 }
 
 impl ErasureCopies {
-    pub(crate) fn in_session(session: SessionId) -> Self {
-        let (ids, blocks, details) = (Vec::new(), Vec::new(), Vec::new());
-        Self { session, messages: 0, ids, blocks, details }
-    }
-
     /// Returns how many copies there are: messages, blocks, details. [`ErasureExtent::left`] has an example.
     #[must_use]
     pub fn count(&self) -> u64 {
@@ -107,7 +99,7 @@ pub struct ErasureSummary {
     /// The session.
     pub session: SessionId,
     /// Its id in a history: of a compaction [`as_message`](crate::CompactionId::as_message), of a
-    /// [branch summary](crate::BranchSummaryPlan) that of its message.
+    /// [branch summary](crate::BranchSummaryPlan) and of the opening of a session that of its message.
     pub id: MessageId,
 }
 
@@ -163,7 +155,7 @@ impl Erased {
     /// did not change meanwhile, for as long as the busy timeout.
     ///
     /// # Errors
-    /// [`Error::NotErased`] if erased text was found; [`Error::NotProved`] if a part of what was named was unknown while an
+    /// [`Error::NotErased`] if erased text was found; [`Error::Busy`] if others wrote until that was over; [`Error::NotProved`] if a part of what was named was unknown while an
     /// interrupted erasure was to be finished; [`Error::Unsupported`] for a store in memory;
     /// as every read.
     pub fn prove(&self) -> Result<ErasureProof> {

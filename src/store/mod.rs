@@ -253,7 +253,7 @@ impl Store {
 
 impl Store {
     /// Returns a handle that interrupts this store's long work from another thread: import, export, content hashes, verify,
-    /// backup, rebuild, statistics and search.
+    /// backup, rebuild, statistics, search, erasure and retention.
     #[must_use]
     pub fn interrupt_handle(&self) -> InterruptHandle {
         InterruptHandle(self.database.watch())

@@ -30,7 +30,7 @@ const OF_SQLITE: &[(&str, &str)] = &[
     ("stats.rs", "reads the size of the file, and all breaks of all sessions"),
     ("verify/", "checks what a file may have that no talktree wrote"),
     ("wal.rs", "the write-ahead log"),
-    ("erase/", "not yet: it asks JSON functions"),
+    ("erase/scan.rs", "reads the bytes of the file, and all tables"),
 ];
 
 const KEYWORDS: [&str; 5] = ["SELECT ", "INSERT ", "UPDATE ", "DELETE ", "WITH "];

@@ -173,6 +173,21 @@ pub(super) const COPY: &str = concat!(
   ORDER BY address"
 );
 
+/// Makes the copies of a session's messages, which were written again, those of the new ones.
+pub(super) fn follow(conn: &Connection, session: i64) -> BackendResult<()> {
+    conn.run(FOLLOW, (Address::range_of(session), session))?;
+    Ok(())
+}
+
+pub(super) const FOLLOW: &str = "UPDATE message
+    SET origin = (SELECT present.address
+                    FROM message AS present
+                   WHERE present.session = ?3 AND present.id = message.id)
+  WHERE origin BETWEEN ?1 AND ?2
+    AND EXISTS (SELECT 1
+                  FROM message AS present
+                 WHERE present.session = ?3 AND present.id = message.id)";
+
 /// The last message of the copy.
 ///
 /// A fork at a summary whose last message is deleted would end with tombstones, which no message keeps. So it ends at the

@@ -9,7 +9,7 @@
 #[macro_use]
 mod row;
 
-// `erase` names the errors of the seam by this.
+// `index` names the errors of the seam by this.
 use crate::sql::error;
 
 pub(crate) mod append;

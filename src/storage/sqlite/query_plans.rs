@@ -34,6 +34,8 @@ const HOT: &[(&str, &str)] = &[
     (plan_reader::FORWARD, RANGE),
     (plan_reader::BACKWARD, RANGE),
     (fork::COPY, RANGE),
+    (fork::FOLLOW, "SEARCH message USING INDEX copy (origin>? AND origin<?)"),
+    (fork::FOLLOW, "SEARCH present USING INDEX message_id (session=? AND id=?)"),
     (index::PENDING_PARTS, RANGE),
     (index::FIRST_PENDING, "SCAN session USING INDEX session_unindexed"),
     (usage::NEAREST_AUTHOR, "INDEX message_author (address>? AND address<?)"),

@@ -141,7 +141,7 @@ impl Database {
     /// Runs work on the writing connection that must not be in a transaction, such as a checkpoint.
     pub(super) fn with_writer<T>(
         &self,
-        work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
+        work: impl FnOnce(&mut Connection) -> BackendResult<T>,
     ) -> Result<T> {
         let writer = self.writer()?;
         // Declared first, so that the connection is free before the turn is the next one's.
@@ -151,7 +151,7 @@ impl Database {
             .reopen_if_suspect(&mut conn)
             .and_then(|()| self.check_file())
             .and_then(|()| self.check_version(&conn))
-            .and_then(|()| work(&(&*conn).into()));
+            .and_then(|()| work(&mut conn));
         self.reopen_after(answer.as_ref().err(), &mut conn);
         answer.map_err(|error| error.into_error(turn.waited_ms()))
     }

@@ -321,12 +321,6 @@ fn print(
             ID summary.session.as_str(),
         )?;
     }
-    for session in &extent.continued_in {
-        put!(
-            out;
-            PLAIN "session that begins with a summary of erased text: ", ID session.as_str(),
-        )?;
-    }
     if let Some(proof) = proof {
         let kept = plural(proof.kept, "sequence");
         let found = match (proof.left, proof.kept) {
@@ -350,9 +344,8 @@ fn tell_left(extent: &ErasureExtent) {
         let copies = plural(copies, "copy");
         tell(&format!("{copies} in other sessions will be left; --forks also erases them"));
     }
-    let summaries = extent.summaries_left.len() + extent.continued_in.len();
-    if summaries > 0 {
-        let summaries = plural(summaries as u64, "summary");
+    if !extent.summaries_left.is_empty() {
+        let summaries = plural(extent.summaries_left.len() as u64, "summary");
         tell(&format!("{summaries} of erased text will be left; --summaries also erases them"));
     }
 }

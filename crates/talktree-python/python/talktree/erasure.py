@@ -76,10 +76,9 @@ class ErasureExtent:
     entries: int
     #: The copies that are left of erased messages, and of what else an erased session had, by session; `with_forks` erases them.
     copies_left: list[ErasureCopies]
-    #: The summaries that cover an erased message and are left; `with_summaries` erases them.
+    #: The summaries that cover an erased message and are left, also those with which a session begins that continues an erased
+    #: one; `with_summaries` erases them.
     summaries_left: list[ErasureSummary]
-    #: The sessions that begin with a summary of an erased one; `with_summaries` erases these messages.
-    continued_in: list[str]
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rusqlite::Connection;
-use talktree::{Message, Store};
+use talktree::{Erasure, Message, Store};
 
-use super::fixture::{self, KEPT, Size};
+use super::fixture::{self, KEPT, Size, Verb};
 use crate::Result;
 
 /// What a killed process left of an erasure.
@@ -35,6 +35,7 @@ pub(super) fn finished(
     store: Store,
     path: &Path,
     size: Size,
+    verb: Verb,
     meanwhile: Meanwhile,
 ) -> Result<(Left, Vec<String>)> {
     let mut wrong = Vec::new();
@@ -58,6 +59,9 @@ pub(super) fn finished(
             0
         }
     };
+    if verb == Verb::RetentionRemoves {
+        let _ = store.erase(&Erasure::deleted())?;
+    }
     if store.has_unfinished_erasure()? {
         wrong.push("there is still something to finish".to_owned());
     }

@@ -1,6 +1,9 @@
 //! The store in which an owner is erased.
 
-use talktree::{Block, Erasure, Json, Message, SessionManager, Store, TranscriptKey, Usage};
+use talktree::{
+    Block, Erasure, Json, Message, Retention, RetentionRule, SessionManager, Store, TranscriptKey,
+    Usage,
+};
 
 use crate::Result;
 
@@ -31,14 +34,28 @@ fn manager(store: &Store) -> Result<SessionManager> {
         .build()?)
 }
 
+/// What is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verb {
+    /// An erasure of the owner.
+    Erasure,
+    /// A retention that erases the sessions of the owner, who has no memory.
+    RetentionErases,
+    /// One that removes them.
+    RetentionRemoves,
+}
+
 /// Fills a store: an owner with all that it may have, and what stays.
-pub(super) fn fill(store: &Store) -> Result<()> {
+pub(super) fn fill(store: &Store, verb: Verb) -> Result<()> {
     let bot = manager(store)?;
     for (owner, mark) in [("other", KEPT), (OWNER, MARKS[0])] {
         let chat = bot.resume(format!("{owner}:chat")).owner(owner).open()?;
         let said = (0..60).map(|number| Message::user(text(mark, number)));
         chat.append_all(said.collect::<Vec<_>>())?;
-        chat.context().set("memory", &text(if owner == OWNER { MARKS[1] } else { KEPT }, 20))?;
+        if verb == Verb::Erasure {
+            let memory = text(if owner == OWNER { MARKS[1] } else { KEPT }, 20);
+            chat.context().set("memory", &memory)?;
+        }
         chat.prompt()?;
         chat.add_usage(None, &Usage { input: 10, ..Usage::default() })?;
     }
@@ -70,11 +87,23 @@ pub(super) fn fill(store: &Store) -> Result<()> {
     Ok(())
 }
 
-/// Erases the owner.
-pub(super) fn erase(store: &Store) -> Result<()> {
-    let erased = store.erase(&Erasure::owner(OWNER))?;
-    erased.prove()?;
-    Ok(())
+impl Verb {
+    pub(super) const ALL: [Self; 3] =
+        [Self::Erasure, Self::RetentionErases, Self::RetentionRemoves];
+
+    pub(super) fn run(self, store: &Store) -> Result<()> {
+        let rule = RetentionRule::new("gone").owner(OWNER);
+        let rule = match self {
+            Self::Erasure => {
+                store.erase(&Erasure::owner(OWNER))?.prove()?;
+                return Ok(());
+            }
+            Self::RetentionErases => rule.erase(),
+            Self::RetentionRemoves => rule.remove(),
+        };
+        store.retention(Retention::new().rule(rule)).run()?;
+        Ok(())
+    }
 }
 
 /// How many messages there are.

@@ -1,10 +1,11 @@
-//! Killing an erasure after each of its commits.
+//! Killing an erasure, or a retention, after each of its commits.
 //!
 //! An owner with chats, memory, keys and transcripts is erased on a layer that records every change of the disk. The disk
 //! is then rebuilt as it is at each moment of the erasure, as if the process were killed there. A store that is opened on it
 //! must be untouched, or must finish the erasure: then no byte of its files may have a mark of the owner, all else must be
 //! there, and the table of terms must have those of all messages that are left. At some moments the process that finishes
-//! the erasure is killed, too, after each of its commits.
+//! the erasure is killed, too, after each of its commits. So it is with a retention that erases the sessions of the owner. What one
+//! that removes them leaves over, the erasure of what was deleted deletes.
 //!
 //! At some moments another handle, which was opened and has searched before, appends and searches meanwhile, or a reader
 //! keeps an old state of the log.
@@ -26,7 +27,7 @@ use crate::scratch::scratch;
 use crate::vfs::{self, Disk, Record};
 use crate::{Report, Result};
 use check::{Left, Meanwhile};
-use fixture::Size;
+use fixture::{Size, Verb};
 
 /// At how many moments an erasure is killed.
 #[derive(Debug, Clone, clap::Args)]
@@ -73,6 +74,7 @@ struct Figures {
     changes: usize,
     commits: usize,
     kills: u64,
+    of_retentions: u64,
     twice: u64,
     untouched: u64,
     complete: u64,
@@ -80,7 +82,7 @@ struct Figures {
     again: u64,
 }
 
-/// Kills an erasure after each of its commits: in a file that it rewrites, and in one that it does not.
+/// Kills an erasure and retentions after each of their commits: in a file that an erasure rewrites, and in one that it does not.
 ///
 /// # Errors
 /// If the store cannot be filled or the erasure itself fails.
@@ -88,15 +90,17 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     beside::run(args.proofs, report)?;
     let _use = vfs::exclusive();
     let mut figures = Figures::default();
-    for rewritten_up_to in [u64::MAX, 0] {
-        let mut kills =
-            Kills { args, rewritten_up_to, size: Size::default(), report, figures: &mut figures };
-        kills.all()?;
+    for verb in Verb::ALL {
+        for rewritten_up_to in [u64::MAX, 0] {
+            let (size, figures) = (Size::default(), &mut figures);
+            Kills { args, verb, rewritten_up_to, size, report, figures }.all()?;
+        }
     }
     again::run(args, report, &mut figures)?;
     report.fact("changes of the disk by the erasures", figures.changes);
     report.fact("commits of the erasures", figures.commits);
     report.fact("kills", figures.kills);
+    report.fact("of these, of retentions", figures.of_retentions);
     report.fact("kills that left all as it was", figures.untouched);
     report.fact("kills after the erasure was complete", figures.complete);
     report.fact("kills of those that finish it", figures.twice);
@@ -107,6 +111,7 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
 
 struct Kills<'a> {
     args: &'a Args,
+    verb: Verb,
     rewritten_up_to: u64,
     size: Size,
     report: &'a mut Report,
@@ -118,10 +123,10 @@ impl Kills<'_> {
         let mut size = Size::default();
         let erasure = record(Vec::new(), |path| {
             let store = self.open(path)?;
-            fixture::fill(&store)?;
+            fixture::fill(&store, self.verb)?;
             size = fixture::size(&store)?;
             let began = vfs::recorded();
-            fixture::erase(&store)?;
+            self.verb.run(&store)?;
             Ok(began)
         })?;
         self.size = size;
@@ -133,6 +138,7 @@ impl Kills<'_> {
             let files = erasure.killed_at(moment);
             let of_commit = commits.iter().position(|commit| *commit == moment);
             self.figures.kills += 1;
+            self.figures.of_retentions += u64::from(self.verb != Verb::Erasure);
             let place = format!("change {}", moment - erasure.began);
             match self.check(&files, Meanwhile::Nothing, &place)? {
                 Some(Left::Untouched) if has_begun => {
@@ -181,17 +187,18 @@ impl Kills<'_> {
         let replay = format!(
             "just torture erasures --every {every} --twice-every {twice_every} --others-every {others_every}"
         );
-        let up_to = self.rewritten_up_to;
-        self.report
-            .failure(format!("killed at {place}, rewritten up to {up_to} bytes: {what}"), replay);
+        let (verb, up_to) = (self.verb, self.rewritten_up_to);
+        let what = format!("{verb:?} killed at {place}, rewritten up to {up_to} bytes: {what}");
+        self.report.failure(what, replay);
     }
 
     /// Checks what is left; `None` if that is a fault.
     fn check(&mut self, files: &Files, meanwhile: Meanwhile, place: &str) -> Result<Option<Left>> {
         let folder = scratch()?;
         let path = write(files, folder.path())?;
-        let checked =
-            self.open(&path).and_then(|store| check::finished(store, &path, self.size, meanwhile));
+        let checked = self
+            .open(&path)
+            .and_then(|store| check::finished(store, &path, self.size, self.verb, meanwhile));
         match checked {
             Ok((left, wrong)) if wrong.is_empty() => Ok(Some(left)),
             Ok((_, wrong)) => {

@@ -143,16 +143,19 @@ impl Database {
         })
     }
 
-    /// Runs a write that leaves something over, and deletes that: what is short, in the same transaction. If a later one fails, the
-    /// next removal goes on: the answer is that of the first, which is committed.
+    /// Runs a write that leaves something over, and deletes that and what others have left: what is short, in the same
+    /// transaction. If a later one fails or is interrupted, the next removal goes on: the answer is that of the first, which is
+    /// committed.
     pub(in super::super) fn removing<T>(
         &self,
         mut write: impl FnMut(&Connection) -> BackendResult<T>,
     ) -> Result<T> {
+        let watch = self.watch();
         let (answer, batch) =
             self.write(|conn| Ok((write(conn)?, delete_batch(conn, i64::MAX)?)))?;
+        let after = |_| watch.check();
         if !batch.is_last
-            && let Err(error @ Error::Corrupt { .. }) = self.delete_leftovers(i64::MAX, |_| Ok(()))
+            && let Err(error @ Error::Corrupt { .. }) = self.delete_leftovers(i64::MAX, after)
         {
             return Err(error);
         }
@@ -289,6 +292,20 @@ mod tests {
         database.remove(&"long".into())?;
         assert_eq!(rows(&database, "SELECT count(*) FROM message")?, 0);
         assert_eq!(rows(&database, "SELECT count(*) FROM leftover")?, 0);
+        Ok(())
+    }
+
+    #[test]
+    fn an_interrupt_ends_the_deletion_of_what_a_removal_leaves_over() -> Result<()> {
+        let database = filled(&[("a", 1_000)])?;
+        database.removing(|conn| {
+            let found = row::find(conn, &"a".into())?.expect("it is there");
+            take_out(conn, found.key)?;
+            database.watch().raise();
+            Ok(())
+        })?;
+        assert_eq!(database.session_ids()?.len(), 0);
+        assert_eq!(rows(&database, "SELECT count(*) FROM message")?, 1_000 - 2 * 256);
         Ok(())
     }
 

@@ -7,16 +7,16 @@
 
 use std::time::{Duration, Instant};
 
-use crate::sql::Connection;
+use rusqlite::Connection;
 
 use super::super::connection::Database;
-use super::super::error::BackendResult;
 use super::super::index::{Index, merge, sweep};
-use super::super::interrupt::Watch;
+use super::super::interrupt::{Watch, interruptible};
 use super::super::transaction::run;
 use super::texts::Texts;
 use crate::erasure::Erased;
 use crate::error::{Error, Result};
+use crate::sql::BackendResult;
 
 /// How many pages of an index one transaction merges: about ten milliseconds.
 const PAGES_PER_STEP: i64 = 1_000;
@@ -34,8 +34,8 @@ impl Database {
         out: &mut Erased,
     ) -> Result<()> {
         self.sweep_terms(watch)?;
-        self.merge_indexes(watch)?;
         let Some(file) = &self.file else { return Ok(()) };
+        self.merge_indexes(watch)?;
         // SQLite moves rows between pages and leaves copies in the gaps, which it does not overwrite. They cannot be found
         // in an encrypted file.
         let known = texts.filter(|_| {
@@ -43,17 +43,17 @@ impl Database {
         });
         out.is_rewritten = known.is_none();
         if out.is_rewritten {
-            self.with_writer(vacuum)?;
+            self.with_writer(|conn| vacuum(conn, watch))?;
         }
-        out.is_log_in_use = !self.empty_log()?;
+        out.is_log_in_use = !self.empty_log(watch)?;
         // A log that is in use cannot be overwritten.
         if out.is_complete()
-            && let Some(texts) = known.filter(|texts| !texts.is_empty())
+            && let Some(texts) = known.filter(|texts| texts.sequences() > 0)
             && self.scan_for(texts)?.occurrences.iter().any(|(path, _)| path == file.path())
         {
-            self.with_writer(vacuum)?;
+            self.with_writer(|conn| vacuum(conn, watch))?;
             out.is_rewritten = true;
-            out.is_log_in_use = !self.empty_log()?;
+            out.is_log_in_use = !self.empty_log(watch)?;
         }
         Ok(())
     }
@@ -83,17 +83,16 @@ impl Database {
     }
 
     /// Empties the write-ahead log; `false` if a reader used it until the busy timeout was over.
-    pub(super) fn empty_log(&self) -> Result<bool> {
+    pub(super) fn empty_log(&self, watch: &Watch) -> Result<bool> {
         let until = Instant::now() + self.config.busy_timeout;
         loop {
+            watch.check()?;
             let usual = self.config.busy_timeout;
             let is_empty = self.with_writer(|conn| {
-                conn.sqlite()?.busy_timeout(ATTEMPT.min(usual))?;
-                let answer =
-                    conn.sqlite()?.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
-                        row.get::<_, i64>(0)
-                    });
-                conn.sqlite()?.busy_timeout(usual)?;
+                conn.busy_timeout(ATTEMPT.min(usual))?;
+                let answer = conn
+                    .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+                conn.busy_timeout(usual)?;
                 Ok(answer? == 0)
             });
             match is_empty {
@@ -111,9 +110,30 @@ impl Database {
 /// Rewrites the file with its present rows only.
 ///
 /// The new file is first written to a temporary one, which would be as large in memory.
-fn vacuum(conn: &Connection) -> BackendResult<()> {
-    conn.sqlite()?.pragma_update(None, "temp_store", "FILE")?;
-    let vacuumed = run(conn.sqlite()?, "VACUUM");
-    conn.sqlite()?.pragma_update(None, "temp_store", "MEMORY")?;
+fn vacuum(conn: &mut Connection, watch: &Watch) -> BackendResult<()> {
+    conn.pragma_update(None, "temp_store", "FILE")?;
+    let vacuumed = interruptible(conn, watch.clone(), |conn| run(conn, "VACUUM"));
+    conn.pragma_update(None, "temp_store", "MEMORY")?;
     vacuumed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::connection::Config;
+    use super::*;
+
+    #[test]
+    fn an_interrupt_stops_the_rewriting_of_a_file() -> Result<()> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let database = Database::open(&folder.path().join("bot.db"), Config::default())?;
+        let rows =
+            "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 20000)
+             INSERT INTO setting SELECT n, n FROM n";
+        database.write(|conn| Ok(conn.execute(rows, [])?))?;
+        let raised = database.watch();
+        raised.raise();
+        let stopped = database.with_writer(|conn| vacuum(conn, &raised));
+        assert!(matches!(stopped, Err(Error::Interrupted)));
+        database.with_writer(|conn| vacuum(conn, &database.watch()))
+    }
 }

@@ -8,22 +8,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::sql::Connection;
-use rusqlite::types::FromSql;
-use rusqlite::{Params, params};
-
 use super::super::catalog::{self, removal};
-use super::super::context::{self, entry};
-use super::super::error::{BackendError, BackendResult};
+use super::super::context::entry;
 use super::super::message::Mention;
 use super::super::row::session as session_row;
 use super::super::{compaction, delete, inbox, message, transcript};
 use super::texts::Texts;
 use super::widen::Copied;
-use super::{Marked, forbid};
+use super::{Marked, forbid_import};
 use crate::erasure::{Erasure, ErasureCopies, ErasureSummary, ErasureTarget};
 use crate::error::Error;
 use crate::id::{CompactionId, MessageId, SessionId, check_name};
+use crate::sql::{BackendError, BackendResult, Bind, Connection, Sql};
 use crate::tree::Address;
 
 /// The transaction that marks.
@@ -62,8 +58,7 @@ pub(super) fn mark(
     marking.messages.retain(|address| !sessions.contains_key(&address.session()));
     marking.widen()?;
     let relatives = marking.relatives()?;
-    marking.erase(relatives)?;
-    marking.name_what_is_left()
+    marking.erase(relatives)
 }
 
 impl Marking<'_> {
@@ -85,14 +80,14 @@ impl Marking<'_> {
             ErasureTarget::Branch { session, id } => {
                 let key = self.known_without_transcript(session)?;
                 let top = message::require(conn, Some(key), session, id)?;
-                for (first, last) in delete::below(conn, top)? {
-                    self.messages.extend(column::<Address>(conn, LIVING, [first, last])?);
+                for range in delete::below(conn, top)? {
+                    self.messages.extend(conn.rows::<Address>(LIVING, range)?);
                 }
                 Ok(())
             }
             ErasureTarget::Session(id) => {
                 let key = self.known(id)?;
-                for bound in column::<String>(conn, OPEN_KEYS, [key])? {
+                for bound in conn.rows::<String>(OPEN_KEYS, key)? {
                     self.erase_items(ITEMS_OF_KEY, &bound)?;
                 }
                 self.sessions.insert(key, id.clone());
@@ -107,30 +102,36 @@ impl Marking<'_> {
             ErasureTarget::Owner(owner) => {
                 // Blocks without an owner are those of all sessions.
                 check_name("owner", owner).map_err(BackendError::Own)?;
-                self.add_sessions(SESSIONS_OF_OWNER, owner)?;
+                for sql in SESSIONS_OF_OWNER {
+                    self.add_sessions(sql, owner)?;
+                }
                 self.transcripts.extend(transcript::of_owner(conn, owner)?);
-                self.marked.texts.add_name(owner);
-                self.erase_blocks(owner)?;
-                self.erase_usage("owner = ?1", [owner])?;
+                self.marked.names.push(owner.clone());
+                for block in conn.rows::<i64>(BLOCKS_OF_OWNER, owner)? {
+                    self.erase_texts(Address::range_of(block))?;
+                    conn.run("DELETE FROM context_block WHERE key = ?1", block)?;
+                }
+                self.erase_usage(USAGE_OF_OWNER, owner)?;
                 self.erase_items(ITEMS_OF_OWNER, owner)
             }
             ErasureTarget::Author(author) => {
                 check_name("author", author).map_err(BackendError::Own)?;
-                for address in column::<Address>(conn, WRITTEN, [author])? {
+                for address in conn.rows::<Address>(WRITTEN, author)? {
                     // The entries of a transcript have the same texts.
                     match transcript::of_session(conn, address.session())? {
                         Some(_) => _ = self.marked.copies_left.insert(address),
                         None => _ = self.messages.insert(address),
                     }
                 }
+                self.marked.names.push(author.clone());
+                self.marked.out.extent.usage += conn.run(FORGET_AUTHOR, author)? as u64;
                 Ok(())
             }
             ErasureTarget::Key(key) => {
                 check_name("key", key).map_err(BackendError::Own)?;
                 self.add_sessions(SESSIONS_OF_KEY, key)?;
-                self.marked.texts.add_name(key);
-                let sql = "DELETE FROM binding WHERE key = ?1";
-                let count = conn.sqlite()?.prepare_cached(sql)?.execute([key])?;
+                self.marked.names.push(key.clone());
+                let count = conn.run("DELETE FROM binding WHERE key = ?1", key)?;
                 self.marked.out.extent.bindings += count as u64;
                 self.erase_items(ITEMS_OF_KEY, key)
             }
@@ -161,13 +162,9 @@ impl Marking<'_> {
         }
     }
 
-    fn add_sessions(&mut self, sql: &str, value: &str) -> BackendResult<()> {
-        let mut statement = self.conn.sqlite()?.prepare_cached(sql)?;
-        let found = statement.query_map([value], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        for session in found {
-            let (key, id): (i64, String) = session?;
-            self.sessions.insert(key, id.into());
-        }
+    fn add_sessions(&mut self, sql: &'static str, value: &str) -> BackendResult<()> {
+        let found = self.conn.rows::<(i64, String)>(sql, value)?;
+        self.sessions.extend(found.into_iter().map(|(key, id)| (key, id.into())));
         Ok(())
     }
 
@@ -195,7 +192,7 @@ impl Marking<'_> {
             for Copied { session, detail, address, .. } in relatives {
                 match address {
                     Some(address) => {
-                        self.erase_texts(address, address)?;
+                        self.erase_texts((address, address))?;
                         self.thaw(session)?;
                     }
                     None => self.forget(session, &detail)?,
@@ -210,29 +207,21 @@ impl Marking<'_> {
         for (key, id) in std::mem::take(&mut self.sessions) {
             self.erase_session(key, id)?;
         }
-        for target in &self.erasure.targets {
-            // Last: of the usage that is left.
-            if let ErasureTarget::Author(author) = target {
-                self.marked.texts.add_name(author);
-                let count = self.conn.sqlite()?.prepare_cached(FORGET_AUTHOR)?.execute([author])?;
-                self.marked.out.extent.usage += count as u64;
-            }
-        }
         Ok(())
     }
 
     /// Deletes messages of a session that stays.
     fn erase_messages(&mut self, key: i64, addresses: &BTreeSet<Address>) -> BackendResult<()> {
         let conn = self.conn;
-        let Some(info) = session_row::info_by_key(conn, key)? else { return Ok(()) };
-        let Some(mut row) = session_row::find(conn, &info.id)? else { return Ok(()) };
+        let Some(session) = id_of(conn, key)? else { return Ok(()) };
+        let Some(mut row) = session_row::find(conn, &session)? else { return Ok(()) };
         for address in addresses {
-            self.marked.add_messages(*address, *address);
-            self.erase_usage("session = ?1 >> 32 AND address = ?1", [address])?;
+            self.note(OF_MESSAGES, address.raw(), address.raw());
+            self.erase_usage(USAGE_OF_MESSAGE, address)?;
             if let Some(id) = message::id_at(conn, *address)?.0 {
-                let summary = ErasureSummary { session: info.id.clone(), id: id.clone() };
+                let summary = ErasureSummary { session: session.clone(), id: id.clone() };
                 self.marked.summaries_left.remove(&summary);
-                self.marked.out.messages.push((info.id.clone(), id));
+                self.marked.out.messages.push((session.clone(), id));
             }
         }
         let places: Vec<_> = addresses.iter().map(|address| (*address, *address)).collect();
@@ -244,10 +233,10 @@ impl Marking<'_> {
         }
         let deleted = delete::delete_at(conn, &mut row, addresses)?;
         for id in &deleted.compactions_gone {
-            self.note_summary(key, &info.id, id);
+            self.note_summary(key, &session, id);
         }
         for id in deleted.covered_by {
-            self.summary(key, &info.id, id)?;
+            self.summary(key, &session, id)?;
         }
         self.marked.out.extent.messages += addresses.len() as u64;
         Ok(())
@@ -283,28 +272,23 @@ impl Marking<'_> {
     /// Takes a session out of the store.
     fn erase_session(&mut self, key: i64, id: SessionId) -> BackendResult<()> {
         let conn = self.conn;
-        for sql in TEXTS_OF_SESSION {
-            self.note(sql, [key])?;
-        }
+        self.note(OF_SESSIONS, key, key);
         self.thaw(key)?;
-        for block in column::<i64>(conn, entry::BLOCKS, [key])? {
-            let (first, last) = Address::range_of(block);
-            self.erase_texts(first, last)?;
+        for block in conn.rows::<i64>(entry::BLOCKS, key)? {
+            self.erase_texts(Address::range_of(block))?;
         }
-        self.erase_usage("session = ?1", [key])?;
+        self.erase_usage(USAGE_OF_SESSION, key)?;
         let (first, last) = Address::range_of(key);
-        self.marked.add_messages(first, last);
-        let count = |sql| -> BackendResult<u64> {
-            Ok(conn.sqlite()?.prepare_cached(sql)?.query_row([key], |row| row.get(0))?)
-        };
+        self.note(OF_MESSAGES, first.raw(), last.raw());
+        let count = |sql| -> BackendResult<u64> { Ok(conn.one::<i64>(sql, key)?.max(0) as u64) };
         let extent = &mut self.marked.out.extent;
-        extent.messages += count("SELECT max(messages, 0) FROM session WHERE key = ?1")?;
+        extent.messages += count("SELECT messages FROM session WHERE key = ?1")?;
         extent.summaries += count("SELECT count(*) FROM compaction WHERE session = ?1")?;
         extent.bindings += count("SELECT count(*) FROM binding WHERE session = ?1")?;
-        conn.sqlite()?.prepare_cached(REPLACE_PARENT)?.execute(params![key, id.as_str()])?;
+        conn.run(REPLACE_PARENT, (key, id.as_str()))?;
         removal::take_out(conn, key)?;
         if self.erasure.forbid_import {
-            forbid::add(conn, &id)?;
+            forbid_import(conn, &id)?;
         }
         self.marked.out.extent.sessions.push(id);
         Ok(())
@@ -312,167 +296,126 @@ impl Marking<'_> {
 
     fn erase_transcript(&mut self, key: i64) -> BackendResult<()> {
         let Some(stored) = transcript::stored_in(self.conn, key)? else { return Ok(()) };
-        self.note(NAMES_OF_TRANSCRIPT, [key])?;
+        let (first, last) = Address::range_of(key);
+        self.note(OF_TRANSCRIPTS, key, key);
+        self.note(OF_ENTRIES, first.raw(), last.raw());
         removal::take_out_transcript(self.conn, key)?;
-        self.marked.entries.push(Address::range_of(key));
         self.marked.out.extent.entries += stored.entries;
         self.marked.out.extent.transcripts.push(stored.key);
         Ok(())
     }
 
-    /// Erases the context blocks of an owner, and the frozen prompts of sessions that stay and quote one.
-    fn erase_blocks(&mut self, owner: &str) -> BackendResult<()> {
-        let conn = self.conn;
-        let mut quotable = Texts::default();
-        for block in column::<i64>(conn, BLOCKS_OF_OWNER, [owner])? {
-            let (first, last) = Address::range_of(block);
-            for text in column::<String>(conn, CONTENTS, [first, last])? {
-                // A prompt is stored as JSON; a text always has a form in it.
-                let quoted = serde_json::to_string(&text).unwrap_or_default();
-                quotable.add_name(quoted.trim_matches('"'));
-            }
-            self.erase_texts(first, last)?;
-            conn.sqlite()?
-                .prepare_cached("DELETE FROM context_block WHERE key = ?1")?
-                .execute([block])?;
-        }
-        if quotable.is_empty() {
-            return Ok(());
-        }
-        let mut quoting = Vec::new();
-        {
-            let mut prompts =
-                conn.sqlite()?.prepare("SELECT session, sections FROM frozen_prompt")?;
-            let mut rows = prompts.query([])?;
-            while let Some(row) = rows.next()? {
-                if quotable.are_in(row.get_ref(1)?.as_str()?) {
-                    quoting.push(row.get(0)?);
-                }
-            }
-        }
-        quoting.into_iter().try_for_each(|session| self.thaw(session))
-    }
-
     /// Erases a range of the texts of a block, with their versions.
-    fn erase_texts(&mut self, first: Address, last: Address) -> BackendResult<()> {
-        self.marked.out.extent.texts += self.note(ENTRIES, [first, last])?;
-        self.note(VERSIONS, [first, last])?;
+    fn erase_texts(&mut self, (first, last): (Address, Address)) -> BackendResult<()> {
+        self.note(OF_TEXTS, first.raw(), last.raw());
+        self.marked.out.extent.texts += self.conn.one::<u64>(COUNT_TEXTS, (first, last))?;
         entry::remove_range(self.conn, first, last)
     }
 
     /// Deletes the frozen prompt of a session.
     fn thaw(&mut self, session: i64) -> BackendResult<()> {
-        self.marked.out.extent.prompts += self.note(context::FROZEN, [session])?;
-        context::thaw(self.conn, session)
+        self.note(OF_PROMPTS, session, session);
+        let thawed = self.conn.run("DELETE FROM frozen_prompt WHERE session = ?1", session)?;
+        self.marked.out.extent.prompts += thawed as u64;
+        Ok(())
     }
 
     /// Removes a detail of a session that stays: its name or metadata.
     fn forget(&mut self, session: i64, detail: &str) -> BackendResult<()> {
-        let some = format!("key = ?1 AND {detail} IS NOT NULL");
-        self.note(&format!("SELECT {detail} FROM session WHERE {some}"), [session])?;
-        let sql = format!("UPDATE session SET {detail} = NULL WHERE {some}");
-        self.marked.out.extent.details +=
-            self.conn.sqlite()?.prepare_cached(&sql)?.execute([session])? as u64;
+        let (read, clear) = match detail {
+            "name" => (NAMES, "UPDATE session SET name = NULL WHERE key = ?1 AND name IS NOT NULL"),
+            _ => (METADATA, CLEAR_METADATA),
+        };
+        self.note(read, session, session);
+        self.marked.out.extent.details += self.conn.run(clear, session)? as u64;
         Ok(())
     }
 
-    /// Deletes the usage under a condition, or keeps it for totals, without what it is of.
-    fn erase_usage(&mut self, condition: &str, values: impl Params) -> BackendResult<()> {
-        let verb = if self.erasure.keep_totals { KEEP_USAGE } else { "DELETE FROM usage" };
-        let sql = format!("{verb} WHERE {condition}");
-        self.marked.out.extent.usage +=
-            self.conn.sqlite()?.prepare_cached(&sql)?.execute(values)? as u64;
+    /// Deletes the usage that a statement finds, or keeps it for totals, without what it is of.
+    fn erase_usage(&mut self, sql: &'static str, of: impl Bind) -> BackendResult<()> {
+        let erase = if self.erasure.keep_totals { KEEP_USAGE } else { DELETE_USAGE };
+        for number in self.conn.rows::<i64>(sql, of)? {
+            self.conn.run(erase, number)?;
+            self.marked.out.extent.usage += 1;
+        }
         Ok(())
     }
 
     /// Erases the pending items that a statement finds. The id of each stays, as that of a handled one: otherwise the source
     /// could deliver it again.
-    fn erase_items(&mut self, sql: &str, name: &str) -> BackendResult<()> {
+    fn erase_items(&mut self, sql: &'static str, name: &str) -> BackendResult<()> {
         if self.erasure.keep_items {
             return Ok(());
         }
-        self.note(sql, [name])?;
-        for number in column::<i64>(self.conn, sql, [name])? {
+        for number in self.conn.rows::<i64>(sql, name)? {
+            self.note(OF_ITEMS, number, number);
             inbox::end(self.conn, number)?;
             self.marked.out.extent.items += 1;
         }
         Ok(())
     }
 
-    /// Notes the texts that a statement returns; returns how many rows it does.
-    fn note(&mut self, sql: &str, values: impl Params) -> BackendResult<u64> {
-        self.marked.texts.add_rows(self.conn, sql, values)
-    }
-
-    /// Names the copies that are left, for the outcome.
-    fn name_what_is_left(&mut self) -> BackendResult<()> {
-        let Marked { out, copies_left, relatives_left, summaries_left, .. } = &mut *self.marked;
-        let mut ids = by_session(copies_left);
-        relatives_left.iter().for_each(|copied| _ = ids.entry(copied.session).or_default());
-        let erased: BTreeSet<SessionId> = out.extent.sessions.iter().cloned().collect();
-        out.extent.copies_left.clear();
-        for (key, addresses) in ids {
-            // One that was erased with a later group has none.
-            let info = session_row::info_by_key(self.conn, key)?;
-            let Some(info) = info.filter(|info| !erased.contains(&info.id)) else { continue };
-            let mut copies = ErasureCopies::in_session(info.id);
-            for address in addresses {
-                let id = column::<String>(self.conn, ID, [address])?;
-                copies.ids.extend(id.into_iter().map(MessageId::from));
-            }
-            copies.messages = copies.ids.len() as u64;
-            for Copied { label, detail, .. } in relatives_left.iter().filter(|it| it.session == key)
-            {
-                match label {
-                    Some(label) => copies.blocks.push(label.clone()),
-                    None => copies.details.push(detail.clone()),
-                }
-            }
-            copies.blocks.dedup();
-            out.extent.copies_left.push(copies);
+    /// Notes a range of rows whose texts are read later.
+    fn note(&mut self, of: &'static [&'static str], first: i64, last: i64) {
+        match self.marked.rows.last_mut() {
+            Some((same, _, before)) if *same == of && *before + 1 == first => *before = last,
+            _ => self.marked.rows.push((of, first, last)),
         }
-        out.extent.summaries_left = summaries_left.iter().cloned().collect();
-        out.extent.continued_in.retain(|session| !erased.contains(session));
-        Ok(())
     }
 }
 
 impl Marked {
-    /// Adds a range of messages to those whose texts are read later.
-    fn add_messages(&mut self, first: Address, last: Address) {
-        match self.messages.last_mut() {
-            Some((_, before)) if before.raw() + 1 == first.raw() => *before = last,
-            _ => self.messages.push((first, last)),
-        }
-    }
-
-    /// Reads the texts of messages, entries and summaries, in the state before they were marked.
-    pub(super) fn read_texts(&mut self, conn: &Connection) -> BackendResult<()> {
-        let texts = &mut self.texts;
-        for range in self.messages.drain(..) {
-            for sql in [CONTENT, MARKERS, LABELS, TAGS] {
-                texts.add_rows(conn, sql, range)?;
+    /// Reads the texts of what was marked, in the state before.
+    pub(super) fn read_texts(&mut self, conn: &Connection, texts: &mut Texts) -> BackendResult<()> {
+        self.names.drain(..).for_each(|name| texts.add_name(&name));
+        for (of, first, last) in self.rows.drain(..) {
+            for sql in of {
+                texts.add_rows(conn, sql, (first, last))?;
             }
         }
-        for range in self.entries.drain(..) {
-            texts.add_rows(conn, ENTRIES_OF_TRANSCRIPT, range)?;
+        for summary in self.summaries.drain(..) {
+            texts.add_rows(conn, SUMMARY, summary)?;
         }
-        for (key, id) in self.summaries.drain(..) {
-            texts.add_rows(conn, SUMMARY, params![key, id.as_str()])?;
+        Ok(())
+    }
+
+    /// Names the copies and the summaries that are left, for the outcome.
+    pub(super) fn name_what_is_left(&mut self, conn: &Connection) -> BackendResult<()> {
+        let extent = &mut self.out.extent;
+        let erased: BTreeSet<&SessionId> = extent.sessions.iter().collect();
+        extent.copies_left.clear();
+        let mut sessions = by_session(&self.copies_left);
+        for copied in &self.relatives_left {
+            sessions.entry(copied.session).or_default();
         }
+        for (key, addresses) in sessions {
+            // One that was erased with a later group has none.
+            let session = id_of(conn, key)?.filter(|id| !erased.contains(id));
+            let Some(session) = session else { continue };
+            let (mut ids, mut blocks, mut details) = (Vec::new(), Vec::new(), Vec::new());
+            for address in addresses {
+                ids.extend(conn.first::<String>(ID, address)?.map(MessageId::from));
+            }
+            for copied in self.relatives_left.iter().filter(|copied| copied.session == key) {
+                match &copied.label {
+                    Some(label) => blocks.push(label.clone()),
+                    None => details.push(copied.detail.clone()),
+                }
+            }
+            blocks.dedup();
+            let messages = ids.len() as u64;
+            extent.copies_left.push(ErasureCopies { session, messages, ids, blocks, details });
+        }
+        let summaries = self.summaries_left.iter().filter(|it| !erased.contains(&it.session));
+        extent.summaries_left = summaries.cloned().collect();
         Ok(())
     }
 }
 
-/// Returns the first column of the rows of a statement.
-pub(super) fn column<T: FromSql>(
-    conn: &Connection,
-    sql: &str,
-    values: impl Params,
-) -> BackendResult<Vec<T>> {
-    let mut statement = conn.sqlite()?.prepare_cached(sql)?;
-    let found = statement.query_map(values, |row| row.get(0))?;
-    Ok(found.collect::<rusqlite::Result<_>>()?)
+/// Returns the id of the session with this key.
+pub(super) fn id_of(conn: &Connection, key: i64) -> BackendResult<Option<SessionId>> {
+    let id = conn.first::<String>("SELECT id FROM session WHERE key = ?1", key)?;
+    Ok(id.map(SessionId::from))
 }
 
 pub(super) fn by_session(addresses: &BTreeSet<Address>) -> BTreeMap<i64, BTreeSet<Address>> {
@@ -487,73 +430,93 @@ const ID: &str = "SELECT id FROM message WHERE address = ?1 AND id IS NOT NULL";
 const LIVING: &str =
     "SELECT address FROM message WHERE address BETWEEN ?1 AND ?2 AND id IS NOT NULL";
 /// Sessions in the trash have an index of their own.
-const SESSIONS_OF_OWNER: &str =
-    "SELECT key, id FROM session WHERE owner = ?1 AND deleted_at IS NULL
- UNION ALL
- SELECT key, id FROM session WHERE owner = ?1 AND deleted_at IS NOT NULL";
+const SESSIONS_OF_OWNER: [&str; 2] = [
+    "SELECT key, id
+   FROM session
+  WHERE owner = ?1 AND deleted_at IS NULL
+  ORDER BY key /*LOCK session*/",
+    "SELECT key, id
+   FROM session
+  WHERE owner = ?1 AND deleted_at IS NOT NULL
+  ORDER BY key /*LOCK session*/",
+];
 const OPEN_KEYS: &str = "SELECT key FROM binding WHERE session = ?1 AND ended_at IS NULL";
 const SESSIONS_OF_KEY: &str = "SELECT session.key, session.id
    FROM binding
    JOIN session ON session.key = binding.session
-  WHERE binding.key = ?1";
+  WHERE binding.key = ?1
+  ORDER BY session.key /*LOCK session*/";
 const WRITTEN: &str = "SELECT address
    FROM message INDEXED BY message_author
   WHERE author = ?1
     AND author IS NOT NULL
     AND address >> 32 NOT IN (SELECT session FROM leftover)";
-const BLOCKS_OF_OWNER: &str = "SELECT key FROM context_block WHERE session = 0 AND owner = ?1";
+const BLOCKS_OF_OWNER: &str = "SELECT key
+   FROM context_block
+  WHERE session = 0 AND owner = ?1
+  ORDER BY key /*LOCK context_block*/";
 /// The pending items of an owner.
-pub(in super::super) const ITEMS_OF_OWNER: &str = "SELECT number, inbox_item.key, owner, note, body
+pub(in super::super) const ITEMS_OF_OWNER: &str = "SELECT number
    FROM inbox_source
-  CROSS JOIN inbox_item ON inbox_item.source = inbox_source.key
-  WHERE inbox_item.key IS NOT NULL AND owner = ?1";
+  CROSS JOIN inbox_item
+  WHERE inbox_item.source = inbox_source.key AND inbox_item.key IS NOT NULL AND owner = ?1";
 /// Those of a key in any source.
-const ITEMS_OF_KEY: &str = "SELECT number, inbox_item.key, owner, note, body
+const ITEMS_OF_KEY: &str = "SELECT number
    FROM inbox_source
-  CROSS JOIN inbox_item ON inbox_item.source = inbox_source.key
-  WHERE inbox_item.key = ?1";
+  CROSS JOIN inbox_item
+  WHERE inbox_item.source = inbox_source.key AND inbox_item.key = ?1";
+const COUNT_TEXTS: &str = "SELECT count(*) FROM context_entry WHERE address BETWEEN ?1 AND ?2";
 
-const CONTENTS: &str = "SELECT content
-   FROM context_entry
-  WHERE address BETWEEN ?1 AND ?2 AND content IS NOT NULL
- UNION ALL
- SELECT content
-   FROM context_version
-  WHERE entry BETWEEN ?1 AND ?2 AND content IS NOT NULL";
-const ENTRIES: &str = "SELECT key, title, description, content
-   FROM context_entry
-  WHERE address BETWEEN ?1 AND ?2";
-const VERSIONS: &str = "SELECT title, description, content
-   FROM context_version
-  WHERE entry BETWEEN ?1 AND ?2";
-
-/// What is deleted with the row of a session. Texts and messages are deleted elsewhere.
-const TEXTS_OF_SESSION: &[&str] = &[
-    "SELECT id, name, metadata, end_reason, owner FROM session WHERE key = ?1",
-    "SELECT tag FROM session_tag WHERE session = ?1",
-    "SELECT key FROM binding WHERE session = ?1",
-    "SELECT label FROM context_block WHERE session = ?1",
-    "SELECT summary, details FROM compaction WHERE session = ?1",
-];
 /// The parent of an erased session takes its place: a later erasure of that one finds what it left here.
 const REPLACE_PARENT: &str = "UPDATE session
     SET parent_session = (SELECT erased.parent_session FROM session AS erased WHERE erased.key = ?1),
         fork_point = NULL
   WHERE parent_session = ?2";
-const FORGET_AUTHOR: &str = "UPDATE usage SET author = NULL WHERE author = ?1";
-const KEEP_USAGE: &str = "UPDATE usage
-    SET session = NULL, address = NULL, owner = NULL, source = NULL, answer = NULL, author = NULL";
+const CLEAR_METADATA: &str =
+    "UPDATE session SET metadata = NULL WHERE key = ?1 AND metadata IS NOT NULL";
 
-const CONTENT: &str = "SELECT id, parts, metadata, extra
+const USAGE_OF_OWNER: &str = "SELECT number FROM usage WHERE owner = ?1";
+const USAGE_OF_SESSION: &str = "SELECT number FROM usage WHERE session = ?1";
+const USAGE_OF_MESSAGE: &str = "SELECT number FROM usage WHERE address = ?1 AND session = ?1 >> 32";
+const DELETE_USAGE: &str = "DELETE FROM usage WHERE number = ?1";
+const KEEP_USAGE: &str = "UPDATE usage
+    SET session = NULL, address = NULL, owner = NULL, source = NULL, answer = NULL, author = NULL
+  WHERE number = ?1";
+const FORGET_AUTHOR: &str = "UPDATE usage SET author = NULL WHERE author = ?1";
+
+// The texts of what is erased, by ranges of keys or addresses.
+
+const OF_SESSIONS: &[&str] = &[
+    "SELECT id, name, metadata, end_reason, owner FROM session WHERE key BETWEEN ?1 AND ?2",
+    "SELECT tag FROM session_tag WHERE session BETWEEN ?1 AND ?2",
+    "SELECT key FROM binding WHERE session BETWEEN ?1 AND ?2",
+    "SELECT label FROM context_block WHERE session BETWEEN ?1 AND ?2",
+    "SELECT summary, details FROM compaction WHERE session BETWEEN ?1 AND ?2",
+];
+const OF_MESSAGES: &[&str] = &[
+    "SELECT id, parts, metadata, extra
    FROM message
-  WHERE address BETWEEN ?1 AND ?2 AND id IS NOT NULL";
-const MARKERS: &str = "SELECT marker FROM elision WHERE address BETWEEN ?1 AND ?2";
-const LABELS: &str =
-    "SELECT name FROM label WHERE session = ?1 >> 32 AND address BETWEEN ?1 AND ?2";
-const TAGS: &str = "SELECT tag FROM message_tag WHERE address BETWEEN ?1 AND ?2";
-const NAMES_OF_TRANSCRIPT: &str = "SELECT session AS id, project, subpath, owner, summary
+  WHERE address BETWEEN ?1 AND ?2 AND id IS NOT NULL",
+    "SELECT marker FROM elision WHERE address BETWEEN ?1 AND ?2",
+    "SELECT name FROM label WHERE address BETWEEN ?1 AND ?2 AND session = ?1 >> 32",
+    "SELECT tag FROM message_tag WHERE address BETWEEN ?1 AND ?2",
+];
+const OF_TEXTS: &[&str] = &[
+    "SELECT key, title, description, content
+   FROM context_entry
+  WHERE address BETWEEN ?1 AND ?2",
+    "SELECT title, description, content
+   FROM context_version
+  WHERE entry BETWEEN ?1 AND ?2",
+];
+const OF_PROMPTS: &[&str] = &["SELECT sections FROM frozen_prompt WHERE session BETWEEN ?1 AND ?2"];
+const NAMES: &[&str] = &["SELECT name FROM session WHERE key BETWEEN ?1 AND ?2"];
+const METADATA: &[&str] = &["SELECT metadata FROM session WHERE key BETWEEN ?1 AND ?2"];
+const OF_ITEMS: &[&str] =
+    &["SELECT key, owner, note, body FROM inbox_item WHERE number BETWEEN ?1 AND ?2"];
+const OF_TRANSCRIPTS: &[&str] = &["SELECT session, project, subpath, owner, summary
    FROM transcript
-  WHERE key = ?1";
-const ENTRIES_OF_TRANSCRIPT: &str =
-    "SELECT uuid AS id, entry FROM transcript_entry WHERE address BETWEEN ?1 AND ?2";
+  WHERE key BETWEEN ?1 AND ?2"];
+const OF_ENTRIES: &[&str] =
+    &["SELECT uuid, entry FROM transcript_entry WHERE address BETWEEN ?1 AND ?2"];
 const SUMMARY: &str = "SELECT summary, details FROM compaction WHERE session = ?1 AND id = ?2";

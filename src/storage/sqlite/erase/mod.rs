@@ -1,21 +1,21 @@
-//! Erases what an [`Erasure`] names: mark, then do.
+//! Erases what an [`Erasure`] names: first in rows, then in the file.
 //!
-//! `mark` is one transaction, after which no read finds what is named. What is few, and messages of sessions that stay, it
-//! deletes; a session or a transcript loses its row, so its messages or entries are *leftovers*
-//! ([`removal`](super::catalog::removal)), which are deleted in batches, so that others can write meanwhile. Then `clean` overwrites
-//! what remains of the deleted rows. A small file is rewritten; in a large file `scan` looks for the erased texts, and the file
-//! is rewritten if it finds one.
+//! In rows, which is the same for every engine: `mark` is one transaction, after which no read finds what is named, nor what
+//! `widen` finds to be a copy or a summary of it. What is few, and messages of sessions that stay, it deletes; a session or a
+//! transcript loses its row, so its messages or entries are *leftovers* ([`removal`](super::catalog::removal)), which are deleted
+//! in batches, so that others can write meanwhile.
+//!
+//! In the file, which is SQLite's: `clean` overwrites what remains of the deleted rows. A small file is rewritten; in a large
+//! file `scan` looks for the erased texts, and the file is rewritten if it finds one. The texts of what is marked are read after
+//! the transaction, from a snapshot of the moment before it; so whoever deletes the leftovers, the texts are known to the proof.
 //!
 //! To mark ranges of messages in sessions that stay, too, would cost a condition in each statement that reads messages. The
-//! transaction that deletes them instead makes others wait as an ordinary delete does: 30 ms for 1 000 messages. The texts of
-//! what is marked are read after the transaction, from a snapshot of the moment before it; so whoever deletes the leftovers,
-//! the texts are known to the proof.
+//! transaction that deletes them instead makes others wait as an ordinary delete does: 30 ms for 1 000 messages.
 //!
 //! Invariant: the table of leftovers has a row for every erasure of which bytes may not be overwritten. Whatever finishes it
 //! knows no texts, so it rewrites the file; an erasure that begins while there are such rows does that, too.
 
 mod clean;
-mod forbid;
 mod mark;
 mod scan;
 #[cfg(test)]
@@ -26,17 +26,16 @@ mod widen;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::sql::Connection;
+use uuid::Uuid;
 
 use super::connection::Database;
-use super::error::{BackendError, BackendResult};
 use crate::erasure::{Erased, Erasure, ErasureExtent, ErasureSummary, ErasureTarget};
 use crate::error::{Error, Result};
-use crate::id::CompactionId;
+use crate::id::{CompactionId, SessionId};
 use crate::report::Progress;
+use crate::sql::{BackendError, BackendResult, Connection, Sql};
 use crate::tree::Address;
 
-pub(super) use forbid::check as check_import;
 use mark::mark;
 use texts::Texts;
 use widen::Copied;
@@ -44,21 +43,20 @@ use widen::Copied;
 pub(super) use {mark::ITEMS_OF_OWNER, widen::COPIES};
 
 /// What was marked.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Marked {
     out: Erased,
-    texts: Texts,
-    /// Of which messages, entries and compactions the texts are still to be read.
-    messages: Vec<(Address, Address)>,
-    entries: Vec<(Address, Address)>,
+    /// Names that are erased.
+    names: Vec<String>,
+    /// Of which rows the texts are still to be read: by which statements, and their first and last key or address.
+    rows: Vec<(&'static [&'static str], i64, i64)>,
+    /// Of which compactions, too.
     summaries: Vec<(i64, CompactionId)>,
     copies_left: BTreeSet<Address>,
     relatives_left: BTreeSet<Copied>,
     summaries_left: BTreeSet<ErasureSummary>,
     /// The numbers of the rows in the table of leftovers that say that bytes are to be overwritten.
     own: Vec<i64>,
-    /// How many leftovers were deleted.
-    deleted: u64,
     /// Whether another erasure may have deleted a part of what is named: its texts are not known here.
     is_partial: bool,
 }
@@ -72,40 +70,43 @@ impl Database {
         mut vanished: impl FnMut(&Erased),
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Erased> {
-        let (watch, mut marked) = (self.watch(), Marked::default());
+        let (watch, mut marked, mut texts) = (self.watch(), Marked::default(), Texts::default());
         // Whether there are bytes to overwrite of texts that are not known.
-        let mut is_blind = false;
+        let (mut is_blind, mut deleted) = (false, 0);
         for erasure in erasures {
             watch.check()?;
-            let before = self.write(|conn| {
+            let before;
+            (marked, before) = self.write(|conn| {
+                // It may run again.
+                let mut marked = marked.clone();
                 // Nobody else writes now.
-                let before = self.path().map(|_| self.snapshot()).transpose();
+                let before = self.path().map(|_| self.snapshot()).transpose()?;
                 let is_resumed = marked.own.is_empty() && has_unfinished(conn)?;
                 is_blind |= is_resumed || erasure.targets.contains(&ErasureTarget::Deleted);
-                let changes = conn.sqlite()?.total_changes();
                 mark(conn, erasure, &mut marked, is_resumed)?;
-                if is_blind || conn.sqlite()?.total_changes() > changes {
-                    conn.sqlite()?.execute("INSERT INTO leftover DEFAULT VALUES", [])?;
-                    marked.own.push(conn.sqlite()?.last_insert_rowid());
+                if is_blind || !marked.rows.is_empty() || marked.out.extent.usage > 0 {
+                    marked.own.push(conn.one(BEGIN, ())?);
                 }
-                before.map_err(BackendError::Own)
+                Ok((marked, before))
             })?;
             // The snapshot is closed before code of the caller runs.
             let read = before.map_or(Ok(()), |before| {
-                before.read_watched(watch.clone(), |conn| marked.read_texts(conn))
+                before.read_watched(watch.clone(), |conn| marked.read_texts(conn, &mut texts))
             });
+            marked.rows.clear();
             vanished(&marked.out);
             read?;
             let newest = marked.own.last().copied().unwrap_or_default();
             self.delete_leftovers(newest, |count| {
-                marked.deleted += count;
+                deleted += count;
                 let Erased { extent, messages, .. } = &marked.out;
-                let done = messages.len() as u64 + marked.deleted;
+                let done = messages.len() as u64 + deleted;
                 progress(Progress::new(done, done.max(extent.messages + extent.entries)));
                 watch.check()
             })?;
         }
-        let Marked { mut out, texts, own, is_partial, .. } = marked;
+        self.read(|conn| marked.name_what_is_left(conn))?;
+        let Marked { mut out, own, is_partial, .. } = marked;
         if let Some(newest) = own.last() {
             self.clean(&watch, (!is_blind).then_some(&texts), &mut out)?;
             if out.is_complete() {
@@ -115,8 +116,7 @@ impl Database {
                     false => (FORGET, &own[..]),
                 };
                 self.write(|conn| {
-                    done.iter()
-                        .try_for_each(|number| Ok(_ = conn.sqlite()?.execute(sql, [number])?))
+                    done.iter().try_for_each(|number| conn.run(sql, number).map(drop))
                 })?;
             }
         }
@@ -134,8 +134,9 @@ impl Database {
     pub(crate) fn erasure_extent(&self, erasures: &[Erasure]) -> Result<ErasureExtent> {
         let mut marked = Marked::default();
         for erasure in erasures {
-            self.write_long(|conn| dry_run(conn, erasure, &mut marked))?;
+            marked = self.write_long(|conn| dry_run(conn, erasure, marked.clone()))?;
         }
+        self.read(|conn| marked.name_what_is_left(conn))?;
         Ok(marked.out.extent)
     }
 
@@ -145,36 +146,64 @@ impl Database {
     }
 
     /// Finishes all erasures that are not complete; returns whether they are now.
-    pub(crate) fn finish_erasure(&self) -> Result<bool> {
-        if !self.has_unfinished_erasure()? {
-            return Ok(true);
-        }
-        let watch = self.watch();
-        let newest: i64 =
-            self.read(|conn| Ok(conn.sqlite()?.query_row(NEWEST, [], |row| row.get(0))?))?;
-        self.delete_leftovers(newest, |_| watch.check())?;
-        let mut out = Erased::default();
-        self.clean(&watch, None, &mut out)?;
-        if out.is_complete() {
-            self.write(|conn| Ok(conn.sqlite()?.execute(FORGET_UP_TO, [newest])?))?;
+    pub(crate) fn finish_erasure(self: &Arc<Self>) -> Result<bool> {
+        if self.has_unfinished_erasure()? {
+            let _ = self.erase(&[Erasure::deleted()], |_| {}, &mut |_| {})?;
         }
         Ok(!self.has_unfinished_erasure()?)
     }
+
+    /// Returns whether a session was erased and must not be imported again.
+    pub(crate) fn is_import_forbidden(&self, id: &SessionId) -> Result<bool> {
+        self.read(|conn| is_import_forbidden(conn, id))
+    }
 }
 
-fn dry_run(conn: &Connection, erasure: &Erasure, marked: &mut Marked) -> BackendResult<()> {
+fn dry_run(conn: &Connection, erasure: &Erasure, mut marked: Marked) -> BackendResult<Marked> {
     conn.command("SAVEPOINT dry_run")?;
-    mark(conn, erasure, marked, has_unfinished(conn)?)?;
+    mark(conn, erasure, &mut marked, has_unfinished(conn)?)?;
     conn.command("ROLLBACK TO dry_run")?;
-    conn.command("RELEASE dry_run")
+    conn.command("RELEASE dry_run")?;
+    Ok(marked)
 }
 
 fn has_unfinished(conn: &Connection) -> BackendResult<bool> {
-    Ok(conn.sqlite()?.prepare_cached(UNFINISHED)?.exists([])?)
+    conn.has("SELECT 1 FROM leftover WHERE session = 0 AND transcript = 0", ())
 }
 
-const UNFINISHED: &str = "SELECT 1 FROM leftover WHERE session = 0 AND transcript = 0";
-const NEWEST: &str = "SELECT coalesce(max(number), 0) FROM leftover";
+const BEGIN: &str = "INSERT INTO leftover (session) VALUES (0) RETURNING number";
 const FORGET: &str = "DELETE FROM leftover WHERE number = ?1";
 const FORGET_UP_TO: &str =
     "DELETE FROM leftover WHERE number <= ?1 AND session = 0 AND transcript = 0";
+
+/// Forbids imports of a session. The store keeps a keyed hash of its id: those of two stores tell nothing of each other.
+fn forbid_import(conn: &Connection, id: &SessionId) -> BackendResult<()> {
+    conn.run(ADD_KEY, crate::clock::uuid().to_string())?;
+    conn.run(FORBID, hash(conn, id)?)?;
+    Ok(())
+}
+
+/// Returns an error if imports of a session are forbidden.
+pub(super) fn check_import(conn: &Connection, id: &SessionId) -> BackendResult<()> {
+    match is_import_forbidden(conn, id)? {
+        true => Err(BackendError::Own(Error::SessionErased { id: id.clone() })),
+        false => Ok(()),
+    }
+}
+
+fn is_import_forbidden(conn: &Connection, id: &SessionId) -> BackendResult<bool> {
+    // Few stores have a key.
+    let Some(hash) = hash(conn, id)? else { return Ok(false) };
+    conn.has("SELECT 1 FROM erased_session WHERE hash = ?1", hash)
+}
+
+/// Returns the hash of an id; `None` in a store without a key. With a damaged key no hash is found.
+fn hash(conn: &Connection, id: &SessionId) -> BackendResult<Option<String>> {
+    let key = conn.first::<String>("SELECT value FROM setting WHERE name = 'erasure_key'", ())?;
+    let key = key.map(|key| Uuid::try_parse(&key).unwrap_or_default());
+    Ok(key.map(|key| Uuid::new_v5(&key, id.as_str().as_bytes()).to_string()))
+}
+
+const ADD_KEY: &str =
+    "INSERT INTO setting (name, value) VALUES ('erasure_key', ?1) ON CONFLICT DO NOTHING";
+const FORBID: &str = "INSERT INTO erased_session (hash) VALUES (?1) ON CONFLICT DO NOTHING";

@@ -14,11 +14,11 @@ use crate::sql::Connection;
 use rusqlite::types::ValueRef;
 
 use super::super::connection::{Database, busy_ms};
-use super::super::error::BackendResult;
 use super::super::file::{self, read_at};
 use super::texts::{Passed, Sequence, Texts};
 use crate::erasure::ErasureProof;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::sql::BackendResult;
 
 /// How long a proof waits before it looks again.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -39,7 +39,8 @@ const PAGE_HEADER: u64 = 4;
 type Places = BTreeMap<Sequence, (u64, (usize, u64))>;
 
 impl Database {
-    /// Looks for the texts of an erasure in the files of its store, until nothing is found or nobody else writes.
+    /// Looks for the texts of an erasure in the files of its store, until nothing is found or nobody else writes. If others write
+    /// until the busy timeout is over, what is found may be theirs: then the store is busy.
     pub(super) fn prove(&self, texts: &Texts) -> Result<ErasureProof> {
         let watch = self.watch();
         let public = |error| self.public_error(error, busy_ms(&self.config));
@@ -55,15 +56,16 @@ impl Database {
             let is_last = Instant::now() >= until;
             let before = version()?;
             let proof = self.scan_for(texts)?;
-            if proof.found == 0 || is_last {
+            if proof.found == 0 {
                 return Ok(proof);
             }
             // Under the lock, nothing of a write that has not committed is in the log.
             let is_alone = self.write(|conn| Ok(!super::has_unfinished(conn)?))?;
-            if is_alone && version()? == before {
-                return Ok(proof);
+            match version()? == before {
+                true if is_alone || is_last => return Ok(proof),
+                false if is_last => return Err(Error::Busy { waited_ms: busy_ms(&self.config) }),
+                _ => std::thread::sleep(PAUSE),
             }
-            std::thread::sleep(PAUSE);
         }
     }
 
@@ -196,6 +198,7 @@ SELECT name
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::super::super::connection::Config;
     use super::super::super::session::SqliteSession;
@@ -215,7 +218,7 @@ mod tests {
         let chat = SqliteSession::new(Arc::clone(&database), SessionId::from("s"));
         let words: Vec<_> = (0..100_000).map(|n| format!("word{n}")).collect();
         chat.append(&Parent::Head, &ExpectedHead::Any, &[Message::user(words.join(" "))], None)?;
-        assert!(database.empty_log()?);
+        assert!(database.empty_log(&database.watch())?);
         let bytes = std::fs::read(&path).expect("a file");
         let is_text = |at: &usize| {
             bytes[at - 1] == 0
@@ -226,6 +229,37 @@ mod tests {
         texts.add_name(&String::from_utf8_lossy(&bytes[at..at + LENGTH]));
         let proof = database.scan_for(&texts)?;
         assert_eq!((proof.found, proof.sequences), (0, 1));
+        Ok(())
+    }
+
+    /// A proof in a store that others wrote to all the time took their words for what was erased.
+    #[test]
+    fn what_is_found_while_others_write_is_no_proof() -> Result<()> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let config = Config { busy_timeout: Duration::from_millis(50), ..Config::default() };
+        let database = Arc::new(Database::open(&folder.path().join("bot.db"), config)?);
+        let chat = SqliteSession::new(Arc::clone(&database), SessionId::from("s"));
+        let text = "The vault opens with 7-1-9-4.";
+        chat.append(&Parent::Head, &ExpectedHead::Any, &[Message::user(text)], None)?;
+        database.remove(&"s".into())?;
+        let mut texts = Texts::default();
+        texts.add_name(text);
+        let is_over = AtomicBool::new(false);
+        let proof = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let other = SqliteSession::new(Arc::clone(&database), SessionId::from("other"));
+                while !is_over.load(Ordering::Relaxed) {
+                    let message = Message::user("Something else.");
+                    other.append(&Parent::Head, &ExpectedHead::Any, &[message], None)?;
+                }
+                Ok::<(), Error>(())
+            });
+            let proof = database.prove(&texts);
+            is_over.store(true, Ordering::Relaxed);
+            proof
+        });
+        assert!(matches!(proof, Err(Error::Busy { .. })), "{proof:?}");
+        assert!(database.prove(&texts)?.found > 0);
         Ok(())
     }
 

@@ -21,8 +21,9 @@ fn steps(
 ) -> Result<[u64; 2]> {
     let database = Arc::new(Database::open_in_memory(Config::default())?);
     fill(&database, count)?;
-    let mut marked = Marked::default();
-    let (dry, ()) = database.steps_of_write(|conn| dry_run(conn, erasure, &mut marked))?;
+    let (dry, mut marked) =
+        database.steps_of_write(|conn| dry_run(conn, erasure, Marked::default()))?;
+    database.read(|conn| marked.name_what_is_left(conn))?;
     let steps = database.count_steps()?;
     let erased = database.erase(std::slice::from_ref(erasure), |_| {}, &mut |_| {})?;
     assert_eq!(marked.out.extent, erased.extent);

@@ -7,10 +7,9 @@
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
-use crate::sql::Connection;
-use rusqlite::Params;
+use uuid::Uuid;
 
-use super::super::error::BackendResult;
+use crate::sql::{BackendResult, Bind, Connection, Sql};
 
 /// How many bytes a sequence has.
 pub(super) const LENGTH: usize = 16;
@@ -65,6 +64,10 @@ impl Default for Texts {
 impl Texts {
     /// Adds a text with its words.
     fn add(&mut self, text: &str) {
+        // Ids that were made in one millisecond begin in the same way, so only the end is looked for.
+        if Uuid::try_parse(text).is_ok_and(|id| id.get_version_num() == 7) {
+            return self.add_name(&text[text.len() - LENGTH..]);
+        }
         self.add_name(text);
         let is_in_word = |c: char| c.is_alphanumeric();
         for word in text.split(|c| !is_in_word(c)).filter(|word| word.len() >= SHORTEST) {
@@ -84,38 +87,21 @@ impl Texts {
         }
     }
 
-    /// Adds an id. Ids that were made in one millisecond begin in the same way, so only its end is looked for.
-    fn add_id(&mut self, id: &str) {
-        let bytes = id.as_bytes();
-        self.count += 1;
-        match bytes.len() >= SHORTEST {
-            true => self.add_sequences(&bytes[bytes.len().saturating_sub(LENGTH)..]),
-            false => self.too_short += 1,
-        }
-    }
-
-    /// Adds the texts that a statement returns; a column `id` has ids. Returns the number of rows.
+    /// Adds the texts that a statement returns. A number is no text, and a damaged one may not be read.
     pub(super) fn add_rows(
         &mut self,
         conn: &Connection,
-        sql: &str,
-        values: impl Params,
-    ) -> BackendResult<u64> {
-        let mut statement = conn.sqlite()?.prepare_cached(sql)?;
-        let (columns, id) = (statement.column_count(), statement.column_index("id").ok());
-        let (mut rows, mut count) = (statement.query(values)?, 0);
-        while let Some(row) = rows.next()? {
-            count += 1;
-            for column in 0..columns {
-                // A number is no text, and a damaged one may not be read.
-                match row.get_ref(column)?.as_str_or_null() {
-                    Ok(Some(text)) if Some(column) == id => self.add_id(text),
-                    Ok(Some(text)) => self.add(text),
-                    _ => {}
+        sql: &'static str,
+        values: impl Bind,
+    ) -> BackendResult<()> {
+        conn.each(sql, values, |row| {
+            for value in (0..).map_while(|column| row.value(column).ok()) {
+                if let Ok(text) = value.as_str() {
+                    self.add(text);
                 }
             }
-        }
-        Ok(count)
+            Ok(true)
+        })
     }
 
     fn add_sequences(&mut self, bytes: &[u8]) {
@@ -137,10 +123,6 @@ impl Texts {
             of.mask = of.mask >> 1 | 1 << 63;
             of.hashes.retain(|hash| hash & of.mask == 0);
         }
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.sequences() == 0
     }
 
     pub(super) fn sequences(&self) -> u64 {
@@ -180,13 +162,6 @@ impl Texts {
             }
         }
         passed
-    }
-
-    /// Returns whether a text has a known sequence.
-    pub(super) fn are_in(&self, text: &str) -> bool {
-        let mut is_any = false;
-        self.find(Passed::default(), text.as_bytes(), |_, _| is_any = true);
-        is_any
     }
 }
 
@@ -268,6 +243,6 @@ mod tests {
         texts.add_name(&long.concat());
         assert!(texts.is_sample());
         assert!(texts.sequences() <= MAX_HASHES as u64 && texts.sequences() > 100_000);
-        assert!(texts.are_in(&long[1_000..1_100].concat()));
+        assert!(!places(&texts, long[1_000..1_100].concat().as_bytes()).is_empty());
     }
 }

@@ -10,15 +10,13 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use crate::sql::Connection;
-
-use super::super::error::BackendResult;
 use super::super::path::Ancestry;
-use super::super::row::session as session_row;
 use super::super::{compaction, message, path, transcript};
-use super::mark::{Marking, by_session, column};
+use super::mark::{Marking, by_session, id_of};
 use crate::erasure::ErasureSummary;
 use crate::id::{MessageId, SessionId};
+use crate::message::Json;
+use crate::sql::{BackendResult, Connection, Read, Sql};
 use crate::tree::Address;
 
 impl Marking<'_> {
@@ -28,31 +26,22 @@ impl Marking<'_> {
         let conn = self.conn;
         let (mut found, mut tombstones) = (BTreeSet::new(), BTreeSet::new());
         let mut asked = HashSet::new();
-        for (child, opening) in self.continuations()? {
-            match self.erasure.summaries {
-                true => _ = found.insert(opening),
-                false => self.marked.out.extent.continued_in.push(child),
-            }
-        }
+        let openings = self.continuations()?;
+        self.sort_summaries(openings, &mut found);
         for key in self.sessions.keys().copied().collect::<Vec<_>>() {
-            let (first, last) = Address::range_of(key);
-            let mut others = copies_of(conn, column(conn, ORIGINALS, [first, last])?, &mut asked)?;
-            others.extend(column::<Address>(conn, COPIES_OF_RANGE, [first, last])?);
+            let range = Address::range_of(key);
+            let mut others = copies_of(conn, conn.rows(ORIGINALS, range)?, &mut asked)?;
+            others.extend(conn.rows::<Address>(COPIES_OF_RANGE, range)?);
             self.sort_copies(others, &mut found, &mut tombstones)?;
         }
         let mut new = self.messages.clone();
         while !new.is_empty() || !found.is_empty() {
             for address in &new {
-                let original = column(conn, ORIGINAL, [address])?;
-                let others = copies_of(conn, original, &mut asked)?;
+                let others = copies_of(conn, conn.rows(ORIGINAL, address)?, &mut asked)?;
                 self.sort_copies(others, &mut found, &mut tombstones)?;
             }
-            for (summary, id) in self.branch_summaries(&new)? {
-                match self.erasure.summaries {
-                    true => _ = found.insert(summary),
-                    false => _ = self.marked.summaries_left.insert(id),
-                }
-            }
+            let summaries = self.branch_summaries(&new)?;
+            self.sort_summaries(summaries, &mut found);
             new = std::mem::take(&mut found);
             new.retain(|address| !self.has(*address));
             self.messages.extend(&new);
@@ -73,7 +62,7 @@ impl Marking<'_> {
     ) -> BackendResult<()> {
         for copy in copies.into_iter().filter(|copy| !self.has(*copy)).collect::<Vec<_>>() {
             // That of a session that was removed is left over.
-            if !self.conn.sqlite()?.prepare_cached(IS_SESSION)?.exists([copy.session()])? {
+            if id_of(self.conn, copy.session())?.is_none() {
                 continue;
             }
             let is_deleted = message::id_at(self.conn, copy)?.0.is_none();
@@ -90,33 +79,49 @@ impl Marking<'_> {
         Ok(())
     }
 
+    /// Adds the summaries that are to be erased to `found`, or lists those that are left.
+    fn sort_summaries(
+        &mut self,
+        summaries: Vec<(Address, ErasureSummary)>,
+        found: &mut BTreeSet<Address>,
+    ) {
+        for (address, summary) in summaries {
+            match self.erasure.summaries {
+                true => _ = found.insert(address),
+                false => _ = self.marked.summaries_left.insert(summary),
+            }
+        }
+    }
+
     /// Erases the summaries of compactions that cover a copy that was deleted, or lists them.
     fn summaries_of_tombstones(&mut self, tombstones: &BTreeSet<Address>) -> BackendResult<()> {
         for (key, addresses) in by_session(tombstones) {
-            let Some(info) = session_row::info_by_key(self.conn, key)? else { continue };
+            let Some(session) = id_of(self.conn, key)? else { continue };
             for span in compaction::covering(self.conn, &addresses)? {
                 let id = compaction::id_of(self.conn, span.key)?;
-                self.summary(key, &info.id, id)?;
+                self.summary(key, &session, id)?;
             }
         }
         Ok(())
     }
 
-    /// Returns the sessions that open with a summary of one that is erased, and those that continue these.
-    fn continuations(&self) -> BackendResult<Vec<(SessionId, Address)>> {
+    /// Returns the messages with which sessions open that continue one that is erased, or one of these.
+    fn continuations(&self) -> BackendResult<Vec<(Address, ErasureSummary)>> {
         let mut parents: Vec<i64> = self.sessions.keys().rev().copied().collect();
         let mut known: BTreeSet<i64> = self.sessions.keys().copied().collect();
         let mut found = Vec::new();
-        let mut statement = self.conn.sqlite()?.prepare_cached(OPENINGS)?;
         while let Some(parent) = parents.pop() {
-            let mut rows = statement.query([parent])?;
-            while let Some(row) = rows.next()? {
-                let key = row.get(0)?;
-                if known.insert(key) {
+            self.conn.each(OPENINGS, parent, |row| {
+                let (key, parent, metadata): (_, String, String) = Read::read(row, 0)?;
+                let (opening, session, id): (_, String, String) = Read::read(row, 3)?;
+                let split = text_in(&metadata, "/split/session");
+                if split.is_some_and(|session| session == parent) && known.insert(key) {
                     parents.push(key);
-                    found.push((SessionId::from(row.get_ref(1)?.as_str()?), row.get(2)?));
+                    let (session, id) = (SessionId::from(session), MessageId::from(id));
+                    found.push((opening, ErasureSummary { session, id }));
                 }
-            }
+                Ok(true)
+            })?;
         }
         Ok(found)
     }
@@ -129,20 +134,21 @@ impl Marking<'_> {
         let mut found = Vec::new();
         for (key, messages) in by_session(of) {
             let Some(oldest) = messages.first().copied() else { continue };
-            let Some(info) = session_row::info_by_key(self.conn, key)? else { continue };
+            let Some(session) = id_of(self.conn, key)? else { continue };
             let mut nearest = Ancestry::of(self.conn, key, &messages);
             let (_, end) = Address::range_of(key);
-            let mut statement = self.conn.sqlite()?.prepare_cached(BRANCH_SUMMARIES)?;
-            let mut rows = statement.query([oldest, end])?;
-            while let Some(row) = rows.next()? {
-                let summary: Address = row.get(0)?;
-                let from = MessageId::from(row.get_ref(3)?.as_str()?);
+            type Row = (Address, String, Option<Address>, String);
+            for (summary, id, parent, metadata) in
+                self.conn.rows::<Row>(BRANCH_SUMMARIES, (oldest, end))?
+            {
+                let from = text_in(&metadata, "/branch_summary/from");
+                let Some(from) = from.map(MessageId::from) else { continue };
                 let from = message::find(self.conn, key, &from)?;
                 if !self.has(summary)
-                    && covers(self.conn, (summary, row.get(2)?, from), &messages, &mut nearest)?
+                    && covers(self.conn, (summary, parent, from), &messages, &mut nearest)?
                 {
-                    let id = MessageId::from(row.get_ref(1)?.as_str()?);
-                    found.push((summary, ErasureSummary { session: info.id.clone(), id }));
+                    let (session, id) = (session.clone(), MessageId::from(id));
+                    found.push((summary, ErasureSummary { session, id }));
                 }
             }
         }
@@ -151,17 +157,15 @@ impl Marking<'_> {
 
     /// Returns what relatives of the sessions have of them.
     pub(super) fn relatives(&self) -> BackendResult<BTreeSet<Copied>> {
-        let (mut found, mut seen) = (BTreeSet::new(), BTreeSet::<i64>::new());
-        for key in self.sessions.keys() {
-            if seen.contains(key) {
-                continue;
+        let (mut found, mut seen) = (BTreeSet::new(), BTreeSet::new());
+        for key in self.sessions.keys().copied() {
+            let mut family: Vec<i64> = seen.insert(key).then_some(key).into_iter().collect();
+            let mut at = 0;
+            while let Some(key) = family.get(at) {
+                let next = self.conn.rows::<i64>(RELATIVES, key)?;
+                family.extend(next.into_iter().filter(|key| seen.insert(*key)));
+                at += 1;
             }
-            let (mut family, mut left) = (BTreeSet::from([*key]), vec![*key]);
-            while let Some(key) = left.pop() {
-                let next = column::<i64>(self.conn, RELATIVES, [key])?;
-                left.extend(next.into_iter().filter(|key| family.insert(*key)));
-            }
-            seen.extend(&family);
             let (gone, kept): (Vec<i64>, Vec<i64>) =
                 family.into_iter().partition(|key| self.sessions.contains_key(key));
             let mut texts = HashSet::new();
@@ -183,7 +187,7 @@ impl Marking<'_> {
 }
 
 /// What a session may have copied from another one, apart from its messages.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Copied {
     pub(super) session: i64,
     /// The label of the block of a text.
@@ -196,13 +200,17 @@ pub(super) struct Copied {
 
 impl Copied {
     fn all_in(conn: &Connection, session: i64) -> BackendResult<Vec<(Self, String)>> {
-        let mut statement = conn.sqlite()?.prepare_cached(TEXTS_AND_DETAILS)?;
-        let found = statement.query_map([session], |row| {
-            let (label, detail, address) = (row.get(0)?, row.get(1)?, row.get(2)?);
-            Ok((Self { session, label, detail, address }, row.get(3)?))
-        })?;
-        Ok(found.collect::<rusqlite::Result<_>>()?)
+        conn.rows_with(TEXTS_AND_DETAILS, session, |row| {
+            let (label, detail, address, text) = Read::read(row, 0)?;
+            Ok((Self { session, label, detail, address }, text))
+        })
     }
+}
+
+/// Returns a text of some metadata.
+fn text_in(metadata: &str, pointer: &str) -> Option<String> {
+    let metadata = Json::parse(metadata).ok()?.value();
+    Some(metadata.pointer(pointer)?.as_str()?.to_owned())
 }
 
 /// Returns the messages that are copies of some, and these, unless they were asked for before: a chain of forks has as many
@@ -215,7 +223,7 @@ fn copies_of(
     let mut found = Vec::new();
     for original in originals {
         if asked.insert(original) {
-            found.extend(column::<Address>(conn, COPIES, [original])?);
+            found.extend(conn.rows::<Address>(COPIES, original)?);
         }
     }
     Ok(found)
@@ -241,7 +249,6 @@ fn covers(
     }
 }
 
-const IS_SESSION: &str = "SELECT 1 FROM session WHERE key = ?1";
 const ORIGINAL: &str = "SELECT coalesce(origin, address) FROM message WHERE address = ?1";
 pub(in super::super) const COPIES: &str = "SELECT address FROM message WHERE address = ?1
  UNION ALL
@@ -257,33 +264,35 @@ const ORIGINALS: &str = "SELECT origin
     AND id IS NOT NULL
     AND origin IS NOT NULL";
 
-const BRANCH_SUMMARIES: &str = "SELECT address, id, parent, metadata ->> '$.branch_summary.from'
+const BRANCH_SUMMARIES: &str = "SELECT address, id, parent, metadata
    FROM message
   WHERE address BETWEEN ?1 AND ?2
     AND id IS NOT NULL
-    AND instr(metadata, '\"branch_summary\"') > 0
-    AND iif(json_valid(metadata), json_type(metadata, '$.branch_summary.from'), NULL) = 'text'";
+    AND metadata LIKE '%\"branch_summary\"%'";
 
-/// The sessions that continue one, with their opening messages.
-const OPENINGS: &str = "SELECT child.key, child.id, message.address
+/// The sessions that may continue one, with their opening messages.
+const OPENINGS: &str = "SELECT child.key, session.id, message.metadata,
+        message.address, child.id, message.id
    FROM session
-  CROSS JOIN session AS child ON child.parent_session = session.id
-  CROSS JOIN message ON message.address = (child.key << 32) + 1
+  CROSS JOIN session AS child
+  CROSS JOIN message
   WHERE session.key = ?1
+    AND child.parent_session = session.id
+    AND message.address = (child.key << 32) + 1
     AND message.id IS NOT NULL
     AND message.origin IS NULL
-    AND iif(json_valid(message.metadata), message.metadata ->> '$.split.session', NULL) = session.id";
+    AND message.metadata IS NOT NULL";
 
 /// The first message of a fork is a copy.
 const RELATIVES: &str = "SELECT child.key
    FROM session
-  CROSS JOIN session AS child ON child.parent_session = session.id
-  WHERE session.key = ?1
+  CROSS JOIN session AS child
+  WHERE session.key = ?1 AND child.parent_session = session.id
  UNION ALL
  SELECT parent.key
    FROM session
-  CROSS JOIN session AS parent ON parent.id = session.parent_session
-  WHERE session.key = ?1
+  CROSS JOIN session AS parent
+  WHERE session.key = ?1 AND parent.id = session.parent_session
  UNION ALL
  SELECT origin >> 32 FROM message WHERE address = (?1 << 32) + 1 AND origin IS NOT NULL
  UNION ALL

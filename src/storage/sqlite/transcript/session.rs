@@ -8,7 +8,7 @@
 use super::super::connection::Config;
 use super::super::import::Import;
 use super::super::row::session as session_row;
-use super::super::{catalog, erase, head, message};
+use super::super::{catalog, erase, fork, head, message};
 use crate::error::Error;
 use crate::id::SessionId;
 use crate::outcome::Record;
@@ -51,6 +51,9 @@ pub(super) fn write(
     }
     let added = import.close()?.map_or(0, |(_, added)| added);
     let Some(session) = session_row::find(conn, &id)? else { return Ok(0) };
+    if replaces {
+        fork::follow(conn, session.key)?;
+    }
     for (label, _) in labels {
         if let Some(address) = message::find(conn, session.key, &label.id)? {
             head::copy_label(conn, session.key, &label.name, address)?;
