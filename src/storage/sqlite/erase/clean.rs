@@ -121,6 +121,7 @@ fn vacuum(conn: &mut Connection, watch: &Watch) -> BackendResult<()> {
 mod tests {
     use super::super::super::connection::Config;
     use super::*;
+    use crate::sql::Sql;
 
     #[test]
     fn an_interrupt_stops_the_rewriting_of_a_file() -> Result<()> {
@@ -129,7 +130,7 @@ mod tests {
         let rows =
             "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 20000)
              INSERT INTO setting SELECT n, n FROM n";
-        database.write(|conn| Ok(conn.execute(rows, [])?))?;
+        database.write(|conn| conn.run(rows, ()).map(drop))?;
         let raised = database.watch();
         raised.raise();
         let stopped = database.with_writer(|conn| vacuum(conn, &raised));

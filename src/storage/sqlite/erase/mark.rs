@@ -93,12 +93,10 @@ impl Marking<'_> {
                 self.sessions.insert(key, id.clone());
                 Ok(())
             }
-            ErasureTarget::Unchanged(known) => {
-                if removal::is_unchanged(conn, known)? {
-                    return self.add(&ErasureTarget::Session(known.id.clone()));
-                }
-                Ok(())
-            }
+            ErasureTarget::Unchanged(known) => match removal::is_unchanged(conn, known)? {
+                true => self.add(&ErasureTarget::Session(known.id.clone())),
+                false => Ok(()),
+            },
             ErasureTarget::Owner(owner) => {
                 // Blocks without an owner are those of all sessions.
                 check_name("owner", owner).map_err(BackendError::Own)?;

@@ -10,7 +10,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
-use crate::sql::Connection;
 use rusqlite::types::ValueRef;
 
 use super::super::connection::{Database, busy_ms};
@@ -18,7 +17,7 @@ use super::super::file::{self, read_at};
 use super::texts::{Passed, Sequence, Texts};
 use crate::erasure::ErasureProof;
 use crate::error::{Error, Result};
-use crate::sql::BackendResult;
+use crate::sql::{BackendResult, Connection, Sql};
 
 /// How long a proof waits before it looks again.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -83,17 +82,16 @@ impl Database {
         let files = store.raw_files().map_err(|source| file::io(store.path(), source))?;
         let mut places = Places::new();
         let mut buffer = vec![0; CHUNK];
-        let page_size = self.read(|conn| {
-            Ok(conn.sqlite()?.query_row("PRAGMA page_size", [], |row| row.get(0))?)
-        })?;
+        let page_size = self.read(|conn| conn.one::<u64>("PRAGMA page_size", ()))?;
         for (number, (path, opened)) in files.iter().enumerate() {
             let is_log = path.as_os_str().as_encoded_bytes().ends_with(b"-wal");
-            let mut passed = Passed::default();
-            let mut offset = 0;
-            loop {
+            let (mut passed, mut offset) = (Passed::default(), 0);
+            let io = |source| file::io(path, source);
+            // What is appended meanwhile was not erased before.
+            let end = opened.metadata().map_err(io)?.len();
+            while offset < end {
                 watch.check()?;
-                let count = read_at(opened, &mut buffer, offset)
-                    .map_err(|source| file::io(path, source))?;
+                let count = read_at(opened, &mut buffer, offset).map_err(io)?;
                 if count == 0 {
                     break;
                 }
@@ -167,10 +165,8 @@ fn forget_stored(conn: &Connection, texts: &Texts, places: &mut Places) -> Backe
 
 /// Calls `look` with every text in the rows of all tables, and in the schema.
 fn each_text(conn: &Connection, mut look: impl FnMut(&[u8])) -> BackendResult<()> {
-    let mut tables = conn.sqlite()?.prepare(TABLES)?;
-    let tables = tables.query_map([], |row| row.get::<_, String>(0))?;
-    for table in tables {
-        let name = table?.replace('"', "\"\"");
+    for table in conn.rows::<String>(TABLES, ())? {
+        let name = table.replace('"', "\"\"");
         let mut statement = conn.sqlite()?.prepare(&format!("SELECT * FROM \"{name}\""))?;
         let columns = statement.column_count();
         let mut rows = statement.query([])?;
@@ -241,6 +237,8 @@ mod tests {
         let chat = SqliteSession::new(Arc::clone(&database), SessionId::from("s"));
         let text = "The vault opens with 7-1-9-4.";
         chat.append(&Parent::Head, &ExpectedHead::Any, &[Message::user(text)], None)?;
+        // Keeps the log.
+        let _reader = database.snapshot()?;
         database.remove(&"s".into())?;
         let mut texts = Texts::default();
         texts.add_name(text);
@@ -251,6 +249,7 @@ mod tests {
                 while !is_over.load(Ordering::Relaxed) {
                     let message = Message::user("Something else.");
                     other.append(&Parent::Head, &ExpectedHead::Any, &[message], None)?;
+                    std::thread::sleep(Duration::from_millis(1));
                 }
                 Ok::<(), Error>(())
             });
