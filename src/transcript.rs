@@ -4,11 +4,7 @@
 //! of entries under one [`TranscriptKey`]: of a project, a session and a subpath. The one without a subpath is the *main*
 //! one of its session. A session of the store may show a transcript: it is *derived* from the entries.
 
-use std::borrow::Cow;
-use std::fmt;
-
-use serde::de::{IgnoredAny, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::error::{Error, Result, check_size};
@@ -163,59 +159,35 @@ pub struct Derived {
     pub replaces: bool,
 }
 
-/// A JSON string as bytes: a lone surrogate is the three bytes that UTF-8 would give it.
-#[derive(Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, [u8]>);
-
-/// The last member of an object that is called `uuid`. The others are skipped.
-struct Uuid<'a>(Option<&'a RawValue>);
-
-impl<'de> Deserialize<'de> for Uuid<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        struct Find;
-        impl<'de> Visitor<'de> for Find {
-            type Value = Uuid<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(
-                self,
-                mut members: A,
-            ) -> std::result::Result<Self::Value, A::Error> {
-                let mut uuid = None;
-                while let Some(Text(name)) = members.next_key()? {
-                    match *name == *b"uuid" {
-                        true => uuid = Some(members.next_value()?),
-                        false => drop(members.next_value::<IgnoredAny>()?),
-                    }
-                }
-                Ok(Uuid(uuid))
-            }
-        }
-        deserializer.deserialize_map(Find)
-    }
-}
-
-/// Returns the `uuid` of an entry in a form in which different ones differ: its text, or a quote and its escaped bytes if it
-/// has lone surrogates or begins with a quote. `None` if there is none, or if it is empty or not a string: then the entry is never a copy of
-/// another.
+/// Returns the `uuid` of an entry in a form in which different ones differ: its text, or its JSON if it has lone surrogates or
+/// begins with a quote. `None` if there is none, or if it is empty or not a string: then the entry is never a copy of another.
 ///
 /// # Errors
 /// [`Error::InvalidValue`] if the entry is not an object.
 pub(crate) fn uuid_of(entry: &Json) -> Result<Option<String>> {
-    let Uuid(token) = serde_json::from_str(entry.as_str()).map_err(|_| Error::InvalidValue {
-        what: "transcript entry",
-        given: shorten(entry.as_str()).into_owned(),
-        why: "it is not a JSON object".to_owned(),
-    })?;
-    let Some(token) = token else { return Ok(None) };
-    let uuid = serde_json::from_str::<Text<'_>>(token.get()).map(|text| text.0).unwrap_or_default();
-    Ok(match std::str::from_utf8(&uuid) {
-        Ok("") => None,
-        Ok(text) if !text.starts_with('"') => Some(text.to_owned()),
-        _ => Some(format!("\"{}", uuid.escape_ascii())),
+    /// What is read of an entry.
+    #[derive(Deserialize)]
+    struct Members<'a> {
+        #[serde(borrow)]
+        uuid: Option<&'a RawValue>,
+    }
+
+    let entry = entry.as_str();
+    if !entry.starts_with('{') {
+        return Err(Error::InvalidValue {
+            what: "transcript entry",
+            given: shorten(entry).into_owned(),
+            why: "it is not a JSON object".to_owned(),
+        });
+    }
+    // With two of them, or with names that no Rust string can have, it counts as one without.
+    let members = serde_json::from_str::<Members<'_>>(entry).ok();
+    let Some(uuid) = members.and_then(|members| members.uuid).map(RawValue::get) else {
+        return Ok(None);
+    };
+    Ok(match serde_json::from_str::<String>(uuid) {
+        Ok(text) if !text.starts_with('"') => Some(text).filter(|text| !text.is_empty()),
+        _ => Some(uuid.to_owned()).filter(|uuid| uuid.starts_with('"')),
     })
 }
 
@@ -287,8 +259,9 @@ mod tests {
         let (surrogate, quoted) = (r#"{"uuid": "\ud800"}"#, r#"{"uuid": "\"\\ud800\""}"#);
         assert!(uuid(surrogate).is_some() && uuid(surrogate) != uuid(quoted));
         assert_ne!(uuid(surrogate), uuid(r#"{"uuid": "\ufffd"}"#));
-        let deep = format!(r#"{{"\ud800":{}{},"uuid":"a"}}"#, "[".repeat(9_999), "]".repeat(9_999));
+        let deep = format!(r#"{{"deep":{}{},"uuid":"a"}}"#, "[".repeat(9_999), "]".repeat(9_999));
         assert_eq!(uuid(&deep).as_deref(), Some("a"));
+        assert_eq!(uuid(r#"{"\ud800":1,"uuid":"a"}"#), None);
     }
 
     #[test]

@@ -109,7 +109,8 @@ impl<'de> Deserialize<'de> for Fields {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
-                let mut fields = Vec::new();
+                // As many as a record usually has.
+                let mut fields = Vec::with_capacity(16);
                 while let Some(field) = map.next_entry()? {
                     fields.push(field);
                 }

@@ -5,13 +5,13 @@
 //! for each part. If it called several tools, each result is a child of the entry of its call, and only one of them is on
 //! the chain: the others are put back behind the answer.
 
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
+use talktree::records::fields::Fields;
 use talktree::{Json, Role};
 
-use crate::link::{Kind, Link};
-use crate::text::{self, Members};
+use crate::entries::{Share, is_link, kind_of};
+use crate::is_truthy;
 
 /// A message of a session, as the agent SDK returns it.
 ///
@@ -41,78 +41,140 @@ pub(crate) fn agent_of(subpath: &str) -> Option<&str> {
 
 /// Returns whether an entry is the content of a subagent's `.meta.json`, not a line of its transcript.
 pub(crate) fn is_metadata(entry: &Json) -> bool {
-    Members::of(entry.as_str()).is("type", "agent_metadata")
+    Fields::of(entry).is_some_and(|entry| kind_of(&entry) == "agent_metadata")
 }
 
-/// Who started a subagent: the tool call, and the agent that made it.
-#[derive(Default)]
-struct Starter {
-    call: Option<String>,
+/// An entry that has a place in a conversation.
+pub(crate) struct Link {
+    pub(crate) kind: String,
+    pub(crate) uuid: String,
+    pub(crate) parent: Option<String>,
+    pub(crate) is_side: bool,
+    share: Share,
+    /// Whether it is a team's, or the program's own.
+    is_hidden: bool,
     agent: Option<String>,
+    timestamp: String,
+    /// The `uuid` of the answer with the tool call whose result this is, as the entry itself says.
+    source: Option<String>,
+    session: String,
+    message: Json,
 }
 
-impl Starter {
-    /// Reads the last entry with the subagent's metadata.
-    fn of(entries: &[Json]) -> Self {
-        let last = entries.iter().rev().find(|entry| is_metadata(entry));
-        let last = Members::of(last.map_or("", Json::as_str));
-        let text = |name| last.text(name).map(|text| text::lossy(&text));
-        Self { call: text("toolUseId"), agent: text("parentAgentId") }
+impl Link {
+    /// Reads an entry; `None` if it has no place in a conversation.
+    pub(crate) fn of(entry: &Json) -> Option<Self> {
+        let entry = Fields::of(entry)?;
+        let kind = kind_of(&entry);
+        if !is_link(&kind) && kind != "progress" {
+            return None;
+        }
+        Some(Self {
+            uuid: entry.text("uuid")?,
+            parent: entry.text("parentUuid").filter(|parent| !parent.is_empty()),
+            is_side: is_truthy(entry.get("isSidechain")),
+            share: Share::of(&kind, &entry),
+            is_hidden: is_truthy(entry.get("teamName")) || is_truthy(entry.get("isMeta")),
+            agent: entry.text("agentId"),
+            timestamp: entry.text("timestamp").unwrap_or_default(),
+            source: entry.text("sourceToolAssistantUUID"),
+            session: entry.text("sessionId").unwrap_or_default(),
+            message: entry
+                .get("message")
+                .cloned()
+                .unwrap_or_else(|| serde_json::Value::Null.into()),
+            kind,
+        })
     }
-}
 
-type Bytes<'a> = Cow<'a, [u8]>;
+    fn is_message(&self) -> bool {
+        matches!(&*self.kind, "user" | "assistant")
+    }
 
-/// The entries of a transcript that have a place in a conversation, in order. A transcript has one entry of each `uuid`.
-struct Links<'a> {
-    all: Vec<Link<'a>>,
-    /// The place of the parent of each.
-    parents: Vec<Option<usize>>,
-    /// The place of the answer that each says it is a result of.
-    sources: Vec<Option<usize>>,
+    fn is_main(&self) -> bool {
+        !self.is_side && !self.is_hidden
+    }
+
+    /// Returns the id of the answer of which this is a part.
+    fn answer(&self) -> Option<&str> {
+        match &self.share {
+            Share::Part(answer, _) => Some(answer),
+            _ => None,
+        }
+    }
+
+    /// Returns the ids of the tool calls in a part of an answer.
+    fn calls(&self) -> &[String] {
+        match &self.share {
+            Share::Part(_, calls) => calls,
+            _ => &[],
+        }
+    }
+
+    /// Returns the ids of the tool calls whose results are in it.
+    fn answered(&self) -> &[String] {
+        match &self.share {
+            Share::Results(answered) => answered,
+            _ => &[],
+        }
+    }
+
+    /// Returns whether the same agent wrote both entries.
+    fn is_of_writer_of(&self, other: &Self) -> bool {
+        (self.is_side, &self.agent) == (other.is_side, &other.agent)
+    }
+
+    fn to_message(&self) -> TranscriptMessage {
+        TranscriptMessage {
+            role: if self.kind == "user" { Role::User } else { Role::Assistant },
+            uuid: self.uuid.clone(),
+            session: self.session.clone(),
+            message: self.message.clone(),
+            parent_call: None,
+            parent_agent: None,
+        }
+    }
 }
 
 /// Returns the messages of a main transcript.
 pub(crate) fn messages(entries: &[Json]) -> Vec<TranscriptMessage> {
     let links = Links::of(entries);
     let Some(leaf) = links.leaf() else { return Vec::new() };
-    let chain = links.with_parallel_results(links.path_to(leaf));
-    let chain = chain.into_iter().map(|place| &links.all[place]);
-    let shown = chain.filter(|link| {
-        link.kind.is_message() && !link.is_meta && !link.is_sidechain && !link.is_team
-    });
-    shown.map(|link| message(link, &Starter::default())).collect()
+    let chain = links.with_parallel_results(links.path_to(leaf)).into_iter();
+    let shown = chain.map(|place| &links.all[place]).filter(|it| it.is_message() && it.is_main());
+    shown.map(Link::to_message).collect()
 }
 
-/// Returns the messages of a subagent's transcript.
+/// Returns the messages of a subagent's transcript, with who started it.
 pub(crate) fn messages_of_subagent(entries: &[Json]) -> Vec<TranscriptMessage> {
-    let starter = Starter::of(entries);
+    let started = entries.iter().rev().find(|entry| is_metadata(entry)).and_then(Fields::of);
+    let started = started.unwrap_or_default();
     let links = Links::of(entries);
-    let Some(leaf) = links.all.iter().rposition(|link| link.kind.is_message()) else {
-        return Vec::new();
-    };
+    let Some(leaf) = links.all.iter().rposition(Link::is_message) else { return Vec::new() };
     let chain = links.path_to(leaf).into_iter().map(|place| &links.all[place]);
-    chain.filter(|link| link.kind.is_message()).map(|link| message(link, &starter)).collect()
+    let message = |link: &Link| TranscriptMessage {
+        parent_call: started.text("toolUseId"),
+        parent_agent: started.text("parentAgentId"),
+        ..link.to_message()
+    };
+    chain.filter(|link| link.is_message()).map(message).collect()
 }
 
-fn message(link: &Link<'_>, starter: &Starter) -> TranscriptMessage {
-    let json = link.message.and_then(|token| Json::parse(token).ok());
-    TranscriptMessage {
-        role: if link.kind == Kind::User { Role::User } else { Role::Assistant },
-        uuid: text::lossy(&link.uuid),
-        session: link.session.and_then(text::decode_lossy).unwrap_or_default(),
-        message: json.unwrap_or_else(|| Json::from(serde_json::Value::Null)),
-        parent_call: starter.call.clone(),
-        parent_agent: starter.agent.clone(),
-    }
+/// The entries of a transcript that have a place in a conversation, in order. A transcript has one entry of each `uuid`.
+struct Links {
+    all: Vec<Link>,
+    /// The place of the parent of each.
+    parents: Vec<Option<usize>>,
+    /// The place of the answer that each says it is a result of.
+    sources: Vec<Option<usize>>,
 }
 
-impl<'a> Links<'a> {
-    fn of(entries: &'a [Json]) -> Self {
-        let all: Vec<Link<'a>> = entries.iter().filter_map(Link::of).collect();
-        let places: HashMap<&[u8], usize> =
-            all.iter().enumerate().map(|(place, link)| (&*link.uuid, place)).collect();
-        let place = |uuid: &Option<Bytes<'a>>| places.get(uuid.as_deref()?).copied();
+impl Links {
+    fn of(entries: &[Json]) -> Self {
+        let all: Vec<Link> = entries.iter().filter_map(Link::of).collect();
+        let places = all.iter().enumerate().map(|(place, link)| (&*link.uuid, place));
+        let places: HashMap<&str, usize> = places.collect();
+        let place = |uuid: &Option<String>| places.get(uuid.as_deref()?).copied();
         let parents = all.iter().map(|link| place(&link.parent)).collect();
         let sources = all.iter().map(|link| place(&link.source)).collect();
         Self { all, parents, sources }
@@ -122,23 +184,16 @@ impl<'a> Links<'a> {
     fn leaf(&self) -> Option<usize> {
         let mut is_parent = vec![false; self.all.len()];
         self.parents.iter().flatten().for_each(|parent| is_parent[*parent] = true);
-        let (mut seen, mut leaves) = (vec![false; self.all.len()], Vec::new());
+        let (mut seen, mut leaves) = (HashSet::new(), Vec::new());
         for end in (0..self.all.len()).filter(|place| !is_parent[*place]) {
             // The nearest message above an end; what was seen before has led to its message.
             let mut at = Some(end);
-            while let Some(place) = at.filter(|place| !std::mem::replace(&mut seen[*place], true)) {
-                at = self.parents[place];
-                if self.all[place].kind.is_message() {
-                    leaves.push(place);
-                    break;
-                }
+            while let Some(place) = at.filter(|place| seen.insert(*place)) {
+                at = self.parents[place].filter(|_| !self.all[place].is_message());
+                leaves.extend(self.all[place].is_message().then_some(place));
             }
         }
-        let is_main = |place: &usize| {
-            let link = &self.all[*place];
-            !link.is_sidechain && !link.is_team && !link.is_meta
-        };
-        let main = leaves.iter().copied().filter(is_main).max();
+        let main = leaves.iter().copied().filter(|place| self.all[*place].is_main()).max();
         main.or(leaves.into_iter().max())
     }
 
@@ -156,122 +211,65 @@ impl<'a> Links<'a> {
     /// Adds the parts and results of each answer on the chain that are not on it, behind its last part there: the parts by
     /// time, then the results by time.
     fn with_parallel_results(&self, chain: Vec<usize>) -> Vec<usize> {
-        let answer_of = |place: &usize| Some((self.all[*place].answer()?, *place));
-        let mut last_of: HashMap<Bytes<'a>, usize> = chain.iter().filter_map(answer_of).collect();
-        if last_of.is_empty() {
-            return chain;
+        let Self { all, parents, sources } = self;
+        let mut parts: HashMap<&str, Vec<usize>> = HashMap::new();
+        // Which part made a call; none if several answers have a call of this id.
+        let mut owners: HashMap<&String, Option<usize>> = HashMap::new();
+        for (place, link) in all.iter().enumerate() {
+            let Share::Part(answer, calls) = &link.share else { continue };
+            parts.entry(answer).or_default().push(place);
+            for call in calls {
+                let owner = owners.entry(call).or_insert(Some(place));
+                *owner = owner.filter(|it| all[*it].answer() == Some(answer)).map(|_| place);
+            }
         }
-        let rounds = Rounds::of(self);
+        // A result may belong to its parent; and, if the same agent wrote them, to the answer that it names and to the parts
+        // whose calls it answers.
+        let mut results: HashMap<usize, Vec<usize>> = HashMap::new();
+        let is_result = |link: &Link| link.parent.is_some() && !link.answered().is_empty();
+        for (place, link) in all.iter().enumerate().filter(|(_, link)| is_result(link)) {
+            let called = link.answered().iter().filter_map(|call| *owners.get(call)?);
+            let others = sources[place].into_iter().chain(called);
+            let others = others.filter(|other| link.is_of_writer_of(&all[*other]));
+            for part in parents[place].into_iter().chain(others) {
+                results.entry(part).or_default().push(place);
+            }
+        }
+
         let mut seen: HashSet<usize> = chain.iter().copied().collect();
-        let answered_on_chain: HashSet<Bytes<'a>> =
-            chain.iter().flat_map(|place| self.all[*place].answered()).collect();
+        let answered: HashSet<&String> = chain.iter().flat_map(|it| all[*it].answered()).collect();
+        let answer_of = |place: &usize| Some((all[*place].answer()?, *place));
+        let mut last_of: HashMap<&str, usize> = chain.iter().filter_map(answer_of).collect();
         let mut behind: HashMap<usize, Vec<usize>> = HashMap::new();
         for (answer, _) in chain.iter().filter_map(answer_of) {
-            let Some(last) = last_of.remove(&answer) else { continue };
-            let found = rounds.missing(&answer, &seen, &answered_on_chain);
-            seen.extend(&found);
-            behind.insert(last, found);
-        }
-        let mut whole = Vec::with_capacity(chain.len());
-        for place in chain {
-            whole.push(place);
-            whole.extend(behind.get(&place).into_iter().flatten());
-        }
-        whole
-    }
-}
-
-/// The answers of a transcript, and the results of their tool calls.
-struct Rounds<'a, 'l> {
-    links: &'l Links<'a>,
-    /// The parts of each answer.
-    parts: HashMap<Bytes<'a>, Vec<usize>>,
-    /// Which part made a tool call; `None` if several answers have a call of this id.
-    owners: HashMap<Bytes<'a>, Option<usize>>,
-    /// The results that may belong to a part.
-    results: HashMap<usize, Vec<usize>>,
-}
-
-impl<'a, 'l> Rounds<'a, 'l> {
-    fn of(links: &'l Links<'a>) -> Self {
-        let mut rounds =
-            Self { links, parts: HashMap::new(), owners: HashMap::new(), results: HashMap::new() };
-        let mut results = Vec::new();
-        for (place, link) in links.all.iter().enumerate() {
-            match link.answer() {
-                Some(answer) => rounds.add_part(answer, place),
-                None if link.is_result() => results.push(place),
-                None => {}
-            }
-        }
-        results.into_iter().for_each(|place| rounds.add_result(place));
-        rounds
-    }
-
-    fn add_part(&mut self, answer: Bytes<'a>, place: usize) {
-        let all = &self.links.all;
-        for call in all[place].calls() {
-            let is_of_it = |owner: &usize| all[*owner].answer().as_ref() == Some(&answer);
-            let owner = match self.owners.get(&call) {
-                None => Some(place),
-                Some(owner) => owner.filter(is_of_it).map(|_| place),
+            let (Some(last), Some(parts)) = (last_of.remove(answer), parts.get(answer)) else {
+                continue;
             };
-            self.owners.insert(call, owner);
+            let calls = parts.iter().flat_map(|part| all[*part].calls());
+            let is_owned = |call: &&String| owners.get(call).is_some_and(Option::is_some);
+            let mut open: HashSet<&String> =
+                calls.filter(|call| is_owned(call) && !answered.contains(call)).collect();
+            let mut answers_one = |place: &usize| {
+                all[*place].answered().iter().filter(|call| open.remove(call)).count() > 0
+            };
+            let mut collected = HashSet::new();
+            let found = parts.iter().filter_map(|part| results.get(part)).flatten().copied();
+            let found = found.filter(|place| !seen.contains(place) && collected.insert(*place));
+            let is_direct =
+                |place: &usize| parents[*place].is_some_and(|it| all[it].answer() == Some(answer));
+            let (mut missing, mut strays): (Vec<usize>, Vec<usize>) = found.partition(is_direct);
+            missing.iter().for_each(|place| _ = answers_one(place));
+            // Of results with a parent elsewhere, those that answer a call of these parts that nothing else answers.
+            strays.sort_unstable();
+            missing.extend(strays.into_iter().filter(answers_one));
+            missing.extend(parts.iter().copied().filter(|place| !seen.contains(place)));
+            // Sorting is stable: of equal times the order of the file, and of the calls, stays.
+            missing.sort_by_key(|place| (all[*place].answer().is_none(), &all[*place].timestamp));
+            seen.extend(&missing);
+            behind.insert(last, missing);
         }
-        self.parts.entry(answer).or_default().push(place);
-    }
-
-    /// A result may belong to its parent; and, if the same agent wrote them, to the answer that it names and to the parts
-    /// whose calls it answers.
-    fn add_result(&mut self, place: usize) {
-        let Links { all, parents, sources } = self.links;
-        let called = all[place].answered();
-        let called = called.iter().filter_map(|call| *self.owners.get(call)?);
-        let others: Vec<usize> = sources[place].into_iter().chain(called).collect();
-        let others = others.into_iter().filter(|other| all[place].is_of_writer_of(&all[*other]));
-        for part in parents[place].into_iter().chain(others) {
-            self.results.entry(part).or_default().push(place);
-        }
-    }
-
-    /// Returns the parts and results of an answer that were not seen.
-    fn missing(
-        &self,
-        answer: &Bytes<'a>,
-        seen: &HashSet<usize>,
-        answered_on_chain: &HashSet<Bytes<'a>>,
-    ) -> Vec<usize> {
-        let Links { all, parents, .. } = self.links;
-        let parts = self.parts.get(answer).map_or(&[][..], Vec::as_slice);
-        let mut missing: Vec<usize> =
-            parts.iter().copied().filter(|place| !seen.contains(place)).collect();
-        let mut collected = HashSet::new();
-        let found = parts.iter().filter_map(|part| self.results.get(part)).flatten().copied();
-        let found = found.filter(|place| !seen.contains(place) && collected.insert(*place));
-        let (mut results, mut strays): (Vec<usize>, Vec<usize>) =
-            found.partition(|place| parents[*place].is_some_and(|parent| parts.contains(&parent)));
-        // Of results with a parent elsewhere, those that answer a call of these parts that nothing else answers.
-        let mut answered: HashSet<Bytes<'a>> =
-            results.iter().flat_map(|place| all[*place].answered()).collect();
-        strays.sort_unstable();
-        for place in strays {
-            let calls = all[place].answered();
-            let is_open = calls.iter().any(|call| {
-                let owner = self.owners.get(call).copied().flatten();
-                !answered.contains(call)
-                    && !answered_on_chain.contains(call)
-                    && owner.is_some_and(|owner| parts.contains(&owner))
-            });
-            if is_open {
-                answered.extend(calls);
-                results.push(place);
-            }
-        }
-        // Sorting is stable: of equal times the order of the file, and of the calls, stays.
-        missing.sort_by(|one, other| all[*one].timestamp.cmp(&all[*other].timestamp));
-        results.sort_by(|one, other| all[*one].timestamp.cmp(&all[*other].timestamp));
-        missing.append(&mut results);
-        missing
+        let behind = |place: usize| behind.get(&place).into_iter().flatten().copied();
+        chain.iter().flat_map(|place| std::iter::once(*place).chain(behind(*place))).collect()
     }
 }
 

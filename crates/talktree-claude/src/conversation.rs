@@ -7,13 +7,12 @@
 //!
 //! Invariant: after `connect` the result is that of the same entries in one batch.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use talktree::records::Title;
 use talktree::records::blocks::{self, ToolNames};
 use talktree::records::fields::{self, Fields};
-use talktree::records::ids::message_id;
 use talktree::records::order::arrange;
 use talktree::{
     Compaction, Json, Message, MessageId, Record, SessionDetails, SessionId, SessionInfo, Summary,
@@ -29,32 +28,23 @@ type At = u32;
 
 #[derive(Debug, Default)]
 pub(crate) struct Conversation {
-    tree: EntryTree<()>,
+    /// How many entries it has read, and how many of them are no message because they cannot be read.
+    pub(crate) entries: u64,
+    pub(crate) unread: u64,
+    tree: EntryTree,
     progress: Progress,
     rounds: Rounds,
     names: ToolNames,
-    /// Calls whose results came before their names.
-    nameless: HashSet<String>,
     title: Title,
-    /// The times of the oldest and the newest message.
-    oldest: Option<DateTime<Utc>>,
-    newest: Option<DateTime<Utc>>,
-    entries: u64,
-    unread: u64,
-    index: HashMap<MessageId, At>,
     parents: Vec<Option<At>>,
-    /// The messages in the order in which they are stored: parents first.
+    /// The messages that were connected last, in the order in which they are stored: parents first.
     order: Vec<At>,
     /// Messages whose parent is missing.
     missing: Vec<(At, MessageId)>,
-    /// The ids that were looked for and not found.
+    /// The ids of entries and calls that were looked for and not found.
     awaited: HashSet<MessageId>,
     /// The last message of the main chain, and that of side chains.
     before: [Option<At>; 2],
-    /// The last message of a transcript in which no entry names its parent.
-    chain_before: Option<MessageId>,
-    is_connected: bool,
-    is_chained: bool,
     /// Whether parents form a cycle. A part of it comes before its parent, so any new message may change what it follows.
     is_circular: bool,
     /// Whether an entry has come that changes what earlier ones become.
@@ -62,22 +52,8 @@ pub(crate) struct Conversation {
 }
 
 impl Conversation {
-    /// Returns how many entries it has read.
-    pub(crate) fn entries(&self) -> u64 {
-        self.entries
-    }
-
-    /// Returns how many of them are no message because they cannot be read.
-    pub(crate) fn unread(&self) -> u64 {
-        self.unread
-    }
-
     pub(crate) fn len(&self) -> usize {
-        self.order.len()
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.order.is_empty()
+        self.tree.nodes.len()
     }
 
     /// Reads the next entry.
@@ -92,28 +68,20 @@ impl Conversation {
             self.is_outdated |= self.awaited.contains(&link);
             return;
         }
-        if !self.tree.read(self.entries, entry.as_str(), &fields, ()) {
+        if !self.tree.read(self.entries, entry.as_str(), &fields) {
             return;
         }
         let Some(node) = self.tree.nodes.last() else { return };
-        let (id, time) = (node.id.clone(), node.time);
-        let at = self.tree.nodes.len() as At - 1;
-        if self.index.contains_key(&id) {
+        let (id, time) = (node.id.clone(), node.time.unwrap_or_default());
+        if self.place(&id) != Some(self.len() as At - 1) {
             // Two ids that differ only in characters that no Rust string can have.
             self.tree.nodes.pop();
             self.unread += 1;
             return;
         }
-        if let Some(time) = time {
-            self.oldest = Some(self.oldest.map_or(time, |oldest| oldest.min(time)));
-            self.newest = self.newest.max(Some(time));
-        }
-        self.note_links(&fields, &id);
-        self.index.insert(id.clone(), at);
+        self.is_outdated |= self.awaited.contains(&id);
         if !self.title.is_final() {
-            let cut = self.tree.cuts.last().filter(|cut| cut.marker == id);
-            let is_plain = cut.is_some_and(|cut| self.kept_by(cut).is_none());
-            let time = time.unwrap_or_default();
+            let is_plain = self.is_plain(&id);
             self.title.add(&entries::message(fields, id, time, &self.names, is_plain));
         }
     }
@@ -122,94 +90,63 @@ impl Conversation {
         let mut called = ToolNames::new();
         blocks::collect_names(entries::called(fields).as_ref(), &mut called);
         for (id, name) in called {
-            let is_other = self.names.get(&id).is_some_and(|known| *known != name);
-            self.is_outdated |= is_other || self.nameless.contains(&id);
-            self.names.insert(id, name);
+            self.is_outdated |= self.awaited.contains(id.as_str());
+            let known = self.names.insert(id, name.clone());
+            self.is_outdated |= known.is_some_and(|known| known != name);
         }
         let content = fields.object("message").and_then(|message| message.get("content").cloned());
-        for id in blocks::answered(content.as_ref()) {
-            if !self.names.contains_key(&id) {
-                self.nameless.insert(id);
-            }
-        }
-    }
-
-    /// Notes what a new message says about earlier ones.
-    fn note_links(&mut self, fields: &Fields, id: &MessageId) {
-        self.is_outdated |= self.awaited.contains(id);
-        if self.is_connected {
-            return;
-        }
-        let named = fields.text("parentUuid").map(message_id);
-        let named = named.filter(|_| entries::is_link(&entries::kind_of(fields)));
-        self.is_connected = self.tree.chain.is_named(id)
-            || named.is_some_and(|parent| self.index.contains_key(&parent));
+        let answered = blocks::answered(content.as_ref()).into_iter();
+        let nameless = answered.filter(|id| !self.names.contains_key(id)).map(MessageId::from);
+        self.awaited.extend(nameless);
     }
 
     /// Finds the parents of the new messages. Returns whether those before them may have another parent, order or content.
     pub(crate) fn connect(&mut self) -> bool {
-        let from = self.parents.len();
-        let is_chained = !self.is_connected && self.tree.chain.is_long(self.tree.nodes.len());
-        self.is_outdated |= is_chained != self.is_chained;
-        self.is_chained = is_chained;
-        for at in from as At..self.tree.nodes.len() as At {
-            let (named, before) = self.named_by(at);
-            self.is_outdated |= self.rounds.take(&self.tree.nodes[at as usize], named.as_ref());
-            self.is_outdated |= self.place_of(named.as_ref()).is_some_and(|parent| parent >= at);
-            let parent = self.parent_of(at, named, before);
-            self.parents.push(parent);
-            self.order.push(at);
+        let before = self.parents.len();
+        self.is_outdated |= self.is_circular;
+        if !self.is_outdated {
+            self.connect_rest();
         }
-        for cut in self.tree.cuts.iter().filter(|cut| !self.index.contains_key(&cut.kept)) {
-            self.awaited.insert(cut.kept.clone());
-        }
-        let is_outdated = std::mem::take(&mut self.is_outdated) || self.is_circular;
+        let is_outdated = std::mem::take(&mut self.is_outdated);
         if is_outdated {
-            self.connect_all();
+            // As if all had come at once.
+            (self.before, self.rounds, self.is_circular) = Default::default();
+            (self.parents, self.missing) = Default::default();
+            self.connect_rest();
+            self.is_outdated = false;
         }
-        is_outdated && from > 0
+        is_outdated && before > 0
     }
 
-    /// Finds the parents of all messages, as if they had come at once.
-    fn connect_all(&mut self) {
-        (self.before, self.chain_before) = ([None; 2], None);
-        (self.parents, self.missing) = Default::default();
-        let all = 0..self.tree.nodes.len() as At;
-        let (named, before): (Vec<_>, Vec<_>) = all.clone().map(|at| self.named_by(at)).unzip();
-        let place = |id: &MessageId| self.index.get(id).copied();
-        let (rounds, is_circular) = Rounds::of(&self.tree.nodes, &named, place);
-        self.rounds = rounds;
-        for ((at, named), before) in all.zip(named).zip(before) {
-            let parent = self.parent_of(at, named, before);
-            self.parents.push(parent);
+    fn connect_rest(&mut self) {
+        let from = self.parents.len();
+        let (mut named, mut before) = (Vec::new(), Vec::new());
+        for (at, node) in (from as At..).zip(&self.tree.nodes[from..]) {
+            named.push(self.progress.pass(node.parent.clone()));
+            before.push(self.before[usize::from(node.is_side)].replace(at));
         }
-        let (order, broken) = arrange(&mut self.parents);
-        self.order = order;
-        self.is_circular = is_circular || !broken.is_empty();
-    }
-
-    /// Returns the parent that the entry of a message names, and the message before it in its chain.
-    fn named_by(&mut self, at: At) -> (Option<MessageId>, Option<At>) {
-        let Node { id, parent, is_side, .. } = &self.tree.nodes[at as usize];
-        let mut parent = self.progress.pass(parent.clone());
-        if self.is_chained {
-            parent = self.tree.chain.follow(id, parent, &mut self.chain_before);
+        let place = |id: &MessageId| self.tree.index.get(id)?.checked_sub(from as At);
+        let (moves, is_circular) = self.rounds.take(&self.tree.nodes[from..], &named, place);
+        for ((node, named), before) in self.tree.nodes[from..].iter().zip(named).zip(before) {
+            let parent = self.rounds.parent_of(node, named);
+            let found = parent.as_ref().and_then(|parent| self.place(parent));
+            let at = self.parents.len() as At;
+            self.parents.push(found.or(before.filter(|_| parent.is_some())));
+            if let Some(parent) = parent.filter(|_| found.is_none()) {
+                self.awaited.insert(parent.clone());
+                self.missing.push((at, parent));
+            }
         }
-        (parent, self.before[usize::from(*is_side)].replace(at))
-    }
-
-    fn place_of(&self, id: Option<&MessageId>) -> Option<At> {
-        self.index.get(id?).copied()
-    }
-
-    fn parent_of(&mut self, at: At, named: Option<MessageId>, before: Option<At>) -> Option<At> {
-        let parent = self.rounds.parent_of(&self.tree.nodes[at as usize], named)?;
-        let found = self.place_of(Some(&parent));
-        if found.is_none() {
-            self.awaited.insert(parent.clone());
-            self.missing.push((at, parent));
-        }
-        found.or(before)
+        let kept = self.tree.cuts.iter().map(|cut| &cut.kept);
+        let kept = kept.filter(|kept| !self.tree.index.contains_key(*kept));
+        self.awaited.extend(kept.cloned());
+        let new = self.parents[from..].iter();
+        let mut new: Vec<_> = new.map(|at| at.and_then(|at| at.checked_sub(from as At))).collect();
+        let (order, broken) = arrange(&mut new);
+        broken.iter().for_each(|at| self.parents[from + *at as usize] = None);
+        self.order = order.into_iter().map(|at| at + from as At).collect();
+        self.is_outdated |= moves;
+        self.is_circular |= is_circular || !broken.is_empty();
     }
 
     /// Writes the messages and compactions of the entries after so many, which are these.
@@ -220,13 +157,10 @@ impl Conversation {
         entries: impl Iterator<Item = &'a Json>,
     ) {
         let (entries, now): (Vec<&Json>, _) = (entries.collect(), Utc::now());
-        let new = self.tree.nodes.partition_point(|node| node.line <= after);
-        for at in self.order.iter().copied().filter(|at| *at as usize >= new) {
-            let line = self.tree.nodes[at as usize].line;
-            let Some(entry) = entries.get((line - after) as usize - 1) else { continue };
-            let parent = self.parent(at).map(|parent| self.id(parent).clone());
-            let mut message = self.message(at, entry, now);
-            message.parent = parent;
+        for at in self.order.iter().copied() {
+            let line = self.tree.nodes[at as usize].line.checked_sub(after + 1);
+            let Some(entry) = line.and_then(|line| entries.get(line as usize)) else { continue };
+            let message = self.message(at, entry, now);
             to.push(Record::Message { below: None, message, name: None });
         }
         for cut in self.tree.cuts.iter().filter(|cut| cut.line > after) {
@@ -254,27 +188,31 @@ impl Conversation {
 
     /// Returns the message of an entry; `now` is the time of an entry with none before it.
     fn message(&self, at: At, entry: &Json, now: DateTime<Utc>) -> Message {
-        let fields = Fields::of(entry).unwrap_or_default();
         let Node { id, time, .. } = &self.tree.nodes[at as usize];
-        let is_plain = fields.is_true("isCompactSummary")
-            && self.tree.cuts.iter().any(|cut| cut.marker == *id && self.kept_by(cut).is_none());
-        let time = time.unwrap_or(now);
+        let (fields, time) = (Fields::of(entry).unwrap_or_default(), time.unwrap_or(now));
+        let is_plain = fields.is_true("isCompactSummary") && self.is_plain(id);
         let mut message = entries::message(fields, id.clone(), time, &self.names, is_plain);
-        if self.parent(at).is_none()
+        message.parent = self.parent(at).map(|parent| self.id(parent).clone());
+        // Metadata that is no object stays as it is.
+        let is_object = message.metadata.as_ref().is_none_or(|known| Fields::of(known).is_some());
+        if message.parent.is_none()
+            && is_object
             && let Ok(found) = self.missing.binary_search_by_key(&at, |(at, _)| *at)
         {
-            let parent = serde_json::Value::from(self.missing[found].1.as_str());
-            let more = vec![(MISSING_PARENT.to_owned(), Json::from(parent))];
-            // Metadata that is no object stays as it is.
-            if message.metadata.as_ref().is_none_or(|known| Fields::of(known).is_some()) {
-                fields::add(&mut message.metadata, more);
-            }
+            let parent = serde_json::Value::from(self.missing[found].1.as_str()).into();
+            fields::add(&mut message.metadata, vec![(MISSING_PARENT.to_owned(), parent)]);
         }
         message
     }
 
-    fn kept_by<'a>(&'a self, cut: &'a Cut) -> Option<&'a MessageId> {
-        self.tree.kept_by(cut, |kept| self.index.contains_key(kept))
+    /// Returns whether an entry is a summary of what is elsewhere.
+    fn is_plain(&self, id: &MessageId) -> bool {
+        let mut cuts = self.tree.cuts.iter().rev();
+        cuts.find(|cut| cut.marker == *id).is_some_and(|cut| self.tree.kept_by(cut).is_none())
+    }
+
+    fn place(&self, id: &MessageId) -> Option<At> {
+        self.tree.index.get(id).copied()
     }
 
     /// Returns the first and last message that a summary replaces.
@@ -282,8 +220,8 @@ impl Conversation {
         if Summary::new(cut.summary.as_str()).is_blank() {
             return None;
         }
-        let marker = *self.index.get(&cut.marker)?;
-        let kept = *self.index.get(self.kept_by(cut)?)?;
+        let marker = self.place(&cut.marker)?;
+        let kept = self.place(self.tree.kept_by(cut)?)?;
         let mut above = Some(marker);
         while above.is_some_and(|at| at != kept) {
             above = above.and_then(|at| self.parent(at));
@@ -298,24 +236,25 @@ impl Conversation {
 
     /// Returns the message that the conversation ends with.
     pub(crate) fn head(&self) -> Option<&MessageId> {
-        let head = self.tree.head().filter(|id| self.index.contains_key(*id));
+        let head = self.tree.head().filter(|id| self.place(id).is_some());
         head.or_else(|| self.tree.nodes.last().map(|node| &node.id))
     }
 
     /// Returns the details of the session, without its parent.
     pub(crate) fn details(&self) -> SessionDetails {
-        let details = self.tree.details(|id| self.index.contains_key(id));
+        let details = self.tree.details();
+        let oldest = || self.tree.nodes.iter().filter_map(|node| node.time).min();
         SessionDetails {
             name: details.name.or_else(|| self.title.line().map(str::to_owned)),
-            created_at: details.created_at.or(self.oldest),
-            parent_session: None,
+            created_at: details.created_at.or_else(oldest),
             ..details
         }
     }
 
-    /// Returns the time of the newest message, if that is old: the entries were written then.
+    /// Returns the time of the last message, if that is old: the entries were written then.
     pub(crate) fn written_long_ago(&self) -> Option<DateTime<Utc>> {
-        self.newest.filter(|newest| *newest < Utc::now() - TimeDelta::minutes(1))
+        let last = self.tree.nodes.last().and_then(|node| node.time);
+        last.filter(|last| *last < Utc::now() - TimeDelta::minutes(1))
     }
 
     /// Returns the messages whose parent is missing.
@@ -402,16 +341,4 @@ pub struct ProjectionReport {
     pub missing_parents: u64,
     /// The number of entries that are messages and are left out.
     pub left_out: u64,
-}
-
-impl ProjectionReport {
-    pub(crate) fn add(&mut self, projection: Option<&Projection>) {
-        let Some(projection) = projection else {
-            self.without_session += 1;
-            return;
-        };
-        self.sessions += 1;
-        self.missing_parents += projection.missing_parents.len() as u64;
-        self.left_out += projection.left_out;
-    }
 }

@@ -7,18 +7,18 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
+use talktree::records::fields::Fields;
 use talktree::{Error, Json, Result, Store, TranscriptKey};
 
 use crate::chain::is_metadata;
+use crate::invalid;
 use crate::store::SessionStore;
-use crate::text::Object;
 
 /// The most entries in one append of an import.
 const MAX_ENTRIES: usize = 500;
 /// The size, in bytes, at which an append of an import gets no more entries.
 const MAX_BYTES: usize = 1 << 20;
-/// How many folders deep the files of subagents are looked for.
-const MAX_DEPTH: usize = 32;
 
 /// The result of an import or an export of transcripts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -84,10 +84,7 @@ impl SessionStore {
         let key = TranscriptKey::new(project, session);
         let mut read = TranscriptFiles::default();
         self.import_file(&folder.join(format!("{session}.jsonl")), &key, &mut read)?;
-        let session_folder = folder.join(session);
-        let mut found = Vec::new();
-        find(&session_folder.join("subagents"), "subagents", MAX_DEPTH, &mut found)?;
-        for (file, subpath) in found {
+        for (subpath, file) in find(&folder.join(session), "subagents")? {
             let key = key.clone().subpath(subpath);
             self.import_file(&file, &key, &mut read)?;
             self.import_metadata(&file.with_extension("meta.json"), &key, &mut read)?;
@@ -137,15 +134,28 @@ impl SessionStore {
         let projects = projects.as_ref();
         if let Some(entries) = main {
             let file = folder_in(projects, &[project])?.join(format!("{session}.jsonl"));
-            write(&file, entries.iter(), &mut written)?;
+            write(&file, &entries, &mut written)?;
         }
         for subpath in subpaths {
             if !is_safe_subpath(&subpath) {
                 written.refused.push(subpath);
                 continue;
             }
-            let Some(entries) = self.log().load(&key.clone().subpath(&subpath))? else { continue };
-            export_subpath(projects, &key, &subpath, &entries, &mut written)?;
+            let entries = self.log().load(&key.clone().subpath(&subpath))?.unwrap_or_default();
+            let parts: Vec<&str> =
+                [project, session].into_iter().chain(subpath.split(['/', '\\'])).collect();
+            let Some((name, above)) = parts.split_last() else { continue };
+            let file = folder_in(projects, above)?.join(format!("{name}.jsonl"));
+            let (metadata, lines): (Vec<Json>, Vec<Json>) =
+                entries.into_iter().partition(is_metadata);
+            if !lines.is_empty() {
+                write(&file, &lines, &mut written)?;
+            }
+            if let Some(metadata) = metadata.last().and_then(Fields::of) {
+                let metadata = metadata.without(&["type"]).into_json();
+                let metadata = metadata.unwrap_or_else(|| Value::Object(Default::default()).into());
+                write(&file.with_extension("meta.json"), &[metadata], &mut written)?;
+            }
         }
         Ok(written)
     }
@@ -159,14 +169,14 @@ impl SessionStore {
         let lines = BufReader::with_capacity(1 << 18, open(path)?).split(b'\n');
         let (mut batch, mut bytes) = (Vec::new(), 0);
         for (number, line) in (1..).zip(lines) {
-            match entry(&line.map_err(|source| at(path, source))?) {
-                Ok(None) => {}
+            match entry(&at(path, line)?) {
                 Ok(Some(entry)) => {
                     bytes += entry.as_str().len();
                     batch.push(entry);
                 }
+                Ok(None) => {}
                 Err(why) => {
-                    read.unread.push(UnreadLine { file: path.to_owned(), line: number, why });
+                    read.unread.push(UnreadLine { file: path.to_owned(), line: number, why })
                 }
             }
             if batch.len() >= MAX_ENTRIES || bytes >= MAX_BYTES {
@@ -192,47 +202,46 @@ impl SessionStore {
         key: &TranscriptKey,
         read: &mut TranscriptFiles,
     ) -> Result<()> {
-        let mut file = match open(path) {
-            Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                return Ok(());
-            }
-            file => file?,
-        };
+        if !path.exists() {
+            return Ok(());
+        }
         let mut metadata = Vec::new();
-        file.read_to_end(&mut metadata).map_err(|source| at(path, source))?;
-        let Ok(Some(metadata)) = entry(&metadata) else { return Ok(()) };
-        let mut metadata = Object::of(metadata.as_str());
-        metadata.set("type", "\"agent_metadata\"");
+        at(path, open(path)?.read_to_end(&mut metadata))?;
+        let Ok(metadata) = serde_json::from_slice::<Fields>(&metadata) else { return Ok(()) };
+        let metadata = metadata.with("type", Some(Value::from("agent_metadata"))).into_json();
         read.files.push(path.to_owned());
-        self.add(key, &[Json::parse(&metadata.to_text())?], read)
+        self.add(key, metadata.as_slice(), read)
     }
 }
 
 fn check_names(project: &str, session: &str) -> Result<()> {
-    for (what, name) in [("project", project), ("transcript's session", session)] {
-        if !is_safe_name(name) {
-            let given = name.chars().take(80).collect();
-            let why = "it is no safe name of a file".to_owned();
-            return Err(Error::InvalidValue { what, given, why });
-        }
+    let names = [("project", project), ("transcript's session", session)].into_iter();
+    match names.into_iter().find(|(_, name)| !is_safe_subpath(name) || name.contains(['/', '\\'])) {
+        Some((what, name)) => Err(invalid(what, name, "it is no safe name of a file")),
+        None => Ok(()),
     }
-    Ok(())
 }
 
-fn at(path: &Path, source: io::Error) -> Error {
-    Error::Io { path: path.to_owned(), source }
+/// Returns whether a subpath leads to a file below its session's folder, on every system.
+fn is_safe_subpath(subpath: &str) -> bool {
+    let is_safe = |part: &str| !matches!(part, "" | "." | "..");
+    !subpath.contains(['\0', ':']) && subpath.split(['/', '\\']).all(is_safe)
+}
+
+fn at<T>(path: &Path, done: io::Result<T>) -> Result<T> {
+    done.map_err(|source| Error::Io { path: path.to_owned(), source })
 }
 
 /// Opens a file to read, unless it is a part of an open store.
 fn open(path: &Path) -> Result<fs::File> {
-    if Store::is_open_file(path) {
-        return Err(at(path, io::Error::other("it is a file of an open store")));
-    }
-    let open = || match fs::metadata(path)?.is_file() {
-        true => fs::File::open(path),
-        false => Err(io::Error::other("it is not a file")),
-    };
-    open().map_err(|source| at(path, source))
+    at(
+        path,
+        match Store::is_open_file(path) {
+            true => Err(io::Error::other("it is a file of an open store")),
+            false if at(path, fs::metadata(path))?.is_file() => fs::File::open(path),
+            false => Err(io::Error::other("it is not a file")),
+        },
+    )
 }
 
 /// Returns the entry in a line; none if it is blank.
@@ -249,118 +258,68 @@ fn entry(line: &[u8]) -> Result<Option<Json>, String> {
     }
 }
 
-/// Finds the files of transcripts below a folder, in order of their names, with their subpaths. Symbolic links are not
-/// followed.
-fn find(
-    folder: &Path,
-    subpath: &str,
-    depth: usize,
-    found: &mut Vec<(PathBuf, String)>,
-) -> Result<()> {
-    let listed = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        listed => listed.and_then(Iterator::collect::<io::Result<Vec<_>>>),
-    };
-    let mut listed = listed.map_err(|source| at(folder, source))?;
-    listed.sort_by_key(fs::DirEntry::file_name);
-    for file in listed {
-        let name = file.file_name();
-        let kind = file.file_type().map_err(|source| at(folder, source))?;
-        let Some(name) = name.to_str() else { continue };
-        match name.strip_suffix(".jsonl") {
-            _ if kind.is_dir() && depth > 0 => {
-                find(&file.path(), &format!("{subpath}/{name}"), depth - 1, found)?;
+/// Finds the files of transcripts below a subpath of a folder, in order of their subpaths. Symbolic links are not followed.
+fn find(folder: &Path, subpath: &str) -> Result<Vec<(String, PathBuf)>> {
+    let (mut folders, mut found) = (vec![subpath.to_owned()], Vec::new());
+    while let Some(subpath) = folders.pop() {
+        let below = folder.join(&subpath);
+        let listed = match fs::read_dir(&below) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            listed => at(&below, listed)?,
+        };
+        for file in listed {
+            let file = at(&below, file)?;
+            let kind = at(&below, file.file_type())?;
+            let Ok(name) = file.file_name().into_string() else { continue };
+            match name.strip_suffix(".jsonl") {
+                _ if kind.is_dir() => folders.push(format!("{subpath}/{name}")),
+                Some(name) if kind.is_file() => {
+                    found.push((format!("{subpath}/{name}"), file.path()))
+                }
+                _ => {}
             }
-            Some(name) if kind.is_file() => found.push((file.path(), format!("{subpath}/{name}"))),
-            _ => {}
         }
     }
-    Ok(())
-}
-
-fn export_subpath(
-    projects: &Path,
-    key: &TranscriptKey,
-    subpath: &str,
-    entries: &[Json],
-    written: &mut TranscriptFiles,
-) -> Result<()> {
-    let parts: Vec<&str> = subpath.split(['/', '\\']).collect();
-    let Some((name, folders)) = parts.split_last() else { return Ok(()) };
-    let above = [&[&*key.project, &*key.session], folders].concat();
-    let folder = folder_in(projects, &above)?;
-    let (metadata, lines): (Vec<&Json>, Vec<&Json>) =
-        entries.iter().partition(|entry| is_metadata(entry));
-    if !lines.is_empty() {
-        write(&folder.join(format!("{name}.jsonl")), lines.into_iter(), written)?;
-    }
-    if let Some(last) = metadata.last() {
-        let mut metadata = Object::of(last.as_str());
-        metadata.remove("type");
-        let metadata = Json::parse(&metadata.to_text())?;
-        write(&folder.join(format!("{name}.meta.json")), [&metadata].into_iter(), written)?;
-    }
-    Ok(())
+    found.sort();
+    Ok(found)
 }
 
 /// Returns a folder below another one, which is created. None of the folders on the way may be a symbolic link.
 fn folder_in(above: &Path, names: &[&str]) -> Result<PathBuf> {
-    fs::create_dir_all(above).map_err(|source| at(above, source))?;
+    at(above, fs::create_dir_all(above))?;
     let mut folder = above.to_owned();
     for name in names {
         folder.push(name);
         match fs::create_dir(&folder) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            created => created.map_err(|source| at(&folder, source))?,
+            created => at(&folder, created)?,
         }
-        let found = fs::symlink_metadata(&folder).map_err(|source| at(&folder, source))?;
-        if !found.is_dir() {
-            return Err(at(&folder, io::ErrorKind::NotADirectory.into()));
+        if !at(&folder, fs::symlink_metadata(&folder))?.is_dir() {
+            return at(&folder, Err(io::ErrorKind::NotADirectory.into()));
         }
     }
     Ok(folder)
 }
 
 /// Writes entries to a new file, one a line.
-fn write<'a>(
-    path: &Path,
-    entries: impl Iterator<Item = &'a Json>,
-    written: &mut TranscriptFiles,
-) -> Result<()> {
+fn write(path: &Path, entries: &[Json], written: &mut TranscriptFiles) -> Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(path).map_err(|source| at(path, source))?;
-    let save = || -> io::Result<u64> {
-        let (mut file, mut count) = (BufWriter::new(file), 0);
+    let mut file = BufWriter::new(at(path, options.open(path))?);
+    let save = || -> io::Result<()> {
         for entry in entries {
             // No string of valid JSON has the end of a line.
-            file.write_all(entry.as_str().replace(['\n', '\r'], " ").as_bytes())?;
-            file.write_all(b"\n")?;
-            count += 1;
+            writeln!(file, "{}", entry.as_str().replace(['\n', '\r'], " "))?;
         }
-        file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
-        Ok(count)
+        file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
     };
-    written.entries += save().map_err(|source| {
-        // A file with a part of a transcript would look complete.
-        let _ = fs::remove_file(path);
-        at(path, source)
-    })?;
+    // A file with a part of a transcript would look complete.
+    at(path, save().inspect_err(|_| drop(fs::remove_file(path))))?;
+    written.entries += entries.len() as u64;
     written.files.push(path.to_owned());
     Ok(())
-}
-
-/// Returns whether a project or session can be the name of a file.
-fn is_safe_name(name: &str) -> bool {
-    is_safe_subpath(name) && !name.contains(['/', '\\'])
-}
-
-/// Returns whether a subpath leads to a file below its session's folder, on every system.
-fn is_safe_subpath(subpath: &str) -> bool {
-    let is_safe = |part: &str| !matches!(part, "" | "." | "..");
-    !subpath.contains(['\0', ':']) && subpath.split(['/', '\\']).all(is_safe)
 }
 
 #[cfg(test)]
@@ -391,6 +350,9 @@ mod tests {
         ] {
             assert!(!is_safe_subpath(bad), "{bad:?}");
         }
-        assert!(is_safe_name("-home-ann") && !is_safe_name("a/b") && !is_safe_name("a\\b"));
+        for bad in ["a/b", "a\\b", ""] {
+            assert!(check_names("-home-ann", bad).is_err(), "{bad:?}");
+        }
+        assert!(check_names("-home-ann", "s").is_ok());
     }
 }

@@ -11,12 +11,9 @@ mod conversation;
 #[doc(hidden)]
 pub mod entries;
 mod files;
-mod first_prompt;
 mod fork;
-mod link;
 mod store;
 mod summary;
-mod text;
 
 pub use chain::TranscriptMessage;
 pub use conversation::{MissingParent, Projection, ProjectionReport};
@@ -24,24 +21,42 @@ pub use files::{TranscriptFiles, UnreadLine};
 pub use store::{SessionStore, TranscriptFork};
 pub use summary::{TranscriptInfo, fold_summary};
 
-use talktree::records::ids::session_id;
-use talktree::{SessionId, TranscriptKey};
+use talktree::records::fields::Fields;
+use talktree::{Error, Json};
 
-/// Returns the id that the session of a transcript has unless another one has it.
-fn session_of(key: &TranscriptKey) -> SessionId {
-    match key.is_main() {
-        true => session_id(key.session.as_str()),
-        false => session_id(format!("{}/{}", key.session, key.subpath)),
-    }
+/// Returns an entry about a session, with one more member.
+fn about(session: &str, kind: &str, name: &str, value: impl Into<Json>) -> Json {
+    let entry = Fields::default()
+        .with("type", Some(serde_json::Value::from(kind)))
+        .with(name, Some(value))
+        .with("sessionId", Some(serde_json::Value::from(session)))
+        .with("uuid", Some(serde_json::Value::from(uuid())))
+        .with("timestamp", Some(now()));
+    entry.into_json().unwrap_or_else(|| serde_json::Value::Null.into())
 }
 
 /// Returns the time as the SDK writes it.
-fn now() -> String {
-    chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
+fn now() -> Json {
+    let now = chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Millis, true);
+    serde_json::Value::from(now).into()
 }
 
 fn uuid() -> String {
     uuid::Uuid::now_v7().to_string()
+}
+
+/// Returns whether Python takes a value for true.
+fn is_truthy(value: Option<&Json>) -> bool {
+    value.is_some_and(|it| !matches!(it.as_str(), "null" | "false" | "0" | "\"\"" | "[]" | "{}"))
+}
+
+/// Returns whether a value is a string with a character.
+fn is_text(value: &Json) -> bool {
+    value.as_str().starts_with('"') && value.as_str().len() > 2
+}
+
+fn invalid(what: &'static str, given: &str, why: &str) -> Error {
+    Error::InvalidValue { what, given: given.chars().take(80).collect(), why: why.to_owned() }
 }
 
 /// Runs the examples of the document.

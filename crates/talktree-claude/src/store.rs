@@ -1,10 +1,11 @@
 //! The sessions of agents: the log of a store with the rules of the Claude Agent SDK.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde_json::json;
+use serde_json::Value;
+use talktree::records::ids::session_id;
 use talktree::{
     AppendedEntries, Derived, Error, Json, Record, Result, SessionDetails, Store, StoredTranscript,
     TranscriptFilter, TranscriptKey, Transcripts,
@@ -45,7 +46,7 @@ pub struct SessionStore {
     owner: Option<Arc<str>>,
     is_projecting: bool,
     /// The conversations that were written last, by the numbers of their transcripts.
-    kept: Arc<Mutex<Vec<(u64, Conversation)>>>,
+    kept: Arc<Mutex<HashMap<u64, Conversation>>>,
 }
 
 /// What a copy of a session's conversation has; by default all of it.
@@ -126,21 +127,22 @@ impl SessionStore {
     ) -> Result<AppendedEntries> {
         let mut written = None;
         let appended = self.log.append_with(key, entries, |before, new| {
-            written = None;
             let mut derived = Derived::default();
             if before.key.is_main() && !new.is_empty() {
-                derived.summary = Some(self.summary(before, new)?);
+                let unread = match before.summary {
+                    None if before.entries > 0 => self.log.load_after(key, 0)?,
+                    _ => Vec::new(),
+                };
+                let entries = unread.iter().chain(new.iter().copied());
+                derived.summary = Some(fold_summary(before.summary.as_ref(), entries));
             }
             if is_projecting {
-                match self.derive(before, new) {
-                    Ok((conversation, session, replaces)) => {
-                        written = Some((before.number, conversation));
-                        (derived.session, derived.replaces) = (session, replaces);
-                    }
+                written = match self.derive(before, new, &mut derived) {
+                    Ok(conversation) => Some((before.number, conversation)),
                     // An earlier entry is damaged: the new ones are stored all the same.
-                    Err(Error::Corrupt { .. }) => {}
+                    Err(Error::Corrupt { .. }) => None,
                     Err(error) => return Err(error),
-                }
+                };
             }
             Ok(derived)
         })?;
@@ -150,74 +152,71 @@ impl SessionStore {
         Ok(appended)
     }
 
-    fn summary(&self, before: &StoredTranscript, new: &[&Json]) -> Result<Json> {
-        let unread = match before.summary {
-            None if before.entries > 0 => self.log.load(&before.key)?.unwrap_or_default(),
-            _ => Vec::new(),
-        };
-        fold_summary(before.summary.as_ref(), unread.iter().chain(new.iter().copied()))
-    }
-
-    /// Reads the conversation of a transcript with new entries; returns what its session gets, and whether that replaces
-    /// what it has.
+    /// Reads the conversation of a transcript with new entries, and derives what its session gets.
     fn derive(
         &self,
         before: &StoredTranscript,
         new: &[&Json],
-    ) -> Result<(Conversation, Option<Vec<Record>>, bool)> {
+        derived: &mut Derived,
+    ) -> Result<Conversation> {
         let (mut conversation, unread) = self.conversation(before)?;
-        let (head, mut details) = (conversation.head().cloned(), conversation.details());
+        let (head, was) = (conversation.head().cloned(), conversation.details());
         let waiting = unread.iter().chain(new.iter().copied());
         waiting.clone().for_each(|entry| conversation.read(entry));
-        let is_rearranged = conversation.connect();
-        let replaces = is_rearranged && before.session.is_some() && !before.is_session_changed;
-        if conversation.is_empty() || conversation.entries() == before.shown {
-            return Ok((conversation, None, false));
+        derived.replaces =
+            conversation.connect() && before.session.is_some() && !before.is_session_changed;
+        if conversation.len() == 0 || conversation.entries == before.shown {
+            return Ok(conversation);
         }
-        let was = std::mem::replace(&mut details, conversation.details());
+        let mut details = conversation.details();
+        let main = TranscriptKey::new(&before.key.project, &before.key.session);
         match &before.session {
-            None => {
-                details.owner = before.owner.clone().or(self.owner.as_deref().map(str::to_owned));
-                if !before.key.is_main() {
-                    let main = TranscriptKey::new(&before.key.project, &before.key.session);
-                    let shown_by = self.log.find(&main)?.and_then(|main| main.session);
-                    let parent = shown_by.unwrap_or_else(|| crate::session_of(&main));
-                    details.parent_session = Some(parent);
-                }
+            None if !before.key.is_main() => {
+                let shown_by = self.log.find(&main)?.and_then(|main| main.session);
+                details.parent_session =
+                    Some(shown_by.unwrap_or_else(|| session_id(&*main.session)));
             }
-            Some(id) => {
-                details = match details == was {
-                    true => SessionDetails::default(),
-                    false => changed(&was, details, self.store.session(id)?.info()?.as_ref()),
-                };
-                let owner = self.owner.as_deref().filter(|_| before.owner.is_none());
-                details.owner = owner.map(str::to_owned);
+            Some(id) if details != was => {
+                details = changed(&was, details, self.store.session(id)?.info()?.as_ref());
             }
+            Some(_) => details = SessionDetails::default(),
+            None => {}
         }
+        // A session that is there keeps its owner.
+        let owner = before.owner.clone().filter(|_| before.session.is_none());
+        let new_owner = self.owner.as_deref().filter(|_| before.owner.is_none());
+        details.owner = owner.or(new_owner.map(str::to_owned));
         if !before.is_session_changed {
             details.updated_at = conversation.written_long_ago();
         }
-        let mut records = vec![Record::Session { id: crate::session_of(&before.key), details }];
-        match replaces {
+        let id = match before.key.is_main() {
+            true => session_id(&*main.session),
+            false => session_id(format!("{}/{}", main.session, before.key.subpath)),
+        };
+        let mut records = vec![Record::Session { id, details }];
+        match derived.replaces {
             false => conversation.write(&mut records, before.shown, waiting),
             true => {
-                let all = self.log.load(&before.key)?.unwrap_or_default();
+                let all = self.log.load_after(&before.key, 0)?;
                 conversation.write(&mut records, 0, all.iter().chain(new.iter().copied()));
             }
         }
-        if replaces || conversation.head() != head.as_ref() {
+        if derived.replaces || conversation.head() != head.as_ref() {
             records.push(Record::Head { id: conversation.head().cloned() });
         }
-        Ok((conversation, Some(records), replaces))
+        derived.session = Some(records);
+        Ok(conversation)
     }
 
     /// Returns the conversation that a session shows, and the entries that are stored and not shown.
     fn conversation(&self, stored: &StoredTranscript) -> Result<(Conversation, Vec<Json>)> {
-        let mut conversation = self
-            .take(stored.number)
-            .filter(|kept| kept.entries() <= stored.shown)
-            .unwrap_or_default();
-        let known = conversation.entries();
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut conversation = kept.remove(&stored.number).unwrap_or_default();
+        drop(kept);
+        if conversation.entries > stored.shown {
+            conversation = Conversation::default();
+        }
+        let known = conversation.entries;
         if known >= stored.entries {
             return Ok((conversation, Vec::new()));
         }
@@ -229,23 +228,14 @@ impl SessionStore {
         Ok((conversation, unread))
     }
 
-    fn take(&self, number: u64) -> Option<Conversation> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = kept.iter().position(|(key, _)| *key == number)?;
-        Some(kept.remove(at).1)
-    }
-
-    /// Keeps a conversation that was written.
+    /// Keeps a conversation that was written; others are forgotten if they are too many.
     fn keep(&self, number: u64, conversation: Conversation) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.retain(|(key, _)| *key != number);
-        kept.insert(0, (number, conversation));
-        kept.truncate(MAX_KEPT);
-        let mut messages = 0;
-        kept.retain(|(_, conversation)| {
-            messages += conversation.len();
-            messages <= MAX_KEPT_MESSAGES
-        });
+        let messages: usize = kept.values().map(Conversation::len).sum();
+        if kept.len() >= MAX_KEPT || messages > MAX_KEPT_MESSAGES {
+            kept.clear();
+        }
+        kept.insert(number, conversation);
     }
 
     /// Projects what is stored of a transcript. Returns how its session shows it; `None` if none does: it has no messages, or
@@ -303,7 +293,14 @@ impl SessionStore {
             let Some(last) = page.last() else { return Ok(report) };
             after = Some(last.number);
             for transcript in &page {
-                report.add(self.project(&transcript.key)?.as_ref());
+                match self.project(&transcript.key)? {
+                    None => report.without_session += 1,
+                    Some(shown) => {
+                        report.sessions += 1;
+                        report.missing_parents += shown.missing_parents.len() as u64;
+                        report.left_out += shown.left_out;
+                    }
+                }
             }
         }
     }
@@ -319,7 +316,7 @@ impl SessionStore {
         let Some(id) = stored.session.clone() else { return Ok(None) };
         let (conversation, _) = self.conversation(&stored)?;
         let session = self.store.session(&id)?;
-        let mut left_out = conversation.unread();
+        let mut left_out = conversation.unread;
         for id in conversation.ids() {
             left_out += u64::from(session.message(id)?.is_none());
         }
@@ -408,8 +405,8 @@ impl SessionStore {
     pub fn subagents(&self, project: &str, session: &str) -> Result<Vec<String>> {
         let subpaths = self.log.subpaths(project, session)?;
         let agents = subpaths.iter().filter_map(|subpath| chain::agent_of(subpath));
-        let distinct: BTreeSet<&str> = agents.collect();
-        Ok(distinct.into_iter().map(str::to_owned).collect())
+        let distinct: BTreeSet<String> = agents.map(str::to_owned).collect();
+        Ok(distinct.into_iter().collect())
     }
 
     /// Returns the messages of a subagent, oldest first, with what started it; none if it is unknown.
@@ -453,8 +450,9 @@ impl SessionStore {
     /// # Errors
     /// [`Error::InvalidValue`] if the title is blank; as [`append`](Self::append).
     pub fn rename(&self, project: &str, session: &str, title: &str) -> Result<()> {
-        let title = summary::title(title)?;
-        self.note(project, session, json!({"type": "custom-title", "customTitle": title}))
+        let title = Value::from(summary::not_blank("title", title)?);
+        let entry = crate::about(session, "custom-title", "customTitle", title);
+        self.append(&TranscriptKey::new(project, session), &[entry]).map(drop)
     }
 
     /// Gives a session a tag, which replaces the former one; `None` removes it. A session that is unknown is created.
@@ -477,8 +475,9 @@ impl SessionStore {
     /// # Errors
     /// [`Error::InvalidValue`] if nothing of the tag is visible; as [`append`](Self::append).
     pub fn tag(&self, project: &str, session: &str, tag: Option<&str>) -> Result<()> {
-        let tag = tag.map(summary::tag).transpose()?.unwrap_or_default();
-        self.note(project, session, json!({"type": "tag", "tag": tag}))
+        let tag = Value::from(tag.map(summary::tag).transpose()?.unwrap_or_default());
+        let entry = crate::about(session, "tag", "tag", tag);
+        self.append(&TranscriptKey::new(project, session), &[entry]).map(drop)
     }
 
     /// Copies the conversation of a session to a new one and returns the id of the copy.
@@ -514,14 +513,6 @@ impl SessionStore {
         let entries = fork::copy(session, &id, options, &entries)?;
         copies.append(&TranscriptKey::new(project, &id), &entries)?;
         Ok(id)
-    }
-
-    /// Appends an entry about its session.
-    fn note(&self, project: &str, session: &str, mut entry: serde_json::Value) -> Result<()> {
-        entry["sessionId"] = session.into();
-        entry["uuid"] = crate::uuid().into();
-        entry["timestamp"] = crate::now().into();
-        self.append(&TranscriptKey::new(project, session), &[Json::from(entry)]).map(drop)
     }
 }
 

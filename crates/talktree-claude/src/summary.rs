@@ -3,11 +3,17 @@
 //! Each value of a summary comes either from the first entry that has one, or from the last. So an append needs only the old
 //! summary and its own entries.
 
-use chrono::DateTime;
-use talktree::{Error, Json, Result, StoredTranscript};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-use crate::first_prompt;
-use crate::text::{self, Members, Object};
+use chrono::DateTime;
+use serde_json::Value;
+use talktree::records::fields::{self, Fields};
+use talktree::{Json, Result, StoredTranscript};
+use unicode_general_category::{GeneralCategory, get_general_category};
+use unicode_normalization::UnicodeNormalization;
+
+use crate::{invalid, is_text, is_truthy};
 
 /// The members of an entry of which a summary keeps the last text, and their names in the summary.
 const LAST_WINS: [(&str, &str); 5] = [
@@ -16,6 +22,19 @@ const LAST_WINS: [(&str, &str); 5] = [
     ("lastPrompt", "last_prompt"),
     ("summary", "summary_hint"),
     ("gitBranch", "git_branch"),
+];
+
+/// The most characters of a first prompt; the rest is cut.
+const MAX_CHARACTERS: usize = 200;
+
+/// The beginnings and ends of texts that a program wrote.
+const GENERATED: [(&str, &str); 6] = [
+    ("<local-command-stdout>", ""),
+    ("<session-start-hook>", ""),
+    ("<tick>", ""),
+    ("<goal>", ""),
+    ("<ide_opened_file>", "</ide_opened_file>"),
+    ("<ide_selection>", "</ide_selection>"),
 ];
 
 /// Returns the data of a summary with more entries added: what the agent SDK's `fold_session_summary` returns. `data` is
@@ -28,84 +47,147 @@ const LAST_WINS: [(&str, &str); 5] = [
 /// use talktree_claude::fold_summary;
 ///
 /// let entries = [Json::parse(r#"{"type": "tag", "tag": "ci", "isSidechain": false}"#)?];
-/// let data = fold_summary(None, &entries)?;
+/// let data = fold_summary(None, &entries);
 /// assert_eq!(data.as_str(), r#"{"is_sidechain":false,"tag":"ci"}"#);
-/// assert_eq!(fold_summary(Some(&data), &[])?, data);
+/// assert_eq!(fold_summary(Some(&data), &[]), data);
 /// # Ok::<(), talktree::Error>(())
 /// ```
-///
-/// # Errors
-/// [`Error::InvalidValue`] if an entry is not an object.
-pub fn fold_summary<'a>(
-    data: Option<&Json>,
-    entries: impl IntoIterator<Item = &'a Json>,
-) -> Result<Json> {
-    let data = data.map_or("{}", Json::as_str);
-    let mut data = Object::of(data);
+pub fn fold_summary<'a>(data: Option<&Json>, entries: impl IntoIterator<Item = &'a Json>) -> Json {
+    let data = data.and_then(|data| serde_json::from_str(data.as_str()).ok());
+    let mut data: Data = data.unwrap_or_default();
     for entry in entries {
-        if !entry.as_str().starts_with('{') {
-            return Err(Error::InvalidValue {
-                what: "transcript entry",
-                given: entry.as_str().chars().take(80).collect(),
-                why: "it is not a JSON object".to_owned(),
-            });
-        }
-        add(&mut data, &Members::of(entry.as_str()));
+        add(&mut data, &Fields::of(entry).unwrap_or_default());
     }
-    Json::parse(&data.to_text())
+    json(&serde_json::to_string(&data).unwrap_or_default())
+}
+
+/// The members of a summary.
+type Data = BTreeMap<String, Json>;
+
+/// Returns the value of a text that is known to be JSON.
+fn json(text: &str) -> Json {
+    Json::parse(text).unwrap_or_else(|_| Value::Null.into())
+}
+
+fn add(data: &mut Data, entry: &Fields) {
+    for (from, to) in LAST_WINS {
+        if let Some(text) = entry.get(from).filter(|it| it.as_str().starts_with('"')) {
+            data.insert(to.to_owned(), text.clone());
+        }
+    }
+    if !data.contains_key("is_sidechain") {
+        data.insert("is_sidechain".to_owned(), Value::from(entry.is_true("isSidechain")).into());
+    }
+    if !data.contains_key("created_at")
+        && let Some(millis) = entry.get("timestamp").and_then(millis)
+    {
+        data.insert("created_at".to_owned(), Value::from(millis).into());
+    }
+    let text = |name| entry.get(name).filter(|it| is_text(it)).cloned();
+    if !data.contains_key("cwd")
+        && let Some(cwd) = text("cwd")
+    {
+        data.insert("cwd".to_owned(), cwd);
+    }
+    if entry.text("type").as_deref() == Some("tag") {
+        match text("tag") {
+            Some(tag) => data.insert("tag".to_owned(), tag),
+            None => data.remove("tag"),
+        };
+    }
+    add_prompt(data, entry);
 }
 
 /// Returns the milliseconds since 1970 of a timestamp, as the SDK computes them; `None` if it is no time.
-fn millis(token: &str) -> Option<i64> {
-    let text = String::from_utf8(text::decode(token)?.into_owned()).ok()?;
-    let time = DateTime::parse_from_rfc3339(&text).ok()?;
+fn millis(timestamp: &Json) -> Option<i64> {
+    let time = DateTime::parse_from_rfc3339(&fields::text(timestamp)?).ok()?;
     Some((time.timestamp_micros() as f64 / 1e6 * 1000.0) as i64)
 }
 
-fn add<'a>(data: &mut Object<'a>, entry: &Members<'a>) {
-    if data.get("is_sidechain").is_none() {
-        data.set("is_sidechain", if entry.is_true("isSidechain") { "true" } else { "false" });
-    }
-    if data.get("created_at").is_none()
-        && let Some(millis) = entry.get("timestamp").and_then(millis)
+/// Adds the first thing that a person wrote, in the text of a message or in the texts among its blocks; until then, the first
+/// slash command.
+fn add_prompt(data: &mut Data, entry: &Fields) {
+    let is_made = entry.is_true("isMeta") || entry.is_true("isCompactSummary");
+    if is_made
+        || is_truthy(data.get("first_prompt_locked"))
+        || entry.text("type").as_deref() != Some("user")
     {
-        data.set("created_at", millis.to_string());
+        return;
     }
-    if data.get("cwd").is_none()
-        && let Some(cwd) = entry.get("cwd").filter(text::is_text)
-    {
-        data.set("cwd", cwd);
+    let content = entry.object("message").and_then(|message| message.get("content").cloned());
+    let blocks = content.as_ref().and_then(fields::list).unwrap_or_default();
+    let blocks: Vec<Fields> = blocks.iter().filter_map(Fields::of).collect();
+    let is = |block: &Fields, kind: &str| block.text("type").as_deref() == Some(kind);
+    if blocks.iter().any(|block| is(block, "tool_result")) {
+        return;
     }
-    add_prompt(data, entry);
-    for (from, to) in LAST_WINS {
-        if let Some(value) = entry.get(from).filter(|token| token.starts_with('"')) {
-            data.set(to, value);
-        }
-    }
-    if entry.is("type", "tag") {
-        match entry.get("tag").filter(text::is_text) {
-            Some(tag) => data.set("tag", tag),
-            None => data.remove("tag"),
+    let texts = blocks.iter().filter(|block| is(block, "text")).filter_map(|it| it.get("text"));
+    for text in content.iter().chain(texts).filter_map(decoded) {
+        let text = text.replace('\n', " ");
+        let text = text.trim_matches(is_space);
+        let command = text.split_once("<command-name>").map(|(_, rest)| rest);
+        if let Some((command, _)) = command.and_then(|rest| rest.split_once("</command-name>")) {
+            // The first one that has a name stays.
+            if !is_truthy(data.get("command_fallback")) {
+                data.insert("command_fallback".to_owned(), encoded(command));
+            }
+        } else if !text.is_empty() && !is_generated(text) {
+            let prompt = match text.char_indices().nth(MAX_CHARACTERS) {
+                Some((end, _)) => format!("{}\u{2026}", text[..end].trim_end_matches(is_space)),
+                None => text.to_owned(),
+            };
+            data.insert("first_prompt".to_owned(), encoded(&prompt));
+            data.insert("first_prompt_locked".to_owned(), Value::from(true).into());
+            return;
         }
     }
 }
 
-fn add_prompt<'a>(data: &mut Object<'a>, entry: &Members<'a>) {
-    let is_made = entry.is_true("isMeta") || entry.is_true("isCompactSummary");
-    if is_made || !entry.is("type", "user") || text::is_truthy(data.get("first_prompt_locked")) {
-        return;
+fn is_generated(text: &str) -> bool {
+    let is_it = |(start, end): &(&str, &str)| {
+        text.strip_prefix(*start).is_some_and(|rest| rest.ends_with(*end))
+    };
+    GENERATED.iter().any(is_it)
+        || text.starts_with("[Request interrupted by user") && text.contains(']')
+}
+
+/// Returns whether Python strips a character: white space, and four separators of files and records.
+fn is_space(letter: char) -> bool {
+    letter.is_whitespace() || ('\u{1C}'..='\u{1F}').contains(&letter)
+}
+
+/// What makes a character for private use, of the last plane, of a lone surrogate.
+const PRIVATE: u32 = 0x10_0000;
+
+/// Returns a string, in which a lone surrogate is its [`PRIVATE`] character; `None` for another value.
+fn decoded(json: &Json) -> Option<String> {
+    /// UTF-8, in which a lone surrogate is the three bytes that UTF-8 would give it.
+    #[derive(serde::Deserialize)]
+    struct Bytes<'a>(#[serde(borrow)] Cow<'a, [u8]>);
+
+    let Bytes(bytes) = serde_json::from_str(json.as_str()).ok()?;
+    let (mut text, mut rest) = (String::with_capacity(bytes.len()), &*bytes);
+    while let Some(part) = rest.utf8_chunks().next() {
+        text += part.valid();
+        rest = &rest[part.valid().len()..];
+        let [_, high, low, after @ ..] = rest else { break };
+        let surrogate = 0xD000 | u32::from(high & 0x3F) << 6 | u32::from(low & 0x3F);
+        text.extend(char::from_u32(PRIVATE | surrogate));
+        rest = after;
     }
-    let found = first_prompt::find(entry.get("message"));
-    for command in found.commands {
-        // The first one that has a name stays.
-        if !text::is_truthy(data.get("command_fallback")) {
-            data.set("command_fallback", text::encode(&command));
+    Some(text)
+}
+
+/// Returns the JSON of a string that was [`decoded`].
+fn encoded(text: &str) -> Json {
+    let mut token = String::with_capacity(text.len() + 2);
+    for letter in Value::from(text).to_string().chars() {
+        match u32::from(letter) ^ PRIVATE {
+            surrogate @ 0xD800..0xE000 => token += &format!("\\u{surrogate:04x}"),
+            _ => token.push(letter),
         }
     }
-    if let Some(prompt) = found.prompt {
-        data.set("first_prompt", text::encode(&prompt));
-        data.set("first_prompt_locked", "true");
-    }
+    json(&token)
 }
 
 /// A session as a list shows it: the agent SDK's `SDKSessionInfo`.
@@ -150,13 +232,12 @@ impl TranscriptInfo {
     /// ```
     #[must_use]
     pub fn of(stored: &StoredTranscript) -> Option<Self> {
-        let data = Members::of(stored.summary.as_ref()?.as_str());
-        if text::is_truthy(data.get("is_sidechain")) {
+        let data = Fields::of(stored.summary.as_ref()?)?;
+        if is_truthy(data.get("is_sidechain")) {
             return None;
         }
-        let text =
-            |name| data.text(name).map(|text| text::lossy(&text)).filter(|it| !it.is_empty());
-        let first_prompt = match text::is_truthy(data.get("first_prompt_locked")) {
+        let text = |name| data.text(name).filter(|it| !it.is_empty());
+        let first_prompt = match is_truthy(data.get("first_prompt_locked")) {
             true => text("first_prompt"),
             false => text("command_fallback"),
         };
@@ -175,80 +256,34 @@ impl TranscriptInfo {
             git_branch: text("git_branch"),
             cwd: text("cwd"),
             tag: text("tag"),
-            created_at: data.get("created_at").and_then(|token| token.parse().ok()),
+            created_at: data.get("created_at").and_then(|it| it.as_str().parse().ok()),
         })
     }
 }
 
-/// Characters that are not shown: those that format or join others, private use, noncharacters. Sorted.
-const INVISIBLE: &[(u32, u32)] = &[
-    (0xAD, 0xAD),
-    (0x600, 0x605),
-    (0x61C, 0x61C),
-    (0x6DD, 0x6DD),
-    (0x70F, 0x70F),
-    (0x890, 0x891),
-    (0x8E2, 0x8E2),
-    (0x180E, 0x180E),
-    (0x200B, 0x200F),
-    (0x202A, 0x202E),
-    (0x2060, 0x206F),
-    (0xE000, 0xF8FF),
-    (0xFDD0, 0xFDEF),
-    (0xFEFF, 0xFEFF),
-    (0xFFF0, 0xFFFB),
-    (0xFFFE, 0xFFFF),
-    (0x110BD, 0x110BD),
-    (0x110CD, 0x110CD),
-    (0x13430, 0x1343F),
-    (0x1BCA0, 0x1BCA3),
-    (0x1D173, 0x1D17A),
-    (0xE0000, 0x10FFFF),
-];
-
-/// Returns a tag without characters that are not shown and without white space at its ends, full-width characters in their
-/// usual form.
+/// Returns a tag as the SDK writes it: characters in their compatible form, without those that are not shown and without white
+/// space at its ends.
 ///
 /// # Errors
 /// [`Error::InvalidValue`] if nothing is left.
-pub(crate) fn tag(text: &str) -> Result<String> {
-    let shown: String =
-        text.chars().filter(|letter| !is_invisible(*letter)).map(usual_width).collect();
-    not_blank("tag", &shown, text)
+pub(crate) fn tag(given: &str) -> Result<String> {
+    use GeneralCategory::{Format, PrivateUse, Unassigned};
+    let is_shown =
+        |it: &char| !matches!(get_general_category(*it), Format | PrivateUse | Unassigned);
+    // What is removed may have kept its neighbours from being composed.
+    let shown = |text: String, _| text.nfkc().filter(is_shown).collect();
+    not_blank("tag", &(0..10).fold(given.to_owned(), shown))
 }
 
-/// Returns a title without white space at its ends.
+/// Returns a title or a tag without white space at its ends.
 ///
 /// # Errors
 /// [`Error::InvalidValue`] if nothing is left.
-pub(crate) fn title(text: &str) -> Result<String> {
-    not_blank("title", text, text)
-}
-
-fn not_blank(what: &'static str, text: &str, given: &str) -> Result<String> {
+pub(crate) fn not_blank(what: &'static str, text: &str) -> Result<String> {
     match text.trim() {
-        "" => Err(Error::InvalidValue {
-            what,
-            given: given.chars().take(80).collect(),
-            why: "nothing of it is visible".to_owned(),
-        }),
+        "" => Err(invalid(what, text, "nothing of it is visible")),
         text => Ok(text.to_owned()),
     }
-}
-
-/// Returns the usual form of a full-width letter, digit or sign.
-fn usual_width(letter: char) -> char {
-    match letter {
-        '\u{3000}' => ' ',
-        '\u{FF01}'..='\u{FF5E}' => char::from_u32(u32::from(letter) - 0xFEE0).unwrap_or(letter),
-        letter => letter,
-    }
-}
-
-fn is_invisible(letter: char) -> bool {
-    let code = u32::from(letter);
-    let at = INVISIBLE.partition_point(|(_, last)| *last < code);
-    INVISIBLE.get(at).is_some_and(|(first, _)| *first <= code)
 }
 
 #[cfg(test)]
@@ -259,8 +294,57 @@ mod tests {
     fn a_tag_is_what_is_visible_of_it() {
         assert_eq!(tag(" c\u{200B}i\u{202E}\u{E0041} ").unwrap(), "ci");
         assert_eq!(tag("näher 🐛").unwrap(), "näher 🐛");
-        assert_eq!(tag("\u{3000}Ｃｉ－１").unwrap(), "Ci-1");
-        assert!(tag("\u{FEFF} \u{E000}").is_err() && title(" \n").is_err());
-        assert!(INVISIBLE.windows(2).all(|pair| pair[0].1 < pair[1].0));
+        assert_eq!(tag("\u{3000}Ｃｉ－１ ﬁ").unwrap(), "Ci-1 fi");
+        assert!(tag("\u{FEFF} \u{E000}").is_err() && not_blank("title", " \n").is_err());
+    }
+
+    /// Returns the first prompt, or else the command.
+    fn prompt(content: &Value) -> Result<String, Option<String>> {
+        let entry = serde_json::json!({"type": "user", "message": {"content": content}});
+        let mut data = Data::new();
+        add_prompt(&mut data, &Fields::of(&entry.into()).unwrap());
+        let text = |name| data.get(name).and_then(decoded);
+        text("first_prompt").ok_or(text("command_fallback"))
+    }
+
+    #[test]
+    fn a_prompt_is_the_first_text_of_a_person() {
+        use serde_json::json;
+        assert_eq!(prompt(&json!("\u{1c} fix\nit \u{3000}")), Ok("fix it".into()));
+        let long = "é".repeat(199) + "  " + &"é".repeat(9);
+        assert_eq!(prompt(&json!(long)), Ok("é".repeat(199) + "…"));
+        assert_eq!(prompt(&json!("x".repeat(200))), Ok("x".repeat(200)));
+        let blocks = json!([{"type": "text", "text": "<ide_selection>a</ide_selection>"},
+                            {"type": "image"}, {"type": "text", "text": "<command-name>/a</command-name>"},
+                            {"type": "text", "text": "<tick>"}, {"type": "text", "text": "<goal"}]);
+        assert_eq!(prompt(&blocks), Ok("<goal".into()));
+        let result = json!([{"type": "text", "text": "hello"}, {"type": "tool_result"}]);
+        assert_eq!(prompt(&result), Err(None));
+        assert_eq!(
+            prompt(&json!("a <command-name></command-name> <command-name>b</command-name>")),
+            Err(Some(String::new()))
+        );
+        assert_eq!(prompt(&json!("[Request interrupted by user for tool use]")), Err(None));
+        assert_eq!(
+            prompt(&json!("[Request interrupted by user")),
+            Ok("[Request interrupted by user".into())
+        );
+        for content in [json!(null), json!(5), json!([]), json!("  "), json!({"text": "a"})] {
+            assert_eq!(prompt(&content), Err(None));
+        }
+    }
+
+    #[test]
+    fn a_prompt_keeps_its_lone_surrogates() {
+        for (given, kept) in [
+            (r#""a\ud83d\n""#, r#""a\ud83d""#),
+            (r#""\ud83d\ude00""#, r#""😀""#),
+            (r#""\ude00\ud83d b""#, r#""\ude00\ud83d b""#),
+            (r#""\u0000\"\\\/""#, r#""\u0000\"\\/""#),
+        ] {
+            let entry = format!(r#"{{"type":"user","message":{{"content":{given}}}}}"#);
+            let data = fold_summary(None, &[Json::parse(&entry).unwrap()]);
+            assert_eq!(Fields::of(&data).unwrap().get("first_prompt").unwrap().as_str(), kept);
+        }
     }
 }

@@ -131,7 +131,7 @@ pub(crate) fn fold_transcript_summary(
     let summary = detached(py, || {
         let data = data.map(Json::parse).transpose()?;
         let entries: Vec<Json> = json::parse("a list of entries", entries)?;
-        talktree_claude::fold_summary(data.as_ref(), &entries)
+        Ok(talktree_claude::fold_summary(data.as_ref(), &entries))
     });
     summary
         .map(|data| data.as_str().to_owned())

@@ -10,16 +10,18 @@
 //! A compaction is a boundary, which begins a new chain, and a summary. The boundary becomes a child of the last entry
 //! before the cut, both become hidden messages, and the summary replaces all messages before them.
 //!
-//! A [`EntryTree`] reads the entries of one session in their order and says which message follows which; [`message`] makes a
+//! Some tools write transcripts in which no entry names its parent. Until one does, each entry is the child of the one before.
+//!
+//! An [`EntryTree`] reads the entries of one session in their order and says which message follows which; [`message`] makes a
 //! message of one entry.
 
-mod links;
 mod rounds;
 mod tree;
 
-pub use links::{Chain, Progress};
 pub use rounds::{Rounds, Share};
 pub use tree::{Cut, EntryTree, Node};
+
+use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 use talktree::records::blocks::{self, ToolNames};
@@ -118,4 +120,75 @@ fn hidden(kind: &str, entry: Fields) -> Message {
     let record: Option<Json> = entry.into_json();
     let parts = record.iter().map(|record| data_part(kind, record)).collect();
     Message::new(kind, parts).hidden()
+}
+
+/// The `progress` entries, which only link others: the parent of each.
+#[derive(Debug, Clone, Default)]
+pub struct Progress {
+    parents: HashMap<MessageId, Option<MessageId>>,
+}
+
+impl Progress {
+    /// Reads an entry; returns its id if it only links others.
+    pub fn read(&mut self, entry: &Fields) -> Option<MessageId> {
+        let uuid = uuid_of(entry).filter(|_| kind_of(entry) == "progress")?;
+        self.parents.insert(uuid.clone(), entry.text("parentUuid").map(message_id));
+        Some(uuid)
+    }
+
+    /// Returns how many there are.
+    pub fn count(&self) -> usize {
+        self.parents.len()
+    }
+
+    /// Returns the first entry from this parent upwards that is more than a link. If the links are a cycle, that is the least
+    /// of them, wherever the cycle is entered: a session must not depend on the order in which its entries came.
+    pub fn pass(&mut self, mut parent: Option<MessageId>) -> Option<MessageId> {
+        let mut way = Vec::new();
+        while let Some(link) = parent.take_if(|id| self.parents.contains_key(id)) {
+            // Removed while it is followed, so a cycle of links ends.
+            parent = self.parents.remove(&link).flatten();
+            way.push(link);
+        }
+        if let Some(entry) = way.iter().position(|link| parent.as_ref() == Some(link)) {
+            parent = way[entry..].iter().min().cloned();
+        }
+        // Path compression: the next entry below the same links finds their end at once.
+        for link in way {
+            self.parents.insert(link, parent.clone());
+        }
+        parent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn links(drawn: &[[&str; 2]]) -> Progress {
+        let parents = drawn.iter().map(|[id, parent]| (message_id(*id), Some(message_id(*parent))));
+        Progress { parents: parents.collect() }
+    }
+
+    /// The end of a cycle was the link that was asked for first: a session depended on the order in which its entries came.
+    #[test]
+    fn a_cycle_of_links_ends_at_the_same_link_wherever_it_is_entered() {
+        let drawn = [["a", "c"], ["c", "d"], ["d", "b"], ["b", "c"]];
+        for first in ["a", "b", "c", "d"] {
+            let mut links = links(&drawn);
+            for next in [first, "a", "b", "c", "d"] {
+                assert_eq!(links.pass(Some(message_id(next))), Some(message_id("b")), "{first}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_chain_of_links_ends_at_the_entry_above_it() {
+        let mut links = links(&[["a", "b"], ["b", "x"]]);
+        for _ in 0..2 {
+            assert_eq!(links.pass(Some(message_id("a"))), Some(message_id("x")));
+        }
+        assert_eq!(links.pass(Some(message_id("y"))), Some(message_id("y")));
+        assert_eq!(links.pass(None), None);
+    }
 }

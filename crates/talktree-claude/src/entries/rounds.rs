@@ -14,7 +14,6 @@ use talktree::records::blocks::{self, ToolNames};
 use talktree::records::fields::Fields;
 use talktree::records::order::arrange;
 
-use super::called;
 use super::tree::Node;
 
 /// What an entry is to the answer of a model.
@@ -33,24 +32,22 @@ pub enum Share {
 
 impl Share {
     /// Returns what an entry is that becomes a message.
-    pub(super) fn of(kind: &str, entry: &Fields) -> Self {
-        let message = || entry.object("message");
+    pub(crate) fn of(kind: &str, entry: &Fields) -> Self {
+        let message = entry.object("message").unwrap_or_default();
+        let content = message.get("content");
         match kind {
-            "assistant" => {
-                let mut calls = ToolNames::new();
-                blocks::collect_names(called(entry).as_ref(), &mut calls);
-                match message().and_then(|message| message.text("id")).filter(|id| !id.is_empty()) {
-                    Some(answer) => Self::Part(answer, calls.into_keys().collect()),
-                    None => Self::Next,
+            "assistant" => match message.text("id").filter(|id| !id.is_empty()) {
+                Some(answer) => {
+                    let mut calls = ToolNames::new();
+                    blocks::collect_names(content, &mut calls);
+                    Self::Part(answer, calls.into_keys().collect())
                 }
-            }
-            "user" => {
-                let content = message().and_then(|message| message.get("content").cloned());
-                match blocks::answered(content.as_ref()) {
-                    answered if answered.is_empty() => Self::Next,
-                    answered => Self::Results(answered.into_iter().collect()),
-                }
-            }
+                None => Self::Next,
+            },
+            "user" => match blocks::answered(content) {
+                answered if answered.is_empty() => Self::Next,
+                answered => Self::Results(answered),
+            },
             _ => Self::Notice,
         }
     }
@@ -61,20 +58,20 @@ impl Share {
 pub struct Rounds {
     rounds: Vec<Round>,
     members: HashMap<MessageId, Member>,
-    /// The newest round of each answer, in side chains and out of them.
-    answers: HashMap<(bool, String), usize>,
+    /// The newest round of each answer.
+    answers: HashMap<String, usize>,
     /// The round that made a call; none if several did.
-    calls: HashMap<(bool, String), Option<usize>>,
+    calls: HashMap<String, Option<usize>>,
     /// Second results, and what they follow.
     forks: HashMap<MessageId, Option<MessageId>>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct Round {
     is_side: bool,
     /// The parent of its first entry.
     parent: Option<MessageId>,
-    last: MessageId,
+    last: Option<MessageId>,
     /// Its calls, and what the result of each follows.
     calls: HashMap<String, Option<MessageId>>,
     /// Whether something goes on after it.
@@ -89,59 +86,35 @@ struct Member {
 }
 
 impl Rounds {
-    /// Returns the rounds of messages, in the order of their entries, which name these parents, and whether the parents form
-    /// a cycle. `place` returns that of a message: of a repeated entry, the first one.
-    pub fn of<T>(
-        nodes: &[Node<T>],
+    /// Takes the next messages, in the order of their entries, which name these parents. `place` returns that of one of them:
+    /// of a repeated entry, the first one. Returns whether messages from before follow another one now, and whether the
+    /// parents form a cycle.
+    pub fn take(
+        &mut self,
+        nodes: &[Node],
         named: &[Option<MessageId>],
         place: impl Fn(&MessageId) -> Option<u32>,
-    ) -> (Self, bool) {
+    ) -> (bool, bool) {
         let mut parents: Vec<_> = named.iter().map(|id| place(id.as_ref()?)).collect();
-        let mut rounds = Self::default();
         let (order, broken) = arrange(&mut parents);
+        let mut moves = false;
         for at in order {
             let node = &nodes[at as usize];
             if place(&node.id) == Some(at) {
-                rounds.take(node, named[at as usize].as_ref());
+                moves |= self.add(node, named[at as usize].as_ref());
             }
         }
-        (rounds, !broken.is_empty())
-    }
-
-    /// Takes the next message, whose entry names this parent. Returns whether messages from before follow another one now.
-    pub fn take<T>(&mut self, node: &Node<T>, parent: Option<&MessageId>) -> bool {
-        let above = self.round_of(node.is_side, parent);
-        let joined = match &node.share {
-            Share::Part(answer, calls) => {
-                return self.take_part(node, parent, above, answer, calls);
-            }
-            Share::Results(answered) => self.answered_in(node, above, answered),
-            Share::Notice => above.filter(|round| !self.rounds[*round].is_followed),
-            Share::Next => None,
-        };
-        match joined {
-            Some(round) => self.join(round, &node.id),
-            None => {
-                if let Some(above) = above.filter(|_| !self.forks.contains_key(&node.id)) {
-                    self.rounds[above].is_followed = true;
-                }
-                false
-            }
-        }
+        (moves, !broken.is_empty())
     }
 
     /// Returns what a message follows whose entry names this parent.
-    pub fn parent_of<T>(&self, node: &Node<T>, parent: Option<MessageId>) -> Option<MessageId> {
+    pub fn parent_of(&self, node: &Node, parent: Option<MessageId>) -> Option<MessageId> {
         if let Some(fork) = self.forks.get(&node.id) {
             return fork.clone();
         }
-        if let Some(before) = self.members.get(&node.id).and_then(|member| member.before.clone()) {
-            return Some(before);
-        }
-        match self.round_of(node.is_side, parent.as_ref()) {
-            Some(round) => Some(self.rounds[round].last.clone()),
-            None => parent,
-        }
+        let before = self.members.get(&node.id).and_then(|member| member.before.clone());
+        let last = || self.rounds[self.round_of(node.is_side, parent.as_ref())?].last.clone();
+        before.or_else(last).or_else(|| parent.clone())
     }
 
     fn round_of(&self, is_side: bool, id: Option<&MessageId>) -> Option<usize> {
@@ -149,77 +122,70 @@ impl Rounds {
         (self.rounds[round].is_side == is_side).then_some(round)
     }
 
-    fn take_part<T>(
-        &mut self,
-        node: &Node<T>,
-        parent: Option<&MessageId>,
-        above: Option<usize>,
-        answer: &str,
-        calls: &[String],
-    ) -> bool {
-        let key = (node.is_side, answer.to_owned());
-        let is_beside =
-            |round: usize| parent.is_some() && self.rounds[round].parent.as_ref() == parent;
-        let known = self.answers.get(&key).copied();
-        let (round, moves) = match known.filter(|it| above == Some(*it) || is_beside(*it)) {
-            Some(round) => (round, self.join(round, &node.id)),
-            None => {
-                if let Some(above) = above {
-                    self.rounds[above].is_followed = true;
-                }
-                let round = self.rounds.len();
-                self.rounds.push(Round {
-                    is_side: node.is_side,
-                    parent: parent.cloned(),
-                    last: node.id.clone(),
-                    calls: HashMap::new(),
-                    is_followed: false,
-                });
-                self.members.insert(node.id.clone(), Member { round, before: None });
-                self.answers.insert(key, round);
-                (round, false)
-            }
+    /// Adds a message; returns whether others, from before, follow it now.
+    fn add(&mut self, node: &Node, parent: Option<&MessageId>) -> bool {
+        let above = self.round_of(node.is_side, parent);
+        let known = match &node.share {
+            Share::Part(answer, _) => self.answers.get(answer).copied().filter(|known| {
+                let Round { is_side, parent: begin, .. } = &self.rounds[*known];
+                let is_beside = parent.is_some() && begin.as_ref() == parent;
+                *is_side == node.is_side && (is_beside || above == Some(*known))
+            }),
+            Share::Results(answered) => self.answered_in(node, above, answered),
+            Share::Notice => above.filter(|round| !self.rounds[*round].is_followed),
+            Share::Next => None,
         };
-        for call in calls {
-            let owner = self.calls.entry((node.is_side, call.clone())).or_insert(Some(round));
-            *owner = owner.filter(|owner| *owner == round);
-            self.rounds[round].calls.entry(call.clone()).or_default();
+        if known.is_none()
+            && let Some(above) = above.filter(|_| !self.forks.contains_key(&node.id))
+        {
+            self.rounds[above].is_followed = true;
         }
-        moves
+        let round = known.unwrap_or(self.rounds.len());
+        if let Share::Part(answer, calls) = &node.share {
+            if known.is_none() {
+                let (is_side, parent) = (node.is_side, parent.cloned());
+                self.rounds.push(Round { is_side, parent, ..Round::default() });
+                self.answers.insert(answer.clone(), round);
+            }
+            for call in calls {
+                let owner = self.calls.entry(call.clone()).or_insert(Some(round));
+                *owner = owner.filter(|owner| *owner == round);
+                self.rounds[round].calls.entry(call.clone()).or_default();
+            }
+        }
+        let Some(Round { last, is_followed, .. }) = self.rounds.get_mut(round) else {
+            return false;
+        };
+        let before = last.replace(node.id.clone());
+        self.members.insert(node.id.clone(), Member { round, before });
+        *is_followed
     }
 
     /// Returns the round whose calls these results answer: that of the parent, or the one that made such a call.
-    fn answered_in<T>(
+    fn answered_in(
         &mut self,
-        node: &Node<T>,
+        node: &Node,
         above: Option<usize>,
         answered: &[String],
     ) -> Option<usize> {
         let holds = |round: &usize| {
             answered.iter().any(|call| self.rounds[*round].calls.contains_key(call))
         };
-        let called = |call: &String| self.calls.get(&(node.is_side, call.clone())).copied()?;
-        let round = above.filter(holds).or_else(|| answered.iter().find_map(called))?;
+        let called = answered.iter().find_map(|call| *self.calls.get(call)?);
+        let called = called.filter(|round| self.rounds[*round].is_side == node.is_side);
+        let round = above.filter(holds).or(called)?;
         let Round { calls, last, .. } = &mut self.rounds[round];
-        let is_open = |call: &&String| calls.get(*call).is_some_and(Option::is_none);
-        let open: Vec<&String> = answered.iter().filter(is_open).collect();
-        if open.is_empty() {
-            if above == Some(round) {
-                let first = answered.iter().find_map(|call| calls.get(call).cloned());
-                self.forks.insert(node.id.clone(), first.flatten());
+        let mut is_open = false;
+        for call in answered {
+            if let Some(first) = calls.get_mut(call).filter(|first| first.is_none()) {
+                first.clone_from(last);
+                is_open = true;
             }
-            return None;
         }
-        for call in open {
-            calls.insert(call.clone(), Some(last.clone()));
+        if !is_open && above == Some(round) {
+            let first = answered.iter().find_map(|call| calls.get(call).cloned());
+            self.forks.insert(node.id.clone(), first.flatten());
         }
-        Some(round)
-    }
-
-    fn join(&mut self, round: usize, id: &MessageId) -> bool {
-        let Round { last, is_followed, .. } = &mut self.rounds[round];
-        let before = Some(std::mem::replace(last, id.clone()));
-        self.members.insert(id.clone(), Member { round, before });
-        *is_followed
+        is_open.then_some(round)
     }
 }

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::report::ImportReport;
 use chrono::{DateTime, Utc};
-use talktree::{Message, MessageId};
+use talktree::{Message, MessageId, SessionId};
 use talktree_claude::entries::{self, EntryTree, Progress, Rounds};
 
 use super::Format;
@@ -26,7 +26,9 @@ pub(crate) struct ClaudeCode {
     /// The first time in the file: that of the entries before it.
     first: Option<DateTime<Utc>>,
     names: ToolNames,
-    trees: Vec<EntryTree<About>>,
+    /// What is kept of each entry; its number is its place here.
+    abouts: Vec<About>,
+    conversations: Vec<Conversation>,
     /// The conversation of each session id; an entry without one belongs to that of the previous entry.
     by_session: HashMap<String, usize>,
     current: usize,
@@ -39,9 +41,21 @@ pub(crate) struct ClaudeCode {
     unread: UnreadTimes,
 }
 
+/// The entries of one session.
+struct Conversation {
+    tree: EntryTree,
+    session: SessionId,
+    /// The line that it begins on.
+    line: u64,
+    agent: Option<String>,
+    /// Whether it has an entry that is of no side chain of an agent.
+    has_main: bool,
+}
+
 /// What is kept of an entry besides its place in the tree.
 #[derive(Debug, Clone, Copy)]
 struct About {
+    line: u64,
     fingerprint: u64,
     place: Place,
 }
@@ -52,7 +66,8 @@ impl ClaudeCode {
             now,
             first: None,
             names: ToolNames::new(),
-            trees: Vec::new(),
+            abouts: Vec::new(),
+            conversations: Vec::new(),
             by_session: HashMap::new(),
             current: 0,
             links: Progress::default(),
@@ -63,26 +78,33 @@ impl ClaudeCode {
         }
     }
 
-    /// Returns the session of an entry.
-    fn tree(&mut self, record: &Record, entry: &Fields) -> &mut EntryTree<About> {
+    /// Returns the conversation of an entry.
+    fn conversation(&mut self, line: u64, entry: &Fields) -> &mut Conversation {
         let given = entry.text("sessionId");
         let known = given.as_ref().and_then(|id| self.by_session.get(id)).copied();
-        let is_unnamed = self.trees.len() == 1 && self.by_session.is_empty();
+        let is_unnamed = self.conversations.len() == 1 && self.by_session.is_empty();
         self.current = match (&given, known) {
             (_, Some(known)) => known,
-            (None, None) if !self.trees.is_empty() => self.current,
+            (None, None) if !self.conversations.is_empty() => self.current,
             (Some(_), None) if is_unnamed => 0,
             _ => {
-                self.trees.push(EntryTree::new(record.line));
-                self.trees.len() - 1
+                let (tree, session) = (EntryTree::default(), session_id(""));
+                self.conversations.push(Conversation {
+                    tree,
+                    session,
+                    line,
+                    agent: None,
+                    has_main: false,
+                });
+                self.conversations.len() - 1
             }
         };
-        let tree = &mut self.trees[self.current];
+        let conversation = &mut self.conversations[self.current];
         if let (Some(id), None) = (given, known) {
-            tree.session = session_id(id.as_str());
+            conversation.session = session_id(id.as_str());
             self.by_session.insert(id, self.current);
         }
-        tree
+        conversation
     }
 }
 
@@ -103,20 +125,26 @@ impl Reader for ClaudeCode {
             report.dropped += 1;
             return None;
         }
-        let about = About { fingerprint: fingerprint(&record.text), place: record.place() };
-        let tree = self.tree(record, &entry);
-        match tree.read(record.line, &record.text, &entry, about) {
-            false => report.converted += 1,
-            true => {
-                if let Some(node) = tree.nodes.last()
-                    && let Some(time) = node.time.filter(|_| entry.time("timestamp").is_none())
-                {
-                    let id = node.id.clone();
-                    self.times.insert(id, time);
-                }
-                self.unread.check(record.line, &[(&entry, "timestamp")]);
+        let number = self.abouts.len() as u64;
+        let (line, fingerprint) = (record.line, fingerprint(&record.text));
+        self.abouts.push(About { line, fingerprint, place: record.place() });
+        let conversation = self.conversation(line, &entry);
+        if !conversation.tree.read(number, &record.text, &entry) {
+            report.converted += 1;
+            return None;
+        }
+        let Some(node) = conversation.tree.nodes.last() else { return None };
+        let (id, time) = (node.id.clone(), node.time);
+        if entries::uuid_of(&entry).as_ref() == Some(&id) {
+            match entry.text("agentId").filter(|_| entry.is_true("isSidechain")) {
+                Some(agent) => conversation.agent = Some(agent),
+                None => conversation.has_main = true,
             }
         }
+        if let Some(time) = time.filter(|_| entry.time("timestamp").is_none()) {
+            self.times.insert(id, time);
+        }
+        self.unread.check(line, &[(&entry, "timestamp")]);
         None
     }
 
@@ -126,11 +154,11 @@ impl Reader for ClaudeCode {
             report.remark(line, format!("{count} progress entries hold nothing to keep"));
         }
         self.unread.report("the time of the entry before", report);
-        for node in self.trees.iter_mut().flat_map(|tree| &mut tree.nodes) {
+        let mut conversations = std::mem::take(&mut self.conversations);
+        for node in conversations.iter_mut().flat_map(|it| &mut it.tree.nodes) {
             node.parent = self.links.pass(node.parent.take());
         }
-        let trees = join(std::mem::take(&mut self.trees), report);
-        trees.into_iter().map(|tree| self.close(tree, report)).collect()
+        join(conversations, report).into_iter().map(|it| self.close(it, report)).collect()
     }
 
     fn message(&self, _: &Record, entry: Fields, node: &Node) -> Message {
@@ -148,22 +176,25 @@ impl ClaudeCode {
     }
 
     /// Resolves what depends on the whole file.
-    fn close(&mut self, mut tree: EntryTree<About>, report: &mut ImportReport) -> Draft {
-        chain_if_unlinked(&mut tree, report);
+    fn close(&mut self, conversation: Conversation, report: &mut ImportReport) -> Draft {
+        let Conversation { mut tree, session, line, agent, has_main } = conversation;
+        if !tree.is_linked && tree.nodes.len() > 1 {
+            report.remark(line, "no entry names a parent; each is taken to follow the one before");
+        }
         join_answers(&mut tree);
-        let ids: HashSet<&MessageId> = tree.nodes.iter().map(|node| &node.id).collect();
-        let mut draft = Draft::new(tree.session.clone(), tree.line);
+        let line_of = |number: u64| self.abouts[number as usize].line;
+        let mut draft = Draft::new(session, line);
         draft.orphans = Orphans::FollowTheNodeBefore;
-        draft.details = tree.details(|leaf| ids.contains(leaf));
-        if let Some((line, _)) = tree.title_of().filter(|(_, leaf)| !ids.contains(leaf)) {
-            report.remark(line, "a title for messages of another file, not used");
+        draft.details = tree.details();
+        if let Some(number) = tree.foreign_title() {
+            report.remark(line_of(number), "a title for messages of another file, not used");
         }
         draft.head = tree.head().cloned();
         for cut in &tree.cuts {
-            match tree.kept_by(cut, |kept| ids.contains(kept)) {
+            match tree.kept_by(cut) {
                 Some(kept) => draft.compactions.push(DraftCompaction {
                     id: cut.id.clone(),
-                    line: cut.line,
+                    line: line_of(cut.line),
                     kept: kept.clone(),
                     marker: cut.marker.clone(),
                     summary: cut.summary.clone(),
@@ -173,15 +204,23 @@ impl ClaudeCode {
                 None => {
                     self.plain_summaries.insert(cut.marker.clone());
                     let why = "a summary of what is not in the file, kept as a message";
-                    report.remark(cut.line, why);
+                    report.remark(line_of(cut.line), why);
                 }
             }
         }
-        if let Some(agent) = tree.agent() {
+        if let Some(agent) = agent.filter(|_| !has_main) {
+            draft.details.parent_session = Some(draft.session.clone());
             draft.session = session_id(format!("{}/subagents/agent-{agent}", draft.session));
         }
-        draft.nodes = tree.nodes.into_iter().map(node).collect();
+        draft.nodes = tree.nodes.into_iter().map(|node| self.node(node)).collect();
         draft
+    }
+
+    fn node(&self, node: entries::Node) -> Node {
+        let About { line, fingerprint, place } = self.abouts[node.line as usize];
+        let entries::Node { id, parent, is_side, .. } = node;
+        let body = Body::There(place);
+        Node { id, parent, line, fingerprint, is_side, is_hidden: false, body }
     }
 }
 
@@ -198,54 +237,32 @@ fn foreign(entry: &Fields) -> Option<String> {
     })
 }
 
-/// Makes each entry the child of the one before if no message of the file names its parent, as some tools write
-/// transcripts.
-fn chain_if_unlinked(tree: &mut EntryTree<About>, report: &mut ImportReport) {
-    let ids: HashSet<&MessageId> = tree.nodes.iter().map(|node| &node.id).collect();
-    let is_long = tree.chain.is_long(tree.nodes.len());
-    if !is_long || tree.chain.is_connected(|parent| ids.contains(parent)) {
-        return;
-    }
-    report.remark(tree.line, "no entry names a parent; each is taken to follow the one before");
-    let mut before: Option<MessageId> = None;
-    for node in &mut tree.nodes {
-        node.parent = tree.chain.follow(&node.id, node.parent.take(), &mut before);
-    }
-}
-
 /// Puts each answer of the model in one piece, so that every result of its calls is on the path.
-fn join_answers(tree: &mut EntryTree<About>) {
-    let mut index: HashMap<&MessageId, u32> = HashMap::with_capacity(tree.nodes.len());
-    for (at, node) in tree.nodes.iter().enumerate() {
-        // A repeated entry is left out later.
-        index.entry(&node.id).or_insert(at as u32);
-    }
+fn join_answers(tree: &mut EntryTree) {
     let named: Vec<_> = tree.nodes.iter().map(|node| node.parent.clone()).collect();
-    let (rounds, _) = Rounds::of(&tree.nodes, &named, |id| index.get(id).copied());
+    let mut rounds = Rounds::default();
+    rounds.take(&tree.nodes, &named, |id| tree.index.get(id).copied());
     for node in &mut tree.nodes {
         node.parent = rounds.parent_of(node, node.parent.clone());
     }
 }
 
 /// Joins sessions with connected entries.
-fn join(mut trees: Vec<EntryTree<About>>, report: &mut ImportReport) -> Vec<EntryTree<About>> {
-    if trees.len() < 2 {
-        return trees;
-    }
-    let owners: HashMap<MessageId, usize> = trees
-        .iter()
-        .enumerate()
-        .flat_map(|(at, tree)| tree.nodes.iter().map(move |node| (node.id.clone(), at)))
-        .collect();
-    let mut into: Vec<usize> = (0..trees.len()).collect();
+fn join(mut all: Vec<Conversation>, report: &mut ImportReport) -> Vec<Conversation> {
+    let nodes = |at: usize, it: &Conversation| -> Vec<_> {
+        it.tree.nodes.iter().map(|node| (node.id.clone(), at)).collect()
+    };
+    let owners = all.iter().enumerate().flat_map(|(at, it)| nodes(at, it));
+    let owners: HashMap<MessageId, usize> = owners.collect();
+    let mut into: Vec<usize> = (0..all.len()).collect();
     let find = |into: &[usize], mut at: usize| {
         while into[at] != at {
             at = into[at];
         }
         at
     };
-    for (at, tree) in trees.iter().enumerate() {
-        for node in &tree.nodes {
+    for (at, conversation) in all.iter().enumerate() {
+        for node in &conversation.tree.nodes {
             let other = node.parent.as_ref().and_then(|parent| owners.get(parent));
             if let Some(&other) = other.filter(|other| **other != at) {
                 let (a, b) = (find(&into, at), find(&into, other));
@@ -253,28 +270,18 @@ fn join(mut trees: Vec<EntryTree<About>>, report: &mut ImportReport) -> Vec<Entr
             }
         }
     }
-    for at in 0..trees.len() {
+    for at in 0..all.len() {
         let end = find(&into, at);
         if end == at {
             continue;
         }
-        let from = std::mem::replace(&mut trees[at], EntryTree::new(0));
-        let (line, id) = (from.line, from.session.clone());
-        let to = &mut trees[end];
+        let from = std::mem::take(&mut all[at].tree);
+        let (line, id, has_main) = (all[at].line, all[at].session.clone(), all[at].has_main);
+        let to = &mut all[end];
         report.remark(line, format!("entries of session {id:?} are part of {:?}", to.session));
-        to.join(from);
+        to.tree.join(from);
+        to.has_main |= has_main;
+        to.line = to.line.min(line);
     }
-    trees.into_iter().enumerate().filter(|(at, _)| into[*at] == *at).map(|(_, tree)| tree).collect()
-}
-
-fn node(node: entries::Node<About>) -> Node {
-    Node {
-        id: node.id,
-        parent: node.parent,
-        line: node.line,
-        fingerprint: node.about.fingerprint,
-        is_side: node.is_side,
-        is_hidden: false,
-        body: Body::There(node.about.place),
-    }
+    all.into_iter().enumerate().filter(|(at, _)| into[*at] == *at).map(|(_, it)| it).collect()
 }

@@ -33,8 +33,6 @@ const MAX_TRANSCRIPTS: u64 = i32::MAX as u64;
 const MAX_FEW: usize = 64;
 /// The most bytes of a short write.
 const MAX_SHORT: usize = 64 << 10;
-/// After how many bytes a batch of entries ends.
-const MAX_BATCH_BYTES: usize = 1 << 20;
 
 impl Database {
     pub(crate) fn append_entries(
@@ -53,7 +51,10 @@ impl Database {
         let batch = Batch { key, entries, uuids, owner: owner.filter(|_| !entries.is_empty()) };
         // Usually it is as the last append has left it, and all entries are new: then nothing is read.
         let last = lock(&self.last_transcript).take();
-        if let Some(before) = last.filter(|last| last.key == *key && !entries.is_empty()) {
+        let is_it = |last: &StoredTranscript| {
+            last.key == *key && check_owner(batch.owner, last.owner.as_deref()).is_ok()
+        };
+        if let Some(before) = last.filter(|last| is_it(last) && !entries.is_empty()) {
             let all: Vec<usize> = (0..entries.len()).collect();
             match self.write_entries(&batch, &before, &all, &mut derive) {
                 Ok(true) => {
@@ -73,6 +74,7 @@ impl Database {
                 let (appended, new) = compare(conn, &before, &batch)?;
                 Ok((before, appended, new))
             })?;
+            check_owner(batch.owner, before.owner.as_deref())?;
             if before.number == 0 && entries.is_empty()
                 || self.write_entries(&batch, &before, &new, &mut derive)?
             {
@@ -89,7 +91,6 @@ impl Database {
         new: &[usize],
         mut derive: impl FnMut(&StoredTranscript, &[&Json]) -> Result<Derived>,
     ) -> Result<bool> {
-        check_owner(batch.owner, before.owner.as_deref())?;
         let added: Vec<&Json> = new.iter().map(|at| &batch.entries[*at]).collect();
         let bytes: usize = added.iter().map(|entry| entry.as_str().len()).sum();
         let Derived { summary, session, replaces } = derive(before, &added)?;
@@ -244,17 +245,13 @@ pub(crate) fn load_after(
     entries: u64,
 ) -> BackendResult<Vec<Json>> {
     match row_of(conn, key)? {
-        Some(key) => read_entries(conn, key, entries, usize::MAX),
+        Some(key) => entries_after(conn, key, entries, usize::MAX),
         None => Ok(Vec::new()),
     }
 }
 
-/// Returns some of the entries after so many; none at the end.
-pub(super) fn entries_after(conn: &Connection, key: i64, entries: u64) -> BackendResult<Vec<Json>> {
-    read_entries(conn, key, entries, MAX_BATCH_BYTES)
-}
-
-fn read_entries(
+/// Returns the entries after so many, of about so many bytes; none at the end.
+pub(super) fn entries_after(
     conn: &Connection,
     key: i64,
     after: u64,

@@ -41,6 +41,17 @@ fn a_transcript_has_the_owner_of_its_first_append_with_one() -> Result<()> {
     probe.is_sound()
 }
 
+/// The store remembered the owner of the transcript that was written last, and refused the next one.
+#[test]
+fn a_transcript_that_was_deleted_has_no_owner() -> Result<()> {
+    let probe = Probe::new()?;
+    for owner in ["ann", "bob"] {
+        say(&probe, "p/s", Some(owner))?;
+        assert_eq!(probe.storage.log().delete(&key("p/s"))?, 1);
+    }
+    probe.is_sound()
+}
+
 #[test]
 fn lists_show_what_their_filter_says() -> Result<()> {
     let probe = Probe::new()?;
