@@ -62,7 +62,7 @@ pub(crate) fn copy(
             .with("parentUuid", Some(name_of(parent)))
             .with("logicalParentUuid", Some(name_of(logical)))
             .with("sessionId", Some(Value::from(id)))
-            .with("timestamp", Some(timestamp.unwrap_or_else(|| crate::now())))
+            .with("timestamp", Some(timestamp.unwrap_or_else(crate::now)))
             .with("isSidechain", Some(Value::from(false)))
             .with("forkedFrom", Some(from));
         copies.extend(entry.into_json());

@@ -50,11 +50,6 @@ fn is_truthy(value: Option<&Json>) -> bool {
     value.is_some_and(|it| !matches!(it.as_str(), "null" | "false" | "0" | "\"\"" | "[]" | "{}"))
 }
 
-/// Returns whether a value is a string with a character.
-fn is_text(value: &Json) -> bool {
-    value.as_str().starts_with('"') && value.as_str().len() > 2
-}
-
 fn invalid(what: &'static str, given: &str, why: &str) -> Error {
     Error::InvalidValue { what, given: given.chars().take(80).collect(), why: why.to_owned() }
 }

@@ -7,22 +7,15 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use chrono::DateTime;
+use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use talktree::records::fields::{self, Fields};
 use talktree::{Json, Result, StoredTranscript};
 use unicode_general_category::{GeneralCategory, get_general_category};
 use unicode_normalization::UnicodeNormalization;
 
-use crate::{invalid, is_text, is_truthy};
-
-/// The members of an entry of which a summary keeps the last text, and their names in the summary.
-const LAST_WINS: [(&str, &str); 5] = [
-    ("customTitle", "custom_title"),
-    ("aiTitle", "ai_title"),
-    ("lastPrompt", "last_prompt"),
-    ("summary", "summary_hint"),
-    ("gitBranch", "git_branch"),
-];
+use crate::{invalid, is_truthy};
 
 /// The most characters of a first prompt; the rest is cut.
 const MAX_CHARACTERS: usize = 200;
@@ -56,7 +49,8 @@ pub fn fold_summary<'a>(data: Option<&Json>, entries: impl IntoIterator<Item = &
     let data = data.and_then(|data| serde_json::from_str(data.as_str()).ok());
     let mut data: Data = data.unwrap_or_default();
     for entry in entries {
-        add(&mut data, &Fields::of(entry).unwrap_or_default());
+        // One that has two of them, or names that no Rust string can have, says nothing.
+        add(&mut data, serde_json::from_str(entry.as_str()).unwrap_or_default());
     }
     json(&serde_json::to_string(&data).unwrap_or_default())
 }
@@ -69,60 +63,91 @@ fn json(text: &str) -> Json {
     Json::parse(text).unwrap_or_else(|_| Value::Null.into())
 }
 
-fn add(data: &mut Data, entry: &Fields) {
-    for (from, to) in LAST_WINS {
-        if let Some(text) = entry.get(from).filter(|it| it.as_str().starts_with('"')) {
-            data.insert(to.to_owned(), text.clone());
+/// What a summary takes from an entry. It is read in place: every append does that.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
+struct Facts<'a> {
+    r#type: Option<&'a RawValue>,
+    is_sidechain: Option<&'a RawValue>,
+    is_meta: Option<&'a RawValue>,
+    is_compact_summary: Option<&'a RawValue>,
+    timestamp: Option<&'a RawValue>,
+    cwd: Option<&'a RawValue>,
+    message: Option<&'a RawValue>,
+    custom_title: Option<&'a RawValue>,
+    ai_title: Option<&'a RawValue>,
+    last_prompt: Option<&'a RawValue>,
+    summary: Option<&'a RawValue>,
+    git_branch: Option<&'a RawValue>,
+    tag: Option<&'a RawValue>,
+}
+
+fn is(value: Option<&RawValue>, json: &str) -> bool {
+    value.is_some_and(|value| value.get() == json)
+}
+
+fn is_text(value: &&RawValue) -> bool {
+    value.get().starts_with('"') && value.get().len() > 2
+}
+
+fn add(data: &mut Data, entry: Facts<'_>) {
+    for (name, text) in [
+        ("custom_title", entry.custom_title),
+        ("ai_title", entry.ai_title),
+        ("last_prompt", entry.last_prompt),
+        ("summary_hint", entry.summary),
+        ("git_branch", entry.git_branch),
+    ] {
+        if let Some(text) = text.filter(|text| text.get().starts_with('"')) {
+            data.insert(name.to_owned(), json(text.get()));
         }
     }
     if !data.contains_key("is_sidechain") {
-        data.insert("is_sidechain".to_owned(), Value::from(entry.is_true("isSidechain")).into());
+        let is_side = is(entry.is_sidechain, "true");
+        data.insert("is_sidechain".to_owned(), Value::from(is_side).into());
     }
     if !data.contains_key("created_at")
-        && let Some(millis) = entry.get("timestamp").and_then(millis)
+        && let Some(millis) = entry.timestamp.and_then(millis)
     {
         data.insert("created_at".to_owned(), Value::from(millis).into());
     }
-    let text = |name| entry.get(name).filter(|it| is_text(it)).cloned();
     if !data.contains_key("cwd")
-        && let Some(cwd) = text("cwd")
+        && let Some(cwd) = entry.cwd.filter(is_text)
     {
-        data.insert("cwd".to_owned(), cwd);
+        data.insert("cwd".to_owned(), json(cwd.get()));
     }
-    if entry.text("type").as_deref() == Some("tag") {
-        match text("tag") {
-            Some(tag) => data.insert("tag".to_owned(), tag),
+    if is(entry.r#type, "\"tag\"") {
+        match entry.tag.filter(is_text) {
+            Some(tag) => data.insert("tag".to_owned(), json(tag.get())),
             None => data.remove("tag"),
         };
     }
-    add_prompt(data, entry);
+    let is_made = is(entry.is_meta, "true") || is(entry.is_compact_summary, "true");
+    let is_said = is(entry.r#type, "\"user\"") && !is_made;
+    if is_said && !is_truthy(data.get("first_prompt_locked")) {
+        add_prompt(data, entry.message);
+    }
 }
 
 /// Returns the milliseconds since 1970 of a timestamp, as the SDK computes them; `None` if it is no time.
-fn millis(timestamp: &Json) -> Option<i64> {
-    let time = DateTime::parse_from_rfc3339(&fields::text(timestamp)?).ok()?;
+fn millis(timestamp: &RawValue) -> Option<i64> {
+    let time = DateTime::parse_from_rfc3339(timestamp.get().trim_matches('"')).ok()?;
     Some((time.timestamp_micros() as f64 / 1e6 * 1000.0) as i64)
 }
 
 /// Adds the first thing that a person wrote, in the text of a message or in the texts among its blocks; until then, the first
 /// slash command.
-fn add_prompt(data: &mut Data, entry: &Fields) {
-    let is_made = entry.is_true("isMeta") || entry.is_true("isCompactSummary");
-    if is_made
-        || is_truthy(data.get("first_prompt_locked"))
-        || entry.text("type").as_deref() != Some("user")
-    {
-        return;
-    }
-    let content = entry.object("message").and_then(|message| message.get("content").cloned());
-    let blocks = content.as_ref().and_then(fields::list).unwrap_or_default();
+fn add_prompt(data: &mut Data, message: Option<&RawValue>) {
+    let message = message.and_then(|message| Fields::parse(message.get()).ok());
+    let content = message.as_ref().and_then(|message| message.get("content"));
+    let blocks = content.and_then(fields::list).unwrap_or_default();
     let blocks: Vec<Fields> = blocks.iter().filter_map(Fields::of).collect();
     let is = |block: &Fields, kind: &str| block.text("type").as_deref() == Some(kind);
     if blocks.iter().any(|block| is(block, "tool_result")) {
         return;
     }
     let texts = blocks.iter().filter(|block| is(block, "text")).filter_map(|it| it.get("text"));
-    for text in content.iter().chain(texts).filter_map(decoded) {
+    for text in content.into_iter().chain(texts).filter_map(decoded) {
         let text = text.replace('\n', " ");
         let text = text.trim_matches(is_space);
         let command = text.split_once("<command-name>").map(|(_, rest)| rest);
@@ -162,7 +187,7 @@ const PRIVATE: u32 = 0x10_0000;
 /// Returns a string, in which a lone surrogate is its [`PRIVATE`] character; `None` for another value.
 fn decoded(json: &Json) -> Option<String> {
     /// UTF-8, in which a lone surrogate is the three bytes that UTF-8 would give it.
-    #[derive(serde::Deserialize)]
+    #[derive(Deserialize)]
     struct Bytes<'a>(#[serde(borrow)] Cow<'a, [u8]>);
 
     let Bytes(bytes) = serde_json::from_str(json.as_str()).ok()?;
@@ -300,9 +325,10 @@ mod tests {
 
     /// Returns the first prompt, or else the command.
     fn prompt(content: &Value) -> Result<String, Option<String>> {
-        let entry = serde_json::json!({"type": "user", "message": {"content": content}});
+        let entry =
+            Json::from(serde_json::json!({"type": "user", "message": {"content": content}}));
         let mut data = Data::new();
-        add_prompt(&mut data, &Fields::of(&entry.into()).unwrap());
+        add(&mut data, serde_json::from_str(entry.as_str()).unwrap());
         let text = |name| data.get(name).and_then(decoded);
         text("first_prompt").ok_or(text("command_fallback"))
     }
