@@ -111,7 +111,8 @@ impl Database {
             with("transcript", about.into())?;
             let mut after = 0;
             loop {
-                let entries = self.read(|conn| transcript::entries_after(conn, key, after, 1 << 20))?;
+                let entries =
+                    self.read(|conn| transcript::entries_after(conn, key, after, 1 << 20))?;
                 if entries.is_empty() {
                     break;
                 }
