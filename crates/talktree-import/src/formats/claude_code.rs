@@ -133,7 +133,7 @@ impl Reader for ClaudeCode {
             report.converted += 1;
             return None;
         }
-        let Some(node) = conversation.tree.nodes.last() else { return None };
+        let node = conversation.tree.nodes.last()?;
         let (id, time) = (node.id.clone(), node.time);
         if entries::uuid_of(&entry).as_ref() == Some(&id) {
             match entry.text("agentId").filter(|_| entry.is_true("isSidechain")) {
