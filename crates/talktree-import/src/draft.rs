@@ -97,7 +97,6 @@ pub(crate) enum Body {
     Here(Box<Message>),
     There(Place),
     /// Of a deleted message there is only the place.
-    /// The place of a deleted message.
     Tombstone(Box<Stored>),
 }
 

@@ -39,6 +39,7 @@
 //!
 //! Invariant: memory holds at most one record of a file, and an index of ids and positions.
 
+mod attached;
 mod conflict;
 mod draft;
 mod driver;

@@ -2,102 +2,14 @@
 //!
 //! What refers to messages is found out before the first record: while the store takes records, nothing can be read from it.
 
-use std::collections::HashMap;
-
 use chrono::{DateTime, Utc};
-use talktree::{
-    Compaction, CompactionId, Label, Message, MessageId, Record, Result, SessionDetails,
-    SessionInfo, Summary,
-};
+use talktree::{Message, Record, Result, SessionDetails, SessionInfo};
 
-use crate::draft::{Body, Draft, DraftCompaction, DraftLabel, Node};
+use crate::draft::{Body, Draft, Node, Unnamed};
 use crate::fields::Fields;
-use crate::order::Shape;
-use crate::report::ImportReport;
+use crate::report::{ImportReport, Sent};
 use crate::title::Title;
 use crate::work::{MISSING_PARENT, Source, Status, Work};
-
-/// A draft without its nodes.
-pub(crate) struct Remainder {
-    pub(crate) details: SessionDetails,
-    pub(crate) compactions: Vec<DraftCompaction>,
-    pub(crate) labels: Vec<DraftLabel>,
-    pub(crate) attached: Vec<(u64, Record)>,
-    pub(crate) head: Option<MessageId>,
-    /// Whether the head is before the first message.
-    pub(crate) is_at_start: bool,
-    /// More names to remember.
-    pub(crate) names: Vec<String>,
-    /// The line it begins on.
-    pub(crate) line: u64,
-}
-
-impl Draft {
-    /// Splits a draft into its nodes and the rest.
-    pub(crate) fn split(self) -> (Vec<Node>, Remainder) {
-        let Self { details, nodes, compactions, labels, attached, head, is_at_start, line, .. } =
-            self;
-        let rest = Remainder {
-            details,
-            compactions,
-            labels,
-            attached,
-            head,
-            is_at_start,
-            names: Vec::new(),
-            line,
-        };
-        (nodes, rest)
-    }
-}
-
-/// What a record is in the report, in case that the store refuses it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Sent {
-    /// A message that counts as added.
-    Message { line: u64, is_hidden: bool },
-    /// What refers to messages; `is_record` if it counts as a record of the file.
-    Attached { line: u64, kind: &'static str, is_record: bool },
-    /// What the report does not tell of.
-    Silent,
-}
-
-impl Sent {
-    /// Counts the record as dropped.
-    pub(crate) fn take_back(self, report: &mut ImportReport) {
-        match self {
-            Self::Message { is_hidden, .. } => {
-                report.added -= 1;
-                match is_hidden {
-                    true => report.converted -= 1,
-                    false => report.kept -= 1,
-                }
-                report.dropped += 1;
-            }
-            Self::Attached { is_record: true, .. } => {
-                report.converted -= 1;
-                report.dropped += 1;
-            }
-            Self::Attached { .. } | Self::Silent => {}
-        }
-    }
-
-    /// Counts the record as dropped, and says why.
-    pub(crate) fn refuse(self, why: &str, report: &mut ImportReport) {
-        self.take_back(report);
-        match self {
-            Self::Message { line, .. } => report.fault(line, why),
-            Self::Attached { line, kind, .. } => {
-                report.fault(line, format!("{kind} left out: {why}"));
-            }
-            Self::Silent => {}
-        }
-    }
-}
-
-const COMPACTION: &str = "compaction";
-/// A compaction of another program, whose entry is a hidden message, too.
-const KEPT_COMPACTION: &str = "compaction left out, kept as a hidden message; it is";
 
 /// The records of one conversation; the messages are read while the store takes them.
 pub(crate) struct Plan<'w, 'a, 's, 'b> {
@@ -134,19 +46,13 @@ impl<'w, 'a, 's, 'b> Plan<'w, 'a, 's, 'b> {
         keeps_source: bool,
         check: &'w dyn Fn() -> Result<()>,
         before: Option<SessionInfo>,
-        remainder: Remainder,
+        mut draft: Draft,
     ) -> Result<Self> {
-        let mut rest = work.compactions(&remainder.compactions)?;
-        rest.extend(work.attached(remainder.attached));
-        rest.extend(work.labels(&remainder.labels)?);
-        let names = remainder.names.into_iter();
-        rest.extend(names.map(|name| (Sent::Silent, Record::Imported { name })));
-        let head = match remainder.is_at_start {
-            true => Some(Record::Head { id: None }),
-            false => work.head(remainder.head.as_ref())?,
-        };
-        let (begin, end) = work.details(remainder.details, before.as_ref());
-        let line = remainder.line;
+        let mut rest = work.attached_records(&mut draft)?;
+        let name = draft.unnamed.as_ref().and_then(Unnamed::record);
+        rest.extend(name.map(|name| (Sent::Silent, Record::Imported { name })));
+        let head = work.head(&draft)?;
+        let (begin, end) = work.details(draft.details, before.as_ref());
         Ok(Self {
             work,
             source,
@@ -154,7 +60,7 @@ impl<'w, 'a, 's, 'b> Plan<'w, 'a, 's, 'b> {
             check,
             before,
             begin: Some(begin),
-            line,
+            line: draft.line,
             end,
             next: 0,
             rest: rest.into_iter(),
@@ -369,240 +275,6 @@ impl Work<'_> {
             details.created_at = None;
         }
         (details, end)
-    }
-
-    /// Returns the compactions of another program.
-    fn compactions(&mut self, drafts: &[DraftCompaction]) -> Result<Vec<(Sent, Record)>> {
-        let mut records = Vec::new();
-        if drafts.is_empty() {
-            return Ok(records);
-        }
-        let shape = Shape::new(&self.parents, &self.order);
-        for draft in drafts {
-            // One that was left out when its entry was imported is left out again.
-            if self.has_messages && self.status_of(&draft.marker) != Some(Status::Added) {
-                continue;
-            }
-            let line = draft.line;
-            match self.covered(draft, &shape)? {
-                Ok((first, last)) => {
-                    let sent = Sent::Attached { line, kind: KEPT_COMPACTION, is_record: false };
-                    let compaction = draft.between(first, last);
-                    records.push((
-                        sent,
-                        Record::Compaction {
-                            compaction,
-                            first_tombstone: None,
-                            last_tombstone: None,
-                        },
-                    ));
-                }
-                Err(why) => {
-                    let why = format!("compaction left out, kept as a hidden message: {why}");
-                    self.report.fault(line, why);
-                }
-            }
-        }
-        Ok(records)
-    }
-
-    /// Returns the ends of a compaction; the inner error says why it cannot be added.
-    fn covered(
-        &mut self,
-        draft: &DraftCompaction,
-        shape: &Shape,
-    ) -> Result<std::result::Result<(MessageId, MessageId), String>> {
-        let (last, marker) = match self.last_of(draft, shape) {
-            Ok(found) => found,
-            Err(why) => return Ok(Err(why)),
-        };
-        if shape.is_ancestor(last, marker) && shape.has_branch_between(last, marker) {
-            let why =
-                "a branch leaves the path before this compaction: the summary shows there, too";
-            self.report.remark(draft.line, why);
-        }
-        if Summary::new(draft.summary.as_str()).is_blank() {
-            return Ok(Err("its summary is blank".to_owned()));
-        }
-        let last_id = match self.is_there(last)? {
-            true => Some(self.nodes[last as usize].id.clone()),
-            false => self.living_parent(last),
-        };
-        let Some(last_id) = last_id else {
-            return Ok(Err("all messages it covers are gone".to_owned()));
-        };
-        // The path may begin before the file.
-        let (mut at, mut first) = (last, last_id.clone());
-        let stored = loop {
-            if let Some(outside) = self.outside.get(&at) {
-                break Some(outside.clone());
-            }
-            match self.statuses[at as usize] {
-                Status::Added => first = self.nodes[at as usize].id.clone(),
-                status if !status.is_gone() => break Some(self.nodes[at as usize].id.clone()),
-                _ => {}
-            }
-            match self.parents[at as usize] {
-                Some(parent) => at = parent,
-                None => break None,
-            }
-        };
-        if let Some(stored) = stored
-            && let Some(root) = self.session.at(&stored).raw().iter().next()
-        {
-            first = root?.id;
-        }
-        Ok(Ok((first, last_id)))
-    }
-
-    /// Returns the last node under a compaction, and the node that is the compaction.
-    fn last_of(&self, draft: &DraftCompaction, shape: &Shape) -> Result<(u32, u32), String> {
-        let find = |id: &MessageId| {
-            let missing = || format!("message {id:?} is not in the file");
-            self.index.get(id).copied().ok_or_else(missing)
-        };
-        let (marker, kept) = (find(&draft.marker)?, find(&draft.kept)?);
-        if !shape.is_ancestor(kept, marker) {
-            return Err(format!(
-                "the first message it keeps, {:?}, is on another branch",
-                draft.kept
-            ));
-        }
-        let nothing = || format!("nothing is before {:?}, the first it keeps", draft.kept);
-        Ok((self.parents[kept as usize].ok_or_else(nothing)?, marker))
-    }
-
-    /// Returns the records of an export that refer to messages.
-    fn attached(&mut self, records: Vec<(u64, Record)>) -> Vec<(Sent, Record)> {
-        let mut attached = Vec::with_capacity(records.len());
-        for (line, record) in records {
-            let kind = match &record {
-                Record::Compaction { .. } => COMPACTION,
-                Record::Elision { .. } => "elision",
-                _ => "tag",
-            };
-            let sent = Sent::Attached { line, kind, is_record: true };
-            match self.fault_of(&record) {
-                Some(why) => sent.refuse(&why, self.report),
-                None => attached.push((sent, record)),
-            }
-        }
-        attached
-    }
-
-    fn fault_of(&self, record: &Record) -> Option<String> {
-        match record {
-            Record::Compaction { compaction, first_tombstone, last_tombstone } => {
-                let Compaction { first, last, summary, .. } = compaction;
-                let is_known = |(end, tombstone): &(&MessageId, &Option<u64>)| {
-                    tombstone.is_some()
-                        || self.index.contains_key(*end)
-                        || CompactionId::from_message(end).is_some()
-                };
-                let mut ends = [(first, first_tombstone), (last, last_tombstone)].into_iter();
-                match ends.find(|end| !is_known(end)) {
-                    Some((end, _)) => Some(format!("message {end:?} is not in the file")),
-                    None => Summary::new(summary.as_str())
-                        .is_blank()
-                        .then(|| "its summary is blank".to_owned()),
-                }
-            }
-            Record::Elision { message, .. } if self.index.contains_key(message) => None,
-            Record::Tag(tag) if self.index.contains_key(&tag.message) => None,
-            _ => Some("the message it is of is not in the file".to_owned()),
-        }
-    }
-
-    /// Returns the labels; of those of one name the last.
-    fn labels(&mut self, drafts: &[DraftLabel]) -> Result<Vec<(Sent, Record)>> {
-        if drafts.is_empty() {
-            return Ok(Vec::new());
-        }
-        let known = self.session.labels()?;
-        let mut wanted: HashMap<&str, &DraftLabel> = HashMap::new();
-        for draft in drafts {
-            if let Some(before) = wanted.insert(&draft.name, draft)
-                && before.target != draft.target
-            {
-                let DraftLabel { name, target, .. } = before;
-                let why = format!("label {name:?} was on {target:?} before; it is moved");
-                self.report.remark(draft.line, why);
-            }
-        }
-        let mut records = Vec::new();
-        for draft @ DraftLabel { name, target, line } in drafts {
-            let sent = Sent::Attached { line: *line, kind: "label", is_record: self.is_exact };
-            let fault = self.label_fault(name, target);
-            let is_last = wanted.get(name.as_str()).is_some_and(|last| std::ptr::eq(*last, draft));
-            let present = known.iter().find(|label| label.name == *name);
-            match (fault, present) {
-                (Some(why), _) => {
-                    sent.take_back(self.report);
-                    self.report.fault(*line, format!("label {name:?}: {why}"));
-                }
-                (None, Some(present)) if present.id != *target => {
-                    let why = format!("label {name:?} is on {:?} and stays there", present.id);
-                    self.report.remark(*line, why);
-                }
-                (None, None) if is_last => {
-                    records.push((sent, Record::Label(Label::new(name.as_str(), target.clone()))));
-                }
-                _ => {}
-            }
-        }
-        Ok(records)
-    }
-
-    fn label_fault(&self, name: &str, target: &MessageId) -> Option<String> {
-        if self.status_of(target).is_none_or(Status::is_gone) {
-            return Some("the message it names is not in the file".to_owned());
-        }
-        if self.status_of(&MessageId::from(name)).is_some_and(|status| !status.is_gone()) {
-            return Some("it is the id of a message of this session".to_owned());
-        }
-        let checked = Label::new(name, target.clone()).check();
-        checked.err().map(|error| match error {
-            talktree::Error::InvalidValue { why, .. } => why,
-            error => error.to_string(),
-        })
-    }
-
-    /// Returns where the head is to be: at `head`, or at the message that is stored last.
-    fn head(&mut self, head: Option<&MessageId>) -> Result<Option<Record>> {
-        let is_summary = |id: &&MessageId| CompactionId::from_message(id).is_some();
-        if let Some(id) = head.filter(is_summary).filter(|_| self.is_exact) {
-            return Ok(Some(Record::Head { id: Some(id.clone()) }));
-        }
-        let given = head.and_then(|id| self.index.get(id).copied());
-        let mut id = None;
-        if let Some(at) = given {
-            let is_message = !matches!(self.nodes[at as usize].body, Body::Tombstone(_));
-            id = match self.is_there(at)? && is_message {
-                true => Some(self.nodes[at as usize].id.clone()),
-                false => self.living_parent(at),
-            };
-        }
-        for at in (0..self.nodes.len() as u32).rev() {
-            if id.is_some() {
-                break;
-            }
-            let is_message = !matches!(self.nodes[at as usize].body, Body::Tombstone(_));
-            if is_message && self.is_there(at)? {
-                id = Some(self.nodes[at as usize].id.clone());
-            }
-        }
-        Ok(id.map(|id| Record::Head { id: Some(id) }))
-    }
-}
-
-impl DraftCompaction {
-    /// Returns the compaction with its ends.
-    fn between(&self, first: MessageId, last: MessageId) -> Compaction {
-        let mut compaction = Compaction::new(self.summary.as_str(), first, last);
-        compaction.id = self.id.clone();
-        compaction.details = self.details.clone();
-        compaction.created_at = self.created_at;
-        compaction
     }
 }
 

@@ -132,3 +132,47 @@ impl ImportReport {
         }
     }
 }
+
+/// What a record is in the report, in case that the store refuses it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Sent {
+    /// A message that counts as added.
+    Message { line: u64, is_hidden: bool },
+    /// What refers to messages; `is_record` if it counts as a record of the file.
+    Attached { line: u64, kind: &'static str, is_record: bool },
+    /// What the report does not tell of.
+    Silent,
+}
+
+impl Sent {
+    /// Counts the record as dropped.
+    pub(crate) fn take_back(self, report: &mut ImportReport) {
+        match self {
+            Self::Message { is_hidden, .. } => {
+                report.added -= 1;
+                match is_hidden {
+                    true => report.converted -= 1,
+                    false => report.kept -= 1,
+                }
+                report.dropped += 1;
+            }
+            Self::Attached { is_record: true, .. } => {
+                report.converted -= 1;
+                report.dropped += 1;
+            }
+            Self::Attached { .. } | Self::Silent => {}
+        }
+    }
+
+    /// Counts the record as dropped, and says why.
+    pub(crate) fn refuse(self, why: &str, report: &mut ImportReport) {
+        self.take_back(report);
+        match self {
+            Self::Message { line, .. } => report.fault(line, why),
+            Self::Attached { line, kind, .. } => {
+                report.fault(line, format!("{kind} left out: {why}"));
+            }
+            Self::Silent => {}
+        }
+    }
+}

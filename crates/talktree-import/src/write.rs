@@ -5,13 +5,13 @@
 
 use std::collections::HashSet;
 
-use crate::report::ImportReport;
+use crate::report::{ImportReport, Sent};
 use talktree::{Error, Record, Result, SessionId, Store};
 
 use crate::ImportOptions;
 use crate::draft::Draft;
 use crate::edits;
-use crate::plan::{Plan, Sent};
+use crate::plan::Plan;
 use crate::work::{Source, Work, another_conversation};
 
 /// How many records wait at most.
@@ -151,10 +151,11 @@ impl Writer<'_> {
         source: &mut Source<'_, '_>,
         report: &mut ImportReport,
     ) -> Result<()> {
-        let mut names = Vec::new();
-        if let (Some(unnamed), None) = (draft.unnamed.take(), &self.options.session) {
-            names.extend(unnamed.record());
-            draft.session = self.find_session(&unnamed, &draft.nodes, report)?;
+        if self.options.session.is_some() {
+            draft.unnamed = None;
+        }
+        if let Some(unnamed) = &draft.unnamed {
+            draft.session = self.find_session(unnamed, &draft.nodes, report)?;
         }
         let id = self.options.session.as_ref().unwrap_or(&draft.session).clone();
         self.flush_if_waiting(&id, report)?;
@@ -169,13 +170,10 @@ impl Writer<'_> {
         edits::apply(&mut draft, stored, source, keeps_source, &mut |line, why| {
             report.remark(line, why);
         })?;
-        let (orphans, is_exact, attached) = (draft.orphans, draft.is_exact, draft.records);
-        let (nodes, mut remainder) = draft.split();
-        let line = remainder.line;
-        remainder.names = names;
+        let (line, nodes) = (draft.line, std::mem::take(&mut draft.nodes));
         let mut work = Work::new(&session, report, nodes, has_messages);
-        (work.is_exact, work.attached) = (is_exact, attached);
-        work.connect(orphans)?;
+        (work.is_exact, work.attached) = (draft.is_exact, draft.records);
+        work.connect(draft.orphans)?;
         if self.store.is_import_forbidden(&id)? {
             work.leave_out_all(line, &Error::SessionErased { id });
             return Ok(());
@@ -197,7 +195,7 @@ impl Writer<'_> {
         }
         let (reader, records) = (source.reader, &mut *source.records);
         let source = Source { records, reader };
-        let mut plan = Plan::new(&mut work, source, keeps_source, self.check, info, remainder)?;
+        let mut plan = Plan::new(&mut work, source, keeps_source, self.check, info, draft)?;
         let mut first = Vec::new();
         while first.len() < MAX_RECORDS && plan.bytes < MAX_BYTES {
             match plan.next() {
