@@ -246,18 +246,12 @@ fn with_context(text: &str, core: Range<usize>, width: usize) -> Range<usize> {
 
 /// Returns the offset `count` characters after `at`, or the end.
 fn forward(text: &str, at: usize, count: usize) -> usize {
-    match text.as_bytes()[at..].get(..count) {
-        Some(bytes) if bytes.is_ascii() => at + count,
-        _ => text[at..].char_indices().nth(count).map_or(text.len(), |(offset, _)| at + offset),
-    }
+    text[at..].char_indices().nth(count).map_or(text.len(), |(offset, _)| at + offset)
 }
 
 /// Returns the offset `count` characters before `at`, or 0.
 fn back(text: &str, at: usize, count: usize) -> usize {
-    match at.checked_sub(count) {
-        Some(start) if text.as_bytes()[start..at].is_ascii() => start,
-        _ => text[..at].char_indices().rev().take(count).last().map_or(at, |(offset, _)| offset),
-    }
+    text[..at].char_indices().rev().take(count).last().map_or(at, |(offset, _)| offset)
 }
 
 /// Returns whether the text may be cut at `at`: not inside a word or before a combining character.

@@ -360,7 +360,7 @@ impl Search<'_> {
             let (mut cosines, nearest) = self.compared(meaning, &by_words, limit)?;
             let (count, mut passed) = (nearest.len(), 0);
             for (address, cosine) in nearest {
-                let is_free = self.checks.read(self.conn, address, |row| {
+                let is_free = self.read_one(address, |row| {
                     Ok(excluded.find(&hits::text(row.parts, self.columns())).0.is_empty())
                 })?;
                 passed += usize::from(is_free == Some(true));

@@ -32,21 +32,27 @@ pub(super) const AT: &str = "SELECT id, role, parts, coalesce(origin, address), 
    FROM message
   WHERE address = ?1";
 
-/// Returns the searched text of parts as people read it.
+/// Returns the searched text of parts as people read it, and what tools say.
 ///
 /// Damaged parts have no text: one damaged message must not make every search fail. Reading that message is an error.
-pub(in super::super) fn text(parts: &str, columns: Columns) -> Cow<'_, str> {
+pub(super) fn texts(parts: &str) -> (Cow<'_, str>, Cow<'_, str>) {
     if let Some(text) = single_text(parts) {
-        return Cow::Borrowed(if columns == Columns::Tools { "" } else { text });
+        return (Cow::Borrowed(text), Cow::default());
     }
     let parts = parts_from_text(parts).unwrap_or_default();
-    let (text, tools) = (indexed_text::plain_text(&parts), indexed_text::searched_tools(&parts));
-    Cow::Owned(match columns {
+    (indexed_text::plain_text(&parts).into(), indexed_text::searched_tools(&parts).into())
+}
+
+/// Returns the text of the columns that are searched.
+pub(in super::super) fn text(parts: &str, columns: Columns) -> Cow<'_, str> {
+    let (text, tools) = texts(parts);
+    match columns {
         Columns::Text => text,
         Columns::Tools => tools,
-        Columns::All if text.is_empty() || tools.is_empty() => text + &tools,
-        Columns::All => text + "\n" + &tools,
-    })
+        Columns::All if tools.is_empty() => text,
+        Columns::All if text.is_empty() => tools,
+        Columns::All => (text.into_owned() + "\n" + &tools).into(),
+    }
 }
 
 /// What one query that was searched says of its matches.
@@ -139,7 +145,7 @@ impl<'c> HitMaker<'c> {
             session: names.id.clone(),
             snippet: snippet(&shown_text, shown, SNIPPET_CHARS),
             created_at: time(row.created_at)?,
-            sessions: if self.search.checks.has_copies {
+            sessions: if self.search.has_copies {
                 self.copies(&row)?
             } else {
                 vec![names.id.clone()]
@@ -190,7 +196,6 @@ pub(super) const COPIES: &str = "SELECT session.id, session.key
          SELECT address FROM message
           WHERE origin = ?1 AND role = ?2 AND parts = ?3) AS copy
    JOIN session ON session.key = copy.address >> 32
-  WHERE session.deleted_at IS NULL
   ORDER BY copy.address";
 
 /// The path to a session's head, back to a message.

@@ -18,13 +18,11 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
-use crate::sql::Connection;
 use talktree_text::{Analysis, Candidate, Columns, DateHint, Expr, Query, Unit};
 
 use self::hits::HitMaker;
 use self::range::Range;
 use self::ranked::{MAX_READ_BYTES, More, Ranked, Texts};
-use self::rows::Checks;
 use self::steps::Results;
 use super::connection::Database;
 use super::embedding::Meaning;
@@ -34,8 +32,7 @@ use crate::error::Result;
 use crate::search::{
     HITS_PER_SESSION, Hit, Matched, SearchRequest, SearchResults, SearchTarget, SessionHit,
 };
-use crate::sql::BackendResult;
-use crate::sql::time;
+use crate::sql::{BackendResult, Connection, Sql, time};
 use crate::tree::Address;
 
 impl SearchTarget for Database {
@@ -44,7 +41,8 @@ impl SearchTarget for Database {
     }
 
     fn search_sessions(&self, request: &SearchRequest) -> Result<SearchResults<SessionHit>> {
-        let wanted = Wanted::Sessions(page_end(request));
+        let wanted =
+            Wanted { messages: usize::MAX, sessions: page_end(request), of_each: HITS_PER_SESSION };
         let budget = request.timeout.map(TimeBudget::of_time);
         self.answer(request, wanted, budget, |search, results| {
             let maker = HitMaker::new(search, results);
@@ -72,7 +70,8 @@ impl Database {
         request: &SearchRequest,
         budget: Option<TimeBudget>,
     ) -> Result<SearchResults> {
-        let wanted = Wanted::Messages(page_end(request));
+        let wanted =
+            Wanted { messages: page_end(request), sessions: usize::MAX, of_each: usize::MAX };
         self.answer(request, wanted, budget, |search, results| -> BackendResult<Vec<Hit>> {
             let page = results.messages().skip(request.offset).take(request.limit);
             HitMaker::new(search, results).hits(&page.collect::<Vec<_>>())
@@ -111,11 +110,12 @@ impl Database {
     }
 }
 
-/// How many results of a search are needed.
+/// How many results of a search are needed at most: messages, or sessions with some messages of each.
 #[derive(Debug, Clone, Copy)]
-enum Wanted {
-    Messages(usize),
-    Sessions(usize),
+struct Wanted {
+    messages: usize,
+    sessions: usize,
+    of_each: usize,
 }
 
 /// Returns how many results are needed.
@@ -148,7 +148,8 @@ fn answer_on<T>(
     let date = request.date_hint();
     date.iter().for_each(|date| query.set_time(date));
     let is_capped = index::add_forms(conn, &mut query, watch)?;
-    let checks = Checks::of(conn, (&query.filters, request.omits_hidden), &range)?;
+    // No session contains a message twice.
+    let has_copies = !range.is_one_session() && conn.has(rows::HAS_COPIES, ())?;
     let meaning = Meaning::of(conn, request.meaning.as_ref(), &mut notices)?;
     let asked = Analysis::of(query, &request.text);
     let search = Search {
@@ -156,7 +157,8 @@ fn answer_on<T>(
         labels: index::wanted(&asked.query.filters),
         analysis: &asked,
         range: &range,
-        checks: &checks,
+        omits_hidden: request.omits_hidden,
+        has_copies,
         date,
         meaning,
         has_pending: pending != Prepared::Nothing,
@@ -188,7 +190,9 @@ pub(super) struct Search<'c> {
     pub(super) conn: &'c Connection<'c>,
     pub(super) analysis: &'c Analysis,
     pub(super) range: &'c Range,
-    pub(super) checks: &'c Checks,
+    omits_hidden: bool,
+    /// Whether copies of one message may be in the range.
+    has_copies: bool,
     /// What the labels of a match must be.
     labels: Option<Expr>,
     /// The time that the query mentions.
@@ -250,43 +254,38 @@ impl<'c> Search<'c> {
     /// Adds the newest of the matches that were not ranked, until there are as many messages or sessions as wanted. A spent budget
     /// leaves what was found until then.
     fn fill(&self, ranked: &mut Ranked, wanted: Wanted) -> BackendResult<()> {
-        let is_full = matches!(wanted, Wanted::Messages(count) if ranked.messages.len() >= count);
+        let is_full = ranked.messages.len() >= wanted.messages;
         let Some(more) = ranked.more.take().filter(|_| !is_full) else { return Ok(()) };
         let known: HashSet<Address> = ranked.messages.iter().map(|found| found.0).collect();
         // How many messages the sessions that are wanted have.
-        let mut of_each: HashMap<i64, usize> = HashMap::new();
-        if let Wanted::Sessions(count) = wanted {
-            of_each.extend(ranked.sessions.iter().take(count).map(|session| (session.0, 0)));
-            for (address, _) in &ranked.messages {
-                of_each.entry(address.session()).and_modify(|of_one| *of_one += 1);
-            }
+        let first = ranked.sessions.iter().take(wanted.sessions);
+        let mut of_each: HashMap<i64, usize> = first.map(|session| (session.0, 0)).collect();
+        for (address, _) in &ranked.messages {
+            of_each.entry(address.session()).and_modify(|of_one| *of_one += 1);
         }
         let mut found = Vec::new();
         self.watch.enter(Phase::Listing);
         let mut take = |address: Address| {
+            if known.len() + found.len() >= wanted.messages {
+                return Ok(false);
+            }
             let of_one = of_each.get(&address.session()).copied();
-            let is_wanted = match wanted {
-                Wanted::Messages(count) if known.len() + found.len() >= count => return Ok(false),
-                Wanted::Messages(_) => true,
-                Wanted::Sessions(count) => {
-                    of_one.map_or(of_each.len() < count, |of_one| of_one < HITS_PER_SESSION)
-                }
-            };
-            if is_wanted && !known.contains(&address) && self.checks.passes(self.conn, address)? {
+            let is_wanted =
+                of_one.map_or(of_each.len() < wanted.sessions, |of_one| of_one < wanted.of_each);
+            if is_wanted && !known.contains(&address) && self.is_hit(address)? {
                 of_each.insert(address.session(), of_one.unwrap_or(0) + 1);
                 found.push(address);
             }
             Ok(true)
         };
-        let listed = match wanted {
-            // Another look could read the matches of a few sessions for long.
-            Wanted::Sessions(_) if !more.listed.is_empty() => {
-                more.listed.iter().try_for_each(|address| take(*address).map(drop))
-            }
-            _ => self.each(&more.expr, &mut take),
+        // Another look for a few sessions could read their matches for long.
+        let reads_listed = wanted.messages == usize::MAX && !more.listed.is_empty();
+        let listed = match reads_listed {
+            true => more.listed.iter().try_for_each(|address| take(*address).map(drop)),
+            false => self.each(&more.expr, &mut take),
         };
         ranked.follow(&found);
-        if matches!(wanted, Wanted::Sessions(count) if !more.is_whole && of_each.len() < count) {
+        if reads_listed && !more.is_whole && of_each.len() < wanted.sessions {
             self.is_stopped.set(true);
         }
         match listed {
@@ -420,12 +419,12 @@ impl Texts for Search<'_> {
         let (mut passed, mut candidates) = (Vec::new(), Vec::new());
         for &address in found {
             self.watch.check()?;
-            let candidate = self.checks.read(self.conn, address, |row| {
+            let candidate = self.read_one(address, |row| {
                 let (text, tools) = match self.columns() {
-                    Columns::All => (Columns::Text, hits::text(row.parts, Columns::Tools)),
-                    one => (one, Cow::default()),
+                    Columns::All => hits::texts(row.parts),
+                    one => (hits::text(row.parts, one), Cow::default()),
                 };
-                let texts = (&*hits::text(row.parts, text), &*tools);
+                let texts = (&*text, &*tools);
                 let mut read = Candidate::read(texts, &finder, units, pairs, MAX_READ_BYTES);
                 let is_about = || (0..units).any(|unit| read.has(unit) && !dated.contains(&unit));
                 read.is_in_time = match &self.date {
@@ -434,7 +433,7 @@ impl Texts for Search<'_> {
                 };
                 read.session = address.session();
                 // Whose role is `assistant` may be a person, too, in a chat of two people.
-                read.is_user = row.role == "user" || row.has_author;
+                read.is_user = row.role == "user" || row.author.is_some();
                 Ok(read)
             })?;
             if let Some(candidate) = candidate {

@@ -134,12 +134,6 @@ impl Range {
         of_one.map(|parts| (parts[0].0, parts[parts.len() - 1].1)).collect()
     }
 
-    /// Returns the keys of its sessions; `None` for all of the store.
-    pub(super) fn keys(&self) -> Option<Vec<i64>> {
-        let keys = || self.of_sessions().iter().map(|range| range.0.session()).collect();
-        (self.kind != Kind::Store).then(keys)
-    }
-
     /// Returns whether each address of its ranges belongs to it.
     pub(super) fn is_whole(&self) -> bool {
         self.parts.len() == self.ranges().len() && self.trash.is_empty()
@@ -155,13 +149,14 @@ impl Range {
     pub(super) fn holds_session(&self, key: i64) -> bool {
         let at = self.parts.partition_point(|part| part.1.session() < key);
         self.parts.get(at).is_some_and(|part| part.0.session() <= key)
+            && self.trash.binary_search(&key).is_err()
     }
 
     /// Returns whether an address belongs to it.
     pub(in super::super) fn holds(&self, address: Address) -> bool {
         let at = self.parts.partition_point(|part| part.1 < address);
         self.parts.get(at).is_some_and(|part| part.0 <= address)
-            && (self.trash.is_empty() || self.trash.binary_search(&address.session()).is_err())
+            && self.trash.binary_search(&address.session()).is_err()
     }
 
     /// Returns the greatest address below one that does not belong to it, from which on others may.

@@ -8,15 +8,15 @@
 
 use std::collections::{BinaryHeap, HashSet, VecDeque};
 
-use talktree_text::{Columns, Filters, holds_exactly};
+use talktree_text::{Filters, holds_exactly};
 
 use super::super::index::{self, Expression};
 use super::super::interrupt::Phase;
-use super::range::{Kind, Range};
+use super::range::Kind;
 use super::ranked::Ranked;
 use super::{Search, Wanted, hits};
-use crate::search::{HITS_PER_SESSION, Matched};
-use crate::sql::{BackendResult, Connection, Sql};
+use crate::search::Matched;
+use crate::sql::{BackendResult, Sql};
 use crate::tree::Address;
 
 /// How many messages of one session are read ahead at most.
@@ -24,147 +24,105 @@ const MAX_BATCH: usize = 256;
 /// So many addresses take half a megabyte.
 const MAX_LABELLED: usize = 65_536;
 
-/// What a match must pass besides the expression.
-#[derive(Debug, Clone)]
-pub(in super::super) struct Checks {
-    after: Option<i64>,
-    before: Option<i64>,
-    /// The roles, authors and tags, and the keys of the sessions within which copies count as one, as JSON arrays; `None` for any.
-    roles: Option<String>,
-    authors: Option<String>,
-    tags: Option<String>,
-    sessions: Option<String>,
-    /// What the texts of these columns must contain.
-    exact: Vec<String>,
-    columns: Columns,
-    omits_hidden: bool,
-    /// Whether copies of one message may be in the range.
-    pub(super) has_copies: bool,
-    /// Whether every match is a hit, so that no message row has to be read.
-    is_open: bool,
-}
-
 /// A match with the columns of its row.
 pub(in super::super) struct Matching<'r> {
     pub(super) role: &'r str,
     pub(in super::super) parts: &'r str,
     pub(super) created_at: i64,
-    /// Whether it says who wrote it.
-    pub(super) has_author: bool,
+    pub(super) author: Option<&'r str>,
+    is_hidden: bool,
+    /// The address of the message that it is a copy of.
+    origin: Option<Address>,
 }
 
-impl Checks {
-    pub(super) fn of(
-        conn: &Connection,
-        (filters, omits_hidden): (&Filters, bool),
-        range: &Range,
-    ) -> BackendResult<Self> {
-        // No session contains a message twice.
-        let has_copies = !range.is_one_session() && conn.has(HAS_COPIES, ())?;
-        let array = |names: &[String]| {
-            (!names.is_empty()).then(|| serde_json::Value::from(names).to_string())
-        };
-        let is_open = filters.after.is_none_or(index::tell)
-            && filters.before.is_none_or(index::tell)
-            && filters.exact.is_empty()
-            && !omits_hidden
-            && !has_copies;
-        Ok(Self {
-            after: filters.after.map(|time| time.timestamp_micros()),
-            before: filters.before.map(|time| time.timestamp_micros()),
-            roles: array(&filters.roles),
-            authors: array(&filters.authors),
-            tags: array(&filters.tags),
-            sessions: range.keys().map(|keys| serde_json::Value::from(keys).to_string()),
-            exact: filters.exact.clone(),
-            columns: filters.columns,
-            omits_hidden,
-            has_copies,
-            is_open,
-        })
+pub(super) const ROW: &str = "SELECT role, parts, created_at, author, hidden, origin
+   FROM message
+  WHERE address = ?1";
+
+/// The original and the newer copies of a copy.
+pub(super) const OTHERS: &str = "SELECT address, author, hidden
+   FROM message AS other
+  WHERE (address = ?1 OR origin = ?1 AND address > ?2) AND role = ?3 AND parts = ?4";
+
+pub(super) const HAS_COPIES: &str = "SELECT 1 FROM message WHERE origin IS NOT NULL";
+
+impl Search<'_> {
+    /// Returns whether a match passes. Most searches have no filter but labels, and read no row for this.
+    pub(super) fn is_hit(&self, address: Address) -> BackendResult<bool> {
+        let Filters { after, before, exact, .. } = &self.analysis.query.filters;
+        let passes_all = after.is_none_or(index::tell)
+            && before.is_none_or(index::tell)
+            && exact.is_empty()
+            && !self.omits_hidden
+            && !self.has_copies;
+        Ok(passes_all || self.read_one(address, |_| Ok(()))?.is_some())
     }
 
-    /// Returns what `read` makes of a message; `None` if it does not pass.
-    pub(in super::super) fn read<T>(
+    /// Returns what `read` makes of a match; `None` if it does not pass.
+    pub(in super::super) fn read_one<T>(
         &self,
-        conn: &Connection,
         address: Address,
         read: impl FnOnce(Matching<'_>) -> BackendResult<T>,
     ) -> BackendResult<Option<T>> {
-        let Checks { after, before, roles, authors, tags, sessions, omits_hidden, exact, .. } =
-            self;
-        let values = (address, after, before, roles, authors, tags, omits_hidden, sessions);
-        let sql = match conn {
-            Connection::Sqlite(_) => ROW,
-            #[cfg(feature = "postgres")]
-            Connection::Postgres(_) => ROW_THERE,
-        };
-        let found = conn.first_with(sql, values, |row| {
-            let parts = row.value(1)?.as_str().unwrap_or_default();
-            if !exact.is_empty() && !holds_exactly(&hits::text(parts, self.columns), exact) {
-                return Ok(None);
-            }
-            let role = row.value(0)?.as_str()?;
-            let (created_at, has_author) = (row.get(2)?, row.get(3)?);
-            read(Matching { role, parts, created_at, has_author }).map(Some)
+        let found = self.conn.first_with(ROW, address, |row| {
+            let found = Matching {
+                role: row.value(0)?.as_str()?,
+                parts: row.value(1)?.as_str().unwrap_or_default(),
+                created_at: row.get(2)?,
+                author: row.value(3)?.as_str_or_null()?,
+                is_hidden: row.get(4)?,
+                origin: row.get(5)?,
+            };
+            if self.passes(address, &found)? { read(found).map(Some) } else { Ok(None) }
         })?;
         Ok(found.flatten())
     }
 
-    /// Returns whether a match passes.
-    pub(super) fn passes(&self, conn: &Connection, address: Address) -> BackendResult<bool> {
-        Ok(self.is_open || self.read(conn, address, |_| Ok(()))?.is_some())
+    fn passes(&self, address: Address, found: &Matching<'_>) -> BackendResult<bool> {
+        let Filters { after, before, exact, columns, .. } = &self.analysis.query.filters;
+        let Matching { role, author, is_hidden, .. } = *found;
+        Ok(after.is_none_or(|time| found.created_at >= time.timestamp_micros())
+            && before.is_none_or(|time| found.created_at < time.timestamp_micros())
+            && self.is_of_kind(address, role, author, is_hidden)?
+            && (exact.is_empty() || holds_exactly(&hits::text(found.parts, *columns), exact))
+            && !self.is_repeated(address, found)?)
+    }
+
+    /// Returns whether the filters pass a message, apart from those that all its copies pass or none.
+    fn is_of_kind(
+        &self,
+        address: Address,
+        role: &str,
+        author: Option<&str>,
+        is_hidden: bool,
+    ) -> BackendResult<bool> {
+        let Filters { roles, authors, tags, .. } = &self.analysis.query.filters;
+        let has = |names: &[String], name: &str| names.iter().any(|it| it == name);
+        let is_of_kind = (roles.is_empty() || has(roles, role))
+            && (authors.is_empty() || author.is_some_and(|author| has(authors, author)))
+            && !(self.omits_hidden && is_hidden);
+        if !is_of_kind || tags.is_empty() {
+            return Ok(is_of_kind);
+        }
+        let known: Vec<String> =
+            self.conn.rows("SELECT tag FROM message_tag WHERE address = ?1", address)?;
+        Ok(tags.iter().all(|tag| known.contains(tag)))
+    }
+
+    /// Returns whether a message is a copy of another one in scope that passes.
+    fn is_repeated(&self, address: Address, copy: &Matching<'_>) -> BackendResult<bool> {
+        let Some(origin) = copy.origin else { return Ok(false) };
+        let mut is_repeated = false;
+        self.conn.each(OTHERS, (origin, address, copy.role, copy.parts), |row| {
+            let other: Address = row.get(0)?;
+            let author = row.value(1)?.as_str_or_null()?;
+            is_repeated = self.range.holds_session(other.session())
+                && self.is_of_kind(other, copy.role, author, row.get(2)?)?;
+            Ok(!is_repeated)
+        })?;
+        Ok(is_repeated)
     }
 }
-
-pub(super) const HAS_COPIES: &str = "SELECT 1 FROM message WHERE origin IS NOT NULL";
-
-/// What a message, and the one that it is a copy of, must be to pass. The values of an array are what stands before and after it.
-#[rustfmt::skip]
-macro_rules! passes {
-    ($message:literal, $each:literal, $of:literal) => {
-        concat!(
-            "    AND (?4 IS NULL OR ", $message, ".role IN (SELECT value FROM ", $each, "?4", $of, "))
-    AND (?5 IS NULL OR ", $message, ".author IN (SELECT value FROM ", $each, "?5", $of, "))
-    AND NOT EXISTS (SELECT 1 FROM ", $each, "?6", $of, " AS wanted
-                     WHERE NOT EXISTS (SELECT 1 FROM message_tag
-                                        WHERE message_tag.address = ", $message, ".address
-                                          AND message_tag.tag = wanted.value))
-    AND (?7 = 0 OR ", $message, ".hidden = 0)
-"
-        )
-    };
-}
-
-/// A message that passes and is no copy of another one in scope that does.
-#[rustfmt::skip]
-macro_rules! row {
-    ($each:literal, $of:literal) => {
-        concat!(
-    "SELECT role, parts, created_at, author IS NOT NULL
-   FROM message
-  WHERE address = ?1
-    AND (?2 IS NULL OR created_at >= ?2)
-    AND (?3 IS NULL OR created_at < ?3)
-", passes!("message", $each, $of),
-"    AND (origin IS NULL OR NOT EXISTS (
- SELECT 1
-   FROM message AS other
-  WHERE (other.address = message.origin
-         OR other.origin = message.origin AND other.address > message.address)
-    AND other.role = message.role
-    AND other.parts = message.parts
-    AND (?8 IS NULL OR other.address >> 32 IN (SELECT CAST(value AS BIGINT) FROM ", $each, "?8", $of, "))
-    AND other.address >> 32 NOT IN (SELECT key FROM session WHERE deleted_at IS NOT NULL)
-    AND other.address >> 32 NOT IN (SELECT session FROM leftover)
-", passes!("other", $each, $of), "))"
-        )
-    };
-}
-
-pub(super) const ROW: &str = row!("json_each(", ")");
-#[cfg(feature = "postgres")]
-const ROW_THERE: &str = row!("json_array_elements_text(CAST(", " AS JSON))");
 
 /// One session that is read newest first.
 struct Stream {
@@ -215,10 +173,6 @@ impl Search<'_> {
         wanted: Wanted,
         found: &mut Vec<Address>,
     ) -> BackendResult<()> {
-        let (max_messages, max_sessions, max_of_each) = match wanted {
-            Wanted::Messages(count) => (count, usize::MAX, usize::MAX),
-            Wanted::Sessions(count) => (usize::MAX, count, HITS_PER_SESSION),
-        };
         let mut excluded = HashSet::new();
         if let Some(expr) = self.analysis.excluded() {
             let words = Some((&expr, self.columns()));
@@ -235,18 +189,18 @@ impl Search<'_> {
             streams.push(Stream { low, high, batch: VecDeque::new(), batch_size: 1, count: 0 });
         }
         let mut sessions = 0;
-        while found.len() < max_messages
+        while found.len() < wanted.messages
             && let Some((_, address, number, is_next)) = heap.pop()
         {
             let stream = &mut streams[number];
-            if stream.count == 0 && sessions == max_sessions {
+            if stream.count == 0 && sessions == wanted.sessions {
                 continue;
             }
             if is_next {
                 sessions += usize::from(stream.count == 0);
                 found.push(address);
                 stream.count += 1;
-                if stream.count == max_of_each {
+                if stream.count == wanted.of_each {
                     continue;
                 }
             }
@@ -301,9 +255,7 @@ impl Search<'_> {
         for &address in &newest {
             self.watch.check()?;
             if self.range.holds(address) && !excluded.contains(&address) {
-                let read =
-                    self.checks.read(self.conn, address, |row| Ok((address, row.created_at)))?;
-                stream.batch.extend(read);
+                stream.batch.extend(self.read_one(address, |row| Ok((address, row.created_at)))?);
             }
         }
         stream.high = match newest.last() {

@@ -284,48 +284,34 @@ fn count(search: &Search<'_>, term: &Term, limit: usize) -> BackendResult<usize>
     Ok(other.list(&expr, limit)?.len())
 }
 
-/// Returns what to search instead of a word: two words in a row, or the nearest spelling.
+/// Returns what to search instead of a word: two words in a row, or the nearest spelling; of equally near ones what most messages in
+/// scope have.
 fn other_spelling(search: &Search<'_>, word: &str) -> BackendResult<Option<Term>> {
-    if let Some([a, b]) = split(search, word)? {
-        return Ok(Some(term(&[&a, &b])));
-    }
-    Ok(nearest(search, word)?.map(|near| term(&[&near])))
-}
-
-/// Returns the two words in a row that most messages in scope have.
-fn split(search: &Search<'_>, word: &str) -> BackendResult<Option<[String; 2]>> {
-    let mut best: Option<(usize, [String; 2])> = None;
     // The table of terms has none of pending messages.
-    let has_pending = search.has_pending;
     let may_have = |part: &str| -> BackendResult<bool> {
-        Ok(has_pending || languages(search.conn, &normal_form(part))?.is_some())
+        Ok(search.has_pending || languages(search.conn, &normal_form(part))?.is_some())
     };
+    let mut others = Vec::new();
     for (a, b) in splits(word) {
-        if !may_have(a)? || !may_have(b)? {
-            continue;
-        }
-        let found = count(search, &term(&[a, b]), MAX_COUNTED)?;
-        if found > best.as_ref().map_or(0, |best| best.0) {
-            best = Some((found, [a, b].map(str::to_owned)));
+        if may_have(a)? && may_have(b)? {
+            others.push((0, term(&[a, b])));
         }
     }
-    Ok(best.map(|best| best.1))
-}
-
-/// Returns the nearest word in scope; of equally near ones that which most messages have.
-fn nearest(search: &Search<'_>, word: &str) -> BackendResult<Option<String>> {
-    let Some(misspelled) = Misspelled::of(word) else { return Ok(None) };
     let mut near: BTreeSet<(usize, String)> = BTreeSet::new();
-    each_from(search.conn, &misspelled.first().to_string(), search.watch, |other, _| {
-        near.extend(misspelled.distance(other).map(|edits| (edits, other.to_owned())));
-        true
-    })?;
-    let mut best: Option<(usize, usize, String)> = None;
-    for (edits, other) in near.into_iter().take(MAX_NEAREST) {
+    if let Some(misspelled) = Misspelled::of(word) {
+        each_from(search.conn, &misspelled.first().to_string(), search.watch, |other, _| {
+            near.extend(misspelled.distance(other).map(|edits| (edits, other.to_owned())));
+            true
+        })?;
+    }
+    let near = near.into_iter().take(MAX_NEAREST);
+    others.extend(near.map(|(edits, other)| (edits, term(&[&other]))));
+    let mut best: Option<(usize, usize, Term)> = None;
+    for (edits, other) in others {
         if best.as_ref().is_some_and(|best| best.0 < edits) {
             break;
         }
-        let found = count(search, &term(&[&other]), MAX_COUNTED)?;
+        let found = count(search, &other, MAX_COUNTED)?;
         if found > best.as_ref().map_or(0, |best| best.1) {
             best = Some((edits, found, other));
         }

@@ -12,7 +12,7 @@ use super::super::index::{
 };
 use super::super::interrupt::TimeBudget;
 use super::super::session::SqliteSession;
-use super::rows::{HAS_COPIES, LAST, NEWEST, ROW};
+use super::rows::{HAS_COPIES, LAST, NEWEST, OTHERS, ROW};
 use super::{hits, range};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
@@ -68,6 +68,7 @@ fn no_statement_scans_the_messages() -> Result<()> {
         range::MESSAGES,
         HAS_COPIES,
         ROW,
+        OTHERS,
     ];
     let indexed = FIND;
     for is_analyzed in [false, true] {
