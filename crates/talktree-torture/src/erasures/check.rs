@@ -60,7 +60,8 @@ pub(super) fn finished(
         }
     };
     if verb == Verb::RetentionRemoves {
-        let _ = store.erase(&Erasure::deleted())?;
+        // Its usage stays the owner's.
+        let _ = store.erase(&Erasure::owner(fixture::OWNER).and(Erasure::deleted()))?;
     }
     if store.has_unfinished_erasure()? {
         wrong.push("there is still something to finish".to_owned());

@@ -9,7 +9,7 @@ use crate::Result;
 
 pub(super) const NAME: &str = "talk.db";
 /// The owner that is erased.
-const OWNER: &str = "zqhvtlrmkowner";
+pub(super) const OWNER: &str = "zqhvtlrmkowner";
 /// Words of the erased texts. Each begins differently: an index stores a word without what it shares with the word before.
 const MARKS: [&str; 5] = ["zqhvtlrmk", "xwpgdnbfk", "jkcbtvhsm", "qvfmxrdlk", "vhzrkdgtm"];
 /// How many letters of a mark may be missing in an index.
