@@ -41,6 +41,7 @@
 
 mod attached;
 mod conflict;
+mod copy;
 mod draft;
 mod driver;
 mod edits;
@@ -63,6 +64,7 @@ use std::path::Path;
 
 use talktree::{Error, Progress, Result, SessionId, Store};
 
+pub use copy::{Copied, copy};
 pub use folder::{FolderImport, conversation_files, import_folder};
 pub use formats::Format;
 pub use importer::Importer;

@@ -63,7 +63,8 @@ pub fn session_hash(session: &Session) -> Result<String> {
     session.export(&mut std::io::sink(), |session, _| hash_of(session))
 }
 
-fn hash_of(session: &Session) -> Result<String> {
+/// Returns the hash of a session that is of a snapshot, or that nobody writes.
+pub(crate) fn hash_of(session: &Session) -> Result<String> {
     let mut hash = Uuid::nil();
     let hashed = session.records(|mut record| {
         match &mut record {

@@ -41,6 +41,7 @@ mod jsonl;
 mod markdown;
 mod person;
 
+pub(crate) use hash::hash_of;
 pub use hash::{content_hash, session_hash};
 pub(crate) use jsonl::{Counts, VERSION, chain, number_of};
 pub use jsonl::{export_jsonl, export_readable_jsonl, export_session};

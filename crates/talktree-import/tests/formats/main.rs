@@ -4,6 +4,7 @@ mod batches;
 #[path = "../../../../tests/common/claude.rs"]
 mod claude;
 mod common;
+mod copying;
 mod damaged_headers;
 #[path = "../../../../tests/common/data.rs"]
 mod data;
