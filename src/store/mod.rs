@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-#[expect(unused_imports, reason = "the documents link to it")]
+#[cfg_attr(feature = "postgres", expect(unused_imports, reason = "the documents link to it"))]
 use crate::error::Error;
 use crate::error::Result;
 use crate::event::{Event, Events, Subscription};
@@ -163,6 +163,21 @@ impl Store {
     #[must_use]
     pub fn is_open_file(path: impl AsRef<Path>) -> bool {
         sqlite::is_open(path.as_ref())
+    }
+
+    /// Returns whether the address of a store is the URL of one on a server, as [`StoreOptions::open_at`] takes it; otherwise it
+    /// is the path of a file.
+    ///
+    /// ```
+    /// use talktree::Store;
+    ///
+    /// assert!(Store::is_url("postgresql://bot@db.example/chats"));
+    /// assert!(!Store::is_url("bot.db"));
+    /// ```
+    #[must_use]
+    pub fn is_url(address: impl AsRef<Path>) -> bool {
+        let address = address.as_ref().as_os_str().as_encoded_bytes();
+        address.starts_with(b"postgresql://") || address.starts_with(b"postgres://")
     }
 
     /// Returns the options a store can be opened with.
@@ -454,6 +469,37 @@ impl StoreOptions {
     #[cfg(feature = "postgres")]
     pub fn connect(self, url: &str) -> Result<Store> {
         Database::on_server(url, self.config()).map(Store::over)
+    }
+
+    /// Opens the store at an address that a user gave: the path of a file or, with the feature `postgres`, a URL.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let address = folder.path().join("bot.db");
+    /// let store = Store::options().open_at(&address)?;
+    /// store.session("s")?.append(Message::user("hello"))?;
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Store::open`] and `Store::connect`; [`Error::InvalidValue`] for a URL without the feature.
+    pub fn open_at(self, address: impl AsRef<Path>) -> Result<Store> {
+        let address = address.as_ref();
+        if !Store::is_url(address) {
+            return self.open(address);
+        }
+        #[cfg(feature = "postgres")]
+        return self.connect(&address.to_string_lossy());
+        #[cfg(not(feature = "postgres"))]
+        // A URL may hold a password.
+        Err(Error::InvalidValue {
+            what: "address of a store",
+            given: "postgresql://..".to_owned(),
+            why: "the cargo feature `postgres`, which brings stores on a server, is not in this build"
+                .to_owned(),
+        })
     }
 
     /// Opens a store in memory, which lives as long as its handles.

@@ -175,7 +175,7 @@ impl Config {
         let in_one_line = |error: toml::de::Error| error.to_string().trim().replace('\n', " ");
         let config: Self = settings.try_into().map_err(in_one_line)?;
         if config.store.as_os_str().is_empty() {
-            return Err("store is empty; it has to be a file".to_owned());
+            return Err("store is empty; it has to be a file or a URL".to_owned());
         }
         let agent = &config.agent;
         let positive = [

@@ -71,13 +71,14 @@ fn start(arguments: &Arguments) -> Result<()> {
             // The terminal shows the chat: lines of the log in it would disturb.
             let level = if config.log.level == "info" { "warn" } else { &config.log.level };
             start_log(&config, level)?;
-            let bot = Bot::new(&config, Store::open(&config.store)?, models::of(&config.agent)?)?;
+            let store = Store::options().open_at(&config.store)?;
+            let bot = Bot::new(&config, store, models::of(&config.agent)?)?;
             terminal::chat(&bot, &config.store, name.as_deref())
         }
         Subcommands::Telegram => {
             start_log(&config, &config.log.level)?;
             // Many chats read at once, and opening a connection costs more than most reads.
-            let store = Store::options().idle_readers(IDLE_READERS).open(&config.store)?;
+            let store = Store::options().idle_readers(IDLE_READERS).open_at(&config.store)?;
             telegram::run(&config, store, models::of(&config.agent)?)
         }
     }

@@ -42,7 +42,11 @@ struct Terminal<'a> {
 /// [`Error::Config`] if another chat uses the conversation; as every write. An error of the model is shown, and the chat
 /// goes on.
 pub fn chat(bot: &Bot, store: &Path, name: Option<&str>) -> Result<()> {
-    let _lock = lock(store, name)?;
+    let _lock = match talktree::Store::is_url(store) {
+        // Chats on other machines would not see it.
+        true => None,
+        false => Some(lock(store, name)?),
+    };
     let is_stopped = Arc::new(AtomicBool::new(false));
     let is_idle = Arc::new(AtomicBool::new(true));
     // In this order: the handlers run in the order of their registration, and the first one looks whether the program is idle.

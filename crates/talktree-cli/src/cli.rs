@@ -15,9 +15,9 @@ use crate::commands::Command;
 #[command(name = "talktree", version, after_help = EXIT_CODES, max_term_width = 100)]
 #[command(override_usage = "talktree [OPTIONS] <COMMAND>", subcommand_required = true)]
 pub(crate) struct Cli {
-    /// The store file [env: TALKTREE_STORE] [default: talktree/talktree.db in your data folder].
+    /// The store: a file, or a URL of PostgreSQL's [env: TALKTREE_STORE] [default: talktree/talktree.db in your data folder].
     // The parser does not read the variable: it would refuse an empty one, which is none.
-    #[arg(long, value_name = "FILE", global = true, help_heading = GLOBAL_OPTIONS)]
+    #[arg(long, value_name = "STORE", global = true, help_heading = GLOBAL_OPTIONS)]
     pub(crate) store: Option<PathBuf>,
 
     /// Print JSON, one object per line.

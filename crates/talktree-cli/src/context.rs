@@ -87,10 +87,15 @@ impl Context {
         }
     }
 
+    /// Returns whether the store is a file that does not exist yet.
+    pub(crate) fn is_missing(&self) -> Result<bool> {
+        let path = self.store_path()?;
+        Ok(!Store::is_url(&path) && !path.exists())
+    }
+
     /// Opens the store for reading; it must exist.
     pub(crate) fn reader(&self) -> Result<Store> {
-        let path = self.existing()?;
-        Ok(Store::open_read_only(path)?)
+        Ok(open_to_read(&self.existing()?)?)
     }
 
     /// Opens the store for reading, and a session of it.
@@ -110,13 +115,13 @@ impl Context {
     /// Opens the store for writing; it must exist.
     pub(crate) fn writer(&self) -> Result<Store> {
         let path = self.existing()?;
-        Ok(Store::open(path)?)
+        Ok(Store::options().open_at(path)?)
     }
 
     /// Opens the store for searching: for writing if possible, so that pending messages are indexed.
     pub(crate) fn searcher(&self) -> Result<Store> {
         let path = self.existing()?;
-        Ok(match Store::open(&path) {
+        Ok(match Store::options().open_at(&path) {
             // On a medium where SQLite cannot create its lock files it reports that it cannot open the file. If something else
             // is wrong, opening read-only fails with it again.
             Err(
@@ -125,7 +130,7 @@ impl Context {
                 | Error::Busy { .. }
                 | Error::Corrupt { .. }
                 | Error::Storage { .. }),
-            ) => match Store::open_read_only(path) {
+            ) => match open_to_read(&path) {
                 // That error advises opening it for writing, which has just failed.
                 Err(Error::OlderStore { .. }) => return Err(error.into()),
                 opened => opened?,
@@ -139,6 +144,9 @@ impl Context {
     /// Only the folder of the default store is created: a folder that the user named may be mistyped.
     pub(crate) fn maker(&self) -> Result<Store> {
         let path = self.store_path()?;
+        if Store::is_url(&path) {
+            return Ok(Store::options().open_at(&path)?);
+        }
         if let Some(why) = dangling(&path) {
             return Err(Failure::Store(format!("there is no store at {}: {why}", shown(&path))));
         }
@@ -156,6 +164,9 @@ impl Context {
 
     fn existing(&self) -> Result<PathBuf> {
         let path = self.store_path()?;
+        if Store::is_url(&path) {
+            return Ok(path);
+        }
         let name = shown(&path);
         let why = match std::fs::metadata(&path) {
             // Opening an empty file would turn it into a store.
@@ -186,6 +197,14 @@ impl Context {
                 command("import FILE")
             ),
         }
+    }
+}
+
+/// Opens a store for reading. On a server the rights of the user decide what may be written.
+fn open_to_read(path: &Path) -> talktree::Result<Store> {
+    match Store::is_url(path) {
+        true => Store::options().open_at(path),
+        false => Store::open_read_only(path),
     }
 }
 

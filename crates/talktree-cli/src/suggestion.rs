@@ -2,8 +2,11 @@
 //!
 //! A copied command must ask the same store. So it names the store if the command line did.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::OnceLock;
+
+use talktree::Store;
 
 use crate::text::is_unsafe;
 
@@ -14,8 +17,27 @@ static STORE: OnceLock<String> = OnceLock::new();
 pub(crate) fn set_store(store: Option<&Path>) {
     if let Some(path) = store {
         // It is set once, at the start.
-        let _ = STORE.set(format!("--store {} ", quote(&path.to_string_lossy())));
+        let address = path.to_string_lossy();
+        let shown = if Store::is_url(path) { without_password(&address) } else { address };
+        let _ = STORE.set(format!("--store {} ", quote(&shown)));
     }
+}
+
+/// Returns a URL with `***` for a password. It may be `postgresql://USER:PASSWORD@..`, or a parameter.
+fn without_password(url: &str) -> Cow<'_, str> {
+    let start = url.find("://").map_or(0, |at| at + 3);
+    let mut shown = url.to_owned();
+    if let Some(at) = url.rfind("password=") {
+        let end = url[at..].find('&').map_or(url.len(), |end| at + end);
+        shown.replace_range(at + "password=".len()..end, "***");
+    }
+    // A password with a character that ends an address is no valid one, but it is one.
+    if let Some(end) = shown.rfind('@')
+        && let Some(colon) = shown[start..end].find(':')
+    {
+        shown.replace_range(start + colon + 1..end, "***");
+    }
+    shown.into()
 }
 
 /// Returns a verb with arguments and options. If an argument begins with a minus, all come after `--`, which ends the options.
@@ -41,7 +63,7 @@ pub(crate) fn given(flags: &[(bool, &str)]) -> String {
     given.collect::<Vec<_>>().join(" ")
 }
 
-/// Returns a whole command line: `sessions` becomes `talktree sessions`, or `talktree --store FILE sessions`.
+/// Returns a whole command line: `sessions` becomes `talktree sessions`, or `talktree --store STORE sessions`.
 pub(crate) fn command(rest: &str) -> String {
     format!("talktree {}{rest}", STORE.get().map_or("", String::as_str))
 }
@@ -79,6 +101,25 @@ mod tests {
         assert_eq!(verb("restore", &["-home"], ""), "restore -- -home");
         assert_eq!(option("session", "-home"), "--session=-home");
         assert_eq!(option("session", "a b"), "--session 'a b'");
+    }
+
+    #[test]
+    fn a_password_is_not_shown() {
+        for (url, shown) in [
+            (
+                "postgresql://bot@db.example/chats?schema=x",
+                "postgresql://bot@db.example/chats?schema=x",
+            ),
+            ("postgresql://bot:a:b@h/db", "postgresql://bot:***@h/db"),
+            ("postgres://bot:a/b@c?d@h:5432/db?schema=x", "postgres://bot:***@h:5432/db?schema=x"),
+            (
+                "postgresql://h:5432/db?user=bot&password=p&schema=x",
+                "postgresql://h:5432/db?user=bot&password=***&schema=x",
+            ),
+            ("postgresql://h/db?password=p", "postgresql://h/db?password=***"),
+        ] {
+            assert_eq!(without_password(url), shown);
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
@@ -205,8 +205,17 @@ pub(super) fn public(error: tokio_postgres::Error, busy_ms: u64) -> Error {
         Some(&SqlState::DATA_CORRUPTED | &SqlState::INDEX_CORRUPTED) => {
             Error::Corrupt { what: error.to_string() }
         }
-        _ => Error::Storage { source: Box::new(error) },
+        _ => failed(error),
     }
+}
+
+/// Returns an error with its cause: by itself it says `db error`.
+fn failed(error: tokio_postgres::Error) -> Error {
+    let source = match std::error::Error::source(&error) {
+        Some(cause) => format!("{error}: {cause}").into(),
+        None => error.into(),
+    };
+    Error::Storage { source }
 }
 
 /// Waits for two requests, which are sent in this order.
@@ -245,21 +254,29 @@ fn cancel(token: CancelToken) {
     }
 }
 
-/// Returns the runtime that drives all connections.
-fn runtime() -> Result<&'static Handle> {
-    static RUNTIME: OnceLock<std::io::Result<Handle>> = OnceLock::new();
-    let started = RUNTIME.get_or_init(|| {
+/// Returns the runtime that drives all connections of this process. One that was forked has no thread of its parent's.
+fn runtime() -> Result<Handle> {
+    static RUNTIME: Mutex<Option<(u32, Handle)>> = Mutex::new(None);
+    let start = || {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
         thread::Builder::new()
             .name("talktree-postgres".to_owned())
             .spawn(move || runtime.block_on(std::future::pending::<()>()))?;
         Ok(handle)
-    });
-    started.as_ref().map_err(|error| Error::Io {
-        path: "the thread of the client of PostgreSQL".into(),
-        source: std::io::Error::new(error.kind(), error.to_string()),
-    })
+    };
+    let mut started = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*started {
+        Some((process, handle)) if *process == std::process::id() => Ok(handle.clone()),
+        _ => {
+            let handle = start().map_err(|source| Error::Io {
+                path: "the thread of the client of PostgreSQL".into(),
+                source,
+            })?;
+            *started = Some((std::process::id(), handle.clone()));
+            Ok(handle)
+        }
+    }
 }
 
 /// Waits for a future that another thread drives; `look` is called now and then as long as it returns true.

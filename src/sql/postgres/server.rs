@@ -11,6 +11,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use tokio_postgres::error::SqlState;
+
 use super::Connection;
 use crate::error::{Error, Result};
 use crate::sql::{self, BackendError, BackendResult};
@@ -48,12 +50,24 @@ impl Server {
     /// The address is one of PostgreSQL's, with `schema=NAME` among the parameters: the store's own schema, or `talktree`.
     pub(crate) fn connect(url: &str, timeout: Duration, max_idle: usize) -> Result<Self> {
         let (url, schema) = schema_of(url);
-        let config = url
-            .parse()
-            .map_err(|error| Error::Storage { source: Box::<tokio_postgres::Error>::new(error) })?;
+        // Its error may quote a password.
+        let config = url.parse().map_err(|_| Error::InvalidValue {
+            what: "address of a store",
+            given: "postgresql://..".to_owned(),
+            why: "expected postgresql://USER:PASSWORD@HOST:PORT/DATABASE?schema=NAME; what is special in a part is written as %3F"
+                .to_owned(),
+        })?;
         let schema = format!("\"{}\"", schema.replace('"', "\"\""));
         let server = Self { config, schema, idle: Mutex::default(), max_idle, timeout };
-        server.create().map_err(|error| error.into_error(0))?;
+        server.create().map_err(|error| match error {
+            // A role that may not create it, or not use it.
+            BackendError::Postgres(error)
+                if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) =>
+            {
+                super::failed(error)
+            }
+            error => error.into_error(0),
+        })?;
         Ok(server)
     }
 

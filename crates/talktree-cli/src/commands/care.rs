@@ -1,4 +1,4 @@
-//! `talktree stats`, `verify` and `backup`: count, check and copy the store.
+//! `talktree stats`, `verify`, `backup` and `copy`: count, check and copy the store.
 
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -144,4 +144,51 @@ pub(crate) fn backup(args: BackupArgs, context: &mut Context) -> Result<()> {
     let bytes = std::fs::metadata(&args.file).map(|file| file.len()).unwrap_or(0);
     let json = json!({"path": path, "bytes": bytes});
     context.answer(&json, &[(PLAIN, &path), (FAINT, &format!("  {bytes} bytes"))])
+}
+
+/// Copy all sessions, context blocks and bindings into another store, a file or on a server
+///
+/// Given again, it continues a copy that was stopped, adds what is new, and writes nothing that is equal. Sessions in the trash,
+/// transcripts, inboxes and vectors are not copied.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CopyArgs {
+    /// The store to read, a file or a URL; without it, that of --store.
+    #[arg(long, value_name = "STORE")]
+    from: Option<PathBuf>,
+
+    /// The store to write into, a file or a URL; it is created if it is missing.
+    #[arg(long, value_name = "STORE")]
+    to: PathBuf,
+}
+
+pub(crate) fn copy(args: CopyArgs, context: &mut Context) -> Result<()> {
+    context.store_option = args.from.or(context.store_option.take());
+    let from = context.reader()?;
+    context.store_option = Some(args.to);
+    let to = context.maker()?;
+    let signals = Signals::catch()?;
+    signals.interrupt(&from);
+    let copied = signals.run(&to, "copying", |bar| {
+        talktree_import::copy(&from, &to, |progress| bar.show(progress))
+    })?;
+    for id in &copied.different {
+        tell(&format!(
+            "session {} is another one there, or was changed or refused there",
+            quoted(id.as_str())
+        ));
+    }
+    let [sessions, texts, bindings] = [
+        plural(copied.sessions, "session"),
+        plural(copied.texts, "text"),
+        plural(copied.bindings, "binding"),
+    ];
+    let rest = format!(
+        ", {texts} and {bindings} copied; {} unchanged",
+        plural(copied.unchanged, "session")
+    );
+    context.answer(&copied, &[(STRONG, &sessions), (PLAIN, &rest)])?;
+    match copied.different.len() as u64 {
+        0 => Ok(()),
+        count => Err(Failure::Input(format!("not copied: {}", plural(count, "session")))),
+    }
 }

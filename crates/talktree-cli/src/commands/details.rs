@@ -33,7 +33,7 @@ pub(crate) struct NewArgs {
 
 pub(crate) fn new(args: NewArgs, context: &mut Context) -> Result<()> {
     let path = context.store_path()?;
-    let is_new = !path.exists();
+    let is_new = context.is_missing()?;
     let store = context.maker()?;
     let details = SessionDetails {
         name: args.name.clone(),

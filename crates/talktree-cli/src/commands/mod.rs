@@ -70,6 +70,7 @@ verbs! { Command:
     Stats(care::StatsArgs) => care::stats,
     Verify(care::VerifyArgs) => care::verify,
     Backup(care::BackupArgs) => care::backup,
+    Copy(care::CopyArgs) => care::copy,
     Tour(tour::TourArgs) => tour::run,
     Completions(completions::CompletionsArgs) => completions::run,
 }

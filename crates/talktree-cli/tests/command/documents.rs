@@ -347,6 +347,7 @@ fn printed() -> BTreeMap<&'static str, Vec<Value>> {
     add("verify", rig.json(["verify"]));
     add("backup", rig.json(["backup", &file("copy.db")]));
     add("verify", vec![verify_damaged(&rig, &file("copy.db"))]);
+    add("copy", rig.json(["copy", "--to", &file("copied.db")]));
     add("tour", rig.json(["tour"]));
     let broken = text(&rig.file("broken.json", r#"[{"role":"user","content":"hi"},7]"#));
     add("import", rig.json(["import", &broken]));

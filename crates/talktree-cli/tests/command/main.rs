@@ -15,6 +15,7 @@ mod import;
 mod json;
 mod output_files;
 mod search;
+mod servers;
 mod terminal;
 mod tour;
 mod verbs;

@@ -221,6 +221,7 @@ fn every_command_has_a_help_text() {
             "stats",
             "verify",
             "backup",
+            "copy",
             "tour",
             "completions",
             "help",

@@ -67,7 +67,7 @@ struct Source {
 pub(crate) fn run(args: ImportArgs, context: &mut Context) -> Result<()> {
     let (sources, total) = sources(&args.paths)?;
     let path = context.store_path()?;
-    let is_new = !args.dry_run && !path.exists();
+    let is_new = !args.dry_run && context.is_missing()?;
     let store = open(&args, context)?;
     let options = ImportOptions {
         format: args.format,
@@ -267,7 +267,7 @@ impl Total {
 
 /// Opens the store and creates it if it is missing; a dry run creates none.
 fn open(args: &ImportArgs, context: &Context) -> Result<Store> {
-    match args.dry_run && !context.store_path()?.exists() {
+    match args.dry_run && context.is_missing()? {
         true => Ok(Store::open_in_memory()?),
         false => context.maker(),
     }

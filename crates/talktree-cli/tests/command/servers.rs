@@ -1,0 +1,60 @@
+//! A URL of PostgreSQL's in place of a file.
+
+use talktree::Message;
+
+use crate::common::{Outcome, Rig, text};
+
+#[test]
+fn a_url_needs_the_feature_and_its_password_is_not_shown() {
+    let rig = Rig::empty();
+    let url = "postgresql://bot:s3cret@127.0.0.1:1/chats?schema=x";
+    let (code, why) = match cfg!(feature = "postgres") {
+        true => (3, "error connecting to server"),
+        false => (2, "the cargo feature `postgres`"),
+    };
+    for args in [
+        &["sessions"][..],
+        &["log", "x"],
+        &["new", "a chat"],
+        &["search", "x"],
+        &["copy", "--to", url],
+    ] {
+        let said = match args[0] {
+            "copy" => rig.fails(3, args),
+            _ => rig.fails(code, [&["--store", url], args].concat()),
+        };
+        assert!(!said.contains("s3cret"), "{args:?}: {said}");
+        assert!(args[0] == "copy" || said.contains(why), "{args:?}: {said}");
+    }
+}
+
+#[test]
+fn a_copy_is_equal_and_is_continued() -> Outcome {
+    let rig = Rig::toured();
+    let server =
+        std::env::var("TALKTREE_TEST_POSTGRES").ok().filter(|_| cfg!(feature = "postgres"));
+    let server = server.map(|server| format!("{server}schema=copy{}", std::process::id()));
+    let file = text(&rig.path("copied.db"));
+    let back = text(&rig.path("back.db"));
+    // To a server and back, where there is one.
+    let steps = match &server {
+        Some(url) => vec![(text(&rig.store()), url.clone()), (url.clone(), back)],
+        None => vec![(text(&rig.store()), file.clone()), (file, back)],
+    };
+    for (from, to) in &steps {
+        let printed = rig.json(["copy", "--from", from, "--to", to]);
+        assert_eq!((&printed[0]["sessions"], &printed[0]["unchanged"]), (&1.into(), &0.into()));
+        assert_eq!(rig.ok(["--store", to, "log", "tour"]), rig.ok(["log", "tour"]));
+        assert_eq!(
+            rig.ok(["--store", to, "tree", "tour", "--labels"]),
+            rig.ok(["tree", "tour", "--labels"])
+        );
+        let again = rig.ok(["copy", "--from", from, "--to", to]);
+        assert_eq!(again, "0 sessions, 0 texts and 0 bindings copied; 1 session unchanged\n");
+    }
+    let last = &steps[1].1;
+    talktree::Store::open(last)?.session("tour")?.append(Message::user("Added there."))?;
+    let said = rig.fails(5, ["copy", "--to", last]);
+    assert!(said.contains("session \"tour\" is another one there, or was changed"), "{said}");
+    Ok(())
+}
