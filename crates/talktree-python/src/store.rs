@@ -141,6 +141,15 @@ impl Store {
         Ok(Self { handle: Handle::new(&life, store) })
     }
 
+    #[staticmethod]
+    fn connect(py: Python<'_>, url: &str, given: OpenParts) -> PyResult<Self> {
+        fork::check(py)?;
+        let options = given.options(py)?;
+        let store = detached(py, || options.open_at(url)).map_err(|error| exception(py, &error))?;
+        let life = Life::new(None, store.interrupt_handle());
+        Ok(Self { handle: Handle::new(&life, store) })
+    }
+
     fn close(&self, py: Python<'_>, is_inside: &Bound<'_, PyAny>) -> PyResult<()> {
         self.handle.life().close(py, is_inside)
     }

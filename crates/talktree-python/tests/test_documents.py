@@ -174,6 +174,7 @@ FACES: dict[str, tuple[set[str], dict[str, str | None]]] = {
         set(dir(talktree.Store)),
         {
             **dict.fromkeys(("open", "open_in_memory", "open_read_only", "options"), "__init__"),
+            "is_url": None,  # the program knows which of the two it has
             "session_builder": "session",
             "create_session_as": "create_session",
             "erase_with_progress": "erase",
@@ -188,7 +189,7 @@ FACES: dict[str, tuple[set[str], dict[str, str | None]]] = {
     ),
     "StoreOptions": (
         set(store.StoreOptions.__annotations__),
-        {"open": None, "open_in_memory": None, "open_read_only": "read_only"},
+        {**dict.fromkeys(("open", "open_at", "open_in_memory", "connect")), "open_read_only": "read_only"},
     ),
     "Session": (
         set(dir(talktree.Session)),

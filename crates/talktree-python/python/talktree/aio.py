@@ -271,6 +271,13 @@ class Store(_Face):
         return await cls(path, **options).__aenter__()
 
     @classmethod
+    async def connect(cls, url: str, **options: Unpack[StoreOptions]) -> Store:
+        """Returns an open store on a PostgreSQL server, as `talktree.Store.connect`; `close` ends it."""
+        face = cls()
+        face._open = lambda: _sync.Store.connect(url, **options)
+        return await face.__aenter__()
+
+    @classmethod
     def over(cls, store: _sync.Store) -> Store:
         """Returns the async face of a store that is open."""
         face = cls()

@@ -774,6 +774,9 @@ class Store:
     async def open(cls, path: str | os.PathLike[str] | None=None, **options: Unpack[StoreOptions]) -> Store:
         """Returns an open store; `close` ends it."""
     @classmethod
+    async def connect(cls, url: str, **options: Unpack[StoreOptions]) -> Store:
+        """Returns an open store on a PostgreSQL server, as `talktree.Store.connect`; `close` ends it."""
+    @classmethod
     def over(cls, store: _sync.Store) -> Store:
         """Returns the async face of a store that is open."""
     @staticmethod

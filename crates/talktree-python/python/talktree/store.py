@@ -121,6 +121,32 @@ class Store(ManySessions):
         self._path = None if path is None else os.fspath(path)
         self._native: _native.Store = _native.Store(self._path, parts)
 
+    @classmethod
+    def connect(cls, url: str, **options: Unpack[StoreOptions]) -> Store:
+        """Connects to a store on a PostgreSQL server, and creates its tables if they are missing.
+
+        Any number of hosts may use one store. Options about a file have no effect.
+
+        Args:
+            url: One of PostgreSQL's, such as `postgresql://bot@db.example/chats?schema=support`; without `schema` that is `talktree`.
+            options: `StoreOptions` lists them; `read_only` and `key` are those of a file.
+
+        Raises:
+            talktree.StorageError: if the server cannot be reached.
+        """
+        if not isinstance(url, str):
+            raise TypeError(f"url must be a str, not {type(url).__name__}")
+        if not url.startswith(("postgresql://", "postgres://")):
+            raise ValueError("url must begin with postgresql://")
+        parts = _OpenParts(url, options)
+        if parts.read_only or parts.key is not None:
+            raise ValueError("a store on a server has no read_only and no key: its role and its server decide")
+        store = cls.__new__(cls)
+        # There may be a password in the rest.
+        store._path = "postgresql://.."
+        store._native = _native.Store.connect(url, parts)
+        return store
+
     @staticmethod
     def is_open_file(path: str | os.PathLike[str]) -> bool:
         """Returns whether a store of this process has this file open; then only talktree may open or close it."""
