@@ -52,6 +52,10 @@ test help="":
 test-sqlcipher *args:
     .ci/test-sqlcipher "$@"
 
+# Runs the tests of the library on a PostgreSQL server, which it starts and stops; with --short, some of them.
+test-postgres *args:
+    .ci/test-postgres "$@"
+
 # Runs the short forms of the tests that break a store on purpose, for three minutes; two at once where nextest is installed.
 [arg("help", long, value="--help")]
 test-torture help="":
