@@ -146,7 +146,7 @@ pub(crate) fn backup(args: BackupArgs, context: &mut Context) -> Result<()> {
     context.answer(&json, &[(PLAIN, &path), (FAINT, &format!("  {bytes} bytes"))])
 }
 
-/// Copy all sessions, context blocks and bindings into another store, a file or on a server
+/// Copy sessions, context blocks and bindings into another store
 ///
 /// Given again, it continues a copy that was stopped, adds what is new, and writes nothing that is equal. Sessions in the trash,
 /// transcripts, inboxes and vectors are not copied.
