@@ -34,27 +34,23 @@ fn a_copy_is_equal_and_is_continued() -> Outcome {
     let server =
         std::env::var("TALKTREE_TEST_POSTGRES").ok().filter(|_| cfg!(feature = "postgres"));
     let server = server.map(|server| format!("{server}schema=copy{}", std::process::id()));
-    let file = text(&rig.path("copied.db"));
-    let back = text(&rig.path("back.db"));
-    // To a server and back, where there is one.
-    let steps = match &server {
-        Some(url) => vec![(text(&rig.store()), url.clone()), (url.clone(), back)],
-        None => vec![(text(&rig.store()), file.clone()), (file, back)],
-    };
-    for (from, to) in &steps {
-        let printed = rig.json(["copy", "--from", from, "--to", to]);
+    let from = text(&rig.store());
+    // To a file, and to a server where there is one.
+    for to in [Some(text(&rig.path("copied.db"))), server].into_iter().flatten() {
+        let copy = ["copy", "--from", &from, "--to", &to];
+        let printed = rig.json(copy);
         assert_eq!((&printed[0]["sessions"], &printed[0]["unchanged"]), (&1.into(), &0.into()));
-        assert_eq!(rig.ok(["--store", to, "log", "tour"]), rig.ok(["log", "tour"]));
+        for read in [&["log", "tour"][..], &["tree", "tour", "--labels"]] {
+            assert_eq!(rig.ok([&["--store", &to], read].concat()), rig.ok(read));
+        }
         assert_eq!(
-            rig.ok(["--store", to, "tree", "tour", "--labels"]),
-            rig.ok(["tree", "tour", "--labels"])
+            rig.ok(copy),
+            "0 sessions, 0 texts and 0 bindings copied; 1 session unchanged\n"
         );
-        let again = rig.ok(["copy", "--from", from, "--to", to]);
-        assert_eq!(again, "0 sessions, 0 texts and 0 bindings copied; 1 session unchanged\n");
+        let there = talktree::Store::options().open_at(&to)?.session("tour")?;
+        there.append(Message::user("Added there."))?;
+        let said = rig.fails(5, copy);
+        assert!(said.contains("session \"tour\" is another one there, or was changed"), "{said}");
     }
-    let last = &steps[1].1;
-    talktree::Store::open(last)?.session("tour")?.append(Message::user("Added there."))?;
-    let said = rig.fails(5, ["copy", "--to", last]);
-    assert!(said.contains("session \"tour\" is another one there, or was changed"), "{said}");
     Ok(())
 }
