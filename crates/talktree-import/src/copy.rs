@@ -127,8 +127,10 @@ impl Copying<'_> {
                 for session in sessions {
                     let gone = |_| Error::Interrupted;
                     let read = session.records(|record| sender.send(Ok(record)).map_err(gone));
-                    // Nobody receives it if the import has ended.
-                    let _ = read.map_err(|error| sender.send(Err(error)));
+                    if let Err(error) = read {
+                        // Nobody receives it if the import has ended.
+                        let _ = sender.send(Err(error));
+                    }
                 }
             });
             self.to.import(records)
