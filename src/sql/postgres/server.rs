@@ -1,8 +1,8 @@
 //! A server: its connections, and transactions on them.
 //!
-//! A read sees one snapshot (REPEATABLE READ). A write locks a row first, so that others wait for it, and is run again if the server
-//! gave it up: two that wait for each other, or two that add the same row. If the connection is lost while it commits, the server is
-//! asked what became of it.
+//! A read sees one snapshot, and so does a write (REPEATABLE READ): if others changed a row that it writes or locks, or added the row
+//! that it adds, the server refuses, and the write runs again on a newer one. So no write is made from what is not true any more. If
+//! the connection is lost while a write commits, the server is asked what became of it.
 //!
 //! Each transaction names the schema, so that a pooler may give it any connection.
 
@@ -15,7 +15,7 @@ use tokio_postgres::error::SqlState;
 
 use super::Connection;
 use crate::error::{Error, Result};
-use crate::sql::{self, BackendError, BackendResult};
+use crate::sql::{self, BackendError, BackendResult, Sql};
 
 /// The tables.
 const SCHEMA: &str = include_str!("../../../schema.postgres.sql");
@@ -36,6 +36,8 @@ pub(crate) struct Server {
     max_idle: usize,
     /// How long a write waits for others.
     timeout: Duration,
+    /// In a snapshot the connection of all reads, whose transaction is open.
+    pinned: Option<Mutex<Connection>>,
 }
 
 impl std::fmt::Debug for Server {
@@ -58,7 +60,8 @@ impl Server {
                 .to_owned(),
         })?;
         let schema = format!("\"{}\"", schema.replace('"', "\"\""));
-        let server = Self { config, schema, idle: Mutex::default(), max_idle, timeout };
+        let idle = Mutex::default();
+        let server = Self { config, schema, idle, max_idle, timeout, pinned: None };
         server.create().map_err(|error| match error {
             // A role that may not create it, or not use it.
             BackendError::Postgres(error)
@@ -121,18 +124,43 @@ impl Server {
         is_stopped: Option<IsStopped>,
         work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> BackendResult<T> {
-        let schema = &self.schema;
-        let begin = format!(
-            "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL search_path TO {schema}"
-        );
+        if let Some(pinned) = &self.pinned {
+            let conn = pinned.lock().unwrap_or_else(PoisonError::into_inner);
+            return self.in_transaction(&conn, None, false, is_stopped, work);
+        }
         let conn = self.connection()?;
-        let answer = self.in_transaction(&conn, begin, false, is_stopped, work);
+        let answer = self.in_transaction(&conn, Some(self.beginning()), false, is_stopped, work);
         let sent = conn.begin.take().is_none();
         let ended = if sent { conn.batch("COMMIT") } else { Ok(()) };
         if ended.is_ok() {
             self.keep(conn);
         }
         answer
+    }
+
+    /// Returns the store as it is now, to be read only.
+    pub(crate) fn snapshot(&self) -> BackendResult<Self> {
+        let conn = self.connection()?;
+        conn.is_writing.set(false);
+        conn.batch(&self.beginning())?;
+        // The snapshot is that of the first read.
+        conn.first_with("SELECT 1", (), |_| Ok(()))?;
+        Ok(Self {
+            config: self.config.clone(),
+            schema: self.schema.clone(),
+            idle: Mutex::default(),
+            max_idle: 0,
+            timeout: self.timeout,
+            pinned: Some(Mutex::new(conn)),
+        })
+    }
+
+    /// Returns what begins a read.
+    fn beginning(&self) -> String {
+        let schema = &self.schema;
+        format!(
+            "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL search_path TO {schema}"
+        )
     }
 
     /// Runs a write: all of it or nothing. It may run several times.
@@ -163,11 +191,11 @@ impl Server {
     ) -> BackendResult<T> {
         let (schema, timeout) = (&self.schema, self.timeout.as_millis().clamp(1, 1 << 30));
         let begin = format!(
-            "BEGIN; SET LOCAL search_path TO {schema}; SET LOCAL lock_timeout = {timeout};
+            "BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL search_path TO {schema}; SET LOCAL lock_timeout = {timeout};
              SELECT pg_current_xact_id()"
         );
         let conn = self.connection()?;
-        let answer = self.in_transaction(&conn, begin, true, is_stopped, work);
+        let answer = self.in_transaction(&conn, Some(begin), true, is_stopped, work);
         if conn.begin.take().is_some() {
             self.keep(conn);
             return answer;
@@ -194,6 +222,26 @@ impl Server {
             }
         }
         Ok(answer)
+    }
+
+    /// Overwrites deleted rows in all tables. Those that a transaction of others may still read stay until the server's own vacuum.
+    pub(crate) fn vacuum(&self) -> BackendResult<()> {
+        let conn = self.connection()?;
+        conn.begin.replace(None);
+        conn.is_writing.set(false);
+        let schema = &self.schema;
+        let tables = "SELECT c.relname
+               FROM pg_class AS c
+               JOIN pg_namespace AS n ON n.oid = c.relnamespace
+              WHERE c.relkind = 'r' AND quote_ident(n.nspname) = quote_ident(?1)";
+        let name = schema.trim_matches('"').replace("\"\"", "\"");
+        let tables: Vec<String> = sql::Connection::Postgres(&conn).rows(tables, name)?;
+        for table in tables {
+            // It must be a statement of its own, outside of a transaction.
+            conn.batch(&format!("VACUUM {schema}.{table}"))?;
+        }
+        self.keep(conn);
+        Ok(())
     }
 
     /// Asks whether a transaction was committed whose connection was lost.
@@ -223,12 +271,12 @@ impl Server {
     fn in_transaction<T>(
         &self,
         conn: &Connection,
-        begin: String,
+        begin: Option<String>,
         is_writing: bool,
         is_stopped: Option<IsStopped>,
         work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> BackendResult<T> {
-        conn.begin.replace(Some(begin));
+        conn.begin.replace(begin);
         conn.is_writing.set(is_writing);
         conn.is_stopped.replace(is_stopped);
         // A connection whose work panics is dropped, and the server rolls its transaction back.

@@ -216,6 +216,16 @@ impl Database {
         }
     }
 
+    /// Returns a snapshot of a server.
+    #[cfg(feature = "postgres")]
+    pub(super) fn on_snapshot(&self, server: crate::sql::postgres::Server) -> Self {
+        let mut snapshot = Self::new(self.config.clone(), None);
+        snapshot.server = Some(server);
+        snapshot.interrupts = Arc::clone(&self.interrupts);
+        snapshot.is_read_only = true;
+        snapshot
+    }
+
     /// Returns the snapshot that a connection reads.
     pub(super) fn pinned_at(&self, pinned: Pinned) -> Self {
         let mut snapshot = Self::new(self.config.clone(), None);

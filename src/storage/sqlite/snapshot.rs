@@ -68,6 +68,11 @@ impl Database {
     /// Returns the database as it is now, to be read only. It must not outlive this one, which has the file open.
     pub(crate) fn snapshot(self: &Arc<Self>) -> Result<Arc<Self>> {
         let watch = self.watch();
+        #[cfg(feature = "postgres")]
+        if let Some(server) = &self.server {
+            let server = server.snapshot().map_err(|error| error.into_error(0))?;
+            return Ok(Arc::new(self.on_snapshot(server)));
+        }
         let pinned = match self.path() {
             // Without locks every read fails once another program has written.
             Some(_) if self.is_without_locks() => return Ok(Arc::clone(self)),
@@ -128,9 +133,12 @@ impl Spool {
     }
 
     fn create(&self) -> Result<Option<(Connection, PartialFile)>> {
-        let Some(folder) = self.database.path().and_then(std::path::Path::parent) else {
-            return Ok(None);
-        };
+        #[cfg(feature = "postgres")]
+        let temporary = self.database.server.as_ref().map(|_| std::env::temp_dir());
+        #[cfg(not(feature = "postgres"))]
+        let temporary: Option<std::path::PathBuf> = None;
+        let own = self.database.path().and_then(std::path::Path::parent);
+        let Some(folder) = temporary.as_deref().or(own) else { return Ok(None) };
         // A store that is only read may be in a folder that cannot be written.
         let file =
             PartialFile::create(folder).or_else(|_| PartialFile::create(&std::env::temp_dir()))?;

@@ -2,13 +2,11 @@
 
 use std::collections::HashMap;
 
-use crate::sql::Connection;
-
 use super::connection::Database;
 use super::file;
 use crate::error::Result;
 use crate::report::StoreStats;
-use crate::sql::BackendResult;
+use crate::sql::{BackendResult, Connection, Sql};
 use crate::tree::Address;
 
 /// A break: where a run starts, and how many messages precede it on its path.
@@ -28,6 +26,12 @@ const ENTRIES: &str = "SELECT count(*)
    FROM transcript_entry
   WHERE transcript NOT IN (SELECT transcript FROM leftover)";
 
+const OF_MEMORY: &str = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
+#[cfg(feature = "postgres")]
+const OF_SCHEMA: &str = "SELECT CAST(sum(pg_total_relation_size(oid)) AS BIGINT)
+   FROM pg_class
+  WHERE relnamespace = CAST(current_schema() AS regnamespace) AND relkind = 'r'";
+
 impl Database {
     pub(crate) fn stats(&self) -> Result<StoreStats> {
         let bytes = self.path().map(|path| {
@@ -35,11 +39,9 @@ impl Database {
             size(path) + size(&file::beside(path, "-wal"))
         });
         self.read_long(|conn| {
-            let count = |sql: &str| -> BackendResult<u64> {
-                Ok(conn.sqlite()?.query_row(sql, [], |row| row.get(0))?)
-            };
+            let count = |sql| conn.one::<u64>(sql, ());
             let hidden = count(HIDDEN)?;
-            let living = count("SELECT coalesce(sum(messages), 0) FROM session")?;
+            let living = count("SELECT CAST(coalesce(sum(messages), 0) AS BIGINT) FROM session")?;
             let (branching_messages, max_children) = branching(conn, living)?;
             Ok(StoreStats {
                 sessions: count("SELECT count(*) FROM session")?,
@@ -57,9 +59,11 @@ impl Database {
                 inbox_items: count("SELECT count(*) FROM inbox_item WHERE key IS NOT NULL")?,
                 bytes: match bytes {
                     Some(bytes) => bytes,
-                    None => count(
-                        "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
-                    )?,
+                    None => count(match conn {
+                        Connection::Sqlite(_) => OF_MEMORY,
+                        #[cfg(feature = "postgres")]
+                        Connection::Postgres(_) => OF_SCHEMA,
+                    })?,
                 },
             })
         })
@@ -70,27 +74,26 @@ impl Database {
 /// messages.
 fn branching(conn: &Connection, living: u64) -> BackendResult<(u64, u64)> {
     // Counts the branches of a message and its child in the run.
-    let mut statement = conn.sqlite()?.prepare_cached(
-        "SELECT parent, count(*) + EXISTS (SELECT 1
-                                             FROM message AS next
-                                            WHERE next.address = message.parent + 1
-                                              AND next.parent = message.parent)
+    let branches = conn.rows(
+        "SELECT parent, count(*) + CASE WHEN EXISTS (SELECT 1
+                                                       FROM message AS next
+                                                      WHERE next.address = message.parent + 1
+                                                        AND next.parent = message.parent)
+                                        THEN 1 ELSE 0 END
            FROM message
-          WHERE parent IS NOT address - 1 AND parent IS NOT NULL
+          WHERE parent IS DISTINCT FROM address - 1 AND parent IS NOT NULL
             AND address >> 32 NOT IN (SELECT session FROM leftover)
           GROUP BY parent",
+        (),
     )?;
-    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let mut children: HashMap<Address, u64> = rows.collect::<rusqlite::Result<_>>()?;
-    let mut roots: u64 = conn
-        .sqlite()?
-        .prepare_cached(
-            "SELECT count(*)
-               FROM message
-              WHERE parent IS NULL AND parent IS NOT address - 1
-                AND address >> 32 NOT IN (SELECT session FROM leftover)",
-        )?
-        .query_row([], |row| row.get(0))?;
+    let mut children: HashMap<Address, u64> = branches.into_iter().collect();
+    let mut roots: u64 = conn.one(
+        "SELECT count(*)
+           FROM message
+          WHERE parent IS NULL AND parent IS DISTINCT FROM address - 1
+            AND address >> 32 NOT IN (SELECT session FROM leftover)",
+        (),
+    )?;
     // The children of a tombstone count as its parent's. Newest first, because tombstones nest.
     for (tombstone, parent) in tombstones(conn)?.into_iter().rev() {
         let count = children.remove(&tombstone).unwrap_or(1);
@@ -107,14 +110,13 @@ fn branching(conn: &Connection, living: u64) -> BackendResult<(u64, u64)> {
 
 /// Returns the tombstones with their parents, in order.
 fn tombstones(conn: &Connection) -> BackendResult<Vec<(Address, Option<Address>)>> {
-    let mut statement = conn.sqlite()?.prepare_cached(
+    conn.rows(
         "SELECT address, parent
-               FROM message
-              WHERE id IS NULL AND address >> 32 NOT IN (SELECT session FROM leftover)
-              ORDER BY address",
-    )?;
-    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+           FROM message
+          WHERE id IS NULL AND address >> 32 NOT IN (SELECT session FROM leftover)
+          ORDER BY address",
+        (),
+    )
 }
 
 fn max_depth(conn: &Connection) -> BackendResult<u64> {
@@ -125,17 +127,16 @@ fn max_depth(conn: &Connection) -> BackendResult<u64> {
             - tombstones.partition_point(|address| *address < first);
         (last.raw() - first.raw() + 1) as u64 - dead as u64
     };
-    let mut statement = conn.sqlite()?.prepare_cached(
+    let starts: Vec<(Address, Option<Address>)> = conn.rows(
         "SELECT address, parent
            FROM message
-          WHERE parent IS NOT address - 1
+          WHERE parent IS DISTINCT FROM address - 1
             AND address >> 32 NOT IN (SELECT session FROM leftover)
           ORDER BY address",
+        (),
     )?;
-    let mut breaks: Vec<Break> = Vec::new();
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let (start, parent): (Address, Option<Address>) = (row.get(0)?, row.get(1)?);
+    let mut breaks: Vec<Break> = Vec::with_capacity(starts.len());
+    for (start, parent) in starts {
         let depth = parent.map_or(0, |parent| {
             let place = breaks.partition_point(|run| run.start <= parent);
             place.checked_sub(1).map_or(0, |place| {
@@ -146,13 +147,11 @@ fn max_depth(conn: &Connection) -> BackendResult<u64> {
         breaks.push(Break { start, depth });
     }
     let mut deepest = 0;
-    let mut last_before = conn
-        .sqlite()?
-        .prepare_cached("SELECT max(address) FROM message WHERE address >= ?1 AND address < ?2")?;
+    let last_before = "SELECT max(address) FROM message WHERE address >= ?1 AND address < ?2";
     for (place, run) in breaks.iter().enumerate() {
         let end = Address::range_of(run.start.session()).1;
         let next = breaks.get(place + 1).map_or(end, |next| next.start.min(end));
-        let end: Option<Address> = last_before.query_row([run.start, next], |row| row.get(0))?;
+        let end: Option<Address> = conn.one(last_before, [run.start, next])?;
         // Only an address that no talktree gives is not before the next one.
         deepest = deepest.max(run.depth + living(run.start, end.unwrap_or(run.start)));
     }

@@ -132,6 +132,9 @@ impl Database {
         work: impl FnMut(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> Result<T> {
         self.check_not_importing()?;
+        if self.is_read_only() {
+            return Err(Error::ReadOnly);
+        }
         let is_stopped = watch.map(|watch| move || watch.is_raised());
         let began = Instant::now();
         let answer = server.write(is_stopped, work);

@@ -178,7 +178,9 @@ impl Database {
 
 /// Returns whether the store has the tables.
 fn exists(conn: &Connection) -> BackendResult<bool> {
-    Ok(conn.sqlite()?.prepare_cached(EXISTS)?.query_row([], |row| row.get(0))?)
+    // A server has none.
+    let Ok(sqlite) = conn.sqlite() else { return Ok(false) };
+    Ok(sqlite.prepare_cached(EXISTS)?.query_row([], |row| row.get(0))?)
 }
 
 pub(super) fn find(conn: &Connection, name: &str) -> BackendResult<Option<EmbedderRow>> {

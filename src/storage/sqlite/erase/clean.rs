@@ -34,6 +34,10 @@ impl Database {
         out: &mut Erased,
     ) -> Result<()> {
         self.sweep_terms(watch)?;
+        #[cfg(feature = "postgres")]
+        if let Some(server) = &self.server {
+            return server.vacuum().map_err(|error| error.into_error(0));
+        }
         let Some(file) = &self.file else { return Ok(()) };
         self.merge_indexes(watch)?;
         // SQLite moves rows between pages and leaves copies in the gaps, which it does not overwrite. They cannot be found

@@ -235,7 +235,7 @@ const INDEXED: &str = concat!(
     tags!(),
     "
    FROM session
-  CROSS JOIN message ON address BETWEEN key << 32 AND (key << 32) + 4294967295
+   JOIN message ON address BETWEEN key << 32 AND (key << 32) + 4294967295
   WHERE message.id IS NOT NULL AND (unindexed IS NULL OR address < (key << 32) + unindexed)"
 );
 

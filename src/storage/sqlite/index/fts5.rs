@@ -2,8 +2,8 @@
 
 use talktree_text::{Columns, Expr, Phrase};
 
-use super::Expression;
 use super::Index::{self, Context, Messages, Pending};
+use super::{Expression, Stored};
 use crate::sql::{BackendResult, Connection, Sql};
 use crate::tree::Address;
 
@@ -40,6 +40,34 @@ pub(super) fn best(
 ) -> BackendResult<Vec<Address>> {
     let sql = BEST[usize::from(index == Context)];
     conn.rows(sql, (&*written(expression), low, high, limit))
+}
+
+pub(super) fn each_term(columns: [&str; 3], mut take: impl FnMut(Stored<'_>)) {
+    for (column, terms) in ["text", "tools", "labels"].into_iter().zip(columns) {
+        for (position, term) in terms.split_ascii_whitespace().enumerate() {
+            take((column, term, position as i64));
+        }
+    }
+}
+
+pub(super) fn each_stored(
+    index: Index,
+    sqlite: &rusqlite::Connection,
+    mut take: impl FnMut(Address, Stored<'_>),
+) -> BackendResult<()> {
+    let table = if index == Messages { "search" } else { "context_search" };
+    let create = "CREATE VIRTUAL TABLE temp.verified USING fts5vocab('main', ";
+    sqlite.execute(&format!("{create}'{table}', 'instance')"), [])?;
+    {
+        let mut statement = sqlite.prepare("SELECT doc, term, col, offset FROM temp.verified")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            // No term of talktree is no text; another one equals none of them.
+            let term = row.get_ref(1)?.as_str().unwrap_or_default();
+            take(row.get(0)?, (row.get_ref(2)?.as_str()?, term, row.get(3)?));
+        }
+    }
+    Ok(sqlite.execute_batch("DROP TABLE temp.verified")?)
 }
 
 /// Merges segments: begins to merge all of them if `begins`, or goes on. Returns whether there may be more to do. A server merges by

@@ -157,6 +157,33 @@ impl Index {
     }
 }
 
+/// A term as the index has it: its column, the term, its position.
+type Stored<'t> = (&'t str, &'t str, i64);
+
+/// Calls `take` with the terms of a text as the index stores them.
+pub(super) fn each_term(conn: &Connection, columns: [&str; 3], take: impl FnMut(Stored<'_>)) {
+    match conn {
+        Connection::Sqlite(_) => fts5::each_term(columns, take),
+        #[cfg(feature = "postgres")]
+        Connection::Postgres(_) => tsvector::each_term(columns, take),
+    }
+}
+
+impl Index {
+    /// Calls `take` with every term of every text.
+    pub(super) fn each_stored(
+        self,
+        conn: &Connection,
+        take: impl FnMut(Address, Stored<'_>),
+    ) -> BackendResult<()> {
+        match conn {
+            Connection::Sqlite(sqlite) => fts5::each_stored(self, sqlite, take),
+            #[cfg(feature = "postgres")]
+            Connection::Postgres(_) => tsvector::each_stored(self, conn, take),
+        }
+    }
+}
+
 /// What a text must have: an expression over words in some columns, and labels.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Expression<'e> {

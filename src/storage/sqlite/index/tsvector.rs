@@ -4,13 +4,13 @@
 //! PostgreSQL limits a vector to a megabyte, so a long text has several rows; a lexeme to 2 KB; and positions to 16 383: later words
 //! are found, but not in phrases.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use talktree_text::{Columns, Expr, Phrase};
 
-use super::Expression;
 use super::Index::{self, Context, Messages, Pending};
+use super::{Expression, Stored};
 use crate::sql::{BackendResult, Connection, Sql};
 use crate::tree::Address;
 
@@ -98,6 +98,31 @@ pub(super) fn each(
             _ => return Ok(()),
         }
     }
+}
+
+/// Positions are not compared: PostgreSQL keeps the first ones of a word.
+pub(super) fn each_term(columns: [&str; 3], mut take: impl FnMut(Stored<'_>)) {
+    let mut lexemes = BTreeSet::new();
+    for (column, words) in [TEXT, TOOLS, LABELS].into_iter().zip(columns) {
+        lexemes.extend(words.split_ascii_whitespace().map(|word| lexeme(column, word)));
+    }
+    lexemes.iter().for_each(|lexeme| take(("", lexeme, 0)));
+}
+
+pub(super) fn each_stored(
+    index: Index,
+    conn: &Connection,
+    mut take: impl FnMut(Address, Stored<'_>),
+) -> BackendResult<()> {
+    let select = of_each!(
+        index,
+        "SELECT DISTINCT address, lexeme FROM ",
+        ", unnest(terms) AS it (lexeme, positions, weights)"
+    );
+    conn.each(select, (), |row| {
+        take(row.get(0)?, ("", row.value(1)?.as_str()?, 0));
+        Ok(true)
+    })
 }
 
 /// Returns a word as it is stored: with the letter of its column, and not longer than PostgreSQL takes.

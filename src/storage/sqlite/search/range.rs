@@ -199,7 +199,7 @@ const SAMPLE: usize = 1_000;
 
 pub(in super::super) const COUNT: &str =
     "SELECT (SELECT count(*) FROM session), count(*), CAST(coalesce(sum(messages), 0) AS BIGINT)
-   FROM (SELECT messages FROM session ORDER BY key DESC LIMIT ?1) AS some";
+   FROM (SELECT messages FROM session ORDER BY key DESC LIMIT ?1) AS newest";
 
 pub(in super::super) const MESSAGES: &str =
     "SELECT CAST(coalesce(sum(messages), 0) AS BIGINT) FROM session WHERE key = ?1";
@@ -222,7 +222,7 @@ fn found(
 
 const NAMED: &str = "SELECT key, deleted_at IS NOT NULL
    FROM session
-  WHERE id = ?1 AND (?2 IS NULL OR owner = ?2)";
+  WHERE id = ?1 AND (CAST(?2 AS TEXT) IS NULL OR owner = ?2)";
 
 fn keys(conn: &Connection, sql: &'static str, values: impl Bind) -> BackendResult<Vec<i64>> {
     let mut keys: Vec<i64> = conn.rows(sql, values)?;

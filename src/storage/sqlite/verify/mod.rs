@@ -7,7 +7,7 @@ mod index;
 mod queries;
 mod rows;
 
-use rusqlite::{ErrorCode, OptionalExtension, Params};
+use rusqlite::ErrorCode;
 
 use super::backup::PartialFile;
 use super::connection::{Config, Database, prepare};
@@ -17,7 +17,7 @@ use super::{schema, transaction};
 use crate::error::{Error, Result};
 use crate::id::MessageId;
 use crate::report::{Damage, Progress, Verified};
-use crate::sql::{BackendError, BackendResult, Connection, Row, corrupt};
+use crate::sql::{BackendError, BackendResult, Bind, Connection, Row, Sql, corrupt};
 use crate::tree::Address;
 #[cfg(test)]
 pub(super) use index::damages as index_damages;
@@ -113,6 +113,10 @@ impl Database {
     /// nobody waits. A small copy is in memory, a large one beside the store, because the temporary folder is often in
     /// memory; it is the choice only where the store's folder is read-only.
     fn check_index(&self, watch: &Watch) -> Result<Vec<Damage>> {
+        #[cfg(feature = "postgres")]
+        if self.server.is_some() {
+            return self.read_watched(watch.clone(), index::damages);
+        }
         let size = self.path().and_then(|path| std::fs::metadata(path).ok()).map_or(0, |m| m.len());
         let copied = match self.path() {
             Some(path) if size > MAX_SMALL => {
@@ -197,30 +201,26 @@ fn description(error: BackendError) -> String {
 }
 
 fn run(conn: &Connection, check: &Check, found: &mut Vec<Damage>) -> BackendResult<()> {
-    let mut statement = conn.sqlite()?.prepare(check.sql)?;
-    let mut rows = statement.query([])?;
     let mut count = 0;
-    while let Some(row) = rows.next()? {
+    conn.each(check.sql, (), |row| {
         found.push(Damage { kind: check.kind, what: row.get(0)?, remedy: check.remedy });
         count += 1;
-        if count == MAX_OF_A_KIND {
-            break;
-        }
-    }
-    Ok(())
+        Ok(count < MAX_OF_A_KIND)
+    })
 }
 
 fn damaged_pages(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
+    // A server looks after its own pages.
+    let Ok(sqlite) = conn.sqlite() else { return Ok(()) };
     // A query makes FTS5 load what others have written: its integrity check uses the connection's cached state.
     // Errors are found by the check itself.
     for sql in [
         "SELECT EXISTS (SELECT 1 FROM search WHERE rowid = 0)",
         "SELECT EXISTS (SELECT 1 FROM context_search WHERE rowid = 0)",
     ] {
-        let _ = conn.sqlite()?.query_row(sql, [], |_| Ok(()));
+        let _ = sqlite.query_row(sql, [], |_| Ok(()));
     }
-    let mut statement =
-        conn.sqlite()?.prepare("SELECT integrity_check FROM pragma_integrity_check")?;
+    let mut statement = sqlite.prepare("SELECT integrity_check FROM pragma_integrity_check")?;
     for line in statement.query_map([], |row| row.get::<_, String>(0))? {
         let what = line?;
         if let Some(error) = failed_read(&what) {
@@ -247,16 +247,11 @@ fn failed_read(found: &str) -> Option<rusqlite::Error> {
 /// Calls `check` with each row of a query.
 fn each(
     conn: &Connection,
-    sql: &str,
-    params: impl Params,
+    sql: &'static str,
+    values: impl Bind,
     mut check: impl FnMut(&Row<'_>) -> BackendResult<()>,
 ) -> BackendResult<()> {
-    let mut statement = conn.sqlite()?.prepare(sql)?;
-    let mut rows = statement.query(params)?;
-    while let Some(row) = rows.next()? {
-        check(&Row::Sqlite(row))?;
-    }
-    Ok(())
+    conn.each(sql, values, |row| check(row).map(|()| true))
 }
 
 /// Reads a message and the columns that a history does not read.
@@ -275,11 +270,8 @@ fn read_whole(row: &Row<'_>) -> BackendResult<()> {
 /// Returns the ids of a message and its session, if they can be read.
 fn names(conn: &Connection, row: &Row<'_>) -> BackendResult<Option<(String, String)>> {
     let address: Address = row.get(0)?;
-    let session: Option<String> = conn
-        .sqlite()?
-        .prepare_cached("SELECT id FROM session WHERE key = ?1")?
-        .query_row([address.session()], |row| row.get(0))
-        .optional()?;
+    let session: Option<String> =
+        conn.first("SELECT id FROM session WHERE key = ?1", address.session())?;
     Ok(session.zip(row.get(StoredMessage::ID).ok()))
 }
 
@@ -300,16 +292,10 @@ impl Batch {
     ) -> BackendResult<()> {
         // Once per check: counting reads an index entry per message.
         if after == Address::from_raw(i64::MIN) {
-            self.total = conn
-                .sqlite()?
-                .prepare_cached("SELECT count(*) FROM message WHERE id IS NOT NULL")?
-                .query_row([], |row| row.get(0))?;
+            self.total = conn.one("SELECT count(*) FROM message WHERE id IS NOT NULL", ())?;
         }
-        let mut statement = conn.sqlite()?.prepare_cached(MESSAGES)?;
         let counters = rows::counters(conn)?;
-        let mut rows = statement.query((after, BATCH))?;
-        while let Some(row) = rows.next()? {
-            let row = &Row::Sqlite(row);
+        conn.each(MESSAGES, (after, BATCH), |row| {
             self.last = Some(row.get(0)?);
             self.count += 1;
             rows::check_counter(row.get(0)?, row.get(StoredMessage::WIDTH + 2)?, &counters, found);
@@ -326,8 +312,8 @@ impl Batch {
                 let remedy = if is_named { UPDATE } else { NAME_MESSAGE };
                 report(found, Damage { kind: "broken-message", what, remedy });
             }
-        }
-        Ok(())
+            Ok(true)
+        })
     }
 }
 
@@ -343,6 +329,9 @@ const MESSAGES: &str = concat!(
 
 /// Reports each definition that is missing or differs.
 fn differences(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
+    if conn.sqlite().is_err() {
+        return Ok(());
+    }
     let fresh = rusqlite::Connection::open_in_memory()?;
     schema::create(&fresh, &Config::default())?;
     let (expected, present) = (definitions(&(&fresh).into())?, definitions(conn)?);

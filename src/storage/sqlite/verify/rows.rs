@@ -13,7 +13,7 @@ use super::{RECOUNT, REMOVE, RESTORE, description, each, report};
 use crate::error::Error;
 use crate::id::SessionId;
 use crate::report::Damage;
-use crate::sql::{BackendError, BackendResult, Connection, Row, corrupt};
+use crate::sql::{BackendError, BackendResult, Connection, Row, Sql, corrupt};
 use crate::transcript::uuid_of;
 use crate::tree::Address;
 
@@ -28,7 +28,7 @@ const CORRECT_USAGE: &str =
 
 /// Checks that each compaction's first message is on the path to its last.
 pub(super) fn compactions(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
-    each(conn, "SELECT id, first, last FROM compaction WHERE first <= last", [], |row| {
+    each(conn, "SELECT id, first, last FROM compaction WHERE first <= last", (), |row| {
         let (id, first, last): (String, Address, Address) = (row.get(0)?, row.get(1)?, row.get(2)?);
         if first.session() == last.session() && !path::holds(conn, Some(last), first)? {
             let what =
@@ -46,13 +46,13 @@ pub(super) fn read_all(conn: &Connection, found: &mut Vec<Damage>) -> BackendRes
             report(found, Damage { kind, what: description(error), remedy });
         }
     };
-    each(conn, session_row::EVERY, [], |row| {
+    each(conn, session_row::EVERY, (), |row| {
         let is_named = session_row::read_id(row, 0, row.get(1)?).is_ok();
         let remedy = if is_named { RESTORE } else { NAME_SESSION };
         check_row("broken-session", remedy, session_row::read_info(row, 0).map(|_| ()));
         Ok(())
     })?;
-    each(conn, compaction::EVERY, [], |row| {
+    each(conn, compaction::EVERY, (), |row| {
         check_row("broken-compaction", REMOVE, compaction_row::read_compaction(row).map(|_| ()));
         Ok(())
     })?;
@@ -60,7 +60,7 @@ pub(super) fn read_all(conn: &Connection, found: &mut Vec<Damage>) -> BackendRes
         check_row("broken-binding", CORRECT_BINDING, binding::read(row).map(|_| ()));
         Ok(())
     })?;
-    each(conn, usage::EVERY, [], |row| {
+    each(conn, usage::EVERY, (), |row| {
         check_row("wrong-usage", CORRECT_USAGE, usage::check_row(row));
         Ok(())
     })
@@ -81,23 +81,23 @@ pub(super) fn read_context(conn: &Connection, found: &mut Vec<Damage>) -> Backen
             report(found, Damage { kind, what: description(error), remedy });
         }
     };
-    each(conn, "SELECT key, label FROM context_block", [], |row| {
+    each(conn, "SELECT key, label FROM context_block", (), |row| {
         check_row("broken-context", NAME_BLOCK, entry::read_label(row).map(|_| ()));
         Ok(())
     })?;
-    each(conn, ENTRIES, [], |row| {
+    each(conn, ENTRIES, (), |row| {
         check_row("broken-context", PUT_AGAIN, read_entry(row));
         Ok(())
     })?;
-    each(conn, VERSIONS, [], |row| {
+    each(conn, VERSIONS, (), |row| {
         check_row("broken-context", PUT_AGAIN, entry::read_row(row).map(|_| ()));
         Ok(())
     })?;
-    each(conn, "SELECT session FROM frozen_prompt", [], |row| {
+    each(conn, "SELECT session FROM frozen_prompt", (), |row| {
         check_row("broken-prompt", THAW, context::frozen(conn, row.get(0)?).map(|_| ()));
         Ok(())
     })?;
-    each(conn, "SELECT address, call FROM elision", [], |row| {
+    each(conn, "SELECT address, call FROM elision", (), |row| {
         check_row("lost-elision", HARMLESS, check_elision(conn, row));
         Ok(())
     })
@@ -146,19 +146,14 @@ pub(super) fn read_transcripts(conn: &Connection, found: &mut Vec<Damage>) -> Ba
             report(found, Damage { kind, what: description(error), remedy });
         }
     };
-    let mut statement =
-        conn.sqlite()?.prepare("SELECT address, entry, uuid FROM transcript_entry")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        check_row("broken-entry", RESTORE, check_entry(&Row::Sqlite(row)));
-    }
-    let mut statement =
-        conn.sqlite()?.prepare("SELECT key, summary FROM transcript WHERE summary IS NOT NULL")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        check_row("broken-summary", APPEND_AGAIN, check_summary(&Row::Sqlite(row)));
-    }
-    Ok(())
+    each(conn, "SELECT address, entry, uuid FROM transcript_entry", (), |row| {
+        check_row("broken-entry", RESTORE, check_entry(row));
+        Ok(())
+    })?;
+    each(conn, "SELECT key, summary FROM transcript WHERE summary IS NOT NULL", (), |row| {
+        check_row("broken-summary", APPEND_AGAIN, check_summary(row));
+        Ok(())
+    })
 }
 
 fn check_entry(row: &Row<'_>) -> BackendResult<()> {
@@ -182,11 +177,9 @@ fn check_summary(row: &Row<'_>) -> BackendResult<()> {
 /// Compares each session's count with the counts in the rows on the path to its head, where that is possible without
 /// a caller's own counter.
 pub(super) fn compare_tokens(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
-    let mut statement =
-        conn.sqlite()?.prepare("SELECT id FROM session WHERE visible_tokens >= 0 ORDER BY key")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let Ok(id) = row.get::<_, String>(0) else { continue };
+    let sql = "SELECT id FROM session WHERE visible_tokens >= 0 ORDER BY key";
+    let ids = conn.rows_with(sql, (), |row| Ok(row.get::<String>(0).ok()))?;
+    for id in ids.into_iter().flatten() {
         let answer = compare_one(conn, &SessionId::from(id.as_str()));
         match answer {
             Ok(Some(what)) => {
@@ -216,9 +209,7 @@ fn compare_one(conn: &Connection, id: &SessionId) -> BackendResult<Option<String
 }
 
 pub(super) fn counters(conn: &Connection) -> BackendResult<BTreeSet<i64>> {
-    let mut statement = conn.sqlite()?.prepare_cached("SELECT key FROM token_counter")?;
-    let keys = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-    Ok(keys)
+    Ok(conn.rows("SELECT key FROM token_counter", ())?.into_iter().collect())
 }
 
 /// Checks that a message's counter exists. Those up to 0 are versions of talktree's own estimate.
