@@ -213,7 +213,6 @@ const OF_THE_ENGINE: &[&str] = &[
     "storage/sqlite/readers.rs",
     "storage/sqlite/schema.rs",
     "storage/sqlite/snapshot.rs",
-    "storage/sqlite/stats.rs",
     "storage/sqlite/transaction.rs",
     "storage/sqlite/verify/",
     "storage/sqlite/wal.rs",

@@ -292,7 +292,7 @@ mod tests {
             found,
             [
                 "items are stored under inbox 9, which does not exist",
-                "inbox 'telegram' has 1 handled items, not 5"
+                "inbox telegram has 1 handled items, not 5"
             ]
         );
         Ok(())

@@ -110,8 +110,8 @@ impl Database {
         if let Some(newest) = own.last() {
             self.clean(&watch, (!is_blind).then_some(&texts), &mut out)?;
             if out.is_complete() {
-                // A rewritten file has no byte of what others had deleted before.
-                let (sql, done) = match out.is_rewritten {
+                // A rewritten file has no byte of what others had deleted before, and what is no file has none at all.
+                let (sql, done) = match out.is_rewritten || self.path().is_none() {
                     true => (FORGET_UP_TO, std::slice::from_ref(newest)),
                     false => (FORGET, &own[..]),
                 };
