@@ -324,9 +324,12 @@ impl World {
     fn hashes(&self, gone: &Gone) -> Result<BTreeMap<SessionId, String>> {
         let mut hashes = BTreeMap::new();
         for session in self.sessions()? {
+            // A summary goes with what it was made from, also where that was deleted before.
+            let mut summed = session.compactions()?.into_iter();
             let parent = session.info()?.unwrap().parent_session;
             let is_touched = gone.sessions.contains(session.id())
                 || parent.is_some_and(|parent| gone.sessions.contains(&parent))
+                || summed.any(|it| [it.first, it.last].iter().any(|id| gone.messages.contains(id)))
                 || Self::messages(&session)?.iter().any(|id| gone.messages.contains(id));
             if !is_touched {
                 hashes.insert(session.id().clone(), session_hash(&session)?);
