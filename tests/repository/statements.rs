@@ -25,10 +25,10 @@ const OF_SQLITE: &[(&str, &str)] = &[
     ("index/", "the inverted index is FTS5's"),
     ("readers.rs", "connections"),
     ("schema.rs", "the file format"),
-    ("search/", "candidates come from FTS5"),
     ("snapshot.rs", "the spool is a database of its own"),
-    ("stats.rs", "reads the size of the file, and all breaks of all sessions"),
-    ("verify/", "checks what a file may have that no talktree wrote"),
+    ("stats.rs", "reads the size of the file"),
+    ("verify/index.rs", "FTS5's own check"),
+    ("verify/mod.rs", "pages and definitions"),
     ("wal.rs", "the write-ahead log"),
     ("erase/scan.rs", "reads the bytes of the file, and all tables"),
 ];
