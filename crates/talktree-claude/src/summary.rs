@@ -290,7 +290,7 @@ impl TranscriptInfo {
 /// space at its ends.
 ///
 /// # Errors
-/// [`Error::InvalidValue`] if nothing is left.
+/// [`Error::InvalidValue`](talktree::Error::InvalidValue) if nothing is left.
 pub(crate) fn tag(given: &str) -> Result<String> {
     use GeneralCategory::{Format, PrivateUse, Unassigned};
     let is_shown =
@@ -303,7 +303,7 @@ pub(crate) fn tag(given: &str) -> Result<String> {
 /// Returns a title or a tag without white space at its ends.
 ///
 /// # Errors
-/// [`Error::InvalidValue`] if nothing is left.
+/// [`Error::InvalidValue`](talktree::Error::InvalidValue) if nothing is left.
 pub(crate) fn not_blank(what: &'static str, text: &str) -> Result<String> {
     match text.trim() {
         "" => Err(invalid(what, text, "nothing of it is visible")),

@@ -32,6 +32,8 @@ pub(crate) struct Server {
     config: tokio_postgres::Config,
     /// The quoted name of the schema.
     schema: String,
+    /// What tells the store from every other one.
+    id: String,
     idle: Mutex<Vec<Connection>>,
     max_idle: usize,
     /// How long a write waits for others.
@@ -61,8 +63,9 @@ impl Server {
         })?;
         let schema = format!("\"{}\"", schema.replace('"', "\"\""));
         let idle = Mutex::default();
-        let server = Self { config, schema, idle, max_idle, timeout, pinned: None };
-        server.create().map_err(|error| match error {
+        let id = String::new();
+        let mut server = Self { config, schema, id, idle, max_idle, timeout, pinned: None };
+        server.id = server.create().map_err(|error| match error {
             // A role that may not create it, or not use it.
             BackendError::Postgres(error)
                 if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) =>
@@ -74,8 +77,13 @@ impl Server {
         Ok(server)
     }
 
-    /// Creates what is missing. Of many that come at once one does it.
-    fn create(&self) -> BackendResult<()> {
+    /// Returns what tells the store from every other one.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Creates what is missing, and returns the id of the store. Of many that come at once one does it.
+    fn create(&self) -> BackendResult<String> {
         let conn = self.connection()?;
         let schema = &self.schema;
         conn.is_writing.set(true);
@@ -91,16 +99,16 @@ impl Server {
             if is_new.unwrap_or(true) {
                 conn.batch(SCHEMA)?;
                 conn.run(
-                    "INSERT INTO setting (name, value) VALUES ('schema_version', ?1)",
-                    VERSION,
+                    "INSERT INTO setting (name, value) VALUES ('schema_version', ?1), ('store', ?2)",
+                    (VERSION, uuid::Uuid::now_v7().to_string()),
                 )?;
             }
         }
-        let version: Option<String> = conn.first_with(
-            "SELECT value FROM setting WHERE name = 'schema_version'",
-            (),
-            |row| row.get(0),
-        )?;
+        let setting = |name: &str| -> BackendResult<Option<String>> {
+            let sql = "SELECT value FROM setting WHERE name = ?1";
+            conn.first_with(sql, name, |row| row.get(0))
+        };
+        let (version, id) = (setting("schema_version")?, setting("store")?);
         match version.and_then(|version| version.parse().ok()) {
             Some(1) => {}
             Some(found) => {
@@ -115,7 +123,7 @@ impl Server {
         }
         conn.batch("COMMIT")?;
         self.keep(conn);
-        Ok(())
+        Ok(id.unwrap_or_default())
     }
 
     /// Runs a read; it sees one snapshot.
@@ -148,6 +156,7 @@ impl Server {
         Ok(Self {
             config: self.config.clone(),
             schema: self.schema.clone(),
+            id: self.id.clone(),
             idle: Mutex::default(),
             max_idle: 0,
             timeout: self.timeout,

@@ -160,6 +160,9 @@ impl Database {
         let server = Server::connect(url, config.busy_timeout, config.idle_readers)?;
         let mut database = Self::new(config, None);
         database.server = Some(server);
+        if !database.read(index::has_current_version)? {
+            database.write(index::make_current)?;
+        }
         Ok(database)
     }
 
@@ -242,6 +245,10 @@ impl Database {
 
     /// Returns what tells this store from every other one that this process has opened.
     pub(super) fn identity(&self) -> String {
+        #[cfg(feature = "postgres")]
+        if let Some(server) = &self.server {
+            return format!("server {}", server.id());
+        }
         match &self.file {
             Some(file) => file.identity(),
             None => format!("memory {}", self.serial),

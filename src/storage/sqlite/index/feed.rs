@@ -318,11 +318,13 @@ pub(in super::super) fn empty_if_outdated(
     if has_current_version(&conn.into())? {
         return Ok(());
     }
-    transaction::write(conn, config, config.busy_timeout, |conn| {
-        let conn = &conn.into();
-        // Another process may have done it meanwhile.
-        if has_current_version(conn)? { Ok(()) } else { empty(conn) }
-    })
+    transaction::write(conn, config, config.busy_timeout, |conn| make_current(&conn.into()))
+}
+
+/// The same in the transaction of a caller.
+pub(in super::super) fn make_current(conn: &Connection) -> BackendResult<()> {
+    // Another process may have done it meanwhile.
+    if has_current_version(conn)? { Ok(()) } else { empty(conn) }
 }
 
 fn empty(conn: &Connection) -> BackendResult<()> {

@@ -31,6 +31,8 @@ mod tsvector;
 use chrono::{DateTime, TimeDelta, Utc};
 use talktree_text::{Columns, Expr, Filters, Phrase};
 
+#[cfg(feature = "postgres")]
+pub(super) use self::feed::make_current;
 #[cfg(test)]
 pub(super) use self::feed::{CREATE_PENDING, FIRST_PENDING, IS_PENDING, PENDING, PENDING_PARTS};
 pub(super) use self::feed::{
