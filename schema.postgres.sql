@@ -312,8 +312,8 @@ CREATE TABLE erased_session (
     hash TEXT COLLATE "C" PRIMARY KEY
 );
 
--- The index of words: of each text its words in their normal form, each with a letter before it that tells where it stands. A long text
--- has several rows.
+-- The index of words. A row holds the words of a text in their normal form; a letter before each tells its column. A long text has
+-- several rows.
 CREATE TABLE search (
     address BIGINT NOT NULL,
     part    BIGINT NOT NULL,

@@ -44,7 +44,10 @@ pub(crate) struct Connection {
     transaction: RefCell<Option<String>>,
     /// Whether the work is to stop.
     is_stopped: RefCell<Option<Box<dyn Fn() -> bool + Send>>>,
-    round_trips: Cell<u64>,
+    /// Whether a statement failed: then the server commits nothing, and says so by no error.
+    has_failed: Cell<bool>,
+    /// Whether the server was asked to stop, which may reach it late.
+    is_canceled: Cell<bool>,
 }
 
 impl Connection {
@@ -68,7 +71,8 @@ impl Connection {
             is_writing: Cell::new(false),
             transaction: RefCell::default(),
             is_stopped: RefCell::default(),
-            round_trips: Cell::new(0),
+            has_failed: Cell::new(false),
+            is_canceled: Cell::new(false),
         })
     }
 
@@ -77,6 +81,9 @@ impl Connection {
         let (statement, values) = self.bound(sql, values)?;
         let values: Vec<_> = values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect();
         let changed = self.ask(self.client.execute(&statement, &values))?;
+        if sql.starts_with("ROLLBACK TO ") {
+            self.has_failed.set(false);
+        }
         Ok(usize::try_from(changed).unwrap_or(usize::MAX))
     }
 
@@ -147,7 +154,6 @@ impl Connection {
         &self,
         request: impl Future<Output = std::result::Result<T, tokio_postgres::Error>>,
     ) -> BackendResult<T> {
-        self.round_trips.set(self.round_trips.get() + 1);
         let begin = self.begin.take();
         let both = async {
             let Some(begin) = begin else { return request.await };
@@ -160,16 +166,18 @@ impl Connection {
             self.transaction.replace(id);
             answer
         };
-        let stopped = self.is_stopped.borrow();
-        let Some(is_stopped) = &*stopped else { return Ok(wait(both, || false)?) };
-        let mut is_canceled = false;
+        let is_stopped = self.is_stopped.borrow();
         let answer = wait(both, || {
-            if !is_canceled && is_stopped() {
-                is_canceled = true;
+            let Some(is_stopped) = &*is_stopped else { return false };
+            if !self.is_canceled.get() && is_stopped() {
+                self.is_canceled.set(true);
                 cancel(self.client.cancel_token());
             }
             true
         });
+        if answer.is_err() {
+            self.has_failed.set(true);
+        }
         Ok(answer?)
     }
 

@@ -20,7 +20,7 @@ use crate::sql::{self, BackendError, BackendResult, Sql};
 /// The tables.
 const SCHEMA: &str = include_str!("../../../schema.postgres.sql");
 /// The version of them. A build refuses another one.
-const VERSION: &str = "1";
+const VERSION: u32 = 1;
 /// The lock of those who create or migrate a schema: "talktree".
 const MIGRATION: i64 = 0x7461_6c6b_7472_6565;
 
@@ -100,7 +100,7 @@ impl Server {
                 conn.batch(SCHEMA)?;
                 conn.run(
                     "INSERT INTO setting (name, value) VALUES ('schema_version', ?1), ('store', ?2)",
-                    (VERSION, uuid::Uuid::now_v7().to_string()),
+                    (VERSION.to_string(), uuid::Uuid::now_v7().to_string()),
                 )?;
             }
         }
@@ -110,9 +110,9 @@ impl Server {
         };
         let (version, id) = (setting("schema_version")?, setting("store")?);
         match version.and_then(|version| version.parse().ok()) {
-            Some(1) => {}
+            Some(VERSION) => {}
             Some(found) => {
-                return Err(BackendError::Own(Error::NewerStore { found, supported: 1 }));
+                return Err(BackendError::Own(Error::NewerStore { found, supported: VERSION }));
             }
             None => {
                 return Err(BackendError::Own(Error::NotAStore {
@@ -209,9 +209,14 @@ impl Server {
             self.keep(conn);
             return answer;
         }
+        let failed = || {
+            let source = "a statement failed, and the server rolls the transaction back".into();
+            BackendError::Own(Error::Storage { source })
+        };
         let answer = match answer {
-            Ok(answer) => answer,
-            Err(error) => {
+            Ok(answer) if !conn.has_failed.get() => answer,
+            answer => {
+                let error = answer.err().unwrap_or_else(failed);
                 if conn.batch("ROLLBACK").is_ok() {
                     self.keep(conn);
                 }
@@ -233,21 +238,25 @@ impl Server {
         Ok(answer)
     }
 
-    /// Overwrites deleted rows in all tables. Those that a transaction of others may still read stay until the server's own vacuum.
+    /// Removes deleted rows from all tables, and builds the indexes of words again: GIN keeps the words of rows that are gone. Rows that
+    /// a transaction of others may still read stay until the server's own vacuum.
     pub(crate) fn vacuum(&self) -> BackendResult<()> {
         let conn = self.connection()?;
-        conn.begin.replace(None);
         conn.is_writing.set(false);
         let schema = &self.schema;
-        let tables = "SELECT c.relname
-               FROM pg_class AS c
-               JOIN pg_namespace AS n ON n.oid = c.relnamespace
-              WHERE c.relkind = 'r' AND quote_ident(n.nspname) = quote_ident(?1)";
-        let name = schema.trim_matches('"').replace("\"\"", "\"");
-        let tables: Vec<String> = sql::Connection::Postgres(&conn).rows(tables, name)?;
+        let tables = "SELECT CAST(relname AS TEXT)
+               FROM pg_class
+              WHERE relkind = 'r' AND relnamespace = CAST(CAST(?1 AS TEXT) AS regnamespace)";
+        let tables: Vec<String> = sql::Connection::Postgres(&conn).rows(tables, &**schema)?;
         for table in tables {
             // It must be a statement of its own, outside of a transaction.
             conn.batch(&format!("VACUUM {schema}.{table}"))?;
+        }
+        let timeout = self.timeout.as_millis().clamp(1, 1 << 30);
+        for table in ["search", "context_search", "term"] {
+            conn.batch(&format!(
+                "BEGIN; SET LOCAL lock_timeout = {timeout}; REINDEX TABLE {schema}.{table}; COMMIT"
+            ))?;
         }
         self.keep(conn);
         Ok(())
@@ -286,6 +295,7 @@ impl Server {
         work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> BackendResult<T> {
         conn.begin.replace(begin);
+        conn.has_failed.set(false);
         conn.is_writing.set(is_writing);
         conn.is_stopped.replace(is_stopped);
         // A connection whose work panics is dropped, and the server rolls its transaction back.
@@ -307,7 +317,7 @@ impl Server {
 
     fn keep(&self, conn: Connection) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < self.max_idle && !conn.client.is_closed() {
+        if idle.len() < self.max_idle && !conn.client.is_closed() && !conn.is_canceled.get() {
             idle.push(conn);
         }
     }

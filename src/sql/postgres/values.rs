@@ -57,7 +57,7 @@ fn value(row: &Row, at: usize, of: &Type) -> BackendResult<Option<Value>> {
     })
 }
 
-/// What stands for a byte 0 and for a byte 1.
+/// The two bytes that a byte 1 and a byte 0 are stored as.
 const ESCAPES: [(char, &str); 2] = [('\u{1}', "\u{1}\u{2}"), ('\u{0}', "\u{1}\u{1}")];
 
 fn escaped(text: String) -> String {
