@@ -36,6 +36,8 @@ CREATE INDEX session_owner ON session (owner, listed_at, key) WHERE owner IS NOT
 
 CREATE INDEX session_parent ON session (parent_session, listed_at, key) WHERE parent_session IS NOT NULL;
 
+CREATE INDEX session_created ON session (created_at, listed_at, key) WHERE deleted_at IS NULL;
+
 CREATE INDEX session_deleted ON session (listed_at, key) WHERE deleted_at IS NOT NULL;
 
 CREATE INDEX session_unindexed ON session (key) WHERE unindexed IS NOT NULL;

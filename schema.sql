@@ -45,6 +45,9 @@ CREATE INDEX session_owner ON session (owner, listed_at) WHERE owner IS NOT NULL
 -- Serves: the forks of a session, newest first, and what was made from its messages in sessions that continue it.
 CREATE INDEX session_parent ON session (parent_session, listed_at) WHERE parent_session IS NOT NULL;
 
+-- Serves: the sessions that began at a time. A copy of a conversation begins when the conversation did.
+CREATE INDEX session_created ON session (created_at, listed_at) WHERE deleted_at IS NULL;
+
 -- Serves: the trash, newest first, and what searches leave out.
 CREATE INDEX session_deleted ON session (listed_at) WHERE deleted_at IS NOT NULL;
 

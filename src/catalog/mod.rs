@@ -46,6 +46,8 @@ pub struct SessionFilter {
     pub tag: Option<String>,
     /// The session that it was forked from.
     pub parent_session: Option<SessionId>,
+    /// It was created at exactly this time, as a conversation and its copies are that an import stores.
+    pub created_at: Option<DateTime<Utc>>,
     /// Its last message is not older. A session that never had one counts from its creation, here and in `until`.
     pub since: Option<DateTime<Utc>>,
     /// Its last message is older.
@@ -116,6 +118,7 @@ impl SessionFilter {
             && is(&self.model, &info.model)
             && self.tag.as_ref().is_none_or(|tag| info.tags.contains(tag))
             && (self.parent_session.is_none() || self.parent_session == info.parent_session)
+            && self.created_at.is_none_or(|created_at| created_at == info.created_at)
             && self.since.is_none_or(|since| at >= since)
             && self.until.is_none_or(|until| at < until)
             && self.name.as_ref().is_none_or(is_named)

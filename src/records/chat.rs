@@ -31,6 +31,9 @@ pub fn message(role: Role, fields: Fields, names: &ToolNames) -> (Role, Vec<Part
     let mut parts = Vec::new();
     parts.extend(fields.text("reasoning_content").map(Part::reasoning));
     parts.extend(blocks::parts(fields.get("content"), names));
+    // An answer that was spoken has no other text.
+    let spoken = fields.object("audio").filter(|_| parts.is_empty());
+    parts.extend(spoken.and_then(|audio| audio.text("transcript")).map(Part::text));
     parts.extend(blocks::refused(fields.text("refusal"), Extra::new()));
     for call in calls(&fields) {
         parts.extend(function(&call).and_then(|function| call_part(&call, &function)));

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::ids::derive;
 use crate::message::{Extra, Json, Part};
 use chrono::{DateTime, NaiveDateTime, Utc};
 use serde::de::{MapAccess, Visitor};
@@ -39,6 +40,15 @@ impl Fields {
         self.get(name).and_then(text)
     }
 
+    /// Returns a text that names something. One that no Rust string can hold is replaced by a name derived from it.
+    pub fn id(&self, name: &str) -> Option<String> {
+        let json = self.get(name)?;
+        let text = text(json)?;
+        let is_exact =
+            !text.contains('\u{FFFD}') || serde_json::from_str::<String>(json.as_str()).is_ok();
+        Some(if is_exact { text } else { derive(&["id", &json.canonical()]).to_string() })
+    }
+
     pub fn is_true(&self, name: &str) -> bool {
         self.get(name).is_some_and(|json| json.as_str() == "true")
     }
@@ -55,7 +65,7 @@ impl Fields {
         self.get(name).and_then(list)
     }
 
-    /// Returns a time: ISO 8601, or seconds or milliseconds since 1970.
+    /// Returns a time: ISO 8601, or seconds, milliseconds, microseconds or nanoseconds since 1970.
     pub fn time(&self, name: &str) -> Option<DateTime<Utc>> {
         self.get(name).and_then(time)
     }
@@ -154,8 +164,13 @@ fn time(json: &Json) -> Option<DateTime<Utc>> {
         return zoned.ok().or_else(|| naive().ok().map(|time| time.and_utc())).or_else(far);
     }
     let number: f64 = serde_json::from_str(json.as_str()).ok()?;
-    // Seconds until the year 5138; milliseconds since 1973.
-    let seconds = if number.abs() < 1e11 { number } else { number / 1e3 };
+    // Seconds until the year 5138; what is smaller, since 1973.
+    let seconds = match number.abs() {
+        size if size < 1e11 => number,
+        size if size < 1e14 => number / 1e3,
+        size if size < 1e17 => number / 1e6,
+        _ => number / 1e9,
+    };
     DateTime::from_timestamp_micros((seconds * 1e6).round() as i64)
 }
 
@@ -186,10 +201,11 @@ mod tests {
     fn times_are_read_in_the_spellings_that_occur() {
         let fields = Fields::parse(
             r#"{"a":"2026-01-02T03:04:05.5Z","b":1767323045.5,"c":1767323045500,
-                "d":"2026-01-02 03:04:05.5","e":"soon","f":null}"#,
+                "d":"2026-01-02 03:04:05.5","e":"soon","f":null,
+                "g":1767323045500000,"h":1767323045500000000}"#,
         )
         .unwrap();
-        for name in ["a", "b", "c", "d"] {
+        for name in ["a", "b", "c", "d", "g", "h"] {
             let time = fields.time(name).unwrap();
             assert_eq!(time.to_rfc3339(), "2026-01-02T03:04:05.500+00:00", "{name}");
         }
@@ -202,5 +218,13 @@ mod tests {
         let part = text_part(&json);
         assert_eq!(serde_json::to_string(&part).unwrap(), r#"{"type":"text","text":"a\ud800"}"#);
         assert_eq!(text(&json).as_deref(), Some("a\u{FFFD}"));
+    }
+
+    #[test]
+    fn ids_that_differ_in_a_lone_surrogate_are_two() {
+        let id = |id: &str| Fields::parse(&format!(r#"{{"id":"{id}"}}"#)).unwrap().id("id");
+        assert_eq!(id("a\u{FFFD}").as_deref(), Some("a\u{FFFD}"));
+        assert_ne!(id(r"a\ud800"), id(r"a\ud801"));
+        assert_eq!(id(r"a\ud800"), id(r"a\uD800"));
     }
 }

@@ -46,6 +46,28 @@ pub fn arrange(parents: &mut [Option<u32>]) -> (Vec<u32>, Vec<u32>) {
     (order, broken)
 }
 
+/// Returns where a conversation ends that goes on below `from`: with the last leaf in the order of the file. `is_end` says which
+/// records it may end with.
+pub fn last_end(parents: &[Option<u32>], from: u32, is_end: impl Fn(u32) -> bool) -> u32 {
+    let mut is_inner = vec![false; parents.len()];
+    for record in (0..parents.len() as u32).filter(|record| is_end(*record)) {
+        let mut above = parents[record as usize];
+        while let Some(at) =
+            above.filter(|at| !std::mem::replace(&mut is_inner[*at as usize], true))
+        {
+            above = parents[at as usize];
+        }
+    }
+    if !is_inner[from as usize] {
+        return from;
+    }
+    let is_below = |record: &u32| {
+        std::iter::successors(Some(*record), |at| parents[*at as usize]).any(|at| at == from)
+    };
+    let mut leaves = (0..parents.len() as u32).rev();
+    leaves.find(|at| !is_inner[*at as usize] && is_end(*at) && is_below(at)).unwrap_or(from)
+}
+
 /// The shape of a forest: answers questions about two records without walking.
 #[derive(Debug)]
 pub struct Shape {
@@ -147,6 +169,17 @@ mod tests {
         assert_eq!((order[0], order.len(), broken.len()), (count - 1, count as usize, 0));
         let shape = Shape::new(&parents, &order);
         assert!(shape.is_ancestor(count - 1, 0) && !shape.is_ancestor(0, count - 1));
+    }
+
+    #[test]
+    fn a_conversation_ends_with_its_last_leaf() {
+        // 0 - 1 - 2, and 3 hangs from 1; 4 - 5 - 6 is a file in reverse, and ends with 4.
+        let parents = [None, Some(0), Some(1), Some(1), Some(5), Some(6), None];
+        for (from, end) in [(0, 3), (2, 2), (6, 4), (4, 4)] {
+            assert_eq!(last_end(&parents, from, |_| true), end);
+        }
+        assert_eq!(last_end(&parents, 0, |at| at != 3), 2);
+        assert_eq!(last_end(&parents, 6, |at| at > 5), 6);
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::message::Part;
+use crate::message::{Json, Part};
 
 /// The version of the indexed text: an index with another version is rebuilt.
-pub(crate) const VERSION: u32 = 9;
+pub(crate) const VERSION: u32 = 10;
 
 /// The tools for a model that answer with what is stored. They are not searched: a search would find the earlier ones.
 pub(crate) const SEARCH_CONTEXT: &str = "search_context";
@@ -49,10 +49,30 @@ fn tools_of(parts: &[Part], without: &[&str]) -> String {
                 }
                 lines.add(tool.error_text.as_deref().unwrap_or_default());
             }
+            // The provider's own tools, whose blocks are kept as they came.
+            Part::Other(block) => {
+                for value in of_provider(block) {
+                    lines.add_strings(&value);
+                }
+            }
             _ => {}
         }
     }
     lines.0
+}
+
+/// Returns what a call or a result of a tool says that the provider ran itself.
+fn of_provider(block: &Json) -> Vec<Value> {
+    const KINDS: [&str; 2] = ["_tool_use\"", "_tool_result\""];
+    // Most of the other parts are none of these, and need not be read.
+    if !KINDS.iter().any(|kind| block.as_str().contains(kind)) {
+        return Vec::new();
+    }
+    let mut block = block.value();
+    let kind = format!("{}\"", block["type"].as_str().unwrap_or_default());
+    let is_of_tool = KINDS.iter().any(|known| kind.ends_with(known));
+    let fields = ["name", "input", "content"].into_iter().filter(|_| is_of_tool);
+    fields.filter_map(|field| Some(block.get_mut(field)?.take())).collect()
 }
 
 /// Returns whether a word is data in base64, or ends with some: no name or path is that long without another sign.
@@ -114,6 +134,22 @@ mod tests {
         ];
         assert_eq!(plain_text(&parts), "Look it up: 故宫");
         assert_eq!(plain_tools(&parts), "I should call the tool\nweather\nJena\n1\nC");
+    }
+
+    #[test]
+    fn the_tools_of_a_provider_are_searched() {
+        let block =
+            |block: &str| Part::Other(Json::parse(block).unwrap_or_else(|error| panic!("{error}")));
+        let parts = [
+            block(
+                r#"{"type":"server_tool_use","id":"t","name":"web_search","input":{"query":"owls"}}"#,
+            ),
+            block(
+                r#"{"type":"web_search_tool_result","tool_use_id":"t","content":[{"title":"Barn owl"}]}"#,
+            ),
+            block(r#"{"type":"data-map","content":"no tool"}"#),
+        ];
+        assert_eq!(plain_tools(&parts), "web_search\nowls\nBarn owl");
     }
 
     #[test]

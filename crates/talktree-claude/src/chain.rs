@@ -73,7 +73,7 @@ impl Link {
             uuid: entry.text("uuid")?,
             parent: entry.text("parentUuid").filter(|parent| !parent.is_empty()),
             is_side: is_truthy(entry.get("isSidechain")),
-            share: Share::of(&kind, &entry),
+            share: Share::of(&kind, &entry, &entry.object("message").unwrap_or_default()),
             is_hidden: is_truthy(entry.get("teamName")) || is_truthy(entry.get("isMeta")),
             agent: entry.text("agentId"),
             timestamp: entry.text("timestamp").unwrap_or_default(),

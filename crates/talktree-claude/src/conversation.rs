@@ -13,12 +13,12 @@ use chrono::{DateTime, TimeDelta, Utc};
 use talktree::records::Title;
 use talktree::records::blocks::{self, ToolNames};
 use talktree::records::fields::{self, Fields};
-use talktree::records::order::arrange;
+use talktree::records::order::{arrange, last_end};
 use talktree::{
     Compaction, Json, Message, MessageId, Record, SessionDetails, SessionId, SessionInfo, Summary,
 };
 
-use crate::entries::{self, Cut, EntryTree, Node, Progress, Rounds};
+use crate::entries::{self, Cut, EntryTree, Node, Progress};
 
 /// The metadata key under which a root that lost its parent has the parent's id.
 const MISSING_PARENT: &str = "missing_parent";
@@ -33,7 +33,6 @@ pub(crate) struct Conversation {
     pub(crate) unread: u64,
     tree: EntryTree,
     progress: Progress,
-    rounds: Rounds,
     names: ToolNames,
     title: Title,
     parents: Vec<Option<At>>,
@@ -45,6 +44,10 @@ pub(crate) struct Conversation {
     awaited: HashSet<MessageId>,
     /// The last message of the main chain, and that of side chains.
     before: [Option<At>; 2],
+    /// How many boundaries it has of which the messages that they keep were looked for.
+    boundaries: usize,
+    /// Whether a message follows one that comes later.
+    is_early: bool,
     /// Whether parents form a cycle. A part of it comes before its parent, so any new message may change what it follows.
     is_circular: bool,
     /// Whether an entry has come that changes what earlier ones become.
@@ -68,9 +71,11 @@ impl Conversation {
             self.is_outdated |= self.awaited.contains(&link);
             return;
         }
+        let (repeated, is_guessed) = (self.tree.repeated(), self.is_guessed());
         if !self.tree.read(self.entries, entry.as_str(), &fields) {
             return;
         }
+        self.is_outdated |= self.tree.repeated() > repeated || self.is_guessed() != is_guessed;
         let Some(node) = self.tree.nodes.last() else { return };
         let (id, time) = (node.id.clone(), node.time.unwrap_or_default());
         if self.place(&id) != Some(self.len() as At - 1) {
@@ -84,6 +89,11 @@ impl Conversation {
             let is_plain = self.is_plain(&id);
             self.title.add(&entries::message(fields, id, time, &self.names, is_plain));
         }
+    }
+
+    /// Returns whether what entries follow is a guess that no longer counts.
+    fn is_guessed(&self) -> bool {
+        self.tree.has_guesses && self.tree.is_linked
     }
 
     fn note_tools(&mut self, fields: &Fields) {
@@ -110,8 +120,9 @@ impl Conversation {
         let is_outdated = std::mem::take(&mut self.is_outdated);
         if is_outdated {
             // As if all had come at once.
-            (self.before, self.rounds, self.is_circular) = Default::default();
+            (self.before, self.is_early, self.is_circular) = Default::default();
             (self.parents, self.missing) = Default::default();
+            self.tree.begin_again();
             self.connect_rest();
             self.is_outdated = false;
         }
@@ -120,33 +131,37 @@ impl Conversation {
 
     fn connect_rest(&mut self) {
         let from = self.parents.len();
-        let (mut named, mut before) = (Vec::new(), Vec::new());
-        for (at, node) in (from as At..).zip(&self.tree.nodes[from..]) {
-            named.push(self.progress.pass(node.parent.clone()));
-            before.push(self.before[usize::from(node.is_side)].replace(at));
-        }
-        let place = |id: &MessageId| self.tree.index.get(id)?.checked_sub(from as At);
-        let (moves, is_circular) = self.rounds.take(&self.tree.nodes[from..], &named, place);
-        for ((node, named), before) in self.tree.nodes[from..].iter().zip(named).zip(before) {
-            let parent = self.rounds.parent_of(node, named);
-            let found = parent.as_ref().and_then(|parent| self.place(parent));
+        let progress = &mut self.progress;
+        let followed = self.tree.follow(from, |parent| progress.pass(parent));
+        let nodes = &self.tree.nodes;
+        for (node, parent) in nodes[from..].iter().zip(followed.parents) {
             let at = self.parents.len() as At;
+            let before = self.before[usize::from(node.is_side)].replace(at);
+            let named = node.parent.iter().filter(|id| !self.tree.index.contains_key(*id));
+            self.awaited.extend(named.cloned());
+            let found = parent.as_ref().and_then(|parent| self.place(parent));
+            self.is_early |= found.is_some_and(|found| found > at);
             self.parents.push(found.or(before.filter(|_| parent.is_some())));
             if let Some(parent) = parent.filter(|_| found.is_none()) {
                 self.awaited.insert(parent.clone());
                 self.missing.push((at, parent));
             }
         }
-        let kept = self.tree.cuts.iter().map(|cut| &cut.kept);
-        let kept = kept.filter(|kept| !self.tree.index.contains_key(*kept));
-        self.awaited.extend(kept.cloned());
+        if self.boundaries != self.tree.boundaries() {
+            self.boundaries = self.tree.boundaries();
+            self.awaited.extend(self.tree.missing_kept().cloned());
+        }
+        let moved = self.tree.line_up(&mut self.parents);
+        self.missing.retain(|(at, _)| !moved.contains(at));
+        self.is_early |= moved.iter().any(|at| self.parents[*at as usize] > Some(*at));
+        let moves = followed.moves || moved.iter().any(|at| (*at as usize) < from);
         let new = self.parents[from..].iter();
         let mut new: Vec<_> = new.map(|at| at.and_then(|at| at.checked_sub(from as At))).collect();
         let (order, broken) = arrange(&mut new);
         broken.iter().for_each(|at| self.parents[from + *at as usize] = None);
         self.order = order.into_iter().map(|at| at + from as At).collect();
         self.is_outdated |= moves;
-        self.is_circular |= is_circular || !broken.is_empty();
+        self.is_circular |= followed.is_circular || !broken.is_empty();
     }
 
     /// Writes the messages and compactions of the entries after so many, which are these.
@@ -192,6 +207,7 @@ impl Conversation {
         let (fields, time) = (Fields::of(entry).unwrap_or_default(), time.unwrap_or(now));
         let is_plain = fields.is_true("isCompactSummary") && self.is_plain(id);
         let mut message = entries::message(fields, id.clone(), time, &self.names, is_plain);
+        message.is_hidden |= self.tree.is_repeated(id);
         message.parent = self.parent(at).map(|parent| self.id(parent).clone());
         // Metadata that is no object stays as it is.
         let is_object = message.metadata.as_ref().is_none_or(|known| Fields::of(known).is_some());
@@ -208,7 +224,7 @@ impl Conversation {
     /// Returns whether an entry is a summary of what is elsewhere.
     fn is_plain(&self, id: &MessageId) -> bool {
         let mut cuts = self.tree.cuts.iter().rev();
-        cuts.find(|cut| cut.marker == *id).is_some_and(|cut| self.tree.kept_by(cut).is_none())
+        cuts.find(|cut| cut.marker == *id).is_some_and(|cut| self.tree.is_plain(cut))
     }
 
     fn place(&self, id: &MessageId) -> Option<At> {
@@ -217,30 +233,40 @@ impl Conversation {
 
     /// Returns the first and last message that a summary replaces.
     fn covered(&self, cut: &Cut) -> Option<(At, At)> {
-        if Summary::new(cut.summary.as_str()).is_blank() {
+        if Summary::new(cut.summary.as_str()).is_blank() || self.tree.is_plain(cut) {
             return None;
         }
-        let marker = self.place(&cut.marker)?;
-        let kept = self.place(self.tree.kept_by(cut)?)?;
+        let (after, kept) = self.tree.kept_by(cut, &self.parents);
+        let (marker, kept) = (self.place(&cut.marker)?, self.place(kept)?);
+        let after = after.map(|after| self.place(after));
         let mut above = Some(marker);
         while above.is_some_and(|at| at != kept) {
             above = above.and_then(|at| self.parent(at));
         }
         let last = self.parent(above?)?;
         let mut first = last;
-        while let Some(parent) = self.parent(first) {
+        while let Some(parent) = self.parent(first).filter(|parent| after != Some(Some(*parent))) {
             first = parent;
         }
-        Some((first, last))
+        // What it keeps at the beginning is above all that it replaces.
+        let is_whole = after.is_none() || self.parent(first).is_some() && after != Some(Some(last));
+        is_whole.then_some((first, last))
     }
 
     /// Returns the message that the conversation ends with.
     pub(crate) fn head(&self) -> Option<&MessageId> {
-        let head = self.tree.head().filter(|id| self.place(id).is_some());
-        head.or_else(|| self.tree.nodes.last().map(|node| &node.id))
+        let head = self.tree.head().and_then(|id| self.place(id));
+        let Some(head) = head else { return self.tree.nodes.last().map(|node| &node.id) };
+        let is_side = self.tree.nodes[head as usize].is_side;
+        let is_end = |at: At| {
+            let node = &self.tree.nodes[at as usize];
+            node.is_end && node.is_side == is_side
+        };
+        let is_connected = self.is_early && self.parents.len() == self.len();
+        Some(self.id(if is_connected { last_end(&self.parents, head, is_end) } else { head }))
     }
 
-    /// Returns the details of the session, without its parent.
+    /// Returns the details of the session.
     pub(crate) fn details(&self) -> SessionDetails {
         let details = self.tree.details();
         let oldest = || self.tree.nodes.iter().filter_map(|node| node.time).min();
@@ -278,6 +304,9 @@ pub(crate) fn changed(
     let Some(info) = info else { return changed };
     changed.name = new(&before.name, now.name, info.name.as_ref());
     changed.model = new(&before.model, now.model, info.model.as_ref());
+    changed.parent_session =
+        new(&before.parent_session, now.parent_session, info.parent_session.as_ref());
+    changed.fork_point = new(&before.fork_point, now.fork_point, info.fork_point.as_ref());
     changed.metadata = new(&before.metadata, now.metadata, info.metadata.as_ref());
     let created_at = before.created_at.as_ref().and(Some(&info.created_at));
     changed.created_at = new(&before.created_at, now.created_at, created_at);

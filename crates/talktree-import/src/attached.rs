@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use talktree::{Compaction, CompactionId, Label, MessageId, Record, Result, Summary};
 
 use crate::draft::{Body, Draft, DraftCompaction, DraftLabel};
-use crate::order::Shape;
+use crate::order::{Shape, last_end};
 use crate::report::Sent;
 use crate::work::{Status, Work};
 
@@ -80,6 +80,10 @@ impl Work<'_> {
         let Some(last_id) = last_id else {
             return Ok(Err("all messages it covers are gone".to_owned()));
         };
+        if let Some(after) = &draft.after {
+            let first = self.first_behind(after, last);
+            return Ok(first.map(|first| (first, last_id)));
+        }
         // The path may begin before the file.
         let (mut at, mut first) = (last, last_id.clone());
         let stored = loop {
@@ -102,6 +106,22 @@ impl Work<'_> {
             first = root?.id;
         }
         Ok(Ok((first, last_id)))
+    }
+
+    /// Returns the first message between one that a compaction keeps and the last that it covers.
+    fn first_behind(&self, after: &MessageId, last: u32) -> Result<MessageId, String> {
+        let after_at = self.index.get(after).copied();
+        let (mut at, mut first) = (Some(last).filter(|last| Some(*last) != after_at), None);
+        while let Some(node) = at {
+            if !self.statuses[node as usize].is_gone() {
+                first = Some(self.nodes[node as usize].id.clone());
+            }
+            match self.parents[node as usize] {
+                None => return Err(format!("message {after:?}, which it keeps, is not above it")),
+                parent => at = parent.filter(|parent| Some(*parent) != after_at),
+            }
+        }
+        first.ok_or_else(|| format!("nothing is behind {after:?}, the last it keeps"))
     }
 
     /// Returns the last node under a compaction, and the node that is the compaction.
@@ -216,7 +236,7 @@ impl Work<'_> {
         })
     }
 
-    /// Returns where the head is to be: where the draft says, or at the message that is stored last.
+    /// Returns where the head is to be: at the leaf that goes on from where the draft says, or at the last one of the file.
     pub(crate) fn head(&mut self, draft: &Draft) -> Result<Option<Record>> {
         if draft.is_at_start {
             return Ok(Some(Record::Head { id: None }));
@@ -226,19 +246,38 @@ impl Work<'_> {
             return Ok(Some(Record::Head { id: Some(id.clone()) }));
         }
         let mut id = None;
-        if let Some(&at) = draft.head.as_ref().and_then(|id| self.index.get(id)) {
-            let is_message = !matches!(self.nodes[at as usize].body, Body::Tombstone(_));
-            id = match self.is_there(at)? && is_message {
+        let given = draft.head.as_ref().and_then(|id| self.index.get(id)).copied();
+        let last = (0..self.nodes.len() as u32).rev().find(|at| !self.is_lost(*at));
+        if let Some(from) = given.or(last) {
+            let at = self.end_below(from, draft);
+            id = match self.is_there(at)? && !self.is_lost(at) {
                 true => Some(self.nodes[at as usize].id.clone()),
                 false => self.living_parent(at),
             };
         }
         for at in (0..self.nodes.len() as u32).rev() {
-            let is_message = !matches!(self.nodes[at as usize].body, Body::Tombstone(_));
-            if id.is_none() && is_message && self.is_there(at)? {
+            if id.is_none() && !self.is_lost(at) && self.is_there(at)? {
                 id = Some(self.nodes[at as usize].id.clone());
             }
         }
         Ok(id.map(|id| Record::Head { id: Some(id) }))
+    }
+
+    /// Returns whether a node is no message.
+    fn is_lost(&self, at: u32) -> bool {
+        let is_tombstone = matches!(self.nodes[at as usize].body, Body::Tombstone(_));
+        is_tombstone || self.statuses[at as usize].is_gone()
+    }
+
+    /// Returns where the conversation ends that goes on below a node: a file may have it before the node.
+    fn end_below(&self, from: u32, draft: &Draft) -> u32 {
+        if self.is_exact {
+            return from;
+        }
+        let is_note = |at: u32| draft.notes.get(at as usize).copied().unwrap_or_default();
+        let is_side = self.nodes[from as usize].is_side;
+        last_end(&self.parents, from, |at| {
+            !self.is_lost(at) && !is_note(at) && self.nodes[at as usize].is_side == is_side
+        })
     }
 }

@@ -1,13 +1,21 @@
 //! Two sources that claim one session.
 
-use talktree::Result;
+use std::collections::HashMap;
 
+use talktree::{MessageId, Result};
+
+use crate::draft::Node;
 use crate::fields::Fields;
 use crate::work::{MISSING_PARENT, Source, Status, Work};
 
 /// How many messages of the store are compared to decide whether a session is the same
 /// conversation.
 const MAX_COMPARED: usize = 64;
+const NONE_IN_BOTH: &str = "no message is in both";
+
+fn differ(other: usize, equal: usize) -> String {
+    format!("{other} of {} messages differ", equal + other)
+}
 
 impl Work<'_> {
     /// Returns the reason if the session of the store is another conversation than this one.
@@ -31,7 +39,7 @@ impl Work<'_> {
             }
         }
         if other > equal {
-            return Ok(Some(format!("{other} of {} messages differ", equal + other)));
+            return Ok(Some(differ(other, equal)));
         }
         if equal > 0 || !self.outside.is_empty() || self.nodes.is_empty() {
             return Ok(None);
@@ -44,7 +52,42 @@ impl Work<'_> {
         if brings_a_parent || self.was_imported()? {
             return Ok(None);
         }
-        Ok(Some("no message is in both".to_owned()))
+        Ok(Some(NONE_IN_BOTH.to_owned()))
+    }
+
+    /// Compares the conversation with those of the same session that a dry run has read before, and adds it to them. Returns the
+    /// reason if it is another conversation.
+    pub(crate) fn foresee(&mut self, seen: &mut HashMap<MessageId, u64>) -> Option<String> {
+        let (mut equal, mut other) = (0_usize, 0_usize);
+        let before = seen.len();
+        for at in 0..self.order.len() {
+            let node = self.order[at] as usize;
+            let Node { id, fingerprint, .. } = &self.nodes[node];
+            if self.statuses[node] == Status::Lost {
+                continue;
+            }
+            match seen.get(id) {
+                Some(known) if known == fingerprint => equal += 1,
+                Some(_) => other += 1,
+                None => {}
+            }
+        }
+        if other > equal {
+            return Some(differ(other, equal));
+        }
+        let is_known = |node: &Node| node.parent.as_ref().is_some_and(|id| seen.contains_key(id));
+        if before > 0 && equal == 0 && !self.nodes.iter().any(is_known) {
+            return Some(NONE_IN_BOTH.to_owned());
+        }
+        for (Node { id, fingerprint, .. }, status) in self.nodes.iter().zip(&mut self.statuses) {
+            match seen.get(id) {
+                _ if *status == Status::Lost => {}
+                Some(known) if known == fingerprint => *status = Status::Known,
+                Some(_) => *status = Status::Differs,
+                None => drop(seen.insert(id.clone(), *fingerprint)),
+            }
+        }
+        None
     }
 
     /// Returns whether messages of this conversation were imported before and all deleted since.

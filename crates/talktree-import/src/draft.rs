@@ -47,8 +47,10 @@ pub(crate) struct Draft {
     pub(crate) compactions: Vec<DraftCompaction>,
     pub(crate) labels: Vec<DraftLabel>,
     pub(crate) edits: Vec<DraftEdit>,
-    /// The head; `None` for the node that is stored last.
+    /// The head, or a node above it; `None` for the last of the file.
     pub(crate) head: Option<MessageId>,
+    /// Which nodes are notes of the program, with which no conversation ends; none if it is shorter than the nodes.
+    pub(crate) notes: Vec<bool>,
     /// The line it begins on.
     pub(crate) line: u64,
     /// What becomes of a node whose parent is nowhere.
@@ -65,6 +67,8 @@ pub(crate) struct Draft {
     pub(crate) records: u64,
     /// Set if the source gives the conversation no id: then the session is found by its content.
     pub(crate) unnamed: Option<Unnamed>,
+    /// Set if a copy of a conversation has the same ids: the first message with an id of its own.
+    pub(crate) first: Option<MessageId>,
 }
 
 /// A conversation without an id.
@@ -100,10 +104,12 @@ pub(crate) enum Body {
     Tombstone(Box<Stored>),
 }
 
-/// One compaction of the source: its summary replaces the path from the root to `kept`.
+/// One compaction of the source: its summary replaces the path from `after`, or from the root, to `kept`.
 pub(crate) struct DraftCompaction {
     pub(crate) id: CompactionId,
     pub(crate) line: u64,
+    /// The last message that it keeps before what it replaces.
+    pub(crate) after: Option<MessageId>,
     /// The first message that it keeps.
     pub(crate) kept: MessageId,
     /// The node that is the compaction in the source's own tree.
@@ -148,6 +154,7 @@ impl Draft {
             labels: Vec::new(),
             edits: Vec::new(),
             head: None,
+            notes: Vec::new(),
             line,
             orphans: Orphans::BecomeRoots,
             bytes: 0,
@@ -156,6 +163,7 @@ impl Draft {
             is_at_start: false,
             records: 0,
             unnamed: None,
+            first: None,
         }
     }
 

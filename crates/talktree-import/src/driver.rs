@@ -1,6 +1,6 @@
 //! The import of one file from beginning to end: find the format, read, write, report.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -89,6 +89,7 @@ impl Run<'_, '_> {
             check: &check,
             named: HashSet::new(),
             queue: self.queue,
+            foreseen: HashMap::new(),
         };
         let file = (self.path, self.format, self.options);
         let read = read(file, self.records, self.progress, &check, &mut writer, &mut report);

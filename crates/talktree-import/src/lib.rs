@@ -49,6 +49,7 @@ pub mod export;
 mod folder;
 mod formats;
 mod importer;
+mod lineage;
 mod plan;
 mod records;
 mod report;

@@ -110,9 +110,13 @@ impl<'w, 'a, 's, 'b> Plan<'w, 'a, 's, 'b> {
             self.bytes += self.work.nodes[node].bytes();
             let read = self.work.message(at, &mut self.source, self.keeps_source)?;
             let Some(mut message) = read else { continue };
-            let is_known = matches!(self.work.statuses[node], Status::Known | Status::Deleted);
+            // What differs is not sent: its record would be remembered, and the next import say nothing.
+            let is_left = matches!(
+                self.work.statuses[node],
+                Status::Known | Status::Deleted | Status::Differs
+            );
             let sent = self.count(at, &message);
-            if is_known {
+            if is_left {
                 continue;
             }
             if self.work.orphans.contains(&at) && !self.work.is_exact {

@@ -175,7 +175,7 @@ impl<'a> Work<'a> {
             {
                 let found = self.peek(at, source)?;
                 let is_same =
-                    |found: Message| stored.role == found.role && stored.text() == found.text();
+                    |found: Message| stored.role == found.role && stored.parts == found.parts;
                 let is_same = found.is_none_or(is_same);
                 self.statuses[at as usize] = if is_same { Status::Same } else { Status::Differs };
             }

@@ -3,10 +3,11 @@
 //! A commit waits for the disk, and most conversations are short: one commit for each would take ten times as long as all else.
 //! So short ones wait here for each other, also for those of other files. A long one is read while the store takes it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::report::{ImportReport, Sent};
-use talktree::{Error, Record, Result, SessionId, Store};
+use chrono::{DateTime, Utc};
+use talktree::{Error, MessageId, Record, Result, SessionId, Store};
 
 use crate::ImportOptions;
 use crate::draft::Draft;
@@ -39,6 +40,8 @@ struct Waiting {
     file: usize,
     /// Whether the store did not have the session.
     is_new: bool,
+    /// When the conversation began.
+    began: Option<DateTime<Utc>>,
     records: Vec<Record>,
     sent: Vec<Sent>,
 }
@@ -140,6 +143,8 @@ pub(crate) struct Writer<'a> {
     pub(crate) named: HashSet<SessionId>,
     /// The conversations that wait to be stored.
     pub(crate) queue: &'a mut Queue,
+    /// What a dry run would have stored: the messages of each session, with their fingerprints.
+    pub(crate) foreseen: HashMap<SessionId, HashMap<MessageId, u64>>,
 }
 
 impl Writer<'_> {
@@ -157,6 +162,8 @@ impl Writer<'_> {
         if let Some(unnamed) = &draft.unnamed {
             draft.session = self.find_session(unnamed, &draft.nodes, report)?;
         }
+        self.find_copies(&mut draft, report)?;
+        let began = draft.details.created_at;
         let id = self.options.session.as_ref().unwrap_or(&draft.session).clone();
         self.flush_if_waiting(&id, report)?;
         let session = self.store.session(&id)?;
@@ -167,6 +174,15 @@ impl Writer<'_> {
         let has_messages = info.is_some() && session.latest_leaf()?.is_some();
         let stored = Some(&session).filter(|_| has_messages);
         let keeps_source = self.options.keeps_source;
+        for node in draft.nodes.iter().filter(|node| has_messages && node.is_hidden) {
+            if session.message(&node.id)?.is_some_and(|message| !message.is_hidden) {
+                let why = format!(
+                    "message {:?} was imported before a later one repeated it, and stays as it is",
+                    node.id
+                );
+                report.remark(node.line, why);
+            }
+        }
         edits::apply(&mut draft, stored, source, keeps_source, &mut |line, why| {
             report.remark(line, why);
         })?;
@@ -193,6 +209,14 @@ impl Writer<'_> {
         if !is_new {
             work.judge(source)?;
         }
+        if self.is_dry
+            && !draft.is_exact
+            && self.options.session.is_none()
+            && let Some(why) = work.foresee(self.foreseen.entry(id.clone()).or_default())
+        {
+            work.refuse(line, &why);
+            return Ok(());
+        }
         let (reader, records) = (source.reader, &mut *source.records);
         let source = Source { records, reader };
         let mut plan = Plan::new(&mut work, source, keeps_source, self.check, info, draft)?;
@@ -212,7 +236,7 @@ impl Writer<'_> {
         }
         let file = self.queue.taken + self.queue.reports.len();
         let sent = std::mem::take(&mut plan.sent);
-        let mut waiting = Waiting { id, line, file, is_new, records: first, sent };
+        let mut waiting = Waiting { id, line, file, is_new, began, records: first, sent };
         let queue = &mut *self.queue;
         if is_short {
             queue.bytes += bytes + plan.bytes;
@@ -229,6 +253,19 @@ impl Writer<'_> {
             waiting.refuse(number as usize, &error.to_string(), plan.report());
         }
         Ok(())
+    }
+
+    /// Stores what waits if a conversation of it began at this time: the next one may be its copy.
+    pub(crate) fn flush_if_began(
+        &mut self,
+        began: DateTime<Utc>,
+        report: &mut ImportReport,
+    ) -> Result<()> {
+        let mut waiting = self.queue.waiting.iter();
+        match waiting.any(|waiting| waiting.began == Some(began)) {
+            true => self.queue.flush(self.store, report),
+            false => Ok(()),
+        }
     }
 
     /// Stores what waits if the session is one of them: what the store has of it is read next.

@@ -81,6 +81,7 @@ fn filter(parts: FilterParts) -> Result<SessionFilter> {
         since: json::maybe_time(parts.since.as_deref())?,
         until: json::maybe_time(parts.until.as_deref())?,
         name: parts.name,
+        created_at: None,
         is_pinned: parts.is_pinned,
         state: match parts.state.as_str() {
             "open" => SessionState::Open,

@@ -4,7 +4,8 @@
 //! or removed since does not come back. The children of a message that is not stored follow the nearest one above that is.
 //!
 //! An export has the messages of a fork and those of the session that was forked. A message that is in both becomes a copy
-//! again, as the fork had made it: its usage counts once, a search finds it once, and an erasure finds every copy.
+//! again, as the fork had made it, whichever of the two comes first: its usage counts once, a search finds it once, and an
+//! erasure finds every copy.
 //!
 //! The session that shows a transcript is written by the same engine. Its records are *derived* of entries, each of which comes
 //! once, so their names are not kept; and what others have done to the session is no reason to leave one out.
@@ -149,9 +150,11 @@ struct Open {
     id: SessionId,
     row: SessionRow,
     is_derived: bool,
-    /// The session that it was forked from.
+    /// The session that it was forked from, and whether a record says so now.
     forked: Option<i64>,
-    /// The number of its first message that is not in the row yet.
+    is_forked_now: bool,
+    /// The number of its first message that this import adds, and of the first that is not in the row yet.
+    begin: u64,
     first_new: u64,
     added: u64,
     /// The time of the last write, which is set at the end.
@@ -222,6 +225,7 @@ impl<'a> Import<'a> {
         if !open.placeholders.is_empty() {
             delete::delete_at(self.conn, &mut open.row, &open.placeholders)?;
         }
+        open.join_forks(self.conn)?;
         if open.details.updated_at.is_some() {
             // Last, because every other write sets the time of the last write.
             session_row::set_details(self.conn, open.row.key, &open.details)?;
@@ -240,6 +244,8 @@ impl Open {
             row,
             is_derived: false,
             forked: forked(conn, row.key)?,
+            is_forked_now: false,
+            begin: row.next,
             first_new: row.next,
             added: 0,
             details: SessionDetails::default(),
@@ -258,6 +264,7 @@ impl Open {
     ) -> BackendResult<()> {
         details.check()?;
         self.details.updated_at = details.updated_at.take().or(self.details.updated_at);
+        self.is_forked_now |= details.parent_session.is_some();
         if details != SessionDetails::default() {
             in_savepoint(conn, || {
                 catalog::set_details(conn, self.row.key, &details, config.max_message_bytes)
@@ -275,6 +282,26 @@ impl Open {
             session_row::store(conn, &self.row)?;
             session_row::store_listed_at(conn, &mut self.row)?;
             self.first_new = self.row.next;
+        }
+        Ok(())
+    }
+
+    /// Makes messages of its forks copies of those that were added, and its own of those of a session that it turns out to
+    /// be a fork of.
+    fn join_forks(&self, conn: &Connection) -> BackendResult<()> {
+        if self.is_derived {
+            return Ok(());
+        }
+        let key = self.row.key;
+        if let Some(forked) = self.forked.filter(|_| self.is_forked_now && self.begin > 1) {
+            make_copies(conn, key, Address::range_of(forked))?;
+        }
+        if self.added > 0 {
+            let (_, last) = Address::range_of(key);
+            let first = Address::from_raw(Address::new(key, 0).raw() + self.begin as i64);
+            for fork in conn.rows::<i64>(FORKS, self.id.as_str())? {
+                make_copies(conn, fork, (first, last))?;
+            }
         }
         Ok(())
     }
@@ -573,6 +600,53 @@ fn make_copy(
     }
     Ok(origin.is_some())
 }
+
+/// Makes the messages of a fork that a range of another session has, too, copies of these.
+fn make_copies(
+    conn: &Connection,
+    fork: i64,
+    (first, last): (Address, Address),
+) -> BackendResult<()> {
+    if conn.run(MAKE_COPIES, (first, last, fork))? > 0 {
+        conn.run(COPIES_OF_COPIES, Address::range_of(fork))?;
+        conn.run(FORGET_USAGE, fork)?;
+    }
+    Ok(())
+}
+
+/// The forks of a session, without those that only belong to it.
+pub(super) const FORKS: &str = "SELECT key
+   FROM session
+  WHERE parent_session = ?1
+    AND fork_point IS NOT NULL";
+
+pub(super) const MAKE_COPIES: &str = "UPDATE message
+    SET origin = coalesce(original.origin, original.address)
+   FROM message AS original
+  WHERE original.address BETWEEN ?1 AND ?2
+    AND message.session = ?3
+    AND message.id = original.id
+    AND message.role = original.role
+    AND message.parts = original.parts
+    AND message.origin IS NULL";
+
+pub(super) const COPIES_OF_COPIES: &str = "UPDATE message
+    SET origin = copied.origin
+   FROM message AS copied
+  WHERE message.origin BETWEEN ?1 AND ?2
+    AND copied.address = message.origin
+    AND copied.origin IS NOT NULL";
+
+/// The usage of a copy is that of its original.
+pub(super) const FORGET_USAGE: &str = "DELETE FROM usage
+  WHERE session = ?1
+    AND EXISTS (
+        SELECT 1
+          FROM message
+         CROSS JOIN usage AS original
+         WHERE message.address = usage.address
+           AND original.session = message.origin >> 32
+           AND original.address = message.origin)";
 
 const ORIGIN: &str = "SELECT coalesce(origin, address)
    FROM message

@@ -61,6 +61,7 @@ const HOT: &[(&str, &str)] = &[
     (list::PINNED, "INDEX session_listed (listed_at<?)"),
     (list::OWNED, "INDEX session_owner (owner=? AND listed_at<?)"),
     (list::FORKED, "INDEX session_parent (parent_session=? AND listed_at<?)"),
+    (list::CREATED, "INDEX session_created (created_at=? AND listed_at<?)"),
     (list::IN_TRASH, "INDEX session_deleted (listed_at<?)"),
     (list::FIRST_OF_USER, RANGE),
     (list::IS_WRITTEN_IN, "INDEX message_author (address>? AND address<?)"),

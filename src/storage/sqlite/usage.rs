@@ -79,8 +79,11 @@ pub(super) fn add(
 ) -> BackendResult<()> {
     let (tokens, cost, currency) = numbers(usage);
     if let Some(answer) = answer {
+        let place = (session, address, &usage.model);
+        let is_other = usage.model.is_some()
+            && conn.run(REPLACE, (place, tokens, (cost, currency), answer))? > 0;
         let [input, output, .., reasoning] = tokens;
-        if conn.run(RAISE, (session, address, answer, input, output, reasoning))? > 0 {
+        if is_other || conn.run(RAISE, (session, address, answer, input, output, reasoning))? > 0 {
             return Ok(());
         }
     }
@@ -125,6 +128,16 @@ pub(super) const NEAREST_AUTHOR: &str = "SELECT author
     AND address BETWEEN ?1 AND ?2
   ORDER BY address DESC
   LIMIT 1";
+
+/// Another model went on with an answer: what it says counts, and not the greater of two numbers.
+const REPLACE: &str = "UPDATE usage
+    SET model = ?3, input = ?4, output = ?5, cache_read = ?6, cache_write = ?7, reasoning = ?8,
+        cost = ?9, currency = ?10
+  WHERE session = ?1
+    AND answer = ?11
+    AND answer IS NOT NULL
+    AND model IS DISTINCT FROM ?3
+    AND NOT EXISTS (SELECT 1 FROM usage AS own WHERE own.session = ?1 AND own.address = ?2)";
 
 /// An answer that was stored in several messages has the usage of all of it in each, and the last one has the final number
 /// of its tokens. A message that has a row of its own keeps it.

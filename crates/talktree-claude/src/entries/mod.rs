@@ -1,14 +1,19 @@
 //! Transcripts of Claude Code.
 //!
 //! Entries form a tree by `uuid` and `parentUuid`. Entries by the model or a person become messages; other entries with a
-//! `uuid` become hidden messages in the same position. Entries without a `uuid` become hidden messages after the entry
-//! before them, or session details (titles, tags). `progress` entries only link others, and are left out.
+//! `uuid` become hidden messages in the same position. What a person wrote while the model worked comes as an attachment of
+//! the kind `queued_command`, and is a message, too. Entries without a `uuid` follow the entry before them, the program's own as
+//! hidden messages, or become session details (titles, tags). `progress` entries only link others, and are left out.
+//!
+//! What the program says in the name of the model, such as that a request failed, is hidden, and so is a part of an answer that
+//! a later part repeats with more text.
 //!
 //! An answer of the model is several entries, and their results hang under their own calls: [`Rounds`] puts each answer in
 //! one piece, so that a path has every result.
 //!
 //! A compaction is a boundary, which begins a new chain, and a summary. The boundary becomes a child of the last entry
-//! before the cut, both become hidden messages, and the summary replaces all messages before them.
+//! before the cut, both become hidden messages, and the summary replaces all messages before them, without those that the
+//! boundary names as kept. These follow each other, whatever their entries name.
 //!
 //! Some tools write transcripts in which no entry names its parent. Until one does, each entry is the child of the one before.
 //!
@@ -19,7 +24,7 @@ mod rounds;
 mod tree;
 
 pub use rounds::{Rounds, Share};
-pub use tree::{Cut, EntryTree, Node};
+pub use tree::{CONTINUED_IN, Cut, EntryTree, Followed, Node, SESSION_KIND};
 
 use std::collections::HashMap;
 
@@ -36,7 +41,7 @@ pub fn kind_of(entry: &Fields) -> String {
 
 /// Returns the id of an entry as that of a message.
 pub fn uuid_of(entry: &Fields) -> Option<MessageId> {
-    entry.text("uuid").map(message_id)
+    entry.id("uuid").map(message_id)
 }
 
 /// Returns whether entries of this type are links of the chain.
@@ -48,6 +53,55 @@ pub fn is_link(kind: &str) -> bool {
 pub fn called(entry: &Fields) -> Option<Json> {
     let message = entry.object("message").filter(|_| kind_of(entry) == "assistant")?;
     message.get("content").cloned()
+}
+
+/// Returns whether an entry is the word of a person or of the model.
+pub fn is_said(kind: &str, entry: &Fields) -> bool {
+    let has_message = || entry.get("message").is_some_and(|it| it.as_str().starts_with('{'));
+    match kind {
+        "user" => has_message(),
+        "assistant" => has_message() && !is_notice(entry),
+        _ => queued(kind, entry).is_some(),
+    }
+}
+
+/// Returns whether the program wrote a message in the name of the model.
+fn is_notice(entry: &Fields) -> bool {
+    let named = entry.get("message").filter(|message| message.as_str().contains(SYNTHETIC));
+    let model = named.and_then(Fields::of).and_then(|message| message.text("model"));
+    entry.is_true("isApiErrorMessage") || model.as_deref() == Some(SYNTHETIC)
+}
+
+/// The model of a message that the program itself wrote.
+const SYNTHETIC: &str = "<synthetic>";
+
+/// Returns what a person wrote while the model worked. Notices of the program come in the same form.
+fn queued(kind: &str, entry: &Fields) -> Option<Json> {
+    const NOTICE: &str = "<task-notification>";
+    let attached = entry.object("attachment").filter(|_| kind == "attachment")?;
+    let is_prompt = attached.text("type").as_deref() == Some("queued_command")
+        && attached.text("commandMode").as_deref() != Some("task-notification");
+    let origin = attached.object("origin").and_then(|origin| origin.text("kind"));
+    let prompt = attached.get("prompt").filter(|_| is_prompt)?;
+    let text = Message::new(Role::User, blocks::parts(Some(prompt), &ToolNames::new())).text();
+    let is_persons = origin.is_none_or(|origin| origin == "human");
+    (is_persons && !text.trim_start().starts_with(NOTICE)).then(|| prompt.clone())
+}
+
+/// Returns the files in which the full results of tools are that an entry has only the beginning of.
+pub fn persisted(entry: &Fields) -> Vec<String> {
+    const START: &str = "<persisted-output>";
+    let message = entry.get("message").filter(|message| message.as_str().contains(START));
+    let content = message.and_then(Fields::of).and_then(|message| message.list("content"));
+    let results = content.unwrap_or_default();
+    let results =
+        results.iter().filter(|block| block.as_str().contains(START)).filter_map(Fields::of);
+    let texts = results.filter_map(|block| block.text("content"));
+    let path = |text: String| {
+        let rest = text.split_once(START)?.1.split_once("saved to: ")?.1.lines().next()?;
+        Some(rest.trim().to_owned())
+    };
+    texts.filter_map(path).collect()
 }
 
 /// Returns the message of an entry.
@@ -64,10 +118,11 @@ pub fn message(
     let kind = kind_of(&entry);
     let time = entry.time("timestamp").unwrap_or(time);
     let inner = entry.object("message").filter(|_| matches!(&*kind, "user" | "assistant"));
-    let message = match inner {
-        Some(inner) => message_of(&kind, entry, inner, names, is_plain),
-        None if kind == "system" => noted(entry),
-        None => hidden(&kind, entry),
+    let message = match (inner, queued(&kind, &entry)) {
+        (Some(inner), _) => message_of(&kind, entry, inner, names, is_plain),
+        (None, Some(prompt)) => message_of_queue(entry, &prompt),
+        (None, None) if kind == "system" => noted(entry),
+        (None, None) => hidden(&kind, entry),
     };
     message.with_id(id).at(time)
 }
@@ -81,7 +136,12 @@ fn message_of(
 ) -> Message {
     let parts = blocks::parts(inner.get("content"), names);
     let role = inner.text("role").unwrap_or_else(|| kind.to_owned());
-    let role = if blocks::are_results(&parts) { Role::Tool } else { Role::from(role) };
+    let is_notice = kind == "assistant" && is_notice(&entry);
+    let role = match role {
+        _ if is_notice => Role::System,
+        _ if blocks::are_results(&parts) => Role::Tool,
+        role => Role::from(role),
+    };
     let is_summary = entry.is_true("isCompactSummary") && !is_plain;
     let about = inner.without(&["role", "content", "type"]).into_json();
     // Fields that every entry of a session repeats are in the session's details.
@@ -103,7 +163,16 @@ fn message_of(
     }
     let mut message = Message::new(role, parts);
     message.metadata = entry.with("message", about).into_json();
-    message.is_hidden = is_summary;
+    message.is_hidden = is_summary || is_notice;
+    message
+}
+
+fn message_of_queue(entry: Fields, prompt: &Json) -> Message {
+    let attached = entry.object("attachment").unwrap_or_default().without(&["prompt"]).into_json();
+    let known = ["type", "uuid", "parentUuid", "sessionId", "timestamp", "attachment"];
+    let about = entry.without(&known).with("attachment", attached);
+    let mut message = Message::new(Role::User, blocks::parts(Some(prompt), &ToolNames::new()));
+    message.metadata = about.into_json();
     message
 }
 
@@ -132,7 +201,7 @@ impl Progress {
     /// Reads an entry; returns its id if it only links others.
     pub fn read(&mut self, entry: &Fields) -> Option<MessageId> {
         let uuid = uuid_of(entry).filter(|_| kind_of(entry) == "progress")?;
-        self.parents.insert(uuid.clone(), entry.text("parentUuid").map(message_id));
+        self.parents.insert(uuid.clone(), entry.id("parentUuid").map(message_id));
         Some(uuid)
     }
 

@@ -14,6 +14,7 @@ use talktree::records::blocks::{self, ToolNames};
 use talktree::records::fields::Fields;
 use talktree::records::order::arrange;
 
+use super::is_said;
 use super::tree::Node;
 
 /// What an entry is to the answer of a model.
@@ -32,10 +33,10 @@ pub enum Share {
 
 impl Share {
     /// Returns what an entry is that becomes a message.
-    pub(crate) fn of(kind: &str, entry: &Fields) -> Self {
-        let message = entry.object("message").unwrap_or_default();
+    pub(crate) fn of(kind: &str, entry: &Fields, message: &Fields) -> Self {
         let content = message.get("content");
         match kind {
+            "assistant" if !is_said(kind, entry) => Self::Notice,
             "assistant" => match message.text("id").filter(|id| !id.is_empty()) {
                 Some(answer) => {
                     let mut calls = ToolNames::new();

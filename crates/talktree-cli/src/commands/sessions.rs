@@ -70,6 +70,7 @@ impl SessionsArgs {
             until: time_of("before", self.before.as_deref())?,
             name: self.name.clone(),
             parent_session: None,
+            created_at: None,
             is_pinned: self.pinned.then_some(true),
             state: match self.state {
                 None => SessionState::Present,

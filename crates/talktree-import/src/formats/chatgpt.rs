@@ -2,13 +2,13 @@
 //!
 //! A record is a conversation; its `mapping` is a tree of nodes by id. A node without a message is
 //! skipped: its children become those of its parent. Hidden messages stay hidden. Siblings come in
-//! the order of their parent's `children`.
+//! the order of their parent's `children`, or by time. What was spoken is text.
 
 use std::collections::HashMap;
 
 use crate::report::ImportReport;
 use chrono::{DateTime, TimeDelta, Utc};
-use talktree::{File, Json, Message, MessageId, Part, SessionDetails};
+use talktree::{File, Json, Message, MessageId, Part, Reasoning, SessionDetails, Text};
 
 use crate::draft::{
     Body, Draft, Node, Reader, derive, fingerprint, message_id, name, session_id, with_source,
@@ -89,7 +89,7 @@ impl Reader for ChatGpt {
             report.lose(line, "no conversation: it has no mapping");
             return None;
         };
-        let given = fields.text("conversation_id").or_else(|| fields.text("id"));
+        let given = fields.id("conversation_id").or_else(|| fields.id("id"));
         let mut places = Vec::new();
         for (id, json) in mapping.into_pairs() {
             report.records += 1;
@@ -207,7 +207,10 @@ fn arrange(places: &[MappedNode]) -> Vec<(usize, Parent)> {
         let ranks: HashMap<&str, usize> =
             place.children.iter().enumerate().map(|(rank, id)| (id.as_str(), rank)).collect();
         let rank = |child: &usize| ranks.get(places[*child].id.as_str()).copied();
-        children[at].sort_by_key(|child| rank(child).unwrap_or(usize::MAX));
+        let time = |child: &usize| places[*child].message.as_ref()?.time(TIME);
+        let last = DateTime::<Utc>::MAX_UTC;
+        children[at]
+            .sort_by_key(|child| (rank(child).unwrap_or(usize::MAX), time(child).unwrap_or(last)));
     }
     let mut is_placed = vec![false; places.len()];
     let mut arranged = Vec::with_capacity(places.len());
@@ -259,12 +262,10 @@ fn message(fields: Fields) -> Message {
 
 fn parts(kind: &str, content: &Fields, json: Option<&Json>) -> Vec<Part> {
     if let Some(parts) = content.list("parts") {
-        return parts.iter().filter(|part| part.as_str() != "\"\"").map(piece).collect();
+        return parts.iter().filter(|part| part.as_str() != "\"\"").flat_map(pieces).collect();
     }
     if let Some(thoughts) = content.list("thoughts") {
-        let thought = |thought: Fields| thought.text("content").or_else(|| thought.text("summary"));
-        let thoughts = thoughts.iter().filter_map(Fields::of).filter_map(thought);
-        return thoughts.map(Part::reasoning).collect();
+        return thoughts.iter().filter_map(Fields::of).filter_map(thought).collect();
     }
     let text = content.get("text").or_else(|| content.get("result"));
     match (kind, text, content.text("content"), json) {
@@ -276,17 +277,33 @@ fn parts(kind: &str, content: &Fields, json: Option<&Json>) -> Vec<Part> {
     }
 }
 
-/// Returns a piece of mixed content: text, or a pointer to a file of the export.
-fn piece(json: &Json) -> Part {
-    let Some(fields) = Fields::of(json) else { return text_part(json) };
+/// Returns a thought: its text with its summary, or the summary alone.
+fn thought(thought: Fields) -> Option<Part> {
+    let said = |field| thought.text(field).filter(|text: &String| !text.is_empty());
+    let (text, summary) = (said("content"), thought.get("summary").cloned());
+    let Some(text) = text else { return said("summary").map(Part::reasoning) };
+    let extra = summary.map(|summary| ("summary".to_owned(), summary));
+    Some(Part::Reasoning(Reasoning { text, extra: extra.into_iter().collect() }))
+}
+
+/// Returns a piece of mixed content: text, words that were spoken, or a pointer to a file of the export, with the words that an
+/// image was made from.
+fn pieces(json: &Json) -> Vec<Part> {
+    let Some(fields) = Fields::of(json) else { return vec![text_part(json)] };
     let kind = fields.text("content_type").unwrap_or_default();
-    match (kind.as_str(), fields.text("asset_pointer")) {
-        ("image_asset_pointer", Some(url)) => {
+    match (kind.as_str(), fields.text("text"), fields.text("asset_pointer")) {
+        ("audio_transcription", Some(text), _) => {
+            let extra = fields.without(&["text"]).into_pairs().into_iter().collect();
+            vec![Part::Text(Text { text, extra })]
+        }
+        ("image_asset_pointer", _, Some(url)) => {
+            let made = fields.object("metadata").and_then(|metadata| metadata.object("dalle"));
+            let words = made.and_then(|made| made.text("prompt")).filter(|words| !words.is_empty());
             let mut file = File::default();
             (file.media_type, file.url) = ("image/*".to_owned(), url);
             file.extra.insert("asset".to_owned(), json.clone());
-            Part::File(file)
+            words.map(Part::text).into_iter().chain([Part::File(file)]).collect()
         }
-        _ => data_part(if kind.is_empty() { "value" } else { &kind }, json),
+        _ => vec![data_part(if kind.is_empty() { "value" } else { &kind }, json)],
     }
 }

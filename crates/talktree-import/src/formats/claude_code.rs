@@ -2,26 +2,29 @@
 //!
 //! What an entry means is in [`talktree_claude::entries`], which also shows transcripts as sessions. A file is
 //! usually one session, but that of a resumed one may hold entries of the session before; connected entries become one
-//! session.
+//! session. One whose entries name no session has the name of the file.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::report::ImportReport;
 use chrono::{DateTime, Utc};
 use talktree::{Message, MessageId, SessionId};
-use talktree_claude::entries::{self, EntryTree, Progress, Rounds};
+use talktree_claude::entries::{self, EntryTree, Progress};
 
 use super::Format;
 use super::blocks::{self, ToolNames};
 use super::detect::of_another_format;
 use crate::draft::Body;
-use crate::draft::{Draft, DraftCompaction, Node, Orphans, Reader, fingerprint, session_id};
+use crate::draft::{
+    Draft, DraftCompaction, Node, Orphans, Reader, derive, fingerprint, session_id,
+};
 use crate::fields::Fields;
 use crate::records::{Place, Record};
 use crate::unread_times::UnreadTimes;
 
 /// Reads Claude Code transcripts.
 pub(crate) struct ClaudeCode {
+    file: String,
     now: DateTime<Utc>,
     /// The first time in the file: that of the entries before it.
     first: Option<DateTime<Utc>>,
@@ -61,8 +64,9 @@ struct About {
 }
 
 impl ClaudeCode {
-    pub(crate) fn new(now: DateTime<Utc>) -> Self {
+    pub(crate) fn new(file: String, now: DateTime<Utc>) -> Self {
         Self {
+            file,
             now,
             first: None,
             names: ToolNames::new(),
@@ -78,9 +82,18 @@ impl ClaudeCode {
         }
     }
 
+    /// Returns the id of a session that no entry names.
+    fn session_of_file(&self, record: &Record) -> SessionId {
+        let file = std::path::Path::new(&self.file).file_stem();
+        let file = file.map(|file| file.to_string_lossy().into_owned());
+        let name = file.filter(|file| !matches!(file.as_str(), "" | "-"));
+        session_id(name.unwrap_or_else(|| derive(&["claude-code", &record.text]).to_string()))
+    }
+
     /// Returns the conversation of an entry.
-    fn conversation(&mut self, line: u64, entry: &Fields) -> &mut Conversation {
-        let given = entry.text("sessionId");
+    fn conversation(&mut self, record: &Record, entry: &Fields) -> &mut Conversation {
+        let line = record.line;
+        let given = entry.id("sessionId");
         let known = given.as_ref().and_then(|id| self.by_session.get(id)).copied();
         let is_unnamed = self.conversations.len() == 1 && self.by_session.is_empty();
         self.current = match (&given, known) {
@@ -88,7 +101,7 @@ impl ClaudeCode {
             (None, None) if !self.conversations.is_empty() => self.current,
             (Some(_), None) if is_unnamed => 0,
             _ => {
-                let (tree, session) = (EntryTree::default(), session_id(""));
+                let (tree, session) = (EntryTree::default(), self.session_of_file(record));
                 self.conversations.push(Conversation {
                     tree,
                     session,
@@ -128,14 +141,17 @@ impl Reader for ClaudeCode {
         let number = self.abouts.len() as u64;
         let (line, fingerprint) = (record.line, fingerprint(&record.text));
         self.abouts.push(About { line, fingerprint, place: record.place() });
-        let conversation = self.conversation(line, &entry);
+        for path in entries::persisted(&entry) {
+            report.remark(line, format!("the full result is in {path:?}, which is not read"));
+        }
+        let conversation = self.conversation(record, &entry);
         if !conversation.tree.read(number, &record.text, &entry) {
             report.converted += 1;
             return None;
         }
         let node = conversation.tree.nodes.last()?;
         let (id, time) = (node.id.clone(), node.time);
-        if entries::uuid_of(&entry).as_ref() == Some(&id) {
+        if node.is_named || node.is_end {
             match entry.text("agentId").filter(|_| entry.is_true("isSidechain")) {
                 Some(agent) => conversation.agent = Some(agent),
                 None => conversation.has_main = true,
@@ -181,7 +197,7 @@ impl ClaudeCode {
         if !tree.is_linked && tree.nodes.len() > 1 {
             report.remark(line, "no entry names a parent; each is taken to follow the one before");
         }
-        join_answers(&mut tree);
+        let parents = connect(&mut tree);
         let line_of = |number: u64| self.abouts[number as usize].line;
         let mut draft = Draft::new(session, line);
         draft.orphans = Orphans::FollowTheNodeBefore;
@@ -190,37 +206,49 @@ impl ClaudeCode {
             report.remark(line_of(number), "a title for messages of another file, not used");
         }
         draft.head = tree.head().cloned();
+        draft.first = tree.nodes.iter().find(|it| it.is_named && it.is_end).map(|it| it.id.clone());
         for cut in &tree.cuts {
-            match tree.kept_by(cut) {
-                Some(kept) => draft.compactions.push(DraftCompaction {
-                    id: cut.id.clone(),
-                    line: line_of(cut.line),
-                    kept: kept.clone(),
-                    marker: cut.marker.clone(),
-                    summary: cut.summary.clone(),
-                    details: None,
-                    created_at: cut.created_at.unwrap_or(self.early()),
-                }),
-                None => {
-                    self.plain_summaries.insert(cut.marker.clone());
-                    let why = "a summary of what is not in the file, kept as a message";
-                    report.remark(line_of(cut.line), why);
-                }
+            let line = line_of(cut.line);
+            if tree.is_plain(cut) {
+                self.plain_summaries.insert(cut.marker.clone());
+                report.remark(line, "a summary of what is not in the file, kept as a message");
+                continue;
             }
+            let (after, kept) = tree.kept_by(cut, &parents);
+            let named = tree.named_by(cut).filter(|named| after.is_none() && *named != kept);
+            if let Some(named) = named {
+                let why = format!(
+                    "the summary keeps message {named:?}, which is not above it: it keeps none"
+                );
+                report.remark(line, why);
+            }
+            draft.compactions.push(DraftCompaction {
+                id: cut.id.clone(),
+                line,
+                after: after.cloned(),
+                kept: kept.clone(),
+                marker: cut.marker.clone(),
+                summary: cut.summary.clone(),
+                details: None,
+                created_at: cut.created_at.unwrap_or(self.early()),
+            });
         }
         if let Some(agent) = agent.filter(|_| !has_main) {
             draft.details.parent_session = Some(draft.session.clone());
             draft.session = session_id(format!("{}/subagents/agent-{agent}", draft.session));
         }
-        draft.nodes = tree.nodes.into_iter().map(|node| self.node(node)).collect();
+        draft.notes = tree.nodes.iter().map(|node| !node.is_end).collect();
+        let nodes = std::mem::take(&mut tree.nodes).into_iter();
+        draft.nodes = nodes.map(|node| self.node(node, &tree)).collect();
         draft
     }
 
-    fn node(&self, node: entries::Node) -> Node {
+    fn node(&self, node: entries::Node, tree: &EntryTree) -> Node {
         let About { line, fingerprint, place } = self.abouts[node.line as usize];
         let entries::Node { id, parent, is_side, .. } = node;
         let body = Body::There(place);
-        Node { id, parent, line, fingerprint, is_side, is_hidden: false, body }
+        let is_hidden = tree.is_repeated(&id);
+        Node { id, parent, line, fingerprint, is_side, is_hidden, body }
     }
 }
 
@@ -237,14 +265,24 @@ fn foreign(entry: &Fields) -> Option<String> {
     })
 }
 
-/// Puts each answer of the model in one piece, so that every result of its calls is on the path.
-fn join_answers(tree: &mut EntryTree) {
-    let named: Vec<_> = tree.nodes.iter().map(|node| node.parent.clone()).collect();
-    let mut rounds = Rounds::default();
-    rounds.take(&tree.nodes, &named, |id| tree.index.get(id).copied());
-    for node in &mut tree.nodes {
-        node.parent = rounds.parent_of(node, node.parent.clone());
+/// Names what each entry follows. Returns the places of these, as far as they are in the file or may be guessed.
+fn connect(tree: &mut EntryTree) -> Vec<Option<u32>> {
+    let followed = tree.follow(0, |parent| parent).parents;
+    let (mut parents, mut before) = (Vec::with_capacity(followed.len()), [None, None]);
+    for (at, (node, followed)) in (0..).zip(tree.nodes.iter_mut().zip(followed)) {
+        let found = followed.as_ref().and_then(|id| tree.index.get(id)).copied();
+        let last = &mut before[usize::from(node.is_side)];
+        parents.push(found.or(last.filter(|_| followed.is_some())));
+        if tree.index.get(&node.id) == Some(&at) {
+            *last = Some(at);
+        }
+        node.parent = followed;
     }
+    for at in tree.line_up(&mut parents) {
+        let above = parents[at as usize].map(|above| tree.nodes[above as usize].id.clone());
+        tree.nodes[at as usize].parent = above;
+    }
+    parents
 }
 
 /// Joins sessions with connected entries.

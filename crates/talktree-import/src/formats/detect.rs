@@ -114,8 +114,10 @@ fn claude(record: &Fields) -> Option<Sign> {
     let has_place =
         ["uuid", "parentUuid", "sessionId"].into_iter().filter(|name| record.has(name)).count();
     let is_certain = match kind.as_deref() {
+        // Older and trimmed logs have neither ids nor parents.
         Some("user" | "assistant") => {
-            has_place > 0 && record.object("message").is_some_and(|said| said.has("content"))
+            (has_place > 0 || record.has("timestamp"))
+                && record.object("message").is_some_and(|said| said.has("content"))
         }
         Some("system") => record.has("uuid") && (record.has("subtype") || record.has("content")),
         Some("summary") => record.has("leafUuid"),

@@ -18,7 +18,7 @@ use crate::draft::{
     Body, Draft, Node, Reader, Unnamed, canonical, derive, fingerprint, message_id, name,
     session_id, with_source,
 };
-use crate::fields::{self, Fields};
+use crate::fields::Fields;
 use crate::records::Record;
 use crate::unread_times::UnreadTimes;
 
@@ -212,7 +212,7 @@ impl<D: Dialect> Reader for Linear<D> {
 fn given_id(fields: &Fields) -> Option<String> {
     let id = fields.get("id")?;
     let number = || id.as_str().parse::<i64>().ok().map(|number| number.to_string());
-    fields::text(id).filter(|id| !id.is_empty()).or_else(number)
+    fields.id("id").filter(|id| !id.is_empty()).or_else(number)
 }
 
 /// Returns a message with the rest of its fields as metadata.

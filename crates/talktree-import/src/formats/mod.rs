@@ -88,7 +88,7 @@ impl Format {
     ) -> Box<dyn Reader> {
         match self {
             Self::Own => Box::new(own::Own::new()),
-            Self::ClaudeCode => Box::new(claude_code::ClaudeCode::new(now)),
+            Self::ClaudeCode => Box::new(claude_code::ClaudeCode::new(file, now)),
             Self::Pi => Box::new(pi::Pi::new(file, now)),
             Self::ChatGpt => Box::new(chatgpt::ChatGpt::new(keeps_source, now)),
             Self::OpenAssistant => Box::new(open_assistant::OpenAssistant::new(keeps_source, now)),

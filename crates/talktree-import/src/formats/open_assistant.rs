@@ -191,11 +191,11 @@ impl Reader for OpenAssistant {
 }
 
 fn id_of(fields: &Fields) -> Option<String> {
-    fields.text("message_id").or_else(|| fields.text("user_message_id"))
+    fields.id("message_id").or_else(|| fields.id("user_message_id"))
 }
 
 fn outer_parent(fields: &Fields) -> Option<String> {
-    fields.text("parent_id").or_else(|| fields.text("parent_message_id"))
+    fields.id("parent_id").or_else(|| fields.id("parent_message_id"))
 }
 
 fn draft(tree: String, line: u64) -> Draft {

@@ -82,7 +82,7 @@ impl Pi {
                 format!("a version of Pi's format after {NEWEST}; it may hold what is not read");
             report.remark(record.line, why);
         }
-        let id = header.text("id").unwrap_or_else(|| self.derived_session());
+        let id = header.id("id").unwrap_or_else(|| self.derived_session());
         let mut draft = Draft::new(session_id(id), record.line);
         let ancestor = header.text("parentSession").or_else(|| header.text("branchedFrom"));
         draft.details = SessionDetails {
@@ -104,7 +104,7 @@ impl Pi {
         let lost = std::mem::take(&mut self.lost);
         let is_in_doubt = std::mem::take(&mut self.may_lack_header);
         if let Some(session) = self.drafts.last_mut().filter(|_| is_in_doubt) {
-            let parent = fields.text("parentId").map(message_id);
+            let parent = fields.id("parentId").map(message_id);
             self.is_headless |= !parent.is_some_and(|parent| lost == 1 || session.has(&parent));
         }
         !self.is_headless
@@ -174,12 +174,12 @@ impl Reader for Pi {
         }
         let session = self.session(record.line);
         let number = session.entries.len().to_string();
-        let id = match fields.text("id") {
+        let id = match fields.id("id") {
             Some(id) => message_id(id),
             None => derive(&["pi", &number, &record.text]).to_string().into(),
         };
         let parent = match fields.has("parentId") {
-            true => fields.text("parentId").map(message_id),
+            true => fields.id("parentId").map(message_id),
             false => session.draft.last_id(),
         };
         session.entries.push(Some(id.clone()));
@@ -349,6 +349,7 @@ impl PiSession {
         self.draft.compactions.push(DraftCompaction {
             id: CompactionId::from(id.as_str()),
             line: record.line,
+            after: None,
             // Without a first entry to keep, nothing before the compaction is kept.
             kept: kept.unwrap_or_else(|| id.clone()),
             marker: id.clone(),

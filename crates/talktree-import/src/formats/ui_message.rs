@@ -1,10 +1,10 @@
 //! `UIMessage`s of the Vercel AI SDK, and talktree's own messages as JSON.
 //!
 //! Parts are kept unchanged, because talktree stores this format. Version 4 of the SDK wrote `content` and
-//! `toolInvocations` instead, which become parts. A message may name its `parent`.
+//! `toolInvocations` instead, or beside parts of its own; both become parts of today. A message may name its `parent`.
 
 use chrono::{DateTime, Utc};
-use talktree::{Json, Message, MessageId, Part, Tool};
+use talktree::{Json, Message, MessageId, Part, Reasoning, Tool};
 
 use super::Format;
 use super::blocks::{self, ToolNames};
@@ -27,6 +27,7 @@ impl Dialect for UiMessage {
 
     fn message(&self, fields: Fields, names: &ToolNames) -> Message {
         let parts = match fields.list("parts") {
+            Some(parts) if fields.has("content") => parts.iter().map(older_part).collect(),
             Some(parts) => parts.iter().map(part).collect(),
             None => {
                 let calls = fields.list("toolInvocations").unwrap_or_default();
@@ -55,12 +56,26 @@ impl Dialect for UiMessage {
     }
 
     fn parent(&self, fields: &Fields) -> Option<Option<MessageId>> {
-        fields.has("parent").then(|| fields.text("parent").map(message_id))
+        fields.has("parent").then(|| fields.id("parent").map(message_id))
     }
 }
 
 fn part(json: &Json) -> Part {
     serde_json::from_str(json.as_str()).unwrap_or_else(|_| data_part("value", json))
+}
+
+/// Returns a part of a message of version 4, which has `content`, too.
+fn older_part(json: &Json) -> Part {
+    let fields = Fields::of(json).unwrap_or_default();
+    let older = match fields.text("type").as_deref() {
+        Some("tool-invocation") => fields.object("toolInvocation").as_ref().and_then(invocation),
+        Some("reasoning") => fields.text("reasoning").map(|text| {
+            let extra = fields.without(&["type", "reasoning"]).into_pairs().into_iter().collect();
+            Part::Reasoning(Reasoning { text, extra })
+        }),
+        _ => None,
+    };
+    older.unwrap_or_else(|| part(json))
 }
 
 /// Returns a call in the format of version 4.

@@ -139,6 +139,54 @@ fn two_sources_that_claim_one_session_are_not_merged() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn a_message_with_other_parts_is_reported_each_time_and_refused_by_strict() -> Result<()> {
+    let chat = |output: &str, more: &str| {
+        format!(
+            r#"{{"id":"s","messages":[{{"id":"q","role":"user","parts":[{{"type":"text","text":"q"}}]}},
+            {{"id":"a","role":"assistant","parts":[{{"type":"tool-brew","toolCallId":"t","state":"output-available",
+            "input":{{}},"output":"{output}"}}]}}{more}]}}"#
+        )
+    };
+    let store = Store::open_in_memory()?;
+    import(&store, &chat("hot", ""));
+    let hash = content_hash(&store)?;
+    for _ in 0..2 {
+        let report = import(&store, &chat("cold", ""));
+        assert!(report.first_fault().unwrap().why.contains("other content"), "{report:#?}");
+    }
+    let longer = chat("cold", r#",{"id":"n","role":"user","parts":[{"type":"text","text":"n"}]}"#);
+    let strict = ImportOptions { is_strict: true, ..ImportOptions::default() };
+    assert!(matches!(try_import(&store, &longer, &strict), Err(Error::Import { .. })));
+    assert_eq!(content_hash(&store)?, hash);
+    Ok(())
+}
+
+#[test]
+fn a_dry_run_compares_the_conversations_of_a_file_with_each_other() -> Result<()> {
+    let chat = |texts: [&str; 2]| {
+        let messages = texts.iter().enumerate();
+        let messages: Vec<String> = messages
+            .map(|(n, text)| format!(r#"{{"id":"m{n}","role":"user","content":"{text}"}}"#))
+            .collect();
+        format!(r#"{{"id":"s","messages":[{}]}}"#, messages.join(","))
+    };
+    for (second, is_fault) in [(["a", "b"], false), (["a", "other"], true), (["x", "y"], true)] {
+        let file = format!("[{},{}]", chat(["a", "b"]), chat(second));
+        let store = Store::open_in_memory()?;
+        let strict = ImportOptions { is_strict: true, ..ImportOptions::default() };
+        assert_eq!(try_import(&store, &file, &strict).is_err(), is_fault);
+        assert_eq!(store.sessions()?.is_empty(), is_fault);
+        let (dry, store) = (
+            ImportOptions { is_dry_run: true, ..ImportOptions::default() },
+            Store::open_in_memory()?,
+        );
+        let foreseen = try_import(&store, &file, &dry)?;
+        assert_eq!(foreseen, import(&store, &file));
+    }
+    Ok(())
+}
+
 /// Returns a Pi file with a long session.
 fn long(session: &str) -> String {
     let mut file = pi(session, "");

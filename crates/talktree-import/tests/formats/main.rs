@@ -1,8 +1,10 @@
 //! Imports of the formats of other programs.
 
 mod batches;
+mod cases;
 #[path = "../../../../tests/common/claude.rs"]
 mod claude;
+mod claude_logs;
 mod common;
 mod copying;
 mod damaged_headers;
@@ -21,6 +23,7 @@ mod random;
 mod real;
 mod records_of_others;
 mod rewritten;
+mod spoken_and_older;
 mod unread_times;
 mod unsupported_formats;
 mod unusual_content;

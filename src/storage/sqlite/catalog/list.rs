@@ -3,6 +3,7 @@
 //! The indexes are ordered by `listed_at`, which may be a little older than `last_message_at`, the order of the list. So a
 //! list reads on until no later row of the index can belong before those that it has.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -84,7 +85,7 @@ pub(super) fn list(
     let mut found: BTreeMap<Reverse<Place>, (i64, SessionInfo)> = BTreeMap::new();
     let (mut from, mut count) = (newest.unwrap_or(i64::MAX), limit + AHEAD);
     'read: loop {
-        let rows = rows(conn, sql, from, count, value)?;
+        let rows = rows(conn, sql, from, count, value.as_deref())?;
         let next = rows.last().filter(|_| rows.len() == count).map(|row| row.listed_at);
         for Listed { place, listed_at, info } in rows {
             // The greatest time that it or a later row can have.
@@ -149,20 +150,24 @@ fn rows(
 }
 
 /// Returns the statement that reads the fewest rows for a filter, and the value that it looks up.
-fn source(filter: &SessionFilter) -> (&'static str, Option<&str>) {
+fn source(filter: &SessionFilter) -> (&'static str, Option<Cow<'_, str>>) {
     if filter.state == SessionState::Trash {
         return (IN_TRASH, None);
     }
-    match filter {
-        SessionFilter { parent_session: Some(parent), .. } => (FORKED, Some(parent.as_str())),
-        SessionFilter { author: Some(author), .. } => (WRITTEN_IN, Some(author)),
-        SessionFilter { tag: Some(tag), .. } => (TAGGED, Some(tag)),
-        SessionFilter { owner: Some(owner), .. } => (OWNED, Some(owner)),
-        SessionFilter { is_pinned: Some(true), .. } => (PINNED, None),
-        SessionFilter { source: Some(source), .. } => (OF_SOURCE, Some(source)),
-        SessionFilter { model: Some(model), .. } => (OF_MODEL, Some(model)),
-        _ => (ALL, None),
+    if let Some(created_at) = filter.created_at {
+        return (CREATED, Some(created_at.timestamp_micros().to_string().into()));
     }
+    let (sql, value) = match filter {
+        SessionFilter { parent_session: Some(parent), .. } => (FORKED, Some(parent.as_str())),
+        SessionFilter { author: Some(author), .. } => (WRITTEN_IN, Some(author.as_str())),
+        SessionFilter { tag: Some(tag), .. } => (TAGGED, Some(tag.as_str())),
+        SessionFilter { owner: Some(owner), .. } => (OWNED, Some(owner.as_str())),
+        SessionFilter { is_pinned: Some(true), .. } => (PINNED, None),
+        SessionFilter { source: Some(source), .. } => (OF_SOURCE, Some(source.as_str())),
+        SessionFilter { model: Some(model), .. } => (OF_MODEL, Some(model.as_str())),
+        _ => (ALL, None),
+    };
+    (sql, value.map(Cow::Borrowed))
 }
 
 /// The sessions under a condition, newest first. `?1` is the greatest time, `?2` how many are read, `?3` a value to look up.
@@ -197,6 +202,9 @@ pub(in super::super) const OF_SOURCE: &str = sessions!("source = ?3 AND deleted_
 pub(in super::super) const OF_MODEL: &str = sessions!("model = ?3 AND deleted_at IS NULL");
 
 pub(in super::super) const FORKED: &str = sessions!("parent_session = ?3 AND deleted_at IS NULL");
+
+pub(in super::super) const CREATED: &str =
+    sessions!("created_at = CAST(?3 AS BIGINT) AND deleted_at IS NULL");
 
 pub(in super::super) const PINNED: &str = sessions!("pinned = 1 AND deleted_at IS NULL");
 
