@@ -125,9 +125,7 @@ impl BackendError {
         match self {
             Self::Own(error) => matches!(error, Error::Interrupted),
             #[cfg(feature = "postgres")]
-            Self::Postgres(error) => {
-                error.code() == Some(&tokio_postgres::error::SqlState::QUERY_CANCELED)
-            }
+            Self::Postgres(_) => false,
             Self::Sqlite(error) => {
                 error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted)
             }

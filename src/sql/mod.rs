@@ -36,6 +36,45 @@ impl<'c> Connection<'c> {
         self.run(sql, ()).map(drop)
     }
 
+    /// Runs a change whose answer says nothing: a server is not waited for.
+    pub(crate) fn send(&self, sql: &'static str, values: impl Bind) -> BackendResult<()> {
+        match self {
+            Self::Sqlite(conn) => conn.run(sql, values).map(drop),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(conn) => conn.send(sql, values),
+        }
+    }
+
+    /// Returns how many rows are read at first where more may be wanted: a server is far away.
+    pub(crate) fn read_ahead(&self) -> usize {
+        match self {
+            Self::Sqlite(_) => 1,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(_) => 64,
+        }
+    }
+
+    /// Asks a server a question that will come: the next one need not wait for its answer.
+    pub(crate) fn ask_ahead(&self, sql: &'static str, values: impl Bind) -> BackendResult<()> {
+        match self {
+            Self::Sqlite(_) => {
+                let _ = (sql, values);
+                Ok(())
+            }
+            #[cfg(feature = "postgres")]
+            Self::Postgres(conn) => conn.ask_ahead(sql, values),
+        }
+    }
+
+    /// Runs several commands that have no values and no rows.
+    pub(crate) fn script(&self, sql: &'static str) -> BackendResult<()> {
+        match self {
+            Self::Sqlite(conn) => Ok(conn.execute_batch(sql)?),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(conn) => conn.batch(sql),
+        }
+    }
+
     /// Returns whether the transaction is open: SQLite rolls it back by itself after some errors of the system.
     pub(crate) fn is_in_transaction(&self) -> bool {
         match self {
@@ -56,6 +95,15 @@ impl<'c> Connection<'c> {
             Self::Postgres(_) => Err(BackendError::Own(crate::Error::Unsupported {
                 what: "on a server what only a file has",
             })),
+        }
+    }
+
+    /// Returns where temporary tables are: beside a server in memory, because who may only read has none there.
+    pub(crate) fn temporary(&self) -> BackendResult<Self> {
+        match self {
+            Self::Sqlite(_) => Ok(*self),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(conn) => conn.beside().map(Self::Sqlite),
         }
     }
 }

@@ -226,6 +226,12 @@ impl Bind for str {
     }
 }
 
+impl Bind for [u8] {
+    fn bind(&self, parameters: &mut Parameters<'_, '_>, at: usize) -> BackendResult<usize> {
+        parameters.set(at, self)
+    }
+}
+
 impl<'r> Read<'r> for Cow<'r, str> {
     fn read(row: &'r Row<'_>, at: usize) -> BackendResult<Self> {
         Ok(Cow::Borrowed(row.value(at)?.as_str()?))

@@ -6,6 +6,7 @@ pub mod example;
 pub mod model;
 pub mod process;
 pub mod random;
+pub mod server;
 
 use talktree::{Durability, Message, Result, Store};
 

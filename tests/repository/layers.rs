@@ -205,7 +205,6 @@ const OF_THE_ENGINE: &[&str] = &[
     "storage/sqlite/backup.rs",
     "storage/sqlite/commit_group.rs",
     "storage/sqlite/connection.rs",
-    "storage/sqlite/embedding/",
     "storage/sqlite/encryption.rs",
     "storage/sqlite/erase/",
     "storage/sqlite/index/",

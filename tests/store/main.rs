@@ -18,6 +18,8 @@ mod processes;
 mod read_only;
 mod retention;
 mod schema;
+#[cfg(feature = "postgres")]
+mod servers;
 mod sessions;
 mod shared_commits;
 mod threads;

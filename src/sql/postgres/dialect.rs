@@ -1,7 +1,8 @@
 //! A statement as PostgreSQL reads it.
 
-/// Returns a statement as PostgreSQL reads it: parameters are `$1`, what says which index SQLite uses is left out, and in a write the
-/// row is locked that is the lock of the write.
+/// Returns a statement as PostgreSQL reads it: parameters are `$1`, what says which index SQLite uses is left out, the bytes of a text
+/// are counted as it was before it was stored, `key = ?1 /*HASH*/` finds a long key by its hash, and in a write the row is locked that is the
+/// lock of the write.
 pub(super) fn translated(sql: &str, is_write: bool) -> String {
     let (mut out, mut count, mut rest) = (String::new(), 0, sql);
     while let Some((before, after)) = rest.split_once('?') {
@@ -11,7 +12,12 @@ pub(super) fn translated(sql: &str, is_write: bool) -> String {
         out = out + before + "$" + &number;
         rest = &after[digits..];
     }
-    out = out.replace(" NOT INDEXED", "") + rest;
+    out = (out + rest).replace(" NOT INDEXED", "").replace("octet_length(", "octets(");
+    while let Some((before, after)) = out.split_once(" /*HASH*/") {
+        let mut words = before.rsplitn(4, char::is_whitespace);
+        let (value, key) = (words.next().unwrap_or_default(), words.nth(1).unwrap_or_default());
+        out = format!("{before} AND md5({key}) = md5({value}){after}");
+    }
     while let Some((before, after)) = out.split_once(" INDEXED BY ") {
         let name = after.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(after.len());
         out = before.to_owned() + &after[name..];

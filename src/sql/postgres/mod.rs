@@ -3,26 +3,34 @@
 //! The client is asynchronous. One thread of the engine's own drives all connections, and a call waits for its answer without
 //! a runtime: so it may be made inside of another runtime, where it blocks as every call of this library does.
 //!
-//! The statement that begins a transaction is sent together with the first statement in it.
+//! A call to the server takes as long as it is away, so few are made. What begins a transaction is sent together with the first statement
+//! in it; a change whose answer says nothing goes with the next statement; the end of a read is not waited for. In one transaction the same
+//! question is asked once, until something changes, and a verb may ask ahead.
+//!
+//! A call has an answer within a limit, or its connection counts as lost. The server has the same limits a little earlier, so that it
+//! gives up first and says why.
 
+mod address;
 mod dialect;
 mod server;
 mod values;
 
-use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::{HashMap, VecDeque};
 use std::future::Future;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::types::Value;
 use tokio::runtime::{Builder, Handle};
+use tokio::task::JoinHandle;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::types::ToSql;
-use tokio_postgres::{CancelToken, Client, NoTls, SimpleQueryMessage, Statement};
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, SimpleQueryMessage, Statement};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 pub(crate) use self::server::Server;
 pub(crate) use self::values::owned;
@@ -31,14 +39,55 @@ use crate::error::{Error, Result};
 
 /// How often work that can be interrupted looks whether it is.
 const LOOK: Duration = Duration::from_millis(10);
+/// How much later than the server a call gives up.
+const LATER: Duration = Duration::from_secs(5);
+/// To this point a read goes back after a statement that failed: otherwise the server would refuse all later ones.
+const SAVEPOINT: &str = "SAVEPOINT talktree_read";
+
+/// How many answers a transaction remembers, and how many rows of each.
+const MAX_KNOWN: usize = 16;
+const MAX_ROWS: usize = 4;
+
+type Answer<T> = std::result::Result<T, tokio_postgres::Error>;
+/// A request that was sent.
+type Sent<T> = Pin<Box<dyn Future<Output = Answer<T>> + Send>>;
+type Rows = Arc<Vec<tokio_postgres::Row>>;
+type Bound = Vec<(Box<dyn ToSql + Sync + Send>, Type)>;
+
+/// A statement as it is sent.
+#[derive(Clone)]
+enum Form {
+    /// Prepared on this connection.
+    Prepared(Statement),
+    /// Its text. Behind a pooler what another one has prepared may have the same name.
+    Text(Arc<str>),
+}
+
+/// A question to the server.
+struct Question {
+    sql: &'static str,
+    values: Vec<Value>,
+    answer: Known,
+}
+
+enum Known {
+    Sent(Sent<Vec<tokio_postgres::Row>>),
+    Read(Rows),
+}
 
 /// A connection, in a transaction.
 pub(crate) struct Connection {
-    client: Client,
+    client: Arc<Client>,
+    tls: MakeRustlsConnect,
     /// By the text, and whether the transaction writes.
-    statements: RefCell<HashMap<(&'static str, bool), Statement>>,
+    forms: RefCell<HashMap<(&'static str, bool), Form>>,
+    is_preparing: bool,
     /// What begins the transaction, until it is sent.
     begin: RefCell<Option<String>>,
+    /// The changes that were sent, and not waited for.
+    sent: RefCell<Vec<Sent<u64>>>,
+    /// What was asked in this transaction, or is asked ahead, since its last change.
+    known: RefCell<VecDeque<Question>>,
     is_writing: Cell<bool>,
     /// The id of the transaction, if it writes.
     transaction: RefCell<Option<String>>,
@@ -46,45 +95,119 @@ pub(crate) struct Connection {
     is_stopped: RefCell<Option<Box<dyn Fn() -> bool + Send>>>,
     /// Whether a statement failed: then the server commits nothing, and says so by no error.
     has_failed: Cell<bool>,
-    /// Whether the server was asked to stop, which may reach it late.
+    /// Whether the server was asked to stop: behind a pooler that may reach it late.
     is_canceled: Cell<bool>,
+    /// How long a statement may take.
+    limit: Cell<Option<Duration>>,
+    /// Whether no answer came within the limit.
+    is_lost: Cell<bool>,
+    /// For temporary tables: who may only read has none on the server.
+    beside: OnceCell<rusqlite::Connection>,
 }
 
 impl Connection {
     /// Connects to a server.
-    fn open(config: &tokio_postgres::Config) -> BackendResult<Self> {
+    fn open(address: &address::Address) -> BackendResult<Self> {
         let runtime = runtime()?;
-        let config = config.clone();
+        let (config, tls) = (address.config.clone(), address.tls.clone());
         let connected = runtime.spawn(async move {
-            let (client, connection) = config.connect(NoTls).await?;
+            let (client, connection) = config.connect(tls).await?;
             tokio::spawn(connection);
             Ok::<_, tokio_postgres::Error>(client)
         });
-        let client = wait(connected, || false).map_err(|error| Error::Io {
+        // The client has a limit of its own for that.
+        let connected = wait(connected, None, || false).transpose();
+        let client = connected.map_err(|error| Error::Io {
             path: "the thread of the client of PostgreSQL".into(),
             source: std::io::Error::other(error),
-        })??;
+        })?;
+        let client = client.ok_or(Error::Interrupted)??;
         Ok(Self {
-            client,
-            statements: RefCell::default(),
+            client: Arc::new(client),
+            tls: address.tls.clone(),
+            forms: RefCell::default(),
+            is_preparing: address.is_preparing,
             begin: RefCell::default(),
+            sent: RefCell::default(),
+            known: RefCell::default(),
             is_writing: Cell::new(false),
             transaction: RefCell::default(),
             is_stopped: RefCell::default(),
             has_failed: Cell::new(false),
             is_canceled: Cell::new(false),
+            limit: Cell::new(None),
+            is_lost: Cell::new(false),
+            beside: OnceCell::new(),
         })
+    }
+
+    /// Returns a database in memory, for temporary tables.
+    pub(super) fn beside(&self) -> BackendResult<&rusqlite::Connection> {
+        if self.beside.get().is_none() {
+            let _ = self.beside.set(rusqlite::Connection::open_in_memory()?);
+        }
+        self.beside.get().ok_or_else(|| Error::Interrupted.into())
     }
 
     /// Runs a statement; returns how many rows it changed.
     pub(super) fn run(&self, sql: &'static str, values: impl Bind) -> BackendResult<usize> {
-        let (statement, values) = self.bound(sql, values)?;
-        let values: Vec<_> = values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect();
-        let changed = self.ask(self.client.execute(&statement, &values))?;
+        let changed = self.change(sql, values)?;
+        let changed = self.ask(changed)?;
         if sql.starts_with("ROLLBACK TO ") {
             self.has_failed.set(false);
         }
         Ok(usize::try_from(changed).unwrap_or(usize::MAX))
+    }
+
+    /// Sends a change. If it fails, so does the transaction.
+    pub(super) fn send(&self, sql: &'static str, values: impl Bind) -> BackendResult<()> {
+        if self.begin.borrow().is_some() {
+            return self.run(sql, values).map(drop);
+        }
+        let sent = sent(self.change(sql, values)?);
+        self.sent.borrow_mut().push(sent);
+        Ok(())
+    }
+
+    fn change(&self, sql: &'static str, values: impl Bind) -> BackendResult<Sent<u64>> {
+        self.known.take();
+        let (form, values) = self.bound(sql, bind(values)?)?;
+        let client = Arc::clone(&self.client);
+        Ok(match form {
+            Form::Prepared(statement) => {
+                Box::pin(async move { client.execute(&statement, &as_dyn(&values)).await })
+            }
+            Form::Text(text) => {
+                Box::pin(async move { client.execute_typed(&text, &typed(&values)).await })
+            }
+        })
+    }
+
+    /// Asks a question now that will be asked later.
+    pub(super) fn ask_ahead(&self, sql: &'static str, values: impl Bind) -> BackendResult<()> {
+        if self.begin.borrow().is_none() {
+            let values = bind(values)?;
+            let answer = Known::Sent(sent(self.query(sql, &values)?));
+            self.known.borrow_mut().push_back(Question { sql, values, answer });
+        }
+        Ok(())
+    }
+
+    fn query(
+        &self,
+        sql: &'static str,
+        values: &[Value],
+    ) -> BackendResult<Sent<Vec<tokio_postgres::Row>>> {
+        let (form, values) = self.bound(sql, values.to_vec())?;
+        let client = Arc::clone(&self.client);
+        Ok(match form {
+            Form::Prepared(statement) => {
+                Box::pin(async move { client.query(&statement, &as_dyn(&values)).await })
+            }
+            Form::Text(text) => {
+                Box::pin(async move { client.query_typed(&text, &typed(&values)).await })
+            }
+        })
     }
 
     /// Calls `take` with each row until it returns `false`.
@@ -94,8 +217,8 @@ impl Connection {
         values: impl Bind,
         mut take: impl FnMut(&Row<'_>) -> BackendResult<bool>,
     ) -> BackendResult<()> {
-        for row in self.rows(sql, values)? {
-            if !take(&Row::Postgres(&values::of_row(&row)?))? {
+        for row in self.rows(sql, values)?.iter() {
+            if !take(&Row::Postgres(&values::of_row(row)?))? {
                 break;
             }
         }
@@ -113,76 +236,156 @@ impl Connection {
         rows.first().map(|row| read(&Row::Postgres(&values::of_row(row)?))).transpose()
     }
 
-    fn rows(
-        &self,
-        sql: &'static str,
-        values: impl Bind,
-    ) -> BackendResult<Vec<tokio_postgres::Row>> {
-        let (statement, values) = self.bound(sql, values)?;
-        let values: Vec<_> = values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect();
-        self.ask(self.client.query(&statement, &values))
+    fn rows(&self, sql: &'static str, values: impl Bind) -> BackendResult<Rows> {
+        let values = bind(values)?;
+        let is_question = sql.starts_with("SELECT ");
+        if !is_question {
+            self.known.take();
+        }
+        let at = self.known.borrow().iter().position(|it| it.sql == sql && it.values == values);
+        let known = at.and_then(|at| self.known.borrow_mut().remove(at)).map(|it| it.answer);
+        let rows = match known {
+            Some(Known::Read(rows)) => rows,
+            Some(Known::Sent(sent)) => Arc::new(self.ask(sent)?),
+            None => Arc::new(self.ask(self.query(sql, &values)?)?),
+        };
+        let mut known = self.known.borrow_mut();
+        if is_question && rows.len() <= MAX_ROWS && known.len() < MAX_KNOWN {
+            known.push_back(Question { sql, values, answer: Known::Read(Arc::clone(&rows)) });
+        }
+        Ok(rows)
     }
 
-    /// Returns the prepared statement and its parameters.
-    fn bound(
-        &self,
-        sql: &'static str,
-        values: impl Bind,
-    ) -> BackendResult<(Statement, Vec<Box<dyn ToSql + Sync + Send>>)> {
-        let mut bound: Vec<Value> = Vec::new();
-        values.bind(&mut Parameters::Postgres(&mut bound), 1)?;
-        let statement = self.prepared(sql)?;
-        let values = bound.into_iter().zip(statement.params());
-        let values = values.map(|(value, of)| values::parameter(value, of));
-        let values = values.collect::<BackendResult<_>>()?;
-        Ok((statement, values))
+    /// Returns the statement and its parameters.
+    fn bound(&self, sql: &'static str, values: Vec<Value>) -> BackendResult<(Form, Bound)> {
+        let form = self.form(sql)?;
+        let bound = values.into_iter().enumerate().map(|(at, value)| {
+            let of = match &form {
+                Form::Prepared(statement) => statement.params().get(at).cloned(),
+                Form::Text(_) => None,
+            };
+            let of = of.unwrap_or_else(|| values::type_of(&value));
+            Ok((values::parameter(value, &of)?, of))
+        });
+        let bound = bound.collect::<BackendResult<_>>()?;
+        Ok((form, bound))
     }
 
-    fn prepared(&self, sql: &'static str) -> BackendResult<Statement> {
+    fn form(&self, sql: &'static str) -> BackendResult<Form> {
         let key = (sql, self.is_writing.get());
-        if let Some(statement) = self.statements.borrow().get(&key) {
-            return Ok(statement.clone());
+        if let Some(form) = self.forms.borrow().get(&key) {
+            return Ok(form.clone());
         }
         let text = dialect::translated(sql, key.1);
-        let statement = self.ask(self.client.prepare(&text))?;
-        self.statements.borrow_mut().insert(key, statement.clone());
-        Ok(statement)
+        let form = match self.is_preparing {
+            true => Form::Prepared(self.ask(self.client.prepare(&text))?),
+            false => Form::Text(text.into()),
+        };
+        self.forms.borrow_mut().insert(key, form.clone());
+        Ok(form)
     }
 
     /// Sends what begins the transaction, if that was not sent, and a request; returns the answer.
-    fn ask<T>(
-        &self,
-        request: impl Future<Output = std::result::Result<T, tokio_postgres::Error>>,
-    ) -> BackendResult<T> {
-        let begin = self.begin.take();
-        let both = async {
-            let Some(begin) = begin else { return request.await };
-            // Both are sent at once. The second fails if the first one does.
-            let (begun, answer) = join(self.client.simple_query(&begin), request).await;
-            let id = begun?.into_iter().find_map(|message| match message {
-                SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
-                _ => None,
-            });
-            self.transaction.replace(id);
-            answer
+    fn ask<T>(&self, request: impl Future<Output = Answer<T>>) -> BackendResult<T> {
+        let (began, limit) = (Instant::now(), self.limit.get());
+        let mut canceling = None;
+        let answer = {
+            let is_stopped = self.is_stopped.borrow();
+            wait(self.all_and(request), limit.map(|limit| began + limit + LATER), || {
+                let Some(is_stopped) = &*is_stopped else { return false };
+                if canceling.is_none() && is_stopped() {
+                    self.is_canceled.set(true);
+                    canceling = self.cancel();
+                }
+                true
+            })
         };
-        let is_stopped = self.is_stopped.borrow();
-        let answer = wait(both, || {
-            let Some(is_stopped) = &*is_stopped else { return false };
-            if !self.is_canceled.get() && is_stopped() {
-                self.is_canceled.set(true);
-                cancel(self.client.cancel_token());
-            }
-            true
-        });
-        if answer.is_err() {
-            self.has_failed.set(true);
+        if let Some(canceling) = canceling {
+            // Until it has reached the server: it must not stop what comes next.
+            wait(canceling, Some(Instant::now() + LATER), || false);
         }
-        Ok(answer?)
+        let error = match answer {
+            Some(Ok(answer)) => return Ok(answer),
+            Some(Err(BackendError::Postgres(error))) => error,
+            Some(Err(error)) => return Err(error),
+            None => {
+                self.is_lost.set(true);
+                self.has_failed.set(true);
+                return Err(too_long("the server has not answered", began));
+            }
+        };
+        self.has_failed.set(true);
+        self.known.take();
+        if !self.is_writing.get() && !self.client.is_closed() {
+            // A transaction without the savepoint ends with its first failure.
+            let back = self.client.batch_execute("ROLLBACK TO talktree_read");
+            wait(back, Some(Instant::now() + LATER), || false);
+        }
+        Err(match error.code() {
+            // It may have stopped a question that was asked ahead of this one.
+            Some(&SqlState::QUERY_CANCELED | &SqlState::IN_FAILED_SQL_TRANSACTION)
+                if self.is_canceled.get() =>
+            {
+                Error::Interrupted.into()
+            }
+            Some(&SqlState::QUERY_CANCELED) => {
+                too_long("the server has not finished a statement", began)
+            }
+            _ => error.into(),
+        })
+    }
+
+    /// Sends what begins the transaction, and a request, both at once: the second fails if the first one does. The answers to what was sent
+    /// before have come by then.
+    async fn all_and<T>(&self, request: impl Future<Output = Answer<T>>) -> BackendResult<T> {
+        let answer = match self.begin.take() {
+            None => request.await,
+            Some(begin) => {
+                let (begun, answer) = join(self.client.simple_query(&begin), request).await;
+                self.note_begun(&begun?)?;
+                answer
+            }
+        };
+        let mut failed = None;
+        for sent in self.sent.take() {
+            failed = failed.or(sent.await.err());
+        }
+        Ok(failed.map_or(answer, Err)?)
+    }
+
+    /// Takes the id of the transaction from the answer to what began it, and the version of the tables.
+    fn note_begun(&self, begun: &[SimpleQueryMessage]) -> BackendResult<()> {
+        let row = begun.iter().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => Some(row),
+            _ => None,
+        });
+        let text = |at| row.and_then(|row| row.get(at));
+        self.transaction.replace(text(0).map(str::to_owned));
+        match text(1).and_then(|version| version.parse().ok()) {
+            Some(found) if found != server::VERSION => {
+                Err(Error::NewerStore { found, supported: server::VERSION }.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends a read without waiting for the answer.
+    fn end_read(&self) {
+        let client = Arc::clone(&self.client);
+        drop(sent(Box::pin(async move { client.batch_execute("COMMIT").await })));
+        self.known.take();
+    }
+
+    /// Asks the server to stop what it is doing. The answer of that tells whether it did.
+    fn cancel(&self) -> Option<JoinHandle<()>> {
+        let (token, tls) = (self.client.cancel_token(), self.tls.clone());
+        let cancel = async move { drop(token.cancel_query(tls).await) };
+        runtime().ok().map(|runtime| runtime.spawn(cancel))
     }
 
     /// Runs commands without values.
-    fn batch(&self, sql: &str) -> BackendResult<()> {
+    pub(super) fn batch(&self, sql: &str) -> BackendResult<()> {
+        self.known.take();
         self.ask(self.client.batch_execute(sql))
     }
 }
@@ -204,8 +407,12 @@ impl BackendError {
 /// Returns the public error; `busy_ms` is how long the write waited.
 pub(super) fn public(error: tokio_postgres::Error, busy_ms: u64) -> Error {
     match error.code() {
-        Some(&SqlState::LOCK_NOT_AVAILABLE) => Error::Busy { waited_ms: busy_ms },
-        Some(&SqlState::QUERY_CANCELED) => Error::Interrupted,
+        // The last two: it was run again until the time was over.
+        Some(
+            &SqlState::LOCK_NOT_AVAILABLE
+            | &SqlState::T_R_SERIALIZATION_FAILURE
+            | &SqlState::T_R_DEADLOCK_DETECTED,
+        ) => Error::Busy { waited_ms: busy_ms },
         Some(&SqlState::DISK_FULL) => Error::DiskFull,
         Some(&SqlState::READ_ONLY_SQL_TRANSACTION | &SqlState::INSUFFICIENT_PRIVILEGE) => {
             Error::ReadOnly
@@ -217,6 +424,11 @@ pub(super) fn public(error: tokio_postgres::Error, busy_ms: u64) -> Error {
     }
 }
 
+fn too_long(what: &str, began: Instant) -> BackendError {
+    let source = format!("{what} for {} ms", began.elapsed().as_millis()).into();
+    BackendError::Own(Error::Storage { source })
+}
+
 /// Returns an error with its cause: by itself it says `db error`.
 fn failed(error: tokio_postgres::Error) -> Error {
     let source = match std::error::Error::source(&error) {
@@ -224,6 +436,31 @@ fn failed(error: tokio_postgres::Error) -> Error {
         None => error.into(),
     };
     Error::Storage { source }
+}
+
+fn bind(values: impl Bind) -> BackendResult<Vec<Value>> {
+    let mut bound = Vec::new();
+    values.bind(&mut Parameters::Postgres(&mut bound), 1)?;
+    Ok(bound)
+}
+
+fn as_dyn(values: &Bound) -> Vec<&(dyn ToSql + Sync)> {
+    values.iter().map(|(value, _)| &**value as &(dyn ToSql + Sync)).collect()
+}
+
+fn typed(values: &Bound) -> Vec<(&(dyn ToSql + Sync), Type)> {
+    values.iter().map(|(value, of)| (&**value as &(dyn ToSql + Sync), of.clone())).collect()
+}
+
+/// Returns a request that is on its way.
+fn sent<T>(mut request: Sent<T>) -> Sent<T>
+where
+    T: Send + 'static,
+{
+    match request.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Pending => request,
+        Poll::Ready(answer) => Box::pin(std::future::ready(answer)),
+    }
 }
 
 /// Waits for two requests, which are sent in this order.
@@ -255,13 +492,6 @@ fn ready<T>(polled: Poll<T>) -> Option<T> {
     }
 }
 
-/// Asks the server to stop what a connection is doing. The answer of that tells whether it did.
-fn cancel(token: CancelToken) {
-    if let Ok(runtime) = runtime() {
-        runtime.spawn(async move { token.cancel_query(NoTls).await });
-    }
-}
-
 /// Returns the runtime that drives all connections of this process. One that was forked has no thread of its parent's.
 fn runtime() -> Result<Handle> {
     static RUNTIME: Mutex<Option<(u32, Handle)>> = Mutex::new(None);
@@ -287,8 +517,12 @@ fn runtime() -> Result<Handle> {
     }
 }
 
-/// Waits for a future that another thread drives; `look` is called now and then as long as it returns true.
-fn wait<F: Future>(future: F, mut look: impl FnMut() -> bool) -> F::Output {
+/// Waits for a future that another thread drives, until a time; `look` is called now and then as long as it returns true.
+fn wait<F: Future>(
+    future: F,
+    until: Option<Instant>,
+    mut look: impl FnMut() -> bool,
+) -> Option<F::Output> {
     struct Unpark(Thread);
     impl Wake for Unpark {
         fn wake(self: Arc<Self>) {
@@ -300,11 +534,19 @@ fn wait<F: Future>(future: F, mut look: impl FnMut() -> bool) -> F::Output {
     let mut future = pin!(future);
     loop {
         if let Poll::Ready(answer) = future.as_mut().poll(&mut context) {
-            return answer;
+            return Some(answer);
         }
-        match look() {
-            true => thread::park_timeout(LOOK),
-            false => thread::park(),
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        match (look(), left) {
+            (_, Some(Duration::ZERO)) => return None,
+            (false, None) => thread::park(),
+            (looks, left) => {
+                thread::park_timeout(left.unwrap_or(LOOK).min(if looks {
+                    LOOK
+                } else {
+                    Duration::MAX
+                }));
+            }
         }
     }
 }

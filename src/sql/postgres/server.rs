@@ -13,25 +13,38 @@ use std::time::{Duration, Instant};
 
 use tokio_postgres::error::SqlState;
 
-use super::Connection;
+use super::address::Address;
+use super::{Connection, LATER, SAVEPOINT, too_long};
 use crate::error::{Error, Result};
 use crate::sql::{self, BackendError, BackendResult, Sql};
 
 /// The tables.
 const SCHEMA: &str = include_str!("../../../schema.postgres.sql");
-/// The version of them. A build refuses another one.
-const VERSION: u32 = 1;
+/// The version of them without the migrations.
+const FIRST: u32 = 1;
+/// The migrations: the first takes a store from version [`FIRST`] to the next, and so on. A migration is never edited after its release;
+/// together they lead to `schema.postgres.sql`.
+const MIGRATIONS: &[Migration] = &[];
+/// The version that this build reads and writes.
+pub(super) const VERSION: u32 = FIRST + MIGRATIONS.len() as u32;
 /// The lock of those who create or migrate a schema: "talktree".
-const MIGRATION: i64 = 0x7461_6c6b_7472_6565;
+const LOCK: i64 = 0x7461_6c6b_7472_6565;
+
+/// What leads from one version to the next. Each statement says `IF NOT EXISTS` or the like: if a host dies in a migration, the next one
+/// runs it from the beginning.
+struct Migration {
+    /// What others wait for.
+    tables: &'static str,
+    /// Indexes that are built while others write: `CREATE INDEX CONCURRENTLY IF NOT EXISTS .. ON {schema}.message ..`.
+    indexes: &'static [&'static str],
+}
 
 /// Says whether work must stop.
 pub(crate) type IsStopped = Box<dyn Fn() -> bool + Send>;
 
 /// A store on a server.
 pub(crate) struct Server {
-    config: tokio_postgres::Config,
-    /// The quoted name of the schema.
-    schema: String,
+    address: Address,
     /// What tells the store from every other one.
     id: String,
     idle: Mutex<Vec<Connection>>,
@@ -44,7 +57,7 @@ pub(crate) struct Server {
 
 impl std::fmt::Debug for Server {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Server").field("schema", &self.schema).finish_non_exhaustive()
+        f.debug_struct("Server").field("schema", &self.address.schema).finish_non_exhaustive()
     }
 }
 
@@ -53,27 +66,15 @@ impl Server {
     ///
     /// The address is one of PostgreSQL's, with `schema=NAME` among the parameters: the store's own schema, or `talktree`.
     pub(crate) fn connect(url: &str, timeout: Duration, max_idle: usize) -> Result<Self> {
-        let (url, schema) = schema_of(url);
-        // Its error may quote a password.
-        let config = url.parse().map_err(|_| Error::InvalidValue {
-            what: "address of a store",
-            given: "postgresql://..".to_owned(),
-            why: "expected postgresql://USER:PASSWORD@HOST:PORT/DATABASE?schema=NAME; what is special in a part is written as %3F"
-                .to_owned(),
-        })?;
-        let schema = format!("\"{}\"", schema.replace('"', "\"\""));
-        let idle = Mutex::default();
-        let id = String::new();
-        let mut server = Self { config, schema, id, idle, max_idle, timeout, pinned: None };
-        server.id = server.create().map_err(|error| match error {
-            // A role that may not create it, or not use it.
-            BackendError::Postgres(error)
-                if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) =>
-            {
-                super::failed(error)
-            }
-            error => error.into_error(0),
-        })?;
+        let mut server = Self {
+            address: Address::parse(url, timeout)?,
+            id: String::new(),
+            idle: Mutex::default(),
+            max_idle,
+            timeout,
+            pinned: None,
+        };
+        server.id = server.open(MIGRATIONS).map_err(of_rights)?;
         Ok(server)
     }
 
@@ -82,48 +83,95 @@ impl Server {
         &self.id
     }
 
-    /// Creates what is missing, and returns the id of the store. Of many that come at once one does it.
-    fn create(&self) -> BackendResult<String> {
+    /// Returns the id of the store. Creates it if it is not there, and brings an older one to the newest version: of many hosts that come
+    /// at once one does it, and the others wait.
+    fn open(&self, migrations: &[Migration]) -> BackendResult<String> {
         let conn = self.connection()?;
-        let schema = &self.schema;
         conn.is_writing.set(true);
-        conn.batch(&format!("BEGIN; SET LOCAL search_path TO {schema}"))?;
-        let found =
-            conn.first_with("SELECT to_regclass('setting') IS NULL", (), |row| row.get(0))?;
-        if found.unwrap_or(true) {
-            conn.batch(&format!(
-                "SELECT pg_advisory_xact_lock({MIGRATION}); CREATE SCHEMA IF NOT EXISTS {schema}"
-            ))?;
-            let is_new =
-                conn.first_with("SELECT to_regclass('setting') IS NULL", (), |row| row.get(0))?;
-            if is_new.unwrap_or(true) {
-                conn.batch(SCHEMA)?;
-                conn.run(
-                    "INSERT INTO setting (name, value) VALUES ('schema_version', ?1), ('store', ?2)",
-                    (VERSION.to_string(), uuid::Uuid::now_v7().to_string()),
-                )?;
+        let newest = FIRST + migrations.len() as u32;
+        let mut found = self.alone(&conn, "", || self.found(&conn))?;
+        let lock = format!("; SELECT pg_advisory_xact_lock({LOCK})");
+        if found.is_none() {
+            found = self.alone(&conn, &lock, || match self.found(&conn)? {
+                // Another host was first.
+                Some(found) => Ok(Some(found)),
+                None => self.fill(&conn, newest).map(Some),
+            })?;
+        }
+        let (mut version, id) = found.unwrap_or_default();
+        if !(FIRST..=newest).contains(&version) {
+            let error = Error::NewerStore { found: version, supported: newest };
+            return Err(BackendError::Own(error));
+        }
+        for migration in migrations.iter().skip((version - FIRST) as usize) {
+            let schema = &self.address.schema;
+            self.alone(&conn, &lock, || conn.batch(migration.tables))?;
+            for index in migration.indexes {
+                // It must be a statement of its own, outside of a transaction.
+                conn.batch(&index.replace("{schema}", schema))?;
             }
+            version += 1;
+            let raise = format!(
+                "UPDATE setting SET value = '{version}' WHERE name = 'schema_version' AND CAST(value AS BIGINT) < {version}"
+            );
+            self.alone(&conn, &lock, || conn.batch(&raise))?;
+        }
+        self.keep(conn);
+        Ok(id)
+    }
+
+    /// Returns the version and the id of the store, if it is there.
+    fn found(&self, conn: &Connection) -> BackendResult<Option<(u32, String)>> {
+        let conn = sql::Connection::Postgres(conn);
+        let settings: bool = conn.one("SELECT to_regclass('setting') IS NOT NULL", ())?;
+        if !settings {
+            return Ok(None);
         }
         let setting = |name: &str| -> BackendResult<Option<String>> {
-            let sql = "SELECT value FROM setting WHERE name = ?1";
-            conn.first_with(sql, name, |row| row.get(0))
+            conn.first("SELECT value FROM setting WHERE name = ?1", name)
         };
-        let (version, id) = (setting("schema_version")?, setting("store")?);
-        match version.and_then(|version| version.parse().ok()) {
-            Some(VERSION) => {}
-            Some(found) => {
-                return Err(BackendError::Own(Error::NewerStore { found, supported: VERSION }));
-            }
-            None => {
-                return Err(BackendError::Own(Error::NotAStore {
-                    path: schema.into(),
-                    why: "its tables are those of another program".to_owned(),
-                }));
-            }
+        let version = setting("schema_version")?.and_then(|version| version.parse().ok());
+        let version = version.ok_or_else(|| Error::NotAStore {
+            path: self.address.schema.clone().into(),
+            why: "its tables are those of another program".to_owned(),
+        })?;
+        Ok(Some((version, setting("store")?.unwrap_or_default())))
+    }
+
+    fn fill(&self, conn: &Connection, version: u32) -> BackendResult<(u32, String)> {
+        let schema = &self.address.schema;
+        // Who may not create a schema may be given one.
+        let has_schema = conn.first_with(
+            "SELECT to_regnamespace(CAST(?1 AS TEXT)) IS NOT NULL",
+            &**schema,
+            |row| row.get(0),
+        )?;
+        if has_schema != Some(true) {
+            conn.batch(&format!("CREATE SCHEMA {schema}"))?;
         }
+        conn.batch(SCHEMA)?;
+        let id = uuid::Uuid::now_v7().to_string();
+        conn.run(
+            "INSERT INTO setting (name, value) VALUES ('schema_version', ?1), ('store', ?2)",
+            (version.to_string(), &*id),
+        )?;
+        Ok((version, id))
+    }
+
+    /// Runs what finds or changes the tables in a transaction that begins so.
+    fn alone<T>(
+        &self,
+        conn: &Connection,
+        beginning: &str,
+        work: impl FnOnce() -> BackendResult<T>,
+    ) -> BackendResult<T> {
+        let (schema, timeout) = (&self.address.schema, millis(self.timeout));
+        conn.batch(&format!(
+            "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL search_path TO {schema}; SET LOCAL lock_timeout = {timeout}{beginning}"
+        ))?;
+        let answer = work()?;
         conn.batch("COMMIT")?;
-        self.keep(conn);
-        Ok(id.unwrap_or_default())
+        Ok(answer)
     }
 
     /// Runs a read; it sees one snapshot.
@@ -134,15 +182,17 @@ impl Server {
     ) -> BackendResult<T> {
         if let Some(pinned) = &self.pinned {
             let conn = pinned.lock().unwrap_or_else(PoisonError::into_inner);
-            return self.in_transaction(&conn, None, false, is_stopped, work);
+            let answer = self.in_transaction(&conn, None, false, is_stopped, work);
+            conn.known.take();
+            return answer;
         }
         let conn = self.connection()?;
-        let answer = self.in_transaction(&conn, Some(self.beginning()), false, is_stopped, work);
-        let sent = conn.begin.take().is_none();
-        let ended = if sent { conn.batch("COMMIT") } else { Ok(()) };
-        if ended.is_ok() {
-            self.keep(conn);
+        let begin = self.beginning(is_stopped.is_some());
+        let answer = self.in_transaction(&conn, Some(begin), false, is_stopped, work);
+        if conn.begin.take().is_none() {
+            conn.end_read();
         }
+        self.keep(conn);
         answer
     }
 
@@ -150,12 +200,11 @@ impl Server {
     pub(crate) fn snapshot(&self) -> BackendResult<Self> {
         let conn = self.connection()?;
         conn.is_writing.set(false);
-        conn.batch(&self.beginning())?;
+        conn.batch(&self.beginning(true))?;
         // The snapshot is that of the first read.
         conn.first_with("SELECT 1", (), |_| Ok(()))?;
         Ok(Self {
-            config: self.config.clone(),
-            schema: self.schema.clone(),
+            address: self.address.clone(),
             id: self.id.clone(),
             idle: Mutex::default(),
             max_idle: 0,
@@ -164,17 +213,27 @@ impl Server {
         })
     }
 
-    /// Returns what begins a read.
-    fn beginning(&self) -> String {
-        let schema = &self.schema;
-        format!(
-            "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL search_path TO {schema}"
-        )
+    /// Returns what begins a read. Only a short one has a limit; a long one can be stopped, and goes on.
+    fn beginning(&self, is_long: bool) -> String {
+        let schema = &self.address.schema;
+        let begin = format!(
+            "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL search_path TO {schema}; "
+        );
+        match is_long {
+            true => begin + SAVEPOINT,
+            false => format!("{begin}SET LOCAL statement_timeout = {}", millis(self.limit())),
+        }
     }
 
-    /// Runs a write: all of it or nothing. It may run several times.
+    /// Returns how long a statement of a short call may take: longer than it may wait for a lock, which is another error.
+    fn limit(&self) -> Duration {
+        self.timeout + LATER
+    }
+
+    /// Runs a write: all of it or nothing. It may run several times, and waits for others up to `timeout`.
     pub(crate) fn write<T>(
         &self,
+        timeout: Duration,
         is_stopped: Option<impl Fn() -> bool + Send + Clone + 'static>,
         mut work: impl FnMut(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> BackendResult<T> {
@@ -182,8 +241,8 @@ impl Server {
         let mut attempts = 0;
         loop {
             let stop = is_stopped.clone().map(|stop| Box::new(stop) as IsStopped);
-            match self.write_once(stop, &mut work) {
-                Err(error) if error.is_given_up(attempts) && began.elapsed() < self.timeout => {
+            match self.write_once(timeout, stop, &mut work) {
+                Err(error) if error.is_given_up(attempts) && began.elapsed() < timeout => {
                     attempts += 1;
                     let most = Duration::from_millis(1 << attempts.min(8));
                     thread::sleep(sql::jitter(most));
@@ -195,13 +254,24 @@ impl Server {
 
     fn write_once<T>(
         &self,
+        timeout: Duration,
         is_stopped: Option<IsStopped>,
         work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> BackendResult<T> {
-        let (schema, timeout) = (&self.schema, self.timeout.as_millis().clamp(1, 1 << 30));
+        let (schema, timeout) = (&self.address.schema, millis(timeout));
+        let limits = match is_stopped {
+            Some(_) => String::new(),
+            // A host that is cut off while it writes must not hold its locks for long.
+            None => {
+                let limit = millis(self.limit());
+                format!(
+                    "SET LOCAL statement_timeout = {limit}; SET LOCAL idle_in_transaction_session_timeout = {limit}; "
+                )
+            }
+        };
         let begin = format!(
-            "BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL search_path TO {schema}; SET LOCAL lock_timeout = {timeout};
-             SELECT pg_current_xact_id()"
+            "BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL search_path TO {schema}; SET LOCAL lock_timeout = {timeout}; {limits}
+             SELECT pg_current_xact_id(), value FROM setting WHERE name = 'schema_version'"
         );
         let conn = self.connection()?;
         let answer = self.in_transaction(&conn, Some(begin), true, is_stopped, work);
@@ -227,7 +297,7 @@ impl Server {
             Ok(()) => self.keep(conn),
             Err(error) => {
                 let id = conn.transaction.take();
-                let is_lost = conn.client.is_closed();
+                let is_lost = conn.client.is_closed() || conn.is_lost.get();
                 drop(conn);
                 match id.filter(|_| is_lost) {
                     Some(id) if self.is_committed(&id)? => {}
@@ -240,10 +310,15 @@ impl Server {
 
     /// Removes deleted rows from all tables, and builds the indexes of words again: GIN keeps the words of rows that are gone. Rows that
     /// a transaction of others may still read stay until the server's own vacuum.
-    pub(crate) fn vacuum(&self) -> BackendResult<()> {
+    pub(crate) fn vacuum(&self) -> Result<()> {
+        self.vacuum_all().map_err(of_rights)
+    }
+
+    fn vacuum_all(&self) -> BackendResult<()> {
         let conn = self.connection()?;
-        conn.is_writing.set(false);
-        let schema = &self.schema;
+        conn.is_writing.set(true);
+        conn.limit.set(None);
+        let schema = &self.address.schema;
         let tables = "SELECT CAST(relname AS TEXT)
                FROM pg_class
               WHERE relkind = 'r' AND relnamespace = CAST(CAST(?1 AS TEXT) AS regnamespace)";
@@ -252,7 +327,7 @@ impl Server {
             // It must be a statement of its own, outside of a transaction.
             conn.batch(&format!("VACUUM {schema}.{table}"))?;
         }
-        let timeout = self.timeout.as_millis().clamp(1, 1 << 30);
+        let timeout = millis(self.timeout);
         for table in ["search", "context_search", "term"] {
             conn.batch(&format!(
                 "BEGIN; SET LOCAL lock_timeout = {timeout}; REINDEX TABLE {schema}.{table}; COMMIT"
@@ -280,8 +355,7 @@ impl Server {
                 Ok(Some("aborted")) => return Ok(false),
                 // The server does not know yet that the connection is lost, or it restarts.
                 _ if began.elapsed() < self.timeout => thread::sleep(Duration::from_millis(100)),
-                Ok(_) => return Ok(false),
-                Err(_) => return status.map(|_| false),
+                _ => return Err(too_long("whether the write was committed is not known", began)),
             }
         }
     }
@@ -294,9 +368,14 @@ impl Server {
         is_stopped: Option<IsStopped>,
         work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> BackendResult<T> {
+        if begin.is_some() {
+            conn.known.take();
+            conn.sent.take();
+        }
         conn.begin.replace(begin);
         conn.has_failed.set(false);
         conn.is_writing.set(is_writing);
+        conn.limit.set(is_stopped.is_none().then(|| self.limit()));
         conn.is_stopped.replace(is_stopped);
         // A connection whose work panics is dropped, and the server rolls its transaction back.
         let answer = catch_unwind(AssertUnwindSafe(|| work(&sql::Connection::Postgres(conn))));
@@ -310,48 +389,74 @@ impl Server {
             match idle {
                 Some(conn) if conn.client.is_closed() => {}
                 Some(conn) => return Ok(conn),
-                None => return Connection::open(&self.config),
+                None => return Connection::open(&self.address),
             }
         }
     }
 
     fn keep(&self, conn: Connection) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < self.max_idle && !conn.client.is_closed() && !conn.is_canceled.get() {
+        let is_sound = !conn.client.is_closed() && !conn.is_canceled.get() && !conn.is_lost.get();
+        if is_sound && idle.len() < self.max_idle {
             idle.push(conn);
         }
     }
 }
 
-/// Returns an address without `schema=NAME`, and that name.
-fn schema_of(url: &str) -> (String, String) {
-    let Some((before, parameters)) = url.split_once('?') else {
-        return (url.to_owned(), "talktree".to_owned());
-    };
-    let (named, others): (Vec<&str>, Vec<&str>) =
-        parameters.split('&').partition(|parameter| parameter.starts_with("schema="));
-    let schema = named.last().map_or("talktree", |named| &named["schema=".len()..]);
-    let url = if others.is_empty() {
-        before.to_owned()
-    } else {
-        format!("{before}?{}", others.join("&"))
-    };
-    (url, schema.to_owned())
+/// Returns a time as the server takes it, where 0 is no limit.
+fn millis(time: Duration) -> u128 {
+    time.as_millis().clamp(1, 1 << 30)
 }
 
-#[cfg(test)]
+/// Returns the error of a role that may not do what only the owner of the tables, or of the database, may: it says what.
+fn of_rights(error: BackendError) -> Error {
+    let BackendError::Postgres(error) = error else { return error.into_error(0) };
+    match error.code() {
+        Some(&SqlState::INSUFFICIENT_PRIVILEGE) => super::failed(error),
+        // A schema that the role may not use is none.
+        Some(&SqlState::INVALID_SCHEMA_NAME) => {
+            let source =
+                "permission denied: the role may not create the tables of the store".into();
+            Error::Storage { source }
+        }
+        _ => BackendError::Postgres(error).into_error(0),
+    }
+}
+
+#[cfg(all(test, talktree_on_postgres))]
 mod tests {
     use super::*;
 
+    const MORE: &[Migration] = &[
+        Migration {
+            tables: "ALTER TABLE message ADD COLUMN IF NOT EXISTS more TEXT",
+            indexes: &["CREATE INDEX CONCURRENTLY IF NOT EXISTS more ON {schema}.message (more)"],
+        },
+        Migration { tables: "CREATE TABLE IF NOT EXISTS most (more TEXT)", indexes: &[] },
+    ];
+
     #[test]
-    fn the_schema_is_taken_out_of_the_address() {
-        let of = |url| schema_of(url);
-        let pair = |url: &str, schema: &str| (url.to_owned(), schema.to_owned());
-        assert_eq!(of("postgresql://a@h/db"), pair("postgresql://a@h/db", "talktree"));
-        assert_eq!(of("postgresql://a@h/db?schema=x"), pair("postgresql://a@h/db", "x"));
-        assert_eq!(
-            of("postgresql://a@h/db?host=/tmp&schema=x&port=1"),
-            pair("postgresql://a@h/db?host=/tmp&port=1", "x")
-        );
+    fn hosts_that_bring_a_newer_version_at_once_migrate_once_while_others_write() {
+        let Ok(url) = std::env::var("TALKTREE_TEST_POSTGRES") else { return };
+        let url = format!("{url}schema=m{}", uuid::Uuid::now_v7().simple());
+        let connect = || Server::connect(&url, Duration::from_secs(30), 4);
+        let old = connect().unwrap();
+        let ids: Vec<String> = std::thread::scope(|scope| {
+            let hosts: Vec<_> =
+                (0..6).map(|_| scope.spawn(|| connect().map(|new| new.open(MORE)))).collect();
+            let opened = hosts.into_iter().map(|host| host.join().unwrap());
+            // One of them may be late, and finds the new version.
+            opened.filter_map(Result::ok).map(Result::unwrap).collect()
+        });
+        assert!(!ids.is_empty() && ids.iter().all(|id| id == old.id()), "{ids:?}");
+        assert_eq!(old.open(MORE).unwrap(), old.id());
+        let error = connect().map(drop).unwrap_err();
+        assert!(matches!(error, Error::NewerStore { found: 3, supported: 1 }), "{error}");
+        let is_valid = "SELECT indisvalid
+                          FROM pg_index
+                         WHERE indexrelid = to_regclass('more')
+                           AND to_regclass('most') IS NOT NULL";
+        let is_valid: Option<bool> = old.read(None, |conn| conn.first(is_valid, ())).unwrap();
+        assert_eq!(is_valid, Some(true));
     }
 }

@@ -1,7 +1,8 @@
 //! Values on their way to the server and back: numbers of 64 bits, texts, bytes.
 //!
 //! The types of parameters are those that the server infers. A text of PostgreSQL holds no NUL, so the bytes 0 and 1 of a text are
-//! stored as two bytes each, which keeps the order of texts.
+//! stored as two bytes each, which keeps the order of texts. The first of them is 1, so the others are as many as the text has: `octets`
+//! in the schema counts them.
 
 use rusqlite::types::{ToSqlOutput, Value};
 use tokio_postgres::Row;
@@ -16,6 +17,17 @@ pub(crate) fn owned(value: ToSqlOutput<'_>) -> Value {
         ToSqlOutput::Owned(value) => value,
         // Nothing else is bound: see `sql::value`.
         _ => Value::Null,
+    }
+}
+
+/// Returns the type of a value; the server infers that of NULL.
+pub(super) fn type_of(value: &Value) -> Type {
+    match value {
+        Value::Null => Type::UNKNOWN,
+        Value::Integer(_) => Type::INT8,
+        Value::Real(_) => Type::FLOAT8,
+        Value::Text(_) => Type::TEXT,
+        Value::Blob(_) => Type::BYTEA,
     }
 }
 
@@ -58,7 +70,7 @@ fn value(row: &Row, at: usize, of: &Type) -> BackendResult<Option<Value>> {
 }
 
 /// The two bytes that a byte 1 and a byte 0 are stored as.
-const ESCAPES: [(char, &str); 2] = [('\u{1}', "\u{1}\u{2}"), ('\u{0}', "\u{1}\u{1}")];
+const ESCAPES: [(char, &str); 2] = [('\u{1}', "\u{1}\u{3}"), ('\u{0}', "\u{1}\u{2}")];
 
 fn escaped(text: String) -> String {
     match text.contains(['\u{0}', '\u{1}']) {
@@ -76,7 +88,7 @@ fn unescaped(text: String) -> String {
     while let Some(c) = characters.next() {
         out.push(match c {
             '\u{1}' => match characters.next() {
-                Some('\u{1}') => '\u{0}',
+                Some('\u{2}') => '\u{0}',
                 _ => '\u{1}',
             },
             other => other,

@@ -4,7 +4,7 @@
 //! so of two that finish or discard it, the second gets [`Error::Finished`], or [`Error::UnknownMessage`] after a discard.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use super::context::elision;
 use super::row::message::Content;
@@ -98,9 +98,11 @@ pub(crate) fn append(
     let first_new = session.next;
     // Where the head would be if every new message so far had been appended at it.
     let (mut new_head, mut is_branching) = (session.head, false);
+    // Of many a server is asked once which are known: if none is, the answers to the inserts say nothing.
+    let are_new = conn.read_ahead() > 1 && messages.len() > 1 && are_new(conn, &session, messages)?;
     for (message, count) in messages.iter().zip(counted.token_counts(conn)?) {
         let content = content(message, max_bytes)?;
-        match insert(conn, &mut session, name, parent, message, &content, count)? {
+        match insert(conn, &mut session, name, parent, message, (&content, count), are_new)? {
             Some(address) => {
                 is_branching |= new_head != parent;
                 count_in(&mut session, message, count);
@@ -175,12 +177,10 @@ fn find_parent(
         Parent::Message(id) => message::place(conn, Some(session.key), name, id).map(Some),
         Parent::SiblingOf(id) => {
             let sibling = message::require(conn, Some(session.key), name, id)?;
-            conn.one(PARENT, sibling)
+            message::parent(conn, sibling)
         }
     }
 }
-
-const PARENT: &str = "SELECT parent FROM message WHERE address = ?1";
 
 /// Returns an error unless the head is where the caller saw it.
 fn check_head(
@@ -220,6 +220,20 @@ pub(super) fn head_moved(
     Ok((!is_at_head).then(|| Error::HeadMoved { expected: expected.cloned(), found }))
 }
 
+/// Returns whether no message is known, or is there twice.
+fn are_new(conn: &Connection, session: &SessionRow, messages: &[Message]) -> BackendResult<bool> {
+    for message in messages {
+        conn.ask_ahead(message::BY_ID, (session.key, message.id.as_str()))?;
+    }
+    let mut ids = HashSet::new();
+    for message in messages {
+        if !ids.insert(&message.id) || message::find(conn, session.key, &message.id)?.is_some() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// Returns whether all these ids are known.
 fn are_known(conn: &Connection, session: &SessionRow, messages: &[Message]) -> BackendResult<bool> {
     for message in messages {
@@ -230,15 +244,16 @@ fn are_known(conn: &Connection, session: &SessionRow, messages: &[Message]) -> B
     Ok(true)
 }
 
-/// Stores a message at the session's next address; `None` if its id is known. The caller makes it pending.
+/// Stores a message at the session's next address; `None` if its id is known, which the caller may have asked before. The caller makes it
+/// pending.
 pub(super) fn insert(
     conn: &Connection,
     session: &mut SessionRow,
     name: &SessionId,
     parent: Option<Address>,
     message: &Message,
-    content: &Content<'_>,
-    count: TokenCount,
+    (content, count): (&Content<'_>, TokenCount),
+    is_new: bool,
 ) -> BackendResult<Option<Address>> {
     let number = u32::try_from(session.next).ok().filter(|_| session.next <= MAX_MESSAGES);
     let Some(number) = number else {
@@ -255,7 +270,7 @@ pub(super) fn insert(
         return Err(next_in_use(name, number));
     }
     let address = Address::new(session.key, number);
-    let is_new = message_row::insert(conn, address, parent, message, content, count);
+    let is_new = message_row::insert(conn, address, parent, message, content, count, is_new);
     if !is_new.map_err(|error| if error.is_of_key() { next_in_use(name, number) } else { error })? {
         return Ok(None);
     }

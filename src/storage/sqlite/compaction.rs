@@ -213,8 +213,10 @@ pub(crate) fn all(conn: &Connection, session: i64) -> BackendResult<Vec<(Span, C
 }
 
 pub(crate) fn by_key(conn: &Connection, key: i64) -> BackendResult<Option<Compaction>> {
-    conn.first_with(select_compactions!("WHERE key = ?1"), key, row::read_compaction)
+    conn.first_with(BY_KEY, key, row::read_compaction)
 }
+
+pub(super) const BY_KEY: &str = select_compactions!("WHERE key = ?1");
 
 /// Returns the summary as it reads in a history, with its parent.
 pub(crate) fn summary(conn: &Connection, span: Span) -> BackendResult<Option<Message>> {

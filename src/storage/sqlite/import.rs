@@ -349,7 +349,7 @@ impl Open {
         count: TokenCount,
     ) -> BackendResult<Option<Address>> {
         let row = &mut self.row;
-        let stored = append::insert(conn, row, &self.id, parent, message, content, count)?;
+        let stored = append::insert(conn, row, &self.id, parent, message, (content, count), false)?;
         if stored.is_some() && row.head == parent && !self.is_derived {
             row.head = stored;
             row.invalidate_visible_tokens();
@@ -658,7 +658,8 @@ pub(crate) fn is_imported(
     session: &SessionRow,
     record: &str,
 ) -> BackendResult<bool> {
-    conn.has("SELECT 1 FROM imported WHERE session = ?1 AND record = ?2", (session.key, record))
+    let sql = "SELECT 1 FROM imported WHERE session = ?1 AND record = ?2 /*HASH*/";
+    conn.has(sql, (session.key, record))
 }
 
 /// Stores that a record was imported; `false` if it was imported before.

@@ -125,9 +125,11 @@ pub(super) fn id_at(
 }
 
 pub(super) fn parent(conn: &Connection, address: Address) -> BackendResult<Option<Address>> {
-    let parent = conn.first("SELECT parent FROM message WHERE address = ?1", address)?;
+    let parent = conn.first(PARENT, address)?;
     parent.ok_or_else(|| missing(address))
 }
+
+pub(super) const PARENT: &str = "SELECT parent FROM message WHERE address = ?1";
 
 /// Returns the message at this address, or its nearest ancestor that is not a tombstone.
 pub(super) fn nearest_living(

@@ -25,11 +25,13 @@ pub(crate) fn plan(
     is_raw: bool,
 ) -> BackendResult<Plan> {
     let mut tree = SessionTree::new(conn, session);
-    let walk = match is_raw {
-        true => Walk::raw(&mut tree, leaf),
-        false => Walk::visible(&mut tree, leaf),
-    };
-    walk.plan()
+    match (is_raw, leaf) {
+        (false, Some(leaf)) => {
+            tree.ask_ahead(leaf)?;
+            Walk::visible(&mut tree, Some(leaf)).plan()
+        }
+        _ => Walk::raw(&mut tree, leaf).plan(),
+    }
 }
 
 /// Returns whether an address is on the path to `leaf`.
@@ -240,6 +242,8 @@ pub(super) struct SessionTree<'c> {
     buffer: usize,
     /// How many lookups the current buffer has answered.
     answers: usize,
+    /// The last compactions that end at an address or before it, in descending order.
+    spans: Option<(Address, Vec<Span>)>,
     /// Newer compactions are ignored.
     newest_compaction: i64,
 }
@@ -252,8 +256,9 @@ impl<'c> SessionTree<'c> {
             floor,
             runs: Vec::new(),
             ceiling: floor,
-            buffer: 1,
+            buffer: conn.read_ahead(),
             answers: 0,
+            spans: None,
             newest_compaction: i64::MAX,
         }
     }
@@ -276,7 +281,10 @@ impl<'c> SessionTree<'c> {
     fn fill(&mut self, at: Address) -> BackendResult<()> {
         // If most of the buffer was not used, a seek is cheaper.
         let is_used = self.answers * 4 >= self.buffer;
-        self.buffer = if is_used { MAX_BUFFER.min(self.buffer * 2) } else { 1 };
+        self.buffer = match is_used {
+            true => MAX_BUFFER.min(self.buffer * 2),
+            false => self.conn.read_ahead(),
+        };
         self.answers = 0;
         self.ceiling = at;
         self.runs.clear();
@@ -296,8 +304,25 @@ impl<'c> SessionTree<'c> {
         })
     }
 
-    fn find_span(&self, at: Address) -> BackendResult<Option<Span>> {
-        self.conn.first(SPAN_BEFORE, (at, self.floor, self.newest_compaction))
+    fn find_span(&mut self, at: Address) -> BackendResult<Option<Span>> {
+        if let Some((ceiling, spans)) = &self.spans
+            && at <= *ceiling
+            && let Some(span) = spans.iter().find(|span| span.last <= at)
+        {
+            return Ok(Some(*span));
+        }
+        let values = (at, self.floor, self.newest_compaction, self.conn.read_ahead());
+        let spans: Vec<Span> = self.conn.rows(SPANS_BEFORE, values)?;
+        let first = spans.first().copied();
+        self.spans = Some((at, spans));
+        Ok(first)
+    }
+
+    /// Asks what the walk from a leaf will ask.
+    fn ask_ahead(&self, leaf: Address) -> BackendResult<()> {
+        let ahead = self.conn.read_ahead();
+        self.conn.ask_ahead(SPANS_BEFORE, (leaf, self.floor, self.newest_compaction, ahead))?;
+        self.conn.ask_ahead(BREAKS_BEFORE, (leaf, self.floor, ahead))
     }
 }
 
@@ -318,13 +343,13 @@ pub(super) const BREAKS_BEFORE: &str = "SELECT address, parent
   ORDER BY address DESC
   LIMIT ?3";
 
-pub(super) const SPAN_BEFORE: &str = "SELECT key, first, last
+pub(super) const SPANS_BEFORE: &str = "SELECT key, first, last
    FROM compaction
   WHERE last <= ?1
     AND last >= ?2
     AND key <= ?3
   ORDER BY last DESC, first, key DESC
-  LIMIT 1";
+  LIMIT ?4";
 
 impl TreeSource for SessionTree<'_> {
     type Error = BackendError;

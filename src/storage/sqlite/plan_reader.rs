@@ -88,6 +88,7 @@ impl PlanReader {
     /// Returns everything that is left.
     pub(crate) fn rest(&mut self, conn: &Connection) -> BackendResult<Vec<Message>> {
         self.look_for_elisions(conn)?;
+        self.ask_ahead(conn)?;
         let mut read = Collected::new(self.order, self.width(MAX_RESERVED));
         while self.at < self.planned_parts.len() {
             self.read_some(conn, usize::MAX, usize::MAX, &mut read)?;
@@ -107,6 +108,39 @@ impl PlanReader {
             bytes += more_bytes;
         }
         read.done(conn)
+    }
+
+    /// Asks for the first parts of what is left, all at once.
+    fn ask_ahead(&mut self, conn: &Connection) -> BackendResult<()> {
+        let begin = (self.at, self.from);
+        let until = self.planned_parts.len().min(self.at + conn.read_ahead());
+        while self.at < until {
+            let (first, _) = self.ends(self.at);
+            match self.planned_parts[self.at] {
+                PlanPart::Summary(span) => {
+                    conn.ask_ahead(compaction::BY_KEY, span.key)?;
+                    conn.ask_ahead(message::PARENT, first)?;
+                    self.at += 1;
+                }
+                PlanPart::Messages { .. } => {
+                    let (low, high) = self.group(usize::MAX);
+                    conn.ask_ahead(self.rows(), (low, high, with_gap(usize::MAX)))?;
+                    self.pass(if self.order == Order::OldestFirst { high } else { low });
+                }
+            }
+            // The message above it, whose id the part's first message shows.
+            conn.ask_ahead(message::ID_AND_PARENT, first.before())?;
+        }
+        (self.at, self.from) = begin;
+        Ok(())
+    }
+
+    /// Returns the statement that reads messages.
+    fn rows(&self) -> &'static str {
+        match self.order {
+            Order::OldestFirst => FORWARD,
+            Order::NewestFirst => BACKWARD,
+        }
     }
 
     /// Asks once per read whether the session has any elision.
@@ -172,14 +206,9 @@ impl PlanReader {
             return Ok((1, 0));
         }
         let (low, high) = self.group(limit);
-        let sql = match self.order {
-            Order::OldestFirst => FORWARD,
-            Order::NewestFirst => BACKWARD,
-        };
-        // Some may be hidden, or between two ranges of the plan.
-        let mut left = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(MAX_GAP);
+        let mut left = with_gap(limit);
         let (mut count, mut bytes, mut last, mut is_full) = (0, 0, None, false);
-        conn.each(sql, (low, high, left), |row| {
+        conn.each(self.rows(), (low, high, left), |row| {
             let address = Address::read(row, 0)?;
             (left, last) = (left - 1, Some(address));
             if !self.reaches(address) {
@@ -375,6 +404,11 @@ impl Collected {
         self.name_waiting_parent(conn)?;
         Ok(self.messages)
     }
+}
+
+/// Returns how many rows are read for so many messages: some may be hidden, or between two ranges of the plan.
+fn with_gap(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(MAX_GAP)
 }
 
 fn living_id(conn: &Connection, address: Option<Address>) -> BackendResult<Option<MessageId>> {

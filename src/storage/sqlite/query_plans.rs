@@ -26,7 +26,7 @@ use crate::view::{ExpectedHead, Parent};
 const HOT: &[(&str, &str)] = &[
     (message::BY_ID, "INDEX message_id (session=? AND id=?)"),
     (path::BREAKS_BEFORE, "COVERING INDEX run (address>? AND address<?)"),
-    (path::SPAN_BEFORE, "INDEX compaction_end (last>? AND last<?)"),
+    (path::SPANS_BEFORE, "INDEX compaction_end (last>? AND last<?)"),
     (path::SPAN_BELOW, "INDEX compaction_end (last>? AND last<?)"),
     (compaction::COVERING, "INDEX compaction_end (last>? AND last<?)"),
     (tokens::SUMS, RANGE),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::connection::Database;
-use super::context::SqliteContext;
+use super::context::{SqliteContext, elision};
 use super::cursor::{Cursor, Path};
 use super::plan_reader::PlanReader;
 use super::row::session as row;
@@ -233,6 +233,9 @@ impl SqliteSession {
     /// Returns the path to `leaf` (`None`: the head), oldest first: as a model should see it, or the stored messages.
     pub(crate) fn history(&self, leaf: Option<&MessageId>, is_raw: bool) -> Result<Vec<Message>> {
         self.read_path(leaf, |conn, session, leaf| {
+            if !is_raw {
+                conn.ask_ahead(elision::HAS_ANY, Address::range_of(session.key))?;
+            }
             let plan = path::plan(conn, session.key, leaf, is_raw)?;
             PlanReader::new(plan, Order::OldestFirst, !is_raw).rest(conn)
         })

@@ -146,7 +146,7 @@ const RAISE: &str = "UPDATE usage
         output = CASE WHEN output < ?5 THEN ?5 ELSE output END,
         reasoning = CASE WHEN reasoning < ?6 THEN ?6 ELSE reasoning END
   WHERE session = ?1
-    AND answer = ?3
+    AND answer = ?3 /*HASH*/
     AND answer IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM usage AS own WHERE own.session = ?1 AND own.address = ?2)";
 

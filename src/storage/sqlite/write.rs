@@ -40,7 +40,7 @@ impl Database {
     ) -> Result<T> {
         #[cfg(feature = "postgres")]
         if let Some(server) = &self.server {
-            return self.write_there(server, None, work);
+            return self.write_there(server, self.config.busy_timeout, None, work);
         }
         let writer = self.writer()?;
         self.write_alone(writer, None, work)
@@ -100,7 +100,7 @@ impl Database {
     ) -> Result<T> {
         #[cfg(feature = "postgres")]
         if let Some(server) = &self.server {
-            return self.write_there(server, Some(watch), work);
+            return self.write_there(server, self.config.busy_timeout, Some(watch), work);
         }
         let writer = self.writer()?;
         self.write_alone(writer, Some(watch), work)
@@ -113,7 +113,10 @@ impl Database {
     ) -> Result<Option<T>> {
         #[cfg(feature = "postgres")]
         if let Some(server) = &self.server {
-            return self.write_there(server, None, work).map(Some);
+            return match self.write_there(server, Duration::ZERO, None, work) {
+                Err(Error::Busy { .. } | Error::ReadOnly) => Ok(None),
+                answer => answer.map(Some),
+            };
         }
         let writer = self.writing_connection().map_err(|error| self.public_error(error, 0))?;
         let Some(writer) = writer else { return Ok(None) };
@@ -128,6 +131,7 @@ impl Database {
     fn write_there<T>(
         &self,
         server: &sql::postgres::Server,
+        timeout: Duration,
         watch: Option<Watch>,
         work: impl FnMut(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> Result<T> {
@@ -137,7 +141,7 @@ impl Database {
         }
         let is_stopped = watch.map(|watch| move || watch.is_raised());
         let began = Instant::now();
-        let answer = server.write(is_stopped, work);
+        let answer = server.write(timeout, is_stopped, work);
         answer.map_err(|error| self.public_error(error, millis_since(began)))
     }
 

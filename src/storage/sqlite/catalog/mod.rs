@@ -48,23 +48,21 @@ pub(crate) fn set_details(
 
 /// Records a write that changes what a model sees.
 pub(crate) fn touch_view(conn: &Connection, key: i64) -> BackendResult<()> {
-    conn.run(
+    conn.send(
         "UPDATE session
             SET visible_tokens = NULL, changes = changes + 1,
                 updated_at = CASE WHEN updated_at < ?2 THEN ?2 ELSE updated_at END
           WHERE key = ?1",
         (key, row::now()),
-    )?;
-    Ok(())
+    )
 }
 
 /// Records a write.
 pub(crate) fn touch(conn: &Connection, key: i64) -> BackendResult<()> {
-    conn.run(
+    conn.send(
         "UPDATE session SET updated_at = ?2 WHERE key = ?1 AND updated_at < ?2",
         (key, row::now()),
-    )?;
-    Ok(())
+    )
 }
 
 /// Deletes all messages of a session, and the labels, compactions, head log and frozen prompt that belong to them.

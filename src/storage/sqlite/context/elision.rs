@@ -30,11 +30,9 @@ pub(in super::super) fn add(
         let call = shorten(call).into_owned();
         return Err(BackendError::Own(Error::UnknownCall { message: id.clone(), call }));
     }
-    conn.run(
-        "INSERT INTO elision (address, call, marker) VALUES (?1, ?2, ?3)
-         ON CONFLICT (address, call) DO UPDATE SET marker = excluded.marker",
-        (address, call, marker),
-    )?;
+    conn.run(REMOVE, (address, call))?;
+    let sql = "INSERT INTO elision (address, call, marker) VALUES (?1, ?2, ?3)";
+    conn.run(sql, (address, call, marker))?;
     catalog::touch_view(conn, address.session())
 }
 
@@ -161,11 +159,13 @@ pub(in super::super) fn remove_changed(
     for (call, _) in calls {
         let now = outputs(new, &call);
         if now.is_empty() || was.as_ref().is_none_or(|was| outputs(was, &call) != now) {
-            conn.run("DELETE FROM elision WHERE address = ?1 AND call = ?2", (address, call))?;
+            conn.run(REMOVE, (address, call))?;
         }
     }
     Ok(())
 }
+
+const REMOVE: &str = "DELETE FROM elision WHERE address = ?1 AND call = ?2";
 
 /// Returns the outputs of a tool call in a message.
 fn outputs(message: &Message, call: &str) -> Vec<(Option<Json>, Option<Json>)> {

@@ -294,7 +294,7 @@ pub(super) fn insert(
     is_searchable: bool,
 ) -> BackendResult<()> {
     let address = next_address(conn, block)?;
-    conn.run(
+    conn.send(
         "INSERT INTO context_entry (address, block, key, present, version, searchable, changed_at)
          VALUES (?1, ?2, ?3, 0, 0, 0, 0)",
         (address, block, &new.key),
@@ -310,7 +310,7 @@ pub(super) fn replace(
     is_searchable: bool,
 ) -> BackendResult<()> {
     remove_from_index(conn, stored.address, stored.address)?;
-    conn.run(
+    conn.send(
         "INSERT INTO context_version (entry, version, changed_at, title, description, content)
          SELECT address, version, changed_at, title, description, content
            FROM context_entry
@@ -318,7 +318,7 @@ pub(super) fn replace(
         stored.address,
     )?;
     let version = stored.version + 1;
-    conn.run(
+    conn.send(
         "DELETE FROM context_version WHERE entry = ?1 AND version <= ?2",
         (stored.address, version.saturating_sub(MAX_VERSIONS)),
     )?;
@@ -332,7 +332,7 @@ fn write(
     new: Option<&Document>,
     is_searchable: bool,
 ) -> BackendResult<()> {
-    conn.run(
+    conn.send(
         "UPDATE context_entry
             SET present = ?2, version = ?3, searchable = ?4, changed_at = ?5, title = ?6,
                 description = ?7, content = ?8

@@ -1,7 +1,7 @@
 //! Vectors of messages, beside them.
 //!
-//! The tables and triggers of `tables.sql` are created by the first [`begin`](Database::begin_embedding) and dropped with the
-//! last embedder: a store without vectors has none of them. The triggers keep the vectors right whatever writes messages:
+//! The tables and triggers of `tables.sql`, or of `tables.postgres.sql`, are created by the first
+//! [`begin`](Database::begin_embedding) and dropped with the last embedder: a store without vectors has none of them. The triggers keep the vectors right whatever writes messages:
 //! a new message is pending, a changed one is pending again, and a deleted one has no vector.
 //!
 //! A search by meaning compares all vectors in scope with that of the query, so none is missed, and adds the nearest messages to those
@@ -13,9 +13,9 @@
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
+#[cfg(feature = "postgres")]
+use std::time::{Duration, Instant};
 
-use crate::sql::Connection;
-use rusqlite::{OptionalExtension, params};
 use talktree_text::{Columns, Finder};
 
 use super::connection::Database;
@@ -26,13 +26,18 @@ use crate::embedding::{Embedding, QueryVector, Vector, cosine};
 use crate::error::{Error, Result};
 use crate::message::parts_from_text;
 use crate::search::{Matched, indexed_text};
-use crate::sql::BackendResult;
+use crate::sql::{BackendResult, Connection, Read, Sql};
 use crate::tree::Address;
 
 /// How many messages one transaction makes pending when a store is embedded the first time: some milliseconds.
 const MAX_QUEUED: usize = 10_000;
 
+/// How many vectors are read at a time.
+const READ_AHEAD: usize = 16_000;
+
 pub(super) const TABLES: &str = include_str!("tables.sql");
+#[cfg(feature = "postgres")]
+const TABLES_ON_A_SERVER: &str = include_str!("tables.postgres.sql");
 
 /// The vectors of one embedder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,11 +67,34 @@ impl Database {
         if let Some(known) = self.read(|conn| find(conn, name))? {
             return Ok(known);
         }
-        self.write(|conn| {
-            conn.sqlite()?.execute_batch(TABLES)?;
-            conn.sqlite()?.prepare_cached(INSERT)?.execute(params![name, i64::MIN])?;
-            Ok(EmbedderRow { key: conn.sqlite()?.last_insert_rowid(), dimensions: None })
-        })
+        let row = self.write(|conn| {
+            if !exists(conn)? {
+                conn.script(match conn {
+                    Connection::Sqlite(_) => TABLES,
+                    #[cfg(feature = "postgres")]
+                    Connection::Postgres(_) => TABLES_ON_A_SERVER,
+                })?;
+            }
+            Ok(EmbedderRow { key: conn.one(INSERT, (name, i64::MIN))?, dimensions: None })
+        })?;
+        #[cfg(feature = "postgres")]
+        if self.server.is_some() {
+            self.wait_for_older_writes()?;
+        }
+        Ok(row)
+    }
+
+    /// Waits, up to the busy timeout, for writes that began before the embedder was there: no trigger makes their messages pending.
+    #[cfg(feature = "postgres")]
+    fn wait_for_older_writes(&self) -> Result<()> {
+        let began = Instant::now();
+        let next: String = self.read(|conn| conn.one(NEXT_WRITE, ()))?;
+        while !self.read(|conn| conn.one(ARE_DONE, &next))?
+            && began.elapsed() < self.config.busy_timeout
+        {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(())
     }
 
     /// Makes some of the messages pending that were there before the embedder; returns whether there may be more.
@@ -78,14 +106,11 @@ impl Database {
         self.write(|conn| {
             // Another process may have done some meanwhile.
             let Some(from) = queued(conn, key)? else { return Ok(false) };
-            let last: Option<i64> = conn
-                .sqlite()?
-                .prepare_cached(LAST_OF_CHUNK)?
-                .query_row(params![from, MAX_QUEUED], |row| row.get(0))?;
+            let last: Option<i64> = conn.one(LAST_OF_CHUNK, (from, MAX_QUEUED))?;
             if let Some(last) = last {
-                conn.sqlite()?.prepare_cached(QUEUE)?.execute(params![key, from, last])?;
+                conn.run(QUEUE, (key, from, last))?;
             }
-            conn.sqlite()?.prepare_cached(SET_QUEUED)?.execute(params![key, last])?;
+            conn.run(SET_QUEUED, (key, last))?;
             Ok(last.is_some())
         })
     }
@@ -98,17 +123,13 @@ impl Database {
         limit: usize,
     ) -> Result<Vec<Unembedded>> {
         self.read_long(|conn| {
-            let mut statement = conn.sqlite()?.prepare_cached(PENDING)?;
             let from = from.map_or(i64::MIN, Address::raw);
-            let mut rows = statement.query(params![embedder.key, from, limit])?;
-            let mut found = Vec::new();
-            while let Some(row) = rows.next()? {
-                let parts: String = row.get(1)?;
+            conn.rows_with(PENDING, (embedder.key, from, limit), |row| {
+                let (address, parts): (_, String) = Read::read(row, 0)?;
                 // Damaged parts have no text; reading the message is an error.
                 let text = indexed_text::plain_text(&parts_from_text(&parts).unwrap_or_default());
-                found.push(Unembedded { address: row.get(0)?, parts, text });
-            }
-            Ok(found)
+                Ok(Unembedded { address, parts, text })
+            })
         })
     }
 
@@ -121,16 +142,13 @@ impl Database {
         let dimensions = vectors.iter().find_map(|(_, vector)| Some(vector.as_ref()?.dimensions()));
         self.write(|conn| {
             if let Some(dimensions) = dimensions {
-                conn.sqlite()?
-                    .prepare_cached(SET_DIMENSIONS)?
-                    .execute(params![embedder.key, dimensions])?;
+                conn.run(SET_DIMENSIONS, (embedder.key, dimensions))?;
             }
-            let mut store = conn.sqlite()?.prepare_cached(STORE)?;
             let mut refused = 0;
             for (message, vector) in vectors {
                 let bytes = vector.as_ref().map_or(&[][..], Vector::bytes);
-                let values = params![embedder.key, message.address, bytes, message.parts];
-                refused += 1 - store.execute(values)?;
+                let values = (embedder.key, message.address, bytes, &message.parts);
+                refused += 1 - conn.run(STORE, values)?;
             }
             Ok(refused)
         })
@@ -142,18 +160,12 @@ impl Database {
             if !exists(conn)? {
                 return Ok(Vec::new());
             }
-            let mut statement = conn.sqlite()?.prepare_cached(LIST)?;
-            let all = statement.query_map([], |row| {
-                let pending: u64 = row.get(3)?;
-                let rows: u64 = row.get(2)?;
-                Ok(Embedding {
-                    embedder: row.get(0)?,
-                    dimensions: row.get(1)?,
-                    embedded: rows.saturating_sub(pending),
-                    pending: pending + row.get::<_, u64>(4)?,
-                })
-            })?;
-            Ok(all.collect::<rusqlite::Result<_>>()?)
+            conn.rows_with(LIST, (), |row| {
+                let (embedder, dimensions, rows, pending, new): (_, _, u64, u64, u64) =
+                    Read::read(row, 0)?;
+                let embedded = rows.saturating_sub(pending);
+                Ok(Embedding { embedder, dimensions, embedded, pending: pending + new })
+            })
         })
     }
 
@@ -162,14 +174,14 @@ impl Database {
         self.write_long(|conn| {
             let Some(embedder) = find(conn, name)? else { return Ok(false) };
             for sql in REMOVE {
-                conn.sqlite()?.execute(sql, [embedder.key])?;
+                conn.run(sql, embedder.key)?;
             }
-            if conn.sqlite()?.query_row(
-                "SELECT NOT EXISTS (SELECT 1 FROM embedder)",
-                [],
-                |row| row.get(0),
-            )? {
-                conn.sqlite()?.execute_batch(DROP)?;
+            if !conn.has("SELECT 1 FROM embedder LIMIT 1", ())? {
+                conn.script(match conn {
+                    Connection::Sqlite(_) => DROP,
+                    #[cfg(feature = "postgres")]
+                    Connection::Postgres(_) => DROP_ON_A_SERVER,
+                })?;
             }
             Ok(true)
         })
@@ -178,21 +190,22 @@ impl Database {
 
 /// Returns whether the store has the tables.
 fn exists(conn: &Connection) -> BackendResult<bool> {
-    // A server has none.
-    let Ok(sqlite) = conn.sqlite() else { return Ok(false) };
-    Ok(sqlite.prepare_cached(EXISTS)?.query_row([], |row| row.get(0))?)
+    conn.one(
+        match conn {
+            Connection::Sqlite(_) => EXISTS,
+            #[cfg(feature = "postgres")]
+            Connection::Postgres(_) => "SELECT to_regclass('embedding') IS NOT NULL",
+        },
+        (),
+    )
 }
 
 pub(super) fn find(conn: &Connection, name: &str) -> BackendResult<Option<EmbedderRow>> {
     if !exists(conn)? {
         return Ok(None);
     }
-    let found = conn
-        .sqlite()?
-        .prepare_cached(FIND)?
-        .query_row([name], |row| Ok(EmbedderRow { key: row.get(0)?, dimensions: row.get(1)? }))
-        .optional()?;
-    Ok(found)
+    let found: Option<(i64, Option<usize>)> = conn.first(FIND, name)?;
+    Ok(found.map(|(key, dimensions)| EmbedderRow { key, dimensions }))
 }
 
 /// Returns up to which address messages were made pending; `None` if all were, or if the embedder was removed.
@@ -200,11 +213,8 @@ fn queued(conn: &Connection, key: i64) -> BackendResult<Option<i64>> {
     if !exists(conn)? {
         return Err(removed().into());
     }
-    let queued: Option<Option<i64>> = conn
-        .sqlite()?
-        .prepare_cached("SELECT queued FROM embedder WHERE key = ?1")?
-        .query_row([key], |row| row.get(0))
-        .optional()?;
+    let queued: Option<Option<i64>> =
+        conn.first("SELECT queued FROM embedder WHERE key = ?1", key)?;
     queued.ok_or_else(|| removed().into())
 }
 
@@ -220,20 +230,28 @@ const FIND: &str = "SELECT key, dimensions FROM embedder WHERE name = ?1";
 /// Every address is greater than the lowest integer.
 const INSERT: &str = "INSERT INTO embedder (name, queued)
  VALUES (?1, ?2)
- ON CONFLICT (name) DO UPDATE SET name = name";
+ ON CONFLICT (name) DO UPDATE SET name = excluded.name
+ RETURNING key";
+
+#[cfg(feature = "postgres")]
+const NEXT_WRITE: &str = "SELECT CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT)";
+#[cfg(feature = "postgres")]
+const ARE_DONE: &str =
+    "SELECT pg_snapshot_xmin(pg_current_snapshot()) >= CAST(CAST(?1 AS TEXT) AS xid8)";
 
 const LAST_OF_CHUNK: &str = "SELECT max(address)
-   FROM (SELECT address FROM message WHERE address > ?1 ORDER BY address LIMIT ?2)";
+   FROM (SELECT address FROM message WHERE address > ?1 ORDER BY address LIMIT ?2) AS chunk";
 
-const QUEUE: &str = "INSERT OR IGNORE INTO embedding (embedder, address)
- SELECT ?1, address FROM message WHERE address > ?2 AND address <= ?3 AND id IS NOT NULL
-    AND address >> 32 NOT IN (SELECT session FROM leftover)";
+const QUEUE: &str = "INSERT INTO embedding (embedder, address)
+ SELECT CAST(?1 AS BIGINT), address FROM message WHERE address > ?2 AND address <= ?3 AND id IS NOT NULL
+    AND address >> 32 NOT IN (SELECT session FROM leftover)
+     ON CONFLICT DO NOTHING";
 
 const SET_QUEUED: &str = "UPDATE embedder SET queued = ?2 WHERE key = ?1";
 
 const PENDING: &str = "SELECT embedding.address, message.parts
    FROM embedding
-  CROSS JOIN message ON message.address = embedding.address
+   JOIN message ON message.address = embedding.address
   WHERE embedding.embedder = ?1
     AND embedding.address > ?2
     AND embedding.vector IS NULL
@@ -274,6 +292,13 @@ const DROP: &str = "DROP TRIGGER embedding_added;
  DROP TRIGGER embedding_removed;
  DROP TABLE embedding;
  DROP TABLE embedder;";
+
+#[cfg(feature = "postgres")]
+const DROP_ON_A_SERVER: &str = "DROP TRIGGER embedding_added ON message;
+ DROP TRIGGER embedding_changed ON message;
+ DROP TRIGGER embedding_removed ON message;
+ DROP FUNCTION embedding_added, embedding_changed, embedding_removed;
+ DROP TABLE embedding, embedder;";
 
 /// The weight of the cosine, beside 1 for the best score for words.
 ///
@@ -361,6 +386,7 @@ impl Search<'_> {
         loop {
             let (mut cosines, nearest) = self.compared(meaning, &by_words, limit)?;
             let (count, mut passed) = (nearest.len(), 0);
+            self.ask_ahead(nearest.iter().map(|near| near.0))?;
             for (address, cosine) in nearest {
                 let is_free = self.read_one(address, |row| {
                     Ok(excluded.find(&hits::text(row.parts, self.columns())).0.is_empty())
@@ -388,24 +414,32 @@ impl Search<'_> {
     ) -> BackendResult<(Cosines, Vec<(Address, f64)>)> {
         let mut of_some = HashMap::new();
         let mut best: Vec<(Address, f64)> = Vec::with_capacity(2 * limit);
-        let mut statement = self.conn.sqlite()?.prepare_cached(VECTORS)?;
+        let mut take = |address, stored: &[u8]| {
+            let Some(cosine) = cosine(meaning.vector, stored).map(f64::from) else { return };
+            if some.contains(&address) {
+                of_some.insert(address, cosine.max(0.0));
+            }
+            if self.range.holds(address) {
+                best.push((address, cosine));
+            }
+            if best.len() == 2 * limit {
+                best.select_nth_unstable_by(limit - 1, by_score);
+                best.truncate(limit);
+            }
+        };
         for (low, high) in self.range.ranges() {
-            let mut rows = statement.query(params![meaning.embedder.key, low, high])?;
-            while let Some(row) = rows.next()? {
-                self.watch.check()?;
-                let Some(stored) = row.get_ref(1)?.as_blob_or_null()? else { continue };
-                let Some(cosine) = cosine(meaning.vector, stored).map(f64::from) else { continue };
-                let address = row.get(0)?;
-                if some.contains(&address) {
-                    of_some.insert(address, cosine.max(0.0));
-                }
-                if self.range.holds(address) {
-                    best.push((address, cosine));
-                }
-                if best.len() == 2 * limit {
-                    best.select_nth_unstable_by(limit - 1, by_score);
-                    best.truncate(limit);
-                }
+            let mut from = Some(low);
+            while let Some(low) = from {
+                let (mut count, mut last) = (0, low);
+                self.conn.each(VECTORS, (meaning.embedder.key, low, high, READ_AHEAD), |row| {
+                    self.watch.check()?;
+                    (count, last) = (count + 1, row.get(0)?);
+                    if let Some(stored) = row.value(1)?.as_blob_or_null()? {
+                        take(last, stored);
+                    }
+                    Ok(true)
+                })?;
+                from = (count == READ_AHEAD && last < high).then(|| last.after());
             }
         }
         best.sort_unstable_by(by_score);
@@ -437,4 +471,6 @@ fn joined<K: Copy + Eq + Hash + Ord>(
 pub(super) const VECTORS: &str = "SELECT address, vector
    FROM embedding
   WHERE embedder = ?1
-    AND address BETWEEN ?2 AND ?3";
+    AND address BETWEEN ?2 AND ?3
+  ORDER BY address
+  LIMIT ?4";

@@ -36,7 +36,7 @@ impl Database {
         self.sweep_terms(watch)?;
         #[cfg(feature = "postgres")]
         if let Some(server) = &self.server {
-            return server.vacuum().map_err(|error| error.into_error(0));
+            return server.vacuum();
         }
         let Some(file) = &self.file else { return Ok(()) };
         self.merge_indexes(watch)?;

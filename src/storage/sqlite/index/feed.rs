@@ -4,8 +4,8 @@
 //! indexed. A message that changes becomes pending again if it is the newest, because it may be streamed.
 //!
 //! If a search cannot bring the index up to date (others hold the lock, or the store is read-only), it indexes the pending messages
-//! in the connection's temporary schema and searches there, too. That index is kept until someone writes to the store, so a
-//! read-only handle fills it once.
+//! in the connection's temporary schema, or in memory beside a server, and searches there, too. Of a file that index is kept until
+//! someone writes to the store, so a read-only handle fills it once.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -156,7 +156,7 @@ pub(in super::super) fn make_pending(
 }
 
 fn store_unindexed(conn: &Connection, session: i64, first: Option<u64>) -> BackendResult<()> {
-    conn.run("UPDATE session SET unindexed = ?2 WHERE key = ?1", (session, first)).map(drop)
+    conn.send("UPDATE session SET unindexed = ?2 WHERE key = ?1", (session, first))
 }
 
 /// Removes a message from the index before its row changes; returns whether the caller has to add it again.
@@ -387,16 +387,16 @@ pub(in super::super) fn prepare(
     (low, high): (Address, Address),
     watch: &Watch,
 ) -> BackendResult<Prepared> {
-    // On a server the search has indexed all that was stored before it began.
-    let Ok(sqlite) = conn.sqlite() else { return Ok(Prepared::Nothing) };
     if !conn.one::<bool>(IS_PENDING, (low, high))? {
         return Ok(Prepared::Nothing);
     }
+    let beside = conn.temporary()?;
+    let sqlite = beside.sqlite()?;
     sqlite.execute_batch(CREATE_PENDING)?;
     // `data_version` does not count a connection's own writes.
     let is_reader = sqlite.is_readonly("main")?;
     let version: i64 = sqlite.pragma_query_value(None, "data_version", |row| row.get(0))?;
-    let last: Option<Address> = conn.first(
+    let last: Option<Address> = beside.first(
         "SELECT last FROM temp.pending_index_of WHERE (version, low, high) = (?1, ?2, ?3)",
         (version, low, high),
     )?;
@@ -424,9 +424,9 @@ pub(in super::super) fn prepare(
             Ok(true)
         })?;
         let to = if count == CHUNK { last } else { high };
-        conn.run("DELETE FROM temp.pending_index_of", ())?;
+        beside.run("DELETE FROM temp.pending_index_of", ())?;
         let sql = "INSERT INTO temp.pending_index_of VALUES (?1, ?2, ?3, ?4)";
-        conn.run(sql, (version, low, high, to))?;
+        beside.run(sql, (version, low, high, to))?;
         if to == high {
             return Ok(Prepared::All);
         }
@@ -436,7 +436,8 @@ pub(in super::super) fn prepare(
 
 pub(in super::super) const IS_PENDING: &str = "SELECT EXISTS (SELECT 1
                   FROM session INDEXED BY session_unindexed
-                 WHERE unindexed IS NOT NULL AND key BETWEEN ?1 >> 32 AND ?2 >> 32)";
+                 WHERE unindexed IS NOT NULL
+                   AND key BETWEEN CAST(?1 AS BIGINT) >> 32 AND CAST(?2 AS BIGINT) >> 32)";
 
 /// The pending messages from address ?1 to ?2, in order of address: session by session.
 pub(in super::super) const PENDING: &str = concat!(
@@ -444,9 +445,11 @@ pub(in super::super) const PENDING: &str = concat!(
     tags!(),
     "
    FROM session INDEXED BY session_unindexed
-  CROSS JOIN message ON address BETWEEN max((key << 32) + unindexed, ?1)
-                                    AND min((key << 32) + 4294967295, ?2)
-  WHERE unindexed IS NOT NULL AND key BETWEEN ?1 >> 32 AND ?2 >> 32
+   JOIN message ON address BETWEEN CASE WHEN (key << 32) + unindexed > ?1 THEN (key << 32) + unindexed ELSE ?1 END
+                               AND CASE WHEN (key << 32) + 4294967295 < ?2 THEN (key << 32) + 4294967295 ELSE ?2 END
+  WHERE unindexed IS NOT NULL
+    AND key BETWEEN CAST(?1 AS BIGINT) >> 32 AND CAST(?2 AS BIGINT) >> 32
     AND message.id IS NOT NULL
+  ORDER BY key, address
   LIMIT ?3"
 );

@@ -62,6 +62,11 @@ pub(super) enum Index {
 use Index::{Context, Messages, Pending};
 
 impl Index {
+    /// Returns the connection that the index is on.
+    fn home<'c>(self, conn: &Connection<'c>) -> BackendResult<Connection<'c>> {
+        if self == Pending { conn.temporary() } else { Ok(*conn) }
+    }
+
     /// Adds the terms of a text: of its words, of what tools say, and its labels.
     pub(super) fn put(
         self,
@@ -69,10 +74,10 @@ impl Index {
         address: Address,
         columns: [&str; 3],
     ) -> BackendResult<()> {
-        match conn {
-            Connection::Sqlite(_) => fts5::put(self, conn, address, columns),
+        match &self.home(conn)? {
+            conn @ Connection::Sqlite(_) => fts5::put(self, conn, address, columns),
             #[cfg(feature = "postgres")]
-            Connection::Postgres(_) => tsvector::put(self, conn, address, columns),
+            conn @ Connection::Postgres(_) => tsvector::put(self, conn, address, columns),
         }
     }
 
@@ -92,11 +97,12 @@ impl Index {
                 of_each!(self, "DELETE FROM ", " WHERE address BETWEEN ?1 AND ?2")
             }
         };
-        conn.run(sql, (first, last)).map(drop)
+        conn.send(sql, (first, last))
     }
 
     /// Removes everything.
     pub(super) fn clear(self, conn: &Connection) -> BackendResult<()> {
+        let conn = self.home(conn)?;
         let sql = match (conn, self) {
             #[cfg(feature = "postgres")]
             (Connection::Postgres(_), _) => of_each!(self, "DELETE FROM ", ""),
@@ -120,10 +126,10 @@ impl Index {
             watch.check()?;
             take(address)
         };
-        match conn {
-            Connection::Sqlite(_) => fts5::each(self, conn, expression, range, take),
+        match &self.home(conn)? {
+            conn @ Connection::Sqlite(_) => fts5::each(self, conn, expression, range, take),
             #[cfg(feature = "postgres")]
-            Connection::Postgres(_) => tsvector::each(self, conn, expression, range, take),
+            conn @ Connection::Postgres(_) => tsvector::each(self, conn, expression, range, take),
         }
     }
 

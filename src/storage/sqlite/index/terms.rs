@@ -68,7 +68,7 @@ impl Found {
         let mut terms: Vec<_> = self.0.into_iter().collect();
         terms.sort_unstable();
         for (term, languages) in terms {
-            conn.run(STORE, (term, i64::from(languages)))?;
+            conn.send(STORE, (term, i64::from(languages)))?;
         }
         Ok(())
     }

@@ -43,7 +43,7 @@ pub(super) fn put(
     );
     let (mut lexemes, mut bytes, mut part, mut position) = (Lexemes::new(), 0, 0, 0);
     let store = |lexemes: &mut Lexemes, part: &mut i64| {
-        conn.run(insert, (address, *part, vector(lexemes)))?;
+        conn.send(insert, (address, *part, vector(lexemes)))?;
         *part += 1;
         lexemes.clear();
         BackendResult::Ok(())

@@ -114,7 +114,7 @@ impl<'r> Content<'r> {
     }
 }
 
-/// Stores a message; returns whether its id was free.
+/// Stores a message; returns whether its id was free. If that is known, a server is not waited for.
 pub(in super::super) fn insert(
     conn: &Connection,
     address: Address,
@@ -122,13 +122,18 @@ pub(in super::super) fn insert(
     message: &Message,
     content: &Content<'_>,
     count: TokenCount,
+    is_new: bool,
 ) -> BackendResult<bool> {
     let identity = Identity {
         id: Cow::Borrowed(message.id.as_str()),
         hidden: message.is_hidden,
         created_at: message.created_at,
     };
-    Ok(conn.run(INSERT, (address, parent, identity, content, count))? > 0)
+    let values = (address, parent, identity, content, count);
+    match is_new {
+        true => conn.send(INSERT, values).map(|()| true),
+        false => Ok(conn.run(INSERT, values)? > 0),
+    }
 }
 
 pub(in super::super) const INSERT: &str = concat!(

@@ -174,8 +174,7 @@ pub(in super::super) const BY_ID: &str = concat!(
 /// Stores a changed row and the time of this write.
 pub(in super::super) fn store(conn: &Connection, row: &SessionRow) -> BackendResult<()> {
     let now = now();
-    conn.run(STORE, (row, now, now, row.key))?;
-    Ok(())
+    conn.send(STORE, (row, now, now, row.key))
 }
 
 const STORE: &str = concat!(
@@ -196,7 +195,7 @@ pub(in super::super) fn store_listed_at(
     if (row.listed_at..row.listed_at.saturating_add(LISTED_LATE)).contains(&last) {
         return Ok(());
     }
-    conn.run("UPDATE session SET listed_at = ?2 WHERE key = ?1", (row.key, last))?;
+    conn.send("UPDATE session SET listed_at = ?2 WHERE key = ?1", (row.key, last))?;
     row.listed_at = last;
     Ok(())
 }

@@ -97,6 +97,7 @@ impl<'c> HitMaker<'c> {
             let path = HeadPath::of(conn, names.head, oldest)?;
             sessions.insert(key, (names, path));
         }
+        found.iter().try_for_each(|(_, address, _)| conn.ask_ahead(AT, address))?;
         let mut hits = Vec::with_capacity(found.len());
         for &(attempt, address, score) in found {
             self.search.watch.check()?;

@@ -184,6 +184,9 @@ fn answer_on<T>(
     Ok(SearchResults { hits, matched, steps: results.steps, notices, is_partial })
 }
 
+/// Of how many rows a server is asked at once.
+const AT_ONCE: usize = 256;
+
 /// A search on one snapshot.
 #[derive(Clone)]
 pub(super) struct Search<'c> {
@@ -417,8 +420,11 @@ impl Texts for Search<'_> {
         let (finder, units) = (self.analysis.finder(), self.analysis.units.len());
         let dated = self.dated();
         let (mut passed, mut candidates) = (Vec::new(), Vec::new());
-        for &address in found {
+        for (at, &address) in found.iter().enumerate() {
             self.watch.check()?;
+            if at % AT_ONCE == 0 {
+                self.ask_ahead(found[at..].iter().take(AT_ONCE).copied())?;
+            }
             let candidate = self.read_one(address, |row| {
                 let (text, tools) = match self.columns() {
                     Columns::All => hits::texts(row.parts),

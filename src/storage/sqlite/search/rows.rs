@@ -58,6 +58,14 @@ impl Search<'_> {
         Ok(passes_all || self.read_one(address, |_| Ok(()))?.is_some())
     }
 
+    /// Asks for matches that will be read.
+    pub(in super::super) fn ask_ahead(
+        &self,
+        mut matches: impl Iterator<Item = Address>,
+    ) -> BackendResult<()> {
+        matches.try_for_each(|address| self.conn.ask_ahead(ROW, address))
+    }
+
     /// Returns what `read` makes of a match; `None` if it does not pass.
     pub(in super::super) fn read_one<T>(
         &self,

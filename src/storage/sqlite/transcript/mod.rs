@@ -226,7 +226,7 @@ const APPENDED: &str = "UPDATE transcript
 
 pub(super) const BY_UUID: &str = "SELECT entry
    FROM transcript_entry
-  WHERE transcript = ?1 AND uuid = ?2";
+  WHERE transcript = ?1 AND uuid = ?2 /*HASH*/";
 
 /// The time of an append: now, or just after the last one.
 const TICK: &str = "INSERT INTO setting (name, value)
@@ -316,7 +316,8 @@ pub(crate) fn find(
     conn.first_with(FIND, (&key.project, &key.session, &key.subpath), read_stored)
 }
 
-pub(super) const FIND: &str = stored!("project = ?1 AND transcript.session = ?2 AND subpath = ?3");
+pub(super) const FIND: &str =
+    stored!("project = ?1 /*HASH*/ AND transcript.session = ?2 /*HASH*/ AND subpath = ?3 /*HASH*/");
 
 /// Returns the transcript of a row; `None` if there is no such row.
 pub(super) fn stored_in(conn: &Connection, key: i64) -> BackendResult<Option<StoredTranscript>> {
@@ -327,7 +328,7 @@ pub(crate) fn of_project(conn: &Connection, project: &str) -> BackendResult<Vec<
     conn.rows_with(OF_PROJECT, project, read_stored)
 }
 
-pub(super) const OF_PROJECT: &str = stored!("project = ?1 AND subpath = ''");
+pub(super) const OF_PROJECT: &str = stored!("project = ?1 /*HASH*/ AND subpath = ''");
 
 pub(crate) fn list(
     conn: &Connection,
@@ -372,11 +373,13 @@ pub(crate) fn subpaths(
 
 pub(super) const SUBPATHS: &str = "SELECT subpath
    FROM transcript
-  WHERE project = ?1 AND session = ?2 AND subpath > ''";
+  WHERE project = ?1 /*HASH*/ AND session = ?2 /*HASH*/ AND subpath > ''";
 
 fn row_of(conn: &Connection, key: &TranscriptKey) -> BackendResult<Option<i64>> {
     conn.first(
-        "SELECT key FROM transcript WHERE project = ?1 AND session = ?2 AND subpath = ?3",
+        "SELECT key
+           FROM transcript
+          WHERE project = ?1 /*HASH*/ AND session = ?2 /*HASH*/ AND subpath = ?3 /*HASH*/",
         (&key.project, &key.session, &key.subpath),
     )
 }
@@ -407,7 +410,7 @@ pub(crate) fn named(conn: &Connection, key: &TranscriptKey) -> BackendResult<BTr
 }
 
 pub(super) const WITH_OTHERS: &str =
-    "SELECT key FROM transcript WHERE project = ?1 AND session = ?2";
+    "SELECT key FROM transcript WHERE project = ?1 /*HASH*/ AND session = ?2 /*HASH*/";
 
 /// Returns the rows of an owner's transcripts, and of the others of a session whose main one is the owner's.
 pub(crate) fn of_owner(conn: &Connection, owner: &str) -> BackendResult<BTreeSet<i64>> {
@@ -421,8 +424,8 @@ pub(super) const OF_OWNER: &str = "SELECT key FROM transcript WHERE owner = ?1
   CROSS JOIN transcript AS other
   WHERE main.owner = ?1
     AND main.subpath = ''
-    AND other.project = main.project
-    AND other.session = main.session";
+    AND other.project = main.project /*HASH*/
+    AND other.session = main.session /*HASH*/";
 
 impl Database {
     /// Deletes transcripts with the sessions that show them. Returns how many were deleted.

@@ -1,0 +1,256 @@
+//! The address of a store: what PostgreSQL's own addresses say, the schema, and how connections are encrypted.
+//!
+//! `sslmode` and `sslrootcert` mean what they mean to PostgreSQL's own programs. Without a file of roots a server is checked against the
+//! public ones.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
+use tokio_postgres::Config;
+use tokio_postgres::config::SslMode;
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::error::{Error, Result};
+
+/// Where a store is.
+#[derive(Clone)]
+pub(super) struct Address {
+    pub(super) config: Config,
+    pub(super) tls: MakeRustlsConnect,
+    /// The quoted name of the schema.
+    pub(super) schema: String,
+    /// Whether statements are prepared, and live as long as their connection.
+    pub(super) is_preparing: bool,
+}
+
+impl Address {
+    /// Reads an address; a host that does not answer to a connection within `timeout` is given up, unless the address says otherwise.
+    pub(super) fn parse(url: &str, timeout: Duration) -> Result<Self> {
+        let own = Own::of(url);
+        // The client's error may quote a password.
+        let mut config: Config = own.rest.parse().map_err(|_| {
+            invalid("expected postgresql://USER:PASSWORD@HOST:PORT/DATABASE?schema=NAME; what is special in a part is written as %3F")
+        })?;
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(timeout.max(Duration::from_secs(1)));
+        }
+        // The client's own is two hours.
+        if !own.rest.contains("keepalives_idle") {
+            config.keepalives_idle(Duration::from_secs(30));
+        }
+        let (mode, check) = match (own.mode, own.roots) {
+            (Some("disable"), _) => (SslMode::Disable, Check::Nothing),
+            (Some("allow" | "prefer"), _) | (None, None) => (SslMode::Prefer, Check::Nothing),
+            (Some("require"), None) => (SslMode::Require, Check::Nothing),
+            (Some("require" | "verify-ca"), _) => (SslMode::Require, Check::Issuer),
+            (Some("verify-full") | None, _) => (SslMode::Require, Check::IssuerAndName),
+            (Some(_), _) => {
+                return Err(invalid(
+                    "sslmode is disable, prefer, require, verify-ca or verify-full",
+                ));
+            }
+        };
+        config.ssl_mode(mode);
+        let tls = MakeRustlsConnect::new(client(check, own.roots)?);
+        let schema = format!("\"{}\"", own.schema.replace('"', "\"\""));
+        let is_preparing = match own.prepare {
+            Some("yes") => true,
+            Some("no") | None => false,
+            Some(_) => return Err(invalid("prepare is yes or no")),
+        };
+        Ok(Self { config, tls, schema, is_preparing })
+    }
+}
+
+fn invalid(why: &str) -> Error {
+    Error::InvalidValue {
+        what: "address of a store",
+        given: "postgresql://..".to_owned(),
+        why: why.to_owned(),
+    }
+}
+
+/// The parameters that are not the client's.
+#[derive(Debug, PartialEq, Eq)]
+struct Own<'u> {
+    schema: &'u str,
+    prepare: Option<&'u str>,
+    mode: Option<&'u str>,
+    roots: Option<&'u str>,
+    /// The address without them.
+    rest: String,
+}
+
+impl<'u> Own<'u> {
+    fn of(url: &'u str) -> Self {
+        let mut own = Self {
+            schema: "talktree",
+            prepare: None,
+            mode: None,
+            roots: None,
+            rest: url.to_owned(),
+        };
+        let Some((before, parameters)) = url.split_once('?') else { return own };
+        let mut others = Vec::new();
+        for parameter in parameters.split('&') {
+            match parameter.split_once('=') {
+                Some(("schema", value)) => own.schema = value,
+                Some(("prepare", value)) => own.prepare = Some(value),
+                Some(("sslmode", value)) => own.mode = Some(value),
+                Some(("sslrootcert", value)) => own.roots = Some(value),
+                _ => others.push(parameter),
+            }
+        }
+        own.rest = match others.is_empty() {
+            true => before.to_owned(),
+            false => format!("{before}?{}", others.join("&")),
+        };
+        own
+    }
+}
+
+/// What is checked of a server before anything is sent to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Check {
+    Nothing,
+    Issuer,
+    IssuerAndName,
+}
+
+/// Returns what encrypts connections.
+fn client(check: Check, roots: Option<&str>) -> Result<ClientConfig> {
+    let provider = Arc::new(ring::default_provider());
+    let failed = |error: rustls::Error| Error::Storage { source: error.into() };
+    let issuer = match check {
+        Check::Nothing => None,
+        _ => {
+            let roots = Arc::new(trusted(roots)?);
+            let verifier =
+                WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider)).build();
+            Some(verifier.map_err(|error| Error::Storage { source: error.into() })?)
+        }
+    };
+    let checks_name = check == Check::IssuerAndName;
+    let verifier = Verifier { issuer, checks_name, provider: Arc::clone(&provider) };
+    Ok(ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(failed)?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier))
+        .with_no_client_auth())
+}
+
+/// Returns who is trusted: those in a file, or whom the public trusts.
+fn trusted(file: Option<&str>) -> Result<RootCertStore> {
+    let mut roots = RootCertStore::empty();
+    let Some(file) = file.filter(|file| *file != "system") else {
+        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+        return Ok(roots);
+    };
+    let failed = |why: String| Error::Io { path: file.into(), source: std::io::Error::other(why) };
+    let certificates =
+        CertificateDer::pem_file_iter(file).map_err(|error| failed(error.to_string()))?;
+    for certificate in certificates {
+        let certificate = certificate.map_err(|error| failed(error.to_string()))?;
+        roots.add(certificate).map_err(|error| failed(error.to_string()))?;
+    }
+    match roots.is_empty() {
+        true => Err(failed("it has no certificate".to_owned())),
+        false => Ok(roots),
+    }
+}
+
+/// Checks a server as far as an address asks for.
+#[derive(Debug)]
+struct Verifier {
+    issuer: Option<Arc<WebPkiServerVerifier>>,
+    checks_name: bool,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> std::result::Result<ServerCertVerified, rustls::Error> {
+        use CertificateError::{NotValidForName, NotValidForNameContext};
+        let Some(issuer) = &self.issuer else { return Ok(ServerCertVerified::assertion()) };
+        match issuer.verify_server_cert(certificate, others, name, ocsp, now) {
+            // The name is checked last.
+            Err(rustls::Error::InvalidCertificate(
+                NotValidForName | NotValidForNameContext { .. },
+            )) if !self.checks_name => Ok(ServerCertVerified::assertion()),
+            answer => answer,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_client_does_not_know_is_taken_out_of_an_address() {
+        let own = |schema, mode, roots, rest: &str| {
+            let rest = rest.to_owned();
+            Own { schema, prepare: None, mode, roots, rest }
+        };
+        let plain = "postgresql://a@h/db";
+        assert_eq!(Own::of(plain), own("talktree", None, None, plain));
+        assert_eq!(Own::of("postgresql://a@h/db?schema=x"), own("x", None, None, plain));
+        assert_eq!(
+            Own::of(
+                "postgresql://a@h/db?host=/tmp&schema=x&sslmode=require&port=1&sslrootcert=/a.pem"
+            ),
+            own("x", Some("require"), Some("/a.pem"), "postgresql://a@h/db?host=/tmp&port=1")
+        );
+    }
+
+    #[test]
+    fn an_address_that_is_not_understood_is_an_error_without_its_password() {
+        for (url, why) in [
+            ("postgresql://a:secret@h:x/db", "expected postgresql://"),
+            ("postgresql://a:secret@h/db?sslmode=sometimes", "sslmode is"),
+            ("postgresql://a:secret@h/db?sslrootcert=/nowhere.pem", "/nowhere.pem"),
+        ] {
+            let error = Address::parse(url, Duration::ZERO).map(drop).unwrap_err().to_string();
+            assert!(error.contains(why) && !error.contains("secret"), "{error}");
+        }
+    }
+}
