@@ -4,6 +4,7 @@ mod care;
 mod erase;
 mod exchange;
 mod inbox;
+mod kept;
 mod list;
 mod retention;
 mod sessions;

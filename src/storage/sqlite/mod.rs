@@ -34,6 +34,7 @@ pub(crate) mod import;
 mod inbox;
 mod index;
 mod interrupt;
+mod kept;
 pub(crate) mod message;
 mod owner_data;
 pub(crate) mod path;
