@@ -88,7 +88,7 @@ tree help="":
 # Runs a tour of the command on a temporary store.
 [arg("help", long, value="--help")]
 tour help="":
-    cargo run --release -p talktree-cli -- tour
+    cargo run --release -p talktree-cli --no-default-features -- tour
 
 # Draws the picture in the README: a sample conversation, as `talktree tree` prints it.
 [arg("help", long, value="--help")]

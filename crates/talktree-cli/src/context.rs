@@ -74,17 +74,21 @@ impl Context {
 
     /// Returns the path of the store: the value of `--store`, or the default in the user's data folder.
     pub(crate) fn store_path(&self) -> Result<PathBuf> {
-        use etcetera::BaseStrategy;
         match &self.store_option {
             Some(path) => Ok(path.clone()),
-            None => etcetera::choose_base_strategy()
-                .map(|folders| folders.data_dir().join("talktree").join("talktree.db"))
-                .map_err(|error| {
-                    Failure::Usage(format!(
-                        "there is no data folder for the default store ({error}); name a store with --store"
-                    ))
-                }),
+            None => Ok(self.data_folder()?.join("talktree.db")),
         }
+    }
+
+    /// Returns talktree's folder in the user's data folder.
+    pub(crate) fn data_folder(&self) -> Result<PathBuf> {
+        use etcetera::BaseStrategy;
+        let folders = etcetera::choose_base_strategy();
+        folders.map(|folders| folders.data_dir().join("talktree")).map_err(|error| {
+            Failure::Usage(format!(
+                "there is no data folder for the default store ({error}); name a store with --store"
+            ))
+        })
     }
 
     /// Returns whether the store is a file that does not exist yet.

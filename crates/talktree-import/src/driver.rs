@@ -25,7 +25,7 @@ pub(crate) fn import(
     queue: &mut Queue,
     path: &Path,
     source: &mut dyn ReadSeek,
-    options: &ImportOptions,
+    (options, is_live): (&ImportOptions, bool),
     progress: &mut dyn FnMut(Progress),
 ) -> Result<()> {
     let io_error = |source| Error::Io { path: path.to_owned(), source };
@@ -39,7 +39,7 @@ pub(crate) fn import(
     }
     let watch = store.interrupt_handle();
     let mut run =
-        Run { store, queue, path, options, format, records: &mut records, progress, watch };
+        Run { store, queue, path, options, is_live, format, records: &mut records, progress, watch };
     // Reasons to refuse the import are found before anything is written.
     if options.is_dry_run || options.is_strict || options.session.is_some() {
         let (report, conversations) = run.run(true)?;
@@ -70,6 +70,7 @@ struct Run<'a, 'b> {
     queue: &'a mut Queue,
     path: &'a Path,
     options: &'a ImportOptions,
+    is_live: bool,
     format: Format,
     records: &'a mut Records<'b>,
     progress: &'a mut dyn FnMut(Progress),
@@ -86,6 +87,7 @@ impl Run<'_, '_> {
             store: self.store,
             options: self.options,
             is_dry,
+            is_live: self.is_live,
             check: &check,
             named: HashSet::new(),
             queue: self.queue,
@@ -182,7 +184,7 @@ fn damage_of(record: Record, error: &serde_json::Error) -> Damage {
 }
 
 /// Returns whether an error is about the file and not the store, so that the import may go on with the next file.
-fn is_of_file(error: &Error) -> bool {
+pub(crate) fn is_of_file(error: &Error) -> bool {
     matches!(error, Error::Io { .. } | Error::Import { .. } | Error::Json { .. })
 }
 

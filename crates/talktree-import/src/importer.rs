@@ -35,6 +35,8 @@ use crate::write::Queue;
 pub struct Importer<'a> {
     store: &'a Store,
     options: ImportOptions,
+    /// Whether files are imported again and again: then what is gone from the store stays out.
+    is_live: bool,
     queue: Queue,
 }
 
@@ -42,7 +44,16 @@ impl<'a> Importer<'a> {
     /// Returns an importer into a store; the options hold for every file.
     #[must_use]
     pub fn new(store: &'a Store, options: ImportOptions) -> Self {
-        Self { store, options, queue: Queue::default() }
+        Self { store, options, is_live: false, queue: Queue::default() }
+    }
+
+    /// Returns an importer of a [`Collector`](crate::Collector).
+    pub(crate) fn of_live_files(store: &'a Store, options: ImportOptions) -> Self {
+        Self { is_live: true, ..Self::new(store, options) }
+    }
+
+    pub(crate) fn options(&self) -> &ImportOptions {
+        &self.options
     }
 
     /// Reads a file; its last conversations may wait to be stored with those of the next files.
@@ -57,7 +68,8 @@ impl<'a> Importer<'a> {
         mut progress: impl FnMut(Progress),
     ) -> Result<()> {
         let (name, queue) = (name.as_ref(), &mut self.queue);
-        driver::import(self.store, queue, name, &mut reader, &self.options, &mut progress)
+        let options = (&self.options, self.is_live);
+        driver::import(self.store, queue, name, &mut reader, options, &mut progress)
     }
 
     /// Returns the reports of the files that are stored to the end, in order, each once.
@@ -70,6 +82,10 @@ impl<'a> Importer<'a> {
     /// # Errors
     /// As every write.
     pub fn finish(mut self) -> Result<Vec<ImportReport>> {
+        self.flush()
+    }
+
+    pub(crate) fn flush(&mut self) -> Result<Vec<ImportReport>> {
         self.queue.flush(self.store, &mut ImportReport::new("", ""))?;
         Ok(self.queue.take_reports())
     }

@@ -40,6 +40,7 @@
 //! Invariant: memory holds at most one record of a file, and an index of ids and positions.
 
 mod attached;
+mod collect;
 mod conflict;
 mod copy;
 mod draft;
@@ -50,12 +51,15 @@ mod folder;
 mod formats;
 mod importer;
 mod lineage;
+mod places;
 mod plan;
 mod records;
+mod redact;
 mod report;
 mod sniff;
 mod unnamed;
 mod unread_times;
+mod watch;
 mod work;
 mod write;
 
@@ -65,13 +69,16 @@ use std::path::Path;
 
 use talktree::{Error, Progress, Result, SessionId, Store};
 
+pub use collect::Collector;
 pub use copy::{Copied, copy};
 pub use folder::{FolderImport, conversation_files, import_folder};
 pub use formats::Format;
 pub use importer::Importer;
+pub use places::Place;
 pub use report::{ImportReport, MAX_NOTES, Note};
 use talktree::records::{fields, order, title};
 pub use title::Title;
+pub use watch::{Watched, watch};
 
 /// How a file is imported.
 ///
@@ -97,6 +104,9 @@ pub struct ImportOptions {
     /// Whether to keep each message's original record, under the metadata key `source`. talktree's own records are the
     /// messages themselves.
     pub keeps_source: bool,
+    /// Whether what looks like a key or a token is replaced by its kind before it is stored: in texts, reasoning, inputs and
+    /// outputs of tools, summaries and metadata. The report counts each [kind](ImportReport::redacted).
+    pub is_redacted: bool,
 }
 
 /// Imports the conversations of a file and returns the counts of its records.

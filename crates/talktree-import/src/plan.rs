@@ -7,6 +7,7 @@ use talktree::{Message, Record, Result, SessionDetails, SessionInfo};
 
 use crate::draft::{Body, Draft, Node, Unnamed};
 use crate::fields::Fields;
+use crate::redact;
 use crate::report::{ImportReport, Sent};
 use crate::title::Title;
 use crate::work::{MISSING_PARENT, Source, Status, Work};
@@ -130,6 +131,15 @@ impl<'w, 'a, 's, 'b> Plan<'w, 'a, 's, 'b> {
         Ok(None)
     }
 
+    /// Notes what a record is in the report, and returns it as it is stored.
+    fn sent(&mut self, sent: Sent, mut record: Record) -> Record {
+        if self.work.is_redacted {
+            redact::record(&mut record, &mut self.work.report.redacted);
+        }
+        self.sent.push(sent);
+        record
+    }
+
     /// Counts a message in the report, and for the details of the session.
     fn count(&mut self, at: u32, message: &Message) -> Sent {
         let (status, is_hidden) = (self.work.statuses[at as usize], message.is_hidden);
@@ -222,9 +232,8 @@ impl Iterator for Plan<'_, '_, '_, '_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         if let Some(details) = self.begin.take() {
-            self.sent.push(Sent::Silent);
             let id = self.work.session.id().clone();
-            return Some(Ok(Record::Session { id, details }));
+            return Some(Ok(self.sent(Sent::Silent, Record::Session { id, details })));
         }
         let next = match self.message() {
             Ok(message) => message.or_else(|| self.rest.next()),
@@ -247,8 +256,7 @@ impl Iterator for Plan<'_, '_, '_, '_> {
             (!is_empty).then_some((sent, Record::Session { id, details }))
         });
         let (sent, record) = next?;
-        self.sent.push(sent);
-        Some(Ok(record))
+        Some(Ok(self.sent(sent, record)))
     }
 }
 

@@ -1,5 +1,6 @@
 //! The report of an import.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -50,8 +51,11 @@ pub struct ImportReport {
     /// The sessions of the file, in order.
     pub sessions: Vec<SessionId>,
     /// Those of them that were left out because they were erased, and their import was
-    /// [forbidden](talktree::Erasure::forbid_import).
+    /// [forbidden](talktree::Erasure::forbid_import); of a [`Collector`](crate::Collector) also those that are gone from the store.
     pub erased: Vec<SessionId>,
+    /// How many keys and tokens were replaced in what was stored now, by kind; of a
+    /// [redacted](crate::ImportOptions::is_redacted) import.
+    pub redacted: BTreeMap<&'static str, u64>,
     /// Notes for people, in the order of the file.
     pub notes: Vec<Note>,
     /// The number of notes beyond [`MAX_NOTES`].
@@ -85,6 +89,7 @@ impl ImportReport {
             known: 0,
             sessions: Vec::new(),
             erased: Vec::new(),
+            redacted: BTreeMap::new(),
             notes: Vec::new(),
             notes_left_out: 0,
         }

@@ -9,6 +9,7 @@ use crate::draft::{Body, Node, Orphans, Reader, with_source};
 use crate::fields::Fields;
 use crate::order::arrange;
 use crate::records::{Place, Records};
+use crate::redact;
 
 /// The metadata key under which a root that lost its parent keeps the parent's id, so that a later file with the parent
 /// is recognised as a part of the same conversation.
@@ -30,6 +31,8 @@ pub(crate) struct Work<'a> {
     pub(crate) orphans: HashSet<u32>,
     pub(crate) order: Vec<u32>,
     pub(crate) statuses: Vec<Status>,
+    /// Whether keys and tokens are replaced.
+    pub(crate) is_redacted: bool,
     /// Whether it comes from an export of talktree.
     pub(crate) is_exact: bool,
     /// How many of its records are no messages.
@@ -84,6 +87,7 @@ impl<'a> Work<'a> {
             orphans: HashSet::new(),
             order: Vec::new(),
             statuses: vec![Status::Added; count],
+            is_redacted: false,
             is_exact: false,
             attached: 0,
             has_messages,
@@ -264,15 +268,16 @@ impl<'a> Work<'a> {
 
     pub(crate) fn peek(&self, at: u32, source: &mut Source<'_, '_>) -> Result<Option<Message>> {
         let node = &self.nodes[at as usize];
-        match &node.body {
-            Body::Here(message) => Ok(Some((**message).clone())),
-            Body::Tombstone(_) => Ok(None),
+        let mut message = match &node.body {
+            Body::Here(message) => Some((**message).clone()),
+            Body::Tombstone(_) => None,
             // The reader of whole conversations keeps its own position; that of several records has none.
-            Body::There(place) => {
-                let read = read_again(node, place, source)?;
-                Ok(read.map(|(message, _)| message))
-            }
+            Body::There(place) => read_again(node, place, source)?.map(|(message, _)| message),
+        };
+        if let Some(message) = message.as_mut().filter(|_| self.is_redacted) {
+            redact::message(message, &mut redact::Counts::new());
         }
+        Ok(message)
     }
 
     /// Returns the nearest message above a node that is in the store or will be.
@@ -309,14 +314,18 @@ impl<'a> Work<'a> {
         self.index.get(id).map(|at| self.statuses[*at as usize])
     }
 
-    /// Counts all nodes of a session that nothing may be imported into as dropped.
-    pub(crate) fn leave_out_all(&mut self, line: u64, why: &Error) {
-        let nodes = self.drop_all();
-        if let Error::SessionErased { id } = why
-            && !self.report.erased.contains(id)
-        {
+    /// Counts all nodes of a session that must not come back as dropped.
+    pub(crate) fn leave_out_erased(&mut self, line: u64, why: &str) {
+        let id = self.session.id();
+        if !self.report.erased.contains(id) {
             self.report.erased.push(id.clone());
         }
+        self.leave_out_all(line, why);
+    }
+
+    /// Counts all nodes of a session that nothing may be imported into as dropped.
+    pub(crate) fn leave_out_all(&mut self, line: u64, why: &str) {
+        let nodes = self.drop_all();
         self.report.remark(line, format!("{why}: {nodes} messages left out"));
     }
 

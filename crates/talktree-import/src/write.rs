@@ -10,6 +10,7 @@ use chrono::{DateTime, Utc};
 use talktree::{Error, MessageId, Record, Result, SessionId, Store};
 
 use crate::ImportOptions;
+use crate::collect;
 use crate::draft::Draft;
 use crate::edits;
 use crate::plan::Plan;
@@ -137,6 +138,8 @@ pub(crate) struct Writer<'a> {
     pub(crate) store: &'a Store,
     pub(crate) options: &'a ImportOptions,
     pub(crate) is_dry: bool,
+    /// Whether a session that was imported before and is gone stays out.
+    pub(crate) is_live: bool,
     /// Fails when the import is to stop.
     pub(crate) check: &'a dyn Fn() -> Result<()>,
     /// The sessions that are in the report already.
@@ -189,13 +192,19 @@ impl Writer<'_> {
         let (line, nodes) = (draft.line, std::mem::take(&mut draft.nodes));
         let mut work = Work::new(&session, report, nodes, has_messages);
         (work.is_exact, work.attached) = (draft.is_exact, draft.records);
+        work.is_redacted = self.options.is_redacted;
         work.connect(draft.orphans)?;
         if self.store.is_import_forbidden(&id)? {
-            work.leave_out_all(line, &Error::SessionErased { id });
+            work.leave_out_erased(line, &Error::SessionErased { id }.to_string());
+            return Ok(());
+        }
+        if self.is_live && info.is_none() && collect::was_imported(self.store, &id)? {
+            let why = format!("session {id:?} was imported before, and removed or erased since");
+            work.leave_out_erased(line, &why);
             return Ok(());
         }
         if info.as_ref().is_some_and(|info| info.deleted_at.is_some()) {
-            work.leave_out_all(line, &Error::SessionInTrash { id });
+            work.leave_out_all(line, &Error::SessionInTrash { id }.to_string());
             return Ok(());
         }
         if has_messages

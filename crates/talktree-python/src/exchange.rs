@@ -71,6 +71,7 @@ parts! {
         strict: bool,
         dry_run: bool,
         keep_source: bool,
+        redact: bool,
     }
 }
 
@@ -82,6 +83,7 @@ fn options(parts: ImportParts) -> talktree::Result<ImportOptions> {
         is_strict: parts.strict,
         is_dry_run: parts.dry_run,
         keeps_source: parts.keep_source,
+        is_redacted: parts.redact,
     })
 }
 

@@ -1,16 +1,16 @@
 //! `talktree export`: writes sessions for other programs and for people.
 
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use serde_json::Value;
 use talktree::{Error, Part, Store};
 use talktree_import::export::{
-    Person, PersonFormat, export_jsonl, export_markdown, export_person, export_readable_jsonl,
-    export_session,
+    LeftOut, Person, PersonFormat, export_claude_code, export_codex, export_jsonl, export_markdown,
+    export_person, export_pi, export_readable_jsonl, export_session,
 };
-use talktree_model::export_openai;
+use talktree_model::{export_openai, to_ai_sdk, to_anthropic};
 
 use crate::failure::Damage;
 use crate::new_file::NewFile;
@@ -18,11 +18,11 @@ use crate::output::Exact;
 use crate::prelude::*;
 use crate::text::{MAX_NAME, cut};
 
-/// Write a session as talktree's JSON lines, as Markdown, or as OpenAI chat messages
+/// Write a session for talktree, for people, or for another program
 ///
 /// The `talktree` format holds all branches, compactions and labels, but not context blocks: see
-/// `talktree context export`, or `talktree backup`. The other two hold
-/// only the history: the path to the head as a model should see it.
+/// `talktree context export`, or `talktree backup`. The others hold
+/// only the history: the path to the head as a model should see it. What they have no place for is named.
 ///
 /// With --owner: all data of a person, as JSON lines or Markdown. These are sessions with all messages, context
 /// blocks with their versions, usage and keys. With --author: the messages that a person wrote in all sessions, also in
@@ -78,6 +78,23 @@ enum Format {
     Markdown,
     /// One JSON object with the `messages` of an OpenAI chat request.
     Openai,
+    /// One JSON object with the `system` and `messages` of an Anthropic request.
+    Anthropic,
+    /// One JSON object with `UIMessage`s of the Vercel AI SDK.
+    UiMessage,
+    /// A transcript of Claude Code, which `claude --resume` goes on with.
+    ClaudeCode,
+    /// A rollout of Codex, which `codex resume` goes on with.
+    Codex,
+    /// A session of the Pi coding agent, version 3.
+    Pi,
+}
+
+impl Format {
+    /// Returns whether it holds one path, without a form for people.
+    fn is_of_program(self) -> bool {
+        !matches!(self, Self::Talktree | Self::Markdown)
+    }
 }
 
 impl ExportArgs {
@@ -90,13 +107,13 @@ impl ExportArgs {
 
 pub(crate) fn run(args: ExportArgs, context: &mut Context) -> Result<()> {
     let why = match (args.format, args.person()) {
-        (Format::Markdown | Format::Openai, None) if args.all => {
+        (format, None) if args.all && format != Format::Talktree => {
             "--all writes only the talktree format; leave out --format"
         }
         (Format::Talktree, _) if args.raw || args.at.is_some() => {
-            "the talktree format always holds every stored message; --at and --raw need --format markdown or openai"
+            "the talktree format always holds every stored message; --at and --raw need another --format"
         }
-        (Format::Openai, Some(person)) => &format!(
+        (format, Some(person)) if format.is_of_program() => &format!(
             "--{} writes JSON lines or Markdown; leave out --format, or use --format markdown",
             person.kind()
         ),
@@ -112,20 +129,19 @@ pub(crate) fn run(args: ExportArgs, context: &mut Context) -> Result<()> {
     let skipped = match &args.output {
         None => {
             let mut out = Exact::new(&mut context.out, args.format != Format::Markdown);
-            let skipped = write(&store, path.as_ref(), &args, &mut out)?;
+            let (skipped, left_out) = write(&store, path.as_ref(), &args, &mut out)?;
             out.flush()?;
-            tell_left_out(path.as_ref(), args.format)?;
+            tell_left_out(&left_out, args.format);
             skipped
         }
         Some(name) => {
             let mut file = NewFile::create(name)?;
             file.interrupt(&store);
             let written = write(&store, path.as_ref(), &args, &mut file);
-            let skipped = written.map_err(|failure| file.failure(failure))?;
+            let (skipped, left_out) = written.map_err(|failure| file.failure(failure))?;
             let bytes = file.finish()?;
-            tell_left_out(path.as_ref(), args.format)?;
-            let format = args.format.to_possible_value();
-            let format = format.as_ref().map_or("", |value| value.get_name());
+            tell_left_out(&left_out, args.format);
+            let format = name_of(args.format);
             let name = name.to_string_lossy();
             let json = json!({"path": name, "format": format, "bytes": bytes});
             context.answer(&json, &[(PLAIN, &name), (FAINT, &format!("  {bytes} bytes"))])?;
@@ -135,14 +151,30 @@ pub(crate) fn run(args: ExportArgs, context: &mut Context) -> Result<()> {
     if skipped > 0 { Err(Failure::Damaged(Damage::Printed)) } else { Ok(()) }
 }
 
-/// Says which parts have no place in the format. Markdown and talktree's own format have one for every part.
-fn tell_left_out(path: Option<&talktree::Path>, format: Format) -> Result<()> {
-    let (Some(path), Format::Openai) = (path, format) else { return Ok(()) };
-    let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
+/// Says what has no place in the format. Markdown and talktree's own format have one for every part.
+fn tell_left_out(left_out: &LeftOut, format: Format) {
+    if !left_out.is_empty() {
+        let count = plural(left_out.values().sum(), "part");
+        let kinds = left_out.iter().map(|(kind, count)| format!("{kind} ({count})"));
+        let kinds = kinds.collect::<Vec<_>>().join(", ");
+        let format = name_of(format);
+        tell(&format!("{count} left out; the {format} format has no place for: {kinds}"));
+    }
+}
+
+fn name_of(format: Format) -> String {
+    format.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+/// Returns what a request to a provider has no place for.
+fn lost(path: &talktree::Path, format: Format) -> talktree::Result<LeftOut> {
+    let mut kinds = LeftOut::new();
     for message in path.iter() {
         for part in &message?.parts {
             let is_lost = match part {
-                Part::Reasoning(_) => true,
+                Part::Reasoning(it) => {
+                    format == Format::Openai || !it.extra.contains_key("signature")
+                }
                 // What a user said while the model worked is written; the start of a step is only a mark.
                 Part::Other(_) => !matches!(&*part.kind(), "steering-message" | "step-start"),
                 _ => false,
@@ -152,23 +184,37 @@ fn tell_left_out(path: Option<&talktree::Path>, format: Format) -> Result<()> {
             }
         }
     }
-    if !kinds.is_empty() {
-        let count = plural(kinds.values().sum(), "part");
-        let kinds = kinds.iter().map(|(kind, count)| format!("{kind} ({count})"));
-        let kinds = kinds.collect::<Vec<_>>().join(", ");
-        tell(&format!("{count} left out; the openai format has no place for: {kinds}"));
-    }
-    Ok(())
+    Ok(kinds)
 }
 
-/// Writes what the arguments name; returns how many sessions were skipped, each of which was reported.
+/// Writes one JSON value, which is made of a path, on one line.
+fn write_json(
+    path: &talktree::Path,
+    output: &mut impl Write,
+    to_json: impl FnOnce(&talktree::Path) -> talktree::Result<Value>,
+) -> talktree::Result<()> {
+    let mut text = to_json(path)?.to_string();
+    text.push('\n');
+    let written = output.write_all(text.as_bytes()).and_then(|()| output.flush());
+    written.map_err(|source| Error::Io { path: "the output".into(), source })
+}
+
+fn ui_messages(path: &talktree::Path) -> talktree::Result<Value> {
+    let session = path.session();
+    let title = session.info()?.and_then(|info| info.name);
+    Ok(json!({"id": session.id(), "title": title, "messages": to_ai_sdk(&path.history()?)}))
+}
+
+/// Writes what the arguments name; returns how many sessions were skipped, each of which was reported, and what the format
+/// has no place for.
 fn write(
     store: &Store,
     path: Option<&talktree::Path>,
     args: &ExportArgs,
     output: &mut impl Write,
-) -> Result<u64> {
-    let (mut skipped, mut unknown) = (0, None);
+) -> Result<(u64, LeftOut)> {
+    let (mut skipped, mut unknown, mut left_out) = (0, None, LeftOut::new());
+    let mut keep = |lost: LeftOut| left_out = lost;
     let written = match (path, args.person()) {
         (_, Some(person)) => {
             let format = match args.format {
@@ -182,7 +228,18 @@ fn write(
         (Some(path), None) => match args.format {
             Format::Talktree => export_session(path.session(), output),
             Format::Markdown => export_markdown(path, output),
-            Format::Openai => export_openai(path, output),
+            Format::Openai => {
+                export_openai(path, output).and_then(|()| lost(path, args.format)).map(&mut keep)
+            }
+            Format::Anthropic => {
+                write_json(path, output, |path| Ok(to_anthropic(&path.history()?)))
+                    .and_then(|()| lost(path, args.format))
+                    .map(&mut keep)
+            }
+            Format::UiMessage => write_json(path, output, ui_messages),
+            Format::ClaudeCode => export_claude_code(path, output).map(&mut keep),
+            Format::Codex => export_codex(path, output).map(&mut keep),
+            Format::Pi => export_pi(path, output).map(&mut keep),
         },
         (None, None) if !args.skip_damaged => export_jsonl(store, output),
         (None, None) => export_readable_jsonl(store, output, |id, error| {
@@ -207,6 +264,6 @@ fn write(
             person.kind(),
             quoted(person.name())
         ))),
-        None => Ok(skipped),
+        None => Ok((skipped, left_out)),
     }
 }

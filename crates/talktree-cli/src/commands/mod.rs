@@ -11,11 +11,13 @@ mod erase;
 mod export;
 mod import;
 mod messages;
+mod resume;
 mod retention;
 mod rm;
 mod search;
 mod sessions;
 mod tour;
+mod watch;
 
 pub(crate) use self::search::with_queries;
 
@@ -41,6 +43,7 @@ use verbs;
 
 verbs! { Command:
     Import(import::ImportArgs) => import::run,
+    Watch(watch::WatchArgs) => watch::run,
     New(details::NewArgs) => details::new,
     Sessions(sessions::SessionsArgs) => sessions::sessions,
     Log(messages::LogArgs) => messages::log,
@@ -67,6 +70,7 @@ verbs! { Command:
     Usage(catalog::UsageArgs) => catalog::usage,
     Retention(retention::RetentionArgs) => retention::run,
     Export(export::ExportArgs) => export::run,
+    ResumeCommand(resume::ResumeArgs) => resume::run,
     Stats(care::StatsArgs) => care::stats,
     Verify(care::VerifyArgs) => care::verify,
     Backup(care::BackupArgs) => care::backup,

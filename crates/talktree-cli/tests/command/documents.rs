@@ -243,6 +243,13 @@ fn printed() -> BTreeMap<&'static str, Vec<Value>> {
         "{\"type\":\"compaction\",\"id\":\"c\",\"first\":\"a\",\"last\":\"a\",\"count\":1,\"summary\":\"s\",\"details\":{\"k\":1},\"tokens_before\":8,\"tokens_after\":5,\"created_at\":\"2026-01-30T09:00:00Z\"}\n",
     );
     add("import", rig.json(["import", &text(&rig.file("own.jsonl", own))]));
+    rig.file("home/.pi/agent/sessions/p.jsonl", "{\"type\":\"session\",\"id\":\"p\"}\n");
+    let mut list = rig.command(["import", "--all", "--list", "--json"]);
+    let list =
+        list.env("HOME", rig.path("home")).env_remove("PI_CODING_AGENT_DIR").output().unwrap();
+    add("import --list", vec![serde_json::from_slice(&list.stdout).unwrap()]);
+    rig.ok(["new", "--id", "resumed", "--source", "pi"]);
+    add("resume-command", rig.json(["resume-command", "resumed"]));
     add("compact --list", rig.json(["compact", "own", "--list"]));
     add("compact", rig.json(["compact", "own", "--remove", "c"]));
     add("log", rig.json(["log", "own", "--raw"]));

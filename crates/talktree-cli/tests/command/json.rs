@@ -51,6 +51,7 @@ fn import_is_one_object_per_file() {
             "notes_left_out",
             "path",
             "records",
+            "redacted",
             "sessions"
         ]
     );

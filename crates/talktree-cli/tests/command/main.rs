@@ -13,6 +13,7 @@ mod foreign_rows;
 mod hints;
 mod import;
 mod json;
+mod live;
 mod output_files;
 mod search;
 mod servers;

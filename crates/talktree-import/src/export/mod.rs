@@ -1,7 +1,7 @@
 //! Writes conversations to files.
 //!
-//! There are two formats: talktree's own JSON lines, which hold everything that a read of a session returns and
-//! which [`import`](crate::import) reads, and Markdown, for people. [`export_person`] writes the data of one person.
+//! talktree's own JSON lines hold everything that a read of a session returns, and [`import`](crate::import) reads them.
+//! Markdown is for people. Claude Code, Codex and Pi go on with a session from a file of theirs. [`export_person`] writes the data of one person.
 //! [`content_hash`] compares the content of two stores.
 //!
 //! # The own format
@@ -36,17 +36,25 @@
 //! name it as `first_tombstone` and `last_tombstone`. A reader that ignores tombstones reads every message; of compactions
 //! that end close together it may show another one.
 
+mod claude_code;
+mod codex;
 mod hash;
 mod jsonl;
 mod markdown;
 mod person;
+mod pi;
+mod steps;
 
 pub(crate) use hash::hash_of;
+pub use claude_code::{export_claude_code, session_of_claude_code};
+pub use codex::{export_codex, session_of_codex};
 pub use hash::{content_hash, session_hash};
 pub(crate) use jsonl::{Counts, VERSION, chain, number_of};
 pub use jsonl::{export_jsonl, export_readable_jsonl, export_session};
 pub use markdown::export_markdown;
 pub use person::{Person, PersonExport, PersonFormat, export_person};
+pub use pi::export_pi;
+pub use steps::LeftOut;
 
 use talktree::Error;
 

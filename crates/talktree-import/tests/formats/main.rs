@@ -13,6 +13,7 @@ mod data;
 mod deep;
 mod details;
 mod each;
+mod exports;
 mod hostile;
 mod imported_again;
 mod own_file;

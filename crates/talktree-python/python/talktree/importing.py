@@ -25,6 +25,8 @@ class ImportOptions(TypedDict, total=False):
     dry_run: bool
     #: Keeps the original record of each message in its metadata.
     keep_source: bool
+    #: Replaces what looks like a key or a token before it is stored.
+    redact: bool
 
 
 class ImportParts:
@@ -37,6 +39,7 @@ class ImportParts:
         self.strict = bool(options.get("strict", False))
         self.dry_run = bool(options.get("dry_run", False))
         self.keep_source = bool(options.get("keep_source", False))
+        self.redact = bool(options.get("redact", False))
 
 
 @dataclass(frozen=True)

@@ -306,6 +306,8 @@ class ImportReport:
     known: int
     sessions: list[str]
     erased: list[str]
+    #: How many keys and tokens were replaced, by kind.
+    redacted: dict[str, int]
     notes: list[Note]
     notes_left_out: int
 

@@ -1,5 +1,6 @@
 //! `talktree import`: conversations from the files of other programs.
 
+mod all;
 mod archive;
 mod spool;
 
@@ -25,11 +26,23 @@ const MAX_NOTES: usize = 3;
 /// The format is detected from the content. Importing a file again adds only new messages. Folders
 /// are searched for *.jsonl, *.json and *.zip: `talktree import ~/.claude/projects` imports all
 /// sessions of Claude Code. `-` is stdin. The store is created if it is missing.
+///
+/// With --all: from the places of the programs on this machine. Files that are as they were are passed over, and sessions that
+/// were removed or erased since do not come back.
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "talktree import [OPTIONS] <PATHS>...\n       talktree import [OPTIONS] --all")]
 pub(crate) struct ImportArgs {
-    /// The files and folders to import.
-    #[arg(required = true)]
+    /// The files and folders to import; not with --all.
+    #[arg(required_unless_present = "all")]
     paths: Vec<PathBuf>,
+
+    /// Import the conversations of all known programs on this machine.
+    #[arg(long, conflicts_with_all = ["paths", "session", "format"])]
+    all: bool,
+
+    /// With --all: print where conversations are, and how many files are new; import nothing.
+    #[arg(long, requires = "all")]
+    list: bool,
 
     /// The format of the files [default: detected from the content].
     #[arg(long, value_parser = formats())]
@@ -50,6 +63,10 @@ pub(crate) struct ImportArgs {
     /// Keep each original record in the metadata of its message.
     #[arg(long)]
     keep_source: bool,
+
+    /// Replace what looks like a key or a token before it is stored, and count each kind.
+    #[arg(long)]
+    redact: bool,
 }
 
 fn formats() -> impl TypedValueParser<Value = Format> {
@@ -65,17 +82,21 @@ struct Source {
 }
 
 pub(crate) fn run(args: ImportArgs, context: &mut Context) -> Result<()> {
-    let (sources, total) = sources(&args.paths)?;
-    let path = context.store_path()?;
-    let is_new = !args.dry_run && context.is_missing()?;
-    let store = open(&args, context)?;
     let options = ImportOptions {
         format: args.format,
         session: args.session.as_deref().map(SessionId::from),
         is_strict: args.strict,
         is_dry_run: args.dry_run,
         keeps_source: args.keep_source,
+        is_redacted: args.redact,
     };
+    if args.all {
+        return all::run(&args, options, context);
+    }
+    let (sources, total) = sources(&args.paths)?;
+    let path = context.store_path()?;
+    let is_new = !args.dry_run && context.is_missing()?;
+    let store = open(&args, context)?;
     let importer = Importer::new(&store, options);
     let done = Import { args: &args, importer, total }.run(&sources, context);
     if is_new {
@@ -335,7 +356,8 @@ fn failure_of(error: Error) -> Failure {
     }
 }
 
-fn write(context: &mut Context, report: &ImportReport) -> Result<()> {
+/// Prints the report of a file.
+pub(super) fn write(context: &mut Context, report: &ImportReport) -> Result<()> {
     if context.is_json {
         return Ok(context.out.json(report)?);
     }
@@ -358,6 +380,10 @@ fn write(context: &mut Context, report: &ImportReport) -> Result<()> {
         let count = plural(report.erased.len() as u64, "session");
         let line = format!("  {count} left out: erased, and must not be imported again");
         put!(out; PLAIN &line)?;
+    }
+    if !report.redacted.is_empty() {
+        let kinds = report.redacted.iter().map(|(kind, count)| format!("{kind} ({count})"));
+        put!(out; PLAIN &format!("  redacted: {}", kinds.collect::<Vec<_>>().join(", ")))?;
     }
     let file = shown(path);
     for note in report.notes.iter().take(MAX_NOTES) {
