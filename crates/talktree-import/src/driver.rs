@@ -38,8 +38,17 @@ pub(crate) fn import(
         return Err(refused(None, why));
     }
     let watch = store.interrupt_handle();
-    let mut run =
-        Run { store, queue, path, options, is_live, format, records: &mut records, progress, watch };
+    let mut run = Run {
+        store,
+        queue,
+        path,
+        options,
+        is_live,
+        format,
+        records: &mut records,
+        progress,
+        watch,
+    };
     // Reasons to refuse the import are found before anything is written.
     if options.is_dry_run || options.is_strict || options.session.is_some() {
         let (report, conversations) = run.run(true)?;

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use talktree::{Extra, Json, Message, Part, Record, SessionDetails};
 
-
 /// How many secrets of each kind were replaced.
 pub(crate) type Counts = BTreeMap<&'static str, u64>;
 

@@ -45,9 +45,9 @@ mod person;
 mod pi;
 mod steps;
 
-pub(crate) use hash::hash_of;
 pub use claude_code::{export_claude_code, session_of_claude_code};
 pub use codex::{export_codex, session_of_codex};
+pub(crate) use hash::hash_of;
 pub use hash::{content_hash, session_hash};
 pub(crate) use jsonl::{Counts, VERSION, chain, number_of};
 pub use jsonl::{export_jsonl, export_readable_jsonl, export_session};

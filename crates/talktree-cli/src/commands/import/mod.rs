@@ -30,7 +30,9 @@ const MAX_NOTES: usize = 3;
 /// With --all: from the places of the programs on this machine. Files that are as they were are passed over, and sessions that
 /// were removed or erased since do not come back.
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "talktree import [OPTIONS] <PATHS>...\n       talktree import [OPTIONS] --all")]
+#[command(
+    override_usage = "talktree import [OPTIONS] <PATHS>...\n       talktree import [OPTIONS] --all"
+)]
 pub(crate) struct ImportArgs {
     /// The files and folders to import; not with --all.
     #[arg(required_unless_present = "all")]
