@@ -1,4 +1,5 @@
-//! Random entries of Claude Code: branches, side chains, compactions, tools, missing and late parents, cycles.
+//! Random entries of Claude Code: branches, side chains, compactions, tools, missing and late parents, cycles; prompts that
+//! waited, answers that grow, copied entries, and lines without ids.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -34,8 +35,32 @@ pub(crate) enum Drawn {
         back: u8,
         kept: Option<u8>,
     },
+    /// A boundary that lists what it keeps, at the end or at the beginning.
+    Keeps {
+        back: u8,
+        kept: Vec<u8>,
+        is_prefix: bool,
+    },
     Summary {
         text: String,
+    },
+    Queued {
+        back: u8,
+        text: String,
+        is_notice: bool,
+    },
+    Grows {
+        back: u8,
+        text: String,
+    },
+    Fails {
+        back: u8,
+    },
+    Bare {
+        text: String,
+    },
+    Copied {
+        back: u8,
     },
     Title {
         kind: &'static str,
@@ -59,6 +84,14 @@ fn drawn() -> impl Strategy<Value = Drawn> {
         1 => (0..3_u8, proptest::option::of(0..40_u8))
             .prop_map(|(back, kept)| Drawn::Boundary { back, kept }),
         1 => "[a-z ]{0,8}".prop_map(|text| Drawn::Summary { text }),
+        1 => (0..3_u8, prop::collection::vec(0..40_u8, 1..4), any::<bool>())
+            .prop_map(|(back, kept, is_prefix)| Drawn::Keeps { back, kept, is_prefix }),
+        1 => (0..3_u8, "[a-z]{0,4}", any::<bool>())
+            .prop_map(|(back, text, is_notice)| Drawn::Queued { back, text, is_notice }),
+        2 => (0..2_u8, "[ab]{0,3}").prop_map(|(back, text)| Drawn::Grows { back, text }),
+        1 => (0..3_u8).prop_map(|back| Drawn::Fails { back }),
+        1 => "[a-z]{1,4}".prop_map(|text| Drawn::Bare { text }),
+        1 => (0..3_u8).prop_map(|back| Drawn::Copied { back }),
         1 => (kinds, "[a-z]{0,4}").prop_map(|(kind, text)| Drawn::Title { kind, text }),
         2 => Just(Drawn::Note),
         1 => prop::sample::select(odd()).prop_map(Drawn::Odd),
@@ -107,7 +140,8 @@ fn entry(at: usize, drawn: Drawn, links: bool) -> Value {
         let time = chrono::DateTime::from_timestamp(time, 0).unwrap_or_default();
         set("timestamp", json!(time.to_rfc3339()));
     }
-    let has_uuid = !matches!(drawn, Drawn::Title { .. } | Drawn::Note | Drawn::Odd(_));
+    let has_uuid =
+        !matches!(drawn, Drawn::Title { .. } | Drawn::Note | Drawn::Bare { .. } | Drawn::Odd(_));
     if has_uuid {
         set("uuid", json!(uuid(at)));
         set("cwd", json!("/work"));
@@ -164,6 +198,47 @@ fn entry(at: usize, drawn: Drawn, links: bool) -> Value {
                 let segment = json!({"headUuid": uuid(usize::from(kept))});
                 set("compactMetadata", json!({"preservedSegment": segment}));
             }
+        }
+        Drawn::Keeps { back, kept, is_prefix } => {
+            set("type", json!("system"));
+            set("subtype", json!("compact_boundary"));
+            set("logicalParentUuid", before(back));
+            let kept: Vec<String> = kept.into_iter().map(|kept| uuid(usize::from(kept))).collect();
+            let anchor = uuid(if is_prefix { at } else { at + 1 });
+            let list = json!({"uuids": kept, "anchorUuid": anchor});
+            set("compactMetadata", json!({"preservedMessages": list}));
+        }
+        Drawn::Queued { back, text, is_notice } => {
+            set("type", json!("attachment"));
+            set("parentUuid", before(back));
+            let kind = if is_notice { "task-notification" } else { "human" };
+            let attached =
+                json!({"type": "queued_command", "prompt": text, "origin": {"kind": kind}});
+            set("attachment", attached);
+        }
+        Drawn::Grows { back, text } => {
+            set("type", json!("assistant"));
+            set("parentUuid", before(back));
+            let content = json!([{"type": "text", "text": text}]);
+            let id = format!("m{}", at / 6);
+            set("message", json!({"id": id, "role": "assistant", "content": content}));
+        }
+        Drawn::Fails { back } => {
+            set("type", json!("assistant"));
+            set("parentUuid", before(back));
+            set("isApiErrorMessage", json!(true));
+            let message = json!({"id": "e", "model": "<synthetic>", "content": "API Error"});
+            set("message", message);
+        }
+        Drawn::Bare { text } => {
+            set("type", json!("user"));
+            set("message", message("user", json!(text)));
+        }
+        Drawn::Copied { back } => {
+            set("type", json!("user"));
+            set("parentUuid", before(back));
+            set("forkedFrom", json!({"sessionId": "origin", "messageUuid": uuid(at)}));
+            set("message", message("user", json!("copied")));
         }
         Drawn::Summary { text } => {
             set("type", json!("user"));

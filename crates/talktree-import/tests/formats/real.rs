@@ -139,6 +139,26 @@ fn claude_code_transcripts_are_read_honestly() -> Result<()> {
     Ok(())
 }
 
+/// Logs with which readers of others test themselves: lines without ids, one that is cut, a call without a result.
+#[test]
+fn small_logs_of_claude_code_are_read() -> Result<()> {
+    for (path, right) in [
+        ("agentsview/claude/valid_session.jsonl", (4, 0, 0)),
+        ("agentsview/claude/truncated.jsonl", (2, 0, 1)),
+        ("agentsview/claude/tool_call_pending.jsonl", (2, 0, 0)),
+        ("agentsview/claude/queued_system_messages.jsonl", (1, 2, 0)),
+        ("deja-vu/synthetic/claude/project/session.jsonl", (2, 0, 0)),
+        ("deja-vu/registry/claude-code/session.jsonl", (2, 0, 0)),
+    ] {
+        let Some(path) = data(&format!("agents/{path}")) else { continue };
+        let (store, report) = import_new(&path)?;
+        assert_eq!(report.format, Format::ClaudeCode.as_str());
+        assert_eq!((report.kept, report.converted, report.dropped), right, "{report:#?}");
+        assert_eq!(only(&store, &report)?.history()?.len() as u64, report.kept);
+    }
+    Ok(())
+}
+
 #[test]
 fn chatgpt_exports_keep_their_trees() -> Result<()> {
     let mut nodes = Vec::new();
