@@ -9,8 +9,9 @@ use crate::commands::Command;
 
 /// Import, browse, branch, compact and search conversations that are stored as trees.
 ///
-/// Name a SESSION by its id, the start or the end of its id, or its exact name. Name a MESSAGE by its
-/// id, the start or the end of its id, a label, or `head`.
+/// Name a SESSION by its id, the start or the end of its id, its name or a part of it, `-` for the one with the newest message,
+/// or `@1` for the first one of the list that was printed last. Name a MESSAGE by its id, the start or the end of its id, a
+/// label, or `head`.
 #[derive(Debug, Parser)]
 #[command(name = "talktree", version, after_help = EXIT_CODES, max_term_width = 100)]
 #[command(override_usage = "talktree [OPTIONS] <COMMAND>", subcommand_required = true)]

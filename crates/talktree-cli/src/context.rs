@@ -4,11 +4,12 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use talktree::{Error, Session, Store};
+use talktree::{Error, Session, SessionId, Store};
 
 use crate::cli::Cli;
 use crate::failure::{Failure, Result, tell};
 use crate::input::dangling;
+use crate::last_list;
 use crate::lookup;
 use crate::output::{Output, Piece};
 use crate::suggestion::command;
@@ -17,6 +18,9 @@ use crate::text::shown;
 
 /// The environment variable that names the store.
 const VARIABLE: &str = "TALKTREE_STORE";
+
+/// How many items of a long list a terminal shows, unless all are asked for.
+const SHOWN: usize = 20;
 
 /// What every command needs.
 pub(crate) struct Context {
@@ -36,6 +40,12 @@ impl Context {
             is_json: cli.json,
             is_tour: false,
         }
+    }
+
+    /// Returns what is needed to read a store, and to print nothing.
+    pub(crate) fn to_read(store: Option<PathBuf>) -> Self {
+        let store_option = store.or_else(from_environment);
+        Self { store_option, out: Output::nowhere(), is_json: false, is_tour: false }
     }
 
     /// Prints the outcome of a verb: as JSON, or as a line for people.
@@ -72,6 +82,19 @@ impl Context {
         Ok(())
     }
 
+    /// Returns how many items of a long list are printed: those that are asked for, else all, but on a terminal the first ones.
+    pub(crate) fn limit(&self, limit: Option<usize>, is_all: bool) -> usize {
+        let is_short = self.out.is_terminal() && !self.is_json && !is_all;
+        limit.unwrap_or(if is_short { SHOWN } else { usize::MAX })
+    }
+
+    /// Keeps the sessions of a list that people see: `@1` names the first of them.
+    pub(crate) fn keep_list<'a>(&self, ids: impl Iterator<Item = &'a SessionId>) {
+        if self.out.is_terminal() && !self.is_json {
+            last_list::keep(ids);
+        }
+    }
+
     /// Returns the path of the store: the value of `--store`, or the default in the user's data folder.
     pub(crate) fn store_path(&self) -> Result<PathBuf> {
         match &self.store_option {
@@ -97,13 +120,15 @@ impl Context {
         Ok(!Store::is_url(&path) && !path.exists())
     }
 
-    /// Opens the store for reading; it must exist.
-    pub(crate) fn reader(&self) -> Result<Store> {
-        Ok(open_to_read(&self.existing()?)?)
+    /// Opens the store for reading; it must exist. What is printed is shown in a pager if it is long.
+    pub(crate) fn reader(&mut self) -> Result<Store> {
+        let store = open_to_read(&self.existing()?)?;
+        self.page();
+        Ok(store)
     }
 
     /// Opens the store for reading, and a session of it.
-    pub(crate) fn read(&self, session: &str) -> Result<(Store, Session)> {
+    pub(crate) fn read(&mut self, session: &str) -> Result<(Store, Session)> {
         let store = self.reader()?;
         let session = lookup::session(&store, session)?;
         Ok((store, session))
@@ -122,9 +147,17 @@ impl Context {
         Ok(Store::options().open_at(path)?)
     }
 
+    /// The tour shows its steps one after the other.
+    fn page(&mut self) {
+        if !self.is_tour {
+            self.out.page();
+        }
+    }
+
     /// Opens the store for searching: for writing if possible, so that pending messages are indexed.
-    pub(crate) fn searcher(&self) -> Result<Store> {
+    pub(crate) fn searcher(&mut self) -> Result<Store> {
         let path = self.existing()?;
+        self.page();
         Ok(match Store::options().open_at(&path) {
             // On a medium where SQLite cannot create its lock files it reports that it cannot open the file. If something else
             // is wrong, opening read-only fails with it again.

@@ -9,10 +9,12 @@ mod commands;
 mod context;
 mod failure;
 mod input;
+mod last_list;
 mod lookup;
 mod names;
 mod new_file;
 mod output;
+mod pager;
 mod prelude;
 mod suggestion;
 mod summarizer;
@@ -29,6 +31,9 @@ use clap::CommandFactory;
 
 /// Runs the command with the arguments of a process, the program's name first.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
+    if let Some(code) = commands::completed(&arguments) {
+        return code;
+    }
     // A bare `talktree` is a question.
     if arguments.len() < 2 {
         return printed(cli::Cli::command().print_help());

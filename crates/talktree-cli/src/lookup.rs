@@ -3,7 +3,7 @@
 //!
 //! A complete id is tried first, then names and prefixes. Suffixes are accepted because ids created
 //! at the same time share a prefix. An ambiguous argument is an error, also if it is the name of one
-//! session and a part of another's id. Sessions that are not in the trash come before those in it.
+//! session and a part of another's id. A part of a name comes last. Sessions that are not in the trash come before those in it.
 
 use std::collections::BTreeSet;
 
@@ -13,8 +13,10 @@ use talktree::{
 };
 
 use crate::failure::{Failure, Result};
+use crate::last_list;
+use crate::names::ShortIds;
 use crate::suggestion::{command, verb};
-use crate::text::{one_line, quoted};
+use crate::text::{cut, one_line, quoted};
 
 /// The maximum number of candidates in an error.
 const MAX_CANDIDATES: usize = 8;
@@ -25,23 +27,37 @@ const PAGE: usize = 1_000;
 /// The argument that means the head.
 pub(crate) const HEAD: &str = "head";
 
-/// Returns the session with this id, part of an id, or name; if there is none, that to which this key leads, or one in the trash.
+/// The argument that means the session with the newest message.
+pub(crate) const LAST: &str = "-";
+
+/// The most columns of a name in a confirmation.
+const MAX_NAME: usize = 40;
+
+/// Returns the session with this id, place, part of an id, or name; if there is none, that to which this key leads, that with this
+/// part of a name, or one in the trash.
 pub(crate) fn session(store: &Store, given: &str) -> Result<Session> {
     // A complete id needs no list of all sessions.
     if let Some(session) = by_id(store, given)? {
         return Ok(session);
     }
-    let mut found = find(&store.sessions()?, given)?;
+    if let Some(id) = at_place(store, given)? {
+        return Ok(store.session(id)?);
+    }
+    let present = store.sessions()?;
+    let mut found = find(&present, given)?;
     if found.is_none() {
         found = bound(store, given)?;
     }
     if found.is_none() {
-        found = find(&trash(store)?, given)?;
+        found = of_name(&present, given)?;
+    }
+    if found.is_none() {
+        found = in_list(&trash(store)?, given)?;
     }
     match found {
         Some(id) => Ok(store.session(id)?),
         None => Err(Failure::NotFound(format!(
-            "no session has the id, name or key {} or an id that starts or ends with it; `{}` lists all",
+            "no session has the id, name or key {}, an id that starts or ends with it, or it in its name; `{}` lists all",
             quoted(given),
             command("sessions")
         ))),
@@ -55,6 +71,28 @@ fn bound(store: &Store, key: &str) -> Result<Option<SessionId>> {
     Ok(store.bindings(&filter, None, 1)?.pop().map(|binding| binding.session))
 }
 
+/// Returns the session that `-` names, or `@1`, `@2`, .. of the list that was printed last.
+fn at_place(store: &Store, given: &str) -> Result<Option<SessionId>> {
+    if given == LAST {
+        let newest = listed(store, &SessionFilter::default(), 1)?.pop();
+        let newest = newest.map(|listed| listed.info.id);
+        let none = || Failure::NotFound("the store holds no sessions".to_owned());
+        return newest.ok_or_else(none).map(Some);
+    }
+    let Some(place) = given.strip_prefix('@').and_then(|place| place.parse::<usize>().ok()) else {
+        return Ok(None);
+    };
+    let session = last_list::read().into_iter().nth(place.wrapping_sub(1));
+    let session = session.map(|id| by_id(store, &id)).transpose()?.flatten();
+    let id = session.map(|session| session.id().clone());
+    id.map(Some).ok_or_else(|| {
+        Failure::NotFound(format!(
+            "the list that was printed last has no session {given} of this store; `{}` prints one",
+            command("sessions")
+        ))
+    })
+}
+
 /// Returns the session in the trash with this id, part of an id, or name.
 pub(crate) fn in_trash(store: &Store, given: &str) -> Result<Session> {
     let list = command("trash list");
@@ -64,10 +102,10 @@ pub(crate) fn in_trash(store: &Store, given: &str) -> Result<Session> {
             || format!("session {:?} is not in the trash; `{list}` lists what is", session.id());
         return if is_there { Ok(session) } else { Err(Failure::NotFound(why())) };
     }
-    match find(&trash(store)?, given)? {
+    match in_list(&trash(store)?, given)? {
         Some(id) => Ok(store.session(id)?),
         None => Err(Failure::NotFound(format!(
-            "no session in the trash has the id or name {} or an id that starts or ends with it; `{list}` lists all",
+            "no session in the trash has the id or name {}, an id that starts or ends with it, or it in its name; `{list}` lists all",
             quoted(given),
         ))),
     }
@@ -124,7 +162,23 @@ fn find(sessions: &[SessionInfo], given: &str) -> Result<Option<SessionId>> {
     let fits = |info: &&SessionInfo| {
         is_named(info) || starts(info) || (ends(info) && (any_named || !any_start))
     };
-    let found: Vec<&SessionInfo> = sessions.iter().filter(fits).collect();
+    only(sessions.iter().filter(fits).collect(), given)
+}
+
+/// Returns the session with this text in its name, in any case.
+fn of_name(sessions: &[SessionInfo], given: &str) -> Result<Option<SessionId>> {
+    let part = given.to_lowercase();
+    let has = |name: &String| !part.trim().is_empty() && name.to_lowercase().contains(&part);
+    only(sessions.iter().filter(|info| info.name.as_ref().is_some_and(has)).collect(), given)
+}
+
+/// Returns the session with this part of an id, name or part of a name.
+fn in_list(sessions: &[SessionInfo], given: &str) -> Result<Option<SessionId>> {
+    let found = find(sessions, given)?;
+    if found.is_some() { Ok(found) } else { of_name(sessions, given) }
+}
+
+fn only(found: Vec<&SessionInfo>, given: &str) -> Result<Option<SessionId>> {
     match found[..] {
         [info] => Ok(Some(info.id.clone())),
         [] => Ok(None),
@@ -143,10 +197,14 @@ pub(crate) fn is_part(id: &str, given: &str) -> bool {
     !part.is_empty() && (id.starts_with(part) || id.ends_with(part))
 }
 
-/// Returns the session's id, with its name if it has one.
-pub(crate) fn title(session: &Session) -> Result<String> {
-    let info = session.info()?;
-    Ok(info.map_or_else(|| session.id().to_string(), |info| id_and_name(&info)))
+/// Returns the session's short id, with its name if it has one, for a confirmation.
+pub(crate) fn title(store: &Store, session: &Session) -> Result<String> {
+    let ids = ShortIds::of_sessions(store)?;
+    let id = ids.of(session.id().as_str());
+    Ok(match session.info()?.and_then(|info| info.name) {
+        Some(name) => format!("{id} ({})", cut(&one_line(&name), MAX_NAME)),
+        None => id.to_owned(),
+    })
 }
 
 fn id_and_name(info: &SessionInfo) -> String {
@@ -185,6 +243,8 @@ pub(crate) fn message(session: &Session, given: &str) -> Result<MessageId> {
             ids.insert(id.clone());
         }
     })?;
+    let summaries = session.compactions().unwrap_or_default().into_iter();
+    ids.extend(summaries.map(|one| one.id.as_message()).filter(|id| is_part(id.as_str(), given)));
     let found = of_part(&ids, MessageId::as_str, without_dots(given));
     match found[..] {
         [id] => Ok(id.clone()),

@@ -1,103 +1,82 @@
 //! Short forms of ids, which [`lookup`] finds again, and the titles of sessions in lists.
 
-use std::collections::HashMap;
+use std::cmp::Ordering;
 
-use talktree::{MessageId, Session, SessionId, SessionInfo, Store};
+use talktree::{Compaction, Session, SessionInfo, Store};
 use talktree_import::Title;
 
 use crate::failure::Result;
 use crate::lookup;
 use crate::text::{cut, one_line};
 
-/// The minimum length of a shortened id.
-const MIN_PREFIX: usize = 8;
-
-/// A set of ids, to shorten each to a unique prefix.
-pub(crate) struct ShortIds(Vec<String>);
-
-impl ShortIds {
-    pub(crate) fn new<'a>(ids: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut ids: Vec<String> = ids.into_iter().map(str::to_owned).collect();
-        ids.sort_unstable();
-        Self(ids)
-    }
-
-    /// Returns the shortest prefix of at least eight characters that no other id has.
-    pub(crate) fn of<'a>(&self, id: &'a str) -> &'a str {
-        let Ok(at) = self.0.binary_search_by(|other| other.as_str().cmp(id)) else { return id };
-        let neighbours = [at.checked_sub(1), Some(at + 1)];
-        let others = neighbours.into_iter().flatten().filter_map(|at| self.0.get(at));
-        let common =
-            others.map(|other| id.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count());
-        let mut len = (common.max().unwrap_or(0) + 1).max(MIN_PREFIX);
-        while len < id.len() && !id.is_char_boundary(len) {
-            len += 1;
-        }
-        // An id that would lose only a few characters is not shortened.
-        if len + 8 >= id.len() { id } else { &id[..len] }
-    }
-}
-
-/// The minimum length of a short form. Ids that are created together differ at the end.
+/// The minimum length of a short form, in characters. An id that would lose no more than that is not shortened.
 const MIN_LENGTH: usize = 8;
-/// An id up to this length is shown whole.
-const MAX_WHOLE: usize = 16;
 /// Up to this many messages of a session are compared; in a longer session ids are shown whole.
 const MAX_COMPARED: u64 = 20_000;
 
-/// The short forms of some ids, by session.
-pub(crate) struct ShortMessageIds(HashMap<(SessionId, MessageId), String>);
-
-impl ShortMessageIds {
-    /// Returns the short forms of the messages of these sessions.
-    pub(crate) fn of<'a>(
-        store: &Store,
-        ids: impl IntoIterator<Item = (&'a SessionId, &'a MessageId)>,
-    ) -> Result<Self> {
-        let mut wanted: HashMap<&SessionId, Vec<&MessageId>> = HashMap::new();
-        for (session, id) in ids.into_iter().filter(|(_, id)| id.as_str().len() > MAX_WHOLE) {
-            wanted.entry(session).or_default().push(id);
-        }
-        let mut short = HashMap::new();
-        for (session, ids) in wanted {
-            for (id, form) in shortened(&store.session(session.clone())?, &ids)? {
-                short.insert((session.clone(), id), form);
-            }
-        }
-        Ok(Self(short))
-    }
-
-    /// Returns the short form, or the id itself if it has none.
-    pub(crate) fn get<'a>(&'a self, session: &SessionId, id: &'a MessageId) -> &'a str {
-        self.0.get(&(session.clone(), id.clone())).map_or(id.as_str(), String::as_str)
-    }
+/// Ids, to shorten each to an end that no other has. Those that are made at one time have the same start.
+#[derive(Default)]
+pub(crate) struct ShortIds {
+    by_start: Vec<String>,
+    by_end: Vec<usize>,
 }
 
-/// Returns `…` and the shortest end of each id that no other id and no label of the session has.
-fn shortened(session: &Session, ids: &[&MessageId]) -> Result<Vec<(MessageId, String)>> {
-    if session.tree()?.messages > MAX_COMPARED {
-        return Ok(Vec::new());
+impl ShortIds {
+    pub(crate) fn new<'a>(ids: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut by_start: Vec<String> = ids.into_iter().map(str::to_owned).collect();
+        by_start.sort_unstable();
+        by_start.dedup();
+        let mut by_end: Vec<usize> = (0..by_start.len()).collect();
+        by_end.sort_unstable_by(|one, other| compare_ends(&by_start[*one], &by_start[*other]));
+        Self { by_start, by_end }
     }
-    let mut names: Vec<String> = session.labels()?.into_iter().map(|label| label.name).collect();
-    lookup::each_id(session, |id| names.push(id.as_str().to_owned()))?;
-    let forms = ids.iter().filter_map(|id| {
-        // An id that would lose only a few characters is not shortened.
-        let lengths = MIN_LENGTH..id.as_str().len().saturating_sub(MIN_LENGTH);
-        // A lookup tries what starts with a form before what ends with it.
-        let is_unique = |form: &&str| {
-            let others = names.iter().filter(|name| *name != id.as_str());
-            others.clone().all(|name| !name.ends_with(form) && !name.starts_with(form))
+
+    /// Returns the short ids of all sessions, those in the trash included.
+    pub(crate) fn of_sessions(store: &Store) -> Result<Self> {
+        let (present, trash) = (store.sessions()?, lookup::trash(store)?);
+        Ok(Self::new(present.iter().chain(&trash).map(|info| info.id.as_str())))
+    }
+
+    /// Returns the short ids of the messages and summaries of a session. A label is no short id of another message.
+    pub(crate) fn of_messages(session: &Session) -> Result<Self> {
+        if session.info()?.is_none_or(|info| info.messages > MAX_COMPARED) {
+            return Ok(Self::default());
+        }
+        let mut names: Vec<String> =
+            session.labels()?.into_iter().map(|label| label.name).collect();
+        lookup::each_id(session, |id| names.push(id.to_string()))?;
+        let summaries = session.compactions().unwrap_or_default();
+        names.extend(summaries.iter().map(|Compaction { id, .. }| id.as_message().to_string()));
+        Ok(Self::new(names.iter().map(String::as_str)))
+    }
+
+    /// Returns the shortest end of at least eight characters that no other id has, or begins with.
+    pub(crate) fn of<'a>(&self, id: &'a str) -> &'a str {
+        if self.by_start.is_empty() {
+            return id;
+        }
+        let found = self.by_end.binary_search_by(|at| compare_ends(&self.by_start[*at], id));
+        let (before, after) = match found {
+            Ok(at) => (at.checked_sub(1), at + 1),
+            Err(at) => (at.checked_sub(1), at),
         };
-        let form = lengths.filter_map(|length| end(id, length)).find(is_unique)?;
-        Some(((*id).clone(), format!("…{form}")))
-    });
-    Ok(forms.collect())
+        let neighbours = [before, Some(after)].into_iter().flatten();
+        let others = neighbours.filter_map(|at| self.by_start.get(*self.by_end.get(at)?));
+        let common = others.map(|other| {
+            id.chars().rev().zip(other.chars().rev()).take_while(|(a, b)| a == b).count()
+        });
+        let length = (common.max().unwrap_or(0) + 1).max(MIN_LENGTH);
+        let Some((at, _)) = id.char_indices().rev().nth(length - 1) else { return id };
+        let form = &id[at..];
+        // A lookup tries what starts with a form before what ends with it.
+        let first = self.by_start.partition_point(|other| other.as_str() < form);
+        let is_a_start = self.by_start.get(first).is_some_and(|other| other.starts_with(form));
+        if is_a_start || at <= MIN_LENGTH { id } else { form }
+    }
 }
 
-/// Returns the last bytes of an id, as whole characters.
-fn end(id: &MessageId, length: usize) -> Option<&str> {
-    let id = id.as_str();
-    (0..=id.len().checked_sub(length)?).rev().find_map(|from| id.get(from..))
+fn compare_ends(one: &str, other: &str) -> Ordering {
+    one.chars().rev().cmp(other.chars().rev())
 }
 
 /// The most columns of a title that is taken from a message.
@@ -127,20 +106,31 @@ pub(crate) fn title_of(session: &Session, info: &SessionInfo) -> Result<String> 
 
 #[cfg(test)]
 mod tests {
-    use talktree::Message;
+    use talktree::{Message, MessageId};
 
     use super::*;
 
     #[test]
-    fn ids_are_shortened_to_unique_prefixes() {
+    fn ids_are_shortened_to_ends_that_no_other_has() {
         let ids = [
             "7f3a0c12-1111-4222-8333-444455556666",
             "7f3a0c12-2222-4222-8333-444455556666",
+            "7f3a0c12-2222-4222-8333-444477778888",
             "telegram:4711",
+            "博物馆的一个很长很长的会话标识符号码一",
         ];
         let short = ShortIds::new(ids);
-        assert_eq!(ids.map(|id| short.of(id)), ["7f3a0c12-1", "7f3a0c12-2", "telegram:4711"]);
-        assert_eq!(ShortIds::new([ids[0]]).of(ids[0]), "7f3a0c12");
+        assert_eq!(
+            ids.map(|id| short.of(id)),
+            [
+                "1-4222-8333-444455556666",
+                "2-4222-8333-444455556666",
+                "77778888",
+                "telegram:4711",
+                "会话标识符号码一"
+            ]
+        );
+        assert_eq!(ShortIds::new([ids[0]]).of(ids[0]), "55556666");
     }
 
     #[test]
@@ -159,21 +149,13 @@ mod tests {
         ];
         chat.append_all(ids.map(|id| Message::user("x").with_id(id)))?;
         chat.label("a-88888888", &ids[5].into())?;
-        let ids = ids.map(MessageId::from);
-        let short = ShortMessageIds::of(&store, ids.iter().map(|id| (chat.id(), id)))?;
-        let forms = ids.each_ref().map(|id| short.get(chat.id(), id));
-        let expected = [
-            "…122223333",
-            "…422223333",
-            "…00000000",
-            "…755556666",
-            "…888888888",
-            "…table-xx",
-            "m1",
-        ];
+        let short = ShortIds::of_messages(&chat)?;
+        let forms = ids.map(|id| short.of(id));
+        let expected =
+            ["122223333", "422223333", "00000000", ids[3], "888888888", "table-xx", "m1"];
         assert_eq!(forms, expected);
         for (form, id) in forms.into_iter().zip(&ids) {
-            assert_eq!(&lookup::message(&chat, form)?, id, "{form}");
+            assert_eq!(lookup::message(&chat, form)?, MessageId::from(*id), "{form}");
         }
         Ok(())
     }

@@ -9,12 +9,15 @@ use std::rc::Rc;
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
+use chrono::{DateTime, Local, Utc};
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 use talktree::{PieceKind, Role};
 use unicode_width::UnicodeWidthStr;
 
+use crate::pager::Paged;
 use crate::text::{cut, escape, is_unsafe};
+use crate::time::{ago, iso, local};
 
 /// A piece is not cut to fewer columns than this; it goes to another line.
 pub(crate) const MIN_CUT: usize = 12;
@@ -74,7 +77,32 @@ impl Output {
     #[cfg(test)]
     pub(crate) fn of_width(width: usize) -> (Self, Rc<RefCell<Vec<u8>>>) {
         let (out, memory) = Self::memory();
-        (Self { width: Some(width), ..out }, memory)
+        (Self { width: Some(width), is_terminal: true, ..out }, memory)
+    }
+
+    /// Shows what is longer than the screen in a pager; for commands that only read. Nothing was written yet.
+    pub(crate) fn page(&mut self) {
+        if cfg!(unix)
+            && self.is_terminal
+            && let Some(paged) = Paged::new()
+        {
+            self.writer = Box::new(BufWriter::new(paged));
+        }
+    }
+
+    /// Returns whether people read the output as it is written.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.is_terminal
+    }
+
+    /// Returns a time for a list: on a terminal as people say it, else with its zone.
+    pub(crate) fn ago(&self, time: DateTime<Utc>) -> String {
+        if self.is_terminal { ago(time, &Local::now()) } else { iso(time) }
+    }
+
+    /// Returns a time to the second: on a terminal the local one, else with its zone.
+    pub(crate) fn moment(&self, time: DateTime<Utc>) -> String {
+        if self.is_terminal { local(time) } else { iso(time) }
     }
 
     /// Returns the number of columns, if the output is a terminal.

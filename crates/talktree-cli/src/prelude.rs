@@ -12,7 +12,7 @@ pub(crate) use crate::output::{
     role_style,
 };
 pub(crate) use crate::suggestion::{command, given, option, quote, verb};
-pub(crate) use crate::table::{Table, minute};
-pub(crate) use crate::text::{escape, one_line, plural, quoted, shown};
+pub(crate) use crate::table::Table;
+pub(crate) use crate::text::{escape, one_line, plural, quoted, shown, size};
 pub(crate) use crate::time::time_of;
 pub(crate) use crate::work::{Signals, confirm};

@@ -6,7 +6,6 @@
 use std::io;
 
 use anstyle::Style;
-use chrono::{DateTime, Utc};
 use unicode_width::UnicodeWidthStr;
 
 use crate::output::{FAINT, MIN_CUT, Output, PLAIN, Piece};
@@ -133,11 +132,6 @@ impl Table {
         }
         columns
     }
-}
-
-/// Returns the time to the minute, as tables show it.
-pub(crate) fn minute(time: DateTime<Utc>) -> String {
-    time.format("%Y-%m-%d %H:%M").to_string()
 }
 
 #[cfg(test)]

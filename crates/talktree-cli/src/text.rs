@@ -74,6 +74,15 @@ pub(crate) fn plural(count: u64, noun: &str) -> String {
     }
 }
 
+/// Returns a number of bytes in the unit that people would use: `812 bytes`, `39.9 MB`.
+pub(crate) fn size(bytes: u64) -> String {
+    let unit = |(power, name)| (1_000_u64.pow(power), name);
+    match [(4, "TB"), (3, "GB"), (2, "MB"), (1, "kB")].map(unit).iter().find(|it| bytes >= it.0) {
+        Some((unit, name)) => format!("{:.1} {name}", bytes as f64 / *unit as f64),
+        None => plural(bytes, "byte"),
+    }
+}
+
 /// Returns the text, cut to this many terminal columns; a cut text ends with `…`.
 pub(crate) fn cut(text: &str, width: usize) -> Cow<'_, str> {
     if text.width() <= width {
@@ -124,6 +133,20 @@ mod tests {
         let shown = without_middle(&line);
         assert!(shown.chars().count() == 2_002 && shown.starts_with("aé") && shown.ends_with("éb"));
         assert_eq!(without_middle("a name"), "a name");
+    }
+
+    #[test]
+    fn a_size_has_a_unit() {
+        for (bytes, shown) in [
+            (0, "0 bytes"),
+            (1, "1 byte"),
+            (999, "999 bytes"),
+            (1_000, "1.0 kB"),
+            (39_923_712, "39.9 MB"),
+            (5_000_000_000_000_000, "5000.0 TB"),
+        ] {
+            assert_eq!(size(bytes), shown);
+        }
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! Dates and spans of time that an option names.
+//! Dates and spans of time that an option names, and times as they are printed.
 
 use std::str::FromStr;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, Local, SecondsFormat, TimeZone, Utc};
 use talktree::search::parse_date;
 
 use crate::failure::{Failure, Result};
@@ -21,6 +21,31 @@ pub(crate) fn time_of(option: &str, given: Option<&str>) -> Result<Option<DateTi
             "--{option} {} is not a date; give one like 2026, 2026-01, 2026-01-31, yesterday or 7d, or an instant like 2026-01-31T12:00:00Z",
             quoted(given)
         ))),
+    }
+}
+
+/// Returns a time as programs read it: with its zone.
+pub(crate) fn iso(time: DateTime<Utc>) -> String {
+    time.to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
+/// Returns the local time to the second.
+pub(crate) fn local(time: DateTime<Utc>) -> String {
+    time.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+/// Returns a time as people say it: how long ago it was within a week, else the local date and time.
+pub(crate) fn ago<Zone: TimeZone>(time: DateTime<Utc>, now: &DateTime<Zone>) -> String
+where
+    Zone::Offset: std::fmt::Display,
+{
+    let time = time.with_timezone(&now.timezone());
+    match now.clone().signed_duration_since(&time).num_seconds() {
+        0..60 => "just now".to_owned(),
+        seconds @ 60..3_600 => format!("{} min ago", seconds / 60),
+        seconds @ 3_600..86_400 => format!("{} h ago", seconds / 3_600),
+        seconds @ 86_400..604_800 => format!("{} d ago", seconds / 86_400),
+        _ => time.format("%Y-%m-%d %H:%M").to_string(),
     }
 }
 
@@ -71,7 +96,26 @@ impl TryFrom<String> for Span {
 
 #[cfg(test)]
 mod tests {
+    use chrono::FixedOffset;
+
     use super::*;
+
+    #[test]
+    fn a_time_is_said_as_people_say_it() -> Result<(), Box<dyn std::error::Error>> {
+        let east = FixedOffset::east_opt(3_600).ok_or("no offset")?;
+        let now = "2026-03-29T12:00:00Z".parse::<DateTime<Utc>>()?.with_timezone(&east);
+        for (time, said) in [
+            ("2026-03-29T12:00:00Z", "just now"),
+            ("2026-03-29T11:58:30Z", "1 min ago"),
+            ("2026-03-28T13:00:00Z", "23 h ago"),
+            ("2026-03-23T12:00:00Z", "6 d ago"),
+            ("2026-03-20T23:30:00Z", "2026-03-21 00:30"),
+            ("2026-03-29T12:00:01Z", "2026-03-29 13:00"),
+        ] {
+            assert_eq!(ago(time.parse()?, &now), said, "{time}");
+        }
+        Ok(())
+    }
 
     #[test]
     fn spans_are_numbers_with_a_unit() {

@@ -18,7 +18,7 @@ pub(crate) struct TreeArgs {
     /// The session: its id, the start or the end of its id, or its name.
     session: String,
 
-    /// List the labels below the tree, with the full ids of their messages.
+    /// List the labels below the tree, with their messages.
     #[arg(long)]
     labels: bool,
 
@@ -56,8 +56,9 @@ pub(crate) fn tree(args: TreeArgs, context: &mut Context) -> Result<()> {
         context.out.line_cut(&pieces.collect::<Vec<_>>())?;
     }
     if args.labels {
+        let ids = ShortIds::of_messages(&session)?;
         for label in session.labels()? {
-            put!(context.out; LABEL &label.name, PLAIN "  ", ID label.id.as_str())?;
+            put!(context.out; LABEL &label.name, PLAIN "  ", ID ids.of(label.id.as_str()))?;
         }
     }
     Ok(())
@@ -89,7 +90,7 @@ pub(crate) struct CheckoutArgs {
 }
 
 pub(crate) fn checkout(args: CheckoutArgs, context: &mut Context) -> Result<()> {
-    let (_, session) = context.write(&args.session)?;
+    let (store, session) = context.write(&args.session)?;
     if args.undo && !session.undo_head()? {
         let why = "nothing to undo: the head has no earlier position";
         return Err(Failure::NotFound(why.to_owned()));
@@ -104,14 +105,19 @@ pub(crate) fn checkout(args: CheckoutArgs, context: &mut Context) -> Result<()> 
     if let Some(message) = &args.message {
         session.checkout(&lookup::message(&session, message)?)?;
     }
-    let head = session.head()?;
+    let (head, ids) = (session.head()?, ShortIds::of_messages(&session)?);
     let (text, id) = match &head {
-        Some(id) => (": head is at ", id.as_str()),
+        Some(id) => (": head is at ", ids.of(id.as_str())),
         None => (": head is before the first message", ""),
     };
-    let title = lookup::title(&session)?;
+    let title = lookup::title(&store, &session)?;
     let json = json!({"session": session.id(), "head": head});
-    context.answer(&json, &[(PLAIN, &title), (PLAIN, text), (ID, id)])
+    context.answer(&json, &[(PLAIN, &title), (PLAIN, text), (ID, id)])?;
+    if !args.undo && !args.redo && !context.is_json && !context.is_tour {
+        let undo = command(&verb("checkout", &[session.id().as_str()], "--undo"));
+        tell(&format!("`{undo}` goes back"));
+    }
+    Ok(())
 }
 
 /// Set a label on a message, remove a label, or list all labels
@@ -141,9 +147,9 @@ pub(crate) struct LabelArgs {
 
 pub(crate) fn label(args: LabelArgs, context: &mut Context) -> Result<()> {
     let given = &args.session;
-    let (_, session) = if args.list { context.read(given)? } else { context.write(given)? };
-    let title = lookup::title(&session)?;
-    let labels = session.labels()?;
+    let (store, session) = if args.list { context.read(given)? } else { context.write(given)? };
+    let (labels, ids) = (session.labels()?, ShortIds::of_messages(&session)?);
+    let title = lookup::title(&store, &session)?;
     if args.list {
         if labels.is_empty() && !context.is_json {
             tell("the session has no labels");
@@ -151,7 +157,7 @@ pub(crate) fn label(args: LabelArgs, context: &mut Context) -> Result<()> {
         for label in labels {
             // Only another program stores a label without a name.
             let name = if label.name.is_empty() { "\"\"" } else { &*label.name };
-            let line = [(LABEL, name), (PLAIN, "  "), (ID, label.id.as_str())];
+            let line = [(LABEL, name), (PLAIN, "  "), (ID, ids.of(label.id.as_str()))];
             context.answer(&label, &line)?;
         }
     } else if let Some(name) = &args.remove {
@@ -173,7 +179,7 @@ pub(crate) fn label(args: LabelArgs, context: &mut Context) -> Result<()> {
         session.label(name, &lookup::message(&session, message)?)?;
         // The id of a summary names the last message that it covers.
         if let Some(label) = session.labels()?.iter().find(|label| label.name == *name) {
-            let (head, id) = (format!("{title}: label "), label.id.as_str());
+            let (head, id) = (format!("{title}: label "), ids.of(label.id.as_str()));
             context.answer(
                 label,
                 &[(PLAIN, &head), (LABEL, name), (PLAIN, " points at "), (ID, id)],
@@ -252,6 +258,8 @@ pub(crate) fn lineage(args: LineageArgs, context: &mut Context) -> Result<()> {
         }
         rows.push(Row(info.id.clone(), Some(info), depth));
     }
+    let short = ShortIds::of_sessions(&store)?;
+    context.keep_list(rows.iter().map(|row| &row.0));
     for Row(id, info, depth) in &rows {
         let is_in_store = info.is_some();
         let info = info.as_ref();
@@ -270,15 +278,18 @@ pub(crate) fn lineage(args: LineageArgs, context: &mut Context) -> Result<()> {
             "is_in_store": is_in_store,
             "is_in_trash": is_in_trash,
         });
+        let parent = info.and_then(|info| info.parent_session.clone());
+        let ids = parent.map(|parent| ShortIds::of_messages(&store.session(parent)?));
+        let ids = ids.transpose()?.unwrap_or_default();
         let state = match (is_in_store, is_in_trash, fork_point) {
             (false, ..) => "  removed".to_owned(),
             (_, true, _) => "  in the trash".to_owned(),
-            (.., Some(at)) => format!("  at {at}"),
+            (.., Some(at)) => format!("  at {}", ids.of(at.as_str())),
             _ => String::new(),
         };
         let name = name.map(|name| format!("  {}", one_line(name))).unwrap_or_default();
         let (indent, mark) = ("  ".repeat(*depth), if is_named { "* " } else { "" });
-        let id = id.as_str();
+        let id = short.of(id.as_str());
         let line = [(PLAIN, &*indent), (MATCH, mark), (ID, id), (STRONG, &name), (FAINT, &state)];
         context.answer(&json, &line)?;
     }

@@ -33,11 +33,11 @@ pub(crate) fn stats(_args: StatsArgs, context: &mut Context) -> Result<()> {
         ("transcripts", stats.transcripts),
         ("transcript entries", stats.transcript_entries),
         ("pending items", stats.inbox_items),
-        ("bytes", stats.bytes),
     ] {
         put!(context.out; FAINT &format!("{what:<22}"), STRONG &format!("{count:>14}"))?;
     }
-    Ok(())
+    let size = size(stats.bytes);
+    Ok(put!(context.out; FAINT &format!("{:<22}", "size"), STRONG &format!("{size:>14}"))?)
 }
 
 /// Check every invariant of the store, and list each damage with its remedy
@@ -143,7 +143,7 @@ pub(crate) fn backup(args: BackupArgs, context: &mut Context) -> Result<()> {
     let path = args.file.to_string_lossy().into_owned();
     let bytes = std::fs::metadata(&args.file).map(|file| file.len()).unwrap_or(0);
     let json = json!({"path": path, "bytes": bytes});
-    context.answer(&json, &[(PLAIN, &path), (FAINT, &format!("  {bytes} bytes"))])
+    context.answer(&json, &[(PLAIN, &path), (FAINT, &format!("  {}", size(bytes)))])
 }
 
 /// Copy sessions, context blocks and bindings into another store

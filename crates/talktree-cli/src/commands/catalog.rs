@@ -1,6 +1,6 @@
 //! `talktree owners`, `bindings` and `usage`: what the store says of all its sessions.
 
-use talktree::{Binding, BindingFilter, Cost, OwnerInfo, Store, UsageFilter, UsageGroup};
+use talktree::{Binding, BindingFilter, Cost, OwnerInfo, UsageFilter, UsageGroup};
 
 use crate::prelude::*;
 
@@ -24,7 +24,7 @@ fn pages<T>(
 
 /// List the owners of sessions and transcripts, by name
 ///
-/// Sessions in the trash are not counted. `last` is the time (UTC) of the message that was added last.
+/// Sessions in the trash are not counted. `last` is the time of the message that was added last.
 #[derive(Debug, clap::Args)]
 pub(crate) struct OwnersArgs {
     /// List at most N owners [default: all].
@@ -45,7 +45,7 @@ pub(crate) fn owners(args: OwnersArgs, context: &mut Context) -> Result<()> {
             one_line(&owner.owner),
             owner.sessions.to_string(),
             owner.messages.to_string(),
-            owner.last_message_at.map(minute).unwrap_or_default(),
+            owner.last_message_at.map(|at| context.out.ago(at)).unwrap_or_default(),
             transcripts.map(|count| count.to_string()).unwrap_or_default(),
         ];
         context.row(&mut table, owner, cells)?;
@@ -80,15 +80,16 @@ pub(crate) fn bindings(args: BindingsArgs, context: &mut Context) -> Result<()> 
     let bindings = pages(args.limit, |last: Option<&Binding>, count| {
         store.bindings(&filter, last.map(|last| last.number), count)
     })?;
+    let short = ShortIds::of_sessions(&store)?;
     let styles = [STRONG, FAINT, FAINT, FAINT, ID];
     let mut table = Table::new("key bound until end session", styles);
     for binding in &bindings {
         let cells = [
             one_line(&binding.key),
-            minute(binding.bound_at),
-            binding.ended_at.map(minute).unwrap_or_default(),
+            context.out.ago(binding.bound_at),
+            binding.ended_at.map(|at| context.out.ago(at)).unwrap_or_default(),
             binding.end.map(|end| end.to_string()).unwrap_or_default(),
-            binding.session.to_string(),
+            short.of(binding.session.as_str()).to_owned(),
         ];
         context.row(&mut table, binding, cells)?;
     }
@@ -163,10 +164,10 @@ pub(crate) fn usage(args: UsageArgs, context: &mut Context) -> Result<()> {
         Some(Group::Session) => (UsageGroup::Session, "session"),
         Some(Group::Source) => (UsageGroup::Source, "source"),
     };
-    // A file or a pipe gets whole ids.
+    // The usage of sessions in the trash counts, too.
     let short = match args.by {
-        Some(Group::Session) if context.out.width().is_some() => short_ids(&store)?,
-        _ => ShortIds::new([]),
+        Some(Group::Session) => ShortIds::of_sessions(&store)?,
+        _ => ShortIds::default(),
     };
     let styles = [STRONG, PLAIN, PLAIN, FAINT, PLAIN, FAINT, PLAIN];
     let mut table = Table::new("of answers input cached output reasoning cost", styles)
@@ -187,12 +188,6 @@ pub(crate) fn usage(args: UsageArgs, context: &mut Context) -> Result<()> {
         context.row(&mut table, &row, cells)?;
     }
     context.write_list(&table, None, || Ok("no usage is stored".to_owned()))
-}
-
-/// Returns the short ids of all sessions, those in the trash included: their usage counts, too.
-fn short_ids(store: &Store) -> Result<ShortIds> {
-    let (present, trash) = (store.sessions()?, lookup::trash(store)?);
-    Ok(ShortIds::new(present.iter().chain(&trash).map(|info| info.id.as_str())))
 }
 
 /// Returns an amount with its currency: `1.25 USD`.

@@ -70,7 +70,8 @@ pub(crate) fn rename(args: RenameArgs, context: &mut Context) -> Result<()> {
     let before = session.info()?.and_then(|info| info.name);
     store.rename(session.id(), name)?;
     let json = json!({"session": id, "name": name});
-    context.answer(&json, &[(ID, id), (PLAIN, "  "), (STRONG, name)])?;
+    let short = ShortIds::of_sessions(&store)?;
+    context.answer(&json, &[(ID, short.of(id)), (PLAIN, "  "), (STRONG, name)])?;
     if let Some(before) = before.filter(|before| *before != name && !context.is_json) {
         tell(&format!("`{}` names it as before", command(&verb("rename", &[id, &before], ""))));
     }
@@ -107,7 +108,7 @@ pub(crate) fn tag(args: TagArgs, context: &mut Context) -> Result<()> {
     let message = args.message.as_deref().map(|given| lookup::message(&session, given));
     let message = message.transpose()?;
     let mut json = json!({"session": session.id()});
-    let mut of = format!("{}: ", lookup::title(&session)?);
+    let mut of = format!("{}: ", lookup::title(&store, &session)?);
     let tags = match &message {
         Some(id) => {
             args.tags.iter().try_for_each(|tag| session.tag(id, tag))?;
@@ -125,7 +126,8 @@ pub(crate) fn tag(args: TagArgs, context: &mut Context) -> Result<()> {
         }
     };
     json["tags"] = json!(tags);
-    let (id, gap) = message.as_ref().map_or(("", ""), |id| (id.as_str(), ": "));
+    let ids = ShortIds::of_messages(&session)?;
+    let (id, gap) = message.as_ref().map_or(("", ""), |id| (ids.of(id.as_str()), ": "));
     let named = if tags.is_empty() { "no tags".to_owned() } else { tags.join(", ") };
     context.answer(&json, &[(PLAIN, &of), (ID, id), (PLAIN, gap), (LABEL, &named)])
 }
@@ -147,7 +149,7 @@ pub(crate) fn pin(args: PinArgs, context: &mut Context) -> Result<()> {
     store.change_session(session.id(), &SessionChange::Pin(is_pinned))?;
     let state = if is_pinned { ": pinned" } else { ": not pinned" };
     let json = json!({"session": session.id(), "is_pinned": is_pinned});
-    context.answer(&json, &[(PLAIN, &lookup::title(&session)?), (PLAIN, state)])
+    context.answer(&json, &[(PLAIN, &lookup::title(&store, &session)?), (PLAIN, state)])
 }
 
 /// End a session: keys do not lead to it any more. It can still be read and written
@@ -173,7 +175,7 @@ pub(crate) fn end(args: EndArgs, context: &mut Context) -> Result<()> {
         session.info()?.map(|info| (info.ended_at, info.end_reason)).unwrap_or_default();
     let state = end_reason.as_ref().map_or("open".to_owned(), |why| format!("ended: {why}"));
     let json = json!({"session": session.id(), "ended_at": ended_at, "end_reason": end_reason});
-    context.answer(&json, &[(PLAIN, &format!("{}: {state}", lookup::title(&session)?))])
+    context.answer(&json, &[(PLAIN, &format!("{}: {state}", lookup::title(&store, &session)?))])
 }
 
 /// Take a session out of the trash
@@ -188,6 +190,6 @@ pub(crate) fn restore(args: RestoreArgs, context: &mut Context) -> Result<()> {
     let session = lookup::in_trash(&store, &args.session)?;
     store.change_session(session.id(), &SessionChange::Restore)?;
     let json = json!({"session": session.id(), "name": session.info()?.and_then(|info| info.name)});
-    let title = lookup::title(&session)?;
+    let title = lookup::title(&store, &session)?;
     context.answer(&json, &[(PLAIN, "session "), (ID, &title), (PLAIN, " restored")])
 }

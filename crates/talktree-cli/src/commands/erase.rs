@@ -8,6 +8,7 @@ use talktree::{
     Session, Store,
 };
 
+use crate::last_list;
 use crate::prelude::*;
 use crate::whole::{self, Line, Whole};
 
@@ -192,6 +193,8 @@ fn named(args: &EraseArgs, store: &Store) -> Result<(Erasure, ErasureExtent)> {
 
 /// Erases; a signal interrupts it. It is an error if another program uses the log, which then still has the texts.
 fn erase(store: &Store, erasure: &Erasure) -> Result<Erased> {
+    // The ids of what is erased may be in it.
+    last_list::forget();
     let erased = Signals::catch()?.run(store, "erasing", |bar| {
         store.erase_with_progress(erasure, |progress| bar.show(progress))
     })?;
@@ -322,17 +325,20 @@ fn print(
         )?;
     }
     if let Some(proof) = proof {
-        let kept = plural(proof.kept, "sequence");
-        let found = match (proof.left, proof.kept) {
-            (0, 0) => "nothing is left".to_owned(),
-            // What others said in the same words.
-            (0, _) => format!("nothing is left but {kept} that other content also has"),
-            (left, _) => format!(
-                "nothing is left but the copies and summaries above ({left}), with {kept} that other content also has"
-            ),
-        };
-        let (sequences, bytes) = (plural(proof.sequences, "sequence"), proof.bytes);
-        put!(out; PLAIN &format!("looked for {sequences} in {bytes} bytes: {found}"))?;
+        let (texts, pieces) =
+            (plural(proof.texts, "erased text"), plural(proof.sequences, "piece"));
+        let store = size(proof.bytes);
+        put!(out; PLAIN &format!("proof: all {store} of the store were searched for {pieces} of {texts}"))?;
+        let copies = if proof.left > 0 { ", as the copies and summaries above" } else { "" };
+        for (count, found) in [
+            (proof.sequences.saturating_sub(proof.kept), "nowhere".to_owned()),
+            // What others said, too.
+            (proof.kept, format!("only in texts that stay and have the same words{copies}")),
+        ] {
+            if count > 0 {
+                put!(out; PLAIN &format!("  {} found {found}", plural(count, "piece")))?;
+            }
+        }
     }
     Ok(())
 }

@@ -23,6 +23,7 @@ const BRIEF_CHARS: usize = 400;
 
 /// Prints the messages of a session: as JSON with their tags, or for people with their labels.
 struct Printer {
+    ids: ShortIds,
     labels: HashMap<MessageId, Vec<String>>,
     tags: HashMap<MessageId, Vec<String>>,
 }
@@ -38,7 +39,8 @@ struct Tagged<'a> {
 
 impl Printer {
     fn new(session: &Session) -> Result<Self> {
-        let mut printer = Self { labels: HashMap::new(), tags: HashMap::new() };
+        let ids = ShortIds::of_messages(session)?;
+        let mut printer = Self { ids, labels: HashMap::new(), tags: HashMap::new() };
         for label in session.labels()? {
             printer.labels.entry(label.id).or_default().push(label.name);
         }
@@ -62,18 +64,25 @@ impl Printer {
         }
         let labels = self.labels.get(&message.id).into_iter().flatten().map(String::as_str);
         let notes: Vec<&str> = notes.iter().copied().chain(labels).collect();
-        Ok(write(&mut context.out, message, &notes.join(", "), extent)?)
+        let id = self.ids.of(message.id.as_str());
+        Ok(write(&mut context.out, message, id, &notes.join(", "), extent)?)
     }
 }
 
 /// Writes a message: a heading, and its parts below.
-fn write(out: &mut Output, message: &Message, note: &str, extent: Extent) -> io::Result<()> {
+fn write(
+    out: &mut Output,
+    message: &Message,
+    id: &str,
+    note: &str,
+    extent: Extent,
+) -> io::Result<()> {
     let is_summary = CompactionId::from_message(&message.id).is_some();
-    let time = message.created_at.format("  %Y-%m-%d %H:%M:%S  ").to_string();
+    let time = format!("  {}  ", out.moment(message.created_at));
     out.line(&[
         (role_style(&message.role), message.role.as_str()),
         (FAINT, &time),
-        (ID, message.id.as_str()),
+        (ID, id),
         (LABEL, if note.is_empty() { "" } else { "  " }),
         (LABEL, note),
         (COMPACTION, if is_summary { "  [summary]" } else { "" }),
@@ -146,6 +155,20 @@ pub(crate) struct LogArgs {
     /// The session: its id, the start or the end of its id, or its name.
     session: String,
 
+    #[command(flatten)]
+    path: PathArgs,
+}
+
+/// Print the history of the session with the newest message
+#[derive(Debug, clap::Args)]
+pub(crate) struct LastArgs {
+    #[command(flatten)]
+    path: PathArgs,
+}
+
+/// What is printed of a history.
+#[derive(Debug, clap::Args)]
+struct PathArgs {
     /// Print the stored messages: without summaries, with hidden messages.
     #[arg(long)]
     raw: bool,
@@ -154,9 +177,13 @@ pub(crate) struct LogArgs {
     #[arg(long, value_name = "MESSAGE")]
     at: Option<String>,
 
-    /// Print only the newest N messages [default: all].
+    /// Print only the newest N messages [default: 20 on a terminal, else all].
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
+
+    /// Print all messages, also on a terminal.
+    #[arg(long, conflicts_with = "limit")]
+    all: bool,
 
     /// Print tool inputs and outputs in full [default: 6 lines of each].
     #[arg(long)]
@@ -165,20 +192,38 @@ pub(crate) struct LogArgs {
 
 pub(crate) fn log(args: LogArgs, context: &mut Context) -> Result<()> {
     let (_, session) = context.read(&args.session)?;
-    let path = lookup::path(&session, args.at.as_deref(), args.raw)?;
-    let printer = Printer::new(&session)?;
+    history(&args.path, &session, context)
+}
+
+pub(crate) fn last(args: LastArgs, context: &mut Context) -> Result<()> {
+    let (store, session) = context.read(lookup::LAST)?;
+    if !context.is_json {
+        put!(context.out; STRONG &lookup::title(&store, &session)?)?;
+        context.out.line(&[])?;
+    }
+    history(&args.path, &session, context)
+}
+
+fn history(args: &PathArgs, session: &Session, context: &mut Context) -> Result<()> {
+    let path = lookup::path(session, args.at.as_deref(), args.raw)?;
+    let printer = Printer::new(session)?;
     let extent = if args.full { Extent::Full } else { Extent::Brief };
     let mut count = 0_u64;
-    let mut print = |message: &Message| {
+    let mut print = |message: &Message, context: &mut Context| {
         count += 1;
         printer.print(message, &[], extent, context)
     };
-    match args.limit {
-        None => path.iter().try_for_each(|message| print(&message?))?,
-        Some(limit) => {
-            let newest = path.iter_rev().take(limit);
-            let newest: Vec<Message> = newest.collect::<talktree::Result<_>>()?;
-            newest.iter().rev().try_for_each(print)?;
+    match context.limit(args.limit, args.all) {
+        usize::MAX => path.iter().try_for_each(|message| print(&message?, context))?,
+        limit => {
+            let newest = path.iter_rev().take(limit.saturating_add(1));
+            let mut newest: Vec<Message> = newest.collect::<talktree::Result<_>>()?;
+            if newest.len() > limit && args.limit.is_none() {
+                put!(context.out; FAINT &format!("the newest {limit} messages; --all prints all"))?;
+                context.out.line(&[])?;
+            }
+            newest.truncate(limit);
+            newest.iter().rev().try_for_each(|message| print(message, context))?;
         }
     }
     if count == 0 && !context.is_json && args.limit != Some(0) {
@@ -234,10 +279,11 @@ fn about(
     context: &mut Context,
 ) -> Result<()> {
     let next = session.branches(&message.id)?;
-    let next: Vec<&str> = next.iter().map(|child| child.id.as_str()).collect();
+    let next: Vec<&str> = next.iter().map(|child| printer.ids.of(child.id.as_str())).collect();
     let next = if next.is_empty() { "none".to_owned() } else { next.join(" ") };
-    let parent = message.parent.as_ref().map_or("none", MessageId::as_str);
+    let parent = message.parent.as_ref().map_or("none", |id| printer.ids.of(id.as_str()));
     for (what, value) in [
+        ("id", Some(message.id.to_string())),
         ("parent", Some(parent.to_owned())),
         ("children", Some(next)),
         ("metadata", message.metadata.as_ref().map(|it| it.as_str().to_owned())),

@@ -19,6 +19,7 @@ mod sessions;
 mod tour;
 mod watch;
 
+pub(crate) use self::completions::completed;
 pub(crate) use self::search::with_queries;
 
 /// Declares subcommands, each with its arguments and the function that runs it.
@@ -47,6 +48,7 @@ verbs! { Command:
     New(details::NewArgs) => details::new,
     Sessions(sessions::SessionsArgs) => sessions::sessions,
     Log(messages::LogArgs) => messages::log,
+    Last(messages::LastArgs) => messages::last,
     Tree(branches::TreeArgs) => branches::tree,
     Show(messages::ShowArgs) => messages::show,
     Search(search::SearchArgs) => search::run,

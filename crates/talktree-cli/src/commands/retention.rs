@@ -75,11 +75,9 @@ pub(crate) fn discard(args: RunArgs, context: &mut Context) -> Result<()> {
 
 fn print(report: &RetentionReport, is_dry_run: bool, context: &mut Context) -> Result<()> {
     if context.is_json {
-        for session in &report.sessions {
-            context.out.json(session)?;
-        }
         return Ok(context.out.json(&json!({
             "is_dry_run": is_dry_run,
+            "sessions": report.sessions,
             "rules": report.rules,
             "copies_left": report.copies_left,
             "is_log_in_use": report.is_log_in_use,
@@ -115,7 +113,7 @@ fn write(report: &RetentionReport, is_dry_run: bool, context: &mut Context) -> R
         table.push([
             short.of(session.id.as_str()).to_owned(),
             session.messages.to_string(),
-            session.last_message_at.map(minute).unwrap_or_default(),
+            session.last_message_at.map(|at| context.out.ago(at)).unwrap_or_default(),
             one_line(&session.rule),
             one_line(session.name.as_deref().unwrap_or_default()),
         ]);
@@ -130,10 +128,9 @@ fn write(report: &RetentionReport, is_dry_run: bool, context: &mut Context) -> R
             _ => "removed",
         };
         let done = if is_dry_run { format!("would be {done}") } else { done.to_owned() };
-        let [sessions, messages, bytes] =
-            [(rule.sessions, "session"), (rule.messages, "message"), (rule.bytes, "byte")]
-                .map(|(count, noun)| plural(count, noun));
-        let figures = format!("  {sessions} {done}: {messages}, {bytes}");
+        let [sessions, messages] = [(rule.sessions, "session"), (rule.messages, "message")]
+            .map(|(count, noun)| plural(count, noun));
+        let figures = format!("  {sessions} {done}: {messages}, {}", size(rule.bytes));
         put!(context.out; LABEL &one_line(&rule.rule), PLAIN &figures)?;
     }
     Ok(())

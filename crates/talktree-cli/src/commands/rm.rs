@@ -48,7 +48,7 @@ pub(crate) fn run(args: RmArgs, context: &mut Context) -> Result<()> {
     for (at, given) in args.messages.iter().enumerate() {
         ids.push(whole::message(&session, given, |id| line.with(at + 1, id))?);
     }
-    let title = lookup::title(&session)?;
+    let title = lookup::title(&store, &session)?;
     let mut deleted = Deleted::default();
     let ask = |what: String| confirm(args.yes, &format!("delete {what}"), "nothing was deleted");
     if args.forever {

@@ -10,13 +10,17 @@ use crate::time::Span;
 
 /// List the sessions, the one with the newest message first
 ///
-/// `path` is the number of messages on the path to the head; other branches are not counted. `last` is the time (UTC) of
-/// the message that was added last. A session without a name shows the first line of a user, in quotes.
+/// `path` is the number of messages on the path to the head; other branches are not counted. `last` is the time of
+/// the message that was added last. A session without a name shows the first line of a user, in quotes. Other commands take
+/// `@1` for the first session of the list, `@2` for the second, and so on.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SessionsArgs {
-    /// List at most N sessions [default: all].
+    /// List at most N sessions [default: 20 on a terminal, else all].
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
+    /// List all sessions, also on a terminal.
+    #[arg(long, conflicts_with = "limit")]
+    all: bool,
     /// List the sessions of this owner.
     #[arg(long)]
     owner: Option<String>,
@@ -94,10 +98,12 @@ struct Row<'a> {
 pub(crate) fn sessions(args: SessionsArgs, context: &mut Context) -> Result<()> {
     let store = context.reader()?;
     let filter = args.filter()?;
-    let sessions = lookup::listed(&store, &filter, args.limit.unwrap_or(usize::MAX))?;
-    // A short id names one session of all.
-    let ids = store.sessions()?;
-    let short = ShortIds::new(ids.iter().map(|info| info.id.as_str()));
+    let limit = context.limit(args.limit, args.all);
+    // One more, to know whether there are others.
+    let mut sessions = lookup::listed(&store, &filter, limit.saturating_add(1))?;
+    let has_more = sessions.len() > limit;
+    sessions.truncate(limit);
+    let short = ShortIds::of_sessions(&store)?;
     let styles = [ID, PLAIN, FAINT, FAINT, STRONG];
     let mut table = Table::new("session path last from name", styles).shown_from("from", 100);
     for listed in &sessions {
@@ -109,12 +115,13 @@ pub(crate) fn sessions(args: SessionsArgs, context: &mut Context) -> Result<()> 
         let cells = [
             short.of(info.id.as_str()).to_owned(),
             path_length.to_string(),
-            minute(info.last_message_at.unwrap_or(info.created_at)),
+            context.out.ago(info.last_message_at.unwrap_or(info.created_at)),
             one_line(info.source.as_deref().unwrap_or_default()),
             title.clone(),
         ];
         context.row(&mut table, &row, cells)?;
     }
+    context.keep_list(sessions.iter().map(|listed| &listed.info.id));
     context.write_list(&table, args.limit, || {
         if filter != SessionFilter::default() {
             return Ok("no session is like that".to_owned());
@@ -125,7 +132,11 @@ pub(crate) fn sessions(args: SessionsArgs, context: &mut Context) -> Result<()> 
                 format!("all sessions are in the trash; `{}` lists them", command("trash list"))
             }
         })
-    })
+    })?;
+    if has_more && args.limit.is_none() {
+        put!(context.out; FAINT &format!("the newest {limit}; --all lists all"))?;
+    }
+    Ok(())
 }
 
 /// Returns the filter of the sessions in the trash: all, or those of an owner.
@@ -154,7 +165,7 @@ pub(crate) fn trash(args: TrashArgs, context: &mut Context) -> Result<()> {
 
 /// List the sessions in the trash, the one with the newest message first
 ///
-/// `deleted` is the time (UTC) at which a session was put there. A session without a name shows the first line of a user,
+/// `deleted` is the time at which a session was put there. A session without a name shows the first line of a user,
 /// in quotes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ListArgs {
@@ -170,9 +181,7 @@ fn list(args: ListArgs, context: &mut Context) -> Result<()> {
     let store = context.reader()?;
     let filter = in_trash(args.owner.clone());
     let sessions = lookup::listed(&store, &filter, args.limit.unwrap_or(usize::MAX))?;
-    let all = store.sessions()?;
-    let ids = all.iter().chain(sessions.iter().map(|listed| &listed.info));
-    let short = ShortIds::new(ids.map(|info| info.id.as_str()));
+    let short = ShortIds::of_sessions(&store)?;
     let styles = [ID, PLAIN, FAINT, FAINT, STRONG];
     let mut table =
         Table::new("session messages deleted owner name", styles).shown_from("owner", 100);
@@ -186,12 +195,13 @@ fn list(args: ListArgs, context: &mut Context) -> Result<()> {
         let cells = [
             short.of(info.id.as_str()).to_owned(),
             info.messages.to_string(),
-            info.deleted_at.map(minute).unwrap_or_default(),
+            info.deleted_at.map(|at| context.out.ago(at)).unwrap_or_default(),
             one_line(info.owner.as_deref().unwrap_or_default()),
             title,
         ];
         context.row(&mut table, listed, cells)?;
     }
+    context.keep_list(sessions.iter().map(|listed| &listed.info.id));
     let why_empty = match args.owner {
         None => "the trash is empty",
         Some(_) => "no session of this owner is in the trash",
@@ -231,10 +241,10 @@ fn empty(args: EmptyArgs, context: &mut Context) -> Result<()> {
     let (sessions, messages, bytes) =
         (report.sessions.len() as u64, report.messages(), report.bytes());
     let json = json!({"sessions": sessions, "messages": messages, "bytes": bytes, "left": left});
-    let [sessions, messages, bytes] =
-        [(sessions, "session"), (messages, "message"), (bytes, "byte")]
-            .map(|(n, noun)| plural(n, noun));
-    context.answer(&json, &[(PLAIN, &format!("{sessions} removed: {messages}, {bytes}"))])?;
+    let [sessions, messages] =
+        [(sessions, "session"), (messages, "message")].map(|(n, noun)| plural(n, noun));
+    let removed = format!("{sessions} removed: {messages}, {}", size(bytes));
+    context.answer(&json, &[(PLAIN, &removed)])?;
     if left > 0 && !context.is_json {
         let are = if left == 1 { "is pinned or has" } else { "are pinned or have" };
         let left = plural(left, "session");

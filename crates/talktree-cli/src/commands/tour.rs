@@ -11,7 +11,11 @@ use crate::prelude::*;
 
 /// Show the commands at work, on a small conversation in a temporary store
 #[derive(Debug, clap::Args)]
-pub(crate) struct TourArgs {}
+pub(crate) struct TourArgs {
+    /// Keep the store, so that you can go on with it.
+    #[arg(long)]
+    keep: bool,
+}
 
 /// A conversation with two branches in two languages, written for the tour.
 const SAMPLE: &str = include_str!("tour/sample.jsonl");
@@ -19,20 +23,24 @@ const SAMPLE: &str = include_str!("tour/sample.jsonl");
 const SUMMARY: &str =
     "They will see the planetarium; tickets are sold online, Friday's shows are at 11, 15 and 20.";
 
-pub(crate) fn run(_args: TourArgs, context: &mut Context) -> Result<()> {
+pub(crate) fn run(args: TourArgs, context: &mut Context) -> Result<()> {
     if std::env::args_os().any(|word| word.to_string_lossy().starts_with("--store")) {
         let why = "the tour creates its own store; run it without --store";
         return Err(Failure::Usage(why.to_owned()));
     }
     context.is_tour = true;
-    let folder = temporary_folder()?;
-    let sample = folder.join("sample.jsonl");
+    let mut folder = tempfile::Builder::new().prefix("talktree-tour-").tempdir()?;
+    folder.disable_cleanup(args.keep);
+    let sample = folder.path().join("sample.jsonl");
     std::fs::write(&sample, SAMPLE)?;
-    let store = folder.join("tour.db");
+    let store = folder.path().join("tour.db");
     if !context.is_json {
         let out = &mut context.out;
         put!(out; PLAIN "The tour uses its own temporary store: ", STRONG &store.to_string_lossy())?;
-        put!(out; PLAIN "You can paste its commands, in this order.")?;
+        put!(out; PLAIN match args.keep {
+            true => "You can paste its commands, in this order.",
+            false => "It is removed at the end; with --keep it stays, and you can paste the commands.",
+        })?;
         context.out.line(&[])?;
     }
     let mut tour = Tour { context, store, step: 0 };
@@ -78,17 +86,11 @@ pub(crate) fn run(_args: TourArgs, context: &mut Context) -> Result<()> {
         &["compact", "tour", "--remove", &tour.compaction()?],
     )?;
     tour.step("Count what the store holds.", &["stats"])?;
-    if !context.is_json {
-        let remove = format!("rm -r {}", quote(&folder.to_string_lossy()));
+    if !context.is_json && args.keep {
+        let remove = format!("rm -r {}", quote(&folder.path().to_string_lossy()));
         put!(context.out; PLAIN "To delete the files of the tour: ", COMPACTION &remove)?;
     }
     Ok(())
-}
-
-/// Returns a new folder, which is not deleted when the command exits.
-fn temporary_folder() -> Result<PathBuf> {
-    let folder = tempfile::Builder::new().prefix("talktree-tour-").tempdir()?;
-    Ok(folder.keep())
 }
 
 struct Tour<'a> {

@@ -152,19 +152,20 @@ fn a_plan_changes_nothing_and_runs_no_command() {
     let rig = long();
     rig.ok(by("echo brief", &[&STEPS[..], &["--once"]].concat()));
     let summary = rig.json(["compact", "long", "--list"])[0]["id"].as_str().unwrap().to_owned();
+    let short = &summary[summary.len() - 8..];
     let plan = [&["compact", "long", "--plan"][..], &SHORT].concat();
     let printed = rig.ok(&plan);
     for line in [
-        &format!("from  compaction_{summary}"),
-        "to  m18",
-        &format!("earlier compactions  {summary}"),
-        "tokens  726 into about 145",
-        "window now  1086 tokens: prompt 0, tools 0, head 216, summaries 6, middle 720, tail 144",
-        "window after  about 505 tokens",
+        &format!("from               {short}"),
+        "to                 m18",
+        &format!("earlier summaries  {short}"),
+        "summary            at most 145 tokens, in place of 726",
+        "window now         1086 tokens: prompt 0, tools 0, head 216, summaries 6, middle 720, tail 144",
+        "window after       about 505 tokens",
     ] {
         assert!(printed.lines().any(|printed| printed == line), "{line}: {printed}");
     }
-    assert!(printed.lines().any(|line| line.ends_with(": 10 messages would be compacted")));
+    assert!(printed.lines().any(|line| line.ends_with(": 10 messages would become a summary")));
     let answer = rig.json(&plan).remove(0);
     assert_eq!(
         fields(&answer),

@@ -136,17 +136,63 @@ fn help_and_errors_of_usage_have_the_colour_that_is_asked_for() -> Outcome {
 /// Before the total was known it was a full bar, of `0/0`.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_progress_bar_is_not_full_at_the_start() -> Outcome {
+fn a_progress_bar_is_not_full_at_the_start() {
     let rig = Rig::toured();
-    let line = format!("'{}' verify", env!("CARGO_BIN_EXE_talktree"));
-    let mut command = std::process::Command::new("script");
-    command.args(["--quiet", "--command", &line, "/dev/null"]).stdin(Stdio::null());
-    let Ok(output) = command.env("TALKTREE_STORE", rig.store()).output() else { return Ok(()) };
-    if String::from_utf8_lossy(&output.stderr).contains("script:") {
-        return Ok(()); // No terminals here.
-    }
-    let printed = String::from_utf8_lossy(&output.stdout);
+    let Some(printed) = rig.on_terminal("cat", "verify") else { return };
     assert!(printed.contains("the store is sound") && !printed.contains("0/0"), "{printed}");
+}
+
+/// A list of all sessions was 1 582 lines, and its start was gone.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_terminal_shows_the_newest_and_a_pager_the_rest() -> Outcome {
+    let rig = Rig::empty();
+    let mut file = "{\"format\":\"talktree\",\"version\":2}\n".to_owned();
+    for number in 10..40 {
+        file += &format!("{{\"type\":\"session\",\"id\":\"s{number}\"}}\n");
+        file += &format!(
+            "{{\"type\":\"message\",\"message\":{{\"id\":\"m{number}\",\"parent\":null,\"role\":\"user\",\"parts\":[{{\"type\":\"text\",\"text\":\"text {number}\"}}],\"created_at\":\"2025-03-02T10:{number}:00Z\"}}}}\n"
+        );
+    }
+    rig.ok(["import", &text(&rig.file("s.jsonl", file))]);
+    let Some(shown) = rig.on_terminal("sed s/^/paged:/", "sessions") else { return Ok(()) };
+    assert!(shown.starts_with("session  path  last              name\ns39 "), "{shown}");
+    assert!(shown.contains("2025-03-02 13:39") && !shown.contains("paged:"), "{shown}");
+    assert!(shown.ends_with("\nthe newest 20; --all lists all\n"), "{shown}");
+    assert_eq!(shown.lines().count(), 22, "{shown}");
+    let all = rig.on_terminal("sed s/^/paged:/", "sessions --all").ok_or("no terminal")?;
+    assert_eq!(all.matches("paged:").count(), 31, "{all}");
+    for pager in ["cat", "no-such-pager -x"] {
+        let all = rig.on_terminal(pager, "sessions --all").ok_or("no terminal")?;
+        assert!(all.starts_with("session  path") && all.lines().count() == 31, "{all}");
+    }
+    // A pipe gets everything.
+    assert_eq!(rig.ok(["sessions"]).lines().count(), 31);
+    // The list that was shown last has numbers.
+    assert_eq!(rig.json(["log", "@1"])[0]["id"], "m39");
+    rig.on_terminal("cat", "search 12");
+    assert_eq!(rig.json(["log", "@1"])[0]["id"], "m12");
+    assert_eq!(rig.json(["log", "-"])[0]["id"], "m39");
+    for place in ["@2", "@0"] {
+        assert!(rig.fails(1, ["log", place]).contains("has no session @"), "{place}");
+    }
+    assert!(rig.fails(1, ["rm", "@1"]).contains("no session has the id"));
+    rig.ok(["erase", "s12", "--yes"]);
+    rig.fails(1, ["log", "@1"]);
+    Ok(())
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_terminal_shows_times_as_people_say_them_and_marks_matches() -> Outcome {
+    let rig = Rig::toured();
+    rig.ok(["new", "Today"]);
+    let Some(log) = rig.on_terminal("cat", "log tour") else { return Ok(()) };
+    assert!(log.starts_with("user  2026-01-30 12:00:00  ask\n"), "{log}");
+    let listed = rig.on_terminal("cat", "sessions").ok_or("no terminal")?;
+    assert!(listed.contains("just now          Today\n"), "{listed}");
+    let found = rig.on_terminal("cat", "search planetarium").ok_or("no terminal")?;
+    assert!(found.contains("**planetarium**"), "{found}");
     Ok(())
 }
 
@@ -195,6 +241,7 @@ fn every_command_has_a_help_text() {
             "new",
             "sessions",
             "log",
+            "last",
             "tree",
             "show",
             "search",

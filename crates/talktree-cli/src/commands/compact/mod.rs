@@ -137,14 +137,15 @@ pub(crate) fn run(args: CompactArgs, context: &mut Context) -> Result<()> {
     if args.list {
         return list(&session, context);
     }
+    let title = lookup::title(&store, &session)?;
     if let (Some(from), Some(to)) = (&args.from, &args.to) {
-        return add_range(from, to, &args, &session, context);
+        return add_range(from, to, &args, &session, &title, context);
     }
     let options = args.policy.options();
     // With these options the session also reports the parts of its window.
     let session = store.session_builder(session.id()).compaction_options(options.clone()).open()?;
     let leaf = args.at.as_deref().map(|at| lookup::message(&session, at)).transpose()?;
-    let target = Target { session, leaf, options };
+    let target = Target { session, title, leaf, options };
     if args.plan {
         return plan::plan(&target, args.prompt, context);
     }
@@ -157,6 +158,8 @@ pub(crate) fn run(args: CompactArgs, context: &mut Context) -> Result<()> {
 /// The path to compact, with the options that choose its range.
 struct Target {
     session: Session,
+    /// What the output calls the session.
+    title: String,
     /// The last message of the path; none for the head.
     leaf: Option<MessageId>,
     options: CompactionOptions,
@@ -195,24 +198,30 @@ fn remove(given: &str, args: &CompactArgs, store: &Store, context: &mut Context)
     };
     whole::remove_compaction(&session, &id)?;
     let json = compaction.map_or_else(|| json!({"id": &*id}), |compaction| json!(compaction));
-    let title = format!("{}: compaction ", lookup::title(&session)?);
+    let title = format!("{}: compaction ", lookup::title(store, &session)?);
     context.answer(&json, &[(PLAIN, &title), (COMPACTION, id.as_str()), (PLAIN, " removed")])
 }
 
 /// Prints a new compaction.
-fn print_added(id: &CompactionId, session: &Session, context: &mut Context) -> Result<()> {
+fn print_added(
+    id: &CompactionId,
+    session: &Session,
+    title: &str,
+    context: &mut Context,
+) -> Result<()> {
     let compaction = session.compaction(id)?;
+    let all = session.compactions()?;
+    let ids = ShortIds::new(all.iter().map(|one| one.id.as_str()));
     let nested = match compaction.nested.len() as u64 {
         0 => String::new(),
         count => format!(" with {}", plural(count, "earlier compaction")),
     };
     let Compaction { tokens_before, tokens_after, .. } = compaction;
     let text = format!(
-        "{}: compacted {}{nested}, {tokens_before} tokens into {tokens_after}: compaction ",
-        lookup::title(session)?,
+        "{title}: compacted {}{nested}, {tokens_before} tokens into {tokens_after}: compaction ",
         plural(compaction.count, "message"),
     );
-    context.answer(&compaction, &[(PLAIN, &text), (COMPACTION, id.as_str())])
+    context.answer(&compaction, &[(PLAIN, &text), (COMPACTION, ids.of(id.as_str()))])
 }
 
 /// A compaction of the list as JSON.
@@ -251,7 +260,7 @@ fn list(session: &Session, context: &mut Context) -> Result<()> {
             compaction.count.to_string(),
             format!("{} -> {}", compaction.tokens_before, compaction.tokens_after),
             one_line(compaction.model.as_deref().unwrap_or_default()),
-            minute(compaction.created_at),
+            context.out.ago(compaction.created_at),
             one_line(&compaction.summary),
         ];
         context.row(&mut table, &Row { compaction, status, under }, cells)?;
@@ -265,6 +274,7 @@ fn add_range(
     to: &str,
     args: &CompactArgs,
     session: &Session,
+    title: &str,
     context: &mut Context,
 ) -> Result<()> {
     let text = text(args)?;
@@ -272,7 +282,7 @@ fn add_range(
     let mut compaction = Compaction::new(text, first, last);
     compaction.model.clone_from(&args.model);
     session.import_compaction(&compaction)?;
-    print_added(&compaction.id, session, context)
+    print_added(&compaction.id, session, title, context)
 }
 
 /// Compacts the range that the policy chooses.
@@ -286,7 +296,7 @@ fn commit_plan(args: &CompactArgs, target: &Target, context: &mut Context) -> Re
         Err(why) => plan::tell_nothing(&why),
         Ok(plan) => {
             let compacted = target.session.commit(plan, summary)?;
-            print_added(&compacted.id, &target.session, context)?;
+            print_added(&compacted.id, &target.session, &target.title, context)?;
         }
     }
     Ok(())
@@ -321,7 +331,7 @@ fn by_command(
             }
         };
         let id = step(plan, number, &summarizer, args, target)?;
-        print_added(&id, &target.session, context)?;
+        print_added(&id, &target.session, &target.title, context)?;
         // The next step may take a while.
         context.out.flush()?;
         if args.once {

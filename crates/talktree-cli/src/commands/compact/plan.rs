@@ -39,26 +39,34 @@ pub(super) fn plan(target: &Target, is_prompt: bool, context: &mut Context) -> R
         out.write_all(plan.prompt().as_bytes())?;
         out.flush()?;
         // The range is named, because after an append the plan may be a different one.
-        let [session, first, last] = [session.id().as_str(), first, last].map(quote);
-        tell(&format!(
-            "to add the answer: talktree compact {session} --summary-file FILE --from {first} --to {last}"
-        ));
+        let range = format!("--summary-file FILE {} {}", option("from", first), option("to", last));
+        let add = command(&verb("compact", &[session.id().as_str()], &range));
+        tell(&format!("to add the answer: {add}"));
         return Ok(());
     }
-    let title = format!("{}: ", lookup::title(session)?);
+    let (title, ids) = (format!("{}: ", target.title), ShortIds::of_messages(session)?);
     let messages = plural(plan.messages() as u64, "message");
-    put!(context.out; PLAIN &title, STRONG &messages, PLAIN " would be compacted")?;
-    let summaries: Vec<&str> = plan.summaries().iter().map(CompactionId::as_str).collect();
-    let summaries = if summaries.is_empty() { "none".to_owned() } else { summaries.join(" ") };
+    put!(context.out; PLAIN &title, STRONG &messages, PLAIN " would become a summary")?;
+    let summaries = plan.summaries().iter().map(CompactionId::as_message);
+    let summaries: Vec<String> = summaries.map(|id| ids.of(id.as_str()).to_owned()).collect();
+    let (tokens, most) = (plan.tokens(), plan.target_tokens());
+    let size = match tokens > most {
+        true => format!("at most {most} tokens, in place of {tokens}"),
+        false => format!(
+            "at most {most} tokens: it may be no shorter than the {tokens} that it replaces"
+        ),
+    };
     for (what, value) in [
-        ("from", first),
-        ("to", last),
-        ("earlier compactions", &summaries),
-        ("tokens", &format!("{} into about {}", plan.tokens(), plan.target_tokens())),
+        ("from", ids.of(first)),
+        ("to", ids.of(last)),
+        ("earlier summaries", &summaries.join(" ")),
+        ("summary", &size),
         ("window now", &plan.usage().to_string()),
         ("window after", &format!("about {} tokens", plan.expected_total())),
     ] {
-        put!(context.out; FAINT what, PLAIN "  ", PLAIN value)?;
+        if !value.is_empty() {
+            put!(context.out; FAINT &format!("{what:<17}"), PLAIN "  ", PLAIN value)?;
+        }
     }
     Ok(())
 }

@@ -41,7 +41,7 @@ pub(super) fn list(args: ListArgs, context: &mut Context) -> Result<()> {
             if held.kind == Kind::Text { String::new() } else { count.to_string() },
             held.tokens.to_string(),
             versions.to_string(),
-            changed_at.map(minute).unwrap_or_default(),
+            changed_at.map(|at| context.out.ago(at)).unwrap_or_default(),
             match (&held.scope.owner, held.scope.is_shared) {
                 (Some(owner), _) => format!("owner {owner}"),
                 (None, true) => "all sessions".to_owned(),
@@ -106,7 +106,7 @@ fn documents(context: &mut Context, held: &StoredLabel<'_>) -> Result<()> {
         let cells = [
             document.key.clone(),
             document.version.to_string(),
-            minute(document.changed_at),
+            context.out.ago(document.changed_at),
             one_line(document.title.as_deref().unwrap_or_default()),
             one_line(document.description.as_deref().unwrap_or_default()),
         ];

@@ -117,7 +117,7 @@ impl<'a> Scope<'a> {
     }
 
     pub(super) fn session(store: &'a Store, session: &Session) -> Result<Self> {
-        let name = lookup::title(session)?;
+        let name = lookup::title(store, session)?;
         Ok(Self { store, id: session.id().clone(), name, is_shared: false, owner: None })
     }
 

@@ -63,7 +63,7 @@ pub(super) fn history(args: HistoryArgs, context: &mut Context) -> Result<()> {
             let first = content.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
             table.push([
                 version.version.to_string(),
-                minute(version.changed_at),
+                context.out.ago(version.changed_at),
                 tokens.to_string(),
                 if version.content.is_some() { one_line(first) } else { REMOVED.to_owned() },
             ]);
@@ -73,8 +73,10 @@ pub(super) fn history(args: HistoryArgs, context: &mut Context) -> Result<()> {
             Some(_) => (PLAIN, plural(tokens, "token")),
             None => (BAD, REMOVED.to_owned()),
         };
-        let (number, at) =
-            (version.version.to_string(), format!("  {}  ", minute(version.changed_at)));
+        let (number, at) = (
+            version.version.to_string(),
+            format!("  {}  ", context.out.moment(version.changed_at)),
+        );
         context.out.line(&[(STRONG, "version "), (ID, &number), (FAINT, &at), (style, &size)])?;
         write_diff(&mut context.out, &diff)?;
         context.out.line(&[])?;

@@ -22,7 +22,8 @@ use crate::prelude::*;
 /// A query may contain words (all must match; in a question some are enough), "a phrase", prefix*, -not, OR, role:user,
 /// author:ID, tag:TAG, session:ID, after:2026-01-31, before:7d, in:tools and exact:"these characters". Dates are UTC: 2026, 2026-01, 2026-01-31,
 /// today, yesterday, 12h, 7d, 2w, 3mo, 1y, or an instant like 2026-01-31T12:00:00Z. Quote a query that contains `-not`, or
-/// put it after `--`: `talktree search "python -code"`, `talktree search -- -blue shirt`.
+/// put it after `--`: `talktree search "python -code"`, `talktree search -- -blue shirt`. `talktree show SESSION MESSAGE --around 3`
+/// shows a hit in its surroundings.
 #[derive(Clone, Debug, clap::Args)]
 #[command(override_usage = "talktree search [OPTIONS] <QUERY>...")]
 pub(crate) struct SearchArgs {
@@ -122,7 +123,7 @@ pub(crate) fn run(args: SearchArgs, context: &mut Context) -> Result<()> {
     let limited = || timeout.into_iter().fold(scope.search(&text), Search::timeout);
     let search = limited().limit(limit).offset(offset);
     let end = print(search, &args, &store, context)?;
-    let is_empty = end.first.is_none();
+    let is_empty = end.is_empty;
     // A prefix of too many words makes a result partial, too; that has its own notice.
     let late = timeout.filter(|timeout| end.is_partial && began.elapsed() >= *timeout / 2);
     let is_empty_page = is_empty && late.is_none() && args.limit > 0;
@@ -134,20 +135,14 @@ pub(crate) fn run(args: SearchArgs, context: &mut Context) -> Result<()> {
         true => proposals(&scope, &text)?,
         false => Vec::new(),
     };
-    if context.is_json && (end.is_partial || is_empty || !end.steps.is_empty()) {
-        let mut json = json!({"is_partial": end.is_partial, "instead": proposals});
-        if !end.steps.is_empty() {
-            json["steps"] = json!(end.steps);
+    // One line of advice at most, after the hits.
+    context.out.flush()?;
+    match end.only {
+        _ if end.has_more => tell(&format!("there is more: {}", args.next_page().line(false))),
+        Some(show) if !context.is_json && !context.is_tour => {
+            tell(&format!("messages around it: {}", command(&show)));
         }
-        context.out.json(&json)?;
-    }
-    if end.has_more {
-        context.out.flush()?;
-        tell(&format!("there is more: {}", args.next_page().line(false)));
-    }
-    if let Some(first) = end.first.filter(|_| !context.is_json && !context.is_tour) {
-        context.out.flush()?;
-        tell(&format!("messages around the first hit: {}", command(&first)));
+        _ => {}
     }
     match (is_empty, late) {
         (true, Some(timeout)) => Err(Failure::NotFound(format!(
@@ -175,32 +170,38 @@ fn print(search: Search, args: &SearchArgs, store: &Store, context: &mut Context
         let mut found = search.run_by_session()?;
         let has_more = args.cut(&mut found.hits);
         notice(&found.notices, &found.steps, found.matched, found.hits.is_empty());
-        let first = print_sessions(&found.hits, store, context)?;
-        return Ok(End { is_partial: found.is_partial, has_more, first, steps: found.steps });
+        context.keep_list(found.hits.iter().map(|session| &session.session));
+        let only = print_sessions(&found.hits, store, context)?;
+        let (is_partial, is_empty) = (found.is_partial, found.hits.is_empty());
+        return Ok(End { is_partial, is_empty, has_more, only });
     }
     if args.group {
         let found = search.limit(GROUPED).offset(0).run()?;
         let mut groups: Vec<Group> = groups(&found.hits).into_iter().skip(args.offset()).collect();
         let has_more = args.cut(&mut groups);
         notice(&found.notices, &found.steps, found.matched, groups.is_empty());
-        let first = print_groups(&groups, store, args, context)?;
-        return Ok(End { is_partial: found.is_partial, has_more, first, steps: found.steps });
+        context.keep_list(groups.iter().map(|group| &group.best.session));
+        let only = print_groups(&groups, store, args, context)?;
+        let (is_partial, is_empty) = (found.is_partial, groups.is_empty());
+        return Ok(End { is_partial, is_empty, has_more, only });
     }
     let mut found = search.run()?;
     let has_more = args.cut(&mut found.hits);
     notice(&found.notices, &found.steps, found.matched, found.hits.is_empty());
-    let first = print_hits(&found.hits, store, context)?;
-    Ok(End { is_partial: found.is_partial, has_more, first, steps: found.steps })
+    context.keep_list(found.hits.iter().map(|hit| &hit.session));
+    let only = print_hits(&found.hits, store, context)?;
+    let (is_partial, is_empty) = (found.is_partial, found.hits.is_empty());
+    Ok(End { is_partial, is_empty, has_more, only })
 }
 
 /// How a search ended.
 struct End {
     is_partial: bool,
+    is_empty: bool,
     /// Whether there is another page.
     has_more: bool,
-    /// The command that shows the first hit in its surroundings, without `talktree`; `None` if nothing was found.
-    first: Option<String>,
-    steps: Vec<Step>,
+    /// The command that shows the only hit in its surroundings, without `talktree`.
+    only: Option<String>,
 }
 
 /// Where to search.

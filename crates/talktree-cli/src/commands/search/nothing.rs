@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use talktree::Search;
 use talktree::search::Alternative;
-use talktree::{MessageId, Search, SessionId};
 
 use super::print::{GROUPED, groups};
 use super::{Scope, SearchArgs};
@@ -13,63 +13,44 @@ use crate::prelude::*;
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A search that finds something.
-#[derive(Serialize)]
 pub(super) struct Proposal {
-    widening: Wider,
+    /// How it differs from the search that found nothing.
+    widening: String,
     query: String,
-    session: Option<SessionId>,
-    branch: Option<MessageId>,
-    owner: Option<String>,
-    author: Option<String>,
-    tags: Vec<String>,
+    in_session: bool,
+    in_branch: bool,
 }
 
 impl Proposal {
-    fn new(scope: &Scope<'_>, widening: Wider, query: String) -> Self {
-        let session = scope.session.map(|session| session.id().clone());
-        let SearchArgs { owner, author, tag, .. } = scope.args.clone();
-        Self { widening, query, session, branch: scope.leaf.cloned(), owner, author, tags: tag }
+    fn new(scope: &Scope<'_>, widening: impl Into<String>, query: String) -> Self {
+        let (in_session, in_branch) = (scope.session.is_some(), scope.leaf.is_some());
+        Self { widening: widening.into(), query, in_session, in_branch }
     }
-}
-
-/// How a proposal differs from the search that found nothing.
-#[derive(Clone, Copy, Serialize)]
-#[serde(untagged)]
-enum Wider {
-    Query(&'static str),
-    Scope(WiderScope),
-}
-
-#[derive(Clone, Copy, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum WiderScope {
-    WholeSession,
-    AllSessions,
 }
 
 /// Returns searches that find something: other queries in the same scope, and the query itself in the next wider scope where
 /// it finds something. If there are none, other queries in the whole store.
 pub(super) fn proposals(scope: &Scope<'_>, text: &str) -> Result<Vec<Proposal>> {
     let mut all = alternatives(scope, text)?;
-    let whole = scope.leaf.map(|_| (WiderScope::WholeSession, Scope { leaf: None, ..*scope }));
+    let whole = scope.leaf.map(|_| ("in the whole session", Scope { leaf: None, ..*scope }));
     let store = Scope { leaf: None, session: None, ..*scope };
-    let everywhere = scope.session.map(|_| (WiderScope::AllSessions, store));
+    let everywhere = scope.session.map(|_| ("in all sessions", store));
     for (widening, wider) in whole.into_iter().chain(everywhere) {
         if !wider.search(text).limit(1).timeout(TIMEOUT).run()?.hits.is_empty() {
-            all.push(Proposal::new(&wider, Wider::Scope(widening), text.to_owned()));
+            all.push(Proposal::new(&wider, widening, text.to_owned()));
             break;
         }
     }
     if all.is_empty() && scope.session.is_some() {
         all = alternatives(&store, text)?;
+        all.iter_mut().for_each(|proposal| proposal.widening += ", in all sessions");
     }
     Ok(all)
 }
 
 fn alternatives(scope: &Scope<'_>, text: &str) -> Result<Vec<Proposal>> {
     let found = scope.search(text).timeout(TIMEOUT).alternatives()?;
-    let proposal =
-        |other: Alternative| Proposal::new(scope, Wider::Query(other.widening), other.query);
+    let proposal = |other: Alternative| Proposal::new(scope, other.widening, other.query);
     Ok(found.into_iter().map(proposal).collect())
 }
 
@@ -79,20 +60,12 @@ pub(super) fn nothing_found(proposals: &[Proposal], args: &SearchArgs) -> String
     if !proposals.is_empty() {
         text += "; this finds something:";
     }
-    for Proposal { widening, query, session, branch, .. } in proposals {
-        let widening = match widening {
-            Wider::Query(widening) if args.session.is_some() && session.is_none() => {
-                format!("{widening}, in all sessions")
-            }
-            Wider::Query(widening) => widening.to_string(),
-            Wider::Scope(WiderScope::WholeSession) => "in the whole session".to_owned(),
-            Wider::Scope(WiderScope::AllSessions) => "in all sessions".to_owned(),
-        };
+    for Proposal { widening, query, in_session, in_branch } in proposals {
         let proposed = SearchArgs {
             // The filters of the options are in the query.
             query: Some(query.clone()).filter(|query| !query.is_empty()).into_iter().collect(),
-            session: args.session.clone().filter(|_| session.is_some()),
-            branch: args.branch.clone().filter(|_| branch.is_some()),
+            session: args.session.clone().filter(|_| *in_session),
+            branch: args.branch.clone().filter(|_| *in_branch),
             role: Vec::new(),
             after: None,
             before: None,

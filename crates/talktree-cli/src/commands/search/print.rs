@@ -6,7 +6,6 @@ use std::collections::hash_map::Entry;
 use talktree::{CompactionId, Hit, SessionHit, SessionId, Snippet, Store};
 
 use super::SearchArgs;
-use crate::names::ShortMessageIds;
 use crate::prelude::*;
 use crate::text::cut;
 
@@ -21,7 +20,7 @@ pub(super) const GROUPED: usize = 1_000;
 /// The hits of one session.
 #[derive(Debug, Serialize)]
 pub(super) struct Group<'a> {
-    best: &'a Hit,
+    pub(super) best: &'a Hit,
     /// How many other hits the session has.
     more: usize,
 }
@@ -42,17 +41,16 @@ pub(super) fn groups(hits: &[Hit]) -> Vec<Group<'_>> {
     groups
 }
 
-/// Writes groups; returns how to show the best hit of the first.
+/// Writes groups; returns how to show the best hit of the only one.
 pub(super) fn print_groups(
     groups: &[Group<'_>],
     store: &Store,
     args: &SearchArgs,
     context: &mut Context,
 ) -> Result<Option<String>> {
-    let first = groups.first().map(|group| group.best);
     if context.is_json {
         groups.iter().try_for_each(|group| context.out.json(group))?;
-        return Ok(first.map(|hit| show(hit.session.as_str(), hit.id.as_str())));
+        return Ok(None);
     }
     let names = Names::of(store, groups.iter().map(|group| group.best))?;
     for Group { best, more } in groups {
@@ -64,19 +62,18 @@ pub(super) fn print_groups(
         }
         context.out.line(&[])?;
     }
-    Ok(first.map(|hit| names.show(hit)))
+    Ok(only(groups).map(|group| names.show(group.best)))
 }
 
-/// Writes sessions with their best messages; returns how to show the first.
+/// Writes sessions with their best messages; returns how to show the best one of the only session.
 pub(super) fn print_sessions(
     found: &[SessionHit],
     store: &Store,
     context: &mut Context,
 ) -> Result<Option<String>> {
-    let first = found.iter().flat_map(|session| &session.hits).next();
     if context.is_json {
         found.iter().try_for_each(|session| context.out.json(session))?;
-        return Ok(first.map(|hit| show(hit.session.as_str(), hit.id.as_str())));
+        return Ok(None);
     }
     let names = Names::of(store, found.iter().flat_map(|session| &session.hits))?;
     let out = &mut context.out;
@@ -87,15 +84,16 @@ pub(super) fn print_sessions(
         for hit in &session.hits {
             let mut pieces = vec![(role_style(&hit.role), hit.role.as_str()), (PLAIN, "  ")];
             let text = hit.snippet.to_string();
-            pieces.extend(snippet(&hit.snippet, &text, out.is_coloured()));
+            pieces.extend(snippet(&hit.snippet, &text, out));
             out.wrapped("  ", &pieces)?;
         }
         out.line(&[])?;
     }
-    Ok(first.map(|hit| names.show(hit)))
+    let hit = only(found).and_then(|session| session.hits.first());
+    Ok(hit.map(|hit| names.show(hit)))
 }
 
-/// Writes messages; returns how to show the first.
+/// Writes messages; returns how to show the only one.
 pub(super) fn print_hits(
     found: &[Hit],
     store: &Store,
@@ -103,53 +101,46 @@ pub(super) fn print_hits(
 ) -> Result<Option<String>> {
     if context.is_json {
         found.iter().try_for_each(|hit| context.out.json(hit))?;
-        return Ok(found.first().map(|hit| show(hit.session.as_str(), hit.id.as_str())));
+        return Ok(None);
     }
     let names = Names::of(store, found)?;
     for hit in found {
         write(&mut context.out, hit, &names)?;
         context.out.line(&[])?;
     }
-    Ok(found.first().map(|hit| names.show(hit)))
+    Ok(only(found).map(|hit| names.show(hit)))
 }
 
-/// Returns the command that shows a message in its surroundings, without `talktree`.
-fn show(session: &str, message: &str) -> String {
-    verb("show", &[session, message.trim_matches('…')], &format!("--around {AROUND}"))
+/// Returns the only result. Of several, a reader knows which one to open.
+fn only<T>(found: &[T]) -> Option<&T> {
+    if let [only] = found { Some(only) } else { None }
 }
 
 /// What is printed beside hits: short ids and titles.
 struct Names {
     sessions: ShortIds,
-    messages: ShortMessageIds,
+    messages: HashMap<SessionId, ShortIds>,
     titles: HashMap<SessionId, String>,
-    compactions: HashMap<CompactionId, String>,
 }
 
 impl Names {
-    fn of<'a>(store: &Store, hits: impl IntoIterator<Item = &'a Hit> + Clone) -> Result<Self> {
-        let infos = store.sessions()?;
-        let sessions = ShortIds::new(infos.iter().map(|info| info.id.as_str()));
-        let ids = hits.clone().into_iter().map(|hit| (&hit.session, &hit.id));
-        let messages = ShortMessageIds::of(store, ids)?;
-        let (mut titles, mut compactions) = (HashMap::new(), HashMap::new());
+    fn of<'a>(store: &Store, hits: impl IntoIterator<Item = &'a Hit>) -> Result<Self> {
+        let sessions = ShortIds::of_sessions(store)?;
+        let (mut messages, mut titles) = (HashMap::new(), HashMap::new());
         for hit in hits {
+            let Entry::Vacant(ids) = messages.entry(hit.session.clone()) else { continue };
             let session = store.session(hit.session.clone())?;
-            if !titles.contains_key(&hit.session)
-                && let Some(info) = infos.iter().find(|info| info.id == hit.session)
-            {
-                let title = title_of(&session, info)?;
+            ids.insert(ShortIds::of_messages(&session)?);
+            if let Some(info) = session.info()? {
+                let title = title_of(&session, &info)?;
                 titles.insert(hit.session.clone(), cut(&title, MAX_TITLE).into_owned());
             }
-            if let Some(id) = &hit.under
-                && !compactions.contains_key(id)
-            {
-                let all = session.compactions()?;
-                let short = ShortIds::new(all.iter().map(|compaction| compaction.id.as_str()));
-                compactions.insert(id.clone(), short.of(id.as_str()).to_owned());
-            }
         }
-        Ok(Self { sessions, messages, titles, compactions })
+        Ok(Self { sessions, messages, titles })
+    }
+
+    fn message<'a>(&self, session: &SessionId, id: &'a str) -> &'a str {
+        self.messages.get(session).map_or(id, |ids| ids.of(id))
     }
 
     fn title(&self, session: &SessionId) -> &str {
@@ -158,15 +149,19 @@ impl Names {
 
     /// Returns the command that shows a hit in its surroundings.
     fn show(&self, hit: &Hit) -> String {
-        show(self.sessions.of(hit.session.as_str()), self.messages.get(&hit.session, &hit.id))
+        let session = self.sessions.of(hit.session.as_str());
+        let message = self.message(&hit.session, hit.id.as_str());
+        verb("show", &[session, message], &format!("--around {AROUND}"))
     }
 }
 
 fn write(out: &mut Output, hit: &Hit, names: &Names) -> Result<()> {
-    let time = minute(hit.created_at);
+    let time = out.ago(hit.created_at);
     let note = match (&hit.under, hit.on_path) {
         (Some(id), _) => {
-            let id = names.compactions.get(id).map_or(id.as_str(), String::as_str);
+            let id = id.as_message();
+            let id = names.message(&hit.session, id.as_str());
+            let id = id.strip_prefix(CompactionId::PREFIX).unwrap_or(id);
             format!("in compaction {}", one_line(id))
         }
         (None, true) => String::new(),
@@ -177,12 +172,12 @@ fn write(out: &mut Output, hit: &Hit, names: &Names) -> Result<()> {
         (STRONG, names.title(&hit.session)),
         (role_style(&hit.role), hit.role.as_str()),
         (FAINT, &time),
-        (ID, names.messages.get(&hit.session, &hit.id)),
+        (ID, names.message(&hit.session, hit.id.as_str())),
         (COMPACTION, &note),
     ];
     out.flow(&head, Some(1))?;
     let text = hit.snippet.to_string();
-    out.wrapped("  ", &snippet(&hit.snippet, &text, out.is_coloured()))?;
+    out.wrapped("  ", &snippet(&hit.snippet, &text, out))?;
     if hit.sessions.len() > 1 {
         let others = plural(hit.sessions.len() as u64 - 1, "other session");
         put!(out; FAINT &format!("  also in {others}"))?;
@@ -190,9 +185,10 @@ fn write(out: &mut Output, hit: &Hit, names: &Names) -> Result<()> {
     Ok(())
 }
 
-/// Returns the pieces of a snippet; without colour they are its `text`, in which matches are between `**`.
-fn snippet<'a>(snippet: &'a Snippet, text: &'a str, is_coloured: bool) -> Vec<Piece<'a>> {
-    if !is_coloured {
+/// Returns the pieces of a snippet. On a terminal without colour they are its `text`, in which matches are between `**`; a file
+/// gets the words as they are.
+fn snippet<'a>(snippet: &'a Snippet, text: &'a str, out: &Output) -> Vec<Piece<'a>> {
+    if out.is_terminal() && !out.is_coloured() {
         return vec![(PLAIN, text)];
     }
     let style = |is_match| if is_match { MATCH } else { PLAIN };

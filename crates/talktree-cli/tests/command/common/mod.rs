@@ -57,7 +57,8 @@ impl Rig {
         command.args(args).env("TALKTREE_STORE", self.store()).stdin(Stdio::null());
         // So that the tour's folder is deleted with the rig.
         command.env("TMPDIR", self.folder.path());
-        for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS"] {
+        command.env("XDG_CACHE_HOME", self.folder.path());
+        for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "PAGER", "LESS"] {
             command.env_remove(name);
         }
         command
@@ -65,6 +66,21 @@ impl Rig {
 
     pub(crate) fn run(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Answer {
         Answer::of(self.command(args).output().unwrap())
+    }
+
+    /// Runs a command line without quotes on a terminal of 80 columns and 24 rows, three hours east of Greenwich, and returns what
+    /// it shows; `None` if there are no terminals here.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn on_terminal(&self, pager: &str, line: &str) -> Option<String> {
+        let program = env!("CARGO_BIN_EXE_talktree");
+        let line = format!("stty cols 80 rows 24; '{program}' --color never {line}");
+        let mut command = Command::new("script");
+        command.args(["--quiet", "--command", &line, "/dev/null"]).stdin(Stdio::null());
+        command.env("TALKTREE_STORE", self.store()).env("XDG_CACHE_HOME", self.folder.path());
+        command.env("PAGER", pager).env("TZ", "UTC-3").env_remove("COLUMNS");
+        let output = command.output().ok()?;
+        let has_terminals = !String::from_utf8_lossy(&output.stderr).contains("script:");
+        has_terminals.then(|| String::from_utf8_lossy(&output.stdout).replace("\r\n", "\n"))
     }
 
     /// Runs a command that must succeed, and returns its stdout.
