@@ -32,7 +32,7 @@ const LINES: usize = 80;
 const SHORT: usize = 80;
 
 /// What `/forget WORDS` says: someone who names one thing may not mean all.
-const NOT_FORGOTTEN: &str = "Nothing is erased. /forget alone, without further words, erases all that I know of you, for good.";
+const NOT_FORGOTTEN: &str = "Nothing is erased. /forget says what I know of you, and /forget yes erases all of it, for good.";
 
 const HELP: &str = "\
 Write, and I answer. I remember our conversations; you can branch them and go back.
@@ -47,7 +47,7 @@ Write, and I answer. I remember our conversations; you can branch them and go ba
 /export - the conversation as a file
 /new - begin a new conversation; the old ones can be searched
 /usage - how much was said
-/forget - erase what I know of you, for good
+/forget - what I know of you; /forget yes erases it, for good
 /help - this list";
 
 /// A command as it was written.
@@ -65,6 +65,8 @@ pub enum Command {
     Search(String),
     /// Writes into the memory, or shows it.
     Remember(String),
+    /// Says what is stored of a person.
+    Known,
     /// Erases what is stored of a person.
     Forget,
     /// The conversation in short.
@@ -152,7 +154,8 @@ impl Command {
             "search" if rest.is_empty() => Self::Unknown("What for? /search WORDS".to_owned()),
             "search" => Self::Search(rest.to_owned()),
             "remember" => Self::Remember(rest.to_owned()),
-            "forget" if rest.is_empty() => Self::Forget,
+            "forget" if rest.is_empty() => Self::Known,
+            "forget" if rest.eq_ignore_ascii_case("yes") => Self::Forget,
             "forget" => Self::Unknown(NOT_FORGOTTEN.to_owned()),
             "summary" => Self::Summary,
             "tree" => Self::Tree,
@@ -243,6 +246,7 @@ pub fn run(bot: &Bot, place: &Place, chat: &Session, step: &Step) -> Result<Done
             Command::Branches(_) => branches(chat)?,
             Command::Search(words) => search(bot, place, chat, words)?,
             Command::Remember(text) => remember(chat, text)?,
+            Command::Known => known(bot, place)?,
             Command::Forget => forget(bot, place)?,
             Command::Summary => summary(bot, chat)?,
             Command::Tree => tree(chat)?,
@@ -320,23 +324,15 @@ fn remember(chat: &Session, text: &str) -> Result<String> {
     Ok("I keep that in mind.".to_owned())
 }
 
+fn known(bot: &Bot, place: &Place) -> Result<String> {
+    let extent = bot.sessions().store().erasure_extent(&erasure(bot, place)?)?;
+    Ok(format!("I know of you: {}. /forget yes erases it, for good.", counted(&extent)))
+}
+
 // quote: forget
 fn forget(bot: &Bot, place: &Place) -> Result<String> {
-    let erasure = match (place.is_group, &place.owner) {
-        (true, _) => written_by(bot, place)?,
-        // Not by its key: that would erase the pending item of this command, before it is answered.
-        (false, Some(owner)) => Erasure::owner(owner),
-        (false, None) => Erasure::key(&place.key),
-    };
-    let erased = bot.sessions().store().erase(&erasure.with_forks().with_summaries())?;
-    let ErasureExtent { messages, sessions, texts, summaries, .. } = &erased.extent;
-    let mut text = format!(
-        "Erased: {}, {}, {}, {}.",
-        count(*messages, "message", "messages"),
-        count(sessions.len() as u64, "conversation", "conversations"),
-        count(*texts, "text of memory", "texts of memory"),
-        count(*summaries, "summary", "summaries"),
-    );
+    let erased = bot.sessions().store().erase(&erasure(bot, place)?)?;
+    let mut text = format!("Erased: {}.", counted(&erased.extent));
     match erased.prove() {
         Ok(proof) => {
             let bytes = proof.bytes;
@@ -350,7 +346,28 @@ fn forget(bot: &Bot, place: &Place) -> Result<String> {
     }
     Ok(text)
 }
+
+fn erasure(bot: &Bot, place: &Place) -> Result<Erasure> {
+    let erasure = match (place.is_group, &place.owner) {
+        (true, _) => written_by(bot, place)?,
+        // Not by its key: that would erase the pending item of this command, before it is answered.
+        (false, Some(owner)) => Erasure::owner(owner),
+        (false, None) => Erasure::key(&place.key),
+    };
+    Ok(erasure.with_forks().with_summaries())
+}
 // quote end
+
+fn counted(extent: &ErasureExtent) -> String {
+    let ErasureExtent { messages, sessions, texts, summaries, .. } = extent;
+    format!(
+        "{}, {}, {}, {}",
+        count(*messages, "message", "messages"),
+        count(sessions.len() as u64, "conversation", "conversations"),
+        count(*texts, "text of memory", "texts of memory"),
+        count(*summaries, "summary", "summaries"),
+    )
+}
 
 /// Returns the erasure of what a person wrote in a group, with the answers below it: they may quote it.
 fn written_by(bot: &Bot, place: &Place) -> Result<Erasure> {

@@ -15,6 +15,7 @@ pub mod metrics;
 pub mod models;
 pub mod telegram;
 pub mod terminal;
+mod wrap;
 
 pub use commands::{Command, Done, Step};
 pub use config::Config;

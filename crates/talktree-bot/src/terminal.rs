@@ -1,7 +1,7 @@
 //! The chat on a terminal, or from a pipe: one message a line.
 //!
-//! On a terminal there is a prompt, Ctrl-C stops an answer or ends the chat, and Ctrl-D ends it. From a pipe each line is
-//! answered, and the chat ends with the input.
+//! On a terminal lines are edited, and earlier ones come back with the arrow keys; Ctrl-C stops an answer or ends the chat, and
+//! Ctrl-D ends it. From a pipe each line is answered, and the chat ends with the input.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, IsTerminal, Read, Write};
@@ -9,8 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use anstyle::{AnsiColor, Style};
+use rustyline::DefaultEditor;
+use rustyline::error::ReadlineError;
 use signal_hook::consts::SIGINT;
-use signal_hook::flag;
+use signal_hook::{flag, low_level};
 use talktree::{Author, Budget, Message, Role, Session};
 
 use crate::commands::{Command, resolve, run};
@@ -18,6 +21,15 @@ use crate::core::{Bot, Place};
 use crate::error::{Error, Result};
 use crate::line::count;
 use crate::models::Flow;
+use crate::wrap::Wrap;
+
+/// How many of the last messages are looked at for lines that come back with the arrow keys.
+const REMEMBERED: u64 = 200;
+
+const PROMPT: (&str, Style) = ("> ", AnsiColor::Green.on_default().bold());
+
+/// What the program says, in contrast to the model.
+const NOTE: Style = Style::new().dimmed();
 
 /// The longest line, in bytes.
 const MAX_LINE: usize = 64 << 10;
@@ -34,6 +46,11 @@ struct Terminal<'a> {
     is_stopped: Arc<AtomicBool>,
     /// Whether nothing is under way, so that Ctrl-C ends the program.
     is_idle: Arc<AtomicBool>,
+    /// The line that is written to a screen; none for a pipe.
+    wrap: Option<Wrap>,
+    is_coloured: bool,
+    /// Why the last line of a pipe that has no answer has none.
+    unanswered: Option<Error>,
 }
 
 /// Chats in the conversation of this name until the input ends. Chats without a name have one conversation.
@@ -65,10 +82,24 @@ pub fn chat(bot: &Bot, store: &Path, name: Option<&str>) -> Result<()> {
     // On a pipe the output has only answers to lines of the input, so the answer to a pending question goes to standard error.
     let output: Box<dyn Write> =
         if has_prompt { Box::new(io::stdout()) } else { Box::new(io::stderr()) };
-    let mut terminal = Terminal { bot, place, output, is_stopped, is_idle };
+    let columns = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+    let mut terminal = Terminal {
+        bot,
+        place,
+        output,
+        is_stopped,
+        is_idle,
+        wrap: columns.filter(|_| has_prompt).map(Wrap::new),
+        is_coloured: has_prompt && std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty()),
+        unanswered: None,
+    };
     let begun = if has_prompt { terminal.welcome() } else { terminal.answer_pending() };
     terminal.output = Box::new(io::stdout());
-    match begun.and_then(|()| terminal.listen(io::stdin().lock(), has_prompt)) {
+    let ended = begun.and_then(|()| match has_prompt {
+        true => terminal.converse(),
+        false => terminal.listen(io::stdin().lock()),
+    });
+    match ended {
         // The reader of the pipe has ended, such as `head`.
         Err(Error::System { source, .. }) if source.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Err(error @ Error::Store(_)) => {
@@ -81,27 +112,59 @@ pub fn chat(bot: &Bot, store: &Path, name: Option<&str>) -> Result<()> {
 }
 
 impl Terminal<'_> {
-    fn listen(&mut self, mut input: impl BufRead, has_prompt: bool) -> Result<()> {
+    /// Answers each line of a pipe. The error is that of the last line without an answer.
+    fn listen(&mut self, mut input: impl BufRead) -> Result<()> {
         loop {
-            if has_prompt {
-                self.write("> ")?;
-            }
             let line = read_line(&mut input);
             let line = line.map_err(|source| Error::System { what: "the input", source })?;
             if line.is_empty() {
-                break;
+                return self.unanswered.take().map_or(Ok(()), Err);
             }
-            if line.len() > MAX_LINE {
-                let text = "This line is ignored: it is over the limit of 64 KiB (65536 bytes).\n";
-                self.write(text)?;
-                continue;
-            }
-            let line = String::from_utf8_lossy(&line);
-            if !line.trim().is_empty() {
-                self.busy(|terminal| terminal.hear(line.trim()))?;
+            self.take(&line)?;
+        }
+    }
+
+    /// Answers each line that a person types.
+    fn converse(&mut self) -> Result<()> {
+        let failed = |error| Error::System { what: "the input", source: io::Error::other(error) };
+        let mut editor = DefaultEditor::new().map_err(failed)?;
+        let chat = self.bot.chat(&self.place, &"terminal".into())?;
+        for message in chat.recent(Budget::messages(REMEMBERED))?.messages {
+            if message.role == Role::User {
+                editor.add_history_entry(message.text()).map_err(failed)?;
             }
         }
-        if has_prompt { self.write("\n") } else { Ok(()) }
+        loop {
+            let (prompt, style) = PROMPT;
+            match editor.readline(&(prompt, self.styled(style, prompt))) {
+                Ok(line) => {
+                    self.take(line.as_bytes())?;
+                    match Command::parse(&line, None) {
+                        // Of what is erased nothing comes back with the arrow keys.
+                        Some(Command::Forget) => editor.clear_history().map_err(failed)?,
+                        _ => drop(editor.add_history_entry(line).map_err(failed)?),
+                    }
+                }
+                Err(ReadlineError::Eof) => return Ok(()),
+                // The editor reads Ctrl-C as a key.
+                Err(ReadlineError::Interrupted) => low_level::raise(SIGINT)
+                    .map_err(|source| Error::System { what: "the end by Ctrl-C", source })?,
+                Err(error) => return Err(failed(error)),
+            }
+        }
+    }
+
+    /// Answers a line, unless it is too long.
+    fn take(&mut self, line: &[u8]) -> Result<()> {
+        if line.len() > MAX_LINE {
+            let text = "This line is ignored: it is over the limit of 64 KiB (65536 bytes).\n";
+            return self.note(text);
+        }
+        let line = String::from_utf8_lossy(line);
+        if line.trim().is_empty() {
+            return Ok(());
+        }
+        self.busy(|terminal| terminal.hear(line.trim()))
     }
 
     fn welcome(&mut self) -> Result<()> {
@@ -109,7 +172,7 @@ impl Terminal<'_> {
         let model = self.bot.model().name();
         let messages = count(chat.path_length()?, "message", "messages");
         let text = format!("talktree-bot, model {model}, {messages} so far. /help; Ctrl-D ends.\n");
-        self.write(&text)?;
+        self.note(&text)?;
         self.answer_pending()
     }
 
@@ -119,7 +182,7 @@ impl Terminal<'_> {
         match chat.recent(Budget::messages(1))?.messages.pop() {
             // The program was killed before it answered.
             Some(last) if last.role == Role::User => {
-                self.write(&format!("Not answered yet: {}\n", last.text()))?;
+                self.note(&format!("Not answered yet: {}\n", last.text()))?;
                 self.busy(|terminal| terminal.reply(&chat))
             }
             _ => Ok(()),
@@ -134,7 +197,9 @@ impl Terminal<'_> {
         self.is_idle.store(true, Ordering::Relaxed);
         match done {
             Err(error @ (Error::Model { .. } | Error::TooManyTurns { .. } | Error::Stopped)) => {
-                self.write(&format!("{error}; /retry asks again.\n"))
+                let told = self.note(&format!("{error}; /retry asks again.\n"));
+                self.unanswered = Some(error);
+                told
             }
             done => done,
         }
@@ -190,9 +255,34 @@ impl Terminal<'_> {
         if shown.is_empty() { self.write(&format!("{}\n", answer.text())) } else { Ok(()) }
     }
 
-    /// Writes a text, without the characters by which a model or a file could control the terminal.
+    /// Writes what the program itself says.
+    fn note(&mut self, text: &str) -> Result<()> {
+        let text = self.shown(text);
+        let text = self.styled(NOTE, &text);
+        self.put(&text)
+    }
+
+    /// Writes a text.
     fn write(&mut self, text: &str) -> Result<()> {
+        let text = self.shown(text);
+        self.put(&text)
+    }
+
+    /// Returns a text as it is written: in lines that fit, and without the characters by which a model or a file could control
+    /// the terminal.
+    fn shown(&mut self, text: &str) -> String {
         let text = text.replace(|it: char| it.is_control() && it != '\n' && it != '\t', "");
+        match &mut self.wrap {
+            Some(wrap) => wrap.push(&text),
+            None => text,
+        }
+    }
+
+    fn styled(&self, style: Style, text: &str) -> String {
+        if self.is_coloured { format!("{style}{text}{style:#}") } else { text.to_owned() }
+    }
+
+    fn put(&mut self, text: &str) -> Result<()> {
         let written = self.output.write_all(text.as_bytes()).and_then(|()| self.output.flush());
         written.map_err(|source| Error::System { what: "the output", source })
     }
@@ -324,8 +414,18 @@ mod tests {
         let place = Place { key: "terminal".to_owned(), ..Place::default() };
         let (is_stopped, is_idle) = (Arc::default(), Arc::default());
         let output = Box::new(Closed);
-        let mut terminal = Terminal { bot: &bot, place, output, is_stopped, is_idle };
-        let ended = terminal.listen(&b"hello\n"[..], false);
+        let (wrap, is_coloured, unanswered) = (None, false, None);
+        let mut terminal = Terminal {
+            bot: &bot,
+            place,
+            output,
+            is_stopped,
+            is_idle,
+            wrap,
+            is_coloured,
+            unanswered,
+        };
+        let ended = terminal.listen(&b"hello\n"[..]);
         assert!(matches!(&ended, Err(Error::Store(error)) if error.is_retryable()), "{ended:?}");
     }
 }

@@ -32,6 +32,9 @@ const KEEPS: &str = "\n(I am the offline model: I keep what you write and find i
 const NOTHING: &str = "I do not know: I find nothing about that in what you told me, nor in what I can look up. Tell me, and \
     I will remember it.";
 
+/// What a retry says when every answer was given.
+const NO_OTHER: &str = "I have no other answer. /branches lists those that I gave.";
+
 /// The model without a network.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Offline;
@@ -64,6 +67,11 @@ impl Model for Offline {
 
 fn respond(turn: Turn<'_>, message: &Message) -> Result<String> {
     let text = message.text();
+    // A retry gets the next answer.
+    let tried = turn.chat.branches(&message.id)?.len();
+    if !is_question(&text) && tried > 0 {
+        return Ok(NO_OTHER.to_owned());
+    }
     let first = text.split_whitespace().next().unwrap_or_default().to_lowercase();
     match first.trim_end_matches(|it: char| !it.is_alphanumeric()) {
         _ if text.split_whitespace().count() > 4 => {}
@@ -77,13 +85,11 @@ fn respond(turn: Turn<'_>, message: &Message) -> Result<String> {
         return Ok(format!("Noted: “{text}” Ask me about it whenever you like.{hint}"));
     }
     let found = look_up(turn, message, &text)?;
-    // A retry gets the next candidate.
-    let tried = turn.chat.branches(&message.id)?.len();
-    let Some((from, text, share)) = found.get(tried % found.len().max(1)) else {
-        return Ok(NOTHING.to_owned());
+    let Some((from, text, share)) = found.get(tried) else {
+        return Ok(if tried == 0 { NOTHING } else { NO_OTHER }.to_owned());
     };
     let doubt = if *share < 1.0 { "I am not sure; this is the closest that I find. " } else { "" };
-    let more = match found.len() - 1 {
+    let more = match found.len() - 1 - tried {
         0 => String::new(),
         more => format!("\n({more} more; /retry shows another, /search WORDS all.)"),
     };

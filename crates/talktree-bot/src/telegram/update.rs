@@ -12,7 +12,7 @@ const NO_CHAT: &str = "telegram:other";
 
 /// Returns the item of an update: its JSON as it was received, its chat and its owner.
 ///
-/// That of `/forget` has no owner: it must outlive the erasure of all data of the owner, because its answer comes after it.
+/// That of `/forget yes` has no owner: it must outlive the erasure of all data of the owner, because its answer comes after it.
 pub(crate) fn item(number: i64, update: &RawValue, me: &Me) -> InboxItem {
     let body = update.get();
     let incoming = serde_json::from_str::<Update>(body).ok();
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn the_answer_to_forget_is_not_erased() {
-        let private = json!({"chat": {"id": 42, "type": "private"}, "text": "/forget"});
+        let private = json!({"chat": {"id": 42, "type": "private"}, "text": "/forget yes"});
         assert_eq!(stored(&update(private)).owner, None);
         let private = json!({"chat": {"id": 42, "type": "private"}, "text": "forget it"});
         assert_eq!(stored(&update(private)).owner.as_deref(), Some("user:42"));

@@ -30,7 +30,8 @@ fn commands_are_told_from_texts() {
     assert_eq!(parse("/remember\nline"), Some(Command::Remember("line".to_owned())));
     assert!(matches!(parse("/branches two"), Some(Command::Unknown(_))));
     assert!(matches!(parse("/nonsense"), Some(Command::Unknown(_))));
-    assert_eq!(parse("/forget "), Some(Command::Forget));
+    assert_eq!(parse("/forget "), Some(Command::Known));
+    assert_eq!(parse("/forget Yes"), Some(Command::Forget));
     // It would erase all, not only that.
     assert!(matches!(parse("/forget that I like tea"), Some(Command::Unknown(_))));
     for text in ["hello", "and/or", "/", "/etc/passwd", "// a comment"] {

@@ -1,4 +1,4 @@
-//! `/forget`: no byte of what was erased is left, and nothing else is gone.
+//! `/forget yes`: no byte of what was erased is left, and nothing else is gone.
 
 use std::fs;
 
@@ -30,7 +30,11 @@ fn a_person_is_forgotten_to_the_last_byte() {
     say(&bot, &bob, "my instrument is the trombone-of-bob");
     assert!(!files_with(&home, mark).is_empty());
 
-    let said = command(&bot, &ada, "/forget");
+    let known =
+        "I know of you: 6 messages, 2 conversations, 1 text of memory, 0 summaries. /forget yes";
+    assert!(command(&bot, &ada, "/forget").starts_with(known));
+    assert!(!files_with(&home, mark).is_empty());
+    let said = command(&bot, &ada, "/forget yes");
     assert!(said.contains("6 messages, 2 conversations, 1 text of memory, 0 summaries"), "{said}");
     assert!(said.contains("nothing of it is left"), "{said}");
     assert_eq!(files_with(&home, mark), Vec::<String>::new());
@@ -38,7 +42,7 @@ fn a_person_is_forgotten_to_the_last_byte() {
     assert!(say(&bot, &ada, "what is my instrument?").contains("I do not know"));
     assert!(command(&bot, &ada, "/remember").contains("nothing"));
     assert!(say(&bot, &bob, "what is my instrument?").contains("trombone-of-bob"));
-    assert!(command(&bot, &ada, "/forget").contains("Erased")); // again, after a crash
+    assert!(command(&bot, &ada, "/forget yes").contains("Erased")); // again, after a crash
 }
 
 #[test]
@@ -55,7 +59,7 @@ fn in_a_group_what_this_person_wrote_is_erased() {
         session(&bot, place).append(message.from(&place.person)).unwrap();
     }
     assert!(!files_with(&home, mark).is_empty());
-    let said = command(&bot, &ada, "/forget");
+    let said = command(&bot, &ada, "/forget yes");
     assert!(said.contains("1 message, 0 conversations") && said.contains("stay."), "{said}");
     assert_eq!(files_with(&home, mark), Vec::<String>::new());
     assert_eq!(texts(&session(&bot, &bob)), ["mine is the tuba-of-bob"]);
@@ -80,7 +84,7 @@ fn in_a_group_the_answers_below_what_is_erased_are_erased_too() {
     chat.append(Message::assistant(format!("you have a {mark}"))).unwrap();
     assert!(!files_with(&home, mark).is_empty());
 
-    let said = command(&bot, &ada, "/forget");
+    let said = command(&bot, &ada, "/forget yes");
     assert!(said.contains("5 messages") && said.contains("nothing of it is left"), "{said}");
     assert!(said.contains("the memory of this group stay"), "{said}");
     assert_eq!(files_with(&home, mark), Vec::<String>::new());

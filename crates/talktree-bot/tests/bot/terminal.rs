@@ -135,7 +135,7 @@ fn input_that_is_no_text_is_answered_too() {
 }
 
 #[test]
-fn a_model_that_cannot_be_reached_ends_no_chat() {
+fn a_model_that_cannot_be_reached_ends_no_chat_and_is_told_by_the_status_of_a_pipe() {
     let folder = tempfile::tempdir().unwrap();
     // The socket is closed, so nobody listens on its port.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -143,8 +143,11 @@ fn a_model_that_cannot_be_reached_ends_no_chat() {
         "[agent]\nprovider = 'ollama'\nmodel = 'm'\nbase_url = 'http://127.0.0.1:{port}/v1'"
     );
     std::fs::write(folder.path().join("bot.toml"), settings).unwrap();
-    let said = bot(folder.path(), &["chat"], "hello\n/help\n");
-    let said = lines(&said);
+    let ended = bot(folder.path(), &["chat"], "hello\n/help\n");
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    let why = String::from_utf8_lossy(&ended.stderr);
+    assert!(why.contains("\ntalktree-bot: the model m gave no answer"), "{why}");
+    let said: Vec<&str> = std::str::from_utf8(&ended.stdout).unwrap().lines().collect();
     assert!(said[0].contains("/retry asks again"), "{said:?}");
     assert!(said.iter().any(|line| line.starts_with("/branches")), "{said:?}");
 }
@@ -227,6 +230,106 @@ impl Drop for Chat {
         let _ = self.child.kill(); // it may have ended by itself
         let _ = self.child.wait();
     }
+}
+
+/// A chat on a terminal of 40 columns; `None` if there are no terminals here.
+#[cfg(target_os = "linux")]
+struct OnTerminal(Chat, std::sync::mpsc::Receiver<Vec<u8>>, String, usize);
+
+#[cfg(target_os = "linux")]
+impl OnTerminal {
+    fn new(folder: &Path) -> Option<Self> {
+        let line = format!("stty cols 40 rows 24; '{}' chat", env!("CARGO_BIN_EXE_talktree-bot"));
+        let mut command = Command::new("script");
+        command.args(["--quiet", "--return", "--command", &line, "/dev/null"]).current_dir(folder);
+        command.env("TERM", "xterm").env_remove("NO_COLOR");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().ok()?;
+        let (input, mut output) = (child.stdin.take(), child.stdout.take()?);
+        let (sent, received) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = std::io::Read::read(&mut output, &mut bytes) {
+                let _ = sent.send(bytes[..count].to_vec());
+            }
+        });
+        let chat = Chat { _limit: Limit::new(LIMIT), child, input };
+        Some(Self(chat, received, String::new(), 0))
+    }
+
+    /// Waits until the chat asks for a line, and presses keys.
+    fn press(&mut self, keys: &str) {
+        self.3 += 1;
+        // The code by which a terminal marks what is pasted.
+        assert!(self.shows("\u{1b}[?2004h", self.3), "{}", self.2);
+        self.0.input.as_mut().unwrap().write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Waits until the chat ends, and returns its status.
+    fn end(&mut self) -> Option<i32> {
+        while self.1.recv().is_ok() {}
+        self.0.child.wait().unwrap().code()
+    }
+
+    /// Waits until the text was written this many times, or the chat ends; returns whether it was.
+    fn shows(&mut self, text: &str, times: usize) -> bool {
+        while self.2.matches(text).count() < times {
+            let Ok(bytes) = self.1.recv() else { return false };
+            self.2 += &String::from_utf8_lossy(&bytes);
+        }
+        true
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn on_a_terminal_lines_are_edited_and_come_back_and_words_are_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut chat) = OnTerminal::new(folder.path()) else { return };
+    if !chat.shows("Ctrl-D ends.", 1) {
+        return; // no terminals here
+    }
+    assert!(
+        chat.2.contains("\u{1b}[2mtalktree-bot, model offline, 0 messages\r\nso far."),
+        "{}",
+        chat.2
+    );
+    // Back over a wrong letter, and the line again.
+    chat.press("my cat is Mozarz\u{7f}t\r");
+    assert!(
+        chat.shows("“my cat is Mozart” Ask me about\r\nit whenever you like.", 1),
+        "{}",
+        chat.2
+    );
+    chat.press("\u{1b}[A\r");
+    assert!(
+        chat.shows("“my cat is Mozart” Ask me about\r\nit whenever you like.", 2),
+        "{}",
+        chat.2
+    );
+    chat.press("/forget\r");
+    assert!(chat.shows("I know of you: 4 messages", 1), "{}", chat.2);
+    chat.press("\u{4}");
+    assert_eq!(chat.end(), Some(0), "{}", chat.2);
+    // A later chat knows the lines of the conversation.
+    let mut chat = OnTerminal::new(folder.path()).unwrap();
+    chat.press("\u{1b}[A\r");
+    assert!(chat.shows("“my cat is Mozart” Ask me about", 1), "{}", chat.2);
+    // Ctrl-C at the prompt ends it.
+    chat.press("\u{3}");
+    assert_eq!(chat.end(), Some(130), "{}", chat.2);
+}
+
+#[test]
+fn the_offline_model_has_another_answer_or_says_that_it_has_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let facts = "my cat is Mozart\n/retry\nthe cat eats tuna\n";
+    bot(folder.path(), &["chat"], facts);
+    let said = bot(folder.path(), &["chat"], "what about my cat?\n/retry\n/retry\n");
+    let said = lines(&said);
+    assert!(said[0].contains("“my cat is Mozart”") && said[1].starts_with("(1 more;"), "{said:?}");
+    assert!(said[2].contains("“the cat eats tuna”"), "{said:?}");
+    assert!(said[3].starts_with("I have no other answer."), "{said:?}");
 }
 
 #[test]

@@ -194,7 +194,7 @@ fn commands_answer_and_answers_can_be_retried() {
     assert!(name.ends_with(".md"), "{name}");
     assert!(String::from_utf8(page).unwrap().contains("answer 1 to one"));
 
-    bot.say(7, "/forget");
+    bot.say(7, "/forget yes");
     let bots = bot.settled(7);
     assert!(bots.last().unwrap().text.starts_with("Erased: "), "{:?}", bots.last());
     assert!(bot.store().sessions().unwrap().is_empty());

@@ -196,7 +196,7 @@ fn a_reply_that_is_erased_while_it_is_written_leaves_nothing() {
     say(1, "something slow");
     common::wait_for("the model is asked", || is_asked.load(Ordering::Relaxed));
     assert_eq!(bot.bots(17).len(), 1, "a placeholder");
-    say(2, "/forget");
+    say(2, "/forget yes");
     common::wait_for("it is erased", || {
         bot.bots(17).iter().any(|shown| shown.text.contains("nothing of it is left"))
     });
