@@ -213,12 +213,14 @@ impl Context {
         let mut given = documents.iter().filter(|document| !document.key.is_empty());
         given.try_for_each(|document| check_key(&document.key))?;
         if block.block.source.is_stored() {
-            self.store().write(|writing| {
+            documents = self.store().write(|writing| {
+                let mut documents = documents.clone();
                 // Those with a key first, so that no other one gets it.
                 let (given, others): (Vec<_>, Vec<_>) =
                     documents.iter_mut().partition(|document| !document.key.is_empty());
                 let mut all = given.into_iter().chain(others);
-                all.try_for_each(|document| put(&block, writing, document, keep))
+                all.try_for_each(|document| put(&block, writing, document, keep))?;
+                Ok(documents)
             })?;
         } else {
             let _guard = block.lock_writes(self.store())?;

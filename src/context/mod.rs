@@ -298,7 +298,10 @@ impl Context {
             block.check_tokens(&new.content)?;
             block.ask(self.store(), || provider.set(&new.content))?;
         } else {
-            self.store().write(|writing| documents::put(&block, writing, &mut new, keep))?;
+            new = self.store().write(|writing| {
+                let mut new = new.clone();
+                documents::put(&block, writing, &mut new, keep).map(|()| new)
+            })?;
         }
         Ok(block.block.info(label, new.content))
     }

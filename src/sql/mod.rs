@@ -75,6 +75,16 @@ impl<'c> Connection<'c> {
         }
     }
 
+    /// Changes the row that is the lock of a write, so that who waits for it begins again at once: what they have read is not true
+    /// any more. SQLite has one writer.
+    pub(crate) fn claim(&self, sql: &'static str, key: i64) -> BackendResult<()> {
+        match self {
+            Self::Sqlite(_) => Ok(()),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(conn) => conn.run(sql, key).map(drop),
+        }
+    }
+
     /// Returns whether the transaction is open: SQLite rolls it back by itself after some errors of the system.
     pub(crate) fn is_in_transaction(&self) -> bool {
         match self {

@@ -8,6 +8,7 @@ mod labels;
 mod model;
 mod outline;
 mod pages;
+mod pair;
 mod recent;
 mod retry_edit;
 mod rules;

@@ -13,14 +13,14 @@ use talktree::{
 type Pick = u16;
 
 #[derive(Debug, Clone)]
-enum Where {
+pub(crate) enum Where {
     Head,
     Root,
     To(Pick),
 }
 
 #[derive(Debug, Clone)]
-enum Op {
+pub(crate) enum Op {
     Append {
         at: Where,
         count: u8,
@@ -84,7 +84,7 @@ fn compaction() -> impl Strategy<Value = Op> {
         .prop_map(|(leaf, ends)| Op::CompactItems { leaf, ends })
 }
 
-fn any_op() -> impl Strategy<Value = Op> {
+pub(crate) fn any_op() -> impl Strategy<Value = Op> {
     let import = (prop::option::weighted(0.9, any::<Pick>()), prop::bool::weighted(0.2))
         .prop_map(|(parent, is_hidden)| Op::Import { parent, is_hidden });
     let update = any::<(Pick, bool)>().prop_map(|(target, is_same)| Op::Update { target, is_same });
@@ -115,7 +115,7 @@ fn any_op() -> impl Strategy<Value = Op> {
 }
 
 /// Mostly branches, compactions and deletions.
-fn knotty_op() -> impl Strategy<Value = Op> {
+pub(crate) fn knotty_op() -> impl Strategy<Value = Op> {
     prop_oneof![
         8 => append(),
         10 => compaction(),
@@ -130,9 +130,13 @@ fn knotty_op() -> impl Strategy<Value = Op> {
     ]
 }
 
+/// What the texts have for searches.
+const WORDS: [&str; 5] =
+    ["fox den", "owl 北京", "red foxes in 北京", "deploy-2 config.rs", "den of a fox"];
+
 /// A store and its model.
-struct World {
-    scratch: Scratch,
+pub(crate) struct World {
+    pub(crate) scratch: Scratch,
     session: Session,
     models: Vec<Model>,
     /// The current session.
@@ -142,8 +146,7 @@ struct World {
 }
 
 impl World {
-    fn new() -> Result<Self> {
-        let scratch = Scratch::new()?;
+    pub(crate) fn over(scratch: Scratch) -> Result<Self> {
         let session = scratch.store.session("0")?;
         Ok(Self { scratch, session, models: vec![Model::new()], at: 0, count: 0 })
     }
@@ -168,7 +171,7 @@ impl World {
             id: format!("m{}", self.count),
             parent: None,
             role: if self.count.is_multiple_of(2) { "user" } else { "assistant" },
-            text: format!("text {}", self.count),
+            text: format!("text {} {}", self.count, WORDS[self.count as usize % WORDS.len()]),
             is_hidden,
             state: State::Living,
         };
@@ -182,7 +185,7 @@ impl World {
         Ok(())
     }
 
-    fn run(&mut self, op: &Op) -> Result<()> {
+    pub(crate) fn run(&mut self, op: &Op) -> Result<()> {
         match op {
             Op::Append { at, count, is_hidden } => {
                 let made: Vec<_> = (0..*count).map(|_| self.new_node(*is_hidden)).collect();
@@ -697,7 +700,7 @@ fn fork_is_lost(id: &str) -> Error {
 }
 
 fn check(ops: &[Op], is_cleared_at_half: bool) -> Result<()> {
-    let mut world = World::new()?;
+    let mut world = World::over(Scratch::new()?)?;
     for (step, op) in ops.iter().enumerate() {
         world.run(op)?;
         world.compare()?;

@@ -13,6 +13,8 @@
 mod address;
 mod dialect;
 mod server;
+#[cfg(test)]
+mod tests;
 mod values;
 
 use std::cell::{Cell, OnceCell, RefCell};
@@ -392,15 +394,13 @@ impl Connection {
 
 impl BackendError {
     /// Returns whether the server gave a transaction up that succeeds when it runs again: one of two that wait for each other, or that
-    /// add the same row.
-    fn is_given_up(&self, attempts: u32) -> bool {
-        let Self::Postgres(error) = self else { return false };
-        match error.code() {
-            Some(&SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED) => true,
-            // The next attempt finds the row of the other.
-            Some(&SqlState::UNIQUE_VIOLATION) => attempts < 4,
-            _ => false,
-        }
+    /// add the same row: then the next attempt finds the row of the other.
+    fn is_given_up(&self) -> bool {
+        matches!(self, Self::Postgres(error) if matches!(error.code(), Some(
+            &SqlState::T_R_SERIALIZATION_FAILURE
+            | &SqlState::T_R_DEADLOCK_DETECTED
+            | &SqlState::UNIQUE_VIOLATION
+        )))
     }
 }
 

@@ -39,6 +39,20 @@ struct Migration {
     indexes: &'static [&'static str],
 }
 
+/// What differs after a crash or a failover: since when the server counts.
+macro_rules! life {
+    () => {
+        "extract(epoch FROM pg_stat_get_bgwriter_stat_reset_time())"
+    };
+}
+const LIFE: &str = life!();
+/// After a crash the numbers of transactions that were lost are given again.
+const OUTCOME: &str = concat!(
+    "SELECT pg_xact_status(CAST(CAST(?1 AS TEXT) AS xid8)), CAST(",
+    life!(),
+    " AS TEXT) = ?2"
+);
+
 /// Says whether work must stop.
 pub(crate) type IsStopped = Box<dyn Fn() -> bool + Send>;
 
@@ -235,14 +249,14 @@ impl Server {
         &self,
         timeout: Duration,
         is_stopped: Option<impl Fn() -> bool + Send + Clone + 'static>,
-        mut work: impl FnMut(&sql::Connection<'_>) -> BackendResult<T>,
+        work: impl Fn(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> BackendResult<T> {
         let began = Instant::now();
         let mut attempts = 0;
         loop {
             let stop = is_stopped.clone().map(|stop| Box::new(stop) as IsStopped);
-            match self.write_once(timeout, stop, &mut work) {
-                Err(error) if error.is_given_up(attempts) && began.elapsed() < timeout => {
+            match self.write_once(timeout, stop, &work) {
+                Err(error) if error.is_given_up() && began.elapsed() < timeout => {
                     attempts += 1;
                     let most = Duration::from_millis(1 << attempts.min(8));
                     thread::sleep(sql::jitter(most));
@@ -271,7 +285,7 @@ impl Server {
         };
         let begin = format!(
             "BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL search_path TO {schema}; SET LOCAL lock_timeout = {timeout}; {limits}
-             SELECT pg_current_xact_id(), value FROM setting WHERE name = 'schema_version'"
+             SELECT concat_ws(' ', pg_current_xact_id(), {LIFE}), value FROM setting WHERE name = 'schema_version'"
         );
         let conn = self.connection()?;
         let answer = self.in_transaction(&conn, Some(begin), true, is_stopped, work);
@@ -297,9 +311,8 @@ impl Server {
             Ok(()) => self.keep(conn),
             Err(error) => {
                 let id = conn.transaction.take();
-                let is_lost = conn.client.is_closed() || conn.is_lost.get();
                 drop(conn);
-                match id.filter(|_| is_lost) {
+                match id {
                     Some(id) if self.is_committed(&id)? => {}
                     _ => return Err(error),
                 }
@@ -337,27 +350,40 @@ impl Server {
         Ok(())
     }
 
-    /// Asks whether a transaction was committed whose connection was lost.
+    /// Asks whether a transaction was committed, which was not answered: its id, and the life of the server.
     fn is_committed(&self, id: &str) -> BackendResult<bool> {
+        let (number, life) = id.split_once(' ').unwrap_or((id, ""));
         let began = Instant::now();
         loop {
             let status = self.connection().and_then(|conn| {
-                let status: Option<Option<String>> = conn.first_with(
-                    "SELECT pg_xact_status(CAST(CAST(?1 AS TEXT) AS xid8))",
-                    id,
-                    |row| row.get(0),
-                )?;
+                let status: Option<(Option<String>, bool)> =
+                    sql::Connection::Postgres(&conn).first(OUTCOME, (number, life))?;
                 self.keep(conn);
-                Ok(status.flatten())
+                Ok(status)
             });
-            match status.as_ref().map(Option::as_deref) {
-                Ok(Some("committed")) => return Ok(true),
-                Ok(Some("aborted")) => return Ok(false),
-                // The server does not know yet that the connection is lost, or it restarts.
-                _ if began.elapsed() < self.timeout => thread::sleep(Duration::from_millis(100)),
-                _ => return Err(too_long("whether the write was committed is not known", began)),
+            match &status {
+                Ok(Some((Some(status), is_same))) => match (&**status, is_same) {
+                    ("committed", true) => return Ok(true),
+                    // The number may be that of another transaction, which came after a crash.
+                    ("committed", false) => break,
+                    ("aborted", _) => return Ok(false),
+                    _ => {}
+                },
+                // After a crash, in which it was lost, nobody has this number.
+                Err(BackendError::Postgres(error))
+                    if error.code() == Some(&SqlState::INVALID_PARAMETER_VALUE) =>
+                {
+                    return Ok(false);
+                }
+                _ => {}
             }
+            // The server does not know yet that the connection is lost, or it restarts.
+            if began.elapsed() >= self.timeout {
+                break;
+            }
+            thread::sleep(Duration::from_millis(100));
         }
+        Err(too_long("whether the write was committed is not known", began))
     }
 
     fn in_transaction<T>(

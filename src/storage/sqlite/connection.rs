@@ -168,6 +168,12 @@ impl Database {
 
     /// Opens the database in a file for reading only.
     pub(crate) fn open_read_only(path: &Path, config: Config) -> Result<Self> {
+        #[cfg(talktree_on_postgres)]
+        if let Some(url) = on_postgres::of_path(path) {
+            let mut database = Self::on_server(&url, config)?;
+            database.is_read_only = true;
+            return Ok(database);
+        }
         let (busy_ms, is_encrypted) = (busy_ms(&config), config.encryption.is_some());
         let file = StoreFile::of(path)?;
         let path = file.path().to_owned();
@@ -438,7 +444,8 @@ fn not_a_store(error: BackendError, path: &Path, busy_ms: u64, is_encrypted: boo
     }
 }
 
-/// The stores of tests that run on a server: compiled with `--cfg talktree_on_postgres`, they have a schema each.
+/// The stores of tests that run on a server: compiled with `--cfg talktree_on_postgres`, they have a schema each, but for files whose
+/// names say that they are SQLite's.
 #[cfg(talktree_on_postgres)]
 mod on_postgres {
     use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -448,6 +455,9 @@ mod on_postgres {
     pub(super) fn of_path(path: &Path) -> Option<String> {
         let url = std::env::var("TALKTREE_TEST_POSTGRES").ok()?;
         let path = std::path::absolute(path).ok()?;
+        if path.extension().is_some_and(|extension| extension == "sqlite") {
+            return None;
+        }
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(path);
         Some(format!("{url}schema=t{hash:016x}"))
     }
@@ -493,7 +503,7 @@ mod tests {
         drop(Database::open(&path, Config::default())?);
         let database = Database::open(&path, Config::default())?;
         let (sender, refused) = std::sync::mpsc::channel();
-        let mut at_close = Some(AtClose(folder.path().to_owned(), sender));
+        let at_close = std::cell::Cell::new(Some(AtClose(folder.path().to_owned(), sender)));
         database.write(|conn| {
             let at_close = at_close.take().unwrap();
             let flags = rusqlite::functions::FunctionFlags::default();

@@ -69,7 +69,7 @@ impl Database {
     /// iterator ends the import, and nothing is stored.
     pub(crate) fn import(&self, records: &mut dyn Iterator<Item = Result<Record>>) -> Result<Done> {
         let counter = Counter::default();
-        let mut records = Some(records);
+        let records = Cell::new(Some(records));
         let done = self.write_long(|conn| {
             // They are read once. A server that gave the write up is not asked again.
             let records = records.take().ok_or(Error::Busy { waited_ms: 0 })?;

@@ -153,7 +153,7 @@ impl SqliteSession {
     /// Writes under the session's name, which says whether the session exists.
     pub(crate) fn write<T>(
         &self,
-        work: impl FnMut(&Connection, &Named<'_>) -> BackendResult<T>,
+        work: impl Fn(&Connection, &Named<'_>) -> BackendResult<T>,
     ) -> Result<T> {
         self.handle.write(&self.database, work)
     }
@@ -161,7 +161,7 @@ impl SqliteSession {
     /// The same for a write that takes well under a millisecond; it may share its commit.
     pub(crate) fn write_short<T>(
         &self,
-        work: impl FnMut(&Connection, &Named<'_>) -> BackendResult<T>,
+        work: impl Fn(&Connection, &Named<'_>) -> BackendResult<T>,
     ) -> Result<T> {
         self.handle.write_short(&self.database, work)
     }
@@ -171,7 +171,7 @@ impl SqliteSession {
     pub(crate) fn write_messages<T>(
         &self,
         messages: &[Message],
-        mut work: impl FnMut(&Connection, &Named<'_>, &CountedMessages<'_>, usize) -> BackendResult<T>,
+        work: impl Fn(&Connection, &Named<'_>, &CountedMessages<'_>, usize) -> BackendResult<T>,
     ) -> Result<T> {
         let max_bytes = self.max_message_bytes();
         let counted = self.counted(messages);
@@ -186,7 +186,7 @@ impl SqliteSession {
     pub(crate) fn write_compaction<T>(
         &self,
         compaction: &Compaction,
-        mut work: impl FnMut(&Connection, Option<SessionRow>) -> BackendResult<T>,
+        work: impl Fn(&Connection, Option<SessionRow>) -> BackendResult<T>,
     ) -> Result<T> {
         self.write(|conn, name| {
             compaction::check_size(compaction, self.max_message_bytes())?;
@@ -472,11 +472,13 @@ impl Handle {
     pub(super) fn write<T>(
         &self,
         database: &Database,
-        mut work: impl FnMut(&Connection, &Named<'_>) -> BackendResult<T>,
+        work: impl Fn(&Connection, &Named<'_>) -> BackendResult<T>,
     ) -> Result<T> {
-        let named = self.named();
-        let answer = database.write(|conn| work(conn, &named))?;
-        self.bind(named.found.get());
+        let (answer, found) = database.write(|conn| {
+            let named = self.named();
+            Ok((work(conn, &named)?, named.found.get()))
+        })?;
+        self.bind(found);
         Ok(answer)
     }
 
@@ -484,11 +486,13 @@ impl Handle {
     pub(super) fn write_short<T>(
         &self,
         database: &Database,
-        mut work: impl FnMut(&Connection, &Named<'_>) -> BackendResult<T>,
+        work: impl Fn(&Connection, &Named<'_>) -> BackendResult<T>,
     ) -> Result<T> {
-        let named = self.named();
-        let answer = database.write_short(|conn| work(conn, &named))?;
-        self.bind(named.found.get());
+        let (answer, found) = database.write_short(|conn| {
+            let named = self.named();
+            Ok((work(conn, &named)?, named.found.get()))
+        })?;
+        self.bind(found);
         Ok(answer)
     }
 

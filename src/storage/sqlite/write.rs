@@ -33,10 +33,10 @@ enum Left {
 }
 
 impl Database {
-    /// Runs a write in a transaction of its own: all of it or nothing.
+    /// Runs a write in a transaction of its own: all of it or nothing. On a server it may run several times.
     pub(crate) fn write<T>(
         &self,
-        work: impl FnMut(&sql::Connection<'_>) -> BackendResult<T>,
+        work: impl Fn(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> Result<T> {
         #[cfg(feature = "postgres")]
         if let Some(server) = &self.server {
@@ -49,7 +49,7 @@ impl Database {
     /// Runs a write that takes well under a millisecond: all of it or nothing. Other short ones may share its commit.
     pub(crate) fn write_short<T>(
         &self,
-        work: impl FnMut(&sql::Connection<'_>) -> BackendResult<T>,
+        work: impl Fn(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> Result<T> {
         // A database in memory has one connection, whose readers must not find a transaction open; its commits are
         // cheap.
@@ -69,7 +69,7 @@ impl Database {
     /// It waits behind other short writes, but is never refused because of them, however many there are.
     pub(super) fn write_step<T>(
         &self,
-        mut work: impl FnMut(&sql::Connection<'_>) -> BackendResult<T>,
+        work: impl Fn(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> Result<Option<T>> {
         if self.file.is_none() {
             return self.try_write(work);
@@ -87,7 +87,7 @@ impl Database {
     /// Runs a long write, which an interrupt stops.
     pub(crate) fn write_long<T>(
         &self,
-        work: impl FnMut(&sql::Connection<'_>) -> BackendResult<T>,
+        work: impl Fn(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> Result<T> {
         self.write_watched(self.watch(), work)
     }
@@ -96,7 +96,7 @@ impl Database {
     pub(super) fn write_watched<T>(
         &self,
         watch: Watch,
-        work: impl FnMut(&sql::Connection<'_>) -> BackendResult<T>,
+        work: impl Fn(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> Result<T> {
         #[cfg(feature = "postgres")]
         if let Some(server) = &self.server {
@@ -109,7 +109,7 @@ impl Database {
     /// Runs a write if the write lock is free now; `None` if it is held, or if the database is read-only.
     pub(crate) fn try_write<T>(
         &self,
-        work: impl FnMut(&sql::Connection<'_>) -> BackendResult<T>,
+        work: impl Fn(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> Result<Option<T>> {
         #[cfg(feature = "postgres")]
         if let Some(server) = &self.server {
@@ -133,7 +133,7 @@ impl Database {
         server: &sql::postgres::Server,
         timeout: Duration,
         watch: Option<Watch>,
-        work: impl FnMut(&sql::Connection<'_>) -> BackendResult<T>,
+        work: impl Fn(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> Result<T> {
         self.check_not_importing()?;
         if self.is_read_only() {

@@ -148,7 +148,7 @@ impl Database {
     /// committed.
     pub(in super::super) fn removing<T>(
         &self,
-        mut write: impl FnMut(&Connection) -> BackendResult<T>,
+        write: impl Fn(&Connection) -> BackendResult<T>,
     ) -> Result<T> {
         let watch = self.watch();
         let (answer, batch) =

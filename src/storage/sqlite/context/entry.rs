@@ -309,6 +309,7 @@ pub(super) fn replace(
     new: Option<&Document>,
     is_searchable: bool,
 ) -> BackendResult<()> {
+    conn.claim("UPDATE context_block SET next = next WHERE key = ?1", stored.address.session())?;
     remove_from_index(conn, stored.address, stored.address)?;
     conn.send(
         "INSERT INTO context_version (entry, version, changed_at, title, description, content)

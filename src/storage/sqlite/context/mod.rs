@@ -289,10 +289,7 @@ impl SqliteContext {
     }
 
     /// Runs a write, all of it or nothing; no other write comes in between. `work` calls no code of the program.
-    pub(crate) fn write<T>(
-        &self,
-        mut work: impl FnMut(&Writing<'_>) -> BackendResult<T>,
-    ) -> Result<T> {
+    pub(crate) fn write<T>(&self, work: impl Fn(&Writing<'_>) -> BackendResult<T>) -> Result<T> {
         let max = self.database.config.max_message_bytes;
         self.handle.write(&self.database, |conn, name| {
             let reading = Reading { conn, session: &|| name.find(conn) };

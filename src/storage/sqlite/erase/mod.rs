@@ -76,18 +76,18 @@ impl Database {
         for erasure in erasures {
             watch.check()?;
             let before;
-            (marked, before) = self.write(|conn| {
-                // It may run again.
+            (marked, before, is_blind) = self.write(|conn| {
                 let mut marked = marked.clone();
                 // Nobody else writes now.
                 let before = self.path().map(|_| self.snapshot()).transpose()?;
                 let is_resumed = marked.own.is_empty() && has_unfinished(conn)?;
-                is_blind |= is_resumed || erasure.targets.contains(&ErasureTarget::Deleted);
+                let is_blind =
+                    is_blind || is_resumed || erasure.targets.contains(&ErasureTarget::Deleted);
                 mark(conn, erasure, &mut marked, is_resumed)?;
                 if is_blind || !marked.rows.is_empty() || marked.out.extent.usage > 0 {
                     marked.own.push(conn.one(BEGIN, ())?);
                 }
-                Ok((marked, before))
+                Ok((marked, before, is_blind))
             })?;
             // The snapshot is closed before code of the caller runs.
             let read = before.map_or(Ok(()), |before| {

@@ -10,6 +10,7 @@
 mod session;
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
 
 use super::catalog::removal;
@@ -99,7 +100,7 @@ impl Database {
         }
         let is_message = |record: &&Record| matches!(record, Record::Message { .. });
         let few = new.len() + 3 * session.iter().flatten().filter(is_message).count();
-        let mut derived = Some((summary, session));
+        let derived = Cell::new(Some((summary, session)));
         let work = |conn: &Connection| {
             // Otherwise another append came first, or the session was written to, or the write runs again.
             let is_same = |stored: &StoredTranscript| stored == before;
@@ -431,7 +432,7 @@ impl Database {
     /// Deletes transcripts with the sessions that show them. Returns how many were deleted.
     pub(crate) fn delete_transcripts(
         &self,
-        mut named: impl FnMut(&Connection) -> BackendResult<BTreeSet<i64>>,
+        named: impl Fn(&Connection) -> BackendResult<BTreeSet<i64>>,
     ) -> Result<u64> {
         self.removing(|conn| {
             let keys = named(conn)?;

@@ -1,0 +1,78 @@
+//! Transactions and requests to stop, on the server of the tests; without one nothing of it runs.
+
+use std::time::{Duration, Instant};
+
+use super::Server;
+use crate::error::{Error, Result};
+use crate::sql::{BackendError, Sql};
+
+/// Connects to a new store.
+fn server(max_idle: usize) -> Result<Option<Server>> {
+    let Ok(url) = std::env::var("TALKTREE_TEST_POSTGRES") else { return Ok(None) };
+    let url = format!("{url}schema=t{}", uuid::Uuid::now_v7().simple());
+    Server::connect(&url, Duration::from_secs(30), max_idle).map(Some)
+}
+
+const NO_STOP: Option<fn() -> bool> = None;
+const ADD: &str = "INSERT INTO setting (name, value) VALUES (?1, 'x')";
+const HAS: &str = "SELECT 1 FROM setting WHERE name = ?1";
+
+/// The server answers the commit of such a transaction by a rollback, without an error.
+#[test]
+fn a_write_in_which_a_statement_failed_is_no_success() -> Result<()> {
+    let Some(server) = server(1)? else { return Ok(()) };
+    let answer = server.write(NO_STOP, |conn| {
+        conn.run(ADD, "a")?;
+        // `setting.value` must not be null.
+        let _ = conn.run("UPDATE setting SET value = NULL", ());
+        Ok(())
+    });
+    assert!(matches!(answer, Err(BackendError::Own(Error::Storage { .. }))), "{answer:?}");
+    let is_there =
+        server.read(None, |conn| conn.has(HAS, "a")).map_err(|error| error.into_error(0));
+    assert!(!is_there?);
+    Ok(())
+}
+
+#[test]
+fn a_write_goes_on_after_a_statement_that_failed_in_a_savepoint() -> Result<()> {
+    let Some(server) = server(1)? else { return Ok(()) };
+    let written = server.write(NO_STOP, |conn| {
+        conn.run(ADD, "a")?;
+        conn.command("SAVEPOINT here")?;
+        let failed = conn.run("UPDATE setting SET value = NULL", ());
+        assert!(failed.is_err());
+        conn.command("ROLLBACK TO here")?;
+        conn.run(ADD, "b")?;
+        Ok(())
+    });
+    written.map_err(|error| error.into_error(0))?;
+    for name in ["a", "b"] {
+        assert!(server.read(None, |conn| conn.has(HAS, name)).is_ok_and(|has| has), "{name}");
+    }
+    Ok(())
+}
+
+/// A request to stop goes to the server by a connection of its own, and stops what the other one is doing when it arrives.
+#[test]
+fn a_late_request_to_stop_stops_nobody_else() -> Result<()> {
+    let Some(server) = server(1)? else { return Ok(()) };
+    for round in 0..30 {
+        let short = server.read(Some(Box::new(|| true)), |conn| conn.has("SELECT 1", ()));
+        assert!(short.as_ref().map_or_else(BackendError::is_interrupt, |has| *has), "{short:?}");
+        let other = server.read(None, |conn| conn.has("SELECT 1 FROM pg_sleep(0.03)", ()));
+        assert!(other.is_ok(), "round {round}: {other:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_request_to_stop_ends_a_statement_at_once() -> Result<()> {
+    let Some(server) = server(1)? else { return Ok(()) };
+    let began = Instant::now();
+    let answer =
+        server.read(Some(Box::new(|| true)), |conn| conn.has("SELECT 1 FROM pg_sleep(20)", ()));
+    assert!(answer.is_err_and(|error| error.is_interrupt()));
+    assert!(began.elapsed() < Duration::from_secs(10));
+    Ok(())
+}

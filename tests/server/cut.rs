@@ -1,0 +1,100 @@
+//! A verb whose connection is lost happened once or not at all, and its answer says which.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use crate::common::{Scratch, on_server};
+use crate::hosts::{Host, VERBS, run};
+use crate::proxy::{Cut, Proxy, client};
+use talktree::{Error, Message, MessageId, Result, Store};
+
+#[test]
+fn a_verb_whose_connection_is_cut_tells_whether_it_happened() -> Result<()> {
+    let Some(proxy) = Proxy::start().expect("a proxy") else { return Ok(()) };
+    let (direct, cut_off) = (Store::connect(&proxy.direct)?, Store::connect(&proxy.url)?);
+    let model = Scratch::in_file()?;
+    let (mut round, mut wrong) = (0, Vec::new());
+    for verb in VERBS {
+        let host = Host::new(&model.store, &format!("{}-", verb.0), 1)?;
+        host.prepare()?;
+        let before = host.state()?;
+        let answer = run(&host, verb)?;
+        let after = host.state()?;
+        for cut in [Cut::First, Cut::Commit, Cut::During, Cut::Answer, Cut::After] {
+            round += 1;
+            let round = format!("round{round}-");
+            let there = Host::new(&direct, &round, 1)?;
+            there.prepare()?;
+            let host = Host::new(&cut_off, &round, 1)?;
+            proxy.cut(cut);
+            let seen = run(&host, verb);
+            let state = there.state()?;
+            let is_right = match &seen {
+                // A verb that only read has no commit.
+                Ok(seen) => {
+                    let may_succeed = !matches!(cut, Cut::First | Cut::Commit) || !proxy.is_done();
+                    *seen == answer && state == after && may_succeed
+                }
+                // What follows in the same verb may meet the connection that is lost.
+                Err(Error::Storage { .. }) if cut == Cut::After => state == after,
+                Err(Error::Storage { .. }) => state == before && cut != Cut::Answer,
+                Err(_) => false,
+            };
+            proxy.clear();
+            if !is_right {
+                let happened = (state == before, state == after);
+                wrong.push(format!("{}, {cut:?}: {seen:?}, {happened:?}", verb.0));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}
+
+/// Appends a message after the other until it is told to stop; returns the ids that were acknowledged, and how many failed.
+fn append(store: &Store, name: &str, is_over: &AtomicBool) -> Result<(Vec<MessageId>, usize)> {
+    let chat = store.session(name)?;
+    let (mut acknowledged, mut failed) = (Vec::new(), 0);
+    while !is_over.load(Ordering::Relaxed) {
+        match chat.append(Message::user("hello")) {
+            Ok(appended) => acknowledged.push(appended.id),
+            Err(Error::Storage { .. }) => failed += 1,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((acknowledged, failed))
+}
+
+#[test]
+fn what_the_server_terminates_is_stored_if_and_only_if_it_is_acknowledged() -> Result<()> {
+    let Some(url) = on_server() else { return Ok(()) };
+    let store = Store::connect(&url)?;
+    let victims = Store::connect(&format!("{url}&application_name=victim"))?;
+    let is_over = AtomicBool::new(false);
+    let (is_over, victims) = (&is_over, &victims);
+    thread::scope(|scope| {
+        let threads = ["0", "1", "2", "3"]
+            .map(|name| (name, scope.spawn(move || append(victims, name, is_over))));
+        client(&url, async |client| {
+            for _ in 0..150 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                let terminate = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                    WHERE application_name = 'victim' ORDER BY random() LIMIT 1";
+                client.batch_execute(terminate).await.expect("a connection of its own");
+            }
+        });
+        is_over.store(true, Ordering::Relaxed);
+        let mut failures = 0;
+        for (name, thread) in threads {
+            let (acknowledged, failed) = thread.join().expect("an append does not panic")?;
+            failures += failed;
+            let stored = store.session(name)?.raw_history()?.into_iter().map(|message| message.id);
+            assert_eq!(stored.collect::<Vec<_>>(), acknowledged);
+            assert_eq!(BTreeSet::from_iter(&acknowledged).len(), acknowledged.len());
+        }
+        assert!(failures > 20, "{failures} appends met the end of their connection");
+        Ok(())
+    })
+}

@@ -1,0 +1,10 @@
+//! Several hosts on one server, lost connections, crashes. Without a server nothing of it runs: `just test-postgres`.
+#![cfg(all(unix, feature = "postgres"))]
+
+#[path = "../common/mod.rs"]
+mod common;
+#[cfg(target_os = "linux")]
+mod crash;
+mod cut;
+mod hosts;
+mod proxy;
