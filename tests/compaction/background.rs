@@ -458,7 +458,7 @@ fn a_job_of_a_removed_session_does_nothing_and_keeps_no_new_session_waiting() ->
 fn a_job_keeps_the_store_open_until_it_has_run() -> Result<()> {
     let scratch = Scratch::new()?;
     let path = scratch.folder.path().join("talk.db");
-    let Scratch { store, folder: _folder } = scratch;
+    let Scratch { store, folder: _folder, .. } = scratch;
     let queue = Queue::default();
     let chat = builder(&store).compact_on(queue.executor()).open()?;
     appends(&chat, 0..17)?;
