@@ -78,11 +78,10 @@ impl<'c> Connection<'c> {
     /// Changes the row that is the lock of a write, so that who waits for it begins again at once: what they have read is not true
     /// any more. SQLite has one writer.
     pub(crate) fn claim(&self, sql: &'static str, key: i64) -> BackendResult<()> {
-        match self {
-            Self::Sqlite(_) => Ok(()),
-            #[cfg(feature = "postgres")]
-            Self::Postgres(conn) => conn.run(sql, key).map(drop),
+        if !matches!(self, Self::Sqlite(_)) {
+            self.run(sql, key)?;
         }
+        Ok(())
     }
 
     /// Returns whether the transaction is open: SQLite rolls it back by itself after some errors of the system.
