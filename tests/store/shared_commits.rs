@@ -83,7 +83,7 @@ fn what_a_killed_process_had_acknowledged_to_its_threads_is_there() -> Result<()
 
 #[test]
 fn appends_that_fail_do_not_affect_those_beside_them() -> Result<()> {
-    let Scratch { store, folder: _folder } = Scratch::new()?;
+    let Scratch { store, folder: _folder, .. } = Scratch::new()?;
     in_threads(|thread| {
         let chat = store.session(format!("chat {thread}"))?;
         for n in 0..40 {
@@ -109,7 +109,7 @@ fn appends_that_fail_do_not_affect_those_beside_them() -> Result<()> {
 
 #[test]
 fn each_thread_calls_the_listeners_of_its_own_append_after_the_commit() -> Result<()> {
-    let Scratch { store, folder } = Scratch::new()?;
+    let Scratch { store, folder, .. } = Scratch::new()?;
     let reader = Store::open_read_only(folder.path().join("talk.db"))?;
     let (sender, heard) = mpsc::channel();
     let _subscription = store.subscribe(move |event| {
@@ -136,7 +136,7 @@ fn each_thread_calls_the_listeners_of_its_own_append_after_the_commit() -> Resul
 /// While many threads wrote, no append found the lock free for the search index, and everything stayed pending.
 #[test]
 fn messages_are_indexed_while_many_threads_append() -> Result<()> {
-    let Scratch { store, folder } = Scratch::new()?;
+    let Scratch { store, folder, .. } = Scratch::new()?;
     in_threads(|thread| {
         let chat = store.session(format!("chat {thread}"))?;
         (0..250).try_for_each(|n| chat.append(Message::user(format!("number {n}"))).map(drop))
