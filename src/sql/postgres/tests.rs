@@ -21,7 +21,7 @@ const HAS: &str = "SELECT 1 FROM setting WHERE name = ?1";
 #[test]
 fn a_write_in_which_a_statement_failed_is_no_success() -> Result<()> {
     let Some(server) = server(1)? else { return Ok(()) };
-    let answer = server.write(NO_STOP, |conn| {
+    let answer = server.write(Duration::from_secs(30), NO_STOP, |conn| {
         conn.run(ADD, "a")?;
         // `setting.value` must not be null.
         let _ = conn.run("UPDATE setting SET value = NULL", ());
@@ -37,7 +37,7 @@ fn a_write_in_which_a_statement_failed_is_no_success() -> Result<()> {
 #[test]
 fn a_write_goes_on_after_a_statement_that_failed_in_a_savepoint() -> Result<()> {
     let Some(server) = server(1)? else { return Ok(()) };
-    let written = server.write(NO_STOP, |conn| {
+    let written = server.write(Duration::from_secs(30), NO_STOP, |conn| {
         conn.run(ADD, "a")?;
         conn.command("SAVEPOINT here")?;
         let failed = conn.run("UPDATE setting SET value = NULL", ());
