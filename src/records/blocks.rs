@@ -40,7 +40,8 @@ pub fn collect_names(content: Option<&Json>, names: &mut ToolNames) {
     }
 }
 
-fn part(json: &Json, names: &ToolNames) -> Part {
+/// Returns the part of one block.
+pub fn part(json: &Json, names: &ToolNames) -> Part {
     let Some(block) = Fields::of(json) else { return text_part(json) };
     let kind = block.text("type").unwrap_or_default();
     let typed = match kind.as_str() {
@@ -52,7 +53,7 @@ fn part(json: &Json, names: &ToolNames) -> Part {
         "toolCall" => call(&block, "arguments"),
         "tool_result" => Some(result_block(&block, names)),
         "image" | "document" => file(&block),
-        "image_url" => image_url(&block),
+        "image_url" | "input_image" => image_url(&block),
         "file" => openai_file(&block),
         // Also the calls of tools that the provider ran itself, with their results: the program has no such tools, and the
         // provider takes back only its own blocks.
@@ -126,7 +127,7 @@ fn plain(content: &Json) -> Json {
     let blocks = fields::list(content).unwrap_or_default();
     if let [block] = blocks.as_slice()
         && let Some(block) = Fields::of(block)
-        && block.text("type").as_deref() == Some("text")
+        && matches!(block.text("type").as_deref(), Some("text" | "input_text"))
         && let Some(text) = block.get("text")
     {
         return text.clone();

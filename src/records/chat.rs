@@ -60,7 +60,7 @@ fn call_part(call: &Fields, function: &Fields) -> Option<Part> {
 }
 
 /// Returns the arguments, which are JSON in a string; a string that is not JSON stays a string.
-fn arguments(given: &Json) -> Json {
+pub fn arguments(given: &Json) -> Json {
     fields::text(given).and_then(|text| Json::parse(&text).ok()).unwrap_or_else(|| given.clone())
 }
 

@@ -271,7 +271,7 @@ impl Work<'_> {
 
     /// Returns where the conversation ends that goes on below a node: a file may have it before the node.
     fn end_below(&self, from: u32, draft: &Draft) -> u32 {
-        if self.is_exact {
+        if self.is_exact || draft.is_head_given {
             return from;
         }
         let is_note = |at: u32| draft.notes.get(at as usize).copied().unwrap_or_default();

@@ -49,6 +49,8 @@ pub(crate) struct Draft {
     pub(crate) edits: Vec<DraftEdit>,
     /// The head, or a node above it; `None` for the last of the file.
     pub(crate) head: Option<MessageId>,
+    /// Whether the source stands at the head, also if something follows it there.
+    pub(crate) is_head_given: bool,
     /// Which nodes are notes of the program, with which no conversation ends; none if it is shorter than the nodes.
     pub(crate) notes: Vec<bool>,
     /// The line it begins on.
@@ -154,6 +156,7 @@ impl Draft {
             labels: Vec::new(),
             edits: Vec::new(),
             head: None,
+            is_head_given: false,
             notes: Vec::new(),
             line,
             orphans: Orphans::BecomeRoots,

@@ -1,6 +1,7 @@
 //! The import of one file from beginning to end: find the format, read, write, report.
 
 use std::collections::{HashMap, HashSet};
+use std::io::{Read, SeekFrom};
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -10,9 +11,9 @@ use talktree::{Error, InterruptHandle, Progress, Result, Store};
 
 use crate::ImportOptions;
 use crate::fields::Fields;
-use crate::formats::Format;
+use crate::formats::{DATABASE, Format, database};
 use crate::records::{Damage, ReadSeek, Record, Records};
-use crate::sniff::sniff;
+use crate::sniff::{Sniffed, sniff};
 use crate::work::Source;
 use crate::write::{Queue, Writer};
 
@@ -30,6 +31,16 @@ pub(crate) fn import(
 ) -> Result<()> {
     let io_error = |source| Error::Io { path: path.to_owned(), source };
     let refused = |line, why| Error::Import { path: path.to_owned(), line, why };
+    #[cfg(feature = "zstd")]
+    let mut unpacked = crate::unpack::unpack(source).map_err(io_error)?;
+    #[cfg(feature = "zstd")]
+    let source = match &mut unpacked {
+        Some(file) => file as &mut dyn ReadSeek,
+        None => source,
+    };
+    if is_database(source).map_err(io_error)? {
+        return Err(refused(None, Sniffed::of_database(database::sign(path)).unknown()));
+    }
     let mut records = Records::open(source).map_err(io_error)?;
     let sniffed = sniff(&mut records).map_err(io_error)?;
     let format = options.format.or(sniffed.format);
@@ -72,6 +83,13 @@ pub(crate) fn import(
     }
     run.queue.keep(report);
     Ok(())
+}
+
+fn is_database(source: &mut dyn ReadSeek) -> std::io::Result<bool> {
+    let mut start = Vec::new();
+    source.seek(SeekFrom::Start(0))?;
+    (&mut *source).take(DATABASE.len() as u64).read_to_end(&mut start)?;
+    Ok(start == DATABASE)
 }
 
 struct Run<'a, 'b> {

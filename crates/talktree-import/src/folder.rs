@@ -87,7 +87,7 @@ fn open(path: &Path) -> Result<File> {
     }
 }
 
-/// Returns the `*.jsonl`, `*.json` and `*.zip` below a folder, in order of their names.
+/// Returns the `*.jsonl`, `*.json`, `*.zip` and `*.zst` below a folder, in order of their names.
 ///
 /// Links are followed, and each folder is visited once, so a cycle of links ends. What cannot be read is skipped, and
 /// `unreadable` is called once with it: a folder, a link that leads nowhere, and what has the name of such a file but is a
@@ -135,7 +135,7 @@ pub fn conversation_files(
             let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
             if is_folder || path.is_dir() {
                 folders.push(path);
-            } else if has_extension(&path, &["jsonl", "json", "zip"]) {
+            } else if has_extension(&path, &["jsonl", "json", "zip", "zst"]) {
                 match is_readable(&path) {
                     Ok(()) => files.push(path),
                     Err(error) => unreadable(&path, error),

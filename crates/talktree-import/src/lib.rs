@@ -58,6 +58,8 @@ mod redact;
 mod report;
 mod sniff;
 mod unnamed;
+#[cfg(feature = "zstd")]
+mod unpack;
 mod unread_times;
 mod watch;
 mod work;

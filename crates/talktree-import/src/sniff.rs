@@ -1,7 +1,8 @@
 //! Finds the format of a file by its first records.
 //!
-//! Each record is a vote, so one record of another program changes nothing. Then the first records are read in the format
-//! that has the most votes. If most messages would be blank, it is the wrong one, however similar, and the file is refused.
+//! Each record is a vote, so one record of another program changes nothing; what only one format has outvotes any number of
+//! records that several formats have. Then the first records are read in the format that has the most votes. If most messages
+//! would be blank, or none is to be seen, it is the wrong one, however similar, and the file is refused.
 
 use std::collections::HashSet;
 use std::io;
@@ -11,7 +12,7 @@ use talktree::{Message, Part};
 
 use crate::draft::{Body, Draft, Reader};
 use crate::fields::Fields;
-use crate::formats::{Format, HEADLESS, Sign, sign_of, unsupported_bytes};
+use crate::formats::{DATABASE, Format, HEADLESS, Sign, sign_of, unsupported_bytes};
 use crate::records::Records;
 
 /// How many records vote at most.
@@ -74,6 +75,17 @@ pub(crate) fn sniff(records: &mut Records<'_>) -> io::Result<Sniffed> {
 }
 
 impl Sniffed {
+    /// Returns the verdict on a database whose tables say this.
+    pub(crate) fn of_database(sign: Option<Sign>) -> Self {
+        match sign {
+            Some(Sign::Of(format) | Sign::Perhaps(format)) => {
+                Self { format: Some(format), ..Self::default() }
+            }
+            Some(Sign::Unsupported(name)) => Self { unsupported: Some(name), ..Self::default() },
+            None => Self { unsupported: unsupported_bytes(DATABASE), ..Self::default() },
+        }
+    }
+
     /// Returns why the file is in no format that is read.
     pub(crate) fn unknown(&self) -> String {
         let formats = Format::ALL.map(Format::as_str).join(", ");
@@ -97,30 +109,51 @@ impl Sniffed {
             return Ok(None);
         }
         let reader = format.reader(String::new(), false, std::time::SystemTime::UNIX_EPOCH.into());
-        let (kept, blank) = sample(records, reader)?;
-        let is_guess = self.is_doubtful && self.format == Some(format) && kept == 0;
-        if is_guess && format == Format::ClaudeCode {
-            return Ok(Some(self.unknown()));
+        let Sample { kept, blank, is_whole } = sample(records, reader)?;
+        let like = match (self.unsupported, self.format) {
+            (Some(name), _) => format!("it looks like {name}"),
+            (None, Some(other)) if other != format => {
+                format!("it seems to be in the format {other}")
+            }
+            _ => "it seems to be in another format".to_owned(),
+        };
+        if kept == 0 && is_whole {
+            let is_guess = self.is_doubtful && self.format == Some(format);
+            return Ok(Some(match is_guess {
+                true => self.unknown(),
+                false if self.format == Some(format) => {
+                    format!("read as {format}, it holds no message")
+                }
+                false => format!("read as {format}, it holds no message; {like}"),
+            }));
         }
         if 2 * blank <= kept {
             return Ok(None);
         }
-        let like = match self.unsupported {
-            Some(name) => format!("it looks like {name}"),
-            None => "it seems to be in another format".to_owned(),
-        };
         Ok(Some(format!(
             "read as {format}, {blank} of its first {kept} messages have nothing to show; {like}"
         )))
     }
 }
 
-/// Returns how many of the first messages are not hidden, and how many of these are blank.
-fn sample(records: &mut Records<'_>, mut reader: Box<dyn Reader>) -> io::Result<(usize, usize)> {
+/// The first messages of a file.
+struct Sample {
+    /// How many are not hidden, and how many of these are blank.
+    kept: usize,
+    blank: usize,
+    /// Whether there are no others.
+    is_whole: bool,
+}
+
+fn sample(records: &mut Records<'_>, mut reader: Box<dyn Reader>) -> io::Result<Sample> {
     let mut scratch = ImportReport::new("", "");
     let (mut drafts, mut bytes): (Vec<Draft>, usize) = (Vec::new(), 0);
+    let mut is_whole = false;
     for _ in 0..MAX_SAMPLED {
-        let Some(record) = records.next()? else { break };
+        let Some(record) = records.next()? else {
+            is_whole = true;
+            break;
+        };
         let Ok(record) = record else { continue };
         bytes += record.text.len();
         if let Ok(fields) = Fields::parse(&record.text) {
@@ -156,7 +189,7 @@ fn sample(records: &mut Records<'_>, mut reader: Box<dyn Reader>) -> io::Result<
         }
     }
     records.rewind()?;
-    Ok((kept, blank))
+    Ok(Sample { kept, blank, is_whole })
 }
 
 /// Returns whether a message has no part that a person could see.

@@ -1,15 +1,23 @@
 //! The import formats, one file each, and how they are detected.
 
+mod chain;
 mod chatgpt;
+mod claude_ai;
 mod claude_code;
+mod cline;
+mod codex;
+mod copilot_chat;
+mod copilot_cli;
+pub(crate) mod database;
 mod detect;
+mod gemini;
 mod linear;
 mod open_assistant;
 mod openai;
 mod own;
 mod pi;
+mod qwen;
 mod ui_message;
-mod unsupported;
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,8 +28,9 @@ use talktree::{Error, Result};
 
 use crate::draft::Reader;
 
-pub(crate) use detect::{HEADLESS, Sign, sign_of};
-pub(crate) use unsupported::unsupported_bytes;
+#[cfg(feature = "zstd")]
+pub(crate) use detect::ZSTD;
+pub(crate) use detect::{DATABASE, HEADLESS, Sign, sign_of, unsupported_bytes};
 
 /// The format of an imported file.
 ///
@@ -49,11 +58,25 @@ pub enum Format {
     OpenAi,
     /// `ui-message`: `UIMessage`s of the Vercel AI SDK.
     UiMessage,
+    /// `codex`: a rollout of Codex, of any generation, or items of the Responses API.
+    Codex,
+    /// `claude-ai`: `conversations.json` of a claude.ai export.
+    ClaudeAi,
+    /// `gemini-cli`: a session of Gemini CLI.
+    Gemini,
+    /// `qwen-code`: a session of Qwen Code.
+    Qwen,
+    /// `copilot-chat`: a chat of Copilot in VS Code.
+    CopilotChat,
+    /// `copilot-cli`: the events of a session of Copilot CLI.
+    CopilotCli,
+    /// `cline`: a task of Cline or Roo Code, as its model sees it.
+    Cline,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 14] = [
         Self::Own,
         Self::ClaudeCode,
         Self::Pi,
@@ -61,6 +84,13 @@ impl Format {
         Self::OpenAssistant,
         Self::OpenAi,
         Self::UiMessage,
+        Self::Codex,
+        Self::ClaudeAi,
+        Self::Gemini,
+        Self::Qwen,
+        Self::CopilotChat,
+        Self::CopilotCli,
+        Self::Cline,
     ];
 
     /// Returns the name of the format.
@@ -74,6 +104,13 @@ impl Format {
             Self::OpenAssistant => "open-assistant",
             Self::OpenAi => "openai",
             Self::UiMessage => "ui-message",
+            Self::Codex => "codex",
+            Self::ClaudeAi => "claude-ai",
+            Self::Gemini => "gemini-cli",
+            Self::Qwen => "qwen-code",
+            Self::CopilotChat => "copilot-chat",
+            Self::CopilotCli => "copilot-cli",
+            Self::Cline => "cline",
         }
     }
 
@@ -94,6 +131,13 @@ impl Format {
             Self::OpenAssistant => Box::new(open_assistant::OpenAssistant::new(keeps_source, now)),
             Self::OpenAi => Box::new(openai::reader(file, keeps_source, now)),
             Self::UiMessage => Box::new(ui_message::reader(file, keeps_source, now)),
+            Self::Codex => Box::new(codex::Codex::new(file, keeps_source, now)),
+            Self::ClaudeAi => Box::new(claude_ai::ClaudeAi::new(keeps_source, now)),
+            Self::Gemini => Box::new(gemini::Gemini::new(file, keeps_source, now)),
+            Self::Qwen => Box::new(qwen::Qwen::new(file, now)),
+            Self::CopilotChat => Box::new(copilot_chat::CopilotChat::new(file, keeps_source, now)),
+            Self::CopilotCli => Box::new(copilot_cli::CopilotCli::new(file, now)),
+            Self::Cline => Box::new(cline::Cline::new(file, keeps_source, now)),
         }
     }
 }

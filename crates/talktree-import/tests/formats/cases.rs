@@ -17,15 +17,7 @@ use talktree_model::{Provider, export_openai, validate_for};
 use crate::data;
 
 /// Cases that do not come out right yet.
-const PENDING: &[&str] = &[
-    "9c Copilot chat JSONL without responderUsername",
-    "10b goose session JSONL (before 1.10)",
-    "Kimi CLI context.jsonl",
-    "SillyTavern",
-    "Mistral Le Chat export (shape not confirmed in a public source)",
-    "claude.ai users.json",
-    "DeepSeek dsh session.jsonl (shape of vshulcz/deja-vu fixtures/registry/deepseek)",
-];
+const PENDING: &[&str] = &[];
 
 #[derive(Deserialize)]
 struct Case {

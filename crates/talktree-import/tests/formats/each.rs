@@ -419,7 +419,8 @@ fn open_assistant_trees_may_have_no_prompt_around_them() -> Result<()> {
 fn a_pi_session_of_a_later_version_is_noted() -> Result<()> {
     for (version, notes) in [(3, 0), (4, 1)] {
         let file = Cursor::new(format!(
-            r#"{{"type":"session","version":{version},"id":"p","timestamp":"2026-01-02T03:04:05Z"}}"#
+            r#"{{"type":"session","version":{version},"id":"p","timestamp":"2026-01-02T03:04:05Z"}}
+{{"type":"message","id":"a","parentId":null,"message":{{"role":"user","content":"hi"}}}}"#
         ));
         let options = ImportOptions { format: Some(Format::Pi), ..ImportOptions::default() };
         let store = Store::open_in_memory()?;

@@ -1,5 +1,7 @@
 //! Imports of the formats of other programs.
 
+mod agents;
+mod agents_of_others;
 mod batches;
 mod cases;
 #[path = "../../../../tests/common/claude.rs"]
@@ -14,6 +16,7 @@ mod deep;
 mod details;
 mod each;
 mod exports;
+mod growing;
 mod hostile;
 mod imported_again;
 mod own_file;

@@ -100,7 +100,7 @@ fn records_of_other_programs_in_a_session_of_pi_are_reported() -> Result<()> {
 
 /// They became hidden messages, and no note said so.
 #[test]
-fn records_of_an_unsupported_format_are_reported() -> Result<()> {
+fn records_of_other_agents_are_reported() -> Result<()> {
     let codex = r#"{"timestamp":"2026-01-02T03:04:05Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"of Codex"}]}}"#;
     let copilot = r#"{"type":"user.message","id":"x","data":{"content":"of Copilot"}}"#;
     // An entry with a parent is one of a newer version.
@@ -117,7 +117,7 @@ fn records_of_an_unsupported_format_are_reported() -> Result<()> {
             "{report:#?}"
         );
         assert_eq!(faults(&report).len(), 2);
-        let why = "a record of an unknown kind: it seems to be from a log of Codex";
+        let why = "a record of an unknown kind: it seems to be in the format codex";
         assert_eq!(report.notes[0].why, why);
         assert!(store.search("Codex").run()?.hits.is_empty());
         assert!(store.session(session)?.message(&"a".into())?.is_some());

@@ -1,7 +1,7 @@
 //! Unsupported formats that look like supported ones.
 //!
-//! Logs of Qwen Code and Gemini CLI have `sessionId` and `type`, as those of Claude Code have. They were taken for them:
-//! their text came into the metadata of blank messages, under ids that a later import would have found taken, and a
+//! Sessions of Factory Droid have messages like those of Pi, and many chats have `role` and `content`. Such logs were taken for
+//! them: their text came into the metadata of blank messages, under ids that a later import would have found taken, and a
 //! strict import had no objection. Each file below is refused, with what it looks like, and nothing is written.
 
 use std::io::Cursor;
@@ -10,26 +10,14 @@ use talktree::{Error, Result, Store};
 use talktree_import::export::export_jsonl;
 use talktree_import::{Format, ImportOptions, import_reader};
 
-/// A file in the shape of each program: our words in the fields that it writes.
-const UNSUPPORTED: &[(&str, &str)] = &[
-    (
-        "Qwen Code",
-        r#"{"uuid":"q1","parentUuid":null,"sessionId":"s","timestamp":"2026-01-02T03:04:05Z","type":"user","cwd":"/w","version":"0.9.0","message":{"role":"user","parts":[{"text":"list the files"}]}}
+/// A log of Qwen Code: it has `sessionId` and `type`, as those of Claude Code have.
+const QWEN: &str = r#"{"uuid":"q1","parentUuid":null,"sessionId":"s","timestamp":"2026-01-02T03:04:05Z","type":"user","cwd":"/w","version":"0.9.0","message":{"role":"user","parts":[{"text":"list the files"}]}}
 {"uuid":"q2","parentUuid":"q1","sessionId":"s","timestamp":"2026-01-02T03:04:06Z","type":"system","subtype":"ui_telemetry","systemPayload":{"uiEvent":{"event.name":"qwen-code.api_response"}}}
 {"uuid":"q3","parentUuid":"q2","sessionId":"s","timestamp":"2026-01-02T03:04:07Z","type":"assistant","model":"qwen3","message":{"role":"model","parts":[{"text":"Which folder?","thought":true},{"functionCall":{"id":"c","name":"ls","args":{}}}]},"usageMetadata":{"promptTokenCount":9}}
-{"uuid":"q4","parentUuid":"q3","sessionId":"s","timestamp":"2026-01-02T03:04:08Z","type":"tool_result","message":{"role":"user","parts":[{"functionResponse":{"id":"c","name":"ls","response":{"output":"a"}}}]},"toolCallResult":{"callId":"c"}}"#,
-    ),
-    (
-        "Gemini CLI",
-        r#"{"sessionId":"s","projectHash":"0f","startTime":"2026-01-02T03:04:05Z","lastUpdated":"2026-01-02T03:05:05Z","messages":[{"id":"g1","timestamp":"2026-01-02T03:04:05Z","type":"user","content":"hi"},{"id":"g2","timestamp":"2026-01-02T03:04:06Z","type":"gemini","content":"ho","thoughts":[],"model":"gemini"}]}"#,
-    ),
-    (
-        "Gemini CLI",
-        r#"{"sessionId":"s","projectHash":"0f","startTime":"2026-01-02T03:04:05Z","kind":"main"}
-{"id":"g1","timestamp":"2026-01-02T03:04:05Z","type":"user","content":[{"text":"hi"}]}
-{"id":"g2","timestamp":"2026-01-02T03:04:06Z","type":"gemini","content":"ho","tokens":{"input":1}}
-{"$set":{"lastUpdated":"2026-01-02T03:04:07Z"}}"#,
-    ),
+{"uuid":"q4","parentUuid":"q3","sessionId":"s","timestamp":"2026-01-02T03:04:08Z","type":"tool_result","message":{"role":"user","parts":[{"functionResponse":{"id":"c","name":"ls","response":{"output":"a"}}}]},"toolCallResult":{"callId":"c"}}"#;
+
+/// A file in the shape of each program: our words in the fields that it writes.
+const UNSUPPORTED: &[(&str, &str)] = &[
     (
         "Gemini CLI",
         r#"[{"sessionId":"s","messageId":0,"type":"user","message":"hi","timestamp":"2026-01-02T03:04:05Z"}]"#,
@@ -37,11 +25,6 @@ const UNSUPPORTED: &[(&str, &str)] = &[
     (
         "the Gemini API",
         r#"[{"role":"user","parts":[{"text":"hi"}]},{"role":"model","parts":[{"text":"ho"}]}]"#,
-    ),
-    (
-        "Codex",
-        r#"{"timestamp":"2026-01-02T03:04:05Z","type":"session_meta","payload":{"id":"s","cwd":"/w"}}
-{"timestamp":"2026-01-02T03:04:06Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"fix it"}]}}"#,
     ),
     (
         "OpenCode",
@@ -77,20 +60,7 @@ const UNSUPPORTED: &[(&str, &str)] = &[
         "LibreChat",
         r#"{"conversationId":"c","title":"T","messages":[{"messageId":"a","parentMessageId":"0","sender":"User","text":"hi","isCreatedByUser":true}]}"#,
     ),
-    (
-        "claude.ai",
-        r#"[{"uuid":"c","name":"T","created_at":"2026-01-02T03:04:05Z","chat_messages":[{"uuid":"a","sender":"human","text":"hi"}]}]"#,
-    ),
     ("ShareGPT", r#"[{"id":"x","conversations":[{"from":"human","value":"hi"}]}]"#),
-    (
-        "Copilot Chat",
-        r#"{"requesterUsername":"u","requests":[{"message":{"text":"hi"},"response":[{"value":"ho"}]}]}"#,
-    ),
-    (
-        "Copilot CLI",
-        r#"{"type":"session.start","id":"1","parentId":null,"timestamp":"2026-01-02T03:04:05Z","data":{"sessionId":"s"}}
-{"type":"user.message","id":"2","parentId":"1","timestamp":"2026-01-02T03:04:06Z","data":{"content":"hi"}}"#,
-    ),
     (
         "stream-json",
         r#"{"type":"system","subtype":"init","session_id":"s","uuid":"u0"}
@@ -99,6 +69,73 @@ const UNSUPPORTED: &[(&str, &str)] = &[
     (
         "Continue",
         r#"{"sessionId":"s","title":"T","history":[{"message":{"role":"user","content":"hi"}}]}"#,
+    ),
+    ("Codex", r#"{"session_id":"s","ts":1767323045,"text":"hi"}"#),
+    (
+        "codex exec --json",
+        r#"{"type":"thread.started","thread_id":"t"}
+{"type":"item.completed","item":{"id":"item_0","type":"agent_message","text":"ho"}}"#,
+    ),
+    ("claude.ai", r#"[{"uuid":"u","full_name":"U","email_address":"u@example.org"}]"#),
+    ("claude.ai", r#"[{"uuid":"p","name":"P","prompt_template":"","docs":[]}]"#),
+    (
+        "Amp",
+        r#"{"v":3,"id":"T-1","messages":[{"role":"user","messageId":0,"content":[{"type":"text","text":"hi"}]}]}"#,
+    ),
+    (
+        "goose",
+        r#"{"working_dir":"/w","description":"d","message_count":1}
+{"role":"user","created":1767323045,"content":[{"type":"text","text":"hi"}]}"#,
+    ),
+    (
+        "Cursor",
+        r#"{"role":"user","message":{"content":[{"type":"text","text":"hi"}]}}
+{"type":"turn_ended","status":"success"}"#,
+    ),
+    (
+        "Factory Droid",
+        r#"{"type":"session_start","id":"d","title":"t","cwd":"/w"}
+{"type":"message","id":"m","timestamp":"2026-01-02T03:04:05Z","message":{"role":"user","content":[{"type":"text","text":"hi"}]}}
+{"type":"message","id":"n","timestamp":"2026-01-02T03:04:06Z","message":{"role":"assistant","content":[{"type":"text","text":"ho"}]}}"#,
+    ),
+    (
+        "Kimi",
+        r#"{"type":"turn.prompt","time":1767323045000,"input":[{"type":"text","text":"hi"}]}"#,
+    ),
+    ("Kimi", "{\"role\":\"_checkpoint\",\"id\":0}\n{\"role\":\"user\",\"content\":\"hi\"}"),
+    ("Kiro", r#"{"kind":"Prompt","data":{"content":[{"kind":"text","data":"hi"}]}}"#),
+    (
+        "Antigravity",
+        r#"{"source":"USER_EXPLICIT","created_at":"2026-01-02T03:04:05Z","content":"hi"}"#,
+    ),
+    (
+        "Grok",
+        r#"{"params":{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"hi"}}}}"#,
+    ),
+    ("Grok", r#"{"conversations":[{"conversation":{"id":"x"},"responses":[]}]}"#),
+    ("AI Studio", r#"{"chunkedPrompt":{"chunks":[{"text":"hi","role":"user"}]}}"#),
+    (
+        "SillyTavern",
+        r#"{"user_name":"U","character_name":"C","create_date":"2026-01-02"}
+{"name":"U","is_user":true,"mes":"hi","send_date":"2026-01-02"}"#,
+    ),
+    ("OpenHands", r#"[{"id":0,"source":"user","action":"message","args":{"content":"hi"}}]"#),
+    (
+        "Zed",
+        r#"{"id":"z","version":"0.4.0","text":"hi","messages":[{"id":{},"start":0}],"summary":"s"}"#,
+    ),
+    (
+        "DeepSeek",
+        r#"[{"id":"d","title":"t","inserted_at":"2026-01-02T03:04:05Z","mapping":{"root":{"id":"root","parent":null,"children":[],"message":null}}}]"#,
+    ),
+    (
+        "DeepSeek",
+        r#"{"type":"session","version":0,"id":"s","createdAt":1767323045000,"cwd":"/w","delegationDepth":0}
+{"type":"user/message","seq":2,"time":1767323045001,"data":{"role":"user","content":[{"type":"text","text":"hi"}]}}"#,
+    ),
+    (
+        "Le Chat",
+        r#"[{"id":"a","version":0,"chatId":"c","content":"hi","contentChunks":null,"role":"user","createdAt":"2026-01-02T03:04:05Z"}]"#,
     ),
     ("SQLite", "SQLite format 3\0\u{10}\0\u{1}"),
 ];
@@ -129,11 +166,45 @@ fn an_unsupported_format_is_refused_by_its_name() -> Result<()> {
 }
 
 #[test]
+fn a_database_is_refused_by_the_name_of_its_program() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, tables) in [
+        ("Zed", "CREATE TABLE threads (id, summary, data_type, data)"),
+        ("Kiro", "CREATE TABLE conversations_v2 (key, conversation_id, value)"),
+        ("workspace of an editor", "CREATE TABLE ItemTable (key, value)"),
+        ("an SQLite database", "CREATE TABLE stamps (id)"),
+    ] {
+        let path = folder.path().join(name);
+        rusqlite::Connection::open(&path).unwrap().execute_batch(tables).unwrap();
+        let store = Store::open_in_memory()?;
+        let refused = talktree_import::import(&store, &path, &ImportOptions::default(), |_| {});
+        let Err(Error::Import { why, .. }) = refused else { panic!("{name}: {refused:?}") };
+        assert!(why.contains(name), "{name}: {why}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_file_with_nothing_to_show_is_refused() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    for file in [
+        r#"{"type":"session","version":3,"id":"p","timestamp":"2026-01-02T03:04:05Z"}"#,
+        r#"{"timestamp":"2026-01-02T03:04:05Z","type":"session_meta","payload":{"id":"s"}}"#,
+        r#"{"sessionId":"g","projectHash":"ab","startTime":"2026-01-02T03:04:05Z"}"#,
+    ] {
+        let why = refusal(&store, file, &ImportOptions::default()).expect("refused");
+        assert!(why.contains("it holds no message"), "{why}");
+    }
+    assert!(store.sessions()?.is_empty());
+    Ok(())
+}
+
+#[test]
 fn a_given_format_is_refused_if_most_messages_would_be_blank() -> Result<()> {
     let store = Store::open_in_memory()?;
     let options = ImportOptions { format: Some(Format::ClaudeCode), ..ImportOptions::default() };
-    let why = refusal(&store, UNSUPPORTED[0].1, &options).expect("refused");
-    assert!(why.contains("nothing to show") && why.contains("Qwen Code"), "{why}");
+    let why = refusal(&store, QWEN, &options).expect("refused");
+    assert!(why.contains("nothing to show") && why.contains("qwen"), "{why}");
     assert!(store.sessions()?.is_empty());
     Ok(())
 }
@@ -167,8 +238,7 @@ fn one_entry_of_another_program_does_not_make_a_file_its_own() -> Result<()> {
             r#"{{"type":"user","uuid":"{id}","parentUuid":null,"sessionId":"s","message":{{"role":"user","content":"hi"}}}}"#
         )
     };
-    let (_, qwen) = UNSUPPORTED[0];
-    let first = qwen.lines().next().unwrap_or_default();
+    let first = QWEN.lines().next().unwrap_or_default();
     let file = format!("{first}\n{}\n{}", claude("a"), claude("b"));
     let store = Store::open_in_memory()?;
     let report = import_reader(&store, "f", Cursor::new(file), &ImportOptions::default(), |_| {})?;

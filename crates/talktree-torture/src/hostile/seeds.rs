@@ -1,5 +1,7 @@
 //! Valid inputs and the pieces that make them hostile.
 
+use talktree_import::Format;
+
 /// Strings that have broken programs.
 pub(super) const HOSTILE: &[&str] = &[
     "\"",
@@ -69,10 +71,15 @@ pub fn seeds(check: &str) -> Vec<Vec<u8>> {
         // The first byte chooses the importer.
         seeds = seeds
             .into_iter()
-            .flat_map(|seed| (0..8).map(move |format| [&[format], seed.as_slice()].concat()))
+            .flat_map(|seed| formats().map(move |format| [&[format], seed.as_slice()].concat()))
             .collect();
     }
     seeds
+}
+
+/// What the first byte may be: none, or the number of a format.
+fn formats() -> std::ops::RangeInclusive<u8> {
+    0..=Format::ALL.len() as u8
 }
 
 const QUERIES: &[&str] = &[
@@ -119,6 +126,14 @@ const FILES: &[&str] = &[
     "[{\"role\":\"system\",\"content\":\"be kind\"},{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"hi\"}]},{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"t\",\"type\":\"function\",\"function\":{\"name\":\"look\",\"arguments\":\"{}\"}}]},{\"role\":\"tool\",\"tool_call_id\":\"t\",\"content\":\"found\"}]",
     "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}\n{\"messages\":[{\"role\":\"user\",\"content\":\"ho\"}]}\n",
     "[{\"id\":\"a\",\"role\":\"user\",\"parts\":[{\"type\":\"text\",\"text\":\"hi\"},{\"type\":\"tool-look\",\"toolCallId\":\"t\",\"state\":\"output-available\",\"input\":{},\"output\":1}]}]",
+    "{\"timestamp\":\"2024-01-01T00:00:00Z\",\"type\":\"session_meta\",\"payload\":{\"id\":\"t\",\"forked_from_id\":\"o\"}}\n{\"timestamp\":\"2024-01-01T00:00:01Z\",\"type\":\"event_msg\",\"payload\":{\"type\":\"task_started\"}}\n{\"timestamp\":\"2024-01-01T00:00:01Z\",\"type\":\"response_item\",\"payload\":{\"type\":\"message\",\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"hi\"}]}}\n{\"timestamp\":\"2024-01-01T00:00:02Z\",\"type\":\"response_item\",\"payload\":{\"type\":\"function_call\",\"name\":\"ls\",\"arguments\":\"{}\",\"call_id\":\"c\"}}\n{\"timestamp\":\"2024-01-01T00:00:03Z\",\"type\":\"response_item\",\"payload\":{\"type\":\"function_call_output\",\"call_id\":\"c\",\"output\":\"a\"}}\n{\"timestamp\":\"2024-01-01T00:00:03Z\",\"type\":\"event_msg\",\"payload\":{\"type\":\"token_count\",\"info\":{\"last_token_usage\":{\"input_tokens\":1}}}}\n{\"timestamp\":\"2024-01-01T00:00:04Z\",\"type\":\"compacted\",\"payload\":{\"message\":\"so far\"}}\n{\"timestamp\":\"2024-01-01T00:00:05Z\",\"type\":\"event_msg\",\"payload\":{\"type\":\"thread_rolled_back\",\"num_turns\":1}}\n",
+    "{\"session\":{\"id\":\"t\"},\"items\":[{\"type\":\"message\",\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"hi\"}]},{\"type\":\"reasoning\",\"summary\":[]}]}",
+    "[{\"uuid\":\"c\",\"name\":\"t\",\"created_at\":\"2024-01-01T00:00:00Z\",\"chat_messages\":[{\"uuid\":\"a\",\"sender\":\"human\",\"text\":\"hi\",\"attachments\":[{\"file_name\":\"n\",\"extracted_content\":\"x\"}]},{\"uuid\":\"b\",\"sender\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"name\":\"w\",\"input\":{}},{\"type\":\"tool_result\",\"content\":[]},{\"type\":\"text\",\"text\":\"ho\"}],\"parent_message_uuid\":\"a\"}]}]",
+    "{\"sessionId\":\"g\",\"projectHash\":\"a\",\"startTime\":\"2024-01-01T00:00:00Z\"}\n{\"id\":\"a\",\"type\":\"user\",\"content\":[{\"text\":\"hi\"}]}\n{\"id\":\"b\",\"type\":\"gemini\",\"content\":\"ho\",\"tokens\":{\"input\":1},\"toolCalls\":[{\"id\":\"c\",\"name\":\"ls\",\"args\":{},\"result\":[{\"functionResponse\":{\"id\":\"c\",\"response\":{\"output\":\"x\"}}}]}]}\n{\"$rewindTo\":\"b\"}\n{\"$set\":{\"messages\":[{\"id\":\"s\",\"type\":\"user\",\"content\":\"so far\"},{\"id\":\"a\",\"type\":\"user\",\"content\":\"hi\"}]}}\n",
+    "{\"uuid\":\"a\",\"parentUuid\":null,\"sessionId\":\"s\",\"type\":\"user\",\"message\":{\"role\":\"user\",\"parts\":[{\"text\":\"hi\"}]}}\n{\"uuid\":\"b\",\"parentUuid\":\"a\",\"sessionId\":\"s\",\"type\":\"assistant\",\"message\":{\"role\":\"model\",\"parts\":[{\"functionCall\":{\"name\":\"ls\"}}]},\"usageMetadata\":{\"promptTokenCount\":1}}\n{\"uuid\":\"c\",\"parentUuid\":\"b\",\"sessionId\":\"s\",\"type\":\"system\",\"systemPayload\":{\"compressedHistory\":[{\"parts\":[{\"text\":\"so far\"}]}]}}\n",
+    "{\"kind\":0,\"v\":{\"version\":3,\"sessionId\":\"v\",\"requests\":[]}}\n{\"kind\":2,\"k\":[\"requests\"],\"v\":[{\"requestId\":\"r\",\"message\":{\"text\":\"hi\"},\"response\":[]}]}\n{\"kind\":2,\"k\":[\"requests\",0,\"response\"],\"v\":[{\"value\":\"ho\"}],\"i\":0}\n{\"kind\":1,\"k\":[\"requests\",0,\"result\"],\"v\":{\"metadata\":{\"promptTokens\":1}}}\n{\"kind\":3,\"k\":[\"requests\",0]}\n",
+    "{\"type\":\"session.start\",\"id\":\"a\",\"parentId\":null,\"data\":{\"sessionId\":\"s\"}}\n{\"type\":\"user.message\",\"id\":\"b\",\"parentId\":\"a\",\"data\":{\"content\":\"hi\"}}\n{\"type\":\"assistant.message\",\"id\":\"c\",\"parentId\":\"b\",\"data\":{\"content\":\"\",\"toolRequests\":[{\"toolCallId\":\"k\",\"name\":\"ls\",\"arguments\":{}}]}}\n{\"type\":\"tool.execution_complete\",\"id\":\"d\",\"parentId\":\"c\",\"data\":{\"toolCallId\":\"k\",\"success\":true,\"result\":{\"content\":\"x\"}}}\n{\"type\":\"session.snapshot_rewind\",\"id\":\"e\",\"parentId\":\"d\",\"data\":{\"upToEventId\":\"b\"}}\n{\"type\":\"session.shutdown\",\"id\":\"f\",\"parentId\":\"e\",\"data\":{\"modelMetrics\":{\"m\":{\"usage\":{\"inputTokens\":1}}}}}\n",
+    "[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"<task>\\nhi\\n</task>\"}],\"ts\":1},{\"role\":\"assistant\",\"content\":\"ho\",\"condenseParent\":\"c\"},{\"role\":\"assistant\",\"content\":\"so far\",\"isSummary\":true,\"condenseId\":\"c\"}]",
 ];
 
 const MESSAGES: &[&str] = &[

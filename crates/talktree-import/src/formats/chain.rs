@@ -1,0 +1,147 @@
+//! What the readers of agents' logs share: a conversation that grows by one message after the other, and small messages.
+//!
+//! A log is imported while it grows. So what a record becomes depends on what is before it alone, and a message is never
+//! changed later: what a log tells of an answer afterwards, such as its tokens, is a message of its own.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use chrono::{DateTime, Utc};
+use talktree::{CompactionId, Json, Message, MessageId, Part, Role, SessionId, Usage};
+
+use super::Format;
+use crate::draft::{Body, Draft, DraftCompaction, Node, derive, fingerprint, with_source};
+use crate::fields::{Fields, data_part};
+
+/// A conversation in which each message follows the one before it, until the log goes back.
+pub(super) struct Chain {
+    pub(super) draft: Draft,
+    /// What the next message follows.
+    pub(super) tip: Option<MessageId>,
+}
+
+impl Chain {
+    pub(super) fn new(session: SessionId, format: Format, line: u64) -> Self {
+        let mut draft = Draft::new(session, line);
+        draft.details.source = Some(format.to_string());
+        Self { draft, tip: None }
+    }
+
+    /// Adds a message; `text` is what tells its content from another one.
+    pub(super) fn add(&mut self, id: MessageId, line: u64, text: &str, body: Body) {
+        let parent = self.tip.replace(id.clone());
+        let (is_side, is_hidden) = (false, false);
+        let fingerprint = fingerprint(text);
+        self.draft.push(Node { id, parent, line, fingerprint, is_side, is_hidden, body });
+    }
+
+    /// Replaces what is before the message `kept` by a summary. The message added last is the compaction in the log.
+    pub(super) fn compact(
+        &mut self,
+        kept: Option<MessageId>,
+        summary: String,
+        details: Option<Json>,
+        created_at: DateTime<Utc>,
+    ) {
+        let Some(marker) = self.draft.nodes.last() else { return };
+        let (id, line) = (CompactionId::from(marker.id.as_str()), marker.line);
+        let marker = marker.id.clone();
+        let kept = kept.unwrap_or_else(|| marker.clone());
+        let compaction =
+            DraftCompaction { id, line, after: None, kept, marker, summary, details, created_at };
+        self.draft.compactions.push(compaction);
+    }
+
+    /// Returns the conversation, whose head is where the log ends.
+    pub(super) fn close(mut self) -> Draft {
+        self.draft.is_at_start = self.tip.is_none() && !self.draft.nodes.is_empty();
+        self.draft.head = self.tip;
+        self.draft.is_head_given = true;
+        self.draft
+    }
+}
+
+/// Derives ids from contents: of equal records one is told from another by its number, so an id is the same in every copy of
+/// the log. A record that comes twice in a row was written twice.
+#[derive(Default)]
+pub(super) struct Contents {
+    seen: HashMap<u64, u32>,
+    before: Option<(u64, MessageId)>,
+}
+
+impl Contents {
+    /// Returns the id of the message with this content; `record` is all of its record.
+    pub(super) fn id(&mut self, scope: &[&str], content: &str, record: &str) -> MessageId {
+        let written = hash(record);
+        if let Some((before, id)) = &self.before
+            && *before == written
+        {
+            return id.clone();
+        }
+        let count = self.seen.entry(hash(content)).or_default();
+        *count += 1;
+        let number = count.to_string();
+        let id = derive(&[scope, &[content, &number]].concat());
+        let id = MessageId::from(id.to_string());
+        self.before = Some((written, id.clone()));
+        id
+    }
+}
+
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Returns a hidden message that keeps a record which nobody said.
+pub(super) fn aside(kind: &str, record: &Fields) -> Message {
+    let record = record.clone().into_json();
+    Message::new(kind, record.iter().map(|record| data_part(kind, record)).collect()).hidden()
+}
+
+/// Returns a hidden answer that only says what answers took, for a log that tells it apart from them.
+pub(super) fn spent(usage: &Usage) -> Message {
+    Message::new(Role::Assistant, Vec::new()).with_usage(usage).hidden()
+}
+
+/// Returns a number of tokens; one that is missing is zero.
+pub(super) fn tokens(fields: &Fields, name: &str) -> u64 {
+    fields.number(name).map_or(0, |number| number.max(0.0) as u64)
+}
+
+/// Returns the body of a message that a record holds beside others.
+pub(super) fn here(message: Message, source: Option<&Json>) -> Body {
+    Body::Here(Box::new(match source {
+        Some(source) => with_source(message, source),
+        None => message,
+    }))
+}
+
+/// Returns a text as JSON.
+pub(super) fn json(text: &str) -> Json {
+    Json::from(serde_json::Value::from(text))
+}
+
+/// Returns the texts of these parts, one below the other.
+pub(super) fn texts(parts: &[Part]) -> String {
+    let texts = parts.iter().filter_map(|part| match part {
+        Part::Text(text) => Some(text.text.as_str()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// Returns whether a program wrote these texts in a person's name: each begins with one of these openings, and nothing
+/// follows the element that it opens.
+pub(super) fn is_context(parts: &[Part], openings: &[&str]) -> bool {
+    let is_written = |part: &Part| match part {
+        Part::Text(text) => {
+            let text = text.text.trim();
+            let is_open = openings.iter().any(|opening| text.starts_with(opening));
+            is_open && (text.ends_with('>') || !text.contains("</"))
+        }
+        _ => false,
+    };
+    !parts.is_empty() && parts.iter().all(is_written)
+}

@@ -1,0 +1,214 @@
+//! Exports of claude.ai: `conversations.json`.
+//!
+//! A record is a conversation, a tree by the parents that its messages name; in older exports they follow each other. The export
+//! does not say which branch was shown: the newest leaf is the head. A call of a tool and its result are in one message.
+
+use crate::report::ImportReport;
+use chrono::{DateTime, Utc};
+use talktree::{Json, Message, MessageId, Part, Role, SessionDetails};
+
+use super::Format;
+use super::blocks::{self, ToolNames};
+use super::chain::here;
+use super::linear;
+use crate::draft::{Draft, Node, Reader, derive, fingerprint, message_id, name, session_id};
+use crate::fields::{Fields, data_part, text_part};
+use crate::records::Record;
+use crate::unread_times::UnreadTimes;
+
+/// The field with the time of a message or a conversation.
+const TIME: &str = "created_at";
+
+/// The parent of a first message.
+const ROOT: &str = "00000000-0000-4000-8000-000000000000";
+
+/// Reads exports of claude.ai.
+pub(crate) struct ClaudeAi {
+    keeps_source: bool,
+    now: DateTime<Utc>,
+    unread: UnreadTimes,
+}
+
+impl ClaudeAi {
+    pub(crate) fn new(keeps_source: bool, now: DateTime<Utc>) -> Self {
+        Self { keeps_source, now, unread: UnreadTimes::default() }
+    }
+}
+
+impl Reader for ClaudeAi {
+    fn read(
+        &mut self,
+        record: &Record,
+        fields: Fields,
+        report: &mut ImportReport,
+    ) -> Option<Draft> {
+        let line = record.line;
+        let messages = fields.list("chat_messages").unwrap_or_default();
+        if messages.is_empty() {
+            report.records += 1;
+            report.leave_out(line, "a conversation without messages");
+            return None;
+        }
+        let id =
+            fields.text("uuid").unwrap_or_else(|| derive(&["claude-ai", &record.text]).to_string());
+        let mut draft = Draft::new(session_id(id), line);
+        self.unread.check(line, &[(&fields, TIME)]);
+        draft.details = SessionDetails {
+            name: fields.text("name").as_deref().and_then(name),
+            model: fields.text("model"),
+            source: Some(Format::ClaudeAi.to_string()),
+            created_at: fields.time(TIME),
+            ..SessionDetails::default()
+        };
+        let items: Vec<Option<Fields>> = messages.iter().map(Fields::of).collect();
+        let is_tree = items.iter().flatten().any(|item| item.has("parent_message_uuid"));
+        let mut newest: Option<(DateTime<Utc>, MessageId)> = None;
+        let mut before = draft.details.created_at.unwrap_or(self.now);
+        for (number, (source, item)) in messages.iter().zip(items).enumerate() {
+            report.records += 1;
+            let Some(item) = item else {
+                report.lose(line, format!("message {}: no object", number + 1));
+                continue;
+            };
+            self.unread.check(line, &[(&item, TIME)]);
+            let id = match item.text("uuid") {
+                Some(id) => message_id(id),
+                None => {
+                    derive(&["claude-ai", &number.to_string(), source.as_str()]).to_string().into()
+                }
+            };
+            let parent = match is_tree {
+                true => item.text("parent_message_uuid").filter(|id| id != ROOT).map(message_id),
+                false => draft.last_id(),
+            };
+            let time = item.time(TIME).unwrap_or(before);
+            before = time;
+            let message = message(&item).with_id(id.clone()).at(time);
+            // Other fields may differ in a later export.
+            let content = serde_json::to_string(&message.parts).unwrap_or_default();
+            if newest.as_ref().is_none_or(|(newest, _)| *newest <= time) {
+                newest = Some((time, id.clone()));
+            }
+            let body = here(message, Some(source).filter(|_| self.keeps_source));
+            let (fingerprint, is_side, is_hidden) = (fingerprint(&content), false, false);
+            draft.push(Node { id, parent, line, fingerprint, is_side, is_hidden, body });
+        }
+        let shown = fields.text("current_leaf_message_uuid").map(message_id);
+        draft.head = shown.or(newest.map(|(_, id)| id));
+        let known = [
+            "uuid",
+            "name",
+            "chat_messages",
+            TIME,
+            "updated_at",
+            "model",
+            "account",
+            "current_leaf_message_uuid",
+        ];
+        let rest = fields.without(&known).into_pairs().into_iter();
+        draft.add_metadata(
+            rest.filter(|(_, value)| !matches!(value.as_str(), "null" | "\"\"" | "{}")).collect(),
+        );
+        (!draft.nodes.is_empty()).then_some(draft)
+    }
+
+    fn finish(&mut self, report: &mut ImportReport) -> Vec<Draft> {
+        self.unread.report("the time of the message before", report);
+        Vec::new()
+    }
+
+    fn message(&self, _: &Record, fields: Fields, node: &Node) -> Message {
+        message(&fields).with_id(node.id.clone())
+    }
+}
+
+fn message(item: &Fields) -> Message {
+    let role = match item.text("sender").as_deref() {
+        Some("human") | None => Role::User,
+        Some(sender) => Role::from(sender),
+    };
+    let (mut parts, none) = (Vec::new(), ToolNames::new());
+    for block in item.list("content").unwrap_or_default() {
+        let Some(fields) = Fields::of(&block) else { continue };
+        match fields.text("type").as_deref() {
+            Some("tool_use") => {
+                let id = fields.text("id").unwrap_or_else(|| format!("call-{}", parts.len()));
+                let name = fields.text("name").unwrap_or_else(|| "unknown".to_owned());
+                let empty = || serde_json::json!({}).into();
+                parts.push(Part::tool_call(
+                    name,
+                    id,
+                    fields.get("input").cloned().unwrap_or_else(empty),
+                ));
+            }
+            Some("tool_result") => answer(&mut parts, &fields),
+            Some("voice_note") => parts.extend(fields.get("text").map(text_part)),
+            // What a text cites stays with it; where in the recording it was said is nothing to keep.
+            Some("text") => {
+                let text = fields.without(&["start_timestamp", "stop_timestamp", "flags"]);
+                let is_blank = |json: &Json| matches!(json.as_str(), "null" | "[]");
+                let text: Fields =
+                    text.into_pairs().into_iter().filter(|(_, json)| !is_blank(json)).collect();
+                parts.extend(text.into_json().map(|text| blocks::part(&text, &none)));
+            }
+            _ => parts.push(blocks::part(&block, &none)),
+        }
+    }
+    let has_text = |part: &Part| matches!(part, Part::Text(text) if !text.text.is_empty());
+    if !parts.iter().any(has_text) && !parts.iter().any(|part| matches!(part, Part::Tool(_))) {
+        parts.extend(item.get("text").filter(|text| text.as_str() != "\"\"").map(text_part));
+    }
+    for attached in item.list("attachments").unwrap_or_default().iter().filter_map(Fields::of) {
+        let Some(text) = attached.get("extracted_content") else { continue };
+        let mut part = text_part(text);
+        if let Part::Text(part) = &mut part {
+            let name = attached.get("file_name").cloned();
+            part.extra.extend(name.map(|name| ("file_name".to_owned(), name)));
+        }
+        parts.push(part);
+    }
+    parts.extend(item.list("files").unwrap_or_default().iter().map(|file| data_part("file", file)));
+    let known = [
+        "uuid",
+        "sender",
+        "text",
+        "content",
+        "attachments",
+        "files",
+        "parent_message_uuid",
+        TIME,
+        "updated_at",
+        "index",
+    ];
+    let is_blank = parts.is_empty();
+    let message = linear::message(role, parts, item.clone().without(&known));
+    if is_blank { message.hidden() } else { message }
+}
+
+/// Puts a result to its call: that of its id, or the last one without a result.
+fn answer(parts: &mut Vec<Part>, result: &Fields) {
+    let id = result.text("tool_use_id");
+    let is_wanted = |part: &&mut Part| match part {
+        Part::Tool(call) => {
+            call.state.as_deref() == Some("input-available")
+                && id.as_ref().is_none_or(|id| *id == call.call_id)
+        }
+        _ => false,
+    };
+    let found = parts.iter_mut().rev().find(is_wanted);
+    let (name, id) = match &found {
+        Some(Part::Tool(call)) => (call.name.clone(), call.call_id.clone()),
+        _ => (
+            result.text("name").unwrap_or_else(|| "unknown".to_owned()),
+            id.clone().unwrap_or_default(),
+        ),
+    };
+    let answer = blocks::result(name, id, result.get("content"), result.is_true("is_error"));
+    match (found, answer) {
+        (Some(Part::Tool(call)), Part::Tool(answer)) => {
+            (call.state, call.output, call.error_text) =
+                (answer.state, answer.output, answer.error_text);
+        }
+        (_, answer) => parts.push(answer),
+    }
+}

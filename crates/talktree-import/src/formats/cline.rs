@@ -1,0 +1,145 @@
+//! Tasks of Cline and of Roo Code: `api_conversation_history.json`, and the sessions of Cline's own program.
+//!
+//! The messages are those of Anthropic's API, in a line. A task has no id in its file: that is the name of its folder. In Roo
+//! Code a summary replaces the messages that name it. What a task took is in other files.
+
+use crate::report::ImportReport;
+use chrono::{DateTime, Utc};
+use talktree::{Json, Message, Part, Role};
+
+use super::Format;
+use super::blocks::{self, ToolNames};
+use super::chain::{Chain, Contents, here, json, texts};
+use super::linear;
+use crate::draft::{Body, Draft, Node, Reader, Unnamed, message_id, session_id};
+use crate::fields::Fields;
+use crate::records::Record;
+
+/// The field with the time of a message.
+const TIME: &str = "ts";
+
+/// Reads tasks of Cline and Roo Code.
+pub(crate) struct Cline {
+    file: String,
+    keeps_source: bool,
+    now: DateTime<Utc>,
+    names: ToolNames,
+    contents: Contents,
+    chain: Option<Chain>,
+    /// The summaries whose messages came before them.
+    condensed: Vec<String>,
+}
+
+impl Cline {
+    pub(crate) fn new(file: String, keeps_source: bool, now: DateTime<Utc>) -> Self {
+        let (names, contents) = (ToolNames::new(), Contents::default());
+        Self { file, keeps_source, now, names, contents, chain: None, condensed: Vec::new() }
+    }
+
+    fn chain(&mut self, line: u64, id: Option<String>) -> &mut Chain {
+        let id = id.or_else(|| task_of(&self.file)).unwrap_or_default();
+        self.chain.get_or_insert_with(|| Chain::new(session_id(id), Format::Cline, line))
+    }
+
+    fn take(
+        &mut self,
+        record: &Record,
+        fields: &Fields,
+        source: Option<&Json>,
+        report: &mut ImportReport,
+    ) {
+        let line = record.line;
+        report.records += 1;
+        if fields.text("role").is_none() {
+            report.lose(line, "no object with a role");
+            return;
+        }
+        blocks::collect_names(fields.get("content"), &mut self.names);
+        let content = fields.clone().into_json().map_or_else(String::new, |json| json.canonical());
+        let written = source.map_or(record.text.as_str(), Json::as_str);
+        let derived = self.contents.id(&["cline"], &content, written);
+        let id = fields.text("id").map_or(derived, message_id);
+        let message = self.message_of(fields).with_id(id.clone());
+        let (said, time) = (texts(&message.parts), message.created_at);
+        let summary = fields.text("condenseId").filter(|_| fields.is_true("isSummary"));
+        self.condensed.extend(fields.text("condenseParent"));
+        let is_summary = summary.is_some_and(|id| self.condensed.contains(&id));
+        let body = match source {
+            Some(source) => here(message, Some(source).filter(|_| self.keeps_source)),
+            None => Body::there(record),
+        };
+        let chain = self.chain(line, None);
+        chain.add(id, line, &content, body);
+        if is_summary {
+            chain.compact(None, said, None, time);
+        }
+    }
+
+    fn message_of(&self, fields: &Fields) -> Message {
+        let mut parts = blocks::parts(fields.get("content"), &self.names);
+        let role = match fields.text("role").unwrap_or_default().as_str() {
+            "user" if blocks::are_results(&parts) => Role::Tool,
+            role => Role::from(role),
+        };
+        for part in &mut parts {
+            let Part::Text(text) = part else { continue };
+            // What a person asked for stands in an element that the program writes.
+            let task = text.text.strip_prefix("<task>").and_then(|rest| rest.split_once("</task>"));
+            if let Some((task, _)) = task.filter(|(_, rest)| rest.trim().is_empty()) {
+                text.text = task.trim().to_owned();
+                text.extra.insert("element".to_owned(), json("task"));
+            }
+        }
+        let is_hidden = parts.is_empty() || fields.is_true("isSummary");
+        let known = ["id", "role", "content", TIME];
+        let message = linear::message(role, parts, fields.clone().without(&known));
+        let message = message.at(fields.time(TIME).unwrap_or(self.now));
+        if is_hidden { message.hidden() } else { message }
+    }
+}
+
+impl Reader for Cline {
+    fn read(
+        &mut self,
+        record: &Record,
+        fields: Fields,
+        report: &mut ImportReport,
+    ) -> Option<Draft> {
+        let Some(messages) = fields.list("messages") else {
+            self.take(record, &fields, None, report);
+            return None;
+        };
+        let id = fields.text("sessionId").or_else(|| fields.text("session_id"));
+        let draft = &mut self.chain(record.line, id).draft;
+        draft.add_metadata(fields.without(&["messages", "sessionId", "updated_at"]).into_pairs());
+        for source in messages {
+            self.take(record, &Fields::of(&source).unwrap_or_default(), Some(&source), report);
+        }
+        None
+    }
+
+    fn finish(&mut self, _: &mut ImportReport) -> Vec<Draft> {
+        let Some(chain) = self.chain.take() else { return Vec::new() };
+        let mut draft = chain.close();
+        if draft.nodes.is_empty() {
+            return Vec::new();
+        }
+        if task_of(&self.file).is_none() && draft.session == session_id("") {
+            let file = Some(self.file.clone()).filter(|file| !matches!(file.as_str(), "" | "-"));
+            draft.unnamed =
+                Some(Unnamed { format: Format::Cline.as_str(), count: 1, opening: 1, file });
+        }
+        vec![draft]
+    }
+
+    fn message(&self, _: &Record, fields: Fields, node: &Node) -> Message {
+        self.message_of(&fields).with_id(node.id.clone())
+    }
+}
+
+/// Returns the folder of a task's file.
+fn task_of(file: &str) -> Option<String> {
+    let mut names = file.rsplit(['/', '\\']);
+    names.next().filter(|name| *name == "api_conversation_history.json")?;
+    names.next().map(str::to_owned)
+}

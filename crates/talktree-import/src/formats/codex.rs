@@ -1,0 +1,500 @@
+//! Rollouts of Codex, in three generations, and items of the Responses API.
+//!
+//! The first generation is one document, `{"session", "items"}`. The second is lines of bare items after a header. The third
+//! wraps each line: `{"timestamp", "type", "payload"}`. A file is one thread, that of its first header; a later header is that
+//! of the thread whose past a fork has copied.
+//!
+//! An item becomes one message, under an id that its content gives. So a fork has the ids of the past that it copied, and the
+//! store makes the same messages of both. Events repeat what items say; they are messages only in a file that has no items
+//! before them. A rollback goes back to where the turns began: what follows is a branch. A *compacted* record is a hidden message
+//! and a summary of all before it.
+
+use crate::report::ImportReport;
+use chrono::{DateTime, Utc};
+use talktree::records::chat;
+use talktree::{File, Json, Message, MessageId, Part, Role, Usage};
+
+use super::Format;
+use super::blocks::{self, ToolNames};
+use super::chain::{Chain, Contents, aside, here, is_context, json, spent, texts, tokens};
+use super::linear;
+use crate::draft::{Body, Draft, Node, Reader, Unnamed, name, session_id};
+use crate::fields::{self, Fields};
+use crate::records::Record;
+use crate::unread_times::UnreadTimes;
+
+/// The field with the time of a line or a session.
+const TIME: &str = "timestamp";
+
+/// How the texts begin that Codex writes in the name of the user.
+const CONTEXT: &[&str] = &[
+    "# AGENTS.md",
+    "<environment_context",
+    "<user_instructions",
+    "<INSTRUCTIONS",
+    "<turn_aborted",
+    "<skill",
+    "<subagent_notification",
+    "<goal",
+];
+
+/// Reads Codex rollouts.
+#[derive(Default)]
+pub(crate) struct Codex {
+    file: String,
+    keeps_source: bool,
+    now: DateTime<Utc>,
+    names: ToolNames,
+    contents: Contents,
+    chain: Option<Chain>,
+    /// What comes before the ids: nothing, or the thread of a subagent, whose past is no other's.
+    scope: Option<String>,
+    /// Whether the file says which thread it is.
+    is_named: bool,
+    /// The time of records that have none.
+    start: Option<DateTime<Utc>>,
+    /// The models, each with the line from which on it answers.
+    models: Vec<(u64, String)>,
+    /// Where the tip was when each turn of a person began.
+    turns: Vec<Option<MessageId>>,
+    /// Where it was when the present turn began, until a person's message is in it.
+    turn: Option<Option<MessageId>>,
+    has_turns: bool,
+    has_items: bool,
+    /// The text of the event that was read last, which the item after it repeats.
+    event: Option<(Role, String)>,
+    /// The texts of the reasoning that was read last.
+    thought: String,
+    /// How many of the first nodes are the opening of a conversation without an id.
+    opening: Option<usize>,
+    has_usage: bool,
+    total: Option<Json>,
+    /// The records that repeat others, with the line of the first.
+    repeats: Option<(u64, u64)>,
+    unread: UnreadTimes,
+}
+
+/// What a record is: its kind, and what it is about.
+type Item = (String, Fields);
+
+impl Codex {
+    pub(crate) fn new(file: String, keeps_source: bool, now: DateTime<Utc>) -> Self {
+        Self { file, keeps_source, now, ..Self::default() }
+    }
+
+    /// Returns the thread; before its header, one that is named by the file.
+    fn chain(&mut self, line: u64) -> &mut Chain {
+        let file = &self.file;
+        let is_named = &mut self.is_named;
+        self.chain.get_or_insert_with(|| {
+            let thread = thread_of(file);
+            *is_named = thread.is_some();
+            Chain::new(session_id(thread.unwrap_or_default()), Format::Codex, line)
+        })
+    }
+
+    fn begin(
+        &mut self,
+        line: u64,
+        header: &Fields,
+        time: Option<DateTime<Utc>>,
+        report: &mut ImportReport,
+    ) {
+        if self.is_named {
+            return;
+        }
+        let id = header.text("id").or_else(|| header.text("session_id"));
+        let id = id.or_else(|| thread_of(&self.file));
+        let forked = header.text("forked_from_id");
+        let source = header.object("source").and_then(|source| source.object("subagent"));
+        let spawn = source.and_then(|source| source.object("thread_spawn"));
+        let spawned = spawn.and_then(|spawn| spawn.text("parent_thread_id"));
+        let spawned = spawned.or_else(|| header.text("parent_thread_id"));
+        let base = header.object("history_base");
+        let base = base.and_then(|base| base.text("thread_id"));
+        if let Some(parent) = &base {
+            let why =
+                format!("a fork that does not repeat its past, which is in session {parent:?}");
+            report.remark(line, why);
+        } else if let Some(parent) = &forked {
+            let why = format!(
+                "a fork: what it repeats of session {parent:?} counts once if that one was imported before"
+            );
+            report.remark(line, why);
+        }
+        self.scope = spawned.clone().filter(|_| forked.is_none()).and(id.clone());
+        let start = header.time(TIME).or(time);
+        self.start = self.start.or(start);
+        let is_named = id.is_some();
+        let chain = self.chain(line);
+        if let Some(id) = id {
+            chain.draft.session = session_id(id);
+        }
+        let details = &mut chain.draft.details;
+        details.parent_session = forked.or(base).or(spawned).map(session_id);
+        details.created_at = start;
+        let rest =
+            header.clone().without(&["id", TIME, "type", "base_instructions", "instructions"]);
+        chain.draft.add_metadata(rest.into_pairs());
+        self.is_named = is_named;
+    }
+
+    /// Takes one record apart. Its message is at `place`, or in `source` beside others.
+    fn take(
+        &mut self,
+        (record, source): (&Record, Option<&Json>),
+        item: &Item,
+        time: Option<DateTime<Utc>>,
+        report: &mut ImportReport,
+    ) {
+        let line = record.line;
+        let (kind, payload) = item;
+        let what = payload.text("type").unwrap_or_default();
+        report.records += 1;
+        match (kind.as_str(), &*what) {
+            ("session_meta", _) => {
+                self.begin(line, payload, time, report);
+                report.converted += 1;
+                return;
+            }
+            ("turn_context" | "event_msg", _) if self.turns(line, item, report) => {
+                report.converted += 1;
+                return;
+            }
+            ("event_msg", what) if self.is_repeat(what, payload) => {
+                self.repeats.get_or_insert((0, line)).0 += 1;
+                report.dropped += 1;
+                return;
+            }
+            ("response_item", _) => {
+                let id = payload.text("call_id").or_else(|| payload.text("id"));
+                if let (Some(id), Some(name)) = (id, payload.text("name")) {
+                    self.names.insert(id, name);
+                }
+            }
+            _ => {}
+        }
+        self.has_usage |= kind == "token_usage_record";
+        let message = self.message_of(line, item).at(time.or(self.start).unwrap_or(self.now));
+        let said = (message.role.clone(), texts(&message.parts));
+        self.has_items |= kind == "response_item";
+        if kind == "event_msg" {
+            self.event = Some(said).filter(|_| !message.is_hidden);
+        } else if self.event.take().is_some_and(|event| event == said) {
+            report.leave_out(line, "repeats the event before it");
+            return;
+        }
+        let content = payload.clone().into_json().map_or_else(String::new, |json| json.canonical());
+        if what == "reasoning" {
+            self.thought.clone_from(&content);
+        }
+        let is_of_person = is_of_person(&message);
+        let tip = self.chain(line).tip.clone();
+        match self.turn.clone().filter(|_| is_of_person) {
+            Some(start) => {
+                self.turns.push(start);
+                self.turn = None;
+            }
+            None if is_of_person && !self.has_turns => self.turns.push(tip),
+            None => {}
+        }
+        let scope = ["codex", &self.scope.clone().unwrap_or_default()];
+        let written = source.map_or(record.text.as_str(), Json::as_str);
+        let id = self.contents.id(&scope, &content, written);
+        let keeps_source = self.keeps_source;
+        let time = message.created_at;
+        let body = match source {
+            Some(source) => {
+                here(message.with_id(id.clone()), Some(source).filter(|_| keeps_source))
+            }
+            None => Body::there(record),
+        };
+        let chain = self.chain(line);
+        chain.add(id, line, &content, body);
+        if kind == "compacted" {
+            let known = ["message", "replacement_history", "replacement_history_entries"];
+            let details = payload.clone().without(&known).into_json();
+            chain.compact(None, summary(payload), details, time);
+        }
+        let count = chain.draft.nodes.len();
+        self.opening = self.opening.or(is_of_person.then_some(count));
+    }
+
+    /// Takes what a record says about turns, models and names; returns whether it is such a record.
+    fn turns(&mut self, line: u64, (kind, payload): &Item, report: &mut ImportReport) -> bool {
+        let what = payload.text("type").unwrap_or_default();
+        let details = &mut self.chain(line).draft.details;
+        match (kind.as_str(), what.as_str()) {
+            ("turn_context", _) => {
+                if let Some(model) = payload.text("model") {
+                    details.model.get_or_insert_with(|| model.clone());
+                    self.models.push((line, model));
+                }
+            }
+            (_, "thread_name_updated") => {
+                let given = payload.text("thread_name").as_deref().and_then(name);
+                details.name = given.or(details.name.take());
+            }
+            (_, "task_started") => {
+                self.turn = Some(self.chain(line).tip.clone());
+                self.has_turns = true;
+            }
+            (_, "thread_rolled_back") => {
+                let count = payload.number("num_turns").unwrap_or(0.0) as usize;
+                self.roll_back(line, count, report);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Goes back to where the newest of so many turns began.
+    fn roll_back(&mut self, line: u64, count: usize, report: &mut ImportReport) {
+        let left = self.turns.len().saturating_sub(count);
+        if count > self.turns.len() {
+            let why =
+                format!("takes back {count} turns, of which {} are in the file", self.turns.len());
+            report.remark(line, why);
+        }
+        let start = self.turns.drain(left..).next();
+        if let Some(start) = start {
+            self.chain(line).tip = start.clone();
+            self.turn = self.has_turns.then_some(start);
+        }
+    }
+
+    /// Returns whether an event says what another record says, or nothing.
+    fn is_repeat(&mut self, what: &str, event: &Fields) -> bool {
+        match what {
+            "user_message" | "agent_message" | "agent_reasoning" => self.has_items,
+            "agent_reasoning_raw_content" => {
+                event.text("text").is_none_or(|text| self.thought.contains(&text))
+            }
+            // One that repeats the total of the one before is of no answer.
+            "token_count" => {
+                let info = event.object("info").unwrap_or_default();
+                let total = info.get("total_token_usage").cloned();
+                let is_same = total.is_some() && total == self.total;
+                self.total = total;
+                self.has_usage || is_same || info.object("last_token_usage").is_none()
+            }
+            "agent_reasoning_section_break" | "context_compacted" | "task_complete" => true,
+            _ => false,
+        }
+    }
+
+    /// Returns the message of a record, without its id.
+    fn message_of(&self, line: u64, (kind, payload): &Item) -> Message {
+        let what = payload.text("type").unwrap_or_default();
+        let model = || {
+            let after = self.models.partition_point(|(from, _)| *from <= line);
+            after.checked_sub(1).map(|at| json(&self.models[at].1))
+        };
+        let usage = |usage: Option<Fields>| {
+            let usage = usage.unwrap_or_default();
+            spent(&Usage {
+                model: model().and_then(|model| fields::text(&model)),
+                input: tokens(&usage, "input_tokens"),
+                output: tokens(&usage, "output_tokens"),
+                cache_read: tokens(&usage, "cached_input_tokens"),
+                cache_write: tokens(&usage, "cache_write_input_tokens"),
+                reasoning: tokens(&usage, "reasoning_output_tokens"),
+                cost: None,
+            })
+        };
+        let event = |role: Role, part: fn(String) -> Part, field: &str| {
+            let text = payload.text(field).unwrap_or_default();
+            let rest = payload.clone().without(&["type", field]);
+            let model = model().filter(|_| role == Role::Assistant);
+            linear::message(role, vec![part(text)], rest.with("model", model))
+        };
+        match (kind.as_str(), what.as_str()) {
+            ("response_item", _) => self.item(&what, payload, model()),
+            ("token_usage_record", _) => usage(payload.object("usage")),
+            ("event_msg", "token_count") => {
+                usage(payload.object("info").and_then(|info| info.object("last_token_usage")))
+            }
+            ("event_msg", "user_message") => event(Role::User, Part::text, "message"),
+            ("event_msg", "agent_message") => event(Role::Assistant, Part::text, "message"),
+            ("event_msg", "agent_reasoning" | "agent_reasoning_raw_content") => {
+                event(Role::Assistant, Part::reasoning, "text")
+            }
+            ("event_msg", what) => aside(what, payload),
+            (kind, _) => aside(kind, payload),
+        }
+    }
+
+    /// Returns the message of an item of the Responses API.
+    fn item(&self, what: &str, item: &Fields, model: Option<Json>) -> Message {
+        let rest = |known: &[&str]| item.clone().without(&["type"]).without(known);
+        let id = item.text("call_id").filter(|id| !id.is_empty());
+        let id = id.or_else(|| item.text("id")).unwrap_or_default();
+        let call = |name: String, input: Option<&Json>| {
+            let empty = || Json::from(serde_json::json!({}));
+            let input = input.map_or_else(empty, chat::arguments);
+            let rest = rest(&["name", "call_id", "arguments", "input", "action"]);
+            linear::message(
+                Role::Assistant,
+                vec![Part::tool_call(name, id.clone(), input)],
+                rest.with("model", model.clone()),
+            )
+        };
+        let whole = || item.clone().into_json().map(Part::Other).into_iter().collect::<Vec<_>>();
+        match what {
+            "message" | "agent_message" | "" if !what.is_empty() || item.has("role") => {
+                let role = item.text("role").unwrap_or_else(|| "user".to_owned());
+                let role =
+                    if role == "developer" { Role::System } else { Role::from(role.as_str()) };
+                let parts = blocks::parts(item.get("content"), &self.names);
+                let is_context = is_context(&parts, CONTEXT) || what == "agent_message";
+                let kind =
+                    json(if what.is_empty() || what == "message" { "context" } else { what });
+                let kind = Some(kind).filter(|_| role == Role::User && is_context);
+                let model = model.filter(|_| role == Role::Assistant);
+                linear::message(
+                    role,
+                    parts,
+                    rest(&["role", "content"]).with("kind", kind).with("model", model),
+                )
+            }
+            "reasoning" => {
+                let texts = ["summary", "content"].into_iter().filter_map(|name| item.list(name));
+                let texts = texts.flatten().filter_map(|block| Fields::of(&block)?.text("text"));
+                let parts: Vec<Part> = texts.map(Part::reasoning).collect();
+                let is_closed = parts.is_empty();
+                let rest = rest(&["summary", "content"]).with("model", model);
+                let message = linear::message(Role::Assistant, parts, rest);
+                if is_closed { message.hidden() } else { message }
+            }
+            "function_call" | "custom_tool_call" => {
+                let input = item.get("arguments").or_else(|| item.get("input"));
+                call(item.text("name").unwrap_or_else(|| "unknown".to_owned()), input)
+            }
+            "local_shell_call" => call("local_shell".to_owned(), item.get("action")),
+            "function_call_output" | "custom_tool_call_output" => {
+                let inner = item.object("output").filter(|output| output.has("content"));
+                let output =
+                    inner.as_ref().map_or(item.get("output"), |inner| inner.get("content"));
+                let is_error = inner.as_ref().is_some_and(|inner| {
+                    inner.get("success").is_some_and(|it| it.as_str() == "false")
+                });
+                let name = self.names.get(&id).cloned().unwrap_or_else(|| "unknown".to_owned());
+                let part = blocks::result(name, id.clone(), output, is_error);
+                linear::message(Role::Tool, vec![part], rest(&["call_id", "output"]))
+            }
+            "image_generation_call" => {
+                let rest = rest(&["result"]).with("model", model);
+                let image = item.text("result").map(|data| {
+                    let mut file = File::default();
+                    (file.media_type, file.url) =
+                        ("image/png".to_owned(), format!("data:image/png;base64,{data}"));
+                    vec![Part::File(file)]
+                });
+                linear::message(Role::Assistant, image.unwrap_or_else(whole), rest)
+            }
+            "web_search_call" | "tool_search_call" | "tool_search_output" => {
+                linear::message(Role::Assistant, whole(), Fields::default().with("model", model))
+            }
+            _ => aside(what, item),
+        }
+    }
+}
+
+impl Reader for Codex {
+    fn read(
+        &mut self,
+        record: &Record,
+        fields: Fields,
+        report: &mut ImportReport,
+    ) -> Option<Draft> {
+        self.unread.check(record.line, &[(&fields, TIME)]);
+        let Some(items) = fields.list("items").filter(|_| fields.get("type").is_none()) else {
+            let time = fields.time(TIME);
+            self.start = self.start.or(time);
+            self.take((record, None), &unwrapped(fields), time, report);
+            return None;
+        };
+        let header = ("session_meta".to_owned(), fields.object("session").unwrap_or_default());
+        self.take((record, None), &header, None, report);
+        for source in items {
+            let Some(item) = Fields::of(&source) else {
+                report.records += 1;
+                report.lose(record.line, "an item that is no object");
+                continue;
+            };
+            let item = ("response_item".to_owned(), item);
+            self.take((record, Some(&source)), &item, None, report);
+        }
+        None
+    }
+
+    fn finish(&mut self, report: &mut ImportReport) -> Vec<Draft> {
+        self.unread.report("the time of the session", report);
+        if let Some((count, line)) = self.repeats {
+            report.remark(
+                line,
+                format!("{count} events repeat what other records say, the first one here"),
+            );
+        }
+        let Some(chain) = self.chain.take() else { return Vec::new() };
+        let mut draft = chain.close();
+        if !self.is_named {
+            let opening = self.opening.unwrap_or(draft.nodes.len());
+            let file = Some(self.file.clone()).filter(|file| !matches!(file.as_str(), "" | "-"));
+            draft.unnamed =
+                Some(Unnamed { format: Format::Codex.as_str(), count: 1, opening, file });
+        }
+        if draft.nodes.is_empty() && draft.unnamed.is_some() {
+            return Vec::new();
+        }
+        vec![draft]
+    }
+
+    fn message(&self, record: &Record, fields: Fields, node: &Node) -> Message {
+        let time = fields.time(TIME).or(self.start).unwrap_or(self.now);
+        self.message_of(record.line, &unwrapped(fields)).with_id(node.id.clone()).at(time)
+    }
+}
+
+/// Returns what a line is: one of the third generation, or a bare item or header of the second.
+fn unwrapped(fields: Fields) -> Item {
+    let kind = fields.text("type");
+    match (kind, fields.object("payload")) {
+        (Some(kind), Some(payload)) => (kind, payload),
+        (Some(_), None) => ("response_item".to_owned(), fields),
+        (None, _) if fields.has("record_type") => ("state".to_owned(), fields),
+        (None, _) if fields.has("id") && fields.has(TIME) && !fields.has("role") => {
+            ("session_meta".to_owned(), fields)
+        }
+        (None, _) => ("response_item".to_owned(), fields),
+    }
+}
+
+/// Returns what a compaction put in the place of the messages before it.
+fn summary(compacted: &Fields) -> String {
+    let message = compacted.text("message").filter(|text| !text.trim().is_empty());
+    message.unwrap_or_else(|| {
+        let items = compacted.list("replacement_history").unwrap_or_default();
+        let items = items.iter().filter_map(Fields::of);
+        let said = items.map(|item| texts(&blocks::parts(item.get("content"), &ToolNames::new())));
+        let said: Vec<String> = said.filter(|text| !text.is_empty()).collect();
+        match said.is_empty() {
+            true => "(a summary that only the provider can read)".to_owned(),
+            false => said.join("\n\n"),
+        }
+    })
+}
+
+fn is_of_person(message: &Message) -> bool {
+    let about = message.metadata.as_ref().and_then(Fields::of).unwrap_or_default();
+    message.role == Role::User && !about.has("kind")
+}
+
+/// Returns the thread that the name of a file ends with: `rollout-<time>-<id>.jsonl`.
+fn thread_of(file: &str) -> Option<String> {
+    let name = file.rsplit(['/', '\\']).next()?.strip_prefix("rollout-")?;
+    let name = name.split('.').next()?;
+    let start = name.len().checked_sub(36)?;
+    let id = name.get(start..)?;
+    uuid::Uuid::parse_str(id).is_ok().then(|| id.to_owned())
+}

@@ -1,0 +1,285 @@
+//! Chats of Copilot in VS Code: one JSON document, or a log of what was done to it.
+//!
+//! A log begins with the whole document; each further line sets, cuts, extends or deletes something in it. The last state is
+//! read. A request is a message of its user and one of the assistant. A request that was taken back is a branch.
+
+use crate::report::ImportReport;
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+use talktree::records::chat;
+use talktree::{Json, Message, MessageId, Part, Role, Usage};
+
+use super::Format;
+use super::chain::{Chain, here, json, tokens};
+use super::linear;
+use crate::draft::{Draft, Node, Reader, derive, message_id, name, session_id};
+use crate::fields::{self, Fields, data_part};
+use crate::records::Record;
+
+/// Reads chats of Copilot in VS Code.
+pub(crate) struct CopilotChat {
+    file: String,
+    keeps_source: bool,
+    now: DateTime<Utc>,
+    /// The document so far, and the line it begins on.
+    state: Option<(u64, Value)>,
+}
+
+impl CopilotChat {
+    pub(crate) fn new(file: String, keeps_source: bool, now: DateTime<Utc>) -> Self {
+        Self { file, keeps_source, now, state: None }
+    }
+
+    fn chat(&self, line: u64, chat: &Fields, is_log: bool, report: &mut ImportReport) -> Draft {
+        let id = chat
+            .text("sessionId")
+            .unwrap_or_else(|| derive(&["copilot-chat", &self.file]).to_string());
+        let mut chain = Chain::new(session_id(id.as_str()), Format::CopilotChat, line);
+        let requests = chat.list("requests").unwrap_or_default();
+        let details = &mut chain.draft.details;
+        details.name = chat.text("customTitle").as_deref().and_then(name);
+        details.created_at = chat.time("creationDate");
+        let known = [
+            "sessionId",
+            "requests",
+            "customTitle",
+            "creationDate",
+            "lastMessageDate",
+            "inputState",
+            "hasPendingEdits",
+        ];
+        chain.draft.add_metadata(chat.clone().without(&known).into_pairs());
+        let mut time = chat.time("creationDate").unwrap_or(self.now);
+        for (number, source) in requests.iter().enumerate() {
+            let Some(request) = Fields::of(source) else {
+                report.records += 1;
+                report.lose(line, "a request that is no object");
+                continue;
+            };
+            time = request.time("timestamp").unwrap_or(time);
+            let key = request.text("requestId").unwrap_or_else(|| format!("{id}/{number}"));
+            let before = chain.tip.clone();
+            let mut add = |chain: &mut Chain, id: MessageId, message: Message| {
+                report.records += 1;
+                let content = serde_json::to_string(&message.parts).unwrap_or_default();
+                let source = Some(source).filter(|_| self.keeps_source);
+                let body = here(message.with_id(id.clone()).at(time), source);
+                chain.add(id, line, &content, body);
+            };
+            add(&mut chain, message_id(key.as_str()), question(&request));
+            // An answer that is still written would be another one later.
+            let is_last = number + 1 == requests.len();
+            let signs = ["result", "modelState", "isCanceled"];
+            let is_done =
+                !is_log || !is_last || signs.iter().any(|sign| request.get(sign).is_some());
+            let answer = answer(&request);
+            if is_done && (!answer.parts.is_empty() || Usage::of(&answer).is_some()) {
+                let id = request.text("responseId").map(message_id);
+                let id = id.unwrap_or_else(|| derive(&["copilot-chat", &key]).to_string().into());
+                let is_blank = answer.parts.is_empty();
+                add(&mut chain, id, if is_blank { answer.hidden() } else { answer });
+            } else if !answer.parts.is_empty() {
+                report
+                    .remark(line, "the last answer is not finished; it comes with a later import");
+            }
+            let is_undone = |name: &str| request.is_true(name) || request.object(name).is_some();
+            if is_undone("shouldBeRemovedOnSend") || is_undone("isHidden") {
+                chain.tip = before;
+            }
+        }
+        chain.close()
+    }
+}
+
+impl Reader for CopilotChat {
+    fn read(
+        &mut self,
+        record: &Record,
+        fields: Fields,
+        report: &mut ImportReport,
+    ) -> Option<Draft> {
+        if fields.has("requests") {
+            return Some(self.chat(record.line, &fields, false, report));
+        }
+        report.records += 1;
+        let kind = fields.number("kind");
+        let value = fields.get("v").map(Json::value);
+        if kind == Some(0.0) {
+            self.state = value.map(|value| (record.line, value));
+        } else {
+            let path = fields.list("k").unwrap_or_default();
+            let (_, state) = self.state.get_or_insert_with(|| {
+                report.fault(record.line, "the log does not begin with the whole chat");
+                (record.line, Value::Object(serde_json::Map::new()))
+            });
+            let cut = fields.number("i").map(|at| at as usize);
+            let done = change(state, &path, kind.unwrap_or(-1.0) as i8, cut, value);
+            if done.is_none() {
+                report.lose(record.line, "a change of what is not there");
+                return None;
+            }
+        }
+        report.converted += 1;
+        None
+    }
+
+    fn finish(&mut self, report: &mut ImportReport) -> Vec<Draft> {
+        let Some((line, state)) = self.state.take() else { return Vec::new() };
+        let state = Fields::of(&Json::from(state)).unwrap_or_default();
+        vec![self.chat(line, &state, true, report)]
+    }
+
+    fn message(&self, _: &Record, _: Fields, node: &Node) -> Message {
+        Message::new(Role::User, Vec::new()).with_id(node.id.clone())
+    }
+}
+
+/// Does one operation of a log: 1 sets, 2 cuts a list and extends it, 3 deletes.
+fn change(
+    state: &mut Value,
+    path: &[Json],
+    kind: i8,
+    cut: Option<usize>,
+    value: Option<Value>,
+) -> Option<()> {
+    let (last, path) = path.split_last()?;
+    let mut at = state;
+    for key in path {
+        at = step(at, key)?;
+    }
+    match (kind, fields::text(last)) {
+        (3, Some(key)) => drop(at.as_object_mut()?.remove(&key)),
+        (3, None) => {
+            let (list, index) = (at.as_array_mut()?, last.value().as_u64()? as usize);
+            (index < list.len()).then(|| list.remove(index))?;
+        }
+        (1, _) => *step(at, last)? = value.unwrap_or(Value::Null),
+        (2, _) => {
+            let list = step(at, last)?;
+            if list.is_null() {
+                *list = Value::Array(Vec::new());
+            }
+            let list = list.as_array_mut()?;
+            list.truncate(cut.unwrap_or(list.len()));
+            match value {
+                Some(Value::Array(more)) => list.extend(more),
+                more => list.extend(more),
+            }
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+/// Returns the place below a value; the next one of a list, and any of an object, is made.
+fn step<'a>(at: &'a mut Value, key: &Json) -> Option<&'a mut Value> {
+    match fields::text(key) {
+        Some(key) => {
+            if at.is_null() {
+                *at = Value::Object(serde_json::Map::new());
+            }
+            Some(at.as_object_mut()?.entry(key).or_insert(Value::Null))
+        }
+        None => {
+            let (list, index) = (at.as_array_mut()?, key.value().as_u64()? as usize);
+            if index == list.len() {
+                list.push(Value::Null);
+            }
+            list.get_mut(index)
+        }
+    }
+}
+
+fn question(request: &Fields) -> Message {
+    let said = request.object("message");
+    let text = said.and_then(|said| said.text("text")).or_else(|| request.text("message"));
+    let files = request.object("variableData").and_then(|data| data.list("variables"));
+    let parts = vec![Part::text(text.unwrap_or_default())];
+    let files = files.filter(|files| !files.is_empty());
+    let files = files.and_then(|files| Json::parse(&serde_json::to_string(&files).ok()?).ok());
+    let about =
+        Fields::default().with("variables", files).with("agent", request.get("agent").cloned());
+    linear::message(Role::User, parts, about)
+}
+
+fn answer(request: &Fields) -> Message {
+    let result = request.object("result").unwrap_or_default();
+    let about = result.object("metadata").unwrap_or_default();
+    let rounds = about.list("toolCallRounds").unwrap_or_default();
+    let calls =
+        rounds.iter().filter_map(Fields::of).filter_map(|round| round.list("toolCalls")).flatten();
+    let calls: Vec<Fields> = calls.filter_map(|call| Fields::of(&call)).collect();
+    let results = about.object("toolCallResults").unwrap_or_default();
+    let mut parts: Vec<Part> = Vec::new();
+    let mut text = String::new();
+    let flush = |text: &mut String, parts: &mut Vec<Part>| {
+        if !text.is_empty() {
+            parts.push(Part::text(std::mem::take(text)));
+        }
+    };
+    let mut shown = Vec::new();
+    for piece in request.list("response").unwrap_or_default() {
+        let Some(fields) = Fields::of(&piece) else { continue };
+        let value =
+            fields.text("value").or_else(|| fields.object("value").and_then(|it| it.text("value")));
+        let kind = fields.text("kind").unwrap_or_default();
+        match (kind.as_str(), value) {
+            ("" | "markdownContent", Some(value)) => text.push_str(&value),
+            // Texts come in pieces, and a reference is one of them.
+            ("inlineReference", _) => text.push_str(&fields.text("name").unwrap_or_default()),
+            ("thinking", value) => {
+                flush(&mut text, &mut parts);
+                parts.extend(value.filter(|value| !value.is_empty()).map(Part::reasoning));
+            }
+            ("toolInvocationSerialized", _) => {
+                flush(&mut text, &mut parts);
+                let id = fields.text("toolCallId").unwrap_or_default();
+                let call = calls.iter().find(|call| call.text("id").as_ref() == Some(&id));
+                parts.push(tool(&id, &fields, call, results.get(&id)));
+                shown.push(id);
+            }
+            ("undoStop" | "codeblockUri" | "prepareToolInvocation" | "progressMessage", _) => {}
+            (kind, _) => {
+                flush(&mut text, &mut parts);
+                parts.push(data_part(if kind.is_empty() { "value" } else { kind }, &piece));
+            }
+        }
+    }
+    flush(&mut text, &mut parts);
+    for call in &calls {
+        let id = call.text("id").unwrap_or_default();
+        if !shown.contains(&id) {
+            parts.push(tool(&id, &Fields::default(), Some(call), results.get(&id)));
+        }
+    }
+    let model = about.text("resolvedModel").or_else(|| request.text("modelId"));
+    let rest = Fields::default()
+        .with("model", model.as_deref().map(json))
+        .with("error", result.get("errorDetails").cloned())
+        .with("canceled", request.get("isCanceled").cloned());
+    let message = linear::message(Role::Assistant, parts, rest);
+    let [input, output] = ["promptTokens", "outputTokens"].map(|name| tokens(&about, name));
+    match input + output {
+        0 => message,
+        _ => message.with_usage(&Usage { model, input, output, ..Usage::default() }),
+    }
+}
+
+/// Returns a call with its result.
+fn tool(id: &str, shown: &Fields, call: Option<&Fields>, result: Option<&Json>) -> Part {
+    let name = call.and_then(|call| call.text("name")).or_else(|| shown.text("toolId"));
+    let input = call.and_then(|call| call.get("arguments")).map(chat::arguments);
+    let input = input.or_else(|| shown.get("toolSpecificData").cloned());
+    let mut part = Part::tool_call(
+        name.unwrap_or_else(|| "unknown".to_owned()),
+        id,
+        input.unwrap_or_else(|| serde_json::json!({}).into()),
+    );
+    if let Part::Tool(tool) = &mut part
+        && let Some(output) = result.or_else(|| shown.get("resultDetails"))
+    {
+        tool.output = Some(output.clone());
+        tool.state = Some("output-available".to_owned());
+    }
+    part
+}

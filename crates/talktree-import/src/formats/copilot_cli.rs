@@ -1,0 +1,279 @@
+//! Logs of Copilot CLI: `events.jsonl`.
+//!
+//! Each event names the one before it, so a log is no tree; a rewind goes back in it, and what follows is a branch. What a
+//! subagent says is a session of its own below that of the log.
+
+use std::collections::HashMap;
+
+use crate::report::ImportReport;
+use chrono::{DateTime, Utc};
+use talktree::records::chat;
+use talktree::{Json, Message, MessageId, Part, Role, Usage};
+
+use super::Format;
+use super::blocks::{self, ToolNames};
+use super::chain::{Chain, aside, is_context, json, spent, tokens};
+use super::linear;
+use crate::draft::{Body, Draft, Node, Reader, derive, message_id, session_id};
+use crate::fields::Fields;
+use crate::records::Record;
+use crate::unread_times::UnreadTimes;
+
+/// The field with the time of an event.
+const TIME: &str = "timestamp";
+
+/// Events that say that something begins or ends.
+const IDLE: &[&str] = &[
+    "assistant.turn_start",
+    "assistant.turn_end",
+    "session.resume",
+    "session.idle",
+    "session.info",
+];
+
+/// Reads logs of Copilot CLI.
+pub(crate) struct CopilotCli {
+    file: String,
+    now: DateTime<Utc>,
+    names: ToolNames,
+    /// The conversation of the log, and those of subagents with what tells them apart.
+    chains: Vec<(Option<String>, Chain)>,
+    /// What the message of each event follows.
+    before: HashMap<String, Option<MessageId>>,
+    /// The models, each with the line from which on it answers.
+    models: Vec<(u64, String)>,
+    unread: UnreadTimes,
+}
+
+impl CopilotCli {
+    pub(crate) fn new(file: String, now: DateTime<Utc>) -> Self {
+        let (names, chains, before) = (ToolNames::new(), Vec::new(), HashMap::new());
+        Self {
+            file,
+            now,
+            names,
+            chains,
+            before,
+            models: Vec::new(),
+            unread: UnreadTimes::default(),
+        }
+    }
+
+    /// Returns the conversation of an event: that of the log, or of a subagent.
+    fn chain(&mut self, line: u64, agent: Option<String>) -> &mut Chain {
+        if self.chains.is_empty() {
+            let id = derive(&["copilot-cli", &self.file]).to_string();
+            self.chains.push((None, Chain::new(session_id(id), Format::CopilotCli, line)));
+        }
+        let known = self.chains.iter().position(|(known, _)| *known == agent);
+        let at = known.unwrap_or_else(|| {
+            let main = self.chains[0].1.draft.session.clone();
+            let id = format!("{main}/subagents/{}", agent.as_deref().unwrap_or_default());
+            let mut chain = Chain::new(session_id(id), Format::CopilotCli, line);
+            chain.draft.details.parent_session = Some(main);
+            self.chains.push((agent, chain));
+            self.chains.len() - 1
+        });
+        &mut self.chains[at].1
+    }
+
+    fn begin(&mut self, line: u64, data: &Fields) {
+        if let Some(model) = data.text("selectedModel") {
+            self.models.push((line, model));
+        }
+        let model = data.text("selectedModel");
+        let draft = &mut self.chain(line, None).draft;
+        if let Some(id) = data.text("sessionId") {
+            draft.session = session_id(id);
+        }
+        draft.details.model = model;
+        draft.details.created_at = data.time("startTime");
+        draft.details.parent_session =
+            data.text("detachedFromSpawningParentSessionId").map(session_id);
+        draft.add_metadata(data.clone().without(&["sessionId", "startTime"]).into_pairs());
+    }
+
+    /// Returns the messages of an event with their ids.
+    fn messages(&self, line: u64, event: &Fields) -> Vec<(MessageId, Message)> {
+        let id = event
+            .text("id")
+            .unwrap_or_else(|| derive(&["copilot-cli", &line.to_string()]).to_string());
+        let data = event.object("data").unwrap_or_default();
+        let kind = event.text("type").unwrap_or_default();
+        let time = event.time(TIME).unwrap_or(self.now);
+        let after = self.models.partition_point(|(from, _)| *from <= line);
+        let model = after.checked_sub(1).map(|at| self.models[at].1.clone());
+        let model = data.text("model").or(model);
+        let call = |request: &Fields| {
+            let id = request.text("toolCallId")?;
+            let name = request.text("name").or_else(|| request.text("toolName"));
+            let input = request.get("arguments").map(chat::arguments);
+            let input = input.unwrap_or_else(|| serde_json::json!({}).into());
+            Some(Part::tool_call(name.unwrap_or_else(|| "unknown".to_owned()), id, input))
+        };
+        let own = |message: Message| vec![(message_id(id.as_str()), message)];
+        let messages = match kind.as_str() {
+            "user.message" | "system.message" => {
+                let parts: Vec<Part> = blocks::parts(data.get("content"), &self.names);
+                let is_skill =
+                    data.text("source").is_some_and(|source| source.starts_with("skill-"));
+                let is_context = is_skill || is_context(&parts, &["<skill-context"]);
+                let kind = Some(json("context")).filter(|_| is_context);
+                let role = if kind_of(event) == "user" { Role::User } else { Role::System };
+                own(linear::message(
+                    role,
+                    parts,
+                    data.without(&["content", "role"]).with("kind", kind),
+                ))
+            }
+            "assistant.message" => {
+                let mut parts: Vec<Part> =
+                    data.text("reasoningText").map(Part::reasoning).into_iter().collect();
+                parts.extend(blocks::parts(data.get("content"), &self.names));
+                let requests = data.list("toolRequests").unwrap_or_default();
+                parts.extend(
+                    requests.iter().filter_map(Fields::of).filter_map(|request| call(&request)),
+                );
+                let rest = data.without(&["content", "reasoningText", "toolRequests", "model"]);
+                let is_blank = parts.is_empty();
+                let model = model.as_deref().map(json);
+                let message = linear::message(Role::Assistant, parts, rest.with("model", model));
+                own(if is_blank { message.hidden() } else { message })
+            }
+            "tool.execution_start" => {
+                let parts = call(&data).into_iter().collect();
+                own(linear::message(Role::Assistant, parts, Fields::default()))
+            }
+            "tool.execution_complete" => {
+                let id = data.text("toolCallId").unwrap_or_default();
+                let name = self.names.get(&id).cloned().unwrap_or_else(|| "unknown".to_owned());
+                let is_error =
+                    data.get("success").is_some_and(|success| success.as_str() == "false");
+                let result = data.object("result");
+                let output = result
+                    .as_ref()
+                    .and_then(|result| result.get("content"))
+                    .or_else(|| data.get("result"));
+                let error = data.object("error").and_then(|error| error.get("message").cloned());
+                let error = error.or_else(|| data.get("error").cloned());
+                let output = output.cloned().or(error);
+                let part = blocks::result(name, id, output.as_ref(), is_error);
+                let detail =
+                    result.as_ref().and_then(|result| result.get("detailedContent")).cloned();
+                let about = Fields::default().with("detailedContent", detail);
+                own(linear::message(Role::Tool, vec![part], about))
+            }
+            "session.shutdown" => {
+                let models = data.object("modelMetrics").unwrap_or_default().into_pairs();
+                let mut spent: Vec<_> =
+                    models.iter().map(|(model, used)| self.spent(&id, model, used)).collect();
+                spent.push((message_id(id.as_str()), aside(&kind, &data)));
+                spent
+            }
+            _ => own(aside(&kind, &data)),
+        };
+        messages
+            .into_iter()
+            .map(|(id, message)| (id.clone(), message.with_id(id).at(time)))
+            .collect()
+    }
+
+    fn spent(&self, event: &str, model: &str, metrics: &Json) -> (MessageId, Message) {
+        let metrics = Fields::of(metrics).unwrap_or_default();
+        let used = metrics.object("usage").unwrap_or_default();
+        let usage = Usage {
+            model: Some(model.to_owned()),
+            input: tokens(&used, "inputTokens"),
+            output: tokens(&used, "outputTokens"),
+            cache_read: tokens(&used, "cacheReadTokens"),
+            cache_write: tokens(&used, "cacheWriteTokens"),
+            reasoning: tokens(&used, "reasoningTokens"),
+            cost: None,
+        };
+        (derive(&["copilot-cli", event, model]).to_string().into(), spent(&usage))
+    }
+}
+
+/// Returns what an event is about: the first word of its type.
+fn kind_of(event: &Fields) -> String {
+    event.text("type").unwrap_or_default().split('.').next().unwrap_or_default().to_owned()
+}
+
+impl Reader for CopilotCli {
+    fn read(
+        &mut self,
+        record: &Record,
+        fields: Fields,
+        report: &mut ImportReport,
+    ) -> Option<Draft> {
+        let line = record.line;
+        self.unread.check(line, &[(&fields, TIME)]);
+        let Some(data) = fields.object("data") else {
+            report.records += 1;
+            report.lose(line, "an event without data");
+            return None;
+        };
+        let kind = fields.text("type").unwrap_or_default();
+        let agent = fields.text("agentId").or_else(|| data.text("parentToolCallId"));
+        let id = fields.text("id").unwrap_or_default();
+        let tip = self.chain(line, agent.clone()).tip.clone();
+        self.before.insert(id, tip);
+        let is_known = data.text("toolCallId").is_some_and(|id| self.names.contains_key(&id));
+        for request in data
+            .list("toolRequests")
+            .unwrap_or_default()
+            .iter()
+            .filter_map(Fields::of)
+            .chain([data.clone()])
+        {
+            let name = request.text("name").or_else(|| request.text("toolName"));
+            if let (Some(id), Some(name)) = (request.text("toolCallId"), name) {
+                self.names.insert(id, name);
+            }
+        }
+        match kind.as_str() {
+            "session.start" => self.begin(line, &data),
+            "session.model_change" => {
+                self.models.extend(data.text("newModel").map(|model| (line, model)))
+            }
+            "session.snapshot_rewind" => {
+                let to = data.text("upToEventId").unwrap_or_default();
+                match self.before.get(&to).cloned() {
+                    Some(before) => self.chain(line, agent).tip = before,
+                    None => report
+                        .remark(line, format!("goes back to event {to:?}, which is not there")),
+                }
+            }
+            "tool.execution_start" if is_known => {}
+            kind if IDLE.contains(&kind) || fields.is_true("ephemeral") => {}
+            _ => {
+                for (id, message) in self.messages(line, &fields) {
+                    report.records += 1;
+                    let time = message.created_at;
+                    let chain = self.chain(line, agent.clone());
+                    chain.add(id, line, &record.text, Body::there(record));
+                    if kind == "session.compaction_complete"
+                        && let Some(summary) = data.text("summaryContent")
+                    {
+                        let details = data.clone().without(&["summaryContent"]).into_json();
+                        chain.compact(None, summary, details, time);
+                    }
+                }
+                return None;
+            }
+        }
+        report.records += 1;
+        report.converted += 1;
+        None
+    }
+
+    fn finish(&mut self, report: &mut ImportReport) -> Vec<Draft> {
+        self.unread.report("the time of the import", report);
+        self.chains.drain(..).map(|(_, chain)| chain.close()).collect()
+    }
+
+    fn message(&self, record: &Record, fields: Fields, node: &Node) -> Message {
+        let found = self.messages(record.line, &fields).into_iter().find(|(id, _)| *id == node.id);
+        found.map_or_else(|| aside("lost", &fields), |(_, message)| message)
+    }
+}

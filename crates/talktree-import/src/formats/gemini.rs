@@ -1,0 +1,366 @@
+//! Sessions of Gemini CLI: one JSON document, or lines.
+//!
+//! An entry is written again with more in it while the model answers: thoughts, text, the tokens it took, calls of tools, their
+//! results. Each of these is a message of its own here, so an entry can grow after it was imported; its text has the id of the
+//! entry. `$rewindTo` goes back, and what follows is a branch. `$set` gives the whole list again; entries at its front that are
+//! new are a summary of those that are gone.
+
+use std::collections::HashMap;
+
+use crate::report::ImportReport;
+use chrono::{DateTime, Utc};
+use talktree::{Json, Message, MessageId, Part, Role, Usage};
+
+use super::Format;
+use super::blocks;
+use super::chain::{Chain, aside, here, is_context, json, spent, texts, tokens};
+use super::linear;
+use crate::draft::{Body, Draft, Node, Reader, derive, fingerprint, message_id, name, session_id};
+use crate::fields::{self, Fields, data_part, text_part};
+use crate::records::Record;
+use crate::unread_times::UnreadTimes;
+
+/// The field with the time of an entry.
+const TIME: &str = "timestamp";
+
+/// How the texts begin that are no words to the model.
+const CONTEXT: &[&str] = &["/", "?", "<session_context", "<hook_context"];
+
+/// Reads sessions of Gemini CLI.
+pub(crate) struct Gemini {
+    file: String,
+    keeps_source: bool,
+    now: DateTime<Utc>,
+    chain: Option<Chain>,
+    /// The entries of the list as it is now.
+    entries: Vec<Entry>,
+    /// The node of each message, and how long its content is.
+    nodes: HashMap<MessageId, (usize, usize)>,
+    unread: UnreadTimes,
+}
+
+struct Entry {
+    id: String,
+    /// What its first message follows.
+    before: Option<MessageId>,
+}
+
+impl Gemini {
+    pub(crate) fn new(file: String, keeps_source: bool, now: DateTime<Utc>) -> Self {
+        let (entries, nodes, unread) = (Vec::new(), HashMap::new(), UnreadTimes::default());
+        Self { file, keeps_source, now, chain: None, entries, nodes, unread }
+    }
+
+    fn chain(&mut self, line: u64) -> &mut Chain {
+        let file = &self.file;
+        self.chain.get_or_insert_with(|| {
+            let id = derive(&["gemini", file]).to_string();
+            Chain::new(session_id(id), Format::Gemini, line)
+        })
+    }
+
+    /// Takes what a document or a line says about the session.
+    fn describe(&mut self, line: u64, fields: &Fields) {
+        let mut folders = self.file.rsplit(['/', '\\']);
+        let file = folders.next().and_then(|file| file.split('.').next()).map(str::to_owned);
+        let folder = folders.next().map(str::to_owned);
+        let is_agent = fields.text("kind").as_deref() == Some("subagent");
+        let parent = folder.filter(|folder| is_agent && folder != "chats");
+        let id = fields.text("sessionId");
+        // A subagent's own id is the name of its file, in the folder of its parent.
+        let id = if parent.is_some() && id == parent { file } else { id };
+        let draft = &mut self.chain(line).draft;
+        let details = &mut draft.details;
+        details.name = fields.text("summary").as_deref().and_then(name).or(details.name.take());
+        details.created_at = fields.time("startTime").or(details.created_at);
+        details.parent_session = parent.map(session_id).or(details.parent_session.take());
+        if let Some(id) = id {
+            draft.session = session_id(id);
+            let known = ["sessionId", "startTime", "lastUpdated", "messages", "summary"];
+            draft.add_metadata(fields.clone().without(&known).into_pairs());
+        }
+    }
+
+    /// Takes an entry of the list; `source` is the list's record, unless the entry is one.
+    fn entry(
+        &mut self,
+        record: &Record,
+        entry: &Fields,
+        source: Option<&Json>,
+        report: &mut ImportReport,
+    ) {
+        let line = record.line;
+        self.unread.check(line, &[(entry, TIME)]);
+        let Some(id) = entry.text("id") else {
+            report.records += 1;
+            report.lose(line, "an entry without an id");
+            return;
+        };
+        let is_new = self.entries.iter().all(|known| known.id != id);
+        let tip = self.chain(line).tip.clone();
+        if is_new {
+            self.entries.push(Entry { id, before: tip });
+        }
+        let (mut added, keeps_source) = (0, self.keeps_source);
+        for (id, message) in self.messages(entry) {
+            let text = serde_json::to_string(&message.parts).unwrap_or_default();
+            let body = match source {
+                Some(source) => here(message, Some(source).filter(|_| keeps_source)),
+                None => Body::there(record),
+            };
+            let found = self.nodes.get(&id).copied();
+            if is_new && found.is_some() {
+                // It was taken back and comes again.
+                self.chain(line).tip = Some(id.clone());
+            }
+            match found {
+                // The last version counts, unless something was cut out of it.
+                Some((_, length)) if text.len() < length => {}
+                Some((node, _)) => {
+                    self.nodes.insert(id, (node, text.len()));
+                    let node = &mut self.chain(line).draft.nodes[node];
+                    (node.body, node.line, node.fingerprint) = (body, line, fingerprint(&text));
+                }
+                None => {
+                    let chain = self.chain(line);
+                    chain.add(id.clone(), line, &text, body);
+                    let node = chain.draft.nodes.len() - 1;
+                    self.nodes.insert(id, (node, text.len()));
+                    added += 1;
+                }
+            }
+        }
+        report.records += added.max(1);
+        report.converted += u64::from(added == 0);
+    }
+
+    /// Takes the whole list anew.
+    fn set(&mut self, record: &Record, list: &[Json], report: &mut ImportReport) {
+        let items: Vec<(String, Fields, &Json)> = list
+            .iter()
+            .filter_map(|source| Some((source, Fields::of(source)?)))
+            .map(|(source, item)| (item.text("id").unwrap_or_default(), item, source))
+            .collect();
+        let common =
+            self.entries.iter().zip(&items).take_while(|(old, new)| old.id == new.0).count();
+        let mut from = 0;
+        if common < self.entries.len() {
+            let is_old = |id: &String| self.entries.iter().position(|entry| entry.id == *id);
+            let kept = items.iter().position(|(id, ..)| is_old(id).is_some());
+            if common == 0 {
+                // The front is a summary of what is no longer there.
+                from = kept.unwrap_or(items.len());
+                let said = items[..from].iter().map(|(_, item, _)| texts(&parts_of(item)));
+                let said = said.collect::<Vec<_>>().join("\n\n");
+                let first = kept.and_then(|kept| is_old(&items[kept].0));
+                let kept =
+                    first.and_then(|first| self.child_of(&self.entries[first].before.clone()));
+                let id = MessageId::from(derive(&["gemini", "set", &record.text]).to_string());
+                let message = aside("summary", &Fields::default().with("text", Some(json(&said))));
+                let time =
+                    items.first().and_then(|(_, item, _)| item.time(TIME)).unwrap_or(self.now);
+                let chain = self.chain(record.line);
+                chain.add(id.clone(), record.line, &said, here(message.with_id(id).at(time), None));
+                chain.compact(kept, said, None, time);
+                report.records += 1;
+                let before = first.and_then(|first| self.entries[first].before.clone());
+                let front = items[..from].iter();
+                let front = front.map(|(id, ..)| Entry { id: id.clone(), before: before.clone() });
+                self.entries.splice(..first.unwrap_or(self.entries.len()), front);
+            } else {
+                self.rewind(record.line, &self.entries[common].id.clone(), report);
+            }
+        }
+        for (_, item, source) in &items[from..] {
+            self.entry(record, item, Some(source), report);
+        }
+    }
+
+    /// Returns the first message that follows another one.
+    fn child_of(&self, parent: &Option<MessageId>) -> Option<MessageId> {
+        let nodes = &self.chain.as_ref()?.draft.nodes;
+        nodes.iter().find(|node| node.parent == *parent).map(|node| node.id.clone())
+    }
+
+    /// Removes an entry and all after it from the list.
+    fn rewind(&mut self, line: u64, id: &str, report: &mut ImportReport) {
+        let at = self.entries.iter().rposition(|entry| entry.id == id);
+        if at.is_none() {
+            report
+                .remark(line, format!("goes back before {id:?}, which is not there: to the start"));
+        }
+        let removed = self.entries.drain(at.unwrap_or(0)..).next();
+        self.chain(line).tip = removed.and_then(|entry| entry.before);
+    }
+
+    /// Returns the messages of an entry with their ids, the text's first: that of the entry.
+    fn messages(&self, entry: &Fields) -> Vec<(MessageId, Message)> {
+        let id = entry.text("id").unwrap_or_default();
+        let time = entry.time(TIME).unwrap_or(self.now);
+        let piece = |kind: &str, key: &str| {
+            MessageId::from(derive(&["gemini", &id, kind, key]).to_string())
+        };
+        let result = |key: &str| MessageId::from(derive(&["gemini", "result", key]).to_string());
+        let kind = entry.text("type").unwrap_or_default();
+        let model = entry.get("model").cloned();
+        let mut messages = Vec::new();
+        let parts = parts_of(entry);
+        let is_whole = parts.iter().any(|part| matches!(part, Part::Reasoning(_) | Part::Tool(_)));
+        match kind.as_str() {
+            "user" | "gemini" => {
+                let (results, said): (Vec<_>, Vec<_>) = parts
+                    .into_iter()
+                    .partition(|part| blocks::are_results(std::slice::from_ref(part)));
+                let thoughts = entry.list("thoughts").unwrap_or_default();
+                let thoughts = thoughts.iter().filter_map(Fields::of).map(|thought| {
+                    let text = ["subject", "description"].map(|name| thought.text(name));
+                    Part::reasoning(text.into_iter().flatten().collect::<Vec<_>>().join(": "))
+                });
+                let thoughts: Vec<Part> = thoughts.filter(|_| !is_whole).collect();
+                if !thoughts.is_empty() {
+                    let about = Fields::default().with("model", model.clone());
+                    let message = linear::message(Role::Assistant, thoughts, about);
+                    messages.push((piece("thoughts", ""), message));
+                }
+                if !said.is_empty() {
+                    let role = if kind == "user" { Role::User } else { Role::Assistant };
+                    let is_context = role == Role::User && is_context(&said, CONTEXT);
+                    let known = ["id", TIME, "type", "content", "thoughts", "toolCalls", "tokens"];
+                    let about = entry.clone().without(&known);
+                    let about = about.with("kind", Some(json("context")).filter(|_| is_context));
+                    messages.push((message_id(id.as_str()), linear::message(role, said, about)));
+                }
+                for part in results {
+                    let Part::Tool(tool) = &part else { continue };
+                    messages.push((result(&tool.call_id), Message::new(Role::Tool, vec![part])));
+                }
+            }
+            _ => messages
+                .push((message_id(id.as_str()), Message::new(kind.as_str(), parts).hidden())),
+        }
+        if let Some(used) = entry.object("tokens") {
+            let thoughts = tokens(&used, "thoughts");
+            let usage = Usage {
+                model: model.as_ref().and_then(fields::text),
+                input: tokens(&used, "input"),
+                output: tokens(&used, "output").saturating_add(thoughts),
+                cache_read: tokens(&used, "cached"),
+                reasoning: thoughts,
+                ..Usage::default()
+            };
+            messages.push((piece("tokens", ""), spent(&usage)));
+        }
+        let calls = entry.list("toolCalls").unwrap_or_default();
+        for (number, call) in calls.iter().filter_map(Fields::of).enumerate() {
+            let key = call.text("id").unwrap_or_else(|| format!("{id}/{number}"));
+            let tool = call.text("name").unwrap_or_else(|| "unknown".to_owned());
+            if !is_whole {
+                let input = call.get("args").cloned().unwrap_or_else(empty);
+                let known = ["id", "name", "args", "result", "status", "resultDisplay"];
+                let about = call.clone().without(&known).with("model", model.clone());
+                let part = Part::tool_call(tool.as_str(), key.as_str(), input);
+                messages.push((
+                    piece("call", &key),
+                    linear::message(Role::Assistant, vec![part], about),
+                ));
+            }
+            let status = call.text("status").unwrap_or_default();
+            let is_error = matches!(status.as_str(), "error" | "cancelled");
+            if call.has("result") || is_error {
+                let answer = call.list("result").and_then(|parts| Fields::of(parts.first()?));
+                let answer = answer.and_then(|part| part.object("functionResponse"));
+                let output =
+                    answer.map_or_else(|| call.get("result").cloned(), |answer| output(&answer));
+                let part = blocks::result(tool, key.clone(), output.as_ref(), is_error);
+                messages.push((result(&key), Message::new(Role::Tool, vec![part])));
+            }
+        }
+        messages.into_iter().map(|(id, it)| (id.clone(), it.with_id(id).at(time))).collect()
+    }
+}
+
+impl Reader for Gemini {
+    fn read(
+        &mut self,
+        record: &Record,
+        fields: Fields,
+        report: &mut ImportReport,
+    ) -> Option<Draft> {
+        let line = record.line;
+        let changes = fields.object("$set");
+        if let Some(id) = fields.text("$rewindTo") {
+            self.rewind(line, &id, report);
+        } else if let Some(changes) =
+            changes.as_ref().or(Some(&fields).filter(|it| it.has("sessionId")))
+        {
+            self.describe(line, changes);
+            if let Some(list) = changes.list("messages") {
+                self.set(record, &list, report);
+            }
+        } else {
+            self.entry(record, &fields, None, report);
+            return None;
+        }
+        report.records += 1;
+        report.converted += 1;
+        None
+    }
+
+    fn finish(&mut self, report: &mut ImportReport) -> Vec<Draft> {
+        self.unread.report("the time of the import", report);
+        self.chain.take().map(Chain::close).into_iter().collect()
+    }
+
+    fn message(&self, _: &Record, fields: Fields, node: &Node) -> Message {
+        let found = self.messages(&fields).into_iter().find(|(id, _)| *id == node.id);
+        found.map_or_else(|| aside("lost", &fields), |(_, message)| message)
+    }
+}
+
+fn empty() -> Json {
+    Json::from(serde_json::json!({}))
+}
+
+/// Returns what a function answered: its output, or all of the answer.
+fn output(answer: &Fields) -> Option<Json> {
+    let given = answer.object("response");
+    given.and_then(|given| given.get("output").cloned()).or_else(|| answer.get("response").cloned())
+}
+
+/// Returns the content of an entry: a text, or parts of the Gemini API.
+fn parts_of(entry: &Fields) -> Vec<Part> {
+    let Some(content) = entry.get("content") else { return Vec::new() };
+    match fields::list(content) {
+        Some(pieces) => pieces.iter().filter_map(part).collect(),
+        None => part(content).into_iter().collect(),
+    }
+}
+
+/// Returns a part of the Gemini API; `None` for an empty text.
+pub(super) fn part(piece: &Json) -> Option<Part> {
+    let Some(fields) = Fields::of(piece) else {
+        return (piece.as_str() != "\"\"").then(|| text_part(piece));
+    };
+    if let Some(text) = fields.get("text") {
+        return match fields.is_true("thought") {
+            _ if text.as_str() == "\"\"" => None,
+            true => fields::text(text).map(Part::reasoning),
+            false => Some(text_part(text)),
+        };
+    }
+    let name = |call: &Fields| call.text("name").unwrap_or_else(|| "unknown".to_owned());
+    let id = |call: &Fields| call.text("id").unwrap_or_else(|| name(call));
+    if let Some(call) = fields.object("functionCall") {
+        let input = call.get("args").cloned().unwrap_or_else(empty);
+        return Some(Part::tool_call(name(&call), id(&call), input));
+    }
+    if let Some(answer) = fields.object("functionResponse") {
+        return Some(blocks::result(name(&answer), id(&answer), output(&answer).as_ref(), false));
+    }
+    if let Some(data) = fields.object("inlineData") {
+        let media = data.text("mimeType").unwrap_or_else(|| "application/octet-stream".to_owned());
+        let url = format!("data:{media};base64,{}", data.text("data").unwrap_or_default());
+        return Some(Part::file(media, url));
+    }
+    Some(data_part("value", piece))
+}

@@ -1,0 +1,160 @@
+//! Sessions of Qwen Code: lines with the places of Claude Code's and the content of the Gemini API.
+//!
+//! The tree is the log's own. A compression is a hidden message, and what the model sees in place of all before it a summary.
+
+use crate::report::ImportReport;
+use chrono::{DateTime, Utc};
+use talktree::{CompactionId, Message, Role, Usage};
+
+use super::Format;
+use super::chain::{Contents, aside, texts, tokens};
+use super::detect::of_another_format;
+use super::gemini::part;
+use super::linear;
+use crate::draft::{
+    Body, Draft, DraftCompaction, Node, Orphans, Reader, derive, fingerprint, message_id, name,
+    session_id,
+};
+use crate::fields::Fields;
+use crate::records::Record;
+use crate::unread_times::UnreadTimes;
+
+/// The field with the time of a record.
+const TIME: &str = "timestamp";
+
+/// The fields that say where a record is.
+const PLACE: &[&str] =
+    &["uuid", "parentUuid", "sessionId", TIME, "type", "cwd", "version", "gitBranch"];
+
+/// Reads sessions of Qwen Code.
+pub(crate) struct Qwen {
+    file: String,
+    now: DateTime<Utc>,
+    draft: Option<Draft>,
+    contents: Contents,
+    unread: UnreadTimes,
+}
+
+impl Qwen {
+    pub(crate) fn new(file: String, now: DateTime<Utc>) -> Self {
+        let (contents, unread) = (Contents::default(), UnreadTimes::default());
+        Self { file, now, draft: None, contents, unread }
+    }
+}
+
+impl Reader for Qwen {
+    fn read(
+        &mut self,
+        record: &Record,
+        fields: Fields,
+        report: &mut ImportReport,
+    ) -> Option<Draft> {
+        report.records += 1;
+        let line = record.line;
+        if fields.text("type").is_none() || !fields.has("sessionId") && !fields.has("uuid") {
+            let other = of_another_format(&fields, Format::Qwen);
+            report.lose(line, other.unwrap_or_else(|| "a record of an unknown kind".to_owned()));
+            return None;
+        }
+        self.unread.check(line, &[(&fields, TIME)]);
+        let session =
+            fields.text("sessionId").unwrap_or_else(|| derive(&["qwen", &self.file]).to_string());
+        let id = match fields.text("uuid") {
+            Some(id) => message_id(id),
+            None => self.contents.id(&["qwen", &session], &record.text, &record.text),
+        };
+        let draft = self.draft.get_or_insert_with(|| {
+            let mut draft = Draft::new(session_id(session), line);
+            draft.details.source = Some(Format::Qwen.to_string());
+            draft.details.created_at = fields.time(TIME);
+            draft.orphans = Orphans::FollowTheNodeBefore;
+            let known = ["cwd", "version", "gitBranch"];
+            let about = fields.clone().into_pairs().into_iter();
+            draft.add_metadata(about.filter(|(name, _)| known.contains(&name.as_str())).collect());
+            draft
+        });
+        let parent = match fields.has("parentUuid") {
+            true => fields.text("parentUuid").map(message_id),
+            false => draft.last_id(),
+        };
+        let payload = fields.object("systemPayload").unwrap_or_default();
+        let details = &mut draft.details;
+        if details.model.is_none() {
+            details.model = fields.text("model");
+        }
+        let forked = fields.object("forkedFrom").and_then(|forked| forked.text("sessionId"));
+        let ancestor = forked.or_else(|| payload.text("parentSessionId"));
+        if details.parent_session.is_none() {
+            details.parent_session =
+                ancestor.map(session_id).filter(|parent| *parent != draft.session);
+        }
+        if let Some(title) = payload.text("customTitle").as_deref().and_then(name) {
+            details.name = Some(title);
+        }
+        if let Some(history) = payload.list("compressedHistory") {
+            let said = history.iter().filter_map(Fields::of).map(|turn| {
+                let parts = turn.list("parts").unwrap_or_default();
+                texts(&parts.iter().filter_map(part).collect::<Vec<_>>())
+            });
+            draft.compactions.push(DraftCompaction {
+                id: CompactionId::from(id.as_str()),
+                line,
+                after: None,
+                kept: id.clone(),
+                marker: id.clone(),
+                summary: said.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n"),
+                details: payload.get("info").cloned(),
+                created_at: fields.time(TIME).unwrap_or(self.now),
+            });
+        }
+        let is_side = fields.is_true("isSidechain");
+        if !is_side {
+            draft.head = Some(id.clone());
+        }
+        let (fingerprint, body) = (fingerprint(&record.text), Body::there(record));
+        draft.push(Node { id, parent, line, fingerprint, is_side, is_hidden: false, body });
+        None
+    }
+
+    fn finish(&mut self, report: &mut ImportReport) -> Vec<Draft> {
+        self.unread.report("the time of the import", report);
+        self.draft.take().into_iter().collect()
+    }
+
+    fn message(&self, _: &Record, fields: Fields, node: &Node) -> Message {
+        let time = fields.time(TIME).unwrap_or(self.now);
+        message(&fields).with_id(node.id.clone()).at(time)
+    }
+}
+
+fn message(record: &Fields) -> Message {
+    let kind = record.text("type").unwrap_or_default();
+    let said = record.object("message").unwrap_or_default();
+    let parts = said.list("parts").unwrap_or_default();
+    let parts: Vec<_> = parts.iter().filter_map(part).collect();
+    let role = match kind.as_str() {
+        "user" if super::blocks::are_results(&parts) => Role::Tool,
+        "user" => Role::User,
+        "assistant" => Role::Assistant,
+        "tool_result" => Role::Tool,
+        _ => {
+            return aside(&kind, &record.clone().without(PLACE));
+        }
+    };
+    let is_blank = parts.is_empty();
+    let rest = record.clone().without(PLACE);
+    let rest = rest.without(&["message", "usageMetadata", "toolCallResult", "forkedFrom"]);
+    let mut message = linear::message(role, parts, rest);
+    if let Some(used) = record.object("usageMetadata") {
+        let reasoning = tokens(&used, "thoughtsTokenCount");
+        message = message.with_usage(&Usage {
+            model: record.text("model"),
+            input: tokens(&used, "promptTokenCount"),
+            output: tokens(&used, "candidatesTokenCount").saturating_add(reasoning),
+            cache_read: tokens(&used, "cachedContentTokenCount"),
+            reasoning,
+            ..Usage::default()
+        });
+    }
+    if is_blank { message.hidden() } else { message }
+}
