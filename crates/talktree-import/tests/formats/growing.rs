@@ -55,10 +55,10 @@ fn codex_items(number: usize, action: u8) -> Option<Value> {
         0 => said("user"),
         1 => said("assistant"),
         2 => {
-            json!({"type": "function_call", "name": "shell", "arguments": "{}", "call_id": format!("c{}", number / 2)})
+            json!({"type": "function_call", "name": "shell", "arguments": "{}", "call_id": format!("c{number}")})
         }
         3 => {
-            json!({"type": "function_call_output", "call_id": format!("c{}", number / 2), "output": "ok"})
+            json!({"type": "function_call_output", "call_id": format!("c{}", number - 1), "output": "ok"})
         }
         // The same each time.
         _ => json!({"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]}),
@@ -219,7 +219,7 @@ fn copilot_cli(actions: &[u8]) -> Vec<String> {
             ),
             3 => (
                 "tool.execution_complete",
-                json!({"toolCallId": "k2", "success": true, "result": {"content": "a"}}),
+                json!({"toolCallId": format!("k{}", number - 1), "success": true, "result": {"content": "a"}}),
             ),
             4 => ("session.snapshot_rewind", json!({"upToEventId": format!("e{last}")})),
             5 => (
