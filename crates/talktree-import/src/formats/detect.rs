@@ -262,17 +262,17 @@ pub(super) fn of_another_format(record: &Fields, own: Format) -> Option<String> 
 /// The signs of databases: tables with columns that only one program has. The first row that holds decides.
 #[rustfmt::skip]
 pub(super) const DATABASES: &[(Sign, &[(&str, &[&str])])] = &[
-    (Unsupported("a database of OpenCode"), &[("session", &[]), ("message", &["session_id", "data"]), ("part", &[])]),
-    (Unsupported("a database of goose"), &[("sessions", &[]), ("messages", &["content_json"])]),
-    (Unsupported("a database of Open WebUI"), &[("chat", &["user_id", "chat"])]),
-    (Unsupported("a database of Cursor"), &[("cursorDiskKV", &["key", "value"])]),
+    (Unsupported("an SQLite database of OpenCode"), &[("session", &[]), ("message", &["session_id", "data"]), ("part", &[])]),
+    (Unsupported("an SQLite database of goose"), &[("sessions", &[]), ("messages", &["content_json"])]),
+    (Unsupported("an SQLite database of Open WebUI"), &[("chat", &["user_id", "chat"])]),
+    (Unsupported("an SQLite database of Cursor"), &[("cursorDiskKV", &["key", "value"])]),
     (Unsupported("a session of the Cursor CLI"), &[("blobs", &["id", "data"]), ("meta", &["key", "value"])]),
-    (Unsupported("a database of Zed"), &[("threads", &["data_type", "data"])]),
-    (Unsupported("a database of Kiro"), &[("conversations_v2", &[])]),
-    (Unsupported("a database of Antigravity"), &[("steps", &[]), ("trajectory_meta", &[])]),
-    (Unsupported("a database of the OpenAI Agents SDK"), &[("agent_messages", &[])]),
-    (Unsupported("a database of llm"), &[("conversations", &[]), ("responses", &["conversation_id", "prompt"])]),
-    (Unsupported("a database of Hermes"), &[("messages", &["session_id", "tool_calls", "finish_reason"])]),
+    (Unsupported("an SQLite database of Zed"), &[("threads", &["data_type", "data"])]),
+    (Unsupported("an SQLite database of Kiro"), &[("conversations_v2", &[])]),
+    (Unsupported("an SQLite database of Antigravity"), &[("steps", &[]), ("trajectory_meta", &[])]),
+    (Unsupported("an SQLite database of the OpenAI Agents SDK"), &[("agent_messages", &[])]),
+    (Unsupported("an SQLite database of llm"), &[("conversations", &[]), ("responses", &["conversation_id", "prompt"])]),
+    (Unsupported("an SQLite database of Hermes"), &[("messages", &["session_id", "tool_calls", "finish_reason"])]),
     (Unsupported("a workspace of an editor, which holds no messages"), &[("ItemTable", &[])]),
 ];
 

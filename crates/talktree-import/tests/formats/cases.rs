@@ -369,7 +369,7 @@ fn special(folder: &Path, case: &Case) -> Outcome {
             Err(error) => (json!(error.to_string().contains("claude.ai")), json!(true)),
             Ok(_) => {
                 let siblings = names(&it.session()?.siblings(&"m2".into())?);
-                (json!([siblings, it.hits("bracken")?.len()]), json!([["m2", "m2b"], 1]))
+                (json!([siblings, it.hits("frond notes")?.len()]), json!([["m2", "m2b"], 1]))
             }
         },
         _ if is("15b ") => {
