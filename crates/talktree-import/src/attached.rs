@@ -141,7 +141,7 @@ impl Work<'_> {
         Ok((self.parents[kept as usize].ok_or_else(nothing)?, marker))
     }
 
-    /// Returns the records of an export that refer to messages.
+    /// Returns the records of an export that refer to messages; of another program, with the messages that are added.
     fn of_export(&mut self, records: Vec<(u64, Record)>) -> Vec<(Sent, Record)> {
         let mut attached = Vec::with_capacity(records.len());
         for (line, record) in records {
@@ -150,7 +150,13 @@ impl Work<'_> {
                 Record::Elision { .. } => "elision",
                 _ => "tag",
             };
-            let sent = Sent::Attached { line, kind, is_record: true };
+            if let Record::Elision { message, .. } = &record
+                && !self.is_exact
+                && self.status_of(message) != Some(Status::Added)
+            {
+                continue;
+            }
+            let sent = Sent::Attached { line, kind, is_record: self.is_exact };
             match self.fault_of(&record) {
                 Some(why) => sent.refuse(&why, self.report),
                 None => attached.push((sent, record)),

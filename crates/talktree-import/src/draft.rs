@@ -71,6 +71,8 @@ pub(crate) struct Draft {
     pub(crate) unnamed: Option<Unnamed>,
     /// Set if a copy of a conversation has the same ids: the first message with an id of its own.
     pub(crate) first: Option<MessageId>,
+    /// The session of the same conversation from a source that has more of it: if the store has that one, this one is left out.
+    pub(crate) unless: Option<SessionId>,
 }
 
 /// A conversation without an id.
@@ -96,6 +98,23 @@ pub(crate) struct Node {
     /// Whether a later entry hides it.
     pub(crate) is_hidden: bool,
     pub(crate) body: Body,
+}
+
+impl Node {
+    /// Returns the node of a message, which is told from other content by its role and parts: two forms of one source give the
+    /// same node. `place` is where its record is, if the record is one message.
+    pub(crate) fn of(
+        message: Message,
+        parent: Option<MessageId>,
+        line: u64,
+        place: Option<Place>,
+    ) -> Self {
+        let shown = serde_json::to_string(&message.parts).unwrap_or_default();
+        let (id, is_hidden) = (message.id.clone(), message.is_hidden);
+        let fingerprint = fingerprint(&format!("{} {}", message.role, canonical(&shown)));
+        let body = place.map_or_else(|| Body::Here(Box::new(message)), Body::There);
+        Self { id, parent, line, fingerprint, is_side: false, is_hidden, body }
+    }
 }
 
 /// Where the content of a node is.
@@ -167,6 +186,7 @@ impl Draft {
             records: 0,
             unnamed: None,
             first: None,
+            unless: None,
         }
     }
 

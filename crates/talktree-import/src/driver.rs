@@ -1,7 +1,6 @@
 //! The import of one file from beginning to end: find the format, read, write, report.
 
 use std::collections::{HashMap, HashSet};
-use std::io::{Read, SeekFrom};
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -11,7 +10,8 @@ use talktree::{Error, InterruptHandle, Progress, Result, Store};
 
 use crate::ImportOptions;
 use crate::fields::Fields;
-use crate::formats::{DATABASE, Format, database};
+use crate::formats::Format;
+use crate::formats::database::{self, Found};
 use crate::records::{Damage, ReadSeek, Record, Records};
 use crate::sniff::{Sniffed, sniff};
 use crate::work::Source;
@@ -38,9 +38,15 @@ pub(crate) fn import(
         Some(file) => file as &mut dyn ReadSeek,
         None => source,
     };
-    if is_database(source).map_err(io_error)? {
-        return Err(refused(None, Sniffed::of_database(database::sign(path)).unknown()));
-    }
+    let mut lines;
+    let source = match database::look(path, source).map_err(io_error)? {
+        Found::Lines(found) => {
+            lines = found;
+            &mut lines
+        }
+        Found::Database(sign) => return Err(refused(None, Sniffed::of_database(sign).unknown())),
+        Found::File => source,
+    };
     let mut records = Records::open(source).map_err(io_error)?;
     let sniffed = sniff(&mut records).map_err(io_error)?;
     let format = options.format.or(sniffed.format);
@@ -83,13 +89,6 @@ pub(crate) fn import(
     }
     run.queue.keep(report);
     Ok(())
-}
-
-fn is_database(source: &mut dyn ReadSeek) -> std::io::Result<bool> {
-    let mut start = Vec::new();
-    source.seek(SeekFrom::Start(0))?;
-    (&mut *source).take(DATABASE.len() as u64).read_to_end(&mut start)?;
-    Ok(start == DATABASE)
 }
 
 struct Run<'a, 'b> {

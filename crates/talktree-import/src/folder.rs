@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::formats::opencode;
 use crate::report::ImportReport;
 use talktree::{Error, Progress, Result, Store};
 
@@ -134,8 +135,10 @@ pub fn conversation_files(
             let path = entry.path();
             let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
             if is_folder || path.is_dir() {
-                folders.push(path);
-            } else if has_extension(&path, &["jsonl", "json", "zip", "zst"]) {
+                if !opencode::is_beside_sessions(&path) {
+                    folders.push(path);
+                }
+            } else if has_extension(&path, &["jsonl", "json", "zip", "zst", "db", "vscdb"]) {
                 match is_readable(&path) {
                     Ok(()) => files.push(path),
                     Err(error) => unreadable(&path, error),

@@ -193,7 +193,7 @@ fn sample(records: &mut Records<'_>, mut reader: Box<dyn Reader>) -> io::Result<
 }
 
 /// Returns whether a message has no part that a person could see.
-fn is_invisible(message: &Message) -> bool {
+pub(crate) fn is_invisible(message: &Message) -> bool {
     message.parts.iter().all(|part| match part {
         Part::Text(text) => text.text.trim().is_empty(),
         Part::Other(_) => part.kind().starts_with("data-"),

@@ -329,6 +329,14 @@ impl<'a> Work<'a> {
         self.report.remark(line, format!("{why}: {nodes} messages left out"));
     }
 
+    /// Counts all nodes of a conversation as dropped that is in the store with more.
+    pub(crate) fn pass_over(&mut self, line: u64, fuller: &SessionId) {
+        let nodes = self.drop_all();
+        let why =
+            format!("session {fuller:?} has the same conversation: {nodes} messages left out");
+        self.report.remark(line, why);
+    }
+
     /// Counts all nodes of a conversation as dropped whose session is another one.
     pub(crate) fn refuse(&mut self, line: u64, why: &str) {
         self.drop_all();

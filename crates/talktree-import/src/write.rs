@@ -194,6 +194,12 @@ impl Writer<'_> {
         (work.is_exact, work.attached) = (draft.is_exact, draft.records);
         work.is_redacted = self.options.is_redacted;
         work.connect(draft.orphans)?;
+        if let Some(fuller) = &draft.unless
+            && self.store.session(fuller)?.info()?.is_some()
+        {
+            work.pass_over(line, fuller);
+            return Ok(());
+        }
         if self.store.is_import_forbidden(&id)? {
             work.leave_out_erased(line, &Error::SessionErased { id }.to_string());
             return Ok(());

@@ -8,13 +8,19 @@ mod cline;
 mod codex;
 mod copilot_chat;
 mod copilot_cli;
+mod cursor;
 pub(crate) mod database;
 mod detect;
 mod gemini;
+mod goose;
+mod librechat;
 mod linear;
 mod open_assistant;
+mod open_webui;
 mod openai;
+pub(crate) mod opencode;
 mod own;
+mod parts;
 mod pi;
 mod qwen;
 mod ui_message;
@@ -72,11 +78,21 @@ pub enum Format {
     CopilotCli,
     /// `cline`: a task of Cline or Roo Code, as its model sees it.
     Cline,
+    /// `opencode`: a database of opencode, its folders of JSON, or the output of `opencode export`.
+    OpenCode,
+    /// `cursor`: a database of Cursor or of its command, or a transcript of its agents.
+    Cursor,
+    /// `open-webui`: a database or an export of Open WebUI.
+    OpenWebUi,
+    /// `librechat`: an export of LibreChat.
+    LibreChat,
+    /// `goose`: a database of goose, or its JSON lines.
+    Goose,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 19] = [
         Self::Own,
         Self::ClaudeCode,
         Self::Pi,
@@ -91,6 +107,11 @@ impl Format {
         Self::CopilotChat,
         Self::CopilotCli,
         Self::Cline,
+        Self::OpenCode,
+        Self::Cursor,
+        Self::OpenWebUi,
+        Self::LibreChat,
+        Self::Goose,
     ];
 
     /// Returns the name of the format.
@@ -111,6 +132,11 @@ impl Format {
             Self::CopilotChat => "copilot-chat",
             Self::CopilotCli => "copilot-cli",
             Self::Cline => "cline",
+            Self::OpenCode => "opencode",
+            Self::Cursor => "cursor",
+            Self::OpenWebUi => "open-webui",
+            Self::LibreChat => "librechat",
+            Self::Goose => "goose",
         }
     }
 
@@ -138,6 +164,11 @@ impl Format {
             Self::CopilotChat => Box::new(copilot_chat::CopilotChat::new(file, keeps_source, now)),
             Self::CopilotCli => Box::new(copilot_cli::CopilotCli::new(file, now)),
             Self::Cline => Box::new(cline::Cline::new(file, keeps_source, now)),
+            Self::OpenCode => Box::new(opencode::OpenCode::new(keeps_source, now)),
+            Self::Cursor => Box::new(cursor::Cursor::new(file, keeps_source, now)),
+            Self::OpenWebUi => Box::new(open_webui::OpenWebUi::new(keeps_source, now)),
+            Self::LibreChat => Box::new(librechat::LibreChat::new(keeps_source, now)),
+            Self::Goose => Box::new(goose::Goose::new(&file, now)),
         }
     }
 }

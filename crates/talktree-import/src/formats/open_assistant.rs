@@ -48,7 +48,7 @@ impl OpenAssistant {
         tree: &str,
         report: &mut ImportReport,
     ) -> (Vec<Node>, Vec<Option<f64>>) {
-        let nested = unnest(tree);
+        let nested = unnest(tree, "replies");
         let mut ids: Vec<Option<MessageId>> = Vec::with_capacity(nested.len());
         let (mut ranks, mut nodes) = (Vec::new(), Vec::new());
         for Nested { parent, text } in &nested {
@@ -248,17 +248,18 @@ fn head(nodes: &[Node], ranks: &[Option<f64>]) -> Option<MessageId> {
 }
 
 /// A message taken out of the tree it was nested in.
-struct Nested {
-    parent: Option<usize>,
+pub(super) struct Nested {
+    pub(super) parent: Option<usize>,
     /// The message, with its replies taken out.
-    text: String,
+    pub(super) text: String,
 }
 
-/// Splits a nested tree into messages, each before its replies.
+/// Splits a nested tree into messages, each before its replies, which are in the list of this name.
 ///
 /// One pass over the text: a recursive parser fails below 128 levels, and one that keeps each
 /// level's replies as text is quadratic in the depth.
-fn unnest(tree: &str) -> Vec<Nested> {
+pub(super) fn unnest(tree: &str, list: &str) -> Vec<Nested> {
+    let list = format!("\"{list}\"");
     enum Level {
         /// Inside a message: which one, and how many of its brackets are open.
         Message(usize, u32),
@@ -309,7 +310,7 @@ fn unnest(tree: &str) -> Vec<Nested> {
                 text.push(byte);
             }
             b':' => {
-                is_key = *depth == 1 && text[string_start..].trim_ascii_end() == b"\"replies\"";
+                is_key = *depth == 1 && text[string_start..].trim_ascii_end() == list.as_bytes();
                 text.push(byte);
             }
             b'[' if is_key => {
@@ -349,7 +350,8 @@ mod tests {
     fn a_nested_tree_is_taken_apart() {
         let tree = r#"{"id":"a","x":{"replies":[1]},"replies": [{"id":"b \" [","replies":[]},
                        {"replies":[{"id":"d"}],"id":"c"}],"y":"replies"}"#;
-        let parts: Vec<_> = unnest(tree).into_iter().map(|n| (n.parent, n.text)).collect();
+        let parts: Vec<_> =
+            unnest(tree, "replies").into_iter().map(|n| (n.parent, n.text)).collect();
         assert_eq!(
             parts,
             [

@@ -34,11 +34,11 @@ const EXPECTED: &[(&str, &str)] = &[
     ("deja-vu/registry/cline/", "cline"),
     ("deja-vu/registry/codex/", "codex"),
     ("deja-vu/registry/copilot/", "copilot-cli"),
-    ("deja-vu/registry/cursor/", "a transcript of Cursor"),
+    ("deja-vu/registry/cursor/", "cursor"),
     ("deja-vu/registry/deepseek/", "a session of DeepSeek"),
     ("deja-vu/registry/gemini/", "gemini-cli"),
     ("deja-vu/registry/goose/sessions/goose.sql", "in no format"),
-    ("deja-vu/registry/goose/", "a session of goose"),
+    ("deja-vu/registry/goose/", "goose"),
     (
         "deja-vu/registry/grok/sessions/workspace%2Fregistry-demo/registry-grok/summary.json",
         "the description of a session of Grok",

@@ -12,13 +12,16 @@ mod copying;
 mod damaged_headers;
 #[path = "../../../../tests/common/data.rs"]
 mod data;
+mod databases;
 mod deep;
 mod details;
 mod each;
 mod exports;
 mod growing;
+mod grown_sources;
 mod hostile;
 mod imported_again;
+mod other_programs;
 mod own_file;
 mod pi_edits;
 mod provider_views;

@@ -1,5 +1,7 @@
 //! Files of a few drawn messages, their import, and what it leaves in a store.
 
+pub(crate) mod sources;
+
 use std::fmt::Write as _;
 use std::io::Cursor;
 

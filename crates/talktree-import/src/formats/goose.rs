@@ -1,0 +1,282 @@
+//! Sessions of goose: its database, and the JSON lines before it.
+//!
+//! A file or a session of the database begins with a header; its messages are one path. goose gave its messages new ids when it
+//! moved them into the database, and gives them new ones with each compaction. So ids are derived from session, time, role and
+//! content: a session is one, whichever source it is read from.
+//!
+//! A compaction leaves the messages that only the person sees from then on, and adds a summary that only the model sees.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+use talktree::records::blocks::{self, ToolNames};
+use talktree::records::fields::text;
+use talktree::{CompactionId, Json, Message, MessageId, Part, Role, SessionDetails, Usage};
+
+use super::database::{Kind, Layout};
+use super::parts::{Outcome, call, dollars, hidden_if_blank, kept, tokens};
+use crate::draft::{Draft, DraftCompaction, Node, Reader, derive, name, session_id};
+use crate::fields::Fields;
+use crate::records::Record;
+use crate::report::ImportReport;
+
+pub(super) const LAYOUT: Layout = Layout {
+    lines: "SELECT 0, rowid, created_at AS begun, id AS session, 0 AS time, 0 AS message
+            FROM sessions
+            UNION ALL
+            SELECT 1, messages.id, sessions.created_at, sessions.id,
+                   iif(created_timestamp > 100000000000, created_timestamp / 1000, created_timestamp),
+                   messages.id
+            FROM messages
+            JOIN sessions ON sessions.id = messages.session_id
+            ORDER BY begun, session, 1, time, message",
+    kinds: &[
+        Kind {
+            row: ("session", "SELECT * FROM sessions WHERE rowid = ?1"),
+            list: Some((
+                "ledger",
+                "usage_ledger",
+                "SELECT * FROM usage_ledger
+                 WHERE session_id = (SELECT id FROM sessions WHERE rowid = ?1)
+                 ORDER BY created_timestamp",
+            )),
+        },
+        Kind { row: ("row", "SELECT * FROM messages WHERE id = ?1"), list: None },
+    ],
+};
+
+/// Reads sessions of goose.
+pub(crate) struct Goose {
+    /// The name of the file without its ending: the id of a session whose header has none.
+    stem: String,
+    now: DateTime<Utc>,
+    names: ToolNames,
+    open: Option<Open>,
+    /// What the ledger of the sessions says of the answers.
+    usage: HashMap<MessageId, Usage>,
+}
+
+/// A session while it is read.
+struct Open {
+    draft: Draft,
+    ledger: Vec<Fields>,
+    /// The answers with their times.
+    answers: Vec<(DateTime<Utc>, MessageId)>,
+    /// How often each message occurred.
+    counts: HashMap<String, u32>,
+    /// The first message after those that a summary replaced; the outer is `None` as long as nothing is replaced.
+    kept: Option<Option<MessageId>>,
+    /// Whether the message before is only for the model.
+    is_after_summary: bool,
+}
+
+impl Goose {
+    pub(crate) fn new(file: &str, now: DateTime<Utc>) -> Self {
+        let stem = file.rsplit(['/', '\\']).next().unwrap_or_default();
+        let stem = stem.rsplit_once('.').map_or(stem, |(stem, _)| stem).to_owned();
+        Self { stem, now, names: ToolNames::new(), open: None, usage: HashMap::new() }
+    }
+
+    fn begin(&mut self, header: &Fields, ledger: Vec<Json>, line: u64) {
+        let id = header.text("id").unwrap_or_else(|| self.stem.clone());
+        let mut draft = Draft::new(session_id(id), line);
+        let title = ["name", "description"].iter().filter_map(|name| header.text(name));
+        let provider = header.object("model_config_json");
+        draft.details = SessionDetails {
+            name: title.filter(|title| !title.is_empty()).find_map(|title| name(&title)),
+            parent_session: header.text("parent_session_id").map(session_id),
+            model: provider.and_then(|provider| provider.text("model_name")),
+            source: Some("goose".to_owned()),
+            created_at: header.time("created_at"),
+            ..SessionDetails::default()
+        };
+        let about = ["working_dir", "session_type", "provider_name", "project_id", "schedule_id"];
+        draft.details.metadata = kept(header, &about).into_json();
+        self.open = Some(Open {
+            draft,
+            ledger: ledger.iter().filter_map(Fields::of).collect(),
+            answers: Vec::new(),
+            counts: HashMap::new(),
+            kept: None,
+            is_after_summary: false,
+        });
+    }
+
+    fn close(&mut self) -> Option<Draft> {
+        let Open { draft, ledger, answers, .. } = self.open.take()?;
+        // A row of the ledger names no message: it is of the last answer that was there when it was written.
+        for row in &ledger {
+            let time = row.time("created_timestamp").unwrap_or(self.now);
+            let before = answers.partition_point(|(answered, _)| *answered <= time);
+            if let Some((_, id)) = answers.get(before.saturating_sub(1)) {
+                let sum = self.usage.entry(id.clone()).or_default();
+                sum.model = row.text("model").or(sum.model.take());
+                sum.input += tokens(row, "input_tokens");
+                sum.output += tokens(row, "output_tokens");
+                sum.cache_read += tokens(row, "cache_read_tokens");
+                sum.cache_write += tokens(row, "cache_write_tokens");
+                let more = dollars(row.number("cost"));
+                sum.cost = match (sum.cost.take(), more) {
+                    (Some(mut cost), Some(more)) => {
+                        cost.micros += more.micros;
+                        Some(cost)
+                    }
+                    (cost, more) => cost.or(more),
+                };
+            }
+        }
+        (!draft.nodes.is_empty()).then_some(draft)
+    }
+
+    fn add(&mut self, fields: &Fields, record: &Record, report: &mut ImportReport) {
+        let row = row(fields);
+        let mut message = message(fields, &self.names, self.now);
+        if self.open.is_none() {
+            report.fault(record.line, "no header before the first message");
+            self.begin(&Fields::default(), Vec::new(), record.line);
+        }
+        let Some(open) = &mut self.open else { return };
+        let said = content(&row).map(|content| content.canonical()).unwrap_or_default();
+        let time = message.created_at.timestamp().to_string();
+        let session = open.draft.session.to_string();
+        let same = derive(&["goose", &session, &time, message.role.as_str(), &said]).to_string();
+        let count = open.counts.entry(same.clone()).or_default();
+        *count += 1;
+        let id: MessageId = match *count {
+            1 => same.into(),
+            count => derive(&[&same, &count.to_string()]).to_string().into(),
+        };
+        let about =
+            row.object("metadata_json").or_else(|| row.object("metadata")).unwrap_or_default();
+        let is_false = |name: &str| about.get(name).is_some_and(|it| it.as_str() == "false");
+        let is_for_model = is_false("userVisible");
+        if is_for_model
+            && !open.is_after_summary
+            && let Some(kept) = &open.kept
+        {
+            message.is_hidden = true;
+            open.draft.compactions.push(DraftCompaction {
+                id: CompactionId::from(id.as_str()),
+                line: record.line,
+                after: None,
+                kept: kept.clone().unwrap_or_else(|| id.clone()),
+                marker: id.clone(),
+                summary: message.text(),
+                details: None,
+                created_at: message.created_at,
+            });
+        }
+        open.is_after_summary = is_for_model;
+        if is_false("agentVisible") {
+            open.kept = Some(None);
+        } else if let Some(kept) = &mut open.kept {
+            kept.get_or_insert_with(|| id.clone());
+        }
+        if message.role == Role::Assistant {
+            open.answers.push((message.created_at, id.clone()));
+        }
+        let parent = open.draft.last_id();
+        open.draft.push(Node::of(message.with_id(id), parent, record.line, Some(record.place())));
+    }
+}
+
+impl Reader for Goose {
+    fn read(
+        &mut self,
+        record: &Record,
+        fields: Fields,
+        report: &mut ImportReport,
+    ) -> Option<Draft> {
+        report.records += 1;
+        let header = fields.object("session");
+        let header = header.or_else(|| fields.has("working_dir").then(|| fields.clone()));
+        if let Some(header) = header {
+            report.converted += 1;
+            let done = self.close();
+            self.begin(&header, fields.list("ledger").unwrap_or_default(), record.line);
+            return done;
+        }
+        let row = row(&fields);
+        let blocks = content(&row).and_then(talktree::records::fields::list);
+        let (Some(blocks), Some(_)) = (blocks, row.text("role")) else {
+            report.lose(record.line, "neither a header nor a message with a role and content");
+            return None;
+        };
+        for block in blocks.iter().filter_map(Fields::of) {
+            let value = block.object("toolCall").and_then(|call| call.object("value"));
+            if let (Some(id), Some(name)) = (block.text("id"), value.and_then(|it| it.text("name")))
+            {
+                self.names.insert(id, name);
+            }
+        }
+        self.add(&fields, record, report);
+        None
+    }
+
+    fn finish(&mut self, _: &mut ImportReport) -> Vec<Draft> {
+        self.close().into_iter().collect()
+    }
+
+    fn message(&self, _: &Record, fields: Fields, node: &Node) -> Message {
+        let message = message(&fields, &self.names, self.now).with_id(node.id.clone());
+        match self.usage.get(&node.id) {
+            Some(usage) => message.with_usage(usage),
+            None => message,
+        }
+    }
+}
+
+/// Returns a message as a row of the database or a line of a file has it.
+fn row(fields: &Fields) -> Fields {
+    fields.object("row").unwrap_or_else(|| fields.clone())
+}
+
+fn content(row: &Fields) -> Option<&Json> {
+    row.get("content_json").or_else(|| row.get("content"))
+}
+
+fn message(fields: &Fields, names: &ToolNames, now: DateTime<Utc>) -> Message {
+    let row = row(fields);
+    let blocks = content(&row).and_then(talktree::records::fields::list).unwrap_or_default();
+    let parts: Vec<Part> = blocks.iter().map(|block| part(block, names)).collect();
+    let role = match blocks::are_results(&parts) {
+        true => Role::Tool,
+        false => row.text("role").unwrap_or_default().into(),
+    };
+    let time = row.time("created_timestamp").or_else(|| row.time("created")).unwrap_or(now);
+    let mut message = Message::new(role, parts).at(time);
+    message.metadata = Fields::default()
+        .with("metadata", row.get("metadata_json").or_else(|| row.get("metadata")).cloned())
+        .into_json();
+    hidden_if_blank(message)
+}
+
+fn part(json: &Json, names: &ToolNames) -> Part {
+    let Some(block) = Fields::of(json) else { return blocks::part(json, names) };
+    let id = block.text("id").unwrap_or_default();
+    let called = |field: &str| {
+        let given = block.object(field).unwrap_or_default();
+        let value = given.object("value").unwrap_or_default();
+        let name = value.text("name").unwrap_or_else(|| "unknown".to_owned());
+        let outcome = match given.text("error") {
+            Some(why) => Outcome::Failed(why),
+            None => Outcome::Open,
+        };
+        Part::Tool(call(name, id.clone(), value.get("arguments").cloned(), outcome))
+    };
+    match block.text("type").as_deref() {
+        Some("toolRequest" | "frontendToolRequest") => called("toolCall"),
+        Some("toolResponse") => {
+            let given = block.object("toolResult").unwrap_or_default();
+            let name = names.get(&id).cloned().unwrap_or_else(|| "unknown".to_owned());
+            let value = given.object("value");
+            let is_error = value.as_ref().is_some_and(|value| value.is_true("isError"));
+            let content = value.as_ref().and_then(|value| value.get("content"));
+            match given.get("error").map(|why| text(why).unwrap_or_else(|| why.to_string())) {
+                Some(why) => Part::tool_error(name, id, why),
+                None => blocks::result(name, id, content.or_else(|| given.get("value")), is_error),
+            }
+        }
+        _ => blocks::part(json, names),
+    }
+}

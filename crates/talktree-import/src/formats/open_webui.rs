@@ -1,0 +1,331 @@
+//! Chats of Open WebUI: its database, and its exports.
+//!
+//! A record is a chat. Its messages are a tree by id; the newest versions keep each in a row of its own, too, which counts where
+//! both differ. Reasoning and calls of tools are items of their own, or marked in the text.
+
+use std::collections::{HashMap, HashSet};
+
+use chrono::{DateTime, Utc};
+use talktree::records::blocks::{self, ToolNames};
+use talktree::records::chat::arguments;
+use talktree::records::fields::text;
+use talktree::{CompactionId, Json, Message, MessageId, Part, Role, SessionDetails};
+
+use super::database::{Kind, Layout};
+use super::parts::{
+    Outcome, Placed, add_by_time, call, extra, file, hidden_if_blank, kept, may_grow, typed,
+};
+use crate::draft::{Draft, DraftCompaction, Node, Reader, derive, message_id, name, session_id};
+use crate::fields::{Fields, data_part};
+use crate::records::Record;
+use crate::report::ImportReport;
+
+pub(super) const LAYOUT: Layout = Layout {
+    lines: "SELECT 0, rowid FROM chat ORDER BY created_at, rowid",
+    kinds: &[Kind {
+        row: ("row", "SELECT * FROM chat WHERE rowid = ?1"),
+        list: Some((
+            "nodes",
+            "chat_message",
+            "SELECT * FROM chat_message
+             WHERE chat_id = (SELECT id FROM chat WHERE rowid = ?1)
+             ORDER BY created_at, id",
+        )),
+    }],
+};
+
+/// The fields of a message that are kept in its metadata.
+const METADATA: [&str; 5] = ["error", "sources", "annotation", "modelName", "modelIdx"];
+
+/// Reads chats of Open WebUI.
+pub(crate) struct OpenWebUi {
+    keeps_source: bool,
+    now: DateTime<Utc>,
+}
+
+impl OpenWebUi {
+    pub(crate) fn new(keeps_source: bool, now: DateTime<Utc>) -> Self {
+        Self { keeps_source, now }
+    }
+}
+
+impl Reader for OpenWebUi {
+    fn read(
+        &mut self,
+        record: &Record,
+        fields: Fields,
+        report: &mut ImportReport,
+    ) -> Option<Draft> {
+        let line = record.line;
+        let item = fields.object("row").unwrap_or_else(|| fields.clone());
+        let chat = item.object("chat").unwrap_or_else(|| item.clone());
+        let history = chat.object("history").unwrap_or_default();
+        let nodes = nodes(&fields, &chat, &history);
+        if nodes.is_empty() {
+            report.records += 1;
+            report.leave_out(line, "a chat without messages");
+            return None;
+        }
+        let id =
+            item.text("id").unwrap_or_else(|| derive(&["open-webui", &nodes[0].0]).to_string());
+        let mut draft = Draft::new(session_id(id), line);
+        let title = item.text("title").or_else(|| chat.text("title"));
+        let tags = item.object("meta").and_then(|meta| meta.list("tags"));
+        let tags = tags.unwrap_or_default();
+        let models = chat.list("models").unwrap_or_default();
+        draft.details = SessionDetails {
+            name: title.filter(|title| title != "New Chat").as_deref().and_then(name),
+            model: models.first().and_then(text).filter(|model| !model.is_empty()),
+            source: Some("open-webui".to_owned()),
+            tags: tags.iter().filter_map(text).filter_map(|tag| name(&tag)).collect(),
+            created_at: item.time("created_at").or_else(|| chat.time("timestamp")),
+            ..SessionDetails::default()
+        };
+        let about = ["archived", "folder_id", "share_id", "pinned"];
+        draft.details.metadata = kept(&item, &about).into_json();
+        let parents: HashSet<String> = nodes.iter().filter_map(|(_, node)| parent(node)).collect();
+        let changed = item.time("updated_at");
+        let mut placed = Vec::with_capacity(nodes.len());
+        let mut summaries = Vec::new();
+        for (id, node) in nodes {
+            report.records += 1;
+            let Some(role) = node.text("role") else {
+                report.lose(line, format!("message {id:?} has no role"));
+                continue;
+            };
+            let is_open =
+                node.get("done").is_some_and(|done| matches!(done.as_str(), "false" | "0"));
+            let is_leaf = !parents.contains(&id);
+            if is_open && is_leaf && role == "assistant" && may_grow(changed, self.now) {
+                let why = format!("message {id:?} is still being written; a later import takes it");
+                report.leave_out(line, why);
+                continue;
+            }
+            if let Some(summary) = node.text("context_summary") {
+                summaries.push((message_id(id.as_str()), summary));
+            }
+            placed.push(Placed {
+                time: node.time("timestamp").or_else(|| node.time("created_at")),
+                parent: parent(&node).map(message_id),
+                source: node.clone().into_json().filter(|_| self.keeps_source),
+                message: message(&node, role.into()).with_id(message_id(id)),
+            });
+        }
+        let current = history.text("currentId").or_else(|| item.text("current_message_id"));
+        draft.head = current.map(message_id);
+        let start = draft.details.created_at.unwrap_or(self.now);
+        add_by_time(&mut draft, placed, start);
+        compact(&mut draft, summaries);
+        (!draft.nodes.is_empty()).then_some(draft)
+    }
+
+    fn finish(&mut self, _: &mut ImportReport) -> Vec<Draft> {
+        Vec::new()
+    }
+
+    /// Each record is a whole chat.
+    fn message(&self, _: &Record, fields: Fields, node: &Node) -> Message {
+        let role = fields.text("role").unwrap_or_default();
+        message(&fields, role.into()).with_id(node.id.clone())
+    }
+}
+
+/// Returns the messages of a chat by id.
+fn nodes(fields: &Fields, chat: &Fields, history: &Fields) -> Vec<(String, Fields)> {
+    let mut nodes: Vec<(String, Fields)> = match history.object("messages") {
+        Some(messages) => messages
+            .into_pairs()
+            .into_iter()
+            .map(|(id, node)| (id, Fields::of(&node).unwrap_or_default()))
+            .collect(),
+        // The oldest chats have a list.
+        None => {
+            let messages = chat.list("messages").unwrap_or_default();
+            let messages = messages.iter().filter_map(Fields::of);
+            messages.filter_map(|node| Some((node.text("id")?, node))).collect()
+        }
+    };
+    let places: HashMap<String, usize> =
+        nodes.iter().enumerate().map(|(at, (id, _))| (id.clone(), at)).collect();
+    for row in fields.list("nodes").unwrap_or_default().iter().filter_map(Fields::of) {
+        let chat = row.text("chat_id").unwrap_or_default();
+        let Some(id) = row.text("id") else { continue };
+        let id = id.strip_prefix(&format!("{chat}-")).unwrap_or(&id).to_owned();
+        match places.get(&id) {
+            // Of two fields of one name the last one counts.
+            Some(at) => {
+                let node = std::mem::take(&mut nodes[*at].1).into_pairs();
+                nodes[*at].1 = node.into_iter().chain(row.into_pairs()).collect();
+            }
+            None => nodes.push((id, row)),
+        }
+    }
+    nodes
+}
+
+fn parent(node: &Fields) -> Option<String> {
+    node.text("parent_id").or_else(|| node.text("parentId"))
+}
+
+/// Adds summaries, each of the path to a message; it replaces that path for the message after it.
+fn compact(draft: &mut Draft, summaries: Vec<(MessageId, String)>) {
+    let parents =
+        draft.nodes.iter().filter_map(|node| Some((node.parent.clone()?, node.id.clone())));
+    // The newest of several.
+    let next: HashMap<MessageId, MessageId> = parents.collect();
+    for (last, summary) in summaries {
+        // Nothing is replaced before something follows.
+        let Some(next) = next.get(&last) else { continue };
+        let id = derive(&["open-webui", last.as_str(), &summary]).to_string();
+        draft.compactions.push(DraftCompaction {
+            id: CompactionId::from(id),
+            line: draft.line,
+            after: None,
+            kept: next.clone(),
+            marker: next.clone(),
+            summary,
+            details: None,
+            created_at: draft.details.created_at.unwrap_or_default(),
+        });
+    }
+}
+
+fn message(node: &Fields, role: Role) -> Message {
+    let mut parts = match node.list("output").filter(|items| !items.is_empty()) {
+        Some(items) => of_items(&items),
+        None => match node.text("content") {
+            Some(content) if role == Role::Assistant => marked(&content),
+            _ => blocks::parts(node.get("content"), &ToolNames::new()),
+        },
+    };
+    let files = node.list("files").unwrap_or_default();
+    parts.extend(files.iter().filter_map(Fields::of).filter_map(|given| {
+        let url = given.text("url").or_else(|| given.text("id"))?;
+        let is_image = given.text("type").as_deref() == Some("image");
+        let media = given.text("content_type").or_else(|| is_image.then(|| "image/*".to_owned()));
+        let mut made = file(media, url, given.text("name"));
+        made.extra = extra(&given, &["type", "url", "name", "content_type"]);
+        typed(Part::File(made), "file", &given)
+    }));
+    let info = node.object("info").unwrap_or_default();
+    let usage = node.object("usage").or_else(|| info.object("usage"));
+    // Ollama's numbers have names of their own.
+    let usage = usage.or_else(|| info.has("eval_count").then(|| info.clone())).map(|usage| {
+        let (input, output) = (usage.get("prompt_eval_count"), usage.get("eval_count"));
+        let (input, output) = (input.cloned(), output.cloned());
+        usage.with("input_tokens", input).with("output_tokens", output)
+    });
+    let mut message = Message::new(role, parts);
+    message.metadata = kept(node, &METADATA)
+        .with("model", node.get("model_id").or_else(|| node.get("model")).cloned())
+        .with("usage", usage.and_then(Fields::into_json))
+        .into_json();
+    hidden_if_blank(message)
+}
+
+/// Returns the parts of an answer in the items of the Responses API.
+fn of_items(items: &[Json]) -> Vec<Part> {
+    let names = ToolNames::new();
+    let mut parts: Vec<Part> = Vec::new();
+    for json in items {
+        let Some(item) = Fields::of(json) else { continue };
+        let id = item.text("call_id").or_else(|| item.text("id")).unwrap_or_default();
+        match item.text("type").as_deref() {
+            Some("message") => parts.extend(blocks::parts(item.get("content"), &names)),
+            Some("reasoning") => {
+                let said =
+                    ["summary", "content"].iter().filter_map(|name| item.list(name)).flatten();
+                let said = said.filter_map(|said| Fields::of(&said)?.text("text"));
+                parts.push(Part::reasoning(said.collect::<Vec<_>>().join("\n")));
+            }
+            Some("function_call") => {
+                let name = item.text("name").unwrap_or_else(|| "unknown".to_owned());
+                let input = item.get("arguments").map(arguments);
+                parts.push(Part::Tool(call(name, id, input, Outcome::Open)));
+            }
+            Some("function_call_output") => {
+                let output = blocks::result(String::new(), id.clone(), item.get("output"), false);
+                let calls = parts.iter_mut().filter_map(|part| match part {
+                    Part::Tool(tool) if tool.call_id == id && tool.output.is_none() => Some(tool),
+                    _ => None,
+                });
+                let Part::Tool(output) = output else { continue };
+                match calls.last() {
+                    Some(tool) => (tool.output, tool.state) = (output.output, output.state),
+                    None => parts.push(Part::tool_result(
+                        "unknown",
+                        id,
+                        output.output.unwrap_or_else(|| Json::from(serde_json::json!(""))),
+                    )),
+                }
+            }
+            kind => parts.push(data_part(kind.unwrap_or("value"), json)),
+        }
+    }
+    parts
+}
+
+/// Returns the parts of an answer whose text has reasoning and calls in `<details>`.
+fn marked(content: &str) -> Vec<Part> {
+    const START: &str = "<details type=\"";
+    const END: &str = "</details>";
+    let mut parts = Vec::new();
+    let mut said = String::new();
+    let mut rest = content;
+    while let Some(start) = rest.find(START) {
+        let Some(length) = rest[start..].find(END) else { break };
+        let (before, block) = (&rest[..start], &rest[start..start + length]);
+        said.push_str(before);
+        rest = &rest[start + length + END.len()..];
+        match of_details(block) {
+            Some(part) => {
+                push_text(&mut parts, &mut said);
+                parts.push(part);
+            }
+            None => said.extend([block, END]),
+        }
+    }
+    said.push_str(rest);
+    push_text(&mut parts, &mut said);
+    parts
+}
+
+fn push_text(parts: &mut Vec<Part>, said: &mut String) {
+    if !said.trim().is_empty() {
+        parts.push(Part::text(said.trim()));
+    }
+    said.clear();
+}
+
+fn of_details(block: &str) -> Option<Part> {
+    let (head, body) = block.split_once('>')?;
+    let value = |name: &str| {
+        let (_, rest) = head.split_once(&format!(" {name}=\""))?;
+        Some(unescaped(rest.split('"').next()?))
+    };
+    match value("type")?.as_str() {
+        "reasoning" => {
+            let body = body.split_once("</summary>").map_or(body, |(_, body)| body);
+            let lines = body.trim().lines();
+            let lines = lines
+                .map(|line| line.strip_prefix("&gt; ").or(line.strip_prefix("> ")).unwrap_or(line));
+            Some(Part::reasoning(unescaped(&lines.collect::<Vec<_>>().join("\n"))))
+        }
+        "tool_calls" => {
+            let given = |name: &str| {
+                let text = value(name).filter(|text| !text.is_empty())?;
+                let json = Json::parse(&text).unwrap_or_else(|_| serde_json::json!(text).into());
+                Some(arguments(&json))
+            };
+            let outcome = given("result").map_or(Outcome::Open, Outcome::Output);
+            let id = value("id").unwrap_or_default();
+            Some(Part::Tool(call(value("name")?, id, given("arguments"), outcome)))
+        }
+        _ => None,
+    }
+}
+
+fn unescaped(text: &str) -> String {
+    let quotes = text.replace("&quot;", "\"").replace("&#x27;", "'").replace("&#39;", "'");
+    quotes.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+}

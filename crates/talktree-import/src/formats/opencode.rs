@@ -1,0 +1,383 @@
+//! Sessions of opencode: its database, the folders of JSON before it, and what `opencode export` prints.
+//!
+//! A record is a session (`{"info": .., "messages": [..]}`) or a message (`{"info": .., "parts": [..]}`). The ids are the same in
+//! all three sources, so a session that is in several is one. Its messages are one path in the order of their times. A
+//! request for a summary and the summary become a compaction; both messages are hidden. What an undo would remove stays: the head
+//! is before it.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
+use talktree::records::fields::text;
+use talktree::{
+    CompactionId, Json, Message, MessageId, Part, Reasoning, Record as Stored, Role,
+    SessionDetails, Usage,
+};
+
+use super::database::{Kind, Layout, Lines, json};
+use super::parts::{
+    Outcome, call, dollars, extra, file, hidden_if_blank, kept, leave_unfinished, may_grow, tokens,
+    typed,
+};
+use crate::draft::{
+    Draft, DraftCompaction, Node, Reader, message_id, name, session_id, with_source,
+};
+use crate::fields::{Fields, data_part, text_part};
+use crate::records::{Place, Record};
+use crate::report::ImportReport;
+
+pub(super) const LAYOUT: Layout = Layout {
+    lines: "SELECT 0, rowid, time_created AS begun, id AS session, 0 AS time, '' AS message
+            FROM session
+            UNION ALL
+            SELECT 1, message.rowid, session.time_created, session.id, message.time_created, message.id
+            FROM message
+            JOIN session ON session.id = message.session_id
+            ORDER BY begun, session, 1, time, message",
+    kinds: &[
+        Kind {
+            row: ("info", "SELECT * FROM session WHERE rowid = ?1"),
+            list: Some(("messages", "", "")),
+        },
+        Kind {
+            row: ("info", "SELECT * FROM message WHERE rowid = ?1"),
+            list: Some((
+                "parts",
+                "part",
+                "SELECT * FROM part
+                 WHERE message_id = (SELECT id FROM message WHERE rowid = ?1)
+                 ORDER BY id",
+            )),
+        },
+    ],
+};
+
+/// What an output shows to the model that opencode has cleared.
+const CLEARED: &str = "[Old tool result content cleared]";
+
+/// The fields of a message that are kept in its metadata.
+const METADATA: [&str; 8] =
+    ["agent", "mode", "providerID", "modelID", "path", "finish", "error", "system"];
+
+/// The fields of a part besides its content.
+const PLACE: [&str; 8] =
+    ["id", "sessionID", "session_id", "messageID", "message_id", "type", "time", "time_created"];
+
+/// Reads sessions of opencode.
+pub(crate) struct OpenCode {
+    keeps_source: bool,
+    now: DateTime<Utc>,
+    open: Option<Open>,
+}
+
+/// A session while it is read.
+struct Open {
+    draft: Draft,
+    /// Where an undo begins, and whether it is only of a part of that message.
+    undone: Option<(MessageId, bool)>,
+    /// The request for a summary that waits for it, and the first message that it keeps.
+    request: Option<(MessageId, Option<MessageId>)>,
+    /// Whether the last message may still change.
+    is_growing: bool,
+}
+
+impl OpenCode {
+    pub(crate) fn new(keeps_source: bool, now: DateTime<Utc>) -> Self {
+        Self { keeps_source, now, open: None }
+    }
+
+    fn begin(&mut self, id: String, info: &Fields, record: &Record) {
+        let mut draft = Draft::new(session_id(id), record.line);
+        let title = info.text("title").filter(|title| {
+            !["New session - ", "Child session - "].iter().any(|start| title.starts_with(start))
+        });
+        let given = |names: [&str; 2]| names.iter().find_map(|name| info.text(name));
+        let model = info.object("model");
+        draft.details = SessionDetails {
+            name: title.as_deref().and_then(name),
+            parent_session: given(["parentID", "parent_id"]).map(session_id),
+            model: model.and_then(|model| model.text("id").or_else(|| model.text("modelID"))),
+            source: Some("opencode".to_owned()),
+            created_at: created(info),
+            ..SessionDetails::default()
+        };
+        draft.details.metadata = kept(info, &["directory", "version", "agent"]).into_json();
+        draft.bytes = record.text.len();
+        let undone = info.object("revert").and_then(|revert| {
+            Some((message_id(revert.text("messageID")?), revert.text("partID").is_some()))
+        });
+        self.open = Some(Open { draft, undone, request: None, is_growing: false });
+    }
+
+    /// Takes a message; its place, if it is a record of its own.
+    fn add(
+        &mut self,
+        fields: Fields,
+        record: &Record,
+        place: Option<Place>,
+        report: &mut ImportReport,
+    ) {
+        report.records += 1;
+        let source = Some(&fields).filter(|_| self.keeps_source && place.is_none());
+        let source = source.and_then(|fields| fields.clone().into_json());
+        let said = Said::new(&fields);
+        let info = &said.info;
+        let Some(id) = info.text("id").map(message_id) else {
+            report.lose(record.line, "a message without an id");
+            return;
+        };
+        let session = info.text("sessionID").or_else(|| info.text("session_id")).map(session_id);
+        let is_own = |open: &&mut Open| session.as_ref().is_none_or(|id| *id == open.draft.session);
+        let Some(open) = self.open.as_mut().filter(is_own) else {
+            report.lose(record.line, "a message without its session");
+            return;
+        };
+        let mut message = said.message(self.now).with_id(id.clone());
+        let is_finished = ["finish", "error"].iter().any(|name| info.get(name).is_some())
+            || info.object("time").is_some_and(|time| time.get("completed").is_some());
+        let is_summary = info.is_true("summary") && info.get("error").is_none() && is_finished;
+        let request = said.parts.iter().find(|part| kind(part) == "compaction");
+        message.is_hidden |= request.is_some() || is_summary;
+        if is_summary {
+            // An older opencode made a summary without a request, of all before it.
+            let (begin, tail) = open.request.take().unwrap_or_else(|| (id.clone(), None));
+            let is_there = |tail: &MessageId| open.draft.nodes.iter().any(|node| node.id == *tail);
+            open.draft.compactions.push(DraftCompaction {
+                id: CompactionId::from(id.as_str()),
+                line: record.line,
+                after: None,
+                kept: tail.filter(is_there).unwrap_or(begin),
+                marker: id.clone(),
+                summary: message.text(),
+                details: None,
+                created_at: message.created_at,
+            });
+        }
+        if let Some(request) = request {
+            open.request = Some((id.clone(), request.text("tail_start_id").map(message_id)));
+        }
+        for call in said.parts.iter().filter(|part| is_cleared(part)) {
+            let (call, marker) = (call.text("callID").unwrap_or_default(), CLEARED.to_owned());
+            let elision = Stored::Elision { message: id.clone(), call, marker };
+            open.draft.attached.push((record.line, elision));
+        }
+        let changed = info.time("time_updated").or_else(|| created(info));
+        open.is_growing =
+            message.role == Role::Assistant && !is_finished && may_grow(changed, self.now);
+        if open.draft.details.model.is_none() {
+            open.draft.details.model = info.text("modelID");
+        }
+        if let Some(source) = &source {
+            message = with_source(message, source);
+        }
+        let parent = open.draft.last_id();
+        open.draft.push(Node::of(message, parent, record.line, place));
+    }
+
+    fn close(&mut self, report: &mut ImportReport) -> Option<Draft> {
+        let Open { mut draft, undone, is_growing, .. } = self.open.take()?;
+        if is_growing {
+            leave_unfinished(&mut draft, report);
+        }
+        if let Some((undone, is_partial)) = undone
+            && let Some(at) = draft.nodes.iter().position(|node| node.id == undone)
+        {
+            let head = if is_partial { Some(at) } else { at.checked_sub(1) };
+            draft.is_at_start = head.is_none();
+            // The head is not at the end of what was undone.
+            draft.notes = (0..draft.nodes.len()).map(|at| Some(at) > head).collect();
+            draft.head = head.map(|at| draft.nodes[at].id.clone());
+        }
+        (!draft.nodes.is_empty()).then_some(draft)
+    }
+}
+
+impl Reader for OpenCode {
+    fn read(
+        &mut self,
+        record: &Record,
+        fields: Fields,
+        report: &mut ImportReport,
+    ) -> Option<Draft> {
+        let Some(messages) = fields.list("messages") else {
+            self.add(fields, record, Some(record.place()), report);
+            return None;
+        };
+        report.records += 1;
+        let done = self.close(report);
+        let info = fields.object("info").unwrap_or_default();
+        let Some(id) = info.text("id") else {
+            report.lose(record.line, "a session without an id");
+            return done;
+        };
+        report.converted += 1;
+        self.begin(id, &info, record);
+        for message in &messages {
+            self.add(Fields::of(message).unwrap_or_default(), record, None, report);
+        }
+        done
+    }
+
+    fn finish(&mut self, report: &mut ImportReport) -> Vec<Draft> {
+        self.close(report).into_iter().collect()
+    }
+
+    fn message(&self, _: &Record, fields: Fields, node: &Node) -> Message {
+        Said::new(&fields).message(self.now).with_id(node.id.clone())
+    }
+}
+
+/// Returns the fields of a row together with those in its column `data`, as a file has them.
+fn flat(row: Fields) -> Fields {
+    let data = row.object("data").unwrap_or_default();
+    row.without(&["data"]).into_pairs().into_iter().chain(data.into_pairs()).collect()
+}
+
+fn created(info: &Fields) -> Option<DateTime<Utc>> {
+    let time = info.object("time").and_then(|time| time.time("created"));
+    time.or_else(|| info.time("time_created"))
+}
+
+/// A message as all sources have it.
+struct Said {
+    info: Fields,
+    parts: Vec<Fields>,
+}
+
+impl Said {
+    fn new(fields: &Fields) -> Self {
+        let parts = fields.list("parts").unwrap_or_default();
+        let parts = parts.iter().filter_map(Fields::of).map(flat).collect();
+        Self { info: fields.object("info").map(flat).unwrap_or_default(), parts }
+    }
+
+    fn message(&self, now: DateTime<Utc>) -> Message {
+        let Self { info, parts } = self;
+        let parts = parts.iter().filter_map(part).collect();
+        let mut message = Message::new(info.text("role").unwrap_or_default(), parts)
+            .at(created(info).unwrap_or(now));
+        message.metadata = kept(info, &METADATA).into_json();
+        if let Some(counted) = info.object("tokens") {
+            let cache = counted.object("cache").unwrap_or_default();
+            let (read, written) = (tokens(&cache, "read"), tokens(&cache, "write"));
+            let reasoning = tokens(&counted, "reasoning");
+            message = message.with_usage(&Usage {
+                model: info.text("modelID"),
+                input: tokens(&counted, "input").saturating_add(read).saturating_add(written),
+                output: tokens(&counted, "output").saturating_add(reasoning),
+                cache_read: read,
+                cache_write: written,
+                reasoning,
+                cost: dollars(info.number("cost")),
+            });
+        }
+        hidden_if_blank(message)
+    }
+}
+
+fn kind(part: &Fields) -> String {
+    part.text("type").unwrap_or_default()
+}
+
+fn part(part: &Fields) -> Option<Part> {
+    let kind = kind(part);
+    let rest = part.clone().without(&PLACE).without(&["time_updated"]);
+    let typed = match kind.as_str() {
+        // Bookkeeping; the numbers are those of the message.
+        "step-start" | "step-finish" | "snapshot" => return None,
+        "text" | "reasoning" => {
+            let said = part.get("text").or_else(|| part.get("content"))?;
+            let rest = extra(&rest, &["text", "content"]);
+            match text_part(said) {
+                Part::Text(said) if said.text.is_empty() => return None,
+                Part::Text(said) if kind == "reasoning" => {
+                    Part::Reasoning(Reasoning { text: said.text, extra: rest })
+                }
+                Part::Text(mut said) => {
+                    said.extra = rest;
+                    Part::Text(said)
+                }
+                other => other,
+            }
+        }
+        "file" => {
+            let mut made = file(part.text("mime"), part.text("url")?, part.text("filename"));
+            made.extra = extra(&rest, &["mime", "url", "filename"]);
+            Part::File(made)
+        }
+        "tool" => tool(part, &rest)?,
+        _ => data_part(&kind, &rest.clone().into_json()?),
+    };
+    self::typed(typed, &kind, &rest)
+}
+
+fn tool(part: &Fields, rest: &Fields) -> Option<Part> {
+    let tool = part.text("tool")?;
+    let state = part.object("state").unwrap_or_default();
+    let output =
+        || state.get("output").cloned().unwrap_or_else(|| Json::from(serde_json::json!("")));
+    let outcome = match state.text("status").as_deref() {
+        // A call of no tool, with what was wrong as its output.
+        Some("completed") if tool == "invalid" => {
+            Outcome::Failed(text(&output()).unwrap_or_default())
+        }
+        Some("completed") => Outcome::Output(output()),
+        Some("error") => Outcome::Failed(state.text("error").unwrap_or_default()),
+        _ => Outcome::Open,
+    };
+    let mut made = call(tool, part.text("callID")?, state.get("input").cloned(), outcome);
+    made.extra = extra(rest, &["tool", "callID", "state"]);
+    made.extra.extend(extra(&state, &["status", "input", "output", "error"]));
+    Some(Part::Tool(made))
+}
+
+/// Returns whether a part is a call whose output opencode no longer shows to the model.
+fn is_cleared(part: &Fields) -> bool {
+    let state = part.object("state").unwrap_or_default();
+    let is_done = state.text("status").as_deref() == Some("completed");
+    is_done && state.object("time").is_some_and(|time| time.get("compacted").is_some())
+}
+
+/// Returns whether a folder is a part of opencode's, whose sessions are imported from `session` beside it.
+pub(crate) fn is_beside_sessions(folder: &Path) -> bool {
+    let storage = folder.parent().filter(|parent| parent.ends_with("storage"));
+    storage.is_some_and(|storage| {
+        let is_storage = ["session", "message", "part"].iter().all(|it| storage.join(it).is_dir());
+        is_storage && !folder.ends_with("session")
+    })
+}
+
+/// Returns the lines of a session in files of its own: `session/PROJECT/ID.json`, `message/ID/*.json`, `part/MESSAGE/*.json`.
+pub(super) fn session(path: &Path) -> Option<Lines> {
+    let sessions = path.parent()?.parent().filter(|folder| folder.ends_with("session"))?;
+    let storage = sessions.parent()?.to_owned();
+    let messages = files(&storage.join("message").join(path.file_stem()?)).ok()?;
+    let session = path.to_owned();
+    // About a kilobyte for each message.
+    let size = 1024 * (1 + messages.len() as u64);
+    Some(Lines::new(1 + messages.len(), size, move |number| {
+        let Some(message) = number.checked_sub(1).map(|number| &messages[number]) else {
+            return Ok(format!(
+                r#"{{"info":{},"messages":[]}}"#,
+                json(&fs::read_to_string(&session)?)
+            ));
+        };
+        let parts = message.file_stem().map(|id| files(&storage.join("part").join(id)));
+        // A message of another program has no parts.
+        let parts = parts.and_then(Result::ok).unwrap_or_default();
+        let parts = parts.iter().map(|part| Ok(json(&fs::read_to_string(part)?)));
+        let parts = parts.collect::<io::Result<Vec<_>>>()?.join(",");
+        Ok(format!(r#"{{"info":{},"parts":[{parts}]}}"#, json(&fs::read_to_string(message)?)))
+    }))
+}
+
+/// Returns the JSON files of a folder in the order of their names, which are ids that sort by time.
+fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let files = fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
+    let mut files: Vec<PathBuf> = files.collect::<io::Result<_>>()?;
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "json"));
+    files.sort_unstable();
+    Ok(files)
+}

@@ -1,0 +1,133 @@
+//! What several formats have: calls that hold their results, numbers of tokens, answers that are still being written.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use talktree::{Cost, Extra, Json, Message, MessageId, Part, Tool};
+
+use crate::draft::{Draft, Node, with_source};
+use crate::fields::{Fields, data_part};
+use crate::report::ImportReport;
+use crate::sniff::is_invisible;
+
+/// How long an unfinished answer is waited for. A message is not changed once it is imported, so one that may grow is left for
+/// a later import; one that has not changed for so long was interrupted.
+const PATIENCE: TimeDelta = TimeDelta::hours(1);
+
+/// What became of a call.
+pub(super) enum Outcome {
+    /// Nothing yet, or never.
+    Open,
+    Output(Json),
+    Failed(String),
+}
+
+/// Returns a call together with its result.
+pub(super) fn call(name: String, id: String, input: Option<Json>, outcome: Outcome) -> Tool {
+    let mut tool = Tool::default();
+    (tool.name, tool.call_id) = (name, id);
+    tool.input = Some(input.unwrap_or_else(|| Json::from(serde_json::json!({}))));
+    let state = match outcome {
+        Outcome::Open => "input-available",
+        Outcome::Output(output) => {
+            tool.output = Some(output);
+            "output-available"
+        }
+        Outcome::Failed(why) => {
+            tool.error_text = Some(why);
+            "output-error"
+        }
+    };
+    tool.state = Some(state.to_owned());
+    tool
+}
+
+/// Returns the part; as it came, if a field of its own has the name of a field of the typed shape.
+pub(super) fn typed(part: Part, kind: &str, source: &Fields) -> Option<Part> {
+    match part.reserved_field() {
+        None => Some(part),
+        Some(_) => source.clone().into_json().map(|json| data_part(kind, &json)),
+    }
+}
+
+/// Returns the other fields of a part.
+pub(super) fn extra(fields: &Fields, known: &[&str]) -> Extra {
+    fields.clone().without(known).into_pairs().into_iter().filter(|(_, it)| !it.is_null()).collect()
+}
+
+/// Returns the fields of these names that say something.
+pub(super) fn kept(fields: &Fields, names: &[&str]) -> Fields {
+    let given =
+        names.iter().filter_map(|name| Some(((*name).to_owned(), fields.get(name)?.clone())));
+    given.filter(|(_, it)| !matches!(it.as_str(), "false" | "0" | "[]" | "{}" | "\"\"")).collect()
+}
+
+/// Returns a file; a `data:` URL says its own type.
+pub(super) fn file(
+    media_type: Option<String>,
+    url: String,
+    name: Option<String>,
+) -> talktree::File {
+    let own = url.strip_prefix("data:").and_then(|url| url.split([';', ',']).next());
+    let own = own.filter(|own| !own.is_empty()).map(str::to_owned);
+    let mut file = talktree::File::default();
+    file.media_type = own.or(media_type).unwrap_or_else(|| "application/octet-stream".to_owned());
+    (file.url, file.filename) = (url, name);
+    file
+}
+
+/// Returns the message, hidden if there is nothing in it to show.
+pub(super) fn hidden_if_blank(mut message: Message) -> Message {
+    message.is_hidden |= is_invisible(&message);
+    message
+}
+
+/// Returns a number of tokens; 0 if there is none.
+pub(super) fn tokens(fields: &Fields, name: &str) -> u64 {
+    fields.number(name).filter(|tokens| *tokens > 0.0).map_or(0, |tokens| tokens as u64)
+}
+
+/// Returns an amount of dollars, if it is one.
+pub(super) fn dollars(amount: Option<f64>) -> Option<Cost> {
+    let micros = amount.filter(|amount| *amount > 0.0).map(|amount| (amount * 1e6).round() as u64);
+    micros.map(|micros| Cost { micros, currency: "USD".to_owned() })
+}
+
+/// Returns whether what was changed at this time may still change.
+pub(super) fn may_grow(changed: Option<DateTime<Utc>>, now: DateTime<Utc>) -> bool {
+    changed.is_some_and(|changed| (now - changed).abs() < PATIENCE)
+}
+
+/// Leaves out the last message of a conversation, which is not finished.
+pub(super) fn leave_unfinished(draft: &mut Draft, report: &mut ImportReport) {
+    if let Some(node) = draft.nodes.pop() {
+        let why = format!("message {:?} is still being written; a later import takes it", node.id);
+        report.leave_out(node.line, why);
+    }
+}
+
+/// A message of a tree, as a source has it.
+pub(super) struct Placed {
+    pub(super) message: Message,
+    pub(super) time: Option<DateTime<Utc>>,
+    pub(super) parent: Option<MessageId>,
+    /// The record, if it is to be kept.
+    pub(super) source: Option<Json>,
+}
+
+/// Adds the messages of a tree to a draft, siblings by time. A message without a time has that of the one before it in the file.
+pub(super) fn add_by_time(draft: &mut Draft, mut placed: Vec<Placed>, start: DateTime<Utc>) {
+    let mut before = start;
+    for Placed { message, time, .. } in &mut placed {
+        before = time.unwrap_or(before);
+        message.created_at = before;
+    }
+    placed.sort_by_key(|placed| placed.message.created_at);
+    let line = draft.line;
+    for Placed { message, parent, source, .. } in placed {
+        let time = message.created_at;
+        let message = match &source {
+            Some(source) => with_source(message, source),
+            None => message,
+        };
+        draft.push(Node::of(message.at(time), parent, line, None));
+    }
+}
