@@ -100,7 +100,9 @@ impl Bench {
         hand.batch(&format!(
             "CREATE SCHEMA {schema}_hand; SET search_path TO {schema}_hand; {TABLES}"
         ))?;
-        let store = Store::options().idle_readers(32).connect(&format!("{url}schema={schema}"))?;
+        let store = Store::options()
+            .idle_readers(32)
+            .connect(&format!("{url}prepare=yes&schema={schema}"))?;
         let bench = Self { url: url.to_owned(), schema, store, million, sessions, time };
         bench.fill()?;
         Ok(bench)
@@ -162,7 +164,7 @@ impl Bench {
     /// Prints how often each verb waits for the server.
     fn trips(&self) -> Result<()> {
         let proxy = Proxy::start(&self.url)?;
-        let url = format!("{}schema={}", proxy.url, self.schema);
+        let url = format!("{}prepare=yes&schema={}", proxy.url, self.schema);
         let store = Store::options().idle_readers(1).connect(&url)?;
         let manager = SessionManager::builder(&store)
             .block("memory", talktree::Block::stored().max_tokens(1_000))
@@ -171,22 +173,22 @@ impl Bench {
         let large = store.session("large")?;
         let mut speaker = Speaker::new(9, Length::Chat);
         println!("\n{:44} round trips, BEGIN and COMMIT included", "verb");
-        let mut count = |verb: &str, is_read: bool, work: &mut dyn FnMut() -> Result<()>| {
+        let count = |verb: &str, is_read: bool, work: &mut dyn FnMut() -> Result<()>| {
             // Once to prepare the statements, and to make what is made once.
             work()?;
             work()?;
-            thread::sleep(Duration::from_millis(20));
+            thread::sleep(Duration::from_millis(100));
             let before = proxy.trips.load(Ordering::SeqCst);
             work()?;
-            thread::sleep(Duration::from_millis(20));
+            thread::sleep(Duration::from_millis(100));
             let trips = proxy.trips.load(Ordering::SeqCst) - before;
             // The end of a read is not waited for.
             println!("{verb:44} {}", if is_read { trips - 1 } else { trips });
             Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
         };
         count("append", false, &mut || Ok(chat.append(Message::user("hello")).map(drop)?))?;
-        count("append_all of 100", false, &mut || {
-            let messages: Vec<_> = (0..100).map(|_| Message::user(speaker.text())).collect();
+        count("append_all of 20", false, &mut || {
+            let messages: Vec<_> = (0..20).map(|_| Message::user(speaker.text())).collect();
             Ok(chat.append_all(messages).map(drop)?)
         })?;
         count("history, 20 visible", true, &mut || Ok(large.history().map(drop)?))?;
@@ -292,19 +294,21 @@ impl Bench {
         let words: Vec<String> = speaker.words(4_000).split(' ').map(str::to_owned).collect();
         let common = &words
             [words.iter().map(String::len).enumerate().min_by_key(|it| it.1).map_or(0, |it| it.0)];
-        let (first, second) = (&words[100], &words[200]);
+        let long: Vec<&String> = words.iter().filter(|word| word.len() > 5).collect();
+        let (first, second) = (long[100], long[200]);
+        let long = long[300];
         for (kind, query) in [
             ("a rare word", RARE.to_owned()),
             ("a word", first.clone()),
             ("the most common word", common.clone()),
             ("two words", format!("{first} {second}")),
             ("a phrase", format!("\"{first} {second}\"")),
-            ("a beginning", format!("{}*", &first[..3])),
+            ("a beginning", format!("{}*", &long[..3])),
             ("a word but not another", format!("{first} -{second}")),
             ("one of two words", format!("{first} OR {second}")),
             ("of a role", format!("{first} role:assistant")),
             ("a question", format!("where did we {first} the {second}?")),
-            ("a word with an error", format!("{}x", words[300])),
+            ("a word with an error", format!("{long}x")),
         ] {
             for clients in [1, 8] {
                 let (kind, query) = (format!("search: {kind}"), &query);
@@ -527,7 +531,8 @@ impl History {
     }
 }
 
-/// Stands between talktree and the server, and counts how often one waits for the other.
+/// Stands between talktree and the server, and counts how often one waits for the other. It delays answers, so that what is sent without
+/// waiting for them is sent before the first one comes.
 struct Proxy {
     url: String,
     trips: Arc<AtomicU64>,
@@ -579,7 +584,10 @@ impl Proxy {
                     });
                 });
                 thread::spawn(move || {
-                    pass(&mut from_server, &mut to_client, || answers.store(1, Ordering::SeqCst));
+                    pass(&mut from_server, &mut to_client, || {
+                        thread::sleep(Duration::from_millis(10));
+                        answers.store(1, Ordering::SeqCst);
+                    });
                 });
             }
         });

@@ -331,7 +331,10 @@ impl SqliteSession {
     }
 
     pub(crate) fn info(&self) -> Result<Option<SessionInfo>> {
-        self.read(|conn, _| row::info(conn, self.id()))
+        self.database.read(|conn| {
+            let found = row::info_and_key(conn, self.id())?;
+            Ok(found.filter(|(_, key)| self.handle.bind(*key) == *key).map(|found| found.0))
+        })
     }
 
     /// Returns how many tokens a model sees on the path to the head; `None` if they are not counted yet.

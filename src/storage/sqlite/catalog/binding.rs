@@ -170,6 +170,10 @@ fn now() -> BackendResult<DateTime<Utc>> {
 fn is_readable(conn: &Connection, info: &SessionInfo) -> BackendResult<bool> {
     let read = || -> BackendResult<()> {
         let session = row::find(conn, &info.id)?.ok_or_else(|| corrupt("the session is gone"))?;
+        if let Some(head) = session.head {
+            conn.ask_ahead(message::AT, head)?;
+            conn.ask_ahead(message::ID_AND_PARENT, head.before())?;
+        }
         path::plan(conn, session.key, session.head, false)?;
         session.head.map_or(Ok(None), |head| message::read(conn, head)).map(drop)
     };

@@ -115,8 +115,15 @@ pub(super) fn list(
     let mut page = SessionPage::default();
     let end = found.keys().nth(limit - 1).filter(|_| !is_last).map(|end| end.0);
     page.after = end.map(|end| format!("{}.{}", end.at, end.key));
-    for (key, info) in found.into_values().take(limit) {
-        let first = first_of_user(conn, key)?;
+    let shown: Vec<_> = found.into_values().take(limit).collect();
+    let numbers = |key| (Address::new(key, 1), Address::new(key, MAX_BEFORE_PREVIEW));
+    shown.iter().try_for_each(|(key, _)| conn.ask_ahead(FIRST_OF_USER, numbers(*key)))?;
+    let firsts = shown.iter().map(|(key, _)| conn.first(FIRST_OF_USER, numbers(*key)));
+    let firsts = firsts.collect::<BackendResult<Vec<Option<Address>>>>()?;
+    firsts.iter().flatten().try_for_each(|address| conn.ask_ahead(message::AT, *address))?;
+    for ((_, info), first) in shown.into_iter().zip(firsts) {
+        let first = first.map(|address| message::stored(conn, address)).transpose()?;
+        let first = first.and_then(|stored| stored.message);
         page.sessions.push(ListedSession::new(info, first.as_ref()));
     }
     Ok(page)
@@ -234,15 +241,7 @@ pub(in super::super) const IS_WRITTEN_IN: &str = "SELECT 1
    FROM message INDEXED BY message_author
   WHERE author = ?1 AND author IS NOT NULL AND address BETWEEN ?2 AND ?3";
 
-/// Returns the first message of a user, if it is among the first of the session.
-fn first_of_user(conn: &Connection, key: i64) -> BackendResult<Option<crate::message::Message>> {
-    let (first, last) = (Address::new(key, 1), Address::new(key, MAX_BEFORE_PREVIEW));
-    match conn.first(FIRST_OF_USER, (first, last))? {
-        Some(address) => message::read(conn, address),
-        None => Ok(None),
-    }
-}
-
+/// The first message of a user, if it is among the first of the session.
 pub(in super::super) const FIRST_OF_USER: &str = "SELECT address
    FROM message
   WHERE address BETWEEN ?1 AND ?2

@@ -256,7 +256,15 @@ pub(in super::super) fn add_tag(conn: &Connection, key: i64, tag: &str) -> Backe
 
 /// Returns the details of a session.
 pub(crate) fn info(conn: &Connection, id: &SessionId) -> BackendResult<Option<SessionInfo>> {
-    conn.first_with(INFO, id, |row| Ok(read_info(row, 0)?.0))
+    Ok(info_and_key(conn, id)?.map(|found| found.0))
+}
+
+/// Returns the details and the key of a session.
+pub(in super::super) fn info_and_key(
+    conn: &Connection,
+    id: &SessionId,
+) -> BackendResult<Option<(SessionInfo, i64)>> {
+    conn.first_with(INFO, id, |row| read_info(row, 0))
 }
 
 /// Returns the details of the session with this key.
