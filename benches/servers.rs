@@ -146,7 +146,7 @@ impl Bench {
         // The list needs rows only.
         hand.batch(&format!(
             "INSERT INTO {schema}.session (id, name, created_at, updated_at, listed_at)
-             SELECT 'listed ' || n, 'A chat', n, n, n FROM generate_series(1, {}) AS it (n);
+             SELECT 'listed ' || n, 'A chat', n * 1000000, n * 1000000, n * 1000000 FROM generate_series(1, {}) AS it (n);
              INSERT INTO session (id, name, updated_at) SELECT id, name, listed_at FROM {schema}.session ORDER BY key;
              INSERT INTO message SELECT address, message.session, parent, message.id, role, parts, message.created_at,
                                         to_tsvector('simple', CAST(parts AS JSON) #>> '{{0,text}}')
