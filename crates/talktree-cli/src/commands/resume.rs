@@ -18,8 +18,8 @@ pub(crate) struct ResumeArgs {
 const PROGRAMS: &[(&str, &[&str])] = &[
     ("claude-code", &["claude", "--resume"]),
     ("codex", &["codex", "resume"]),
-    ("gemini", &["gemini", "--resume"]),
-    ("qwen", &["qwen", "--resume"]),
+    ("gemini-cli", &["gemini", "--resume"]),
+    ("qwen-code", &["qwen", "--resume"]),
     ("opencode", &["opencode", "-s"]),
     ("pi", &["pi", "--session"]),
     ("copilot-cli", &["copilot", "--resume"]),

@@ -207,12 +207,13 @@ fn a_bad_entry_of_an_archive_is_reported_and_the_others_are_imported() -> Outcom
 #[test]
 fn a_file_in_an_unsupported_format_is_refused_by_the_name_of_its_program() {
     let rig = Rig::empty();
-    let qwen = r#"{"uuid":"q1","parentUuid":null,"sessionId":"s","type":"user","message":{"role":"user","parts":[{"text":"hi"}]}}"#;
-    let file = text(&rig.file("qwen.jsonl", qwen));
+    let kimi =
+        r#"{"type":"turn.prompt","time":1767323045000,"input":[{"type":"text","text":"hi"}]}"#;
+    let file = text(&rig.file("kimi.jsonl", kimi));
     let answer = rig.run(["import", &file]);
     assert_eq!(answer.code, 5, "{answer:?}");
     assert!(
-        answer.stderr.contains("Qwen Code") && answer.stderr.contains("claude-code, pi, chatgpt"),
+        answer.stderr.contains("Kimi") && answer.stderr.contains("claude-code, pi, chatgpt"),
         "{answer:?}"
     );
     assert!(!rig.store().exists());

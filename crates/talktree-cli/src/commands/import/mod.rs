@@ -24,8 +24,8 @@ const MAX_NOTES: usize = 3;
 /// Import conversations from files, ZIP exports or folders
 ///
 /// The format is detected from the content. Importing a file again adds only new messages. Folders
-/// are searched for *.jsonl, *.json and *.zip: `talktree import ~/.claude/projects` imports all
-/// sessions of Claude Code. `-` is stdin. The store is created if it is missing.
+/// are searched for *.jsonl, *.json, *.zip, *.zst, *.db and *.vscdb: `talktree import
+/// ~/.claude/projects` imports all sessions of Claude Code. `-` is stdin. The store is created if it is missing.
 ///
 /// With --all: from the places of the programs on this machine. Files that are as they were are passed over, and sessions that
 /// were removed or erased since do not come back.
@@ -308,7 +308,10 @@ fn sources(paths: &[PathBuf]) -> Result<(Vec<Source>, Total)> {
                 tell(&format!("{}: {error}", shown(unreadable)));
             });
             if found.is_empty() && total.failed == failed {
-                tell(&format!("{} holds no *.jsonl, *.json or *.zip", shown(path)));
+                tell(&format!(
+                    "{} holds no *.jsonl, *.json, *.zip, *.zst, *.db or *.vscdb",
+                    shown(path)
+                ));
             }
             sources.extend(found.into_iter().map(|path| Source { path, is_named: false }));
         } else if path.exists() || is_stdin(path) {
@@ -322,7 +325,8 @@ fn sources(paths: &[PathBuf]) -> Result<(Vec<Source>, Total)> {
     }
     match (sources.is_empty(), total.failed) {
         (true, 0) => Err(Failure::NotFound(
-            "nothing to import: no *.jsonl, *.json or *.zip was found".to_owned(),
+            "nothing to import: no *.jsonl, *.json, *.zip, *.zst, *.db or *.vscdb was found"
+                .to_owned(),
         )),
         (true, _) => Err(total.failure()),
         (false, _) => Ok((sources, total)),
