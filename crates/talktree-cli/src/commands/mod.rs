@@ -24,11 +24,11 @@ pub(crate) use self::search::with_queries;
 
 /// Declares subcommands, each with its arguments and the function that runs it.
 macro_rules! verbs {
-    ($(#[$meta:meta])* $verbs:ident: $($name:ident($args:ty) => $run:path,)*) => {
+    ($(#[$meta:meta])* $verbs:ident: $($(#[$of:meta])* $name:ident($args:ty) => $run:path,)*) => {
         $(#[$meta])*
         #[derive(Debug, clap::Subcommand)]
         pub(crate) enum $verbs {
-            $($name($args),)*
+            $($(#[$of])* $name($args),)*
         }
 
         impl $verbs {
@@ -72,7 +72,8 @@ verbs! { Command:
     Usage(catalog::UsageArgs) => catalog::usage,
     Retention(retention::RetentionArgs) => retention::run,
     Export(export::ExportArgs) => export::run,
-    ResumeCommand(resume::ResumeArgs) => resume::run,
+    #[command(name = "resume-command")]
+    Resume(resume::ResumeArgs) => resume::run,
     Stats(care::StatsArgs) => care::stats,
     Verify(care::VerifyArgs) => care::verify,
     Backup(care::BackupArgs) => care::backup,

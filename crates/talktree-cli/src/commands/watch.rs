@@ -56,10 +56,10 @@ fn print(told: Watched, noted: &mut HashSet<PathBuf>, context: &mut Context) -> 
             tell(&format!("watching {}; stop with Ctrl-C", plural(files as u64, "file")));
         }
         Watched::Polls(why) => tell(&format!("files are looked at one by one: {why}")),
+        Watched::Skipped(path, _) if noted.contains(&path) => {}
         Watched::Skipped(path, error) => {
-            if noted.insert(path) {
-                tell(&error.to_string());
-            }
+            noted.insert(path);
+            tell(&error.to_string());
         }
         Watched::Imported(mut report) => {
             // A growing file is read again and again, with the same notes.
