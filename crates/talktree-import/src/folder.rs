@@ -88,7 +88,8 @@ fn open(path: &Path) -> Result<File> {
     }
 }
 
-/// Returns the `*.jsonl`, `*.json`, `*.zip` and `*.zst` below a folder, in order of their names.
+/// Returns the `*.jsonl`, `*.json`, `*.zip`, `*.zst`, `*.db` and `*.vscdb` below a folder, in order of their names. Of a session that
+/// opencode keeps in a file for each message, only the file of the session is there.
 ///
 /// Links are followed, and each folder is visited once, so a cycle of links ends. What cannot be read is skipped, and
 /// `unreadable` is called once with it: a folder, a link that leads nowhere, and what has the name of such a file but is a
