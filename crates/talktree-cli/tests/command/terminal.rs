@@ -232,12 +232,16 @@ fn every_command_has_a_help_text() {
         .skip_while(|line| *line != "Commands:")
         .skip(1)
         .take_while(|line| !line.is_empty())
-        .filter_map(|line| line.split_whitespace().next())
+        // A long description goes on in the next line.
+        .filter_map(|line| line.strip_prefix("  ")?.split_once(' '))
+        .map(|(verb, _)| verb)
+        .filter(|verb| !verb.is_empty())
         .collect();
     assert_eq!(
         verbs,
         [
             "import",
+            "watch",
             "new",
             "sessions",
             "log",
@@ -265,6 +269,7 @@ fn every_command_has_a_help_text() {
             "usage",
             "retention",
             "export",
+            "resume-command",
             "stats",
             "verify",
             "backup",
