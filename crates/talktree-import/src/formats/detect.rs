@@ -266,9 +266,12 @@ pub(super) fn of_another_format(record: &Fields, own: Format) -> Option<String> 
     Some(format!("a record of an unknown kind: it seems to be {seems}"))
 }
 
+/// A table with some of its columns.
+type Table = (&'static str, &'static [&'static str]);
+
 /// The signs of databases: tables with columns that only one program has. The first row that holds decides.
 #[rustfmt::skip]
-pub(super) const DATABASES: &[(Sign, &[(&str, &[&str])])] = &[
+pub(super) const DATABASES: &[(Sign, &[Table])] = &[
     (Of(OpenCode), &[("session", &[]), ("message", &["session_id", "data"]), ("part", &[])]),
     (Of(Goose), &[("sessions", &[]), ("messages", &["content_json"])]),
     (Of(OpenWebUi), &[("chat", &["user_id", "chat"])]),
