@@ -53,6 +53,15 @@ impl Context {
         Ok(if self.is_json { self.out.json(json) } else { self.out.line(line) }?)
     }
 
+    /// Tells people what they may do next, after what was printed.
+    pub(crate) fn advise(&mut self, text: &str) -> Result<()> {
+        if !self.is_json {
+            self.out.flush()?;
+            tell(text);
+        }
+        Ok(())
+    }
+
     /// Prints an item of a list as JSON, or adds it to the table for people.
     pub(crate) fn row<const N: usize>(
         &mut self,

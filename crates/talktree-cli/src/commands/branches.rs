@@ -113,11 +113,11 @@ pub(crate) fn checkout(args: CheckoutArgs, context: &mut Context) -> Result<()> 
     let title = lookup::title(&store, &session)?;
     let json = json!({"session": session.id(), "head": head});
     context.answer(&json, &[(PLAIN, &title), (PLAIN, text), (ID, id)])?;
-    if !args.undo && !args.redo && !context.is_json && !context.is_tour {
-        let undo = command(&verb("checkout", &[session.id().as_str()], "--undo"));
-        tell(&format!("`{undo}` goes back"));
+    if args.undo || args.redo || context.is_tour {
+        return Ok(());
     }
-    Ok(())
+    let undo = command(&verb("checkout", &[session.id().as_str()], "--undo"));
+    context.advise(&format!("`{undo}` goes back"))
 }
 
 /// Set a label on a message, remove a label, or list all labels

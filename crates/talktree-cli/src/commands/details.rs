@@ -72,10 +72,9 @@ pub(crate) fn rename(args: RenameArgs, context: &mut Context) -> Result<()> {
     let json = json!({"session": id, "name": name});
     let short = ShortIds::of_sessions(&store)?;
     context.answer(&json, &[(ID, short.of(id)), (PLAIN, "  "), (STRONG, name)])?;
-    if let Some(before) = before.filter(|before| *before != name && !context.is_json) {
-        tell(&format!("`{}` names it as before", command(&verb("rename", &[id, &before], ""))));
-    }
-    Ok(())
+    let Some(before) = before.filter(|before| *before != name) else { return Ok(()) };
+    let undo = command(&verb("rename", &[id, &before], ""));
+    context.advise(&format!("`{undo}` names it as before"))
 }
 
 /// Add tags to a session or a message, remove tags, or list them

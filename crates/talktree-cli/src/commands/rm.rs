@@ -101,7 +101,7 @@ pub(crate) fn run(args: RmArgs, context: &mut Context) -> Result<()> {
     }
     if ids.is_empty() && !args.forever {
         let restore = command(&verb("restore", &[session.id().as_str()], ""));
-        tell(&format!("`{restore}` takes it out of the trash"));
+        context.advise(&format!("`{restore}` takes it out of the trash"))?;
     }
     Ok(())
 }
