@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use tokio_postgres::SimpleQueryMessage;
 use tokio_postgres::error::SqlState;
 
 use super::address::Address;
@@ -112,26 +113,58 @@ impl Server {
                 None => self.fill(&conn, newest).map(Some),
             })?;
         }
-        let (mut version, id) = found.unwrap_or_default();
+        let (version, id) = found.unwrap_or_default();
         if !(FIRST..=newest).contains(&version) {
             let error = Error::NewerStore { found: version, supported: newest };
             return Err(BackendError::Own(error));
         }
-        for migration in migrations.iter().skip((version - FIRST) as usize) {
-            let schema = &self.address.schema;
-            self.alone(&conn, &lock, || conn.batch(migration.tables))?;
-            for index in migration.indexes {
-                // It must be a statement of its own, outside of a transaction.
-                conn.batch(&index.replace("{schema}", schema))?;
-            }
-            version += 1;
-            let raise = format!(
-                "UPDATE setting SET value = '{version}' WHERE name = 'schema_version' AND CAST(value AS BIGINT) < {version}"
-            );
-            self.alone(&conn, &lock, || conn.batch(&raise))?;
+        if version < newest {
+            self.migrate(&conn, version, migrations)?;
         }
         self.keep(conn);
         Ok(id)
+    }
+
+    /// Runs the migrations from a version on, unless another host does.
+    ///
+    /// Nobody waits for the lock in a statement: an index that is built while others write waits for all statements that began before.
+    fn migrate(
+        &self,
+        conn: &Connection,
+        version: u32,
+        migrations: &[Migration],
+    ) -> BackendResult<()> {
+        let began = Instant::now();
+        let try_lock = format!("BEGIN; SELECT pg_try_advisory_xact_lock({LOCK})");
+        let lock = self.connection()?;
+        loop {
+            let row = lock.ask(lock.client.simple_query(&try_lock))?;
+            if row
+                .iter()
+                .any(|it| matches!(it, SimpleQueryMessage::Row(row) if row.get(0) == Some("t")))
+            {
+                break;
+            }
+            lock.batch("ROLLBACK")?;
+            if began.elapsed() > self.timeout {
+                return Err(too_long("another host has migrated the store", began));
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
+        let found = self.alone(conn, "", || self.found(conn))?;
+        let mut version = found.map_or(version, |found| found.0);
+        for migration in migrations.iter().skip((version - FIRST) as usize) {
+            self.alone(conn, "", || conn.batch(migration.tables))?;
+            for index in migration.indexes {
+                // It must be a statement of its own, outside of a transaction.
+                conn.batch(&index.replace("{schema}", &self.address.schema))?;
+            }
+            version += 1;
+            let raise =
+                format!("UPDATE setting SET value = '{version}' WHERE name = 'schema_version'");
+            self.alone(conn, "", || conn.batch(&raise))?;
+        }
+        lock.batch("COMMIT")
     }
 
     /// Returns the version and the id of the store, if it is there.
