@@ -158,6 +158,10 @@ fuzz target="queries" seconds="600":
 check-views *args:
     cargo run -p talktree-views -- "$@"
 
+# Talks with the server for models by the Model Context Protocol's own clients, in pinned versions from PyPI and npm.
+test-mcp *args:
+    .ci/test-mcp "$@"
+
 # Tests the Python package: builds its wheel, installs it into a clean environment, runs pytest and mypy.
 test-python *args:
     .ci/test-python "$@"

@@ -297,6 +297,22 @@ impl Search {
         self
     }
 
+    /// Leaves hidden messages out, for a search whose hits a model sees.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// chat.append(Message::system("The user is on a slow line.").hidden())?;
+    /// assert_eq!(chat.search("slow").run()?.hits.len(), 1);
+    /// assert_eq!(chat.search("slow").without_hidden().run()?.hits.len(), 0);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    pub fn without_hidden(mut self) -> Self {
+        self.request.omits_hidden = true;
+        self
+    }
+
     /// Narrows a search of one session to the path to its head. Of a store or of several sessions, name one with
     /// [`session`](Self::session), before or after this; otherwise [`run`](Self::run) is [`Error::Unsupported`].
     ///

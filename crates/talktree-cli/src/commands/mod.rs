@@ -10,6 +10,7 @@ mod details;
 mod erase;
 mod export;
 mod import;
+mod mcp;
 mod messages;
 mod resume;
 mod retention;
@@ -74,6 +75,8 @@ verbs! { Command:
     Export(export::ExportArgs) => export::run,
     #[command(name = "resume-command")]
     Resume(resume::ResumeArgs) => resume::run,
+    ResumeCommand(resume::ResumeArgs) => resume::run,
+    Mcp(mcp::McpArgs) => mcp::run,
     Stats(care::StatsArgs) => care::stats,
     Verify(care::VerifyArgs) => care::verify,
     Backup(care::BackupArgs) => care::backup,

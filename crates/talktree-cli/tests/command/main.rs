@@ -14,6 +14,7 @@ mod hints;
 mod import;
 mod json;
 mod live;
+mod mcp;
 mod output_files;
 mod search;
 mod servers;

@@ -2,6 +2,7 @@
 
 use talktree::Message;
 
+use crate::common::context::feed;
 use crate::common::{Outcome, Rig, text};
 
 #[test]
@@ -52,5 +53,21 @@ fn a_copy_is_equal_and_is_continued() -> Outcome {
         let said = rig.fails(5, copy);
         assert!(said.contains("session \"tour\" is another one there, or was changed"), "{said}");
     }
+    Ok(())
+}
+
+#[test]
+fn a_model_searches_a_store_on_a_server() -> Outcome {
+    let server =
+        std::env::var("TALKTREE_TEST_POSTGRES").ok().filter(|_| cfg!(feature = "postgres"));
+    let Some(server) = server else { return Ok(()) };
+    let (rig, url) = (Rig::empty(), format!("{server}schema=mcp{}", std::process::id()));
+    talktree::Store::options()
+        .open_at(&url)?
+        .session("s")?
+        .append(Message::user("We deploy on Friday."))?;
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search","arguments":{"query":"deploy"}}}"#;
+    let answer = feed(&rig, &["--store", &url, "mcp"], call);
+    assert!(answer.stdout.contains("> We **deploy** on Friday."), "{answer:?}");
     Ok(())
 }
