@@ -41,6 +41,8 @@ use crate::error::{Error, Result};
 
 /// How often work that can be interrupted looks whether it is.
 const LOOK: Duration = Duration::from_millis(10);
+/// After how long the server is asked again to stop.
+const AGAIN: Duration = Duration::from_millis(200);
 /// How much later than the server a call gives up.
 const LATER: Duration = Duration::from_secs(5);
 /// To this point a read goes back after a statement that failed: otherwise the server would refuse all later ones.
@@ -290,13 +292,15 @@ impl Connection {
     /// Sends what begins the transaction, if that was not sent, and a request; returns the answer.
     fn ask<T>(&self, request: impl Future<Output = Answer<T>>) -> BackendResult<T> {
         let (began, limit) = (Instant::now(), self.limit.get());
-        let mut canceling = None;
+        let (mut canceling, mut asked): (_, Option<Instant>) = (None, None);
         let answer = {
             let is_stopped = self.is_stopped.borrow();
             wait(self.all_and(request), limit.map(|limit| began + limit + LATER), || {
                 let Some(is_stopped) = &*is_stopped else { return false };
-                if canceling.is_none() && is_stopped() {
+                // A request that comes before the statement began is lost.
+                if asked.is_none_or(|asked| asked.elapsed() > AGAIN) && is_stopped() {
                     self.is_canceled.set(true);
+                    asked = Some(Instant::now());
                     canceling = self.cancel();
                 }
                 true
