@@ -75,7 +75,6 @@ verbs! { Command:
     Export(export::ExportArgs) => export::run,
     #[command(name = "resume-command")]
     Resume(resume::ResumeArgs) => resume::run,
-    ResumeCommand(resume::ResumeArgs) => resume::run,
     Mcp(mcp::McpArgs) => mcp::run,
     Stats(care::StatsArgs) => care::stats,
     Verify(care::VerifyArgs) => care::verify,
