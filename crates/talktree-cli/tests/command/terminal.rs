@@ -270,6 +270,7 @@ fn every_command_has_a_help_text() {
             "retention",
             "export",
             "resume-command",
+            "mcp",
             "stats",
             "verify",
             "backup",
