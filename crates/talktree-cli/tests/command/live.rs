@@ -47,15 +47,19 @@ fn json(rig: &Rig, args: &[&str]) -> Vec<serde_json::Value> {
     answer.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// A line of Claude Code: the message of a number, after the one before it.
+/// A line of Claude Code: the message of a number, after the one before it. Each session began in a second of its own: what began at
+/// one time may be a copy.
 fn line(session: &str, number: usize, said: &str) -> String {
+    let digits = session.trim_start_matches(|c: char| !c.is_ascii_digit());
+    let second: u32 = digits.parse().unwrap_or_default();
+    let time = format!("{:02}:{:02}:{:02}", second / 3_600, second / 60 % 60, second % 60);
     let parent = match number {
         0 => "null".to_owned(),
         number => format!("\"{session}-{}\"", number - 1),
     };
     format!(
         "{{\"type\":\"user\",\"uuid\":\"{session}-{number}\",\"parentUuid\":{parent},\"sessionId\":\"{session}\",\
-         \"timestamp\":\"2026-01-02T03:04:05.000Z\",\"message\":{{\"role\":\"user\",\"content\":\"{said}\"}}}}\n"
+         \"timestamp\":\"2026-01-02T{time}.000Z\",\"message\":{{\"role\":\"user\",\"content\":\"{said}\"}}}}\n"
     )
 }
 
