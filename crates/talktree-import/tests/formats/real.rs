@@ -218,7 +218,7 @@ fn what_is_not_read_is_refused_by_name() -> Result<()> {
         match talktree_import::import(&store, &path, &ImportOptions::default(), |_| {}) {
             Ok(report) => assert_eq!(report.added, store.stats()?.messages, "{report:?}"),
             Err(error) => {
-                assert!(error.to_string().contains("it seems to be"), "{error}");
+                assert!(error.to_string().contains("Chatbot UI"), "{error}");
                 assert!(store.sessions()?.is_empty());
             }
         }
