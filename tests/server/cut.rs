@@ -37,9 +37,11 @@ fn a_verb_whose_connection_is_cut_tells_whether_it_happened() -> Result<()> {
                     let may_succeed = !matches!(cut, Cut::First | Cut::Commit) || !proxy.is_done();
                     *seen == answer && state == after && may_succeed
                 }
-                // What follows in the same verb may meet the connection that is lost.
-                Err(Error::Storage { .. }) if cut == Cut::After => state == after,
-                Err(Error::Storage { .. }) => state == before && cut != Cut::Answer,
+                // What follows in the same verb may meet the connection that is lost. What was sent together with the commit may be
+                // cut before it.
+                Err(Error::Storage { .. }) => {
+                    state == before || cut == Cut::After && state == after
+                }
                 Err(_) => false,
             };
             proxy.clear();

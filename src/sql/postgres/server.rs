@@ -389,6 +389,8 @@ impl Server {
         let began = Instant::now();
         loop {
             let status = self.connection().and_then(|conn| {
+                // What was answered before is no answer now.
+                conn.known.take();
                 let status: Option<(Option<String>, bool)> =
                     sql::Connection::Postgres(&conn).first(OUTCOME, (number, life))?;
                 self.keep(conn);
