@@ -20,6 +20,7 @@ parts! {
         author: Option<String>,
         tags: Vec<String>,
         on_path: bool,
+        without_hidden: bool,
         plain: bool,
         exact: Vec<String>,
         timeout: Option<f64>,
@@ -44,6 +45,9 @@ impl SearchParts {
         search = self.tags.into_iter().fold(search, Search::tag);
         if self.on_path {
             search = search.on_path();
+        }
+        if self.without_hidden {
+            search = search.without_hidden();
         }
         if self.plain {
             search = search.plain();

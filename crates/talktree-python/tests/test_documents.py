@@ -181,8 +181,8 @@ FACES: dict[str, tuple[set[str], dict[str, str | None]]] = {
             "interrupt_handle": "interrupt",
             # Verbs of a manager.
             **dict.fromkeys(("list", "change_session", "bindings")),
-            # For contexts and bots that are written in Rust.
-            "inbox": None,
+            # For contexts, bots and importers that are written in Rust.
+            **dict.fromkeys(("inbox", "keep", "kept")),
             # For formats that are written in Rust.
             **dict.fromkeys(("export", "import", "data_of_owner", "data_of_author", "session_ids")),
         },

@@ -60,6 +60,8 @@ def test_paths_and_sessions_have_their_own_search(full: talktree.Store) -> None:
         assert path.search_alternatives("备份 role:user") == []
     assert len(chat.search("备份", on_path=True)) == 0
     assert len(chat.at(question).search("friday")) == 1
+    chat.append(Message.system("The backup is slow.", hidden=True))
+    assert (len(chat.search("slow")), len(chat.search("slow", without_hidden=True))) == (1, 0)
     with pytest.raises(talktree.UnsupportedError):
         full.search("x", on_path=True)
 

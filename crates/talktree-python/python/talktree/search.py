@@ -30,6 +30,8 @@ class SearchSettings(TypedDict, total=False):
     tags: Iterable[str]
     #: Only the path to the head, of a session or of one that `sessions` names. The searches of a `Path` are of that path.
     on_path: bool
+    #: Leaves out hidden messages.
+    without_hidden: bool
     #: Takes the text as words, without operators.
     plain: bool
     #: Runs of characters that a message has exactly as written, all of them.
@@ -54,6 +56,7 @@ class SearchParts:
         self.author = _json.maybe_str(settings.get("author"), "author")
         self.tags = _json.strs(settings.get("tags", ()), "tags")
         self.on_path = bool(settings.get("on_path", False))
+        self.without_hidden = bool(settings.get("without_hidden", False))
         self.plain = bool(settings.get("plain", False))
         self.exact = _json.strs(settings.get("exact", ()), "exact")
         self.timeout = _json.maybe_seconds(settings.get("timeout"), "timeout")
