@@ -531,8 +531,8 @@ impl History {
     }
 }
 
-/// Stands between talktree and the server, and counts how often one waits for the other. It delays answers, so that what is sent without
-/// waiting for them is sent before the first one comes.
+/// A proxy between talktree and the server that counts round trips. It delays each answer: all that talktree sends without waiting has
+/// then arrived before the first answer.
 struct Proxy {
     url: String,
     trips: Arc<AtomicU64>,

@@ -49,7 +49,7 @@ pub(crate) struct Draft {
     pub(crate) edits: Vec<DraftEdit>,
     /// The head, or a node above it; `None` for the last of the file.
     pub(crate) head: Option<MessageId>,
-    /// Whether the source stands at the head, also if something follows it there.
+    /// Whether the source names its head: then it stays there, even if that message has children.
     pub(crate) is_head_given: bool,
     /// Which nodes are notes of the program, with which no conversation ends; none if it is shorter than the nodes.
     pub(crate) notes: Vec<bool>,
@@ -101,8 +101,8 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Returns the node of a message, which is told from other content by its role and parts: two forms of one source give the
-    /// same node. `place` is where its record is, if the record is one message.
+    /// Returns the node of a message. Two nodes are equal if role and parts are, so two forms of one source give the same node.
+    /// `place` is where its record is, if the record is one message.
     pub(crate) fn of(
         message: Message,
         parent: Option<MessageId>,

@@ -1,7 +1,7 @@
 //! Where programs keep conversations, on this machine.
 //!
 //! One table names each place: a folder, by its system and by the variable that moves it, and the files below it. A pattern is a
-//! relative path in which `*` stands for any part of a name, and a component `**` for any folders. The table also names
+//! relative path; in it `*` matches any part of a name, and a component `**` any folders. The table also names
 //! programs whose files are not read: then an import says so by file.
 
 use std::collections::HashSet;

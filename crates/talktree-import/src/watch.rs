@@ -122,7 +122,7 @@ struct Known {
 
 impl Watching<'_> {
     fn run(&mut self) -> Result<()> {
-        // Before the first look: what is written meanwhile is told, too.
+        // It listens before it reads the files for the first time, so that no change between the two is missed.
         let mut eyes = Eyes::open(&self.roots());
         let (mut polls, mut next_look) = (false, Instant::now());
         while !(self.should_stop)() {

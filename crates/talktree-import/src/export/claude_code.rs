@@ -200,7 +200,7 @@ impl Lines {
         }
     }
 
-    /// Returns the fields of an entry besides its type and message.
+    /// Returns the fields of an entry, but not its type and its message.
     fn entry(&self, step: &Step, uuid: &str) -> Fields {
         let text = |text: &str| Some(Value::from(text));
         let own = if self.is_own { step.about.clone().without(&OWN) } else { Fields::default() };
@@ -236,7 +236,7 @@ impl Lines {
             .with("content", Some(list(blocks)))
     }
 
-    /// Writes the line before a summary: the chain begins anew there.
+    /// Writes the line before a summary. It has no parent: the summary begins a new chain.
     fn boundary(&mut self, step: &Step, summary: &str) {
         let before = self.parent.take();
         let uuid = derive(&["boundary", summary]).to_string();

@@ -128,7 +128,7 @@ fn write(step: &Step, talk: &mut Talk, lines: &mut Vec<Value>) {
         items.push(message(content));
     }
     lines.extend(items.into_iter().map(|item| line("response_item", item)));
-    // What a person said is told apart from what the tool adds in the user's name.
+    // Codex itself writes messages of the role `user`; an event says that a person wrote this one.
     let said: Vec<&str> = step.pieces.iter().filter_map(Piece::as_text).collect();
     if step.kind == Kind::User && !said.is_empty() {
         lines.push(line("event_msg", json!({"type": "user_message", "message": said.join("\n")})));

@@ -61,8 +61,8 @@ impl Chain {
     }
 }
 
-/// Derives ids from contents: of equal records one is told from another by its number, so an id is the same in every copy of
-/// the log. A record that comes twice in a row was written twice.
+/// Derives ids from contents. Equal records are numbered, so that each has its own id, and the same one in every copy of the log. A
+/// record that comes twice in a row was written twice.
 #[derive(Default)]
 pub(super) struct Contents {
     seen: HashMap<u64, u32>,

@@ -83,7 +83,7 @@ impl Cline {
         };
         for part in &mut parts {
             let Part::Text(text) = part else { continue };
-            // What a person asked for stands in an element that the program writes.
+            // Cline puts what a person asked for between these tags.
             let task = text.text.strip_prefix("<task>").and_then(|rest| rest.split_once("</task>"));
             if let Some((task, _)) = task.filter(|(_, rest)| rest.trim().is_empty()) {
                 text.text = task.trim().to_owned();

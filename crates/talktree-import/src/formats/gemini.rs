@@ -134,7 +134,7 @@ impl Gemini {
         report.converted += u64::from(added == 0);
     }
 
-    /// Takes the whole list anew.
+    /// Replaces all items by those of a list.
     fn set(&mut self, record: &Record, list: &[Json], report: &mut ImportReport) {
         let items: Vec<(String, Fields, &Json)> = list
             .iter()

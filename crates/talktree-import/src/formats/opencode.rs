@@ -61,7 +61,7 @@ const CLEARED: &str = "[Old tool result content cleared]";
 const METADATA: [&str; 8] =
     ["agent", "mode", "providerID", "modelID", "path", "finish", "error", "system"];
 
-/// The fields of a part besides its content.
+/// The fields of a part that say where it belongs, and are no content.
 const PLACE: [&str; 8] =
     ["id", "sessionID", "session_id", "messageID", "message_id", "type", "time", "time_created"];
 
