@@ -105,11 +105,6 @@ pub(super) fn spent(usage: &Usage) -> Message {
     Message::new(Role::Assistant, Vec::new()).with_usage(usage).hidden()
 }
 
-/// Returns a number of tokens; one that is missing is zero.
-pub(super) fn tokens(fields: &Fields, name: &str) -> u64 {
-    fields.number(name).map_or(0, |number| number.max(0.0) as u64)
-}
-
 /// Returns the body of a message that a record holds beside others.
 pub(super) fn here(message: Message, source: Option<&Json>) -> Body {
     Body::Here(Box::new(match source {

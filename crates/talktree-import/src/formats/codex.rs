@@ -16,8 +16,9 @@ use talktree::{File, Json, Message, MessageId, Part, Role, Usage};
 
 use super::Format;
 use super::blocks::{self, ToolNames};
-use super::chain::{Chain, Contents, aside, here, is_context, json, spent, texts, tokens};
+use super::chain::{Chain, Contents, aside, here, is_context, json, spent, texts};
 use super::linear;
+use super::parts::tokens;
 use crate::draft::{Body, Draft, Node, Reader, Unnamed, name, session_id};
 use crate::fields::{self, Fields};
 use crate::records::Record;

@@ -10,8 +10,9 @@ use talktree::records::chat;
 use talktree::{Json, Message, MessageId, Part, Role, Usage};
 
 use super::Format;
-use super::chain::{Chain, here, json, tokens};
+use super::chain::{Chain, here, json};
 use super::linear;
+use super::parts::tokens;
 use crate::draft::{Draft, Node, Reader, derive, message_id, name, session_id};
 use crate::fields::{self, Fields, data_part};
 use crate::records::Record;

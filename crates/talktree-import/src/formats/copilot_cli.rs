@@ -12,8 +12,9 @@ use talktree::{Json, Message, MessageId, Part, Role, Usage};
 
 use super::Format;
 use super::blocks::{self, ToolNames};
-use super::chain::{Chain, aside, is_context, json, spent, tokens};
+use super::chain::{Chain, aside, is_context, json, spent};
 use super::linear;
+use super::parts::tokens;
 use crate::draft::{Body, Draft, Node, Reader, derive, message_id, session_id};
 use crate::fields::Fields;
 use crate::records::Record;

@@ -13,8 +13,9 @@ use talktree::{Json, Message, MessageId, Part, Role, Usage};
 
 use super::Format;
 use super::blocks;
-use super::chain::{Chain, aside, here, is_context, json, spent, texts, tokens};
+use super::chain::{Chain, aside, here, is_context, json, spent, texts};
 use super::linear;
+use super::parts::tokens;
 use crate::draft::{Body, Draft, Node, Reader, derive, fingerprint, message_id, name, session_id};
 use crate::fields::{self, Fields, data_part, text_part};
 use crate::records::Record;

@@ -7,10 +7,11 @@ use chrono::{DateTime, Utc};
 use talktree::{CompactionId, Message, Role, Usage};
 
 use super::Format;
-use super::chain::{Contents, aside, texts, tokens};
+use super::chain::{Contents, aside, texts};
 use super::detect::of_another_format;
 use super::gemini::part;
 use super::linear;
+use super::parts::tokens;
 use crate::draft::{
     Body, Draft, DraftCompaction, Node, Orphans, Reader, derive, fingerprint, message_id, name,
     session_id,
