@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 /// The most lines of code, without blank lines, comments and tests.
-const MOST: usize = 2_700;
+const MOST: usize = 2_500;
 
 fn lines(folder: &Path) -> usize {
     let mut count = 0;
