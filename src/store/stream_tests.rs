@@ -159,7 +159,8 @@ fn check(case: &Case) -> Result<()> {
 
 #[test]
 fn a_stream_yields_its_messages_at_opening_minus_deleted_ones() {
-    let config = Config { cases: 64, failure_persistence: None, ..Config::default() };
+    let cases = if cfg!(talktree_on_postgres) { 16 } else { 64 };
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
     TestRunner::new(config)
         .run(&case(), |case| check(&case).map_err(|error| TestCaseError::fail(error.to_string())))
         .unwrap();

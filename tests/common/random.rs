@@ -7,8 +7,9 @@ use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use talktree::Result;
 
-/// Returns how many cases to run.
+/// Returns how many cases to run: a quarter on a server, where each verb waits for it some times.
 pub fn cases(usual: u32) -> u32 {
+    let usual = if cfg!(talktree_on_postgres) { usual.div_ceil(4) } else { usual };
     std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
 }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::common::Scratch;
+use crate::tables::Tables;
 use serde_json::json;
 use talktree::{
     BoxError, CompactionOptions, Error, MAX_ID_BYTES, Message, Result, Role, Session,
@@ -68,14 +69,10 @@ fn what_another_version_of_the_estimate_counted_is_counted_again() -> Result<()>
     chat.append_all(["one", "two words", "three of them"].map(Message::user))?;
     let tokens = chat.visible_tokens()?;
     assert_eq!(tokens, heuristic(&chat)?);
-    let beside = rusqlite::Connection::open(scratch.folder.path().join("talk.db")).unwrap();
-    beside
-        .execute_batch(
-            "UPDATE message SET tokens = 50, counter = -6;
-             UPDATE session SET visible_tokens = 150, counter = -6;",
-        )
-        .unwrap();
-    drop(beside);
+    Tables::of(&scratch.folder.path().join("talk.db")).run(
+        "UPDATE message SET tokens = 50, counter = -6;
+         UPDATE session SET visible_tokens = 150, counter = -6;",
+    );
     drop(chat);
     scratch.reopen()?;
     assert_eq!(scratch.store.verify(|_| {})?.damages, []);
@@ -320,7 +317,7 @@ fn recount_tokens_makes_a_counter_count_its_messages_again() -> Result<()> {
     open()?.append_all((0..5).map(said))?;
     let path = scratch.folder.path().join("talk.db");
     let damage = "UPDATE message SET tokens = 0; UPDATE session SET visible_tokens = 0";
-    rusqlite::Connection::open(path).unwrap().execute_batch(damage).unwrap();
+    Tables::of(&path).run(damage);
     assert_eq!(open()?.visible_tokens()?, 0);
 
     scratch.store.recount_tokens()?;
@@ -347,10 +344,6 @@ fn the_name_of_a_counter_is_read_once() -> Result<()> {
     let chat = scratch.store.session_builder("s").token_counter(Fickle::default()).open()?;
     chat.append(said(0))?;
     let path = scratch.folder.path().join("talk.db");
-    let name: String = rusqlite::Connection::open(path)
-        .unwrap()
-        .query_row("SELECT name FROM token_counter", [], |row| row.get(0))
-        .unwrap();
-    assert_eq!(name, "first");
+    assert_eq!(Tables::of(&path).value("SELECT name FROM token_counter"), "first");
     Ok(())
 }

@@ -8,5 +8,7 @@ mod failures;
 mod model;
 mod plans;
 mod policies;
+#[path = "../common/tables.rs"]
+mod tables;
 mod threads;
 mod window;

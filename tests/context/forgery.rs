@@ -5,6 +5,7 @@
 //! the prompt, for another hit, for a summary, or for another message of an export. So did a header with one rule character
 //! more or less.
 
+use crate::common::random::cases;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use talktree::{
@@ -448,7 +449,7 @@ fn outside_fences(page: &str, start: &str) -> usize {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(256), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_text_makes_a_section_of_a_prompt_or_a_reminder(t in texts()) {

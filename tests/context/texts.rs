@@ -8,6 +8,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::common::random;
 use serde_json::json;
 use talktree::{
     Block, BoxError, Document, Erasure, Error, Message, Part, ReadProvider, Result, Session,
@@ -167,7 +168,7 @@ fn a_text_that_is_added_to_stays_with_its_owner() -> Result<()> {
         &|| context.restore("memory", None, 1),
     ];
     for (at, verb) in verbs.into_iter().enumerate() {
-        for round in 0..400 {
+        for round in 0..random::cases(400) {
             let owners = ["ann", "bob"].map(|owner| format!("{owner} {at} {round}"));
             for owner in &owners {
                 own(&chat, owner)?;

@@ -5,3 +5,5 @@ mod bytes;
 mod common;
 mod names;
 mod random;
+#[path = "../common/tables.rs"]
+mod tables;

@@ -1,8 +1,9 @@
 //! The code and the documents of this repository.
 
+#[path = "../common/mod.rs"]
+mod common;
 mod documents;
 mod layers;
-#[path = "../common/server.rs"]
-#[allow(dead_code, unreachable_pub, reason = "it starts no server")]
-mod server;
 mod statements;
+#[path = "../common/tables.rs"]
+mod tables;

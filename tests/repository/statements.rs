@@ -17,7 +17,7 @@ mod dialect;
 
 use dialect::{lock, translated};
 
-use crate::server;
+use crate::common::server;
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 

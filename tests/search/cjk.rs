@@ -98,9 +98,12 @@ fn find_all(chats: &[Vec<String>], queries: &Queries) -> Outcome {
         })
         .collect();
     for (kind, queries) in queries {
+        // A server is asked for each hit: every tenth query there.
+        let step = if cfg!(talktree_on_postgres) { 10 } else { 1 };
+        let queries: Vec<&String> = queries.iter().step_by(step).collect();
         let mut times: Vec<Duration> = Vec::new();
         let (mut sum, mut missed) = (0.0, Vec::new());
-        for query in queries {
+        for query in &queries {
             let gold: Vec<&String> = texts
                 .iter()
                 .filter(|(_, text)| text.contains(query.as_str()))

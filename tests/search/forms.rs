@@ -1,5 +1,6 @@
 //! Searches find other forms of a word, in other languages than English.
 
+use crate::tables::Tables;
 use talktree::{Message, Result, Store};
 
 /// Asserts which texts of a store a query finds, by their numbers.
@@ -140,8 +141,7 @@ fn words_without_a_language_have_no_forms() -> Result<()> {
         chat.append(Message::user(text))?;
     }
     assert_eq!(store.search("Haus").run()?.hits.len(), 2);
-    let file = rusqlite::Connection::open(&path).unwrap();
-    assert!(file.execute("UPDATE term SET languages = 0", []).unwrap() > 10);
+    assert!(Tables::of(&path).run("UPDATE term SET languages = 0") > 10);
     assert_eq!(store.search("Haus").run()?.hits.len(), 1);
     Ok(())
 }

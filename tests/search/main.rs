@@ -13,3 +13,5 @@ mod model;
 mod rebuild;
 mod results;
 mod signs;
+#[path = "../common/tables.rs"]
+mod tables;

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::common::folder;
 use crate::common::process::{Other, say, task};
+use crate::tables::Tables;
 use talktree::{Message, Progress, Result, Store};
 
 /// How many messages the stores have: more than the first two batches.
@@ -32,10 +33,8 @@ fn old_store(path: &Path) -> Result<()> {
     }
     store.index(|_| {})?;
     drop(store);
-    let sqlite = rusqlite::Connection::open(path).unwrap();
-    let changed =
-        sqlite.execute("UPDATE setting SET value = '1' WHERE name = 'index_version'", []).unwrap();
-    assert_eq!(changed, 1);
+    let change = "UPDATE setting SET value = '1' WHERE name = 'index_version'";
+    assert_eq!(Tables::of(path).run(change), 1);
     Ok(())
 }
 

@@ -762,9 +762,8 @@ fn a_prefix_of_too_many_words_is_searched_as_a_word() -> Outcome {
     Ok(())
 }
 
-/// Only the newest 3 000 messages with a word, and 1 000 with two words, were ranked.
-#[test]
-fn the_best_of_many_matches_is_first_however_old_it_is() -> Outcome {
+/// A store of 3 101 messages about a fox, of which the oldest is the best.
+fn many_foxes() -> Result<Store, Box<dyn Error>> {
     let store = Store::open_in_memory()?;
     store.session("old")?.append(user("best", "my fox, fox, fox den"))?;
     for n in 0..3_100 {
@@ -774,12 +773,24 @@ fn the_best_of_many_matches_is_first_however_old_it_is() -> Outcome {
         };
         store.session(format!("chat {n}"))?.append_all([text, "Yes."].map(Message::user))?;
     }
+    Ok(store)
+}
+
+/// Only the newest 3 000 messages with a word, and 1 000 with two words, were ranked.
+#[test]
+fn the_best_of_many_matches_is_first_however_old_it_is() -> Outcome {
+    let store = many_foxes()?;
     for query in ["fox", "fox den", "my fox", "fox OR den", "in:all fox"] {
         let found = store.search(query).run()?;
         assert_eq!(found.hits[0].id.as_str(), "best", "{query}");
         assert!(found.hits.iter().all(|hit| hit.matched == Matched::All), "{query}");
     }
-    // The pages are in one order, and each message is on one of them.
+    Ok(())
+}
+
+#[test]
+fn the_pages_of_many_matches_are_in_one_order_and_have_each_once() -> Outcome {
+    let store = many_foxes()?;
     let all = store.search("fox").limit(5_000).run()?;
     assert_eq!(
         all.hits.iter().map(|hit| &hit.id).collect::<std::collections::HashSet<_>>().len(),

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::common;
-use rusqlite::Connection;
+use crate::tables::Tables;
 use talktree::{
     BindingFilter, Block, Error, Message, Result, SessionFilter, SessionManager, SessionState,
     Store, Usage,
@@ -37,7 +37,7 @@ fn store() -> Result<(tempfile::TempDir, PathBuf)> {
 }
 
 fn write(path: &Path, sql: &str) {
-    Connection::open(path).unwrap().execute_batch(sql).unwrap();
+    Tables::of(path).run(sql);
 }
 
 const MAX: &str = "9223372036854775807";
@@ -107,7 +107,7 @@ fn each_row_is_named_by_verify_and_by_the_read_that_meets_it() -> Result<()> {
             labels_of_blocks,
         ),
         (
-            "UPDATE context_block SET label = printf('%.2000c', 'x')",
+            &format!("UPDATE context_block SET label = '{long}'"),
             "broken-context",
             "context block 1",
             labels_of_blocks,
@@ -197,26 +197,37 @@ fn the_greatest_usage_is_sound() -> Result<()> {
 /// The other sessions of a store with such a row can be exported.
 #[test]
 fn one_damaged_session_blocks_no_rescue_of_the_others() -> Result<()> {
+    let long = format!("UPDATE session SET id = '{}' WHERE key = 1", "x".repeat(2_000));
     for sql in [
         "UPDATE session SET id = '' WHERE key = 1",
-        "UPDATE session SET id = printf('%.2000c', 'x') WHERE key = 1",
-        "UPDATE session SET id = CAST(x'ff' AS TEXT) WHERE key = 1",
+        &long,
         "UPDATE session SET deleted_at = 9223372036854775807 WHERE key = 1",
         "UPDATE message SET id = '' WHERE id = 'c'",
         "UPDATE compaction SET summary = ' '",
     ] {
-        let (_folder, path) = store()?;
-        write(&path, sql);
-        let (mut file, mut skipped) = (Vec::new(), Vec::new());
-        export_readable_jsonl(&Store::open_read_only(&path)?, &mut file, |_, error| {
-            skipped.push(error.to_string());
-        })?;
-        assert_eq!(skipped.len(), 1, "{sql}: {skipped:?}");
-        assert!(skipped[0].contains("damaged"), "{sql}: {skipped:?}");
-        let text = String::from_utf8(file).unwrap();
-        assert!(text.contains("hello"), "{sql}: {text}");
-        assert!(!text.contains("of some length"), "{sql}: {text}");
+        rescues_the_others(sql)?;
     }
+    Ok(())
+}
+
+/// A server has no text that is no UTF-8.
+#[test]
+fn a_session_whose_id_is_no_text_blocks_no_rescue_of_the_others() -> Result<()> {
+    rescues_the_others("UPDATE session SET id = CAST(x'ff' AS TEXT) WHERE key = 1")
+}
+
+fn rescues_the_others(sql: &str) -> Result<()> {
+    let (_folder, path) = store()?;
+    write(&path, sql);
+    let (mut file, mut skipped) = (Vec::new(), Vec::new());
+    export_readable_jsonl(&Store::open_read_only(&path)?, &mut file, |_, error| {
+        skipped.push(error.to_string());
+    })?;
+    assert_eq!(skipped.len(), 1, "{sql}: {skipped:?}");
+    assert!(skipped[0].contains("damaged"), "{sql}: {skipped:?}");
+    let text = String::from_utf8(file).unwrap();
+    assert!(text.contains("hello"), "{sql}: {text}");
+    assert!(!text.contains("of some length"), "{sql}: {text}");
     Ok(())
 }
 
@@ -231,8 +242,8 @@ fn each_remedy_helps() -> Result<()> {
         ),
         (
             "UPDATE message SET id = '' WHERE id = 'c'",
-            "UPDATE message SET id = 'NEW' WHERE address = SESSION << 32 | MESSAGE",
-            "UPDATE message SET id = 'new' WHERE address = 1 << 32 | 3",
+            "UPDATE message SET id = 'NEW' WHERE address = SESSION * 4294967296 + MESSAGE",
+            "UPDATE message SET id = 'new' WHERE address = 1 * 4294967296 + 3",
         ),
         (
             "UPDATE binding SET bound_at = 9223372036854775807",

@@ -1,4 +1,4 @@
-//! What other programs write into the file of a store: each case is a named error, with the offender and the limit.
+//! What other programs write into the tables of a store: each case is a named error, with the offender and the limit.
 //!
 //! Three such cases failed: an append with the number 0 was acknowledged, and no read found it; used-up keys were reported as
 //! a full disk; a process that had the store open went on writing after another one had raised the format.
@@ -6,16 +6,16 @@
 use std::path::{Path, PathBuf};
 
 use crate::common;
-use rusqlite::Connection;
+use crate::tables::Tables;
 use talktree::{Error, Message, Result, Store};
 
-/// A store of one message, and the connection of another program to its file.
-fn store() -> Result<(tempfile::TempDir, PathBuf, Store, Connection)> {
+/// A store of one message, and its tables as another program sees them.
+fn store() -> Result<(tempfile::TempDir, PathBuf, Store, Tables)> {
     let folder = common::folder()?;
     let path = folder.path().join("bot.db");
     let store = Store::open(&path)?;
     store.session("s")?.append(Message::user("hello door").with_id("a"))?;
-    let foreign = Connection::open(&path).unwrap();
+    let foreign = Tables::of(&path);
     Ok((folder, path, store, foreign))
 }
 
@@ -40,19 +40,13 @@ fn a_next_number_that_cannot_be_used_is_refused() -> Result<()> {
         [("0", ["\"s\"", " 0"]), ("-1", ["\"s\"", "-1"]), ("1", ["\"s\"", " 1"])]
     {
         let (_folder, path, store, foreign) = store()?;
-        foreign.execute_batch(&format!("UPDATE session SET next = {next}")).unwrap();
+        foreign.run(&format!("UPDATE session SET next = {next}"));
         names(store.session("s")?.append(Message::user("more")), &offenders);
-        let count: i64 =
-            foreign.query_row("SELECT count(*) FROM message", [], |row| row.get(0)).unwrap();
-        assert_eq!(count, 1, "{next}");
+        assert_eq!(foreign.value("SELECT count(*) FROM message"), "1", "{next}");
         assert!(damages(&path)?.contains(&"number-in-use"), "{next}");
     }
     let (_folder, path, _store, foreign) = store()?;
-    foreign
-        .execute_batch(
-            "INSERT INTO session (id, next, created_at, updated_at) VALUES ('t', 0, 0, 0)",
-        )
-        .unwrap();
+    foreign.run("INSERT INTO session (id, next, created_at, updated_at) VALUES ('t', 0, 0, 0)");
     assert_eq!(damages(&path)?, ["number-in-use"]);
     Ok(())
 }
@@ -62,7 +56,7 @@ fn an_indexed_message_made_a_tombstone_by_hand_is_named() -> Result<()> {
     let (_folder, path, store, foreign) = store()?;
     store.session("s")?.append(Message::user("another one"))?;
     store.rebuild_search()?;
-    foreign.execute_batch("UPDATE message SET id = NULL WHERE id = 'a'").unwrap();
+    foreign.run("UPDATE message SET id = NULL WHERE id = 'a'");
     names(store.search("door").run(), &["message 1", "\"s\""]);
     assert!(damages(&path)?.contains(&"search-index"));
     Ok(())
@@ -71,36 +65,27 @@ fn an_indexed_message_made_a_tombstone_by_hand_is_named() -> Result<()> {
 #[test]
 fn keys_that_are_used_up_are_named() -> Result<()> {
     let (_folder, _path, store, foreign) = store()?;
-    foreign
-        .execute_batch(
-            "INSERT INTO session (key, id, created_at, updated_at)
-             VALUES (9223372036854775807, 'x', 0, 0)",
-        )
-        .unwrap();
+    foreign.run(
+        "INSERT INTO session (key, id, created_at, updated_at)
+         VALUES (9223372036854775807, 'x', 0, 0)",
+    );
+    foreign.set_last_key("session", i64::MAX);
     names(store.session("new")?.append(Message::user("hi")), &["session", "9223372036854775807"]);
     names(
         store.session("x")?.append(Message::user("hi")),
         &["\"x\"", "9223372036854775807", "2147483647"],
     );
     store.session("s")?.append(Message::user("the others work").with_id("b"))?;
-    foreign
-        .execute_batch(
-            "INSERT INTO compaction (key, session, id, first, last, first_id, last_id, count, before, after, summary, created_at)
-             VALUES (9223372036854775807, 7, 'c', 1, 1, 'a', 'a', 1, 1, 1, 'x', 0)",
-        )
-        .unwrap();
+    foreign.set_last_key("compaction", i64::MAX);
     let refused = store.session("s")?.add_compaction("s", &"a".into(), &"b".into());
     names(refused, &["compaction", "9223372036854775807"]);
     Ok(())
 }
 
 /// Raises the format as a newer talktree would.
-fn raise(foreign: &Connection) {
+fn raise(foreign: &Tables) {
     foreign
-        .execute_batch(
-            "BEGIN; ALTER TABLE session ADD COLUMN newer TEXT; PRAGMA user_version = 99; COMMIT",
-        )
-        .unwrap();
+        .run("BEGIN; ALTER TABLE session ADD COLUMN newer TEXT; PRAGMA user_version = 99; COMMIT");
 }
 
 #[test]
@@ -125,19 +110,17 @@ fn a_handle_that_is_open_while_the_format_is_raised_refuses() -> Result<()> {
         assert!(matches!(refused, Err(Error::NewerStore { found: 99, .. })), "{refused:?}");
     }
     assert!(!path.with_extension("copy").exists());
-    let count: i64 =
-        foreign.query_row("SELECT count(*) FROM message", [], |row| row.get(0)).unwrap();
-    assert_eq!(count, 1);
+    assert_eq!(foreign.value("SELECT count(*) FROM message"), "1");
     Ok(())
 }
 
 #[test]
 fn a_handle_refuses_a_file_that_became_older_or_something_else() -> Result<()> {
     let (_folder, _path, store, foreign) = store()?;
-    foreign.execute_batch("PRAGMA user_version = 1").unwrap();
+    foreign.run("PRAGMA user_version = 1");
     let refused = store.session("s")?.append(Message::user("hi")).map(drop);
     assert!(matches!(refused, Err(Error::OlderStore { found: 1, .. })), "{refused:?}");
-    foreign.execute_batch("PRAGMA application_id = 7").unwrap();
+    foreign.run("PRAGMA application_id = 7");
     let refused = store.session("s")?.append(Message::user("hi")).map(drop);
     assert!(matches!(refused, Err(Error::NotAStore { .. })), "{refused:?}");
     Ok(())

@@ -13,6 +13,7 @@ mod hostile;
 mod inbox;
 mod manager;
 mod open_errors;
+mod pair;
 mod paths;
 mod processes;
 mod read_only;
@@ -22,6 +23,8 @@ mod schema;
 mod servers;
 mod sessions;
 mod shared_commits;
+#[path = "../common/tables.rs"]
+mod tables;
 mod threads;
 mod usage;
 mod verify;

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::common::Scratch;
+use crate::common::random::cases;
 use chrono::{DateTime, TimeDelta, Utc};
 use proptest::prelude::*;
 use talktree::{
@@ -184,7 +185,7 @@ fn run_as_expected(store: &Store, retention: &Retention) -> Result<()> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(150), ..ProptestConfig::default() })]
 
     #[test]
     fn a_run_discards_what_a_dry_run_lists(

@@ -1,10 +1,11 @@
 //! Stores on a server: who may do what, encrypted connections, limits, versions; and what a server has no room for in an index.
 
+use std::io::Write;
 use std::process::{Command, Stdio};
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-use talktree::{Error, Json, Message, Store, TranscriptKey};
+use talktree::{Block, Erasure, Error, Json, Message, Store, TranscriptKey};
 
 use crate::common::server::{Outcome, Server};
 
@@ -178,6 +179,57 @@ fn keys_of_any_bytes_and_length_are_found() -> Outcome {
     let mut sorted = tags;
     sorted.sort_unstable();
     assert_eq!(chat.tags(&message)?, sorted);
+    Ok(())
+}
+
+/// A deleted row stays in its page until a vacuum, and its words stay in the index.
+#[test]
+fn what_is_erased_is_in_no_tuple_and_no_entry_of_the_index() -> Outcome {
+    let Some(server) = plain()? else { return Ok(()) };
+    let available = "SELECT count(*) FROM pg_available_extensions WHERE name = 'pageinspect'";
+    if sql(&server, available)? == "0" {
+        eprintln!("skipped: the extension pageinspect is not installed");
+        return Ok(());
+    }
+    sql(&server, "CREATE EXTENSION pageinspect")?;
+    let store = Store::connect(&(server.url("talktree") + "schema=s"))?;
+    let chat = store.session("s")?;
+    let context = store.session_builder("s").block("memory", Block::stored()).open()?;
+    let mut secrets = Vec::new();
+    for n in 0..200 {
+        chat.append(Message::user(format!("kept {n}")))?;
+        secrets.push(chat.append(Message::user(format!("mk7q{n} hello")))?.id);
+        context.context().set("memory", &format!("mk7qmemory {n}"))?;
+    }
+    store.index(|_| {})?;
+    for id in &secrets[..50] {
+        chat.update(Message::user("mk7qlater").with_id(id.clone()))?;
+    }
+    assert_eq!(found(&store, "mk7q100")?, 1);
+    // Each tuple, whether it is visible or dead; each page of an index of words.
+    let marks = |server: &Server| -> Outcome<(u64, u64)> {
+        let tuples = "SELECT format($$SELECT count(*) FROM generate_series(0, pg_relation_size('s.%1$I') / 8192 - 1) AS page, heap_page_items(get_raw_page('s.%1$I', page::INT)) WHERE strpos(encode(t_data, 'escape'), 'mk7q') > 0$$, relname) FROM pg_class WHERE relnamespace = 's'::regnamespace AND relkind = 'r' \\gexec";
+        let entries = "SELECT format($$SELECT count(*) FROM generate_series(0, pg_relation_size('s.%1$I') / 8192 - 1) AS page WHERE strpos(encode(get_raw_page('s.%1$I', page::INT), 'escape'), 'mk7q') > 0$$, relname) FROM pg_class WHERE relname IN ('search_terms', 'context_search_terms') \\gexec";
+        let count = |query: &str| -> Outcome<u64> {
+            let mut psql = server.psql("talktree");
+            let mut psql = psql.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+            psql.stdin.take().unwrap().write_all(query.as_bytes())?;
+            let output = psql.wait_with_output()?;
+            assert!(output.status.success());
+            let counts = String::from_utf8(output.stdout)?;
+            Ok(counts.lines().map(|count| count.parse::<u64>().unwrap()).sum())
+        };
+        Ok((count(tuples)?, count(entries)?))
+    };
+    let (tuples, entries) = marks(&server)?;
+    assert!(tuples > 400 && entries > 0, "{tuples} {entries}");
+    let erased = store.erase(&Erasure::messages(chat.id(), &secrets))?;
+    assert!(erased.is_complete());
+    let (tuples, _) = marks(&server)?;
+    assert!(tuples > 0, "the text of the block stays");
+    drop((chat, context));
+    let _ = store.erase(&Erasure::session("s"))?;
+    assert_eq!(marks(&server)?, (0, 0));
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use std::thread;
 
 use crate::common::process::{Other, say, task};
 use crate::common::{Scratch, folder};
+use crate::tables::Tables;
 use talktree::{Change, Durability, Error, Message, Result, Store};
 
 const THREADS: usize = 8;
@@ -141,9 +142,9 @@ fn messages_are_indexed_while_many_threads_append() -> Result<()> {
         let chat = store.session(format!("chat {thread}"))?;
         (0..250).try_for_each(|n| chat.append(Message::user(format!("number {n}"))).map(drop))
     })?;
-    let sqlite = rusqlite::Connection::open(folder.path().join("talk.db")).unwrap();
-    let pending = "SELECT coalesce(sum(next - unindexed), 0) FROM session";
-    let pending: i64 = sqlite.query_row(pending, [], |row| row.get(0)).unwrap();
+    let tables = Tables::of(&folder.path().join("talk.db"));
+    let pending = tables.value("SELECT coalesce(sum(next - unindexed), 0) FROM session");
+    let pending: i64 = pending.parse().unwrap();
     // A debug build indexes more slowly than eight threads append; without any indexing all would be pending.
     assert!(pending < 1_600, "{pending} of {} messages are pending", THREADS * 250);
     Ok(())

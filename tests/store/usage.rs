@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::common::random::cases;
 use proptest::prelude::*;
 use serde_json::json;
 use talktree::{
@@ -162,7 +163,7 @@ fn play(steps: &[Step]) -> Result<()> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(48), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_ledger_equals_a_count_by_hand(steps in prop::collection::vec(step(), 1..40)) {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::common::process::test_name;
-use rusqlite::Connection;
+use crate::tables::Tables;
 use serde_json::json;
 use talktree::{Block, Document, Message, Part, Result, Store, TokenCounter};
 use talktree_import::export::export_session;
@@ -82,23 +82,31 @@ fn each_kind_of_damage_is_named() -> Result<()> {
         ("UPDATE session SET visible_tokens = 1000", "wrong-tokens"),
         ("UPDATE session SET counter = 5", "lost-counter"),
         ("UPDATE message SET counter = 6", "lost-counter"),
-        ("DROP INDEX copy", "schema"),
-        (
-            "PRAGMA writable_schema = ON;
-             UPDATE sqlite_schema SET sql = replace(sql, 'role ', 'rolf ') WHERE name = 'message'",
-            "schema",
-        ),
         ("UPDATE session SET unindexed = 3", "search-index"),
     ] {
-        let (_folder, path) = store()?;
-        let conn = Connection::open(&path).unwrap();
-        conn.execute_batch(sql).unwrap();
-        drop(conn);
-        let damages = Store::open(&path)?.verify(|_| {})?.damages;
-        assert!(damages.iter().any(|damage| damage.kind == kind), "{sql}: {damages:?}");
-        assert!(damages.iter().all(|damage| !damage.remedy.is_empty()));
+        names(sql, kind)?;
     }
     Ok(())
+}
+
+fn names(sql: &str, kind: &str) -> Result<()> {
+    let (_folder, path) = store()?;
+    Tables::of(&path).run(sql);
+    let damages = Store::open(&path)?.verify(|_| {})?.damages;
+    assert!(damages.iter().any(|damage| damage.kind == kind), "{sql}: {damages:?}");
+    assert!(damages.iter().all(|damage| !damage.remedy.is_empty()));
+    Ok(())
+}
+
+/// A server keeps its catalog itself.
+#[test]
+fn a_definition_that_differs_is_named() -> Result<()> {
+    names("DROP INDEX copy", "schema")?;
+    names(
+        "PRAGMA writable_schema = ON;
+         UPDATE sqlite_schema SET sql = replace(sql, 'role ', 'rolf ') WHERE name = 'message'",
+        "schema",
+    )
 }
 
 /// Damaged token counts, and the counts after `recount_tokens`.
@@ -139,7 +147,7 @@ fn wrong_token_counts_are_named_and_recounted() -> Result<()> {
         let (_folder, path) = store()?;
         let store = Store::open(&path)?;
         assert_eq!(store.session("s")?.visible_tokens()?, 13);
-        beside(&path).execute_batch(sql).unwrap();
+        Tables::of(&path).run(sql);
         let damages = store.verify(|_| {})?.damages;
         let found = damages.iter().find(|damage| damage.kind == kind);
         assert_eq!(found.map(|damage| damage.what.as_str()), Some(what), "{sql}: {damages:?}");
@@ -176,18 +184,18 @@ fn a_count_that_only_a_custom_counter_can_check_is_not_reported() -> Result<()> 
     assert_eq!(chat.visible_tokens()?, 22, "a summary, whose tokens are not stored, and a message");
     assert_eq!(store.verify(|_| {})?.damages, []);
     let spoil = "UPDATE session SET visible_tokens = 1";
-    beside(&path).execute_batch(spoil).unwrap();
+    Tables::of(&path).run(spoil);
     assert_eq!(store.verify(|_| {})?.damages, [], "only the counter can count the summary");
 
     // Without a summary the stored counts of the messages can be added, whichever counter stored them.
     chat.remove_compaction(&chat.compactions()?[0].id)?;
     assert_eq!(chat.visible_tokens()?, 39);
     assert_eq!(store.verify(|_| {})?.damages, []);
-    beside(&path).execute_batch(spoil).unwrap();
+    Tables::of(&path).run(spoil);
     assert_eq!(store.verify(|_| {})?.damages[0].kind, "wrong-tokens");
 
     // A counter had recounted the rows, but was stopped before it stored the sum.
-    beside(&path).execute_batch("UPDATE session SET visible_tokens = 18, counter = 0").unwrap();
+    Tables::of(&path).run("UPDATE session SET visible_tokens = 18, counter = 0");
     assert_eq!(store.verify(|_| {})?.damages, []);
     Ok(())
 }
@@ -209,7 +217,7 @@ fn the_count_of_a_view_with_an_elision_is_right() -> Result<()> {
     assert!(chat.visible_tokens()? < loaded);
     assert_eq!(store.verify(|_| {})?.damages, []);
     let spoil = format!("UPDATE session SET visible_tokens = {loaded}");
-    beside(&path).execute_batch(&spoil).unwrap();
+    Tables::of(&path).run(&spoil);
     assert_eq!(store.verify(|_| {})?.damages[0].kind, "wrong-tokens");
     Ok(())
 }
@@ -219,7 +227,7 @@ fn a_damaged_count_is_named_stops_nothing_and_is_recounted() -> Result<()> {
     for damaged in [-1, 3, i64::MAX] {
         let (_folder, path) = store()?;
         let sql = format!("UPDATE session SET visible_tokens = {damaged}");
-        Connection::open(&path).unwrap().execute_batch(&sql).unwrap();
+        Tables::of(&path).run(&sql);
         let store = Store::open(&path)?;
         assert_eq!(store.verify(|_| {})?.damages[0].kind, "wrong-tokens", "{damaged}");
 
@@ -239,7 +247,7 @@ fn a_damaged_count_is_named_stops_nothing_and_is_recounted() -> Result<()> {
 #[test]
 fn a_rebuilt_index_is_sound_again() -> Result<()> {
     let (_folder, path) = store()?;
-    Connection::open(&path).unwrap().execute_batch("UPDATE session SET unindexed = 3").unwrap();
+    Tables::of(&path).run("UPDATE session SET unindexed = 3");
     let store = Store::open(&path)?;
     assert_eq!(store.verify(|_| {})?.damages[0].kind, "search-index");
     store.rebuild_search()?;
@@ -281,11 +289,6 @@ fn a_handle_that_has_verified_once_verifies_later_writes() -> Result<()> {
     Ok(())
 }
 
-/// Opens the file without talktree, so without its SQL functions.
-fn beside(path: &std::path::Path) -> Connection {
-    Connection::open(path).unwrap()
-}
-
 /// Creates a store whose index is up to date.
 fn indexed() -> Result<(tempfile::TempDir, std::path::PathBuf)> {
     let (folder, path) = store()?;
@@ -297,31 +300,32 @@ fn indexed() -> Result<(tempfile::TempDir, std::path::PathBuf)> {
 #[test]
 fn messages_that_differ_from_the_index_are_named() -> Result<()> {
     // The numbers are addresses of the first session; `message d` is its fourth.
-    for (sql, what) in [
+    const D: i64 = 4_294_967_300;
+    type Change = fn(&Tables);
+    let changes: [(Change, &str); 4] = [
+        (|it| it.index(D, None), "message 4 of session 1 is not in the search index"),
         (
-            "DELETE FROM search WHERE rowid = 4294967300",
-            "message 4 of session 1 is not in the search index",
-        ),
-        (
-            "INSERT INTO search (rowid, text, tools) VALUES (4294967399, 'nobody said this', '')",
+            |it| it.index(4_294_967_399, Some("nobody")),
             "message 103 of session 1 has no words and is in the search index with some",
         ),
         (
-            "DELETE FROM search WHERE rowid = 4294967300;
-             INSERT INTO search (rowid, text, tools) VALUES (4294967300, 'massage d', '')",
+            |it| it.index(D, Some("massage")),
             "message 4 of session 1 has other words than its index entry",
         ),
         (
-            "UPDATE message SET parts = replace(parts, 'message d', 'massage d')",
+            |it| {
+                it.run("UPDATE message SET parts = replace(parts, 'message d', 'massage d')");
+            },
             "message 4 of session 1 has other words than its index entry",
         ),
-    ] {
+    ];
+    for (change, what) in changes {
         let (_folder, path) = indexed()?;
-        beside(&path).execute_batch(sql).unwrap();
+        change(&Tables::of(&path));
         let store = Store::open(&path)?;
         let damages = store.verify(|_| {})?.damages;
         let found: Vec<&str> = damages.iter().map(|damage| damage.what.as_str()).collect();
-        assert_eq!(found, [what], "{sql}");
+        assert_eq!(found, [what]);
         assert!(damages[0].remedy.contains("rebuild_search"));
         let by_reader = Store::open_read_only(&path)?.verify(|_| {})?.damages;
         assert_eq!(by_reader, damages);
@@ -332,50 +336,52 @@ fn messages_that_differ_from_the_index_are_named() -> Result<()> {
     Ok(())
 }
 
-/// The error was "the store failed", and one damaged message made every search fail.
+/// The error was "the store failed", and one damaged message made every search fail. A server has no text that is no UTF-8.
 #[test]
 fn a_message_that_is_not_text_is_named_and_can_be_deleted_or_updated() -> Result<()> {
-    for parts in ["CAST(x'5B7B22FF22' AS TEXT)", "'[{\"type\":\"text\",\"text\":\"mess'"] {
-        for is_deleted in [true, false] {
-            let (_folder, path) = indexed()?;
-            beside(&path)
-                .execute_batch(&format!("UPDATE message SET parts = {parts} WHERE id = 'd'"))
-                .unwrap();
-            let store = Store::open(&path)?;
-            let chat = store.session("s")?;
-            let answers = [
-                chat.raw_history().map(|_| ()),
-                chat.message(&"d".into()).map(|_| ()),
-                chat.iter_rev().collect::<Result<Vec<_>>>().map(|_| ()),
-                chat.tree().map(|_| ()),
-                export_session(&chat, &mut Vec::new()),
-            ];
-            for (at, answer) in answers.iter().enumerate() {
-                let Err(error @ talktree::Error::Corrupt { .. }) = answer else {
-                    panic!("{at}: {answer:?}")
-                };
-                let text = error.to_string();
-                assert!(text.contains("message 4 of session 1"), "{text}");
-                assert_eq!(text.matches("the store is damaged").count(), 1, "{text}");
-            }
-            assert_eq!(chat.at(&"x".into()).raw_history()?.len(), 2, "another branch can be read");
-            let found = store.search("message").run()?;
-            assert!(
-                found.hits.iter().any(|hit| hit.id == "a"),
-                "sound messages are found: {found:?}"
-            );
-            let damages = store.verify(|_| {})?.damages;
-            let broken = damages.iter().find(|damage| damage.kind == "broken-message");
-            assert_eq!(broken.map(|damage| damage.remedy), Some("update or delete the message"));
-            if is_deleted {
-                chat.delete([&"d".into()])?;
-            } else {
-                assert!(chat.update(Message::user("message d").with_id("d"))?.is_changed);
-            }
-            store.rebuild_search()?;
-            assert_eq!(store.verify(|_| {})?.damages, []);
-            assert_eq!(chat.raw_history()?.len(), if is_deleted { 2 } else { 3 });
+    can_be_deleted_or_updated("CAST(x'5B7B22FF22' AS TEXT)")
+}
+
+#[test]
+fn a_message_that_is_not_json_is_named_and_can_be_deleted_or_updated() -> Result<()> {
+    can_be_deleted_or_updated("'[{\"type\":\"text\",\"text\":\"mess'")
+}
+
+fn can_be_deleted_or_updated(parts: &str) -> Result<()> {
+    for is_deleted in [true, false] {
+        let (_folder, path) = indexed()?;
+        Tables::of(&path).run(&format!("UPDATE message SET parts = {parts} WHERE id = 'd'"));
+        let store = Store::open(&path)?;
+        let chat = store.session("s")?;
+        let answers = [
+            chat.raw_history().map(|_| ()),
+            chat.message(&"d".into()).map(|_| ()),
+            chat.iter_rev().collect::<Result<Vec<_>>>().map(|_| ()),
+            chat.tree().map(|_| ()),
+            export_session(&chat, &mut Vec::new()),
+        ];
+        for (at, answer) in answers.iter().enumerate() {
+            let Err(error @ talktree::Error::Corrupt { .. }) = answer else {
+                panic!("{at}: {answer:?}")
+            };
+            let text = error.to_string();
+            assert!(text.contains("message 4 of session 1"), "{text}");
+            assert_eq!(text.matches("the store is damaged").count(), 1, "{text}");
         }
+        assert_eq!(chat.at(&"x".into()).raw_history()?.len(), 2, "another branch can be read");
+        let found = store.search("message").run()?;
+        assert!(found.hits.iter().any(|hit| hit.id == "a"), "sound messages are found: {found:?}");
+        let damages = store.verify(|_| {})?.damages;
+        let broken = damages.iter().find(|damage| damage.kind == "broken-message");
+        assert_eq!(broken.map(|damage| damage.remedy), Some("update or delete the message"));
+        if is_deleted {
+            chat.delete([&"d".into()])?;
+        } else {
+            assert!(chat.update(Message::user("message d").with_id("d"))?.is_changed);
+        }
+        store.rebuild_search()?;
+        assert_eq!(store.verify(|_| {})?.damages, []);
+        assert_eq!(chat.raw_history()?.len(), if is_deleted { 2 } else { 3 });
     }
     Ok(())
 }
@@ -421,12 +427,8 @@ fn the_index_of_a_small_store_is_checked_without_a_file() -> Result<()> {
     }
     let (folder, path) = store()?;
     Store::open(&path)?.rebuild_search()?;
-    let foreign = Connection::open(&path).unwrap();
-    foreign
-        .execute_batch(
-            r#"UPDATE message SET parts = '[{"type":"text","text":"door"}]' WHERE id = 'a'"#,
-        )
-        .unwrap();
+    Tables::of(&path)
+        .run(r#"UPDATE message SET parts = '[{"type":"text","text":"door"}]' WHERE id = 'a'"#);
     verify_again("the_index_of_a_small_store_is_checked_without_a_file", &folder, &path);
     Ok(())
 }
@@ -451,9 +453,7 @@ fn times_and_roles_that_differ_from_the_messages_are_named_and_written_again() -
     ] {
         let (_folder, path) = store()?;
         assert_eq!(Store::open(&path)?.search("message").run()?.hits.len(), 3);
-        let conn = Connection::open(&path).unwrap();
-        assert!(conn.execute(sql, []).unwrap() > 0, "{sql}");
-        drop(conn);
+        assert!(Tables::of(&path).run(sql) > 0, "{sql}");
         let store = Store::open(&path)?;
         let damages = store.verify(|_| {})?.damages;
         let kinds: Vec<&str> = damages.iter().map(|damage| damage.kind).collect();

@@ -58,12 +58,12 @@ fn check(ops: &[Op]) -> Result<()> {
 #[test]
 fn any_operations_end_equal_on_both_engines() -> std::result::Result<(), String> {
     let ops = prop::collection::vec(any_op(), 20..80);
-    random::check_all(random::cases(12), &ops, |ops| check(&ops))
+    random::check_all(random::cases(48), &ops, |ops| check(&ops))
 }
 
 #[test]
 fn branches_compactions_and_deletions_end_equal_on_both_engines() -> std::result::Result<(), String>
 {
     let ops = prop::collection::vec(knotty_op(), 20..60);
-    random::check_all(random::cases(8), &ops, |ops| check(&ops))
+    random::check_all(random::cases(32), &ops, |ops| check(&ops))
 }

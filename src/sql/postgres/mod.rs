@@ -421,9 +421,14 @@ pub(super) fn public(error: tokio_postgres::Error, busy_ms: u64) -> Error {
         Some(&SqlState::READ_ONLY_SQL_TRANSACTION | &SqlState::INSUFFICIENT_PRIVILEGE) => {
             Error::ReadOnly
         }
-        Some(&SqlState::DATA_CORRUPTED | &SqlState::INDEX_CORRUPTED) => {
-            Error::Corrupt { what: error.to_string() }
-        }
+        Some(
+            &SqlState::DATA_CORRUPTED
+            | &SqlState::INDEX_CORRUPTED
+            // The keys of a table are used up.
+            | &SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
+        ) => Error::Corrupt {
+            what: error.as_db_error().map_or_else(|| error.to_string(), |it| it.message().to_owned()),
+        },
         _ => failed(error),
     }
 }

@@ -98,6 +98,11 @@ impl Server {
         &self.id
     }
 
+    /// Returns the number of the lock under which the tables of this store are made: others need not wait for them.
+    fn lock(&self) -> String {
+        format!("hashtextextended('{}', {LOCK})", self.address.schema.replace('\'', "''"))
+    }
+
     /// Returns the id of the store. Creates it if it is not there, and brings an older one to the newest version: of many hosts that come
     /// at once one does it, and the others wait.
     fn open(&self, migrations: &[Migration]) -> BackendResult<String> {
@@ -105,7 +110,7 @@ impl Server {
         conn.is_writing.set(true);
         let newest = FIRST + migrations.len() as u32;
         let mut found = self.alone(&conn, "", || self.found(&conn))?;
-        let lock = format!("; SELECT pg_advisory_xact_lock({LOCK})");
+        let lock = format!("; SELECT pg_advisory_xact_lock({})", self.lock());
         if found.is_none() {
             found = self.alone(&conn, &lock, || match self.found(&conn)? {
                 // Another host was first.
@@ -135,7 +140,7 @@ impl Server {
         migrations: &[Migration],
     ) -> BackendResult<()> {
         let began = Instant::now();
-        let try_lock = format!("BEGIN; SELECT pg_try_advisory_xact_lock({LOCK})");
+        let try_lock = format!("BEGIN; SELECT pg_try_advisory_xact_lock({})", self.lock());
         let lock = self.connection()?;
         loop {
             let row = lock.ask(lock.client.simple_query(&try_lock))?;

@@ -97,6 +97,9 @@ pub(crate) struct Database {
     pub(super) deferred: Deferred,
     /// The transcript that was appended to last, as that left it.
     pub(super) last_transcript: Mutex<Option<StoredTranscript>>,
+    /// The address of the schema that stands for a database in memory.
+    #[cfg(talktree_on_postgres)]
+    in_memory: Option<String>,
 }
 
 impl Drop for Database {
@@ -105,6 +108,8 @@ impl Drop for Database {
         if let Some(file) = &self.file {
             file.forget_removed();
         }
+        #[cfg(talktree_on_postgres)]
+        on_postgres::give_back(self.in_memory.take());
     }
 }
 
@@ -137,8 +142,8 @@ impl Database {
     /// Opens a database in memory.
     pub(crate) fn open_in_memory(config: Config) -> Result<Self> {
         #[cfg(talktree_on_postgres)]
-        if let Some(url) = on_postgres::new() {
-            return Self::on_server(&url, config);
+        if let Some(database) = on_postgres::in_memory(&config) {
+            return database;
         }
         let open = || -> BackendResult<Connection> {
             let conn = Connection::open_in_memory()?;
@@ -222,6 +227,8 @@ impl Database {
             pinned: None,
             deferred: Deferred::default(),
             last_transcript: Mutex::default(),
+            #[cfg(talktree_on_postgres)]
+            in_memory: None,
         }
     }
 
@@ -445,11 +452,37 @@ fn not_a_store(error: BackendError, path: &Path, busy_ms: u64, is_encrypted: boo
 }
 
 /// The stores of tests that run on a server: compiled with `--cfg talktree_on_postgres`, they have a schema each, but for files whose
-/// names say that they are SQLite's.
+/// names say that they are SQLite's. To make a schema takes a server a tenth of a second, so one that stood for a database in memory
+/// is emptied for the next one.
 #[cfg(talktree_on_postgres)]
 mod on_postgres {
     use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
     use std::path::Path;
+    use std::sync::Mutex;
+
+    use super::{Config, Database, lock};
+    use crate::error::Result;
+
+    /// The schemas that are free.
+    static FREE: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+    /// Removes all that is in a store. One with vectors is not used again.
+    const EMPTY: &str = "DO $$
+        DECLARE
+            its_table REGCLASS;
+        BEGIN
+            IF to_regclass('embedder') IS NOT NULL THEN
+                RAISE EXCEPTION 'it has vectors';
+            END IF;
+            DELETE FROM setting WHERE name NOT IN ('schema_version', 'store', 'index_version');
+            FOR its_table IN SELECT oid FROM pg_class
+                         WHERE relnamespace = CAST(current_schema() AS REGNAMESPACE) AND relkind = 'r' AND relname <> 'setting'
+            LOOP
+                EXECUTE format('DELETE FROM %s', its_table);
+            END LOOP;
+            PERFORM setval(CAST(oid AS REGCLASS), 1, FALSE) FROM pg_class
+              WHERE relnamespace = CAST(current_schema() AS REGNAMESPACE) AND relkind = 'S';
+        END $$";
 
     /// Returns the address of the schema of a file.
     pub(super) fn of_path(path: &Path) -> Option<String> {
@@ -462,10 +495,32 @@ mod on_postgres {
         Some(format!("{url}schema=t{hash:016x}"))
     }
 
-    /// Returns the address of a new schema.
-    pub(super) fn new() -> Option<String> {
-        let url = std::env::var("TALKTREE_TEST_POSTGRES").ok()?;
-        Some(format!("{url}schema=t{}", uuid::Uuid::now_v7().simple()))
+    /// Opens what stands for a database in memory.
+    pub(super) fn in_memory(config: &Config) -> Option<Result<Database>> {
+        let server = std::env::var("TALKTREE_TEST_POSTGRES").ok()?;
+        let open = |url: String| -> Result<Database> {
+            let mut database = Database::on_server(&url, config.clone())?;
+            database.in_memory = Some(url);
+            Ok(database)
+        };
+        let free = lock(&FREE).pop();
+        let emptied = free.and_then(|url| {
+            let mut database = open(url).ok()?;
+            let emptied = database.write(|conn| conn.script(EMPTY));
+            if emptied.is_err() {
+                database.in_memory = None;
+            }
+            emptied.ok().map(|()| database)
+        });
+        Some(match emptied {
+            Some(database) => Ok(database),
+            None => open(format!("{server}schema=t{}", uuid::Uuid::now_v7().simple())),
+        })
+    }
+
+    /// Takes back the schema of a database that is closed.
+    pub(super) fn give_back(in_memory: Option<String>) {
+        lock(&FREE).extend(in_memory);
     }
 }
 

@@ -205,13 +205,13 @@ mod tests {
         database.receive(source, &[], Some(0))?;
         database.write(|conn| {
             let key = key_of(conn, source)?;
-            conn.sqlite()?.execute(
+            conn.run(
                 "WITH RECURSIVE ids (id) AS (SELECT 0 UNION ALL SELECT id + 1 FROM ids WHERE id + 1 < ?2)
-                 INSERT INTO inbox_item (source, id, received_at) SELECT ?1, id, 0 FROM ids",
-                rusqlite::params![key, count],
+                 INSERT INTO inbox_item (source, id, received_at)
+                 SELECT ?1, CAST(id AS TEXT), 0 FROM ids",
+                (key, count),
             )?;
-            conn.sqlite()?.execute("UPDATE inbox_source SET handled = ?1", [count])?;
-            Ok(())
+            conn.run("UPDATE inbox_source SET handled = ?1", count).map(drop)
         })?;
         Ok(database)
     }
@@ -229,8 +229,8 @@ mod tests {
         let stored = |database: &Database| -> Result<(u64, i64)> {
             database.read(|conn| {
                 let sql =
-                    "SELECT count(*), min(cast(id AS INTEGER)) FROM inbox_item WHERE source = 1";
-                Ok(conn.sqlite()?.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?)
+                    "SELECT count(*), min(CAST(id AS BIGINT)) FROM inbox_item WHERE source = 1";
+                conn.one(sql, ())
             })
         };
         for step in 1..=3 {
@@ -263,11 +263,8 @@ mod tests {
             for id in &batch {
                 database.end_item("telegram", &id.to_string())?;
             }
-            let count: u64 = database.read(|conn| {
-                Ok(conn
-                    .sqlite()?
-                    .query_row("SELECT count(*) FROM inbox_item", [], |row| row.get(0))?)
-            })?;
+            let count: u64 =
+                database.read(|conn| conn.one("SELECT count(*) FROM inbox_item", ()))?;
             assert_eq!(count, MAX_HANDLED_IDS + 500, "round {round}");
         }
         Ok(())
@@ -280,11 +277,10 @@ mod tests {
         database.end_item("telegram", "1")?;
         assert_eq!(database.verify(|_| {})?.damages, []);
         database.write(|conn| {
-            conn.sqlite()?.execute_batch(
+            conn.script(
                 "UPDATE inbox_source SET handled = 5;
                  INSERT INTO inbox_item (source, id, received_at) VALUES (9, 'x', 0);",
-            )?;
-            Ok(())
+            )
         })?;
         let found: Vec<String> =
             database.verify(|_| {})?.damages.into_iter().map(|damage| damage.what).collect();

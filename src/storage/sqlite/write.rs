@@ -32,6 +32,15 @@ enum Left {
     Nothing(BackendError),
 }
 
+/// Asks a server how many rows and entries of indexes this transaction has read.
+#[cfg(all(test, feature = "postgres"))]
+macro_rules! rows_read {
+    () => {
+        "SELECT CAST(sum(pg_stat_get_xact_tuples_returned(oid)) AS BIGINT) FROM pg_class
+          WHERE relnamespace = CAST(current_schema() AS REGNAMESPACE)"
+    };
+}
+
 impl Database {
     /// Runs a write in a transaction of its own: all of it or nothing. On a server it may run several times.
     pub(crate) fn write<T>(
@@ -163,13 +172,25 @@ impl Database {
         answer.map_err(|error| error.into_error(turn.waited_ms()))
     }
 
-    /// Returns how many steps of SQLite's virtual machine a write takes.
+    /// Returns how many steps of SQLite's virtual machine a write takes; on a server, how many rows and entries of indexes it reads.
     #[cfg(test)]
     pub(super) fn steps_of_write<T>(
         &self,
         work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> Result<(u64, T)> {
         use std::sync::atomic::AtomicU64;
+        #[cfg(feature = "postgres")]
+        if self.server.is_some() {
+            use crate::sql::Sql;
+            let work = std::cell::Cell::new(Some(work));
+            return self.write(|conn| {
+                let before: u64 = conn.one(concat!(rows_read!(), " -- before"), ())?;
+                let work = work.take().ok_or(Error::Interrupted)?;
+                let answer = work(conn)?;
+                let after: u64 = conn.one(rows_read!(), ())?;
+                Ok((after - before, answer))
+            });
+        }
         let steps = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&steps);
         let _turn = self.writers.ask(Length::Long);

@@ -15,6 +15,7 @@ use talktree_import::export::export_jsonl;
 use talktree_import::{ImportOptions, import_reader};
 
 use crate::common;
+use crate::tables::is_on_server;
 
 /// How long a store waits for other writers, and a block for those of its provider.
 const BUSY: Duration = Duration::from_millis(300);
@@ -56,7 +57,7 @@ pub(crate) enum Outcome {
 
 pub(crate) type Verb = fn(&Bench) -> Result<()>;
 
-pub(crate) const CASES: [(&str, Kind, Verb, Outcome); 30] = [
+const CASES: [(&str, Kind, Verb, Outcome); 30] = [
     ("append", Kind::Listener, |it| it.append(), Outcome::Heard),
     ("update", Kind::Listener, |it| it.update(), Outcome::Heard),
     ("append and compact", Kind::Listener, |it| it.overfill(), Outcome::Heard),
@@ -88,6 +89,11 @@ pub(crate) const CASES: [(&str, Kind, Verb, Outcome); 30] = [
     ("import", Kind::ImportInput, |it| it.import(), Outcome::Panic),
     ("export", Kind::ExportOutput, |it| it.export(), Outcome::Panic),
 ];
+
+/// Returns the cases of this engine: a server has no backup.
+pub(crate) fn cases() -> impl Iterator<Item = (&'static str, Kind, Verb, Outcome)> {
+    CASES.into_iter().filter(|(_, kind, ..)| *kind != Kind::Backup || !is_on_server())
+}
 
 pub(crate) fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)

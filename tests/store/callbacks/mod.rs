@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use bench::{Bench, CASES, Kind, Outcome, Verb, locked};
+use bench::{Bench, Kind, Outcome, Verb, cases, locked};
 use talktree::{
     Block, BoxError, Change, Document, Error, Message, ReadProvider, Result, Session, Store,
 };
@@ -40,7 +40,7 @@ fn within_patience(case: String, work: impl FnOnce() -> Result<()> + Send + 'sta
 
 #[test]
 fn after_a_panic_of_a_callback_the_verb_has_its_outcome_and_nothing_is_locked() {
-    for (verb, kind, work, outcome) in CASES {
+    for (verb, kind, work, outcome) in cases() {
         let case = format!("{kind:?} in {verb}");
         within_patience(case.clone(), move || {
             let bench = Bench::new(kind, true)?;
@@ -108,7 +108,7 @@ fn done_or_stale(answer: Result<()>) -> Result<()> {
 
 #[test]
 fn a_callback_may_call_every_verb_from_its_own_thread() {
-    for (verb, kind, work, _) in CASES {
+    for (verb, kind, work, _) in cases() {
         let case = format!("{kind:?} in {verb}");
         within_patience(case.clone(), move || {
             let bench = Bench::new(kind, true)?;
@@ -124,7 +124,7 @@ fn a_callback_may_call_every_verb_from_its_own_thread() {
 
 #[test]
 fn a_callback_may_wait_for_another_thread_that_calls_every_verb() {
-    for (verb, kind, work, _) in CASES {
+    for (verb, kind, work, _) in cases() {
         let case = format!("{kind:?} in {verb}");
         within_patience(case.clone(), move || {
             let bench = Bench::new(kind, true)?;
@@ -142,7 +142,7 @@ fn a_callback_may_wait_for_another_thread_that_calls_every_verb() {
 
 #[test]
 fn a_callback_that_blocks_keeps_nobody_else_waiting() {
-    for (verb, kind, work, _) in CASES {
+    for (verb, kind, work, _) in cases() {
         let case = format!("{kind:?} in {verb}");
         within_patience(case.clone(), move || {
             let bench = Bench::new(kind, true)?;

@@ -7,4 +7,6 @@ mod common;
 mod contract;
 mod model;
 mod projection;
+#[path = "../../../../tests/common/tables.rs"]
+mod tables;
 mod verbs;

@@ -8,6 +8,7 @@ use talktree::{
 use talktree_claude::SessionStore;
 
 use crate::common::{Scratch, drawn};
+use crate::tables::Tables;
 
 /// Entries from a drawing: each word an entry under the one after the letter, `-` a root; capitals are the model's.
 fn entries(tree: &str) -> Vec<Json> {
@@ -290,8 +291,7 @@ fn parallel_results_and_their_usage_are_stored_once() -> Result<()> {
 fn a_projection_without_its_session_is_damage() -> Result<()> {
     let scratch = Scratch::new()?;
     SessionStore::new(&scratch.store).projecting().append(&key("s"), &entries("a-"))?;
-    let conn = rusqlite::Connection::open(scratch.folder.path().join("talk.db")).unwrap();
-    conn.execute("UPDATE transcript SET shown_by = 77", []).unwrap();
+    Tables::of(&scratch.folder.path().join("talk.db")).run("UPDATE transcript SET shown_by = 77");
     let damages = scratch.store.verify(|_| {})?.damages;
     assert_eq!((damages.len(), damages[0].kind), (1, "stray-transcript"));
     // The entries are stored all the same.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::common::process::{Other, say, task};
 use crate::common::{Scratch, data, folder, open};
-use rusqlite::Connection;
+use crate::tables::Tables;
 use talktree::{Error, Json, OwnerInfo, Result, SessionDetails, Store, TranscriptKey, Transcripts};
 use talktree_claude::{SessionStore, TranscriptFiles, TranscriptFork};
 use talktree_import::export::content_hash;
@@ -171,8 +171,7 @@ fn damage_is_named() -> Result<()> {
         let scratch = Scratch::new()?;
         let transcripts = scratch.store.transcripts();
         transcripts.append(&key(), &numbered(0..3))?;
-        let other = Connection::open(scratch.folder.path().join("talk.db")).unwrap();
-        other.execute(sql, []).unwrap();
+        Tables::of(&scratch.folder.path().join("talk.db")).run(sql);
         let damages = scratch.store.verify(|_| {})?.damages;
         assert!(damages.iter().any(|damage| damage.kind == kinds), "{sql}: {damages:?}");
         if sql.contains("'{\"uuid\":'") {

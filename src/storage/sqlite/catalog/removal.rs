@@ -261,8 +261,8 @@ mod tests {
         Ok(database)
     }
 
-    fn rows(database: &Database, sql: &str) -> Result<i64> {
-        database.read(|conn| Ok(conn.sqlite()?.query_row(sql, [], |row| row.get(0))?))
+    fn rows(database: &Database, sql: &'static str) -> Result<i64> {
+        database.read(|conn| conn.one(sql, ()))
     }
 
     /// One transaction removed 20 000 messages, for which others waited 276 ms.

@@ -1,4 +1,5 @@
-//! What lists and resumes cost, counted in the steps of SQLite's virtual machine: no more in a larger store.
+//! What lists and resumes cost, counted in the steps of SQLite's virtual machine, or in the rows that a server reads: no more in a
+//! larger store.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -7,6 +8,7 @@ use super::binding;
 use super::list::list;
 use crate::catalog::{ResumeRequest, SessionFilter, SessionPage};
 use crate::error::Result;
+use crate::sql::Sql;
 
 /// Returns a time so many seconds after 1970.
 fn at(seconds: i64) -> DateTime<Utc> {
@@ -18,22 +20,23 @@ fn at(seconds: i64) -> DateTime<Utc> {
 fn filled(sessions: i64) -> Result<Database> {
     let database = Database::open_in_memory(Config::default())?;
     database.write(|conn| {
-        conn.sqlite()?.execute(
+        conn.run(
             "WITH RECURSIVE number (n) AS
-                 (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < ?1)
+                 (SELECT CAST(1 AS BIGINT) UNION ALL SELECT n + 1 FROM number WHERE n < ?1)
              INSERT INTO session
                     (id, owner, source, model, pinned, created_at, updated_at, last_message_at, listed_at)
-             SELECT 'session ' || n, iif(n % 4, NULL, 'ann'), iif(n % 1000, 'mail', 'telegram'),
-                    iif(n % 1000, 'large', 'small'), n % 1000 = 0, n * 1000000, n * 1000000,
-                    n * 1000000, n * 1000000 - n % 90000
-               FROM number",
-            [sessions],
+             SELECT 'session ' || n, CASE WHEN n % 4 = 0 THEN 'ann' END,
+                    CASE WHEN n % 1000 = 0 THEN 'telegram' ELSE 'mail' END,
+                    CASE WHEN n % 1000 = 0 THEN 'small' ELSE 'large' END,
+                    CASE WHEN n % 1000 = 0 THEN 1 ELSE 0 END,
+                    n * 1000000, n * 1000000, n * 1000000, n * 1000000 - n % 90000
+               FROM number
+              ORDER BY n",
+            sessions,
         )?;
-        conn.sqlite()?.execute(
+        conn.command(
             "INSERT INTO binding (key, session, bound_at) SELECT 'key ' || key, key, created_at FROM session",
-            [],
-        )?;
-        Ok(())
+        )
     })?;
     Ok(database)
 }
@@ -126,12 +129,12 @@ fn sessions_of_one_moment_are_listed_in_the_order_of_their_last_messages() -> Re
     let database = Database::open_in_memory(Config::default())?;
     database.write(|conn| {
         for (id, last, listed) in [
-            ("late in the index", 1_099_999, 1_000_000),
+            ("late in the index", 1_099_999_i64, 1_000_000_i64),
             ("first in the index", 1_050_000, 1_050_000),
             ("the same time", 1_050_000, 1_040_000),
             ("before all", 900_000, 900_000),
         ] {
-            conn.sqlite()?.execute(
+            conn.run(
                 "INSERT INTO session (id, created_at, updated_at, last_message_at, listed_at)
                  VALUES (?1, 0, 0, ?2, ?3)",
                 (id, last, listed),

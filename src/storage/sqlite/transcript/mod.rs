@@ -466,19 +466,24 @@ mod tests {
         let database = Database::open_in_memory(Config::default())?;
         let (key, entry) = (TranscriptKey::new("p", "s"), Json::parse(r#"{"type":"user"}"#)?);
         append(&database, &key, &entry)?;
-        let set = |sql: &str, value: i64| {
-            database.write(|conn| Ok(conn.sqlite()?.execute(sql, [value]).map(drop)?))
-        };
-        set("UPDATE transcript SET next = ?1", MAX_ENTRIES as i64)?;
+        let next = "UPDATE transcript SET next = ?1";
+        database.write(|conn| conn.run(next, MAX_ENTRIES as i64).map(drop))?;
         append(&database, &key, &entry)?;
         let full = append(&database, &key, &entry);
         assert!(matches!(full, Err(Error::TranscriptFull { what: "entries", .. })), "{full:?}");
         assert_eq!(database.read(|conn| load_after(conn, &key, 0))?.len(), 2);
 
-        set(
-            "UPDATE sqlite_sequence SET seq = ?1 WHERE name = 'transcript'",
-            MAX_TRANSCRIPTS as i64 - 1,
-        )?;
+        let last_key = MAX_TRANSCRIPTS as i64 - 1;
+        database.write(|conn| match conn {
+            Connection::Sqlite(_) => conn
+                .run("UPDATE sqlite_sequence SET seq = ?1 WHERE name = 'transcript'", last_key)
+                .map(drop),
+            #[cfg(feature = "postgres")]
+            Connection::Postgres(_) => {
+                let set = "SELECT setval(pg_get_serial_sequence('transcript', 'key'), ?1)";
+                conn.one::<i64>(set, last_key).map(drop)
+            }
+        })?;
         append(&database, &TranscriptKey::new("p", "last"), &entry)?;
         let full = append(&database, &TranscriptKey::new("p", "too many"), &entry);
         assert!(matches!(full, Err(Error::TranscriptFull { what: "transcripts", .. })), "{full:?}");
@@ -494,7 +499,7 @@ mod tests {
         let future = 9_000_000_000_000_i64;
         database.write(|conn| {
             let sql = "UPDATE setting SET value = ?1 WHERE name = 'transcript_clock'";
-            assert_eq!(conn.sqlite()?.execute(sql, [future])?, 1);
+            assert_eq!(conn.run(sql, future.to_string())?, 1);
             Ok(())
         })?;
         database.delete_transcripts(|conn| named(conn, &key))?;

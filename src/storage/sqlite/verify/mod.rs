@@ -37,7 +37,7 @@ const REBUILD: &str =
 const UPDATE: &str = "update or delete the message";
 /// The remedy for a message that nobody can name.
 const NAME_MESSAGE: &str = "give it another id with the sqlite3 shell: UPDATE message SET id = 'NEW' WHERE address = \
-                            SESSION << 32 | MESSAGE; or restore a backup, or export the other sessions";
+                            SESSION * 4294967296 + MESSAGE; or restore a backup, or export the other sessions";
 
 /// The remedy for wrong counts, or counts of an unknown counter.
 const RECOUNT: &str =

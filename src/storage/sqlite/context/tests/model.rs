@@ -289,7 +289,7 @@ fn play(acts: &[(usize, Act)]) -> Result<()> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: if cfg!(talktree_on_postgres) { 12 } else { 48 }, ..ProptestConfig::default() })]
 
     #[test]
     fn random_verbs_have_the_same_effect_as_on_a_plain_map(acts in acts()) {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::super::connection::{Config, Database};
 use super::super::index::{
-    CREATE_PENDING, FIND, FIRST_PENDING, IS_PENDING, PENDING, PENDING_PARTS,
+    CREATE_PENDING, FIND, FIRST_PENDING, IS_PENDING, Index, PENDING, PENDING_PARTS,
 };
 use super::super::interrupt::TimeBudget;
 use super::super::session::SqliteSession;
@@ -19,6 +19,7 @@ use crate::id::SessionId;
 use crate::message::Message;
 use crate::outcome::SessionDetails;
 use crate::search::{Scope, SearchRequest, SearchTarget};
+use crate::sql::Sql;
 use crate::tree::Address;
 use crate::view::{ExpectedHead, Parent};
 
@@ -37,9 +38,9 @@ fn append(session: &SqliteSession, texts: impl IntoIterator<Item = String>) -> R
 }
 
 fn pending(database: &Database) -> Result<i64> {
-    database.read(|conn| {
-        Ok(conn.sqlite()?.query_row("SELECT count(*) FROM session JOIN message ON address BETWEEN (key << 32) + unindexed AND (key << 32) + 4294967295", [], |row| row.get(0))?)
-    })
+    let pending = "SELECT count(*)
+           FROM session JOIN message ON address BETWEEN (key << 32) + unindexed AND (key << 32) + 4294967295";
+    database.read(|conn| conn.one(pending, ()))
 }
 
 /// Cuts every text again, and compares its terms with those of the index; nothing else notices a missing entry.

@@ -86,9 +86,8 @@ fn pending_messages_that_a_budget_does_not_reach_are_left_for_the_next_search() 
     let writer = Arc::new(Database::open(&path, Config::default())?);
     append(&session(&writer, "s"), (0..5_000).map(|n| format!("fox {n}")))?;
     writer.write(|conn| {
-        conn.sqlite()?.execute("INSERT INTO search (search) VALUES ('delete-all')", [])?;
-        conn.sqlite()?.execute("UPDATE session SET unindexed = 1", [])?;
-        Ok(())
+        Index::Messages.clear(conn)?;
+        conn.command("UPDATE session SET unindexed = 1")
     })?;
     let reader = Database::open_read_only(&path, Config::default())?;
     let request = SearchRequest { limit: 10_000, ..SearchRequest::new("fox", Scope::Store) };
@@ -101,7 +100,7 @@ fn pending_messages_that_a_budget_does_not_reach_are_left_for_the_next_search() 
             let watch = reader.watch().within(Some(budget));
             super::super::super::index::prepare(conn, range, &watch)?;
             let sql = "SELECT count(*) FROM temp.pending_index_docsize";
-            Ok(conn.sqlite()?.query_row(sql, [], |row| row.get(0))?)
+            conn.temporary()?.one(sql, ())
         })?;
         sizes.push(size);
     }

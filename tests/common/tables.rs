@@ -1,0 +1,140 @@
+//! The tables of a store as another program reads and writes them: in its file, or in its schema, where the tests run on a server.
+#![allow(dead_code, unreachable_pub, reason = "each program uses a part of it")]
+
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use talktree::{Erased, ErasureProof, Error};
+
+use crate::common::server::programs;
+
+/// Where the tables of a store are.
+pub enum Tables {
+    File(PathBuf),
+    Schema(String),
+}
+
+impl Tables {
+    /// Returns those of the store at a path.
+    pub fn of(path: &Path) -> Self {
+        if !is_on_server() {
+            return Self::File(path.to_owned());
+        }
+        // As the library names it.
+        let path = std::path::absolute(path).unwrap();
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(path);
+        Self::Schema(format!("t{hash:016x}"))
+    }
+
+    /// Runs statements; returns how many rows the last one changed.
+    #[track_caller]
+    pub fn run(&self, sql: &str) -> usize {
+        match self {
+            Self::File(path) => {
+                let file = rusqlite::Connection::open(path).unwrap();
+                file.execute_batch(sql).unwrap();
+                usize::try_from(file.changes()).unwrap()
+            }
+            // `UPDATE 3`, `INSERT 0 1`
+            Self::Schema(schema) => {
+                let tags = psql(schema, sql);
+                let last = tags.lines().last().unwrap_or_default();
+                last.rsplit(' ').next().unwrap_or_default().parse().unwrap_or_default()
+            }
+        }
+    }
+
+    /// Returns the one value that a query asks for, as text.
+    #[track_caller]
+    pub fn value(&self, sql: &str) -> String {
+        match self {
+            Self::File(path) => {
+                let file = rusqlite::Connection::open(path).unwrap();
+                let sql = format!("SELECT CAST(({sql}) AS TEXT)");
+                file.query_row(&sql, [], |row| row.get(0)).unwrap()
+            }
+            Self::Schema(schema) => psql(schema, sql).trim_end().to_owned(),
+        }
+    }
+
+    /// Makes a number the last key that a table has given.
+    #[track_caller]
+    pub fn set_last_key(&self, table: &str, key: i64) {
+        match self {
+            Self::File(_) => {
+                self.run(&format!(
+                    "DELETE FROM sqlite_sequence WHERE name = '{table}';
+                     INSERT INTO sqlite_sequence (name, seq) VALUES ('{table}', {key})"
+                ));
+            }
+            Self::Schema(_) => {
+                self.value(&format!(
+                    "SELECT setval(pg_get_serial_sequence('{table}', 'key'), {key})"
+                ));
+            }
+        }
+    }
+
+    /// Replaces the entry of a message in the index by one with a word, or with none.
+    #[track_caller]
+    pub fn index(&self, address: i64, word: Option<&str>) {
+        let (key, columns) = match self {
+            Self::File(_) => ("rowid", "text, tools"),
+            Self::Schema(_) => ("address", "part, terms"),
+        };
+        self.run(&format!("DELETE FROM search WHERE {key} = {address}"));
+        if let Some(word) = word {
+            let entry = match self {
+                Self::File(_) => format!("'{word}', ''"),
+                Self::Schema(_) => format!("0, 't{word}:2'"),
+            };
+            self.run(&format!("INSERT INTO search ({key}, {columns}) VALUES ({address}, {entry})"));
+        }
+    }
+
+    /// Returns all rows of all tables of a server as text, a line each; `None` of a file.
+    #[track_caller]
+    pub fn rows(&self) -> Option<String> {
+        let Self::Schema(schema) = self else { return None };
+        let each = "SELECT format('SELECT it FROM %I AS it', tablename) FROM pg_tables WHERE schemaname = current_schema() \\gexec";
+        Some(psql(schema, each))
+    }
+}
+
+/// Returns whether stores at a path are on a server.
+pub fn is_on_server() -> bool {
+    cfg!(talktree_on_postgres) && std::env::var_os("TALKTREE_TEST_POSTGRES").is_some()
+}
+
+/// Proves an erasure, which is complete. A server has no proof.
+#[track_caller]
+pub fn prove(erased: &Erased) -> Option<ErasureProof> {
+    assert!(erased.is_complete());
+    match erased.prove() {
+        Err(Error::Unsupported { .. }) if is_on_server() => None,
+        proof => {
+            let proof = proof.unwrap();
+            assert_eq!(proof.found, 0, "{proof:?}");
+            Some(proof)
+        }
+    }
+}
+
+#[track_caller]
+fn psql(schema: &str, sql: &str) -> String {
+    let url = std::env::var("TALKTREE_TEST_POSTGRES").unwrap();
+    let mut psql = Command::new(programs().unwrap_or_default().join("psql"))
+        .args(["-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", url.trim_end_matches(['&', '?'])])
+        .env("PGOPTIONS", format!("-c search_path={schema} -c client_min_messages=warning"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    psql.stdin.take().unwrap().write_all(sql.as_bytes()).unwrap();
+    let output = psql.wait_with_output().unwrap();
+    assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
