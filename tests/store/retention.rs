@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::common::Scratch;
 use crate::common::random::cases;
+use crate::tables::Tables;
 use chrono::{DateTime, TimeDelta, Utc};
 use proptest::prelude::*;
 use talktree::{
@@ -438,6 +439,9 @@ fn a_session_that_is_written_to_is_one_that_no_rule_meets() -> Result<()> {
 
 /// Returns whether a file of the store has a text.
 fn has_bytes(scratch: &Scratch, text: &str) -> bool {
+    if let Some(rows) = Tables::of(&scratch.folder.path().join("talk.db")).rows() {
+        return rows.contains(text);
+    }
     let files = std::fs::read_dir(scratch.folder.path()).unwrap();
     files
         .map(|file| std::fs::read(file.unwrap().path()).unwrap())
