@@ -52,7 +52,7 @@ test help="":
 test-sqlcipher *args:
     .ci/test-sqlcipher "$@"
 
-# Runs the tests of library, importers, transcripts, bot and Python package on PostgreSQL, which it starts and stops; with --short, some.
+# Runs the tests of library, importers, transcripts and bot on a PostgreSQL server, which it starts and stops; with --short, some of them.
 test-postgres *args:
     .ci/test-postgres "$@"
 
