@@ -377,7 +377,7 @@ fn waiting(store: &Store) -> Result<Vec<String>> {
 #[track_caller]
 fn count(path: &std::path::Path, text: &str) -> usize {
     if let Some(rows) = Tables::of(path).rows() {
-        return rows.matches(mark).count();
+        return rows.matches(text).count();
     }
     let bytes = std::fs::read(path).unwrap();
     bytes.windows(text.len()).filter(|window| *window == text.as_bytes()).count()
