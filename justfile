@@ -129,6 +129,10 @@ bench-find *args:
 bench *args:
     cargo bench --bench budgets -- "$@"
 
+# Measures talktree on a PostgreSQL server beside SQL written by hand and beside rivals, for half an hour: `just bench-postgres --quick`.
+bench-postgres *args:
+    .ci/bench-postgres "$@"
+
 # Draws cost against store size into docs/plots.
 [arg("help", long, value="--help")]
 bench-plot help="":

@@ -45,13 +45,14 @@ impl<'c> Connection<'c> {
         }
     }
 
-    /// Returns how many rows are read at first where more may be wanted: a server is far away.
+    /// Returns whether it is a server, which is far away: few statements and many rows take less time than many statements.
+    pub(crate) fn is_far(&self) -> bool {
+        !matches!(self, Self::Sqlite(_))
+    }
+
+    /// Returns how many rows are read at first where more may be wanted.
     pub(crate) fn read_ahead(&self) -> usize {
-        match self {
-            Self::Sqlite(_) => 1,
-            #[cfg(feature = "postgres")]
-            Self::Postgres(_) => 64,
-        }
+        if self.is_far() { 64 } else { 1 }
     }
 
     /// Asks a server a question that will come: the next one need not wait for its answer.
@@ -78,8 +79,8 @@ impl<'c> Connection<'c> {
     /// Changes the row that is the lock of a write, so that who waits for it begins again at once: what they have read is not true
     /// any more. SQLite has one writer.
     pub(crate) fn claim(&self, sql: &'static str, key: i64) -> BackendResult<()> {
-        if !matches!(self, Self::Sqlite(_)) {
-            self.run(sql, key)?;
+        if self.is_far() {
+            self.send(sql, key)?;
         }
         Ok(())
     }

@@ -5,13 +5,15 @@
 //!
 //! A call to the server takes as long as it is away, so few are made. What begins a transaction is sent together with the first statement
 //! in it; a change whose answer says nothing goes with the next statement; the end of a read is not waited for. In one transaction the same
-//! question is asked once, until something changes, and a verb may ask ahead.
+//! question is asked once, until something changes, and a verb may ask ahead. What is sent in a row by one statement with other values, rows
+//! to insert and questions asked ahead, is gathered and sent as one.
 //!
 //! A call has an answer within a limit, or its connection counts as lost. The server has the same limits a little earlier, so that it
 //! gives up first and says why.
 
 mod address;
 mod dialect;
+mod gathered;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -20,6 +22,7 @@ mod values;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
+use std::mem;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
@@ -34,6 +37,7 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, SimpleQueryMessage, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use self::gathered::{Answers, Gathered};
 pub(crate) use self::server::Server;
 pub(crate) use self::values::owned;
 use super::{BackendError, BackendResult, Bind, Parameters, Row};
@@ -75,7 +79,8 @@ struct Question {
 }
 
 enum Known {
-    Sent(Sent<Vec<tokio_postgres::Row>>),
+    /// With others, as which of them.
+    Asked(Arc<Mutex<Answers>>, usize),
     Read(Rows),
 }
 
@@ -83,11 +88,17 @@ enum Known {
 pub(crate) struct Connection {
     client: Arc<Client>,
     tls: MakeRustlsConnect,
-    /// By the text, and whether the transaction writes.
-    forms: RefCell<HashMap<(&'static str, bool), Form>>,
+    /// By the text, whether the transaction writes, and the types of what is gathered.
+    forms: RefCell<HashMap<(&'static str, bool, Vec<&'static str>), Form>>,
     is_preparing: bool,
     /// What begins the transaction, until it is sent.
     begin: RefCell<Option<String>>,
+    /// The same, once it is sent.
+    begun: RefCell<Option<Sent<Vec<SimpleQueryMessage>>>>,
+    /// What is not sent yet.
+    gathered: RefCell<Option<Gathered>>,
+    /// The questions that were asked ahead, in their order, until the answers are read.
+    asked: RefCell<Vec<(Sent<Vec<tokio_postgres::Row>>, Arc<Mutex<Answers>>)>>,
     /// The changes that were sent, and not waited for.
     sent: RefCell<Vec<Sent<u64>>>,
     /// What was asked in this transaction, or is asked ahead, since its last change.
@@ -132,6 +143,9 @@ impl Connection {
             forms: RefCell::default(),
             is_preparing: address.is_preparing,
             begin: RefCell::default(),
+            begun: RefCell::default(),
+            gathered: RefCell::default(),
+            asked: RefCell::default(),
             sent: RefCell::default(),
             known: RefCell::default(),
             is_writing: Cell::new(false),
@@ -155,7 +169,8 @@ impl Connection {
 
     /// Runs a statement; returns how many rows it changed.
     pub(super) fn run(&self, sql: &'static str, values: impl Bind) -> BackendResult<usize> {
-        let changed = self.change(sql, values)?;
+        self.known.take();
+        let changed = self.change(self.bound(sql, bind(values)?)?);
         let changed = self.ask(changed)?;
         if sql.starts_with("ROLLBACK TO ") {
             self.has_failed.set(false);
@@ -168,50 +183,83 @@ impl Connection {
         if self.begin.borrow().is_some() {
             return self.run(sql, values).map(drop);
         }
-        let sent = sent(self.change(sql, values)?);
-        self.sent.borrow_mut().push(sent);
+        self.known.take();
+        self.gather(sql, bind(values)?).map(drop)
+    }
+
+    /// Asks a question now that will be asked later.
+    pub(super) fn ask_ahead(&self, sql: &'static str, values: impl Bind) -> BackendResult<()> {
+        let values = bind(values)?;
+        let (answers, at) = self.gather(sql, values.clone())?;
+        let answer = Known::Asked(answers, at);
+        self.known.borrow_mut().push_back(Question { sql, values, answer });
         Ok(())
     }
 
-    fn change(&self, sql: &'static str, values: impl Bind) -> BackendResult<Sent<u64>> {
-        self.known.take();
-        let (form, values) = self.bound(sql, bind(values)?)?;
+    /// Adds what is to be sent; returns where its answer will be.
+    fn gather(
+        &self,
+        sql: &'static str,
+        values: Vec<Value>,
+    ) -> BackendResult<(Arc<Mutex<Answers>>, usize)> {
+        if !self.gathered.borrow().as_ref().is_some_and(|it| it.takes(sql, &values)) {
+            self.send_gathered()?;
+        }
+        Ok(self.gathered.borrow_mut().get_or_insert_with(|| Gathered::new(sql)).add(values))
+    }
+
+    /// Sends what is gathered.
+    fn send_gathered(&self) -> BackendResult<()> {
+        let Some(Gathered { sql, mut rows, types, answers, .. }) = self.gathered.take() else {
+            return Ok(());
+        };
+        let bound = match rows.pop() {
+            Some(row) if rows.is_empty() => self.bound(sql, row)?,
+            last => {
+                rows.extend(last);
+                let form = self.form(sql, gathered::names(&types))?;
+                (form, gathered::columns(rows, &types))
+            }
+        };
+        self.begin();
+        match is_question(sql) {
+            true => self.asked.borrow_mut().push((sent(self.query(bound)), answers)),
+            false => self.sent.borrow_mut().push(sent(self.change(bound))),
+        }
+        Ok(())
+    }
+
+    /// Sends what begins the transaction.
+    fn begin(&self) {
+        if let Some(begin) = self.begin.take() {
+            let client = Arc::clone(&self.client);
+            let begun = Box::pin(async move { client.simple_query(&begin).await });
+            self.begun.replace(Some(sent(begun)));
+        }
+    }
+
+    fn change(&self, (form, values): (Form, Bound)) -> Sent<u64> {
         let client = Arc::clone(&self.client);
-        Ok(match form {
+        match form {
             Form::Prepared(statement) => {
                 Box::pin(async move { client.execute(&statement, &as_dyn(&values)).await })
             }
             Form::Text(text) => {
                 Box::pin(async move { client.execute_typed(&text, &typed(&values)).await })
             }
-        })
-    }
-
-    /// Asks a question now that will be asked later.
-    pub(super) fn ask_ahead(&self, sql: &'static str, values: impl Bind) -> BackendResult<()> {
-        if self.begin.borrow().is_none() {
-            let values = bind(values)?;
-            let answer = Known::Sent(sent(self.query(sql, &values)?));
-            self.known.borrow_mut().push_back(Question { sql, values, answer });
         }
-        Ok(())
     }
 
-    fn query(
-        &self,
-        sql: &'static str,
-        values: &[Value],
-    ) -> BackendResult<Sent<Vec<tokio_postgres::Row>>> {
-        let (form, values) = self.bound(sql, values.to_vec())?;
+    fn query(&self, (form, values): (Form, Bound)) -> Sent<Vec<tokio_postgres::Row>> {
         let client = Arc::clone(&self.client);
-        Ok(match form {
+        match form {
             Form::Prepared(statement) => {
                 Box::pin(async move { client.query(&statement, &as_dyn(&values)).await })
             }
             Form::Text(text) => {
                 Box::pin(async move { client.query_typed(&text, &typed(&values)).await })
             }
-        })
+        }
     }
 
     /// Calls `take` with each row until it returns `false`.
@@ -242,16 +290,23 @@ impl Connection {
 
     fn rows(&self, sql: &'static str, values: impl Bind) -> BackendResult<Rows> {
         let values = bind(values)?;
-        let is_question = sql.starts_with("SELECT ");
+        let is_question = is_question(sql);
         if !is_question {
             self.known.take();
         }
+        self.send_gathered()?;
         let at = self.known.borrow().iter().position(|it| it.sql == sql && it.values == values);
         let known = at.and_then(|at| self.known.borrow_mut().remove(at)).map(|it| it.answer);
         let rows = match known {
             Some(Known::Read(rows)) => rows,
-            Some(Known::Sent(sent)) => Arc::new(self.ask(sent)?),
-            None => Arc::new(self.ask(self.query(sql, &values)?)?),
+            Some(Known::Asked(answers, at)) => {
+                if !self.asked.borrow().is_empty() {
+                    self.ask(std::future::ready(Ok(())))?;
+                }
+                let mut answers = answers.lock().unwrap_or_else(PoisonError::into_inner);
+                Arc::new(mem::take(&mut answers.of_each[at]))
+            }
+            None => Arc::new(self.ask(self.query(self.bound(sql, values.clone())?))?),
         };
         let mut known = self.known.borrow_mut();
         if is_question && rows.len() <= MAX_ROWS && known.len() < MAX_KNOWN {
@@ -262,7 +317,7 @@ impl Connection {
 
     /// Returns the statement and its parameters.
     fn bound(&self, sql: &'static str, values: Vec<Value>) -> BackendResult<(Form, Bound)> {
-        let form = self.form(sql)?;
+        let form = self.form(sql, Vec::new())?;
         let bound = values.into_iter().enumerate().map(|(at, value)| {
             let of = match &form {
                 Form::Prepared(statement) => statement.params().get(at).cloned(),
@@ -275,12 +330,16 @@ impl Connection {
         Ok((form, bound))
     }
 
-    fn form(&self, sql: &'static str) -> BackendResult<Form> {
-        let key = (sql, self.is_writing.get());
+    /// Returns a statement for one row, or for many with columns of these types.
+    fn form(&self, sql: &'static str, types: Vec<&'static str>) -> BackendResult<Form> {
+        let key = (sql, self.is_writing.get(), types);
         if let Some(form) = self.forms.borrow().get(&key) {
             return Ok(form.clone());
         }
-        let text = dialect::translated(sql, key.1);
+        let text = match key.2.is_empty() {
+            true => dialect::translated(sql, key.1),
+            false => dialect::of_many(sql, &key.2),
+        };
         let form = match self.is_preparing {
             true => Form::Prepared(self.ask(self.client.prepare(&text))?),
             false => Form::Text(text.into()),
@@ -291,6 +350,8 @@ impl Connection {
 
     /// Sends what begins the transaction, if that was not sent, and a request; returns the answer.
     fn ask<T>(&self, request: impl Future<Output = Answer<T>>) -> BackendResult<T> {
+        self.send_gathered()?;
+        self.begin();
         let (began, limit) = (Instant::now(), self.limit.get());
         let (mut canceling, mut asked): (_, Option<Instant>) = (None, None);
         let answer = {
@@ -341,16 +402,24 @@ impl Connection {
         })
     }
 
-    /// Sends what begins the transaction, and a request, both at once: the second fails if the first one does. The answers to what was sent
-    /// before have come by then.
+    /// Sends a request at once; returns its answer. Those to what was sent before are read first: an answer that nobody takes holds up
+    /// those after it.
     async fn all_and<T>(&self, request: impl Future<Output = Answer<T>>) -> BackendResult<T> {
-        let answer = match self.begin.take() {
-            None => request.await,
-            Some(begin) => {
-                let (begun, answer) = join(self.client.simple_query(&begin), request).await;
-                self.note_begun(&begun?)?;
-                answer
-            }
+        let mut request = pin!(request);
+        let polled = std::future::poll_fn(|context| Poll::Ready(request.as_mut().poll(context)));
+        let polled = polled.await;
+        let begun = self.begun.take();
+        if let Some(begun) = begun {
+            self.note_begun(&begun.await?)?;
+        }
+        let asked = self.asked.take();
+        for (rows, answers) in asked {
+            let rows = rows.await?;
+            answers.lock().unwrap_or_else(PoisonError::into_inner).put(rows)?;
+        }
+        let answer = match polled {
+            Poll::Ready(answer) => answer,
+            Poll::Pending => request.await,
         };
         let mut failed = None;
         for sent in self.sent.take() {
@@ -379,7 +448,7 @@ impl Connection {
     fn end_read(&self) {
         let client = Arc::clone(&self.client);
         drop(sent(Box::pin(async move { client.batch_execute("COMMIT").await })));
-        self.known.take();
+        self.forget();
     }
 
     /// Asks the server to stop what it is doing. The answer of that tells whether it did.
@@ -387,6 +456,15 @@ impl Connection {
         let (token, tls) = (self.client.cancel_token(), self.tls.clone());
         let cancel = async move { drop(token.cancel_query(tls).await) };
         runtime().ok().map(|runtime| runtime.spawn(cancel))
+    }
+
+    /// Forgets what belongs to a transaction that is over.
+    fn forget(&self) {
+        self.known.take();
+        self.gathered.take();
+        self.begun.take();
+        self.asked.take();
+        self.sent.take();
     }
 
     /// Runs commands without values.
@@ -447,6 +525,10 @@ fn failed(error: tokio_postgres::Error) -> Error {
     Error::Storage { source }
 }
 
+fn is_question(sql: &str) -> bool {
+    sql.starts_with("SELECT ")
+}
+
 fn bind(values: impl Bind) -> BackendResult<Vec<Value>> {
     let mut bound = Vec::new();
     values.bind(&mut Parameters::Postgres(&mut bound), 1)?;
@@ -469,35 +551,6 @@ where
     match request.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Pending => request,
         Poll::Ready(answer) => Box::pin(std::future::ready(answer)),
-    }
-}
-
-/// Waits for two requests, which are sent in this order.
-async fn join<A, B>(first: impl Future<Output = A>, second: impl Future<Output = B>) -> (A, B) {
-    let (mut first, mut second) = (pin!(first), pin!(second));
-    let (mut a, mut b) = (None, None);
-    std::future::poll_fn(|context| {
-        if a.is_none() {
-            a = ready(first.as_mut().poll(context));
-        }
-        if b.is_none() {
-            b = ready(second.as_mut().poll(context));
-        }
-        match (a.take(), b.take()) {
-            (Some(a), Some(b)) => Poll::Ready((a, b)),
-            (one, other) => {
-                (a, b) = (one, other);
-                Poll::Pending
-            }
-        }
-    })
-    .await
-}
-
-fn ready<T>(polled: Poll<T>) -> Option<T> {
-    match polled {
-        Poll::Ready(value) => Some(value),
-        Poll::Pending => None,
     }
 }
 

@@ -265,14 +265,15 @@ impl Server {
         })
     }
 
-    /// Returns what begins a read. Only a short one has a limit; a long one can be stopped, and goes on.
+    /// Returns what begins a read. Only a short one has a limit; a long one can be stopped, and goes on: its statements are planned for
+    /// their values, because how common a word is decides how it is found.
     fn beginning(&self, is_long: bool) -> String {
         let schema = &self.address.schema;
         let begin = format!(
             "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL search_path TO {schema}; "
         );
         match is_long {
-            true => begin + SAVEPOINT,
+            true => format!("{begin}SET LOCAL plan_cache_mode = force_custom_plan; {SAVEPOINT}"),
             false => format!("{begin}SET LOCAL statement_timeout = {}", millis(self.limit())),
         }
     }
@@ -339,6 +340,7 @@ impl Server {
             Ok(answer) if !conn.has_failed.get() => answer,
             answer => {
                 let error = answer.err().unwrap_or_else(failed);
+                conn.forget();
                 if conn.batch("ROLLBACK").is_ok() {
                     self.keep(conn);
                 }
@@ -435,8 +437,7 @@ impl Server {
         work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> BackendResult<T> {
         if begin.is_some() {
-            conn.known.take();
-            conn.sent.take();
+            conn.forget();
         }
         conn.begin.replace(begin);
         conn.has_failed.set(false);

@@ -76,3 +76,50 @@ fn a_request_to_stop_ends_a_statement_at_once() -> Result<()> {
     assert!(began.elapsed() < Duration::from_secs(10));
     Ok(())
 }
+
+#[test]
+fn what_is_sent_and_asked_together_is_as_one_by_one() -> Result<()> {
+    let Some(server) = server(1)? else { return Ok(()) };
+    const ADD: &str = "INSERT INTO session (id, name, model, created_at, updated_at)
+                       VALUES (?1, ?2, lower(?4), ?3, ?3) ON CONFLICT (id) DO NOTHING";
+    const FIND: &str = "SELECT id, name, model, created_at FROM session WHERE id = ?1 ORDER BY key";
+    type Row = (String, Option<String>, Option<String>, i64);
+    let row = |id: &str, name: Option<&str>, at| -> Row {
+        (id.to_owned(), name.map(str::to_owned), None, at)
+    };
+    let rows =
+        [row("a", None, 1), row("b\0'{\"\\", Some("\u{1}B,"), 2), row("a", Some("again"), 3)];
+    let written = server.write(Duration::from_secs(30), NO_STOP, |conn| {
+        conn.run(ADD, (&*"first", None::<&str>, 0_i64, "X"))?;
+        for (id, name, model, at) in &rows {
+            conn.send(ADD, (id, name, *at, model))?;
+        }
+        let ids = [&*rows[1].0, "missing", "first", "a", "a"];
+        ids.iter().try_for_each(|id| conn.ask_ahead(FIND, *id))?;
+        ids.iter()
+            .map(|id| conn.first::<Row>(FIND, *id))
+            .collect::<crate::sql::BackendResult<Vec<_>>>()
+    });
+    let found = written.map_err(|error| error.into_error(0))?;
+    let first = ("first".to_owned(), None, Some("x".to_owned()), 0);
+    let [a, b, _] = rows;
+    assert_eq!(found, [Some(b), None, Some(first), Some(a.clone()), Some(a)]);
+    Ok(())
+}
+
+/// Otherwise it would be answered by the next statement, or by none.
+#[test]
+fn a_row_that_is_refused_fails_the_write() -> Result<()> {
+    let Some(server) = server(1)? else { return Ok(()) };
+    let answer = server.write(Duration::from_secs(30), NO_STOP, |conn| {
+        conn.run(ADD, "first")?;
+        for name in ["a", "b"] {
+            // `setting.value` must not be null.
+            conn.send("INSERT INTO setting (name, value) VALUES (?1, NULL)", name)?;
+        }
+        Ok(())
+    });
+    assert!(answer.is_err_and(|error| !error.is_interrupt()));
+    assert!(server.read(None, |conn| conn.has(HAS, "first")).is_ok_and(|has| !has));
+    Ok(())
+}

@@ -99,7 +99,7 @@ pub(crate) fn append(
     // Where the head would be if every new message so far had been appended at it.
     let (mut new_head, mut is_branching) = (session.head, false);
     // Of many a server is asked once which are known: if none is, the answers to the inserts say nothing.
-    let are_new = conn.read_ahead() > 1 && messages.len() > 1 && are_new(conn, &session, messages)?;
+    let are_new = conn.is_far() && messages.len() > 1 && are_new(conn, &session, messages)?;
     for (message, count) in messages.iter().zip(counted.token_counts(conn)?) {
         let content = content(message, max_bytes)?;
         match insert(conn, &mut session, name, parent, message, (&content, count), are_new)? {

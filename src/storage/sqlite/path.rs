@@ -27,11 +27,28 @@ pub(crate) fn plan(
     let mut tree = SessionTree::new(conn, session);
     match (is_raw, leaf) {
         (false, Some(leaf)) => {
-            tree.ask_ahead(leaf)?;
+            ask_ahead(conn, std::iter::once(leaf), 1)?;
             Walk::visible(&mut tree, Some(leaf)).plan()
         }
         _ => Walk::raw(&mut tree, leaf).plan(),
     }
+}
+
+/// Asks a server what so many walks from each of some leaves will ask, one of them over what a model sees.
+pub(crate) fn ask_ahead(
+    conn: &Connection,
+    leaves: impl Iterator<Item = Address> + Clone,
+    walks: usize,
+) -> BackendResult<()> {
+    let ahead = conn.read_ahead();
+    let floor = |leaf: &Address| Address::range_of(leaf.session()).0;
+    for leaf in leaves.clone() {
+        conn.ask_ahead(SPANS_BEFORE, (leaf, floor(&leaf), i64::MAX, ahead))?;
+    }
+    for leaf in (0..walks).flat_map(|_| leaves.clone()) {
+        conn.ask_ahead(BREAKS_BEFORE, (leaf, floor(&leaf), ahead))?;
+    }
+    Ok(())
 }
 
 /// Returns whether an address is on the path to `leaf`.
@@ -316,13 +333,6 @@ impl<'c> SessionTree<'c> {
         let first = spans.first().copied();
         self.spans = Some((at, spans));
         Ok(first)
-    }
-
-    /// Asks what the walk from a leaf will ask.
-    fn ask_ahead(&self, leaf: Address) -> BackendResult<()> {
-        let ahead = self.conn.read_ahead();
-        self.conn.ask_ahead(SPANS_BEFORE, (leaf, self.floor, self.newest_compaction, ahead))?;
-        self.conn.ask_ahead(BREAKS_BEFORE, (leaf, self.floor, ahead))
     }
 }
 

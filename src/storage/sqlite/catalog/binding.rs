@@ -134,6 +134,8 @@ impl Database {
 pub(super) fn find(conn: &Connection, request: &ResumeRequest) -> BackendResult<Found> {
     let Some(open) = open(conn, &request.key)? else { return Ok(Found::Nothing) };
     let former = |id: Option<SessionId>, why| Found::Former { number: open.number, id, why };
+    conn.ask_ahead(row::INFO_BY_KEY, open.session)?;
+    conn.ask_ahead(row::BY_KEY, open.session)?;
     let info = match info_of(conn, open.session) {
         Ok(info) => info,
         Err(error) if error.is_corrupt() => return Ok(former(None, BindingEnd::Unreadable)),
@@ -150,7 +152,7 @@ pub(super) fn find(conn: &Connection, request: &ResumeRequest) -> BackendResult<
         Some(BindingEnd::OtherOwner)
     } else if request.is_expired(last, now()?) {
         Some(BindingEnd::Expired)
-    } else if !is_readable(conn, &info)? {
+    } else if !is_readable(conn, open.session, &info.id)? {
         Some(BindingEnd::Unreadable)
     } else {
         None
@@ -167,9 +169,10 @@ fn now() -> BackendResult<DateTime<Utc>> {
 }
 
 /// Returns whether the path to the head can be planned and its last message read.
-fn is_readable(conn: &Connection, info: &SessionInfo) -> BackendResult<bool> {
+fn is_readable(conn: &Connection, key: i64, id: &SessionId) -> BackendResult<bool> {
     let read = || -> BackendResult<()> {
-        let session = row::find(conn, &info.id)?.ok_or_else(|| corrupt("the session is gone"))?;
+        let session = row::find_by_key(conn, key, id)?;
+        let session = session.ok_or_else(|| corrupt("the session is gone"))?;
         if let Some(head) = session.head {
             conn.ask_ahead(message::AT, head)?;
             conn.ask_ahead(message::ID_AND_PARENT, head.before())?;

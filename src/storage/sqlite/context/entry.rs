@@ -131,7 +131,7 @@ impl Texts<'_> {
 
     /// Returns the versions of a text, oldest first, the current one included.
     pub(crate) fn versions(&self, key: &str) -> BackendResult<Vec<StoredText>> {
-        let Some(stored) = find(self.conn, self.block, key)? else { return Ok(Vec::new()) };
+        let Some(stored) = find(self.conn, self.block, key, None)? else { return Ok(Vec::new()) };
         let mut versions = self.conn.rows_with(FORMER, (stored.address, key), read_row)?;
         versions.extend(self.conn.first_with(PRESENT, stored.address, read_row)?);
         Ok(versions)
@@ -139,7 +139,7 @@ impl Texts<'_> {
 
     /// Returns one version of a text, without reading the others.
     pub(crate) fn version(&self, key: &str, number: u64) -> BackendResult<Option<StoredText>> {
-        let Some(stored) = find(self.conn, self.block, key)? else { return Ok(None) };
+        let Some(stored) = find(self.conn, self.block, key, None)? else { return Ok(None) };
         // A number larger than SQLite's integers is no version.
         let Ok(number) = i64::try_from(number) else { return Ok(None) };
         self.conn.first_with(VERSION, (stored.address, key, number), read_row)
@@ -225,23 +225,34 @@ pub(super) struct EntryRow {
     version: u64,
     pub(super) is_present: bool,
     is_searchable: bool,
+    /// Whether it is the new one.
+    is_same: bool,
 }
 
+/// Returns where the text under a key is stored, and whether it is the same as a new one.
 pub(super) fn find(
     conn: &Connection,
     block: Option<i64>,
     key: &str,
+    new: Option<&Document>,
 ) -> BackendResult<Option<EntryRow>> {
-    let stored = conn.first(FIND, (block, key))?;
-    Ok(stored.map(|(address, version, is_present, is_searchable)| EntryRow {
+    let content = new.map(|new| &new.content);
+    let title = new.and_then(|new| filled(&new.title));
+    let description = new.and_then(|new| filled(&new.description));
+    let stored = conn.first(FIND, (block, key, content, title, description))?;
+    Ok(stored.map(|(address, version, is_present, is_searchable, is_same)| EntryRow {
         address,
         version,
         is_present,
         is_searchable,
+        is_same,
     }))
 }
 
-pub(in super::super) const FIND: &str = "SELECT address, version, present, searchable
+pub(in super::super) const FIND: &str = "SELECT address, version, present, searchable,
+        content IS NOT DISTINCT FROM ?3
+        AND title IS NOT DISTINCT FROM ?4
+        AND description IS NOT DISTINCT FROM ?5
    FROM context_entry
   WHERE block = ?1 AND key = ?2";
 
@@ -259,23 +270,13 @@ fn filled(text: &Option<String>) -> Option<&str> {
     text.as_deref().filter(|text| !text.is_empty())
 }
 
-/// Sets whether a stored text is searchable, if the new one is the same; returns whether it is.
+/// Sets whether a stored text is searchable, if the new one is the same; returns whether it is the same.
 pub(super) fn keep(
     conn: &Connection,
     stored: &EntryRow,
-    new: &Document,
     is_searchable: bool,
 ) -> BackendResult<bool> {
-    let (title, description) = (filled(&new.title), filled(&new.description));
-    let is_same: bool = conn.one(
-        "SELECT content IS NOT DISTINCT FROM ?2
-                AND title IS NOT DISTINCT FROM ?3
-                AND description IS NOT DISTINCT FROM ?4
-               FROM context_entry
-              WHERE address = ?1",
-        (stored.address, &new.content, title, description),
-    )?;
-    if is_same && stored.is_searchable != is_searchable {
+    if stored.is_same && stored.is_searchable != is_searchable {
         remove_from_index(conn, stored.address, stored.address)?;
         conn.run(
             "UPDATE context_entry SET searchable = ?2 WHERE address = ?1",
@@ -283,7 +284,7 @@ pub(super) fn keep(
         )?;
         add_to_index(conn, stored.address, stored.address)?;
     }
-    Ok(is_same)
+    Ok(stored.is_same)
 }
 
 /// Writes the first version of a text.
@@ -349,7 +350,11 @@ fn write(
             new.map(|new| &new.content),
         ),
     )?;
-    add_to_index(conn, address, address)
+    // A server is not asked for what is not there.
+    match new.filter(|_| is_searchable) {
+        Some(_) => add_to_index(conn, address, address),
+        None => Ok(()),
+    }
 }
 
 /// Copies the current texts of a session's own blocks into another session, and indexes them.

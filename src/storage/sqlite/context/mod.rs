@@ -192,9 +192,9 @@ impl Writing<'_> {
         let conn = self.conn;
         entry::check(label, new, self.max)?;
         let block = texts(conn, self.scope_key(scope)?.as_ref(), label)?.block;
-        let stored = entry::find(conn, block, &new.key)?;
+        let stored = entry::find(conn, block, &new.key, Some(new))?;
         if let Some(stored) = &stored
-            && entry::keep(conn, stored, new, is_searchable)?
+            && entry::keep(conn, stored, is_searchable)?
         {
             return Ok(());
         }
@@ -213,7 +213,7 @@ impl Writing<'_> {
     /// Removes a text; returns whether there was one. The removal is a version, and the versions before are kept.
     pub(crate) fn remove(&self, scope: BlockScope, label: &str, key: &str) -> BackendResult<bool> {
         let block = texts(self.conn, self.scope_key(scope)?.as_ref(), label)?.block;
-        let stored = entry::find(self.conn, block, key)?;
+        let stored = entry::find(self.conn, block, key, None)?;
         let Some(stored) = stored.filter(|stored| stored.is_present) else { return Ok(false) };
         self.touch(scope)?;
         entry::replace(self.conn, &stored, None, false)?;

@@ -61,7 +61,8 @@ impl Texts for Search<'_> {
     }
 
     fn list(&self, expr: &Expr, limit: usize) -> BackendResult<Vec<Address>> {
-        let expression = Expression { words: Some((expr, Columns::All)), labels: None };
+        let words = Some((expr, Columns::All));
+        let expression = Expression { words, wanted: Some(limit), ..Expression::default() };
         let mut found = Vec::new();
         Index::Context.each(self.conn, &expression, self.range, self.watch, |address| {
             found.push(address);
@@ -71,7 +72,7 @@ impl Texts for Search<'_> {
     }
 
     fn best(&self, expr: &Expr, limit: usize) -> BackendResult<Option<Vec<Address>>> {
-        let expression = Expression { words: Some((expr, Columns::All)), labels: None };
+        let expression = Expression { words: Some((expr, Columns::All)), ..Expression::default() };
         Index::Context.best(self.conn, &expression, self.range, limit)
     }
 
@@ -87,6 +88,7 @@ impl Texts for Search<'_> {
     ) -> BackendResult<(Vec<Address>, Vec<Candidate>)> {
         let (finder, units) = (self.analysis.finder(), self.analysis.units.len());
         let (mut read, mut candidates) = (Vec::new(), Vec::new());
+        found.iter().try_for_each(|address| self.conn.ask_ahead(entry::PRESENT, address))?;
         for &address in found {
             self.watch.check()?;
             // An address that only the index has is damage, which `verify` finds.

@@ -28,8 +28,9 @@ use crate::tree::Address;
 const MANY: u64 = 64;
 /// How many bytes of text one transaction indexes, so that others do not wait long for it.
 const MAX_BYTES: usize = 256 << 10;
-/// How many messages are read at a time.
+/// How many messages are read at a time, and how many of a server.
 const READ_AHEAD: usize = 32;
+const READ_AHEAD_FAR: usize = 256;
 
 /// The tags of a message, each with its length before it.
 macro_rules! tags {
@@ -264,10 +265,11 @@ fn index_some(conn: &Connection) -> BackendResult<Indexed> {
         let mut first = u32::try_from(first.max(1)).unwrap_or(u32::MAX);
         let last = Address::range_of(key).1;
         let mut rest = None;
+        let count = if conn.is_far() { READ_AHEAD_FAR } else { READ_AHEAD };
         while rest.is_none() {
-            let values = (Address::new(key, first), last, READ_AHEAD);
+            let values = (Address::new(key, first), last, count);
             let docs = conn.rows_with(PENDING_PARTS, values, |row| read_doc(row, &mut found))?;
-            let is_end = docs.len() < READ_AHEAD;
+            let is_end = docs.len() < count;
             for (address, columns) in docs {
                 if bytes >= MAX_BYTES {
                     rest = Some(u64::from(address.n()));

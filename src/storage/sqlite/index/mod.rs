@@ -42,7 +42,7 @@ pub(super) use self::feed::{
 #[cfg(test)]
 pub(super) use self::fts5::FIND;
 pub(super) use self::fts5::{merge, without_merges};
-pub(super) use self::terms::{Found, add_forms, cut, each_from, languages, sweep};
+pub(super) use self::terms::{Found, add_forms, ask_ahead, cut, each_from, languages, sweep};
 pub(super) use super::context::entry::each_text;
 use super::interrupt::Watch;
 use crate::sql::{BackendResult, Connection, Sql};
@@ -193,10 +193,14 @@ impl Index {
 }
 
 /// What a text must have: an expression over words in some columns, and labels.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Expression<'e> {
     pub(super) words: Option<(&'e Expr, Columns)>,
     pub(super) labels: Option<&'e Expr>,
+    /// If there are some, a server reads the texts in these parts of the range and no others.
+    pub(super) parts: &'e [(Address, Address)],
+    /// How many are wanted, if that is known: a server sends no more at once.
+    pub(super) wanted: Option<usize>,
 }
 
 /// Returns the labels of a message.

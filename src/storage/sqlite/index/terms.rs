@@ -67,12 +67,25 @@ impl Found {
         // In order: neighbours are on one page.
         let mut terms: Vec<_> = self.0.into_iter().collect();
         terms.sort_unstable();
+        if conn.is_far() {
+            // Most are known, and a row that is written again is locked, and copied.
+            ask_ahead(conn, terms.iter().map(|(term, _)| &**term))?;
+            let mut new = Vec::new();
+            for (term, found) in terms {
+                if languages(conn, &term)?.is_none_or(|known| known | found != known) {
+                    new.push((term, found));
+                }
+            }
+            terms = new;
+        }
         for (term, languages) in terms {
             conn.send(STORE, (term, i64::from(languages)))?;
         }
         Ok(())
     }
 }
+
+const LANGUAGES: &str = "SELECT languages FROM term WHERE term = ?1";
 
 const STORE: &str = "INSERT INTO term (term, languages) VALUES (?1, ?2)
  ON CONFLICT (term) DO UPDATE SET languages = term.languages | excluded.languages
@@ -106,9 +119,17 @@ fn each_compound(
     })
 }
 
+/// Asks a server for the languages of terms that will be looked up.
+pub(in super::super) fn ask_ahead<'t>(
+    conn: &Connection,
+    mut terms: impl Iterator<Item = &'t str>,
+) -> BackendResult<()> {
+    terms.try_for_each(|term| conn.ask_ahead(LANGUAGES, term))
+}
+
 /// Returns the languages of a term; `None` if it is not in the table.
 pub(in super::super) fn languages(conn: &Connection, term: &str) -> BackendResult<Option<u32>> {
-    let languages: Option<i64> = conn.first("SELECT languages FROM term WHERE term = ?1", term)?;
+    let languages: Option<i64> = conn.first(LANGUAGES, term)?;
     Ok(languages.map(bits))
 }
 
@@ -124,7 +145,7 @@ pub(in super::super) fn each_from(
     watch: &Watch,
     mut look: impl FnMut(&str, u32) -> bool,
 ) -> BackendResult<()> {
-    let (mut from, end) = (start.to_owned(), format!("{start}\u{10FFFF}"));
+    let (mut from, end) = ends(start);
     loop {
         let (mut count, mut next) = (0, None);
         conn.each(FROM, (&*from, &*end, READ_AHEAD), |row| {
@@ -143,6 +164,11 @@ pub(in super::super) fn each_from(
             None => return Ok(()),
         }
     }
+}
+
+/// Returns the least term that begins so, and one after the last.
+fn ends(start: &str) -> (String, String) {
+    (start.to_owned(), format!("{start}\u{10FFFF}"))
 }
 
 /// How many terms are read at a time.
@@ -164,7 +190,8 @@ pub(in super::super) fn sweep(conn: &Connection, after: &str) -> BackendResult<O
             None => term.clone(),
         };
         let phrase = Expr::Phrase(Phrase { words: vec![word], is_prefix: false });
-        let expression = Expression { words: Some((&phrase, Columns::All)), labels: None };
+        let words = Some((&phrase, Columns::All));
+        let expression = Expression { words, wanted: Some(1), ..Expression::default() };
         if !Index::Messages.has(conn, &expression)? && !Index::Context.has(conn, &expression)? {
             conn.run("DELETE FROM term WHERE term = ?1", &**term)?;
         }
@@ -190,6 +217,11 @@ pub(in super::super) fn add_forms(
     let words: Vec<&str> = query.clauses.iter().filter_map(|clause| word(clause)).collect();
     let text = words.join(" ");
     let (asked, stops) = (talktree_text::languages(&text), StopWords::of(&text));
+    for form in words.iter().take(MAX_WORDS).map(|word| normal_form(word)) {
+        conn.ask_ahead(LANGUAGES, &*form)?;
+        let (from, end) = ends(&backwards(&form));
+        conn.ask_ahead(FROM, (from, end, READ_AHEAD))?;
+    }
     let plain = query.clauses.iter_mut().filter(|clause| word(clause).is_some());
     for term in plain.flatten().take(MAX_WORDS) {
         let Some(written) = term.tokens.first().cloned() else { continue };

@@ -20,7 +20,7 @@ const MAX_ROW: usize = 400 << 10;
 const MAX_WORD: usize = 1_000;
 /// PostgreSQL's last position.
 const MAX_POSITION: usize = 16_383;
-/// How many matches are read at a time: as many as are ranked of one word.
+/// How many matches are read at a time at most: as many as are listed of one word.
 const READ_AHEAD: usize = 16_000;
 
 const TEXT: char = 't';
@@ -79,22 +79,43 @@ pub(super) fn each(
 ) -> BackendResult<()> {
     let select = of_each!(
         index,
-        "SELECT DISTINCT address FROM ",
+        "SELECT address FROM ",
         "
           WHERE terms @@ CAST(CAST(?1 AS TEXT) AS TSQUERY) AND address BETWEEN ?2 AND ?3
           ORDER BY address DESC
           LIMIT ?4"
     );
+    let select_of_parts = of_each!(
+        index,
+        "SELECT address
+           FROM unnest(CAST(CAST(?5 AS TEXT) AS BIGINT[]), CAST(CAST(?6 AS TEXT) AS BIGINT[])) AS part (low, high)
+          CROSS JOIN LATERAL (SELECT address, terms FROM ",
+        " WHERE address BETWEEN low AND high OFFSET 0) AS of_part
+          WHERE terms @@ CAST(CAST(?1 AS TEXT) AS TSQUERY) AND address BETWEEN ?2 AND ?3
+          ORDER BY address DESC
+          LIMIT ?4"
+    );
     let query = written(expression);
+    let ends = |end: fn(&(Address, Address)) -> i64| {
+        let ends: Vec<String> = expression.parts.iter().map(|it| end(it).to_string()).collect();
+        format!("{{{}}}", ends.join(","))
+    };
+    let count = expression.wanted.unwrap_or(READ_AHEAD).clamp(1, READ_AHEAD);
+    let (lows, highs) = (ends(|part| part.0.raw()), ends(|part| part.1.raw()));
     loop {
-        let found: Vec<Address> = conn.rows(select, (&*query, low, high, READ_AHEAD))?;
-        for address in &found {
-            if !take(*address)? {
+        let values = (&*query, low, high, count);
+        let found: Vec<Address> = match expression.parts {
+            [] => conn.rows(select, values)?,
+            _ => conn.rows(select_of_parts, (values, &*lows, &*highs))?,
+        };
+        // A long text has several rows.
+        for of_one in found.chunk_by(|a, b| a == b) {
+            if !take(of_one[0])? {
                 return Ok(());
             }
         }
         match found.last() {
-            Some(last) if found.len() == READ_AHEAD && *last > low => high = last.before(),
+            Some(last) if found.len() == count && *last > low => high = last.before(),
             _ => return Ok(()),
         }
     }

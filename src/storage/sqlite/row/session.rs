@@ -150,8 +150,24 @@ pub(in super::super) fn find(
     conn: &Connection,
     id: &SessionId,
 ) -> BackendResult<Option<SessionRow>> {
-    let row = conn.first(BY_ID, id).map_err(damaged(format_args!("session {id:?}")))?;
-    match row {
+    sound(id, conn.first(BY_ID, id))
+}
+
+/// Returns the session with this key and id.
+pub(in super::super) fn find_by_key(
+    conn: &Connection,
+    key: i64,
+    id: &SessionId,
+) -> BackendResult<Option<SessionRow>> {
+    sound(id, conn.first(BY_KEY, key))
+}
+
+/// Returns a row unless it is damaged.
+fn sound(
+    id: &SessionId,
+    row: BackendResult<Option<SessionRow>>,
+) -> BackendResult<Option<SessionRow>> {
+    match row.map_err(damaged(format_args!("session {id:?}")))? {
         // Its messages would get addresses of other sessions.
         Some(SessionRow { key, .. }) if !(1..=MAX_SESSIONS).contains(&key) => {
             let what = format!("session {id:?} has the key {key}, outside 1 to {MAX_SESSIONS}");
@@ -169,6 +185,12 @@ pub(in super::super) const BY_ID: &str = concat!(
     "SELECT key, unindexed, listed_at, deleted_at",
     session_columns!(names),
     " FROM session WHERE id = ?1 /*LOCK session*/"
+);
+
+pub(in super::super) const BY_KEY: &str = concat!(
+    "SELECT key, unindexed, listed_at, deleted_at",
+    session_columns!(names),
+    " FROM session WHERE key = ?1 /*LOCK session*/"
 );
 
 /// Stores a changed row and the time of this write.
@@ -295,7 +317,8 @@ pub(in super::super) fn read_info(row: &Row<'_>, at: usize) -> BackendResult<(Se
     info().map_err(damaged(format_args!("session {id:?}")))
 }
 
-const INFO_BY_KEY: &str = concat!("SELECT ", info_columns!(), " FROM session WHERE key = ?1");
+pub(in super::super) const INFO_BY_KEY: &str =
+    concat!("SELECT ", info_columns!(), " FROM session WHERE key = ?1");
 
 const INFO: &str = concat!("SELECT ", info_columns!(), " FROM session WHERE id = ?1");
 

@@ -1,7 +1,7 @@
 //! Turning matches into hits: their text, their flags, their copies.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use talktree_text::{Columns, Finder, Query, SNIPPET_CHARS, snippet};
 
@@ -15,7 +15,7 @@ use crate::message::{Role, parts_from_text, single_text};
 use crate::search::{Hit, Matched, indexed_text};
 use crate::sql::time;
 use crate::sql::{BackendResult, Connection, Sql, corrupt, damaged};
-use crate::storage::sqlite::path::SessionTree;
+use crate::storage::sqlite::path::{self, SessionTree};
 use crate::tree::{Address, PlanPart, Span, Walk};
 
 /// The columns of a message that a hit needs.
@@ -85,19 +85,24 @@ impl<'c> HitMaker<'c> {
     /// Returns the hits for messages, each with the number of its attempt and its score, in the same order.
     pub(super) fn hits(&self, found: &[(usize, Address, f64)]) -> BackendResult<Vec<Hit>> {
         let conn = self.search.conn;
-        let mut oldest: HashMap<i64, Address> = HashMap::new();
+        let mut oldest: BTreeMap<i64, Address> = BTreeMap::new();
         for (_, address, _) in found {
             let oldest = oldest.entry(address.session()).or_insert(*address);
             *oldest = (*oldest).min(*address);
         }
         let mut sessions: HashMap<i64, (SessionNames, HeadPath)> = HashMap::new();
-        for (key, oldest) in oldest {
-            let names = range::names(conn, key)?;
-            let names = names.ok_or_else(|| corrupt(format!("no session has key {key}")))?;
+        found.iter().try_for_each(|(_, address, _)| conn.ask_ahead(AT, address))?;
+        oldest.keys().try_for_each(|key| conn.ask_ahead(range::NAMES, key))?;
+        let mut names = Vec::with_capacity(oldest.len());
+        for key in oldest.keys() {
+            let found = range::names(conn, *key)?;
+            names.push(found.ok_or_else(|| corrupt(format!("no session has key {key}")))?);
+        }
+        path::ask_ahead(conn, names.iter().filter_map(|names| names.head), 2)?;
+        for ((key, oldest), names) in oldest.into_iter().zip(names) {
             let path = HeadPath::of(conn, names.head, oldest)?;
             sessions.insert(key, (names, path));
         }
-        found.iter().try_for_each(|(_, address, _)| conn.ask_ahead(AT, address))?;
         let mut hits = Vec::with_capacity(found.len());
         for &(attempt, address, score) in found {
             self.search.watch.check()?;

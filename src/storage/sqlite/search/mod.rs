@@ -134,6 +134,7 @@ fn answer_on<T>(
 ) -> BackendResult<SearchResults<T>> {
     watch.enter(Phase::Ranking);
     let mut notices = Vec::new();
+    conn.ask_ahead(rows::HAS_COPIES, ())?;
     let mut range =
         Range::of(conn, (&request.scope, request.owner.as_deref()), &query, &mut notices)?;
     if let Some(message) = &request.omits {
@@ -161,6 +162,9 @@ fn answer_on<T>(
         has_copies,
         date,
         meaning,
+        reads_parts: conn.is_far()
+            && range.parts().len() > 1
+            && range.count(conn)? < FEW_MESSAGES as f64,
         has_pending: pending != Prepared::Nothing,
         watch,
         is_stopped: Cell::new(false),
@@ -184,6 +188,9 @@ fn answer_on<T>(
     Ok(SearchResults { hits, matched, steps: results.steps, notices, is_partial })
 }
 
+/// A server reads so many messages in a few 10 ms.
+const FEW_MESSAGES: usize = 50_000;
+
 /// Of how many rows a server is asked at once.
 const AT_ONCE: usize = 256;
 
@@ -201,6 +208,8 @@ pub(super) struct Search<'c> {
     /// The time that the query mentions.
     date: Option<DateHint>,
     pub(super) meaning: Option<Meaning<'c>>,
+    /// Whether a server reads all messages in the range: less than to find a common word everywhere, if they are few.
+    reads_parts: bool,
     /// Whether there is a temporary index of pending messages.
     has_pending: bool,
     pub(super) watch: &'c Watch,
@@ -285,7 +294,7 @@ impl<'c> Search<'c> {
         let reads_listed = wanted.messages == usize::MAX && !more.listed.is_empty();
         let listed = match reads_listed {
             true => more.listed.iter().try_for_each(|address| take(*address).map(drop)),
-            false => self.each(&more.expr, &mut take),
+            false => self.each(&more.expr, None, &mut take),
         };
         ranked.follow(&found);
         if reads_listed && !more.is_whole && of_each.len() < wanted.sessions {
@@ -302,29 +311,36 @@ impl<'c> Search<'c> {
     fn each(
         &self,
         expr: &Expr,
+        wanted: Option<usize>,
         take: impl FnMut(Address) -> BackendResult<bool>,
     ) -> BackendResult<()> {
-        let words = Some((expr, self.columns()));
-        self.each_of(&Expression { words, labels: self.labels.as_ref() }, take)
+        let (words, labels) = (Some((expr, self.columns())), self.labels.as_ref());
+        self.each_of(Expression { words, labels, wanted, ..Expression::default() }, take)
     }
 
     fn each_of(
         &self,
-        expression: &Expression<'_>,
+        expression: Expression<'_>,
         mut take: impl FnMut(Address) -> BackendResult<bool>,
     ) -> BackendResult<()> {
-        for range in self.range.ranges().into_iter().rev() {
+        let mut ranges = self.range.ranges();
+        let parts = if self.reads_parts { self.range.parts() } else { &[] };
+        if let ([first, ..], [.., last]) = (parts, parts) {
+            ranges = vec![(first.0, last.1)];
+        }
+        let expression = Expression { parts, ..expression };
+        for range in ranges.into_iter().rev() {
             // Few messages are pending, and they are of several sessions.
             let mut pending = Vec::new();
             if self.has_pending {
-                Index::Pending.each(self.conn, expression, range, self.watch, |address| {
+                Index::Pending.each(self.conn, &expression, range, self.watch, |address| {
                     pending.push(address);
                     Ok(true)
                 })?;
             }
             let mut pending = pending.into_iter().filter(|it| self.range.holds(*it)).peekable();
             let mut goes_on = true;
-            self.each_indexed(expression, range, |address| {
+            self.each_indexed(&expression, range, |address| {
                 while let Some(newer) = pending.next_if(|newer| *newer > address) {
                     goes_on = goes_on && take(newer)?;
                 }
@@ -348,8 +364,9 @@ impl<'c> Search<'c> {
         (low, mut high): (Address, Address),
         mut take: impl FnMut(Address) -> BackendResult<bool>,
     ) -> BackendResult<()> {
-        /// After so many matches out of scope a new lookup, which takes about 50 µs, begins below them.
+        /// After so many matches out of scope a new lookup, which takes about 50 µs, begins below them. A server has sent more by then.
         const MANY: usize = 256;
+        let many = MANY * self.conn.read_ahead();
         loop {
             let (mut misses, mut next) = (0, None);
             Index::Messages.each(self.conn, expression, (low, high), self.watch, |address| {
@@ -357,7 +374,7 @@ impl<'c> Search<'c> {
                     return take(address);
                 }
                 misses += 1;
-                if misses == MANY {
+                if misses == many {
                     next = self.range.below(address);
                     return Ok(false);
                 }
@@ -390,7 +407,7 @@ impl Texts for Search<'_> {
 
     fn list(&self, expr: &Expr, limit: usize) -> BackendResult<Vec<Address>> {
         let mut found = Vec::new();
-        self.each(expr, |address| {
+        self.each(expr, Some(limit), |address| {
             found.push(address);
             Ok(found.len() < limit)
         })?;
@@ -403,7 +420,8 @@ impl Texts for Search<'_> {
         if is_filtered || self.has_pending {
             return Ok(None);
         }
-        let expression = Expression { words: Some((expr, self.columns())), labels: None };
+        let words = Some((expr, self.columns()));
+        let expression = Expression { words, ..Expression::default() };
         self.watch.check()?;
         Index::Messages.best(self.conn, &expression, range, limit)
     }

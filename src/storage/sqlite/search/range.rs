@@ -60,6 +60,9 @@ impl Range {
             Scope::Store => match owner {
                 Some(owner) => Ok(Self::sessions(keys(conn, OWNED, owner)?)),
                 None => {
+                    conn.ask_ahead(KEYS, ())?;
+                    conn.ask_ahead(TRASH, ())?;
+                    conn.ask_ahead(COUNT, SAMPLE)?;
                     let (first, last): (i64, i64) = conn.one(KEYS, ())?;
                     let all = (Address::range_of(first).0, Address::range_of(last).1);
                     let trash = keys(conn, TRASH, ())?;
@@ -128,6 +131,11 @@ impl Range {
         }
     }
 
+    /// Returns all that is searched, in ascending order.
+    pub(super) fn parts(&self) -> &[(Address, Address)] {
+        &self.parts
+    }
+
     /// Returns the range of each session, in ascending order, however many there are.
     pub(super) fn of_sessions(&self) -> Vec<(Address, Address)> {
         let of_one = self.parts.chunk_by(|a, b| a.0.session() == b.0.session());
@@ -177,7 +185,9 @@ impl Range {
             }
             Kind::Sessions => {
                 let mut messages = 0;
-                for part in self.parts.iter().rev().take(SAMPLE) {
+                let sample = self.parts.iter().rev().take(SAMPLE);
+                sample.clone().try_for_each(|it| conn.ask_ahead(MESSAGES, it.0.session()))?;
+                for part in sample {
                     messages += conn.one::<i64>(MESSAGES, part.0.session())?;
                 }
                 let count = self.parts.len();

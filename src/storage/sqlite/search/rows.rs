@@ -166,7 +166,7 @@ impl Search<'_> {
     fn labelled(&self) -> BackendResult<Option<Vec<Address>>> {
         let Some(labels) = &self.labels else { return Ok(None) };
         let mut found = Vec::new();
-        self.each_of(&Expression { words: None, labels: Some(labels) }, |address| {
+        self.each_of(Expression { labels: Some(labels), ..Expression::default() }, |address| {
             found.push(address);
             Ok(found.len() <= MAX_LABELLED)
         })?;
@@ -184,7 +184,7 @@ impl Search<'_> {
         let mut excluded = HashSet::new();
         if let Some(expr) = self.analysis.excluded() {
             let words = Some((&expr, self.columns()));
-            self.each_of(&Expression { words, labels: None }, |address| {
+            self.each_of(Expression { words, ..Expression::default() }, |address| {
                 excluded.insert(address);
                 Ok(true)
             })?;

@@ -18,7 +18,7 @@ use talktree_text::{
     splits,
 };
 
-use super::super::index::{each_from, languages};
+use super::super::index::{self, each_from, languages};
 use super::super::interrupt::Phase;
 use super::ranked::{RANKED, Ranked, Texts};
 use super::{Search, Wanted};
@@ -292,7 +292,10 @@ fn other_spelling(search: &Search<'_>, word: &str) -> BackendResult<Option<Term>
         Ok(search.has_pending || languages(search.conn, &normal_form(part))?.is_some())
     };
     let mut others = Vec::new();
-    for (a, b) in splits(word) {
+    let halves: Vec<(&str, &str)> = splits(word).collect();
+    let forms: Vec<_> = halves.iter().flat_map(|(a, b)| [a, b]).map(|it| normal_form(it)).collect();
+    index::ask_ahead(search.conn, forms.iter().map(|form| &**form))?;
+    for (a, b) in halves {
         if may_have(a)? && may_have(b)? {
             others.push((0, term(&[a, b])));
         }
