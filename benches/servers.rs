@@ -184,7 +184,7 @@ impl Bench {
         // The list needs rows only.
         hand.batch(&format!(
             "INSERT INTO {schema}.session (id, name, created_at, updated_at, listed_at)
-             SELECT 'listed ' || n, 'A chat', n * 1000000, n * 1000000, n * 1000000 FROM generate_series(1, {}) AS it (n);
+             SELECT 'listed ' || n, 'A chat', n * 1000000, n * 1000000, n * 1000000 FROM generate_series(1, CAST({} AS BIGINT)) AS it (n);
              INSERT INTO session (key, id, name, owner, updated_at, next, head)
              SELECT key, id, name, owner, listed_at, next, head FROM {schema}.session;
              SELECT setval(pg_get_serial_sequence('session', 'key'), max(key)) FROM session;
@@ -375,7 +375,7 @@ impl Bench {
                 self.row(&kind, clients, |_| {
                     let hand = self.hand()?;
                     let search = hand.prepare(&format!("SELECT id FROM message, websearch_to_tsquery('simple', $1) AS query WHERE words @@ query AND {} ORDER BY ts_rank(words, query) DESC LIMIT 10", scope.condition))?;
-                    let store = self.store.clone();
+                    let (store, words) = (self.store.clone(), words.clone());
                     Ok((
                         move || hand.query(&search, &[&words]).map(drop),
                         move || Ok((scope.is_in)(store.search(query.as_str())).limit(10).run().map(drop)?),
