@@ -198,8 +198,10 @@ pub(super) struct Expression<'e> {
     pub(super) words: Option<(&'e Expr, Columns)>,
     pub(super) labels: Option<&'e Expr>,
     /// If there are some, a server reads the texts in these parts of the range and no others.
+    #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "of a server"))]
     pub(super) parts: &'e [(Address, Address)],
     /// How many are wanted, if that is known: a server sends no more at once.
+    #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "of a server"))]
     pub(super) wanted: Option<usize>,
 }
 
