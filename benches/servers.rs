@@ -332,7 +332,7 @@ impl Bench {
         let words: Vec<String> = speaker.words(4_000).split(' ').map(str::to_owned).collect();
         let long: Vec<&String> = words.iter().filter(|word| word.len() > 5).collect();
         let (first, second, third) = (long[100], long[200], long[300]);
-        let common = [word(0), word(5), word(20)];
+        let common = [word(1), word(5), word(20)];
         let [most, often, some] = &common;
         let everywhere = Scope { is_in: |search| search, condition: "true" };
         let of_assistant = Scope { is_in: |search| search, condition: "role = 'assistant'" };

@@ -22,6 +22,8 @@ const MAX_WORD: usize = 1_000;
 const MAX_POSITION: usize = 16_383;
 /// How many matches are read at a time at most: as many as are listed of one word.
 const READ_AHEAD: usize = 16_000;
+/// How many at least: for few matches the server would read the newest texts one by one, also for a rare word.
+const READ_LEAST: usize = 1_000;
 
 const TEXT: char = 't';
 const TOOLS: char = 'o';
@@ -100,7 +102,7 @@ pub(super) fn each(
         let ends: Vec<String> = expression.parts.iter().map(|it| end(it).to_string()).collect();
         format!("{{{}}}", ends.join(","))
     };
-    let count = expression.wanted.unwrap_or(READ_AHEAD).clamp(1, READ_AHEAD);
+    let count = expression.wanted.unwrap_or(READ_AHEAD).clamp(READ_LEAST, READ_AHEAD);
     let (lows, highs) = (ends(|part| part.0.raw()), ends(|part| part.1.raw()));
     loop {
         let values = (&*query, low, high, count);
