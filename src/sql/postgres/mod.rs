@@ -60,6 +60,10 @@ type Answer<T> = std::result::Result<T, tokio_postgres::Error>;
 /// A request that was sent.
 type Sent<T> = Pin<Box<dyn Future<Output = Answer<T>> + Send>>;
 type Rows = Arc<Vec<tokio_postgres::Row>>;
+/// What was asked, and where the answers go.
+type Asked = (Sent<Vec<tokio_postgres::Row>>, Arc<Mutex<Answers>>);
+/// The text of a statement, whether the transaction writes, and the types of what is gathered.
+type FormKey = (&'static str, bool, Vec<&'static str>);
 type Bound = Vec<(Box<dyn ToSql + Sync + Send>, Type)>;
 
 /// A statement as it is sent.
@@ -88,8 +92,7 @@ enum Known {
 pub(crate) struct Connection {
     client: Arc<Client>,
     tls: MakeRustlsConnect,
-    /// By the text, whether the transaction writes, and the types of what is gathered.
-    forms: RefCell<HashMap<(&'static str, bool, Vec<&'static str>), Form>>,
+    forms: RefCell<HashMap<FormKey, Form>>,
     is_preparing: bool,
     /// What begins the transaction, until it is sent.
     begin: RefCell<Option<String>>,
@@ -98,7 +101,7 @@ pub(crate) struct Connection {
     /// What is not sent yet.
     gathered: RefCell<Option<Gathered>>,
     /// The questions that were asked ahead, in their order, until the answers are read.
-    asked: RefCell<Vec<(Sent<Vec<tokio_postgres::Row>>, Arc<Mutex<Answers>>)>>,
+    asked: RefCell<Vec<Asked>>,
     /// The changes that were sent, and not waited for.
     sent: RefCell<Vec<Sent<u64>>>,
     /// What was asked in this transaction, or is asked ahead, since its last change.

@@ -53,25 +53,25 @@ pub(super) fn parameter(value: Value, of: &Type) -> BackendResult<Box<dyn ToSql 
 
 /// Returns values of this type or NULL as the parameter of an array.
 pub(super) fn array(values: Vec<Value>, of: &Type) -> (Box<dyn ToSql + Sync + Send>, Type) {
-    fn each<T>(values: Vec<Value>, read: impl Fn(Value) -> Option<T>) -> Box<Vec<Option<T>>> {
-        Box::new(values.into_iter().map(read).collect())
+    fn each<T>(values: Vec<Value>, read: impl Fn(Value) -> Option<T>) -> Vec<Option<T>> {
+        values.into_iter().map(read).collect()
     }
     match *of {
         Type::INT8 => {
             let read = |it| if let Value::Integer(it) = it { Some(it) } else { None };
-            (each(values, read), Type::INT8_ARRAY)
+            (Box::new(each(values, read)), Type::INT8_ARRAY)
         }
         Type::FLOAT8 => {
             let read = |it| if let Value::Real(it) = it { Some(it) } else { None };
-            (each(values, read), Type::FLOAT8_ARRAY)
+            (Box::new(each(values, read)), Type::FLOAT8_ARRAY)
         }
         Type::BYTEA => {
             let read = |it| if let Value::Blob(it) = it { Some(it) } else { None };
-            (each(values, read), Type::BYTEA_ARRAY)
+            (Box::new(each(values, read)), Type::BYTEA_ARRAY)
         }
         _ => {
             let read = |it| if let Value::Text(it) = it { Some(escaped(it)) } else { None };
-            (each(values, read), Type::TEXT_ARRAY)
+            (Box::new(each(values, read)), Type::TEXT_ARRAY)
         }
     }
 }
