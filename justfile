@@ -166,6 +166,10 @@ check-views *args:
 test-mcp *args:
     .ci/test-mcp "$@"
 
+# Goes through the page of `talktree serve` in Chromium; with --pictures it makes those of docs/browse.md.
+test-web *args:
+    .ci/test-web "$@"
+
 # Tests the Python package: builds its wheel, installs it into a clean environment, runs pytest and mypy.
 test-python *args:
     .ci/test-python "$@"

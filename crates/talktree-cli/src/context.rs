@@ -165,8 +165,14 @@ impl Context {
 
     /// Opens the store for searching: for writing if possible, so that pending messages are indexed.
     pub(crate) fn searcher(&mut self) -> Result<Store> {
-        let path = self.existing()?;
+        let store = self.server()?;
         self.page();
+        Ok(store)
+    }
+
+    /// Opens the store as [`searcher`](Self::searcher) does, for a command that goes on: no pager waits for its end.
+    pub(crate) fn server(&self) -> Result<Store> {
+        let path = self.existing()?;
         Ok(match Store::options().open_at(&path) {
             // On a medium where SQLite cannot create its lock files it reports that it cannot open the file. If something else
             // is wrong, opening read-only fails with it again.

@@ -77,6 +77,7 @@ pub use folder::{FolderImport, conversation_files, import_folder};
 pub use formats::Format;
 pub use importer::Importer;
 pub use places::Place;
+pub use redact::redact;
 pub use report::{ImportReport, MAX_NOTES, Note};
 use talktree::records::{fields, order, title};
 pub use title::Title;

@@ -270,6 +270,22 @@ pub(crate) fn message(message: &mut Message, counts: &mut Counts) {
     extra(&mut message.extra, counts);
 }
 
+/// Replaces what looks like a key or a token by `[redacted KIND]`, in the texts of a record.
+///
+/// ```
+/// use talktree::{Message, Record};
+/// use talktree_import::redact;
+///
+/// let message = Message::user(format!("My key is ghp_{}", "x1".repeat(18)));
+/// let mut record = Record::Message { below: None, message, name: None };
+/// redact(&mut record);
+/// let Record::Message { message, .. } = record else { unreachable!() };
+/// assert_eq!(message.text(), "My key is [redacted github-token]");
+/// ```
+pub fn redact(record: &mut Record) {
+    self::record(record, &mut Counts::new());
+}
+
 /// Replaces the secrets of a record.
 pub(crate) fn record(record: &mut Record, counts: &mut Counts) {
     match record {

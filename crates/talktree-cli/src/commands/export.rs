@@ -64,6 +64,11 @@ pub(crate) struct ExportArgs {
     #[arg(long, requires = "all")]
     skip_damaged: bool,
 
+    /// With --format html: replace what looks like a key or a token.
+    #[cfg(feature = "web")]
+    #[arg(long, conflicts_with_all = ["all", "owner", "author"])]
+    redact: bool,
+
     /// Write to this file instead of stdout; it must not exist yet, and gets its name when it is complete.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -76,6 +81,9 @@ enum Format {
     Talktree,
     /// A Markdown page for people.
     Markdown,
+    /// A page with all branches and summaries, which a browser opens without a network.
+    #[cfg(feature = "web")]
+    Html,
     /// One JSON object with the `messages` of an OpenAI chat request.
     Openai,
     /// One JSON object with the `system` and `messages` of an Anthropic request.
@@ -95,6 +103,15 @@ impl Format {
     fn is_of_program(self) -> bool {
         !matches!(self, Self::Talktree | Self::Markdown)
     }
+
+    /// Returns whether it holds every branch of a session.
+    fn is_whole(self) -> bool {
+        #[cfg(feature = "web")]
+        if self == Self::Html {
+            return true;
+        }
+        self == Self::Talktree
+    }
 }
 
 impl ExportArgs {
@@ -110,9 +127,12 @@ pub(crate) fn run(args: ExportArgs, context: &mut Context) -> Result<()> {
         (format, None) if args.all && format != Format::Talktree => {
             "--all writes only the talktree format; leave out --format"
         }
-        (Format::Talktree, _) if args.raw || args.at.is_some() => {
-            "the talktree format always holds every stored message; --at and --raw need another --format"
-        }
+        (format, _) if format.is_whole() && (args.raw || args.at.is_some()) => &format!(
+            "the {} format always holds every stored message; --at and --raw need another --format",
+            name_of(format)
+        ),
+        #[cfg(feature = "web")]
+        (format, _) if args.redact && format != Format::Html => "--redact needs --format html",
         (format, Some(person)) if format.is_of_program() => &format!(
             "--{} writes JSON lines or Markdown; leave out --format, or use --format markdown",
             person.kind()
@@ -228,6 +248,12 @@ fn write(
         (Some(path), None) => match args.format {
             Format::Talktree => export_session(path.session(), output),
             Format::Markdown => export_markdown(path, output),
+            #[cfg(feature = "web")]
+            Format::Html => talktree_web::export_html(path.session(), output, |record| {
+                if args.redact {
+                    talktree_import::redact(record);
+                }
+            }),
             Format::Openai => {
                 export_openai(path, output).and_then(|()| lost(path, args.format)).map(&mut keep)
             }

@@ -16,6 +16,8 @@ mod resume;
 mod retention;
 mod rm;
 mod search;
+#[cfg(feature = "web")]
+mod serve;
 mod sessions;
 mod tour;
 mod watch;
@@ -35,7 +37,7 @@ macro_rules! verbs {
         impl $verbs {
             pub(crate) fn run(self, context: &mut crate::context::Context) -> crate::failure::Result<()> {
                 match self {
-                    $(Self::$name(args) => $run(args, context),)*
+                    $($(#[$of])* Self::$name(args) => $run(args, context),)*
                 }
             }
         }
@@ -73,8 +75,9 @@ verbs! { Command:
     Usage(catalog::UsageArgs) => catalog::usage,
     Retention(retention::RetentionArgs) => retention::run,
     Export(export::ExportArgs) => export::run,
-    #[command(name = "resume-command")]
-    Resume(resume::ResumeArgs) => resume::run,
+    ResumeCommand(resume::ResumeArgs) => resume::run,
+    #[cfg(feature = "web")]
+    Serve(serve::ServeArgs) => serve::run,
     Mcp(mcp::McpArgs) => mcp::run,
     Stats(care::StatsArgs) => care::stats,
     Verify(care::VerifyArgs) => care::verify,

@@ -16,6 +16,7 @@ mod json;
 mod live;
 mod mcp;
 mod output_files;
+mod page;
 mod search;
 mod servers;
 mod terminal;

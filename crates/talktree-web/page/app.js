@@ -1,0 +1,102 @@
+// The page: what the address shows, the keys, light and dark, and what changes meanwhile.
+import { api, isFile } from "./api.js";
+import { closeConversation, move, openConversation, refresh, toEnd, toggleSelected, toggleTree, turnBranch } from "./conversation.js";
+import { dialog, el, go, icon, iconButton, place, say } from "./dom.js";
+import { buildSide, focusList, focusSearch, loadSessions, markCurrent, moveInList, refreshSessions } from "./sessions.js";
+import { openUsage } from "./usage.js";
+
+const THEMES = ["auto", "light", "dark"];
+let start = { can_write: false };
+let live = { session: null, close: () => {} };
+
+async function route() {
+  const now = place();
+  document.body.classList.toggle("is-reading", Boolean(now.s || now.usage));
+  document.body.classList.toggle("has-tree", Boolean(now.s));
+  markCurrent();
+  listen(now.s ?? null);
+  try {
+    if (now.s) return await openConversation(now, start.can_write);
+    closeConversation();
+    if (now.usage) return await openUsage();
+    document.title = "talktree";
+    welcome();
+  } catch (error) {
+    document.getElementById("main").replaceChildren(el("div.welcome", {}, el("h1", {}, "That did not work"), el("p", {}, error.message)));
+  }
+}
+
+function welcome() {
+  document.getElementById("main").replaceChildren(el("div.welcome", {}, icon("tree"), el("h1", {}, "Your conversations"),
+    el("p", {}, "Choose one at the side, or press ", el("kbd", {}, "/"), " and search what anyone ever said. ", el("kbd", {}, "?"), " lists the keys."),
+    start.owner ? el("p.about", {}, "Only conversations of ", el("bdi", {}, start.owner), " are shown.") : null,
+    el("p.about", {}, start.can_write ? "This page may change the store." : "This page only reads.")));
+}
+
+function listen(session) {
+  if (live.isOpen && live.session === session) return;
+  live.close();
+  live = { session, isOpen: true, close: api.live(session, (changed) => {
+    if (changed.list || changed.session) refreshSessions();
+    if (changed.session) refresh().catch((error) => say(error.message));
+  }) };
+}
+
+const KEYS = [
+  ["j  k", "the next or previous message, or row of the list", { j: () => moveInList(1) || move(1), k: () => moveInList(-1) || move(-1) }],
+  ["h  l", "the branch before or after, at this message", { h: () => turnBranch(-1), l: () => turnBranch(1) }],
+  ["/", "search", { "/": focusSearch }],
+  ["o", "open or close tools, thoughts and summaries of a message", { o: toggleSelected }],
+  ["g  G", "the beginning or the end of the conversation", { g: () => toEnd(false), G: () => toEnd(true) }],
+  ["b", "show or hide the branches", { b: toggleTree }],
+  ["s", "to the list of conversations", { s: () => (document.body.classList.remove("is-reading"), focusList()) }],
+  ["u", "usage", { u: () => isFile || go({ usage: 1 }) }],
+  ["t", "light or dark", { t: turnTheme }],
+  ["?", "these keys", { "?": help }],
+];
+const ACTIONS = Object.assign({}, ...KEYS.map(([, , actions]) => actions));
+
+function help() {
+  dialog("Keys", el("dl.keys", {}, KEYS.map(([keys, what]) => [el("dt", {}, keys.split("  ").map((key) => el("kbd", {}, key))), el("dd", {}, what)])));
+}
+
+function pressed(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, dialog")) return;
+  const action = ACTIONS[event.key];
+  if (!action) return;
+  event.preventDefault();
+  action();
+}
+
+function turnTheme() {
+  const now = document.documentElement.dataset.theme ?? "auto";
+  setTheme(THEMES[(THEMES.indexOf(now) + 1) % THEMES.length]);
+}
+
+function setTheme(theme) {
+  if (theme === "auto") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme;
+  try {
+    localStorage.setItem("theme", theme);
+  } catch {
+    // A file may have no storage.
+  }
+}
+
+try {
+  setTheme(localStorage.getItem("theme") ?? "auto");
+} catch {
+  // The same.
+}
+// The token stays out of the history, and of what is copied.
+if (location.search) history.replaceState(null, "", location.pathname + location.hash);
+buildSide([
+  isFile ? null : el("a.icon-button", { href: "#usage=1", "aria-label": "Usage", title: "Usage (u)" }, icon("chart")),
+  iconButton("sun", "Light or dark (t)", turnTheme),
+  iconButton("help", "Keys (?)", help),
+]);
+addEventListener("hashchange", route);
+addEventListener("keydown", pressed);
+start = await api.start();
+await Promise.all([loadSessions().catch((error) => say(error.message)), route()]);
+if (isFile && !place().s) go({ s: (await api.sessions()).sessions[0].id });

@@ -1,0 +1,444 @@
+// A conversation: the messages around a place, its branches, its summaries, and what a model saw.
+import { api, isFile } from "./api.js";
+import { button, dialog, el, go, hashOf, icon, iconButton, line, minute, money, number, place, plural, say, short, size, texts, timeOf } from "./dom.js";
+import { codeBlock, link, markdown } from "./markdown.js";
+import { titleOf } from "./sessions.js";
+import { drawTree, outline } from "./tree.js";
+
+const PAGE = 60;
+// How many messages are in the document at most.
+const WINDOW = 240;
+// How far from an end the next page is read, in pixels.
+const NEAR = 1_500;
+
+let view = null;
+
+export async function openConversation({ s, m, leaf, raw, summaries }, canWrite) {
+  const main = document.getElementById("main");
+  const isSame = view?.session === s;
+  if (isSame && view.leaf === (leaf ?? null) && view.raw === Boolean(raw) && m && nodeOf(m)) return show(m);
+  const [about, page] = await Promise.all([isSame && !view.isStale ? view.about : api.session({ session: s }), api.messages({ session: s, around: m, leaf, raw, summaries, limit: PAGE })]);
+  if (place().s !== s) return;
+  view = { session: s, about, outlined: outline(about.tree), canWrite, items: [], marked: isSame ? view.marked : null, ...pageOf(page) };
+  view.items = page.messages;
+  view.list = el("div.messages", { role: "feed", "aria-label": "Messages" });
+  view.list.append(...page.messages.map(article));
+  view.top = el("header.bar.conversation", {});
+  view.scroller = el("div.scroll", { id: "scroller", onscroll: textScrolled, tabindex: -1 }, el("div.column", {}, view.list));
+  main.replaceChildren(view.top, view.scroller);
+  document.title = `${titleOf(about.info)} · talktree`;
+  drawTop();
+  drawBranches();
+  if (m) show(nodeOf(m) ? m : page.around);
+  else view.scroller.scrollTop = view.scroller.scrollHeight;
+  fill();
+}
+
+export function closeConversation() {
+  view = null;
+  document.getElementById("tree").replaceChildren();
+}
+
+function pageOf({ leaf, raw, before, after, position, total, head }) {
+  return { leaf, raw, before, after, position, total, head };
+}
+
+function drawTop() {
+  const { info, usage } = view.about;
+  const about = [plural(info.messages, "message"), usage && money(usage.costs), info.model, info.source, info.owner].filter(Boolean).join(" · ");
+  const mode = (isRaw, label, title) => button(label, () => turn({ raw: isRaw ? 1 : null }), { "aria-pressed": String(view.raw === isRaw), title });
+  view.place = el("span.place", {});
+  view.top.replaceChildren(
+    iconButton("back", "Back to the list", () => document.body.classList.remove("is-reading"), { class: "icon-button narrow" }),
+    el("div.heading", {}, el("h1", { dir: "auto" }, line(titleOf(info), 140)), el("p.about", {}, line(about, 200), " · ", view.place)),
+    el("div.tools", {},
+      view.about.tree.segments.some((segment) => segment.compactions?.length) || view.raw ? el("div.switch", { role: "group", "aria-label": "What is shown" }, mode(false, "Model’s view", "With summaries, as a model sees it"), mode(true, "Everything", "As it was said, hidden messages too")) : null,
+      iconButton("up", "To the beginning (g)", () => toEnd(false)), iconButton("down", "To the end (G)", () => toEnd(true)),
+      view.canWrite ? iconButton("more", "Change the conversation", changeSession) : null,
+      iconButton("tree", "Branches (b)", toggleTree)));
+  placed();
+}
+
+export function toggleTree() {
+  document.body.classList.toggle(innerWidth < 1000 ? "shows-tree" : "hides-tree");
+}
+
+function drawBranches() {
+  const open = (leaf, anchor) => {
+    document.body.classList.remove("shows-tree");
+    turn({ leaf: leaf === view.head ? null : leaf, m: anchor });
+  };
+  document.getElementById("tree").replaceChildren(...drawTree(view.outlined, view.leaf, open), iconButton("back", "Close", toggleTree, { class: "icon-button narrow close" }));
+  document.querySelector("#tree [aria-current]")?.scrollIntoView({ block: "nearest" });
+}
+
+// Goes to another leaf, message or way of reading; what is not named stays.
+function turn({ leaf = view.leaf, raw = view.raw ? 1 : null, m = topItem(raw), summaries = view.raw && !raw ? 1 : null }) {
+  view.turned = true;
+  const next = hashOf({ s: view.session, m, leaf, raw, summaries });
+  if (location.hash === next) openConversation(place(), view.canWrite);
+  else location.hash = next;
+}
+
+// The id at the top; where no summaries are shown, it is that of the first message of one.
+function topItem(isRaw) {
+  const item = view.items.find((item) => item.id === topMessage()?.dataset.id);
+  return isRaw && item?.compaction ? item.compaction.first : item?.id;
+}
+
+// ---- the window of messages
+
+async function textScrolled() {
+  placed();
+  await fill();
+}
+
+async function fill() {
+  const { scroller } = view;
+  if (view.isLoading) return;
+  const isNearTop = view.before && scroller.scrollTop < NEAR;
+  const isNearEnd = view.after && scroller.scrollTop + scroller.clientHeight > scroller.scrollHeight - NEAR;
+  if (!isNearTop && !isNearEnd) return;
+  const now = view;
+  view.isLoading = true;
+  try {
+    await load(isNearTop);
+  } catch (error) {
+    say(error.message);
+    now.before = now.after = false;
+  } finally {
+    now.isLoading = false;
+  }
+  if (view === now) fill();
+}
+
+async function load(isBefore) {
+  const now = view, { session, leaf, raw, items } = view;
+  const cursor = isBefore ? { before: items[0].id } : { after: items.at(-1).id };
+  const page = await api.messages({ session, leaf, raw: raw ? 1 : null, limit: PAGE, ...cursor });
+  if (view !== now) return;
+  const anchor = topMessage(), top = anchor?.getBoundingClientRect().top;
+  const nodes = page.messages.map(article);
+  if (isBefore) {
+    view.list.prepend(...nodes);
+    view.items = [...page.messages, ...items];
+    [view.before, view.position] = [page.before, page.position ?? view.position];
+    while (view.items.length > WINDOW) view.items.pop(), view.list.lastChild.remove(), (view.after = true);
+  } else {
+    view.list.append(...nodes);
+    view.items = [...items, ...page.messages];
+    view.after = page.after;
+    while (view.items.length > WINDOW) view.items.shift(), view.list.firstChild.remove(), (view.before = true), view.position++;
+  }
+  view.total = page.total;
+  // What is read stays where it is.
+  if (anchor?.isConnected) view.scroller.scrollTop += anchor.getBoundingClientRect().top - top;
+}
+
+function topMessage() {
+  const edge = view.scroller.getBoundingClientRect().top;
+  return [...view.list.children].find((node) => node.getBoundingClientRect().bottom > edge + 40);
+}
+
+function placed() {
+  cancelAnimationFrame(placed.frame);
+  placed.frame = requestAnimationFrame(() => {
+    const at = view ? [...view.list.children].indexOf(topMessage()) : -1;
+    if (at >= 0) view.place.textContent = `${number(Math.min(view.position + at, view.total))} of ${number(view.total)}`;
+  });
+}
+
+export function toEnd(isEnd) {
+  const isThere = isEnd ? !view.after : !view.before;
+  if (isThere) view.scroller.scrollTop = isEnd ? view.scroller.scrollHeight : 0;
+  else if (isEnd) go({ s: view.session, leaf: view.leaf, raw: view.raw ? 1 : null, at: "end" + Date.now() });
+  else turn({ m: view.outlined.start, summaries: view.raw ? null : 1 });
+}
+
+function nodeOf(id) {
+  return [...view.list.children].find((node) => node.dataset.id === id);
+}
+
+function show(id) {
+  const node = nodeOf(id);
+  if (!node) return;
+  node.scrollIntoView({ block: view.turned ? "start" : "center" });
+  if (view.turned) view.scroller.scrollTop -= 24;
+  view.turned = false;
+  select(node);
+  node.classList.remove("is-found");
+  requestAnimationFrame(() => node.classList.add("is-found"));
+}
+
+function select(node) {
+  for (const other of view.list.querySelectorAll(":scope > .is-selected")) other.classList.remove("is-selected");
+  node.classList.add("is-selected");
+  node.focus({ preventScroll: true });
+}
+
+function selected() {
+  return view.list.querySelector(":scope > .is-selected");
+}
+
+// The next or the previous message.
+export function move(by) {
+  if (!view) return;
+  const next = selected() ? (by > 0 ? selected().nextElementSibling : selected().previousElementSibling) : topMessage();
+  if (!next) return;
+  select(next);
+  next.scrollIntoView({ block: "nearest" });
+}
+
+// The next or the previous branch, at the selected message or the nearest branch point above it.
+export function turnBranch(by) {
+  if (!view) return;
+  const items = view.items, from = items.findIndex((item) => item.id === (selected() ?? topMessage())?.dataset.id);
+  const at = [...items.keys()].slice(0, from + 1).reverse().concat([...items.keys()].slice(from + 1)).find((at) => view.outlined.branchAt(items[at].id));
+  if (at != null) toSibling(view.outlined.branchAt(items[at].id), by);
+}
+
+function toSibling({ at, siblings }, by) {
+  const next = siblings[(at + by + siblings.length) % siblings.length];
+  turn({ leaf: view.outlined.leafBelow(next), m: view.outlined.first(next) });
+}
+
+// Reads what a program wrote meanwhile.
+export async function refresh() {
+  if (!view) return;
+  const now = view, { session, leaf, raw } = view;
+  now.about = await api.session({ session });
+  if (view !== now) return;
+  now.outlined = outline(now.about.tree);
+  drawTop();
+  drawBranches();
+  if (now.after) return;
+  const page = await api.messages({ session, leaf, raw: raw ? 1 : null, limit: PAGE });
+  if (view !== now) return;
+  const { scroller } = now, isAtEnd = scroller.scrollTop + scroller.clientHeight > scroller.scrollHeight - 80;
+  const first = now.items.findIndex((item) => item.id === page.messages[0]?.id);
+  if (first < 0) return openConversation({ s: session, leaf, raw: raw ? 1 : null }, now.canWrite);
+  const kept = now.items.slice(first);
+  page.messages.forEach((message, at) => {
+    if (JSON.stringify(kept[at]) === JSON.stringify(message)) return;
+    const node = article(message);
+    if (kept[at]) now.list.children[first + at].replaceWith(node);
+    else now.list.append(node);
+  });
+  while (now.list.children.length > first + page.messages.length) now.list.lastChild.remove();
+  now.items = [...now.items.slice(0, first), ...page.messages];
+  [now.total, now.head] = [page.total, page.head];
+  if (isAtEnd) scroller.scrollTop = scroller.scrollHeight;
+  placed();
+}
+
+// ---- a message
+
+function article(message) {
+  const { about } = view;
+  const labels = about.labels.filter((label) => label.id === message.id).map((label) => label.name);
+  const tags = about.tags[message.id] ?? [];
+  if (message.compaction) return summary(message);
+  const who = message.author ?? message.role;
+  const head = el("header", {},
+    el("span.who", { dir: "auto" }, line(who, 60)), message.author ? el("span.role", {}, line(message.role, 20)) : null,
+    timeOf(message.at), message.model ? el("span.model", {}, line(message.model, 40)) : null,
+    message.id === view.head ? el("span.mark.head", {}, "head") : null,
+    labels.map((label) => el("span.mark.label", {}, line(label, 40))), tags.map((tag) => el("span.mark.tag", {}, line(tag, 40))),
+    branchNav(message.id), actions(message));
+  const body = el("div.body", {}, message.parts.map((part, at) => partNode(part, message.id, at)));
+  const attributes = { "data-id": message.id, tabindex: -1, "aria-label": `${who}, ${minute(message.at)}`, onclick: (event) => event.currentTarget.parentNode === view.list && select(event.currentTarget) };
+  if (!message.hidden) return el("article.message", { ...attributes, class: `message is-${message.role}` }, head, body);
+  return el("article.message.is-hidden", attributes, el("details", {}, el("summary", {}, "Hidden ", line(message.role, 20), " message"), head, body));
+}
+
+function branchNav(id) {
+  const branch = view.outlined.branchAt(id);
+  if (!branch) return null;
+  const { at, siblings } = branch;
+  return el("span.branch", { role: "group", "aria-label": "Branches" },
+    iconButton("back", "The branch before (h)", (event) => (event.stopPropagation(), toSibling(branch, -1))),
+    el("span", {}, `${at + 1}/${siblings.length}`),
+    iconButton("next", "The next branch (l)", (event) => (event.stopPropagation(), toSibling(branch, 1))));
+}
+
+function actions(message) {
+  const address = hashOf({ s: view.session, m: message.id, leaf: view.leaf, raw: view.raw ? 1 : null });
+  return el("span.actions", {},
+    message.role === "assistant" && !isFile ? iconButton("eye", "What the model saw", () => openSeen(message)) : null,
+    view.canWrite ? iconButton("more", "Change", () => change(message)) : null,
+    el("a.icon-button", { href: address, "aria-label": "Link to this message", title: "Copy the link to this message", onclick: copyLink }, icon("link")));
+}
+
+async function copyLink(event) {
+  event.preventDefault();
+  const address = event.currentTarget.href;
+  history.replaceState(null, "", address);
+  try {
+    await navigator.clipboard.writeText(address);
+    say("The link is copied.");
+  } catch {
+    say("The address of the page is the link.");
+  }
+}
+
+function partNode(part, message, at) {
+  const more = part.cut ? cutNote(part, message, at) : null;
+  switch (part.kind) {
+    case "text":
+      return [part.text ? markdown(part.text) : null, more];
+    case "reasoning":
+      return part.text.trim() ? el("details.reasoning", {}, el("summary", {}, "Thought"), lazily(() => [markdown(part.text), more])) : null;
+    case "tool":
+      return tool(part, more);
+    case "file":
+      return file(part, message, at);
+    default:
+      return el("details.tool", {}, el("summary", {}, line(part.name, 60)), lazily(() => [json(part.json ?? ""), more]));
+  }
+}
+
+// What is closed costs nothing until it is opened.
+function lazily(make) {
+  const node = el("div.inner");
+  queueMicrotask(() => node.parentNode?.addEventListener("toggle", () => node.childNodes.length || node.append(...[make()].flat().filter(Boolean))));
+  return node;
+}
+
+function tool(part, more) {
+  const state = part.error != null ? "failed" : part.output != null ? "" : "no result";
+  const name = part.name || (part.output != null || part.error != null ? "result" : "tool");
+  const title = part.input != null && part.input !== "{}" ? part.input : part.error ?? part.output ?? "";
+  const section = (label, text) => text == null ? null : [el("h4", {}, label), json(text)];
+  return el("details.tool", { class: part.error != null ? "tool is-failed" : "tool" },
+    el("summary", {}, el("span.name", {}, line(name, 60)), el("span.hint", {}, line(title, 90)), state ? el("span.state", {}, state) : null),
+    lazily(() => [section("Input", part.input), section("Result", part.output), section("Error", part.error), more].flat(2)));
+}
+
+function json(text) {
+  let shown = text, language = "";
+  try {
+    const value = JSON.parse(text);
+    if (typeof value === "string") shown = value;
+    else [shown, language] = [JSON.stringify(value, null, 2), "json"];
+  } catch {
+    // It is cut, or no JSON.
+  }
+  return codeBlock(shown, language);
+}
+
+function cutNote(part, message, at) {
+  return el("p.cut", {}, "Only the beginning is shown. ", el("a", { href: api.partAddress(view.session, message, at), target: "_blank" }, `Show all (${size(part.cut)})`));
+}
+
+function file(part, message, at) {
+  const name = part.name ?? part.type;
+  const address = part.bytes ? part.url ?? api.partAddress(view.session, message, at) : null;
+  if (part.image) return el("figure", {}, el("img", { src: address, alt: part.name ?? "An image", loading: "lazy" }), part.name ? el("figcaption", {}, line(name, 80)) : null);
+  const label = [el("span", {}, line(name, 80)), el("span.about", {}, line(part.type, 60))];
+  if (address) return el("a.file", { href: address, download: part.name ?? "file" }, label);
+  return el("div.file", {}, /^(https?|mailto):/i.test(part.url ?? "") ? link(part.url, label) : label);
+}
+
+function summary(message) {
+  const { id, count, last, first } = message.compaction;
+  const inner = el("div.opened", { hidden: true });
+  const toggle = button(`Open ${plural(count, "message")}`, async () => {
+    if (!inner.childNodes.length) {
+      const { messages, left_out } = await api.expand({ session: view.session, compaction: id });
+      inner.append(...messages.map(article));
+      if (left_out) inner.append(el("p.cut", {}, `${number(left_out)} more: `, el("a", { href: hashOf({ s: view.session, m: first, leaf: view.leaf, raw: 1 }) }, "read them as they were said")));
+    }
+    inner.hidden = !inner.hidden;
+    toggle.setAttribute("aria-expanded", String(!inner.hidden));
+    toggle.textContent = inner.hidden ? `Open ${plural(count, "message")}` : "Close";
+  }, { "aria-expanded": "false", class: "open" });
+  return el("article.message.is-summary", { "data-id": message.id, tabindex: -1, "aria-label": `Summary of ${plural(count, "message")}`, onclick: (event) => event.currentTarget.parentNode === view.list && select(event.currentTarget) },
+    el("header", {}, el("span.who", {}, "Summary"), el("span", {}, `of ${plural(count, "message")}`), timeOf(message.at), branchNav(last),
+      view.canWrite ? button("Remove", () => write("uncompact", { compaction: id }), { class: "quiet" }) : null),
+    el("div.body", {}, message.parts.map((part, at) => partNode(part, message.id, at))), toggle, inner);
+}
+
+// Opens what is closed in the selected message, or closes it.
+export function toggleSelected() {
+  const node = view && selected();
+  if (!node) return;
+  const summary = node.querySelector(":scope > .open");
+  if (summary) return summary.click();
+  const closed = [...node.querySelectorAll("details")];
+  const isOpen = closed.some((details) => details.open);
+  for (const details of closed) details.open = !isOpen;
+}
+
+// ---- what the model saw
+
+const FORMS = [["", "As text"], ["anthropic", "Anthropic"], ["openai-chat", "OpenAI chat"], ["openai-responses", "OpenAI responses"]];
+
+async function openSeen(message) {
+  const content = el("div");
+  const tabs = FORMS.map(([form, label]) => button(label, () => draw(form), { role: "tab", "data-form": form }));
+  dialog("What the model saw", el("div.switch", { role: "tablist" }, tabs), content).classList.add("is-wide");
+  draw("");
+
+  async function draw(form) {
+    for (const tab of tabs) tab.setAttribute("aria-selected", String(tab.dataset.form === form));
+    const seen = await api.seen({ session: view.session, message: message.id, provider: form });
+    const changed = seen.blocks.filter((block) => block.then !== block.now);
+    const gone = seen.messages.filter((message) => message.gone).length;
+    const intro = el("p.intro", {}, el("span.mark.label", { title: "No record of the request was stored. It is made again from messages, summaries and texts as they were at that time." }, "reconstructed"),
+      ` ${minute(seen.at)}: ${plural(seen.count, "message")}, about ${short(seen.tokens)} tokens. `,
+      gone || changed.length ? `Since then ${[gone && `${plural(gone, "message")} went under a summary`, changed.length && `${plural(changed.length, "text")} of the prompt changed`].filter(Boolean).join(", ")}.` : "A model would see the same today.");
+    if (form) return content.replaceChildren(intro, codeBlock(JSON.stringify(seen.request, null, 2), "json"));
+    const texts_ = changed.map((block) => el("div.changed", {}, el("h3", {}, line(block.label, 60)), el("div.sides", {}, side("Then", block.then), side("Now", block.now))));
+    content.replaceChildren(intro,
+      seen.prompt ? el("details.tool", {}, el("summary", {}, "Prompt"), el("div.inner", {}, codeBlock(seen.prompt, ""))) : el("p.about", {}, "No prompt is stored with the conversation."),
+      ...texts_,
+      seen.left_out ? el("p.cut", {}, `${number(seen.left_out)} earlier messages are not listed.`) : "",
+      el("div.messages", {}, seen.messages.map((message) => {
+        const node = article(message);
+        node.querySelector("header .actions")?.remove();
+        node.querySelector("header .branch")?.remove();
+        node.querySelector("header").append(el("span.about", {}, `${short(message.tokens)} tokens`), message.gone ? el("span.mark.gone", {}, "now under a summary") : "");
+        return node;
+      })));
+  }
+
+  function side(label, text) {
+    return el("div", {}, el("h4", {}, label), el("div.plain", { dir: "auto" }, text == null ? "—" : texts(text)));
+  }
+}
+
+// ---- what may be changed, with --write
+
+async function write(verb, fields) {
+  try {
+    await api.write(verb, { session: view.session, ...fields });
+    view.isStale = true;
+    await openConversation({ s: view.session, leaf: verb === "checkout" ? null : view.leaf, raw: view.raw ? 1 : null, m: topMessage()?.dataset.id }, view.canWrite);
+    say("Done.");
+  } catch (error) {
+    say(error.message);
+  }
+}
+
+function change(message) {
+  const label = el("input", { name: "label", placeholder: "A name", "aria-label": "Label" });
+  const text = el("textarea", { rows: 5, placeholder: "What should a model read in place of these messages?", "aria-label": "Summary" });
+  const done = (verb, fields) => () => (node.close(), write(verb, fields()));
+  const labels = view.about.labels.filter((label) => label.id === message.id);
+  const from = view.marked;
+  const node = dialog("Change",
+    el("div.row", {}, button("Continue here", done("checkout", () => ({ message: message.id }))), el("span.about", {}, "The next message is appended below this one.")),
+    el("div.row", {}, label, button("Label", done("label", () => ({ message: message.id, name: label.value }))), labels.map(({ name }) => button(`Remove “${name}”`, done("unlabel", () => ({ name })), { class: "quiet" }))),
+    from ? [el("p", {}, "Summarise from the marked message to this one:"), text, el("div.row", {}, button("Summarise", done("compact", () => ({ first: from, last: message.id, summary: text.value }))))]
+      : el("div.row", {}, button("Mark as the first to summarise", () => (node.close(), (view.marked = message.id), say("Now choose the last message to summarise."))), el("span.about", {}, "Then choose the last one.")));
+}
+
+function changeSession() {
+  const { info } = view.about;
+  const name = el("input", { value: info.name ?? "", "aria-label": "Name" });
+  const done = (verb, fields = () => ({})) => () => (node.close(), write(verb, fields()));
+  const node = dialog("Change the conversation",
+    el("div.row", {}, name, button("Rename", done("rename", () => ({ name: name.value })))),
+    el("div.row", {}, button(info.is_pinned ? "Take the pin away" : "Pin", done(info.is_pinned ? "unpin" : "pin")), el("span.about", {}, "No rule discards what is pinned.")),
+    el("div.row", {}, info.deleted_at ? button("Restore", done("restore")) : button("Put into the trash", done("trash"))));
+}

@@ -1,0 +1,188 @@
+// The side: the list of sessions with its filters, and, as somebody types, what a search finds.
+import { api, isFile } from "./api.js";
+import { ago, button, el, go, hashOf, icon, iconButton, line, money, period, place, plural, say, short, texts, timeOf } from "./dom.js";
+
+const DEBOUNCE = 120;
+
+const side = { filters: {}, after: null, isLoading: false, canWrite: false, known: { owner: new Set(), source: new Set(), model: new Set(), tag: new Set() } };
+
+export function buildSide(tools) {
+  const search = el("input", { type: "search", id: "search", placeholder: isFile ? "Search this conversation" : "Search everything", "aria-label": "Search", autocomplete: "off", spellcheck: "false", oninput: typed, onkeydown: moved });
+  side.list = el("div.scroll", { id: "sessions", onscroll: listScrolled });
+  side.form = filterForm();
+  document.getElementById("side").append(
+    el("header.bar", {}, el("a.brand", { href: "#" }, icon("tree"), "talktree"), el("div.tools", {}, tools)),
+    el("div.search", {}, icon("search"), search, el("kbd", {}, "/"), isFile ? null : iconButton("filter", "Filters", toggleFilters, { "aria-expanded": "false", id: "filters" })),
+    side.form, side.list);
+  side.search = search;
+}
+
+function filterForm() {
+  const field = (name, label, input) => el("label", {}, el("span", {}, label), input ?? el("input", { name, list: "known-" + name, autocomplete: "off" }));
+  const state = el("select", { name: "state" }, [["", "All"], ["open", "Open"], ["ended", "Ended"], ["trash", "In the trash"]].map(([value, label]) => el("option", { value }, label)));
+  const changed = () => {
+    side.filters = Object.fromEntries([...new FormData(form)].filter(([, value]) => value));
+    // The day is meant to the end of it.
+    if (side.filters.until) side.filters.until += "T23:59:59Z";
+    document.getElementById("filters").classList.toggle("is-on", Object.keys(side.filters).length > 0);
+    loadSessions();
+  };
+  const lists = Object.keys(side.known).map((name) => el("datalist", { id: "known-" + name }));
+  const form = el("form.filters", { hidden: true, onchange: changed, onsubmit: (event) => (event.preventDefault(), changed()) },
+    field("name", "Name"), field("owner", "Owner"), field("source", "Source"), field("model", "Model"), field("tag", "Tag"), field("state", "State", state),
+    field("since", "From", el("input", { type: "date", name: "since" })), field("until", "To", el("input", { type: "date", name: "until" })),
+    button("Clear", () => (form.reset(), changed()), { class: "quiet" }), lists);
+  return form;
+}
+
+function toggleFilters() {
+  side.form.hidden = !side.form.hidden;
+  document.getElementById("filters").setAttribute("aria-expanded", String(!side.form.hidden));
+}
+
+// Reads the list anew; what was scrolled to stays, if the list was at its beginning.
+export async function loadSessions() {
+  const found = await api.sessions(side.filters);
+  if (side.search.value.trim()) return;
+  side.after = found.after;
+  side.period = null;
+  side.list.replaceChildren(...rows(found.sessions));
+  if (!found.sessions.length) side.list.append(el("p.empty", {}, Object.keys(side.filters).length ? "No conversation meets the filters." : "There is no conversation yet."));
+  markCurrent();
+}
+
+// Reads the list anew when something changed, unless somebody searches or has scrolled.
+export function refreshSessions() {
+  if (!side.search.value.trim() && side.list.scrollTop < 400) loadSessions();
+}
+
+async function listScrolled() {
+  const { scrollTop, clientHeight, scrollHeight } = side.list;
+  if (side.isLoading || !side.after || side.search.value.trim() || scrollTop + clientHeight < scrollHeight - 800) return;
+  side.isLoading = true;
+  try {
+    const found = await api.sessions({ ...side.filters, after: side.after });
+    side.after = found.after;
+    side.list.append(...rows(found.sessions));
+    markCurrent();
+  } finally {
+    side.isLoading = false;
+  }
+}
+
+export function titleOf(session) {
+  return session.name ?? session.preview ?? session.title ?? session.id;
+}
+
+function rows(sessions) {
+  const nodes = [];
+  for (const session of sessions) {
+    for (const [name, known] of Object.entries(side.known)) {
+      for (const value of name === "tag" ? session.tags ?? [] : [session[name]]) {
+        if (!value || known.has(value) || known.size > 200) continue;
+        known.add(value);
+        side.form.querySelector("#known-" + name).append(el("option", { value }));
+      }
+    }
+    const at = session.last_message_at ?? session.created_at;
+    if (side.period !== period(at)) nodes.push(el("h2.period", {}, (side.period = period(at))));
+    const about = [ago(at), plural(session.messages, "message"), money(session.costs ?? [])].filter(Boolean);
+    nodes.push(el("a.session", { href: hashOf({ s: session.id }), "data-id": session.id },
+      el("span.title", { dir: "auto", class: session.name ? "title" : "title is-quoted" }, session.is_pinned ? icon("pin") : null, line(titleOf(session), 120)),
+      el("span.about", {}, about.join(" · ")),
+      el("span.chips", {}, [session.owner, session.source, session.model, ...(session.tags ?? [])].filter(Boolean).map((text) => el("span.chip", {}, line(text, 28))))));
+  }
+  return nodes;
+}
+
+export function markCurrent() {
+  const { s, m } = place();
+  for (const node of side.list.querySelectorAll(".session, .hit")) {
+    const isCurrent = node.dataset.id === s && (!node.dataset.message || node.dataset.message === m);
+    if (isCurrent) node.setAttribute("aria-current", "true");
+    else node.removeAttribute("aria-current");
+  }
+}
+
+function typed() {
+  clearTimeout(side.timer);
+  side.timer = setTimeout(find, DEBOUNCE);
+}
+
+// One search at a time: what was typed meanwhile is searched next.
+async function find() {
+  if (side.isFinding) return (side.isStale = true);
+  const query = side.search.value.trim();
+  side.isFinding = true;
+  try {
+    if (query) await findNow(query);
+    else await loadSessions();
+  } catch (error) {
+    say(error.message);
+  } finally {
+    side.isFinding = false;
+    if (side.isStale) {
+      side.isStale = false;
+      find();
+    }
+  }
+}
+
+async function findNow(query) {
+  // The last word may not be typed to its end.
+  const q = /[\p{L}\p{N}]{2}$/u.test(query) && !/[":]\S*$/.test(query) ? query + "*" : query;
+  const { hits, sessions, about } = await api.search({ q, session: isFile ? place().s : null });
+  const groups = Map.groupBy(hits, (hit) => hit.session);
+  const nodes = [...about.notices, ...about.steps].slice(0, 3).map((text) => el("p.notice", {}, line(text, 300)));
+  if (about.is_partial) nodes.push(el("p.notice", {}, "The search ran out of time; there may be more."));
+  for (const [id, hits] of groups) {
+    const session = sessions[id] ?? { id };
+    nodes.push(el("section.group", {},
+      el("h2", {}, el("a", { href: hashOf({ s: id }), dir: "auto" }, line(titleOf(session), 90)), el("span.about", {}, ago(session.last_message_at ?? session.created_at))),
+      hits.map(hitRow)));
+  }
+  if (!hits.length) nodes.push(el("p.empty", {}, "Nothing was found."));
+  side.list.replaceChildren(...nodes);
+  side.list.scrollTop = 0;
+  markCurrent();
+}
+
+function hitRow(hit) {
+  const where = [!hit.on_path && "another branch", hit.under && "under a summary", hit.in_tools && "in a tool", hit.hidden && "hidden"].filter(Boolean);
+  return el("a.hit", { href: hashOf({ s: hit.session, m: hit.id, raw: hit.under ? 1 : null }), "data-id": hit.session, "data-message": hit.id },
+    el("span.about", {}, el("span.role", {}, line(hit.role, 20)), timeOf(hit.at), where.length ? where.map((text) => el("span.where", {}, text)) : el("span.where.on-path", {}, "on the path")),
+    el("span.snippet", { dir: "auto" }, hit.pieces.map(([text, isMatch]) => isMatch ? el("mark", {}, texts(text)) : texts(text.replace(/\s+/g, " ")))));
+}
+
+// The arrows go through the list while the search has the focus.
+function moved(event) {
+  if (event.key === "Escape") {
+    side.search.value = "";
+    side.search.blur();
+    find();
+  } else if (event.key === "ArrowDown" || event.key === "Enter") {
+    event.preventDefault();
+    const first = side.list.querySelector("a.hit, a.session");
+    if (event.key === "Enter") first?.click();
+    first?.focus();
+  }
+}
+
+// Moves the focus in the list; returns whether it was there.
+export function moveInList(by) {
+  const rows = [...side.list.querySelectorAll("a.hit, a.session")];
+  const at = rows.indexOf(document.activeElement);
+  if (at < 0) return false;
+  (rows[at + by] ?? rows[at]).focus();
+  return true;
+}
+
+export function focusList() {
+  (side.list.querySelector("[aria-current]") ?? side.list.querySelector("a.hit, a.session"))?.focus();
+}
+
+export function focusSearch() {
+  document.body.classList.remove("is-reading");
+  side.search.focus();
+  side.search.select();
+}

@@ -1,0 +1,278 @@
+//! What the page reads: lists, hits, pages of a path, sums.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use talktree::{
+    CompactionId, Hit, MessageId, Path, Session, SessionFilter, SessionState, UsageFilter,
+    UsageGroup,
+};
+
+use crate::routes::{Answer, Query, Refused, Result};
+use crate::server::Page;
+use crate::view::{self, Extent};
+
+/// How long a search takes at most: somebody types.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How many rows of a sum are shown.
+const MAX_ROWS: usize = 400;
+
+/// How many items of a summary are opened at once.
+const MAX_EXPANDED: usize = 500;
+
+pub(crate) fn sessions(page: &Page, query: &Query) -> Result<Value> {
+    let state = match query.text("state") {
+        None => SessionState::Present,
+        Some("open") => SessionState::Open,
+        Some("ended") => SessionState::Ended,
+        Some("trash") => SessionState::Trash,
+        Some(_) => return Err(Refused(400, "there is no such state".to_owned())),
+    };
+    let filter = SessionFilter {
+        owner: page.options.owner.clone().or(query.owned("owner")),
+        source: query.owned("source"),
+        model: query.owned("model"),
+        tag: query.owned("tag"),
+        name: query.owned("name"),
+        since: query.time("since")?,
+        until: query.time("until")?,
+        is_pinned: query.is("pinned").then_some(true),
+        state,
+        ..SessionFilter::default()
+    };
+    let list = page.store.list().filter(filter).after(query.text("after"));
+    let found = list.limit(query.limit(40, 200)?).run()?;
+    let with_costs = found.sessions.iter().map(|session| {
+        let mut listed = json!(session);
+        // Of a list: what a program keeps there may be long.
+        listed["metadata"] = Value::Null;
+        listed["costs"] = json!(page.store.usage().session(session.info.id.clone()).total()?.costs);
+        Ok(listed)
+    });
+    let sessions = with_costs.collect::<Result<Vec<_>>>()?;
+    Ok(json!({"sessions": sessions, "after": found.after}))
+}
+
+pub(crate) fn search(page: &Page, query: &Query) -> Result<Value> {
+    let text = query.required("q")?;
+    let search = match query.text("session") {
+        Some(_) => page.session(query)?.0.search(text),
+        None => page.store.search(text),
+    };
+    let owner = page.options.owner.clone().or(query.owned("owner"));
+    let search = owner.iter().fold(search, |search, owner| search.owner(owner));
+    let found = search.timeout(TIMEOUT).limit(query.limit(40, 200)?).run()?;
+    let (mut sessions, mut hits) = (Map::new(), Vec::new());
+    for hit in &found.hits {
+        let session = page.store.session(hit.session.clone())?;
+        if !sessions.contains_key(hit.session.as_str()) {
+            sessions.insert(hit.session.as_str().to_owned(), json!(session.info()?));
+        }
+        hits.push(hit_view(&session, hit)?);
+    }
+    let steps: Vec<String> = found.steps.iter().map(ToString::to_string).collect();
+    let about = json!({"steps": steps, "notices": found.notices, "is_partial": found.is_partial});
+    Ok(json!({"hits": hits, "sessions": sessions, "about": about}))
+}
+
+fn hit_view(session: &Session, hit: &Hit) -> Result<Value> {
+    let pieces: Vec<(&str, bool)> = hit.snippet.pieces().collect();
+    let marked = pieces.iter().find(|(_, is_match)| *is_match).map(|(text, _)| *text);
+    let message = session.message(&hit.id)?;
+    // What is found, but not in what was said, is in a call, a result or a thought.
+    let is_in_text = message
+        .as_ref()
+        .is_none_or(|message| marked.is_none_or(|marked| message.text().contains(marked)));
+    Ok(json!({
+        "session": hit.session, "id": hit.id, "role": hit.role.as_str(), "at": hit.created_at,
+        "pieces": pieces, "on_path": hit.on_path, "under": hit.under, "in_tools": !is_in_text,
+        "hidden": message.is_some_and(|message| message.is_hidden),
+    }))
+}
+
+pub(crate) fn session(page: &Page, query: &Query) -> Result<Value> {
+    let (session, info) = page.session(query)?;
+    let mut tags: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for tag in session.all_tags()? {
+        tags.entry(tag.message.to_string()).or_default().push(tag.tag);
+    }
+    let usage = page.store.usage().session(info.id.clone()).total()?;
+    Ok(json!({
+        "info": info, "tree": session.tree()?, "labels": session.labels()?, "tags": tags,
+        "usage": usage, "visible_tokens": session.visible_tokens()?,
+    }))
+}
+
+/// Returns a page of a path: its end, what is before or after a message, or what is around it.
+///
+/// A message that the path does not show is shown where it is: on the newest branch that has it, or as it was said.
+pub(crate) fn messages(page: &Page, query: &Query) -> Result<Value> {
+    let (session, _) = page.session(query)?;
+    let (leaf, limit) = (query.id("leaf"), query.limit(60, 200)?);
+    let is_raw = query.is("raw");
+    let path = |leaf: &Option<MessageId>, is_raw: bool| {
+        let path = leaf.as_ref().map_or_else(|| session.path(), |leaf| session.at(leaf));
+        if is_raw { path.raw() } else { path }
+    };
+    let Some(around) = query.id("around") else {
+        let builder = path(&leaf, is_raw).page().limit(limit);
+        let builder = match (query.id("before"), query.id("after")) {
+            (Some(before), _) => builder.before(&before),
+            (None, Some(after)) => builder.after(&after),
+            (None, None) => builder,
+        };
+        let found = builder.run()?;
+        let (before, after) = (found.before.is_some(), found.after.is_some());
+        return shown(&session, leaf, is_raw, found.messages, before, after);
+    };
+    let around = match query.is("summaries") && !is_raw {
+        true => covering(&session, &path(&leaf, false), &around)?.unwrap_or(around),
+        false => around,
+    };
+    let unknown = || Refused(404, "there is no such message".to_owned());
+    let target = session.message(&around)?.ok_or_else(unknown)?;
+    let newest = leaf_of(&session, &around)?;
+    let places = [(&leaf, is_raw), (&leaf, true), (&newest, is_raw), (&newest, true)];
+    for (leaf, is_raw) in places {
+        if target.is_hidden && !is_raw {
+            continue;
+        }
+        let after = match path(leaf, is_raw).page().after(&around).limit(limit / 2).run() {
+            Ok(after) => after,
+            Err(error) if error.is_unknown() => continue,
+            Err(error) => return Err(error.into()),
+        };
+        let before = path(leaf, is_raw).page().before(&around).limit(limit / 2).run()?;
+        let (has_before, has_after) = (before.before.is_some(), after.after.is_some());
+        let messages = before.messages.into_iter().chain([target]).chain(after.messages);
+        let messages = messages.collect();
+        let mut page = shown(&session, leaf.clone(), is_raw, messages, has_before, has_after)?;
+        page["around"] = around.to_string().into();
+        return Ok(page);
+    }
+    Err(unknown())
+}
+
+/// Returns the summary that a path shows in place of a message.
+fn covering(session: &Session, path: &Path, id: &MessageId) -> Result<Option<MessageId>> {
+    for compaction in session.compactions()? {
+        let (first, last) = (&compaction.first, &compaction.last);
+        // An end that was deleted is no message any more.
+        let is_in = |from, to| session.is_ancestor(from, to).unwrap_or_default();
+        let summary = compaction.id.as_message();
+        if is_in(first, id) && is_in(id, last) && path.page().after(&summary).limit(1).run().is_ok()
+        {
+            return Ok(Some(summary));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the newest leaf below a message.
+fn leaf_of(session: &Session, id: &MessageId) -> Result<Option<MessageId>> {
+    for leaf in session.leaves()?.into_iter().rev() {
+        if session.is_ancestor(id, &leaf)? {
+            return Ok(Some(leaf));
+        }
+    }
+    Ok(None)
+}
+
+fn shown(
+    session: &Session,
+    leaf: Option<MessageId>,
+    is_raw: bool,
+    messages: Vec<talktree::Message>,
+    before: bool,
+    after: bool,
+) -> Result<Value> {
+    let length = |leaf: &MessageId| {
+        let path = session.at(leaf);
+        if is_raw { path.raw().path_length() } else { path.path_length() }
+    };
+    let position = messages.first().map(|first| length(&first.id)).transpose()?;
+    let total = match &leaf {
+        Some(leaf) => length(leaf)?,
+        None if is_raw => session.path().raw().path_length()?,
+        None => session.path_length()?,
+    };
+    let messages: Vec<Value> = messages.iter().map(|it| view::message(it, Extent::Cut)).collect();
+    Ok(json!({
+        "leaf": leaf, "raw": is_raw, "messages": messages, "before": before, "after": after,
+        "position": position, "total": total, "head": session.head()?,
+    }))
+}
+
+pub(crate) fn expand(page: &Page, query: &Query) -> Result<Value> {
+    let (session, _) = page.session(query)?;
+    let id = CompactionId::from(query.required("compaction")?);
+    let items = session.expand(&id)?;
+    let views: Vec<Value> =
+        items.iter().take(MAX_EXPANDED).map(|it| view::message(it, Extent::Cut)).collect();
+    Ok(json!({"messages": views, "left_out": items.len().saturating_sub(MAX_EXPANDED)}))
+}
+
+/// Returns a part in full: a text as plain text, a file as its bytes.
+pub(crate) fn part(page: &Page, query: &Query) -> Result<Answer> {
+    let (session, _) = page.session(query)?;
+    let message = session.message(&query.required("message")?.into())?;
+    let at = query.parsed::<usize>("part")?.unwrap_or_default();
+    let part = message.as_ref().and_then(|message| message.parts.get(at));
+    let part = part.ok_or_else(|| Refused(404, "there is no such part".to_owned()))?;
+    if let Some((kind, is_shown, bytes)) = view::file(part) {
+        return Ok(Answer::File { kind, is_shown, bytes });
+    }
+    let text = view::whole(part).ok_or_else(|| Refused(404, "the file is elsewhere".to_owned()))?;
+    Ok(Answer::File {
+        kind: "text/plain; charset=utf-8".to_owned(),
+        is_shown: true,
+        bytes: text.into(),
+    })
+}
+
+pub(crate) fn usage(page: &Page, query: &Query) -> Result<Value> {
+    let by = match query.text("by") {
+        Some("day") => UsageGroup::Day,
+        Some("model") => UsageGroup::Model,
+        Some("owner") => UsageGroup::Owner,
+        Some("session") => UsageGroup::Session,
+        _ => UsageGroup::All,
+    };
+    let filter = UsageFilter {
+        owner: page.options.owner.clone().or(query.owned("owner")),
+        since: query.time("since")?,
+        until: query.time("until")?,
+        ..UsageFilter::default()
+    };
+    let rows = page.store.usage().filter(filter).by(by).run()?;
+    let mut views = Vec::new();
+    for row in rows.iter().take(MAX_ROWS) {
+        let mut view = json!(row);
+        if let (UsageGroup::Session, Some(id)) = (by, &row.group) {
+            let info = page.store.session(id.as_str())?.info()?;
+            view["name"] = info.and_then(|info| info.name).into();
+        }
+        views.push(view);
+    }
+    Ok(json!({"rows": views, "left_out": rows.len().saturating_sub(MAX_ROWS)}))
+}
+
+/// Returns what changes when the newest session or one session changes.
+pub(crate) fn state(page: &Page, session: Option<&str>) -> Result<Value> {
+    let filter = SessionFilter { owner: page.options.owner.clone(), ..SessionFilter::default() };
+    let newest = page.store.list().filter(filter).limit(1).run()?.sessions.into_iter().next();
+    let list = newest.map(|it| (it.info.id, it.info.messages, it.info.last_message_at));
+    let mut now = json!({"list": list, "session": null});
+    if let Some(id) = session {
+        let query = Query::of(&[("session", id)]);
+        let (session, info) = page.session(&query)?;
+        // A message that grows in place changes no count.
+        let last = session.page().limit(1).run()?.messages.pop();
+        let last = last
+            .map(|it| it.parts.iter().filter_map(view::whole).map(|it| it.len()).sum::<usize>());
+        now["session"] = json!([info.messages, info.updated_at, session.head()?, last]);
+    }
+    Ok(now)
+}
