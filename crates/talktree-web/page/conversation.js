@@ -50,7 +50,7 @@ function drawTop() {
   view.place = el("span.place", {});
   view.top.replaceChildren(
     iconButton("back", "Back to the list", () => document.body.classList.remove("is-reading"), { class: "icon-button narrow" }),
-    el("div.heading", {}, el("h1", { dir: "auto" }, line(titleOf(info), 140)), el("p.about", {}, line(about, 200), " · ", view.place)),
+    el("div.heading", {}, el("h1", { dir: "auto" }, line(titleOf(info), 140)), el("p.about", {}, view.place, " · ", line(about, 200))),
     el("div.tools", {},
       view.about.tree.segments.some((segment) => segment.compactions?.length) || view.raw ? el("div.switch", { role: "group", "aria-label": "What is shown" }, mode(false, "Model’s view", "With summaries, as a model sees it"), mode(true, "Everything", "As it was said, hidden messages too")) : null,
       iconButton("up", "To the beginning (g)", () => toEnd(false)), iconButton("down", "To the end (G)", () => toEnd(true)),

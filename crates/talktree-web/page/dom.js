@@ -114,7 +114,7 @@ export function size(bytes) {
 }
 
 export function money(costs) {
-  return costs.map(({ micros, currency }) => {
+  return costs.filter(({ micros }) => micros > 0).map(({ micros, currency }) => {
     const amount = micros / 1e6;
     const digits = amount !== 0 && amount < 0.1 ? 4 : 2;
     try {

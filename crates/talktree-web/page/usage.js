@@ -31,19 +31,19 @@ function days(rows) {
     const name = day.toISOString().slice(0, 10);
     list.push(known.get(name) ?? { group: name, input: 0, output: 0, costs: [] });
   }
-  const [width, height] = [680, 160], most = Math.max(...list.map(tokens), 1), step = width / list.length;
+  const [width, height] = [680, 160], most = Math.max(...list.map(tokens), 1), left = 44, step = (width - left) / list.length;
   const chart = svg("svg", { viewBox: `0 0 ${width} ${height + 22}`, role: "img", "aria-label": `Tokens by day, at most ${number(most)}`, class: "chart" });
   for (const share of [0.5, 1]) {
     const y = height - share * (height - 10);
-    chart.append(svg("line", { x1: 0, x2: width, y1: y, y2: y, class: "grid" }), svg("text", { x: 0, y: y - 3, class: "axis" }, short(most * share)));
+    chart.append(svg("line", { x1: left, x2: width, y1: y, y2: y, class: "grid" }), svg("text", { x: left - 8, y: y + 4, class: "axis", "text-anchor": "end" }, short(most * share)));
   }
   list.forEach((row, at) => {
-    const bar = (share, from, kind) => svg("rect", { x: at * step + step * 0.1, width: Math.min(step * 0.8, 24), y: height - (from + share) * (height - 10), height: share * (height - 10), rx: Math.min(2, step / 4), class: kind });
+    const bar = (share, from, kind) => svg("rect", { x: left + at * step + step * 0.1, width: Math.min(step * 0.8, 24), y: height - (from + share) * (height - 10), height: share * (height - 10), rx: Math.min(2, step / 4), class: kind });
     const [input, output] = [row.input / most, row.output / most];
-    chart.append(svg("g", {}, svg("title", {}, `${row.group}: ${number(row.input)} in, ${number(row.output)} out ${money(row.costs)}`), svg("rect", { x: at * step, width: step, y: 0, height, class: "hover" }), bar(input, 0, "input"), bar(output, input, "output")));
+    chart.append(svg("g", {}, svg("title", {}, `${row.group}: ${number(row.input)} in, ${number(row.output)} out ${money(row.costs)}`), svg("rect", { x: left + at * step, width: step, y: 0, height, class: "hover" }), bar(input, 0, "input"), bar(output, input, "output")));
   });
   for (const at of new Set([0, Math.floor(list.length / 2), list.length - 1])) {
-    chart.append(svg("text", { x: Math.min(Math.max(at * step, 0), width), y: height + 16, class: "axis", "text-anchor": at === 0 ? "start" : at === list.length - 1 ? "end" : "middle" }, list[at].group));
+    chart.append(svg("text", { x: at === list.length - 1 ? width : left + at * step, y: height + 16, class: "axis", "text-anchor": at === 0 ? "start" : at === list.length - 1 ? "end" : "middle" }, list[at].group));
   }
   return el("section", {}, el("h2", {}, "By day"), el("p.legend", {}, el("span.key.input", {}), "in", el("span.key.output", {}), "out"), chart);
 }

@@ -35,7 +35,7 @@ async function visit(hash = "", options = {}) {
   page.on("dialog", (dialog) => (page.faults.push(dialog.message()), dialog.dismiss()));
   page.on("popup", (popup) => page.faults.push(popup.url()));
   await page.goto((options.url ?? address) + hash);
-  await page.locator("#sessions .session").first().waitFor();
+  await page.locator("#sessions .session").first().waitFor({ state: "attached" });
   return page;
 }
 
@@ -291,7 +291,7 @@ let failed = 0;
 try {
   if (pictures) {
     for (const [name, width, height, hash, act] of shots) {
-      const page = await visit(hash, { viewport: { width, height }, colorScheme: name.endsWith("dark") ? "dark" : "light" }).catch(() => null);
+      const page = await visit(hash, { viewport: { width, height }, colorScheme: name.endsWith("dark") ? "dark" : "light" });
       await act(page);
       await page.waitForTimeout(600);
       await page.screenshot({ path: join(pictures, `page-${name}.png`) });
