@@ -111,7 +111,7 @@ function ofFile({ info, messages, tree, head, compactions = [], labels = [], tag
         if (before) [from, to] = [Math.max(0, at(before) - limit), at(before)];
         if (after) [from, to] = [at(after) + 1, at(after) + 1 + limit];
         const page = items.slice(from, to);
-        return { leaf: leaf ?? null, raw: Boolean(raw), messages: page, before: from > 0, after: to < items.length, position: from + 1, total: items.length, head, around };
+        return { leaf: leaf ?? null, raw: Boolean(raw), messages: page, before: from > 0, after: to < items.length, position: path(page[0]?.id).length, total: path(leaf ?? head).length, head, around };
       }
       throw new Error("there is no such message");
     },

@@ -16,7 +16,7 @@ let view = null;
 export async function openConversation({ s, m, leaf, raw, summaries }, canWrite) {
   const main = document.getElementById("main");
   const isSame = view?.session === s;
-  if (isSame && view.leaf === (leaf ?? null) && view.raw === Boolean(raw) && m && nodeOf(m)) return show(m);
+  if (isSame && !view.isStale && view.leaf === (leaf ?? null) && view.raw === Boolean(raw) && m && nodeOf(m)) return show(m);
   const [about, page] = await Promise.all([isSame && !view.isStale ? view.about : api.session({ session: s }), api.messages({ session: s, around: m, leaf, raw, summaries, limit: PAGE })]);
   if (place().s !== s) return;
   view = { session: s, about, outlined: outline(about.tree), canWrite, items: [], marked: isSame ? view.marked : null, ...pageOf(page) };
@@ -128,7 +128,7 @@ async function load(isBefore) {
     view.list.append(...nodes);
     view.items = [...items, ...page.messages];
     view.after = page.after;
-    while (view.items.length > WINDOW) view.items.shift(), view.list.firstChild.remove(), (view.before = true), view.position++;
+    while (view.items.length > WINDOW) view.items.shift(), view.list.firstChild.remove(), (view.before = true), (view.position += steps(view.items[0]));
   }
   view.total = page.total;
   // What is read stays where it is.
@@ -140,11 +140,18 @@ function topMessage() {
   return [...view.list.children].find((node) => node.getBoundingClientRect().bottom > edge + 40);
 }
 
+// How many messages an item stands for.
+function steps(item) {
+  return item.compaction?.count ?? 1;
+}
+
 function placed() {
   cancelAnimationFrame(placed.frame);
   placed.frame = requestAnimationFrame(() => {
     const at = view ? [...view.list.children].indexOf(topMessage()) : -1;
-    if (at >= 0) view.place.textContent = `${number(Math.min(view.position + at, view.total))} of ${number(view.total)}`;
+    if (at < 0) return;
+    const position = view.items.slice(1, at + 1).reduce((sum, item) => sum + steps(item), view.position);
+    view.place.textContent = `${number(Math.min(position, view.total))} of ${number(view.total)}`;
   });
 }
 

@@ -188,16 +188,11 @@ fn shown(
     before: bool,
     after: bool,
 ) -> Result<Value> {
-    let length = |leaf: &MessageId| {
-        let path = session.at(leaf);
-        if is_raw { path.raw().path_length() } else { path.path_length() }
-    };
-    let position = messages.first().map(|first| length(&first.id)).transpose()?;
-    let total = match &leaf {
-        Some(leaf) => length(leaf)?,
-        None if is_raw => session.path().raw().path_length()?,
-        None => session.path_length()?,
-    };
+    // Stored messages are counted: those that a summary replaces, too.
+    let position = messages.first().map(|first| session.at(&first.id).path_length()).transpose()?;
+    let total = leaf
+        .as_ref()
+        .map_or_else(|| session.path_length(), |leaf| session.at(leaf).path_length())?;
     let messages: Vec<Value> = messages.iter().map(|it| view::message(it, Extent::Cut)).collect();
     Ok(json!({
         "leaf": leaf, "raw": is_raw, "messages": messages, "before": before, "after": after,

@@ -252,15 +252,15 @@ fn a_path_is_read_in_pages_around_before_and_after_a_message() -> Outcome {
         Ok((ids.join(" "), answer))
     };
     for (query, expected, ends, place) in [
-        ("limit=3", "m6 m7 m8", [true, false], [5, 7]),
-        ("limit=3&before=m6", "m3 m4 m5", [true, true], [2, 7]),
-        ("limit=3&before=m4", "summary m3", [false, true], [1, 7]),
-        ("limit=3&after=m7", "m8", [true, false], [7, 7]),
-        ("limit=2&around=m5", "m4 m5 m6", [true, true], [3, 7]),
+        ("limit=3", "m6 m7 m8", [true, false], [7, 9]),
+        ("limit=3&before=m6", "m3 m4 m5", [true, true], [4, 9]),
+        ("limit=3&before=m4", "summary m3", [false, true], [3, 9]),
+        ("limit=3&after=m7", "m8", [true, false], [9, 9]),
+        ("limit=2&around=m5", "m4 m5 m6", [true, true], [5, 9]),
         // On another branch, and under the summary.
-        ("limit=2&around=left", "m4 left", [true, false], [3, 4]),
+        ("limit=2&around=left", "m4 left", [true, false], [5, 6]),
         ("limit=2&around=m1", "m0 m1 m2", [false, true], [1, 9]),
-        ("limit=2&around=m1&summaries=1", "summary m3", [false, true], [1, 7]),
+        ("limit=2&around=m1&summaries=1", "summary m3", [false, true], [3, 9]),
         ("limit=2&leaf=left&raw=1", "m4 left", [true, false], [5, 6]),
     ] {
         let (ids, answer) = page(query)?;

@@ -70,7 +70,7 @@ fn say(
         time += Duration::seconds(67);
         let message = match message.role {
             Role::Assistant => {
-                let length = message.text().len() as u64;
+                let length = message.text().len().min(900) as u64;
                 let usage = Usage {
                     model: Some(if length % 3 == 0 { "small" } else { "large" }.to_owned()),
                     input: 1_400 + 17 * length,
@@ -212,10 +212,7 @@ fn deployment(store: &Store) -> Outcome {
             Message::assistant(
                 "- Support, because results may be stale for a minute\n- The team of the *import* service: it writes to the same tables\n- Nobody else; see [the runbook](https://example.org/runbook)",
             ),
-            Message::user("Here is the dashboard.").with_part(Part::File(talktree::File {
-                filename: Some("dashboard.png".to_owned()),
-                ..image()
-            })),
+            Message::user("Here is the dashboard.").with_part(image("dashboard.png")),
             Message::assistant("Latency is flat at 40 ms, so there is room."),
         ],
     )?;
@@ -246,10 +243,13 @@ fn deployment(store: &Store) -> Outcome {
     Ok(())
 }
 
-fn image() -> talktree::File {
+fn image(name: &str) -> Part {
     match Part::file("image/png", PNG) {
-        Part::File(file) => file,
-        _ => unreachable!(),
+        Part::File(mut file) => {
+            file.filename = Some(name.to_owned());
+            Part::File(file)
+        }
+        other => other,
     }
 }
 

@@ -225,7 +225,7 @@ const tests = {
       await page.keyboard.press("g");
       await message(page, "onerror=window.hacked=11").waitFor();
       const links = await page.locator("#scroller a[href]").evaluateAll((links) => links.map((link) => [link.protocol, link.rel]));
-      assert.ok(links.every(([protocol]) => ["http:", "https:", "mailto:", "data:", "file:"].includes(protocol)), String(links));
+      assert.ok(links.every(([protocol]) => ["http:", "https:", "mailto:", "data:", "blob:", "file:"].includes(protocol)), String(links));
       const outside = await page.locator(".markdown a").evaluateAll((links) => links.every((link) => link.rel.includes("noreferrer") && link.rel.includes("noopener")));
       assert.ok(outside);
       const made = await page.locator("#main :is(script, iframe, object, embed, svg[onload], style, form, [onerror], [onload], [onmouseover])").count();
