@@ -252,7 +252,7 @@ function article(message) {
     message.id === view.head ? el("span.mark.head", {}, "head") : null,
     labels.map((label) => el("span.mark.label", {}, line(label, 40))), tags.map((tag) => el("span.mark.tag", {}, line(tag, 40))),
     branchNav(message.id), actions(message));
-  const body = el("div.body", {}, message.parts.map((part, at) => partNode(part, message.id, at)));
+  const body = el("div.body", {}, paired(message.parts).map(([part, at]) => partNode(part, message.id, at)));
   const attributes = { "data-id": message.id, tabindex: -1, "aria-label": `${who}, ${minute(message.at)}`, onclick: (event) => event.currentTarget.parentNode === view.list && select(event.currentTarget) };
   if (!message.hidden) return el("article.message", { ...attributes, class: `message is-${message.role}` }, head, body);
   return el("article.message.is-hidden", attributes, el("details", {}, el("summary", {}, "Hidden ", line(message.role, 20), " message"), head, body));
@@ -288,6 +288,19 @@ async function copyLink(event) {
   }
 }
 
+// The parts with their places; a call with its result, if they are in one message, is one of them.
+function paired(parts) {
+  const calls = new Map(), all = [];
+  parts.forEach((part, at) => {
+    const call = part.kind === "tool" && part.input == null ? calls.get(part.call) : null;
+    if (call && !part.cut) return Object.assign(call, { output: part.output, error: part.error });
+    const shown = { ...part };
+    if (part.kind === "tool") calls.set(part.call, shown);
+    all.push([shown, at]);
+  });
+  return all;
+}
+
 function partNode(part, message, at) {
   const more = part.cut ? cutNote(part, message, at) : null;
   switch (part.kind) {
@@ -312,7 +325,7 @@ function lazily(make) {
 }
 
 function tool(part, more) {
-  const state = part.error != null ? "failed" : part.output != null ? "" : "no result";
+  const state = part.error != null ? "failed" : "";
   const name = part.name || (part.output != null || part.error != null ? "result" : "tool");
   const title = part.input != null && part.input !== "{}" ? part.input : part.error ?? part.output ?? "";
   const section = (label, text) => text == null ? null : [el("h4", {}, label), json(text)];

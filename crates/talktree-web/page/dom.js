@@ -48,7 +48,7 @@ const ICONS = {
   eye: "M2 12s4-7 10-7 10 7 10 7-4 7-10 7-10-7-10-7zm10 3a3 3 0 1 0 0-6 3 3 0 0 0 0 6z",
   back: "M15 5l-7 7 7 7",
   next: "M9 5l7 7-7 7",
-  more: "M5 12h0m7 0h0m7 0h0",
+  more: "M4.5 12h1m6 0h1m6 0h1",
   up: "M6 15l6-6 6 6",
   down: "M6 9l6 6 6-6",
   pin: "M12 21v-6m-5 0h10l-2-4V5h1V3H8v2h1v6z",

@@ -18,6 +18,11 @@ const RULE = /^ {0,3}([-*_])(?:\s*\1){2,}\s*$/;
 const QUOTE = /^ {0,3}> ?/;
 const TABLE = /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/;
 
+// For what has its marks at a side: `auto` does not look into paragraphs that have a direction of their own.
+function direction(text) {
+  return /^[^\p{L}]*[\u0590-\u08ff\ufb1d-\ufefc]/u.test(text) ? "rtl" : "ltr";
+}
+
 function blocks(lines, depth) {
   const nodes = [];
   let at = 0;
@@ -47,7 +52,7 @@ function blocks(lines, depth) {
       nodes.push(el("hr"));
     } else if (QUOTE.test(line) && depth < MAX_DEPTH) {
       const quoted = while_((next) => QUOTE.test(next)).map((next) => next.replace(QUOTE, ""));
-      nodes.push(el("blockquote", { dir: "auto" }, blocks(quoted, depth + 1)));
+      nodes.push(el("blockquote", { dir: direction(quoted.join(" ")) }, blocks(quoted, depth + 1)));
     } else if (ITEM.test(line) && depth < MAX_DEPTH) {
       nodes.push(list());
     } else if (line.includes("|") && at + 1 < lines.length && lines[at + 1].includes("-") && TABLE.test(lines[at + 1])) {
@@ -63,6 +68,7 @@ function blocks(lines, depth) {
   function list() {
     const [, indent, mark] = ITEM.exec(lines[at]);
     const isOrdered = /\d/.test(mark);
+    const first = lines[at];
     const items = [];
     while (at < lines.length) {
       const item = ITEM.exec(lines[at]);
@@ -75,7 +81,7 @@ function blocks(lines, depth) {
     }
     // A list of short lines is set closely.
     const start = isOrdered ? parseInt(mark, 10) : null;
-    return el(isOrdered ? "ol" : "ul", { start: start === 1 ? null : start }, items.length ? items : el("li"));
+    return el(isOrdered ? "ol" : "ul", { dir: direction(first), start: start === 1 ? null : start }, items.length ? items : el("li"));
   }
 
   function table(rows) {

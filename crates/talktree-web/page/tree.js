@@ -68,7 +68,7 @@ export function drawTree(outlined, leaf, open) {
     return el("li", { class: isOn ? "is-on" : null, "data-depth": Math.min(depth, MAX_INDENT) },
       el("button.row", { type: "button", onclick: open_, "data-leaf": isLeaf, "aria-current": isOn && isLeaf ? "true" : null },
         el("span.dot", { class: `dot is-${mark.role}` }),
-        el("span.title", { dir: "auto" }, line(title, 90)),
+        el("span.title", { dir: "auto" }, line(title.replace(/\*\*|`|^[\s>#]+/g, ""), 90)),
         segment.count > 1 ? el("span.count", { title: plural(segment.count, "message") }, number(segment.count)) : null),
       marks.length || summaries.length ? el("div.marks", {},
         marks.map(([kind, name, id]) => el(`button.mark.${kind}`, { type: "button", onclick: () => open(kind === "head" ? null : outlined.leafBelow(at), id) }, line(name, 40))),

@@ -277,7 +277,7 @@ fn languages(store: &Store) -> Outcome {
 }
 
 fn hostile(store: &Store) -> Outcome {
-    let time = "2026-11-12T08:00:00Z";
+    let time = "2026-02-12T08:00:00Z";
     let name = "<img src=x onerror=\"window.hacked=1\"> \u{202E}gnp.exe";
     let chat = create(store, "hostile", name, "<script>window.hacked=2</script>", "mallory", time)?;
     let svg =

@@ -278,13 +278,13 @@ const tests = {
 
 // name, width, height, address, what is done first
 const shots = [
-  ["conversation-light", 1280, 800, "#s=deployment", (page) => page.locator("article.is-summary").first().getByRole("button", { name: "Open" }).click()],
-  ["branches-dark", 1280, 800, "#s=garden", (page) => message(page, "Ferns").getByRole("button", { name: "The next branch" }).click()],
-  ["search-light", 1280, 800, "#s=deployment", async (page) => { await page.keyboard.press("/"); await page.keyboard.type("planning staging"); await page.locator(".hit").first().click(); }],
-  ["seen-light", 1280, 800, "#s=deployment&raw=1", async (page) => { await message(page, "Latency is flat").hover(); await message(page, "Latency is flat").getByRole("button", { name: "What the model saw" }).click(); }],
-  ["usage-dark", 1280, 800, "#usage=1", () => {}],
-  ["phone-light", 420, 800, "#s=deployment", () => {}],
-  ["phone-dark", 420, 800, "#s=languages", () => {}],
+  ["conversation-light", 1280, 680, "#s=deployment", (page) => page.locator("article.is-summary").first().getByRole("button", { name: "Open" }).click()],
+  ["branches-dark", 1280, 680, "#s=garden", (page) => message(page, "Ferns").getByRole("button", { name: "The next branch" }).click()],
+  ["search-light", 1280, 680, "#s=deployment", async (page) => { await page.keyboard.press("/"); await page.keyboard.type("planning staging"); await page.locator(".hit").first().click(); }],
+  ["seen-light", 1280, 680, "#s=deployment&raw=1", async (page) => { await message(page, "Latency is flat").hover(); await message(page, "Latency is flat").getByRole("button", { name: "What the model saw" }).click(); }],
+  ["usage-dark", 1280, 680, "#usage=1", () => {}],
+  ["phone-light", 420, 680, "#s=deployment", () => {}],
+  ["phone-dark", 420, 680, "#s=languages", () => {}],
 ];
 
 let failed = 0;
