@@ -86,7 +86,8 @@ fn part(part: &Part, extent: Extent) -> Value {
         let Some(mut text) = text else { continue };
         if extent == Extent::Cut && text.len() > MAX_TEXT {
             longest = longest.max(text.len());
-            text.truncate(text.floor_char_boundary(MAX_TEXT));
+            let end = (0..=MAX_TEXT).rfind(|at| text.is_char_boundary(*at));
+            text.truncate(end.unwrap_or_default());
         }
         view[name] = text.into();
     }

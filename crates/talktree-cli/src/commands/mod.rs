@@ -25,19 +25,19 @@ mod watch;
 pub(crate) use self::completions::completed;
 pub(crate) use self::search::with_queries;
 
-/// Declares subcommands, each with its arguments and the function that runs it.
+/// Declares subcommands, each with its arguments, the function that runs it, and the feature that it needs.
 macro_rules! verbs {
-    ($(#[$meta:meta])* $verbs:ident: $($(#[$of:meta])* $name:ident($args:ty) => $run:path,)*) => {
+    ($(#[$meta:meta])* $verbs:ident: $($(#[$of:meta])* $name:ident($args:ty) => $run:path $(where $feature:literal)?,)*) => {
         $(#[$meta])*
         #[derive(Debug, clap::Subcommand)]
         pub(crate) enum $verbs {
-            $($(#[$of])* $name($args),)*
+            $($(#[cfg(feature = $feature)])? $(#[$of])* $name($args),)*
         }
 
         impl $verbs {
             pub(crate) fn run(self, context: &mut crate::context::Context) -> crate::failure::Result<()> {
                 match self {
-                    $($(#[$of])* Self::$name(args) => $run(args, context),)*
+                    $($(#[cfg(feature = $feature)])? Self::$name(args) => $run(args, context),)*
                 }
             }
         }
@@ -75,9 +75,9 @@ verbs! { Command:
     Usage(catalog::UsageArgs) => catalog::usage,
     Retention(retention::RetentionArgs) => retention::run,
     Export(export::ExportArgs) => export::run,
-    ResumeCommand(resume::ResumeArgs) => resume::run,
-    #[cfg(feature = "web")]
-    Serve(serve::ServeArgs) => serve::run,
+    #[command(name = "resume-command")]
+    Resume(resume::ResumeArgs) => resume::run,
+    Serve(serve::ServeArgs) => serve::run where "web",
     Mcp(mcp::McpArgs) => mcp::run,
     Stats(care::StatsArgs) => care::stats,
     Verify(care::VerifyArgs) => care::verify,
