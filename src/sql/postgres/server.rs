@@ -89,7 +89,8 @@ impl Server {
             timeout,
             pinned: None,
         };
-        server.id = server.open(MIGRATIONS).map_err(of_rights)?;
+        let began = Instant::now();
+        server.id = server.open(MIGRATIONS).map_err(|error| of_rights(error, began))?;
         Ok(server)
     }
 
@@ -364,14 +365,33 @@ impl Server {
     /// Removes deleted rows from all tables, and builds the indexes of words again: GIN keeps the words of rows that are gone. Rows that
     /// a transaction of others may still read stay until the server's own vacuum.
     pub(crate) fn vacuum(&self) -> Result<()> {
-        self.vacuum_all().map_err(of_rights)
+        let began = Instant::now();
+        self.vacuum_all().map_err(|error| of_rights(error, began))
     }
 
+    /// One host at a time: two would wait for each other at each table, and give up at the same time.
     fn vacuum_all(&self) -> BackendResult<()> {
+        let (began, lock) = (Instant::now(), self.connection()?);
+        lock.is_writing.set(true);
+        let schema = &self.address.schema;
+        // It lasts as long as the work takes; but if the host is cut off, others must not wait for hours.
+        let try_lock = format!(
+            "BEGIN; SET LOCAL search_path TO {schema}; SET LOCAL idle_in_transaction_session_timeout = 0;
+             SET LOCAL tcp_keepalives_idle = 30; SET LOCAL tcp_keepalives_interval = 10; SET LOCAL tcp_keepalives_count = 3;
+             SELECT FROM setting WHERE name = 'store' FOR UPDATE NOWAIT"
+        );
+        while let Err(error) = lock.batch(&try_lock) {
+            lock.batch("ROLLBACK")?;
+            let is_taken = matches!(&error, BackendError::Postgres(error)
+                if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE));
+            if !is_taken || began.elapsed() >= self.timeout {
+                return Err(error);
+            }
+            thread::sleep(sql::jitter(Duration::from_millis(100)));
+        }
         let conn = self.connection()?;
         conn.is_writing.set(true);
         conn.limit.set(None);
-        let schema = &self.address.schema;
         let tables = "SELECT CAST(relname AS TEXT)
                FROM pg_class
               WHERE relkind = 'r' AND relnamespace = CAST(CAST(?1 AS TEXT) AS regnamespace)";
@@ -387,6 +407,8 @@ impl Server {
             ))?;
         }
         self.keep(conn);
+        lock.batch("COMMIT")?;
+        self.keep(lock);
         Ok(())
     }
 
@@ -476,17 +498,19 @@ fn millis(time: Duration) -> u128 {
 }
 
 /// Returns the error of a role that may not do what only the owner of the tables, or of the database, may: it says what.
-fn of_rights(error: BackendError) -> Error {
-    let BackendError::Postgres(error) = error else { return error.into_error(0) };
+fn of_rights(error: BackendError, began: Instant) -> Error {
+    let waited = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let BackendError::Postgres(error) = error else { return error.into_error(waited) };
     match error.code() {
         Some(&SqlState::INSUFFICIENT_PRIVILEGE) => super::failed(error),
         // A schema that the role may not use is none.
         Some(&SqlState::INVALID_SCHEMA_NAME) => {
             let source =
-                "permission denied: the role may not create the tables of the store".into();
+                "permission denied: the role may neither use the schema nor create tables there"
+                    .into();
             Error::Storage { source }
         }
-        _ => BackendError::Postgres(error).into_error(0),
+        _ => BackendError::Postgres(error).into_error(waited),
     }
 }
 
