@@ -103,7 +103,7 @@ impl<'c> Connection<'c> {
             Self::Sqlite(conn) => Ok(conn),
             #[cfg(feature = "postgres")]
             Self::Postgres(_) => Err(BackendError::Own(crate::Error::Unsupported {
-                what: "on a server what only a file has",
+                what: "this: it is about files, and the store is on a server",
             })),
         }
     }

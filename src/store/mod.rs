@@ -18,9 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-#[cfg_attr(feature = "postgres", expect(unused_imports, reason = "the documents link to it"))]
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::event::{Event, Events, Subscription};
 use crate::search::{Scope, Search, SearchRequest};
 use crate::session::Session;
@@ -69,7 +67,7 @@ impl Store {
     /// # Errors
     /// [`Error::NotAStore`] if the file is not a talktree store, [`Error::NewerStore`] if a newer
     /// talktree wrote it, [`Error::Io`] if it cannot be created or opened, [`Error::InvalidValue`] if its absolute path
-    /// is too long, [`Error::HardLinked`] if the file has another name, [`Error::MountedFile`] if it is mounted by itself.
+    /// is too long or it is a URL, [`Error::HardLinked`] if the file has another name, [`Error::MountedFile`] if it is mounted by itself.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::options().open(path)
     }
@@ -460,7 +458,7 @@ impl StoreOptions {
     /// # Errors
     /// As [`Store::open`].
     pub fn open(self, path: impl AsRef<Path>) -> Result<Store> {
-        Database::open(path.as_ref(), self.config()).map(Store::over)
+        Database::open(of_file(path.as_ref())?, self.config()).map(Store::over)
     }
 
     /// Connects to a store on a PostgreSQL server.
@@ -516,7 +514,19 @@ impl StoreOptions {
     /// # Errors
     /// As [`Store::open_read_only`].
     pub fn open_read_only(self, path: impl AsRef<Path>) -> Result<Store> {
-        Database::open_read_only(path.as_ref(), self.config()).map(Store::over)
+        Database::open_read_only(of_file(path.as_ref())?, self.config()).map(Store::over)
+    }
+}
+
+/// Returns the path of a file. A URL is no such path, and an error about a path would show its password.
+fn of_file(path: &Path) -> Result<&Path> {
+    match Store::is_url(path) {
+        true => Err(Error::InvalidValue {
+            what: "path of a store",
+            given: "postgresql://..".to_owned(),
+            why: "it is a URL, which `connect` takes".to_owned(),
+        }),
+        false => Ok(path),
     }
 }
 
@@ -531,5 +541,14 @@ mod tests {
             store.create_session("s")?;
         }
         Ok(())
+    }
+
+    #[test]
+    fn a_url_is_no_path_and_its_password_is_not_shown() {
+        let url = "postgresql://bot:secret@db.example/chats";
+        for opened in [Store::open(url), Store::open_read_only(url)] {
+            let error = opened.map(drop).unwrap_err().to_string();
+            assert!(error.contains("`connect`") && !error.contains("secret"), "{error}");
+        }
     }
 }

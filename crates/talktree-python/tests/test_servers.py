@@ -4,23 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
-import os
-import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import talktree
 from talktree import Message, aio
-
-SERVER = os.environ.get("TALKTREE_TEST_POSTGRES", "")
-
-
-@pytest.fixture
-def url() -> Iterator[str]:
-    if not SERVER:
-        pytest.skip("there is no server")
-    yield f"{SERVER}schema=t{uuid.uuid4().hex}"
 
 
 def test_a_server_that_cannot_be_reached_is_an_error_without_the_password() -> None:
@@ -44,6 +32,9 @@ def test_what_is_no_url_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="url must be a str"):
         talktree.Store.connect(tmp_path)  # type: ignore[arg-type]
     assert not list(tmp_path.iterdir())
+    with pytest.raises(ValueError, match="a URL, which `connect` takes") as raised:
+        talktree.Store("postgresql://bot:s3cret@h/db")
+    assert "s3cret" not in str(raised.value)
 
 
 def test_both_faces_use_one_store(url: str) -> None:
