@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import multiprocessing
 import os
 import subprocess
 import sys
 import threading
+import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -39,9 +41,12 @@ def run(backend: str, main: Callable[[], Awaitable[None]]) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("kind", ["memory", "path", "store", "aio"])
-def test_the_conformance_suite_of_the_sdk_passes_with_all_methods(backend: str, kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["memory", "path", "store", "aio", "server"])
+def test_the_conformance_suite_of_the_sdk_passes_with_all_methods(
+    backend: str, kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     made: list[SessionStore] = []
+    url = request.getfixturevalue("url") if kind == "server" else ""
 
     def make() -> sdk.SessionStore:
         path = tmp_path / f"{len(made)}.db"
@@ -50,6 +55,7 @@ def test_the_conformance_suite_of_the_sdk_passes_with_all_methods(backend: str, 
             "path": lambda: path,
             "store": lambda: talktree.Store(path),
             "aio": lambda: aio.Store(path),
+            "server": lambda: talktree.Store.connect(f"{url}_{len(made)}"),
         }
         store = SessionStore(of_kind[kind]())
         made.append(store)
@@ -65,8 +71,18 @@ def test_the_conformance_suite_of_the_sdk_passes_with_all_methods(backend: str, 
     assert len(made) == 15
 
 
-def _conforms(path: str, backend: str) -> None:
-    """Runs the suite in a process; each check has a project prefix of its own, so that one file serves all."""
+def opened(address: str) -> talktree.Store:
+    return talktree.Store.connect(address) if address.startswith("postgresql:") else talktree.Store(address)
+
+
+@pytest.fixture(params=["file", "server"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The path of a store, or the URL of one."""
+    return str(tmp_path / "store.db" if request.param == "file" else request.getfixturevalue("url"))
+
+
+def _conforms(address: str, backend: str) -> None:
+    """Runs the suite in a process; each check has a project prefix of its own, so that one store serves all."""
 
     class Scoped:
         def __init__(self, inner: SessionStore, scope: str) -> None:
@@ -95,7 +111,7 @@ def _conforms(path: str, backend: str) -> None:
 
     async def main() -> None:
         count = 0
-        async with SessionStore(path) as store:
+        async with SessionStore(opened(address)) as store:
 
             def make() -> sdk.SessionStore:
                 nonlocal count
@@ -108,14 +124,62 @@ def _conforms(path: str, backend: str) -> None:
     run(backend, main)
 
 
-def test_the_suite_passes_in_two_processes_on_one_file(tmp_path: Path) -> None:
+def test_the_suite_passes_in_two_processes_on_one_store(address: str) -> None:
     spawn = multiprocessing.get_context("spawn")
-    processes = [spawn.Process(target=_conforms, args=(str(tmp_path / "store.db"), it)) for it in BACKENDS]
+    processes = [spawn.Process(target=_conforms, args=(address, it)) for it in BACKENDS]
     for process in processes:
         process.start()
     for process in processes:
         process.join(120)
     assert [process.exitcode for process in processes] == [0, 0]
+
+
+def _write_by_the_sdk(address: str, folder: str, session: str) -> None:
+    """What the SDK does on the host where the agent runs: it mirrors the lines that are written there."""
+    from claude_agent_sdk._internal.transcript_mirror_batcher import TranscriptMirrorBatcher
+
+    async def fail(key: sdk.SessionKey | None, error: str) -> None:
+        raise AssertionError(error)
+
+    async def main() -> None:
+        async with SessionStore(opened(address)) as store:
+            project = Path(folder, "projects", sdk.project_key_for_directory(folder))
+            batcher = TranscriptMirrorBatcher(store, os.fspath(project.parent), fail)
+            for at in range(50):
+                batcher.enqueue(os.fspath(project / f"{session}.jsonl"), [entry(str(at), text="\x00 ü")])
+            batcher.enqueue(os.fspath(project / session / "subagents" / "agent-1.jsonl"), [entry("of another")])
+            await batcher.flush()
+
+    anyio.run(main)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_what_one_host_wrote_another_resumes_from_an_empty_home(
+    backend: str, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from claude_agent_sdk._internal.session_resume import materialize_resume_session
+
+    folder, session = os.fspath(tmp_path), str(uuid.uuid4())
+    other = multiprocessing.get_context("spawn").Process(target=_write_by_the_sdk, args=(address, folder, session))
+    other.start()
+    other.join(60)
+    assert other.exitcode == 0
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", os.fspath(tmp_path / "home"))
+
+    async def main() -> None:
+        async with SessionStore(opened(address)) as store:
+            for wish in ({"resume": session}, {"continue_conversation": True}):
+                options = sdk.ClaudeAgentOptions(session_store=store, cwd=folder, **wish)  # type: ignore[arg-type]
+                resumed = await materialize_resume_session(options)
+                assert resumed is not None and resumed.resume_session_id == session
+                project = resumed.config_dir / "projects" / sdk.project_key_for_directory(folder)
+                lines = (project / f"{session}.jsonl").read_text().splitlines()
+                assert [json.loads(line) for line in lines] == [entry(str(at), text="\x00 ü") for at in range(50)]
+                assert (project / session / "subagents" / "agent-1.jsonl").read_text().count("of another") == 1
+                await resumed.cleanup()
+
+    run(backend, main)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
