@@ -62,6 +62,11 @@ test-torture help="":
     if cargo nextest --version >/dev/null 2>&1; then cargo nextest run -p talktree-torture --no-fail-fast; \
         else cargo test -p talktree-torture; fi
 
+# Runs the short form of `just torture hosts` for a minute, where PostgreSQL is installed: hosts that fail, on a server that fails.
+[arg("help", long, value="--help")]
+test-hosts help="":
+    cargo test -p talktree-torture --features postgres --test short hosts -- --nocapture
+
 # Checks that every command of this file answers --help.
 [arg("help", long, value="--help")]
 commands help="":
@@ -140,7 +145,7 @@ bench-plot help="":
 
 # Breaks stores on purpose, for half an hour or so; or in one way only: `just torture power --seed 7`.
 torture *work="all":
-    cargo run --release -p talktree-torture -- "$@"
+    cargo run --release -p talktree-torture --features postgres -- "$@"
 
 # Plays a bot for many people: 1 000 000 messages, kills, erasures; or for a minute: `just soak --quick`.
 soak *args:

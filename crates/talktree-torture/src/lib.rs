@@ -28,6 +28,8 @@ pub mod extremes;
 pub mod faults;
 pub mod grow;
 pub mod hostile;
+#[cfg(feature = "postgres")]
+pub mod hosts;
 pub mod imports;
 pub mod kill;
 pub mod neighbours;

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+#[cfg(feature = "postgres")]
+use talktree_torture::hosts;
 use talktree_torture::{
     Report, Result, addresses, backup, callbacks, commits, contend, counters, damage, erasures,
     extremes, faults, grow, hostile, imports, kill, neighbours, paths, power, scarce, soak, visit,
@@ -62,6 +64,13 @@ enum Test {
     Imports(imports::Args),
     /// Play a bot for many people: resume, compact, erase, kill; check every message and every byte.
     Soak(soak::Args),
+    /// Let several hosts write to one PostgreSQL server while hosts, network and server fail.
+    #[cfg(feature = "postgres")]
+    Hosts(hosts::Args),
+    /// Play one of the hosts.
+    #[cfg(feature = "postgres")]
+    #[command(hide = true)]
+    Host(hosts::HostArgs),
     /// Import files until killed.
     #[command(hide = true)]
     ImportWorker(imports::WorkerArgs),
@@ -115,6 +124,10 @@ fn main() -> Result<ExitCode> {
         Test::Extremes(args) => report_of("extremes", seed, |report| extremes::run(args, report)),
         Test::Imports(args) => report_of("imports", seed, |report| imports::run(args, report)),
         Test::Soak(args) => report_of("soak", seed, |report| soak::run(args, report)),
+        #[cfg(feature = "postgres")]
+        Test::Hosts(args) => report_of("hosts", seed, |report| hosts::run(args, report)),
+        #[cfg(feature = "postgres")]
+        Test::Host(args) => hosts::play(args, seed).map(|()| ExitCode::SUCCESS),
         Test::SoakWorker(args) => soak::worker::run(args, seed).map(|()| ExitCode::SUCCESS),
         Test::ImportWorker(args) => imports::work(args).map(|()| ExitCode::SUCCESS),
         Test::Writer(args) => contend::writer::run(args, seed).map(|()| ExitCode::SUCCESS),

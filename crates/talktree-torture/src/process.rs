@@ -45,6 +45,12 @@ impl Worker {
         Ok(())
     }
 
+    /// Returns the number of the process.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
+    }
+
     /// Returns how many bytes of memory the worker holds now; `None` if it has exited, or the system does not say.
     pub(crate) fn memory(&self) -> Option<u64> {
         memory::of_process(self.0.id()).ok()

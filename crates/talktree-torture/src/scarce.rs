@@ -52,13 +52,13 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
 }
 
 /// A small disk in memory, unmounted when it is dropped.
-struct Disk {
-    folder: tempfile::TempDir,
+pub(crate) struct Disk {
+    pub(crate) folder: tempfile::TempDir,
     target: CString,
 }
 
 impl Disk {
-    fn mount(mebibytes: u32) -> std::io::Result<Self> {
+    pub(crate) fn mount(mebibytes: u32) -> std::io::Result<Self> {
         let folder = tempfile::tempdir()?;
         let target = CString::new(folder.path().to_string_lossy().as_bytes())?;
         let disk = Self { folder, target };

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use talktree::{BindingFilter, SessionId, Store};
@@ -10,7 +10,7 @@ use talktree_import::export::{Person, PersonFormat, export_jsonl, export_person}
 
 use super::journal::Journal;
 use super::mark::{Kind, Mark};
-use super::{key_of, name_of, store_in};
+use super::{key_of, name_of};
 use crate::Result;
 
 /// How many owners' exports are checked.
@@ -21,17 +21,20 @@ const LONGEST: usize = 64;
 
 /// The result of the checks.
 #[derive(Debug, Default)]
-pub(super) struct Findings {
-    pub(super) faults: Vec<String>,
-    pub(super) messages: u64,
-    pub(super) summaries: u64,
-    pub(super) sessions: u64,
-    pub(super) bytes: u64,
+pub(crate) struct Findings {
+    pub(crate) faults: Vec<String>,
+    pub(crate) messages: u64,
+    pub(crate) summaries: u64,
+    pub(crate) sessions: u64,
+    pub(crate) bytes: u64,
 }
 
-/// Checks the closed store in a folder.
-pub(super) fn run(folder: &Path, journals: &[Journal]) -> Result<Findings> {
-    let store = Store::open(store_in(folder))?;
+/// Checks a store that nobody uses, and the files where it is, or what it was written into.
+pub(crate) fn run(
+    store: Store,
+    journals: &[Journal],
+    files: impl FnOnce() -> Result<Vec<PathBuf>>,
+) -> Result<Findings> {
     let mut check = Check { keys: keys(&store)?, ..Check::new(journals) };
     if !store.finish_erasure()? {
         check.fault("the last erasure cannot be finished".to_owned());
@@ -49,10 +52,8 @@ pub(super) fn run(folder: &Path, journals: &[Journal]) -> Result<Findings> {
         }
     }
     drop(store);
-    for suffix in ["", "-wal", "-shm"] {
-        let mut path = store_in(folder).into_os_string();
-        path.push(suffix);
-        check.scan(Path::new(&path))?;
+    for path in files()? {
+        check.scan(&path)?;
     }
     Ok(check.findings)
 }
@@ -238,13 +239,14 @@ mod tests {
     /// Returns what is found in a store of one chat, whose key and owner are of this number, with this message.
     fn found(owner: u32, stored: Mark, journal: Journal) -> Result<Vec<String>> {
         let folder = tempfile::tempdir()?;
-        let store = Store::open(store_in(folder.path()))?;
+        let path = folder.path().join("bot.db");
+        let store = Store::open(&path)?;
         let bot = SessionManager::builder(&store).build()?;
         let chat = bot.resume(key_of(owner)).owner(name_of(owner)).open()?;
         let id = stored.to_string();
         chat.append(Message::user(format!("a text {stored}")).with_id(id))?;
-        drop((chat, bot, store));
-        Ok(run(folder.path(), &[journal])?.faults)
+        drop((chat, bot));
+        Ok(run(store, &[journal], || Ok(vec![path]))?.faults)
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub(super) enum Erasure {
 
 /// The content of a journal.
 #[derive(Debug, Default)]
-pub(super) struct Journal {
+pub(crate) struct Journal {
     /// How often each owner was erased, erasures that were only begun included.
     pub(super) epochs: BTreeMap<u32, u32>,
     /// The next number in each chat.
@@ -31,23 +31,31 @@ pub(super) struct Journal {
     pub(super) unknown: HashSet<Mark>,
     /// Messages that were erased one by one.
     pub(super) erased: HashSet<Mark>,
-    pub(super) acknowledged: u64,
-    pub(super) erasures: u64,
+    pub(crate) acknowledged: u64,
+    pub(crate) erasures: u64,
     /// Begun, and not acknowledged yet.
     pub(super) unfinished: Option<Erasure>,
-    pub(super) faults: Vec<String>,
+    pub(crate) faults: Vec<String>,
     /// How long each verb took.
     pub(super) times: BTreeMap<String, Vec<Duration>>,
     /// How long the verbs of a turn took together.
     pub(super) turns: Vec<Duration>,
 }
 
-pub(super) fn path_of(folder: &Path, slot: u32) -> PathBuf {
+pub(crate) fn path_of(folder: &Path, slot: u32) -> PathBuf {
     folder.join(format!("slot-{slot}.log"))
 }
 
+/// Returns about how many messages were written, by the size of the journals.
+pub(crate) fn written(folder: &Path, slots: u32) -> u64 {
+    /// Of a message: `begin zq123e0c1234n100zq` and `done append=350`, or `done` with three times.
+    const BYTES: u64 = 52;
+    let size = |slot| std::fs::metadata(path_of(folder, slot)).map_or(0, |log| log.len());
+    (0..slots).map(size).sum::<u64>() / BYTES
+}
+
 impl Journal {
-    pub(super) fn read(path: &Path) -> Result<Self> {
+    pub(crate) fn read(path: &Path) -> Result<Self> {
         let mut journal = Self::default();
         let Ok(file) = File::open(path) else { return Ok(journal) };
         let mut begun = None;
@@ -56,6 +64,12 @@ impl Journal {
         }
         journal.unknown.extend(begun);
         Ok(journal)
+    }
+
+    /// Returns how many messages may be there.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn unknown(&self) -> u64 {
+        self.unknown.len() as u64
     }
 
     fn take(&mut self, line: &str, begun: &mut Option<Mark>) -> Result<()> {

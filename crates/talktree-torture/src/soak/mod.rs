@@ -5,8 +5,8 @@
 //! At the end every message is in the chat of its mark, every acknowledged message is stored, and no byte of the files has
 //! the mark of an erased text.
 
-mod check;
-mod journal;
+pub(crate) mod check;
+pub(crate) mod journal;
 mod mark;
 pub mod worker;
 
@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
+use talktree::Store;
 
 use crate::process::Worker;
 use crate::spread::Spread;
@@ -74,7 +75,7 @@ pub struct Size {
 
 impl Size {
     /// The size of the quick form.
-    fn quick() -> Self {
+    pub(crate) fn quick() -> Self {
         Self {
             chats: 200,
             owners: 60,
@@ -87,7 +88,7 @@ impl Size {
     }
 
     /// Returns how many threads play. Each has people of its own.
-    fn slots(&self) -> u32 {
+    pub(crate) fn slots(&self) -> u32 {
         self.processes * self.threads
     }
 
@@ -95,7 +96,7 @@ impl Size {
         process * self.threads..(process + 1) * self.threads
     }
 
-    fn args(&self) -> Vec<String> {
+    pub(crate) fn args(&self) -> Vec<String> {
         let figures = [
             ("--chats", u64::from(self.chats)),
             ("--owners", u64::from(self.owners)),
@@ -120,7 +121,7 @@ fn key_of(chat: u32) -> String {
     format!("chat:{chat}")
 }
 
-fn name_of(owner: u32) -> String {
+pub(crate) fn name_of(owner: u32) -> String {
     format!("person:{owner}")
 }
 
@@ -156,7 +157,11 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
         .map(|slot| Journal::read(&path_of(folder.path(), slot)))
         .collect::<Result<Vec<_>>>()?;
     let checked = Instant::now();
-    let findings = check::run(folder.path(), &journals)?;
+    let path = store_in(folder.path());
+    let findings = check::run(Store::open(&path)?, &journals, || {
+        let beside = |suffix| format!("{}{suffix}", path.display()).into();
+        Ok(["", "-wal", "-shm"].map(beside).into())
+    })?;
     let sum = |of: fn(&Journal) -> u64| journals.iter().map(of).sum::<u64>();
     let acknowledged = sum(|journal| journal.acknowledged);
     let mut turns = Spread::default();
@@ -220,7 +225,7 @@ impl Game<'_> {
         let mut told = Instant::now();
         while !running.is_empty() {
             std::thread::sleep(LOOK);
-            let written = self.written();
+            let written = journal::written(self.folder, self.size.slots());
             if told.elapsed() > Duration::from_secs(30) {
                 told = Instant::now();
                 let left = self.size.messages.saturating_sub(written) as f64;
@@ -280,14 +285,6 @@ impl Game<'_> {
         args.extend(["--process", &process]);
         args.extend(figures.iter().map(String::as_str));
         Worker::start(self.args.program.as_deref(), args)
-    }
-
-    /// Returns about how many messages were written, by the size of the journals.
-    fn written(&self) -> u64 {
-        /// Of a message: `begin zq123e0c1234n100zq` and `done append=350`, or `done` with three times.
-        const BYTES: u64 = 52;
-        let size = |slot| std::fs::metadata(path_of(self.folder, slot)).map_or(0, |log| log.len());
-        (0..self.size.slots()).map(size).sum::<u64>() / BYTES
     }
 
     fn note_memory(&mut self, worker: &Worker) {

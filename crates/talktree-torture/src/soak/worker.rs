@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use talktree::{
@@ -21,16 +21,25 @@ const SUMMARIZERS: usize = 2;
 /// A model sees this many tokens of a chat before it is compacted.
 const WINDOW: u64 = 1_200;
 const KEPT: u64 = 400;
+/// How long a write waits for others on a server. A host that is cut off is given up after little more.
+pub(crate) const BUSY: Duration = Duration::from_secs(3);
+/// How long nothing may succeed on a server.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How long a host waits before it tries again.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// The arguments of one process.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
     /// The folder of the store and the journals.
     #[arg(long)]
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
     /// The number of this process.
     #[arg(long)]
-    process: u32,
+    pub(crate) process: u32,
+    /// The store, if it is on a server. Then a verb may fail there, and is tried again.
+    #[arg(long)]
+    pub(crate) url: Option<String>,
     #[command(flatten)]
     size: Size,
 }
@@ -40,7 +49,11 @@ pub struct Args {
 /// # Errors
 /// If the store or a journal cannot be opened.
 pub fn run(args: &Args, seed: u64) -> Result<()> {
-    let store = Store::options().durability(Durability::Normal).open(store_in(&args.folder))?;
+    let options = Store::options().durability(Durability::Normal);
+    let store = match &args.url {
+        Some(url) => until_answered(|| options.clone().busy_timeout(BUSY).open_at(url))?,
+        None => options.open(store_in(&args.folder))?,
+    };
     let (queue, jobs) = mpsc::channel::<Box<dyn FnOnce() + Send>>();
     let jobs = Mutex::new(jobs);
     let slots = args.size.slots_of(args.process);
@@ -51,12 +64,17 @@ pub fn run(args: &Args, seed: u64) -> Result<()> {
         let failures = Mutex::new(Vec::new());
         let pause = Duration::from_millis(args.size.thinking_ms);
         let report = args.folder.join(format!("faults-{}.log", args.process));
+        let on_server = args.url.is_some();
         let bot = SessionManager::builder(&store)
             .summarizer(move |prompt: &str| summarize(prompt, pause))
             .compaction_options(CompactionOptions::default().keep_recent_tokens(KEPT))
             .compact_after(WINDOW)
             .compact_on(move |job| drop(queue.send(job)))
-            .on_error(move |error| note(&report, error))
+            .on_error(move |error| {
+                if !on_server || !is_passing(error) {
+                    note(&report, error);
+                }
+            })
             .build()?;
         std::thread::scope(|scope| {
             for slot in slots {
@@ -98,6 +116,26 @@ fn summarize(prompt: &str, pause: Duration) -> std::result::Result<String, BoxEr
     }
     let last = marks.iter().map(|mark| mark.number).max().unwrap_or_default();
     Ok(format!("They talked: {}", Mark { kind: Kind::Summary, number: last, ..*first }))
+}
+
+/// Returns whether an error says that the server, or the way there, does not work now.
+pub(crate) fn is_passing(error: &Error) -> bool {
+    matches!(error, Error::Storage { .. } | Error::Busy { .. } | Error::DiskFull)
+}
+
+/// Runs a verb until its answer is no passing error, for two minutes at most.
+pub(crate) fn until_answered<T>(
+    mut verb: impl FnMut() -> talktree::Result<T>,
+) -> talktree::Result<T> {
+    let began = Instant::now();
+    loop {
+        match verb() {
+            Err(error) if is_passing(&error) && began.elapsed() < PATIENCE => {
+                std::thread::sleep(PAUSE);
+            }
+            answer => return answer,
+        }
+    }
 }
 
 /// Notes an error of a compaction, unless an erasure or a newer message explains it.
@@ -149,22 +187,41 @@ impl<'a> Slot<'a> {
     }
 
     fn play(&mut self) -> Result<()> {
-        if let Some(erasure) = self.log.journal.unfinished {
-            self.erase(erasure)?;
-        }
         let stop = self.args.folder.join(format!("stop-{}", self.args.process));
-        let each = u64::from(self.args.size.slots());
-        while self.log.journal.acknowledged < self.quota && !stop.exists() {
-            self.turn()?;
-            if self.is_erasure_due(each) {
-                let owner = self.owner();
-                let journal = &self.log.journal;
-                let one = journal.present.iter().next_back().copied();
-                self.erase(match one.filter(|_| journal.erasures % 2 == 1) {
-                    Some(mark) => Erasure::Message(mark),
-                    None => Erasure::Owner(owner),
-                })?;
+        let mut succeeded = Instant::now();
+        loop {
+            let journal = &self.log.journal;
+            // On a server it is told when to stop.
+            let is_done = self.args.url.is_none() && journal.acknowledged >= self.quota;
+            let played = match journal.unfinished {
+                Some(erasure) => self.erase(erasure),
+                None if is_done || stop.exists() => return Ok(()),
+                None => self.step(),
+            };
+            match played {
+                Ok(()) => succeeded = Instant::now(),
+                Err(error) => {
+                    let is_passing = error.downcast_ref().is_some_and(is_passing);
+                    if self.args.url.is_none() || !is_passing || succeeded.elapsed() > PATIENCE {
+                        return Err(error);
+                    }
+                    std::thread::sleep(PAUSE);
+                }
             }
+        }
+    }
+
+    /// Plays a turn, and erases if it is time to.
+    fn step(&mut self) -> Result<()> {
+        self.turn()?;
+        if self.is_erasure_due(u64::from(self.args.size.slots())) {
+            let owner = self.owner();
+            let journal = &self.log.journal;
+            let one = journal.present.iter().next_back().copied();
+            self.erase(match one.filter(|_| journal.erasures % 2 == 1) {
+                Some(mark) => Erasure::Message(mark),
+                None => Erasure::Owner(owner),
+            })?;
         }
         Ok(())
     }
@@ -195,10 +252,10 @@ impl<'a> Slot<'a> {
         let mut times = Times::default();
         let session =
             times.of("resume", || self.bot.resume(key_of(chat)).owner(name_of(owner)).open())?;
-        times.of("append", || session.append(said))?;
-        let history = times.of("history", || session.history())?;
+        times.of("append", || self.append(&session, &said))?;
+        let history = times.of("history", || session.history());
         self.log.done(&times)?;
-        self.check(&history, mark)?;
+        self.check(&history?, mark)?;
 
         let answer = self.log.journal.next_mark(owner, chat);
         self.log.begin(answer)?;
@@ -221,8 +278,14 @@ impl<'a> Slot<'a> {
     fn append_answer(&mut self, session: &Session, mark: Mark) -> Result<()> {
         let answer = self.message(mark, "assistant");
         let mut times = Times::default();
-        times.of("append", || session.append(answer))?;
+        times.of("append", || self.append(session, &answer))?;
         self.log.done(&times)
+    }
+
+    /// Appends a message. On a server the answer may be an error, and the message there or not; then it is appended again.
+    fn append(&self, session: &Session, message: &Message) -> talktree::Result<()> {
+        let append = || session.append(message.clone()).map(drop);
+        if self.args.url.is_some() { until_answered(append) } else { append() }
     }
 
     fn message(&mut self, mark: Mark, role: &str) -> Message {

@@ -15,6 +15,8 @@ mod extremes;
 mod faults;
 mod grow;
 mod hostile;
+#[cfg(feature = "postgres")]
+mod hosts;
 mod imports;
 mod kill;
 mod neighbours;

@@ -1,0 +1,260 @@
+//! A PostgreSQL server of the test's own, and the network to its hosts.
+
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::Result;
+
+/// How long the server may take to recover.
+const START: Duration = Duration::from_secs(60);
+/// Small logs and short waits, so that what happens rarely happens often.
+const SETTINGS: &[&str] = &[
+    "listen_addresses=*",
+    "fsync=off",
+    "max_connections=300",
+    "deadlock_timeout=200ms",
+    "min_wal_size=32MB",
+    "max_wal_size=64MB",
+    "checkpoint_timeout=30s",
+    "shared_buffers=64MB",
+];
+
+/// A running server, which ends when it is dropped.
+pub(super) struct Server {
+    programs: PathBuf,
+    data: PathBuf,
+    /// Of the socket and of what the server says.
+    folder: tempfile::TempDir,
+    network: Option<String>,
+    process: Child,
+}
+
+impl Server {
+    /// Creates a server with its data in a folder, on a network.
+    pub(super) fn start(disk: &Path, network: Option<&Network>) -> Result<Self> {
+        let programs = programs()?;
+        let data = disk.join("data");
+        // The path of a socket has at most 107 bytes.
+        let folder = tempfile::tempdir_in("/tmp")?;
+        for folder in [disk, folder.path()] {
+            std::fs::set_permissions(folder, Permissions::from_mode(0o777))?;
+        }
+        let mut init = as_postgres(programs.join("initdb"));
+        init.args(["-A", "trust", "-U", "talktree", "-E", "UTF8", "--locale=C", "--no-sync", "-D"]);
+        run(init.arg(&data))?;
+        let mut who = OpenOptions::new().append(true).open(data.join("pg_hba.conf"))?;
+        writeln!(who, "host all all all trust")?;
+        let network = network.map(Network::server);
+        let process = begin(&programs, &data, folder.path(), network.as_deref())?;
+        let server = Self { programs, data, folder, network, process };
+        server.wait()?;
+        Ok(server)
+    }
+
+    /// Returns the URL by which this process reaches a store.
+    pub(super) fn url(&self, schema: &str) -> String {
+        let folder = self.folder.path().display();
+        format!("postgresql://talktree@localhost/postgres?host={folder}&schema={schema}")
+    }
+
+    /// Stops the server as a crash does, and starts it again.
+    pub(super) fn crash(&mut self) -> Result<()> {
+        kill("-QUIT", self.process.id())?;
+        self.process.wait()?;
+        self.begin_again()
+    }
+
+    /// Starts the server if it has ended by itself.
+    pub(super) fn revive(&mut self) -> Result<()> {
+        match self.process.try_wait()? {
+            Some(_) => self.begin_again(),
+            None => Ok(()),
+        }
+    }
+
+    fn begin_again(&mut self) -> Result<()> {
+        let network = self.network.as_deref();
+        self.process = begin(&self.programs, &self.data, self.folder.path(), network)?;
+        self.wait()
+    }
+
+    /// Waits until the server has recovered.
+    pub(super) fn wait(&self) -> Result<()> {
+        let began = Instant::now();
+        while self.ask("SELECT 1").is_err() {
+            if began.elapsed() > START {
+                return Err("the server does not start".into());
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(())
+    }
+
+    /// Waits until no transaction is open.
+    pub(super) fn wait_for_silence(&self) -> Result<()> {
+        let began = Instant::now();
+        let open = "SELECT count(*) FROM pg_stat_activity
+            WHERE pid <> pg_backend_pid() AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)";
+        while self.ask(open)? != "0" {
+            if began.elapsed() > START {
+                return Err("a transaction does not end".into());
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(())
+    }
+
+    /// Runs a statement outside talktree.
+    pub(super) fn ask(&self, sql: &str) -> Result<String> {
+        let mut psql = self.client("psql");
+        run(psql.args(["-qAtX", "-v", "ON_ERROR_STOP=1", "-d", "postgres", "-c", sql]))
+    }
+
+    /// Writes the rows of a store into a file.
+    pub(super) fn dump(&self, schema: &str, path: &Path) -> Result<()> {
+        let mut dump = self.client("pg_dump");
+        run(dump.args(["-n", schema, "-d", "postgres", "-f"]).arg(path)).map(drop)
+    }
+
+    fn client(&self, program: &str) -> Command {
+        let mut client = Command::new(self.programs.join(program));
+        client.arg("-h").arg(self.folder.path()).args(["-U", "talktree"]);
+        client
+    }
+
+    /// Returns how often the server has said something.
+    pub(super) fn said(&self, what: &str) -> Result<usize> {
+        let log = std::fs::read(self.folder.path().join("log"))?;
+        Ok(String::from_utf8_lossy(&log).matches(what).count())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Fails only if the server has ended.
+        let _ = kill("-QUIT", self.process.id());
+        let _ = self.process.wait();
+    }
+}
+
+/// Returns the folder of the newest programs: where Debian keeps them, or of the search path.
+pub(super) fn programs() -> Result<PathBuf> {
+    let debian = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let version = |folder: &PathBuf| folder.file_name()?.to_str()?.parse::<u32>().ok();
+    let newest = debian.map(|version| version.path()).max_by_key(version).map(|it| it.join("bin"));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = newest.into_iter().chain(std::env::split_paths(&path));
+    found
+        .into_iter()
+        .find(|folder| folder.join("initdb").exists())
+        .ok_or_else(|| "PostgreSQL is not installed".into())
+}
+
+/// Returns a command that does not run as root, which a server refuses.
+fn as_postgres(program: PathBuf) -> Command {
+    if !is_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=postgres", "--regid=postgres", "--init-groups"]).arg(program);
+    command
+}
+
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
+}
+
+fn begin(programs: &Path, data: &Path, folder: &Path, network: Option<&str>) -> Result<Child> {
+    let server = as_postgres(programs.join("postgres"));
+    // Each program replaces the one before it: the process is the server's.
+    let mut command = Command::new("env");
+    if let Some(network) = network {
+        command.args(["ip", "netns", "exec", network]);
+    }
+    command.arg(server.get_program()).args(server.get_args());
+    command.arg("-D").arg(data).arg("-k").arg(folder);
+    command.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
+    let log = OpenOptions::new().create(true).append(true).open(folder.join("log"))?;
+    let log = [Stdio::from(File::try_clone(&log)?), Stdio::from(log)];
+    let [out, err] = log;
+    Ok(command.current_dir("/").stdin(Stdio::null()).stdout(out).stderr(err).spawn()?)
+}
+
+/// Sends a signal to a process.
+pub(super) fn kill(signal: &str, process: u32) -> Result<()> {
+    run(Command::new("kill").args([signal, &process.to_string()])).map(drop)
+}
+
+/// Runs a program, and returns what it printed.
+fn run(command: &mut Command) -> Result<String> {
+    let output = command.stdin(Stdio::null()).output()?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
+        false => Err(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr)).into()),
+    }
+}
+
+/// A server and its hosts in network namespaces, with a cable to each host.
+pub(super) struct Network {
+    name: String,
+    hosts: u32,
+}
+
+impl Network {
+    /// Lays the cables, if the system permits it.
+    pub(super) fn new(hosts: u32) -> Result<Self> {
+        let network = Self { name: format!("talktree{}", std::process::id()), hosts };
+        let server = network.server();
+        ip(&["netns", "add", &server])?;
+        ip(&["-n", &server, "link", "set", "lo", "up"])?;
+        for host in 0..hosts {
+            let (name, cable) = (network.host(host), format!("host{host}"));
+            ip(&["netns", "add", &name])?;
+            let link = ["link", "add", &cable, "type", "veth", "peer", "name", "cable", "netns"];
+            ip(&[&["-n", &*server][..], &link, &[&*name]].concat())?;
+            for (space, cable, end) in [(&server, &*cable, 1), (&name, "cable", 2)] {
+                let address = format!("10.213.{host}.{end}/30");
+                ip(&["-n", space, "address", "add", &address, "dev", cable])?;
+                ip(&["-n", space, "link", "set", cable, "up"])?;
+            }
+        }
+        Ok(network)
+    }
+
+    fn server(&self) -> String {
+        format!("{}-server", self.name)
+    }
+
+    /// Returns the name of a host's namespace.
+    pub(super) fn host(&self, host: u32) -> String {
+        format!("{}-{host}", self.name)
+    }
+
+    /// Returns the URL by which a host reaches a store.
+    pub(super) fn url(host: u32, schema: &str) -> String {
+        format!("postgresql://talktree@10.213.{host}.1/postgres?schema={schema}")
+    }
+
+    /// Pulls the cable of a host, or plugs it in again.
+    pub(super) fn set(&self, host: u32, state: &str) -> Result<()> {
+        ip(&["-n", &self.server(), "link", "set", &format!("host{host}"), state])
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        let hosts = (0..self.hosts).map(|host| self.host(host));
+        for name in hosts.chain([self.server()]) {
+            // One that could not be made is not there.
+            let _ = ip(&["netns", "delete", &name]);
+        }
+    }
+}
+
+fn ip(args: &[&str]) -> Result<()> {
+    run(Command::new("ip").args(args)).map(drop)
+}
