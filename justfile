@@ -130,6 +130,10 @@ bench-search *args:
 bench-find *args:
     cargo bench -p talktree-import --bench finding -- "$@"
 
+# Measures imports of the five most used formats beside appends of the same messages: `just bench-import --messages 1000000 --only codex`.
+bench-import *args:
+    cargo bench -p talktree-import --bench imports -- "$@"
+
 # Measures what each kind of work costs beside its floor, for two minutes: `just bench --quick`, `just bench --only append`.
 bench *args:
     cargo bench --bench budgets -- "$@"
