@@ -9,7 +9,7 @@ use talktree::Store;
 use talktree::records::ids::derive;
 use talktree_import::{ImportOptions, Place, Watched, watch};
 
-use super::import::write;
+use super::import::Printer;
 use crate::prelude::*;
 
 /// Keep importing conversations while programs write them
@@ -38,10 +38,10 @@ pub(crate) fn run(args: WatchArgs, context: &mut Context) -> Result<()> {
     let signals = Signals::catch()?;
     let options = ImportOptions { is_redacted: args.redact, ..ImportOptions::default() };
     let (failed, has_failed) = (Cell::new(None), Cell::new(false));
-    let mut noted = HashSet::new();
+    let (mut noted, mut printer) = (HashSet::new(), Printer::new(&store));
     let should_stop = || has_failed.get() || signals.check().is_err();
     let watched = watch(&store, &places, &options, should_stop, |told| {
-        if let Err(failure) = print(told, &mut noted, context) {
+        if let Err(failure) = print(told, &mut noted, &mut printer, context) {
             failed.set(Some(failure));
             has_failed.set(true);
         }
@@ -50,25 +50,31 @@ pub(crate) fn run(args: WatchArgs, context: &mut Context) -> Result<()> {
     failed.take().map_or(Ok(()), Err)
 }
 
-fn print(told: Watched, noted: &mut HashSet<PathBuf>, context: &mut Context) -> Result<()> {
+fn print(
+    told: Watched,
+    noted: &mut HashSet<(PathBuf, String)>,
+    printer: &mut Printer<'_>,
+    context: &mut Context,
+) -> Result<()> {
     match told {
         Watched::Ready(files) => {
             tell(&format!("watching {}; stop with Ctrl-C", plural(files as u64, "file")));
         }
         Watched::Polls(why) => tell(&format!("files are looked at one by one: {why}")),
-        Watched::Skipped(path, _) if noted.contains(&path) => {}
         Watched::Skipped(path, error) => {
-            noted.insert(path);
-            tell(&error.to_string());
+            let why = error.to_string();
+            if noted.insert((path, why.clone())) {
+                tell(&why);
+            }
         }
         Watched::Imported(mut report) => {
             // A growing file is read again and again, with the same notes.
-            if !noted.insert(report.path.clone()) {
+            if !noted.insert((report.path.clone(), String::new())) {
                 report.notes.clear();
                 report.notes_left_out = 0;
             }
             if context.is_json || report.added > 0 || !report.notes.is_empty() {
-                write(context, &report)?;
+                printer.write(context, &report)?;
             }
         }
         _ => {}

@@ -26,6 +26,15 @@ fn a_new_store_is_reported() {
 }
 
 #[test]
+fn a_session_is_printed_by_its_short_id() {
+    let rig = Rig::empty();
+    let chat = CHAT.replace("\"chat\"", "\"7f3a0c12-1111-4222-8333-444455556666\"");
+    let printed = rig.ok(["import", &text(&rig.file("chat.json", &chat))]);
+    assert!(printed.contains("  session 55556666\n"), "{printed}");
+    assert!(rig.ok(["log", "55556666"]).contains("ho"));
+}
+
+#[test]
 fn the_default_store_is_in_the_data_folder() -> Outcome {
     let rig = Rig::empty();
     let file = text(&rig.file("chat.json", CHAT));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use talktree::{Error, Store};
 use talktree_import::{Collector, ImportOptions, ImportReport, Place};
 
-use super::{ImportArgs, failure_of, open, write};
+use super::{ImportArgs, Printer, failure_of, open};
 use crate::prelude::*;
 use crate::work::Bar;
 
@@ -29,7 +29,7 @@ pub(super) fn run(args: &ImportArgs, options: ImportOptions, context: &mut Conte
     if is_new {
         tell(&format!("created a new store: {}", shown(&context.store_path()?)));
     }
-    let mut collector = Collector::new(&store, options);
+    let (mut collector, mut printer) = (Collector::new(&store, options), Printer::new(&store));
     let mut sum = Sum::default();
     for (path, tool) in &files {
         let bar = Bar::of_bytes(&path.file_name().unwrap_or_default().to_string_lossy());
@@ -41,9 +41,9 @@ pub(super) fn run(args: &ImportArgs, options: ImportOptions, context: &mut Conte
             Err(error) => return Err(error.into()),
         }
         drop(bar);
-        sum.report(collector.take_reports()?, context)?;
+        sum.report(collector.take_reports()?, &mut printer, context)?;
     }
-    sum.report(collector.finish()?, context)?;
+    sum.report(collector.finish()?, &mut printer, context)?;
     for (tool, Skipped { files, first }) in &sum.skipped {
         tell(&format!("{tool}: {} not imported, such as {first}", plural(*files, "file")));
     }
@@ -78,13 +78,18 @@ struct Skipped {
 
 impl Sum {
     /// Prints the reports that say something.
-    fn report(&mut self, reports: Vec<ImportReport>, context: &mut Context) -> Result<()> {
+    fn report(
+        &mut self,
+        reports: Vec<ImportReport>,
+        printer: &mut Printer<'_>,
+        context: &mut Context,
+    ) -> Result<()> {
         for report in reports {
             self.files += 1;
             self.added += report.added;
             self.sessions.extend(report.sessions.iter().cloned());
             if context.is_json || report.added > 0 || !report.notes.is_empty() {
-                write(context, &report)?;
+                printer.write(context, &report)?;
             }
         }
         Ok(())

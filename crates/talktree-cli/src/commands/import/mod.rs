@@ -99,8 +99,8 @@ pub(crate) fn run(args: ImportArgs, context: &mut Context) -> Result<()> {
     let path = context.store_path()?;
     let is_new = !args.dry_run && context.is_missing()?;
     let store = open(&args, context)?;
-    let importer = Importer::new(&store, options);
-    let done = Import { args: &args, importer, total }.run(&sources, context);
+    let (importer, printer) = (Importer::new(&store, options), Printer::new(&store));
+    let done = Import { args: &args, importer, total, printer }.run(&sources, context);
     if is_new {
         if done.is_err() && store.sessions().is_ok_and(|sessions| sessions.is_empty()) {
             drop(store);
@@ -127,6 +127,7 @@ struct Import<'a> {
     args: &'a ImportArgs,
     importer: Importer<'a>,
     total: Total,
+    printer: Printer<'a>,
 }
 
 impl Import<'_> {
@@ -135,11 +136,11 @@ impl Import<'_> {
             let imported = self.read(source);
             // What is stored already is reported, also if the store fails now.
             let reports = self.importer.take_reports();
-            self.total.report(reports, context)?;
+            self.total.report(reports, &mut self.printer, context)?;
             imported?;
         }
-        let Self { args, importer, mut total } = self;
-        total.report(importer.finish()?, context)?;
+        let Self { args, importer, mut total, mut printer } = self;
+        total.report(importer.finish()?, &mut printer, context)?;
         if sources.len() > 1 && !context.is_json {
             let verb = if args.dry_run { "would be imported" } else { "imported" };
             let (added, sessions, files) = (total.added, total.sessions.len(), total.files);
@@ -266,13 +267,18 @@ impl Total {
     }
 
     /// Prints the reports of the files that are stored to the end.
-    fn report(&mut self, reports: Vec<ImportReport>, context: &mut Context) -> Result<()> {
+    fn report(
+        &mut self,
+        reports: Vec<ImportReport>,
+        printer: &mut Printer<'_>,
+        context: &mut Context,
+    ) -> Result<()> {
         for report in &reports {
             match brought_something(report) {
                 true => self.add(report),
                 false => self.fail(self.named.contains(&report.path)),
             }
-            match write(context, report) {
+            match printer.write(context, report) {
                 // As with `| head`: the reader has seen enough, but the import was asked for as a whole.
                 Err(Failure::Output(error)) if error.kind() == ErrorKind::BrokenPipe => {
                     context.out = Output::nowhere();
@@ -362,43 +368,59 @@ fn failure_of(error: Error) -> Failure {
     }
 }
 
-/// Prints the report of a file.
-pub(super) fn write(context: &mut Context, report: &ImportReport) -> Result<()> {
-    if context.is_json {
-        return Ok(context.out.json(report)?);
+/// Prints the reports of files.
+pub(super) struct Printer<'a> {
+    store: &'a Store,
+    /// Read once: there may be as many files as sessions.
+    short: Option<ShortIds>,
+}
+
+impl<'a> Printer<'a> {
+    pub(super) fn new(store: &'a Store) -> Self {
+        Self { store, short: None }
     }
-    let out = &mut context.out;
-    let ImportReport { path, format, records, kept, converted, dropped, added, .. } = report;
-    put!(out; STRONG &path.to_string_lossy(), FAINT &format!("  {format}"))?;
-    let known = match report.known {
-        0 => String::new(),
-        known => format!(", {known} known"),
-    };
-    let counts =
-        format!("  {records} records: {kept} kept, {converted} converted, {dropped} dropped");
-    put!(out; PLAIN &counts, PLAIN &format!("; {added} new messages{known}"))?;
-    if let [session] = &report.sessions[..] {
-        put!(out; PLAIN "  session ", ID session.as_str())?;
-    } else {
-        put!(out; PLAIN &format!("  {} sessions", report.sessions.len()))?;
+
+    pub(super) fn write(&mut self, context: &mut Context, report: &ImportReport) -> Result<()> {
+        if context.is_json {
+            return Ok(context.out.json(report)?);
+        }
+        let out = &mut context.out;
+        let ImportReport { path, format, records, kept, converted, dropped, added, .. } = report;
+        put!(out; STRONG &path.to_string_lossy(), FAINT &format!("  {format}"))?;
+        let known = match report.known {
+            0 => String::new(),
+            known => format!(", {known} known"),
+        };
+        let counts =
+            format!("  {records} records: {kept} kept, {converted} converted, {dropped} dropped");
+        put!(out; PLAIN &counts, PLAIN &format!("; {added} new messages{known}"))?;
+        if let [session] = &report.sessions[..] {
+            let short = match &mut self.short {
+                Some(short) => short,
+                none => none.insert(ShortIds::of_sessions(self.store)?),
+            };
+            put!(out; PLAIN "  session ", ID short.of(session.as_str()))?;
+        } else {
+            put!(out; PLAIN &format!("  {} sessions", report.sessions.len()))?;
+        }
+        if !report.erased.is_empty() {
+            let count = plural(report.erased.len() as u64, "session");
+            let line = format!("  {count} left out: erased, and must not be imported again");
+            put!(out; PLAIN &line)?;
+        }
+        if !report.redacted.is_empty() {
+            let kinds = report.redacted.iter().map(|(kind, count)| format!("{kind} ({count})"));
+            put!(out; PLAIN &format!("  redacted: {}", kinds.collect::<Vec<_>>().join(", ")))?;
+        }
+        let file = shown(path);
+        for note in report.notes.iter().take(MAX_NOTES) {
+            let place = note.line.map_or_else(String::new, |line| format!(", line {line}"));
+            tell(&format!("{file}{place}: {}", note.why));
+        }
+        let more = report.notes.len().saturating_sub(MAX_NOTES) as u64 + report.notes_left_out;
+        if more > 0 {
+            tell(&format!("{file}: {more} more notes; --json prints all"));
+        }
+        Ok(())
     }
-    if !report.erased.is_empty() {
-        let count = plural(report.erased.len() as u64, "session");
-        let line = format!("  {count} left out: erased, and must not be imported again");
-        put!(out; PLAIN &line)?;
-    }
-    if !report.redacted.is_empty() {
-        let kinds = report.redacted.iter().map(|(kind, count)| format!("{kind} ({count})"));
-        put!(out; PLAIN &format!("  redacted: {}", kinds.collect::<Vec<_>>().join(", ")))?;
-    }
-    let file = shown(path);
-    for note in report.notes.iter().take(MAX_NOTES) {
-        let place = note.line.map_or_else(String::new, |line| format!(", line {line}"));
-        tell(&format!("{file}{place}: {}", note.why));
-    }
-    let more = report.notes.len().saturating_sub(MAX_NOTES) as u64 + report.notes_left_out;
-    if more > 0 {
-        tell(&format!("{file}: {more} more notes; --json prints all"));
-    }
-    Ok(())
 }
