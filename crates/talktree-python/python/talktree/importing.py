@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class ImportOptions(TypedDict, total=False):
     """How files are imported, all of it optional."""
 
-    #: `talktree`, `claude-code`, `pi`, `chatgpt`, `open-assistant`, `openai` or `ui-message`; None detects it.
+    #: The name of a format, such as `claude-code` or `chatgpt`; None detects it from the content.
     format: str | None
     #: Makes the first fault of a file an error; then nothing of the file is written.
     strict: bool
