@@ -33,7 +33,7 @@ pub fn collect_names(content: Option<&Json>, names: &mut ToolNames) {
     for block in blocks.iter().filter_map(Fields::of) {
         let kind = block.text("type");
         if matches!(kind.as_deref(), Some("tool_use" | "toolCall"))
-            && let (Some(id), Some(name)) = (block.text("id"), block.text("name"))
+            && let (Some(id), Some(name)) = (block.id("id"), block.text("name"))
         {
             names.insert(id, name);
         }
@@ -93,7 +93,7 @@ fn call(block: &Fields, input: &str) -> Option<Part> {
     let empty = || Json::from(serde_json::Value::Object(serde_json::Map::new()));
     let mut part = Part::tool_call(
         block.text("name")?,
-        block.text("id")?,
+        block.id("id")?,
         block.get(input).cloned().unwrap_or_else(empty),
     );
     if let Part::Tool(tool) = &mut part {
@@ -104,7 +104,7 @@ fn call(block: &Fields, input: &str) -> Option<Part> {
 }
 
 fn result_block(block: &Fields, names: &ToolNames) -> Part {
-    let id = block.text("tool_use_id").unwrap_or_default();
+    let id = block.id("tool_use_id").unwrap_or_default();
     let name = names.get(&id).cloned().unwrap_or_else(|| "unknown".to_owned());
     result(name, id, block.get("content"), block.is_true("is_error"))
 }
@@ -181,7 +181,7 @@ fn media_of(url: &str) -> Option<&str> {
 }
 
 fn extra(block: &Fields, known: &[&str]) -> Extra {
-    block.clone().without(known).into_pairs().into_iter().collect()
+    block.except(known).into_pairs().into_iter().collect()
 }
 
 /// Returns the ids of the calls whose results a message has.
@@ -190,6 +190,6 @@ pub fn answered(content: Option<&Json>) -> Vec<String> {
     let results = blocks.iter().filter_map(Fields::of);
     results
         .filter(|block| block.text("type").as_deref() == Some("tool_result"))
-        .filter_map(|block| block.text("tool_use_id"))
+        .filter_map(|block| block.id("tool_use_id"))
         .collect()
 }

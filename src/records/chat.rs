@@ -12,7 +12,7 @@ pub const FIELDS: [&str; 6] =
 pub fn collect_names(fields: &Fields, names: &mut ToolNames) {
     for call in calls(fields) {
         let name = function(&call).and_then(|function| function.text("name"));
-        if let (Some(id), Some(name)) = (call.text("id"), name) {
+        if let (Some(id), Some(name)) = (call.id("id"), name) {
             names.insert(id, name);
         }
     }
@@ -23,7 +23,7 @@ pub fn message(role: Role, fields: Fields, names: &ToolNames) -> (Role, Vec<Part
     if matches!(role.as_str(), "tool" | "function") {
         // Calls of the older kind have no id; they are paired by the name of the function.
         let name = fields.text("name");
-        let id = fields.text("tool_call_id").or_else(|| name.clone()).unwrap_or_default();
+        let id = fields.id("tool_call_id").or_else(|| name.clone()).unwrap_or_default();
         let name = names.get(&id).cloned().or(name).unwrap_or_else(|| "unknown".to_owned());
         let part = blocks::result(name, id, fields.get("content"), false);
         return (Role::Tool, vec![part], fields.without(&FIELDS).without(&["name"]));
@@ -54,7 +54,7 @@ fn function(call: &Fields) -> Option<Fields> {
 
 fn call_part(call: &Fields, function: &Fields) -> Option<Part> {
     let name = function.text("name")?;
-    let id = call.text("id").unwrap_or_else(|| name.clone());
+    let id = call.id("id").unwrap_or_else(|| name.clone());
     let given = function.get("arguments").or_else(|| function.get("input"));
     Some(Part::tool_call(name, id, given.map_or_else(empty, arguments)))
 }

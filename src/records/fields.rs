@@ -23,7 +23,8 @@ impl Fields {
 
     /// Returns the object's fields; `None` for any other value.
     pub fn of(json: &Json) -> Option<Self> {
-        Self::parse(json.as_str()).ok()
+        // The parser's error would quote a long text.
+        if json.as_str().starts_with('{') { Self::parse(json.as_str()).ok() } else { None }
     }
 
     /// Returns a field; one that is null counts as missing.
@@ -44,8 +45,7 @@ impl Fields {
     pub fn id(&self, name: &str) -> Option<String> {
         let json = self.get(name)?;
         let text = text(json)?;
-        let is_exact =
-            !text.contains('\u{FFFD}') || serde_json::from_str::<String>(json.as_str()).is_ok();
+        let is_exact = !text.contains('\u{FFFD}') || exact(json).is_some();
         Some(if is_exact { text } else { derive(&["id", &json.canonical()]).to_string() })
     }
 
@@ -54,7 +54,8 @@ impl Fields {
     }
 
     pub fn number(&self, name: &str) -> Option<f64> {
-        self.get(name).and_then(|json| serde_json::from_str(json.as_str()).ok())
+        let json = self.get(name)?.as_str();
+        if json.starts_with(['"', '{', '[']) { None } else { serde_json::from_str(json).ok() }
     }
 
     pub fn object(&self, name: &str) -> Option<Self> {
@@ -74,6 +75,12 @@ impl Fields {
     pub fn without(mut self, names: &[&str]) -> Self {
         self.0.retain(|(field, _)| !names.contains(&field.as_str()));
         self
+    }
+
+    /// Returns a copy of the fields except these.
+    pub fn except(&self, names: &[&str]) -> Self {
+        let others = self.0.iter().filter(|(field, _)| !names.contains(&field.as_str()));
+        Self(others.cloned().collect())
     }
 
     /// Returns the fields with one more, if it has a value.
@@ -144,14 +151,19 @@ pub fn add(object: &mut Option<Json>, more: Vec<(String, Json)>) {
 
 /// Returns a JSON string's text, with U+FFFD for a lone surrogate; `None` for any other value.
 pub fn text(json: &Json) -> Option<String> {
-    match json.as_str().starts_with('"') {
-        true => json.value().as_str().map(str::to_owned),
-        false => None,
+    if !json.as_str().starts_with('"') {
+        return None;
     }
+    exact(json).or_else(|| json.value().as_str().map(str::to_owned))
+}
+
+/// Returns the text of a JSON string, if a Rust string can hold it.
+fn exact(json: &Json) -> Option<String> {
+    serde_json::from_str(json.as_str()).ok()
 }
 
 pub fn list(json: &Json) -> Option<Vec<Json>> {
-    serde_json::from_str(json.as_str()).ok()
+    if json.as_str().starts_with('[') { serde_json::from_str(json.as_str()).ok() } else { None }
 }
 
 fn time(json: &Json) -> Option<DateTime<Utc>> {
@@ -176,10 +188,11 @@ fn time(json: &Json) -> Option<DateTime<Utc>> {
 
 /// Returns a text part of a JSON string, as it came if a Rust string cannot hold it.
 pub fn text_part(json: &Json) -> Part {
-    if let Ok(text) = serde_json::from_str::<String>(json.as_str()) {
+    let is_text = json.as_str().starts_with('"');
+    if let Some(text) = exact(json).filter(|_| is_text) {
         return Part::text(text);
     }
-    let part = match json.as_str().starts_with('"') {
+    let part = match is_text {
         true => format!(r#"{{"type":"text","text":{json}}}"#),
         false => format!(r#"{{"type":"data-value","data":{json}}}"#),
     };

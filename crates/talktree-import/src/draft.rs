@@ -11,6 +11,23 @@ use crate::records::{Place, Record};
 
 pub(crate) use talktree::records::ids::{derive, fingerprint, message_id, name, session_id};
 
+/// What a reader knows of a file besides its records.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Origin {
+    /// The name of the file.
+    pub(crate) file: String,
+    pub(crate) keeps_source: bool,
+    /// The time of messages that have none.
+    pub(crate) now: DateTime<Utc>,
+}
+
+impl Origin {
+    /// Returns the name of the file; none for standard input.
+    pub(crate) fn named_file(&self) -> Option<String> {
+        Some(self.file.clone()).filter(|file| !matches!(file.as_str(), "" | "-"))
+    }
+}
+
 /// Reads one format.
 ///
 /// A record that is a whole conversation is returned at once. Of a conversation in several records,
@@ -21,17 +38,20 @@ pub(crate) use talktree::records::ids::{derive, fingerprint, message_id, name, s
 /// counted: kept or converted when its node is written, or converted or dropped by the reader.
 pub(crate) trait Reader {
     /// Reads a record; returns the conversation if the record is a whole one.
-    fn read(&mut self, record: &Record, fields: Fields, report: &mut ImportReport)
-    -> Option<Draft>;
+    fn read(&mut self, record: &Record, entry: Fields, report: &mut ImportReport) -> Option<Draft>;
 
     /// Notes a record that cannot be read; `text` is what was kept of it, which may be nothing.
     fn pass_damaged(&mut self, _line: u64, _text: &[u8]) {}
 
-    /// Returns the conversations of several records.
-    fn finish(&mut self, report: &mut ImportReport) -> Vec<Draft>;
+    /// Returns the conversations of several records, if the format has such.
+    fn finish(&mut self, _report: &mut ImportReport) -> Vec<Draft> {
+        Vec::new()
+    }
 
-    /// Returns the message of a record that was read before.
-    fn message(&self, record: &Record, fields: Fields, node: &Node) -> Message;
+    /// Returns the message of a record that was read before, if the format has conversations of several records.
+    fn message(&self, _record: &Record, _fields: Fields, _node: &Node) -> Message {
+        Message::new("", Vec::new())
+    }
 
     /// Returns what replaces a message, by the fields of an edit; in a format without edits, the message.
     fn replacement(&self, _edit: &Fields, message: Message) -> Message {
@@ -86,6 +106,13 @@ pub(crate) struct Unnamed {
     pub(crate) file: Option<String>,
 }
 
+impl Unnamed {
+    /// Returns the only conversation of a file.
+    pub(crate) fn only(format: &'static str, opening: usize, from: &Origin) -> Self {
+        Self { format, count: 1, opening, file: from.named_file() }
+    }
+}
+
 /// One message to be.
 pub(crate) struct Node {
     pub(crate) id: MessageId,
@@ -101,6 +128,17 @@ pub(crate) struct Node {
 }
 
 impl Node {
+    /// Returns the node of the main chain.
+    pub(crate) fn new(
+        id: MessageId,
+        parent: Option<MessageId>,
+        line: u64,
+        fingerprint: u64,
+        body: Body,
+    ) -> Self {
+        Self { id, parent, line, fingerprint, is_side: false, is_hidden: false, body }
+    }
+
     /// Returns the node of a message. Two nodes are equal if role and parts are, so two forms of one source give the same node.
     /// `place` is where its record is, if the record is one message.
     pub(crate) fn of(
@@ -113,7 +151,7 @@ impl Node {
         let (id, is_hidden) = (message.id.clone(), message.is_hidden);
         let fingerprint = fingerprint(&format!("{} {}", message.role, canonical(&shown)));
         let body = place.map_or_else(|| Body::Here(Box::new(message)), Body::There);
-        Self { id, parent, line, fingerprint, is_side: false, is_hidden, body }
+        Self { is_hidden, ..Self::new(id, parent, line, fingerprint, body) }
     }
 }
 
@@ -138,6 +176,20 @@ pub(crate) struct DraftCompaction {
     pub(crate) summary: String,
     pub(crate) details: Option<Json>,
     pub(crate) created_at: DateTime<Utc>,
+}
+
+impl DraftCompaction {
+    /// Returns the compaction that a node is, of all before `kept`.
+    pub(crate) fn new(
+        marker: MessageId,
+        line: u64,
+        kept: MessageId,
+        summary: String,
+        created_at: DateTime<Utc>,
+    ) -> Self {
+        let (id, after, details) = (CompactionId::from(marker.as_str()), None, None);
+        Self { id, line, after, kept, marker, summary, details, created_at }
+    }
 }
 
 pub(crate) struct DraftLabel {

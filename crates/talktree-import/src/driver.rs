@@ -9,6 +9,7 @@ use chrono::{DateTime, SubsecRound, Utc};
 use talktree::{Error, InterruptHandle, Progress, Result, Store};
 
 use crate::ImportOptions;
+use crate::draft::Origin;
 use crate::fields::Fields;
 use crate::formats::Format;
 use crate::formats::database::{self, Found};
@@ -150,7 +151,7 @@ fn read(
     let file = path.to_string_lossy().into_owned();
     // `Utc::now` panics if the clock of the system shows a time before 1970.
     let now = DateTime::<Utc>::from(SystemTime::now()).trunc_subsecs(6);
-    let mut reader = format.reader(file, options.keeps_source, now);
+    let mut reader = format.reader(Origin { file, keeps_source: options.keeps_source, now });
     let (size, mut reported, mut conversations) = (records.size(), 0, 0);
 
     records.rewind().map_err(io_error)?;
@@ -183,6 +184,7 @@ fn read(
         report.lose(damage.line, damage.why);
     }
     let drafts = reader.finish(report);
+    report.note_times();
     conversations += drafts.len() as u64;
     let nodes: u64 = drafts.iter().map(|draft| draft.nodes.len() as u64).sum();
     let mut before = 0;

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use talktree::{MessageId, Result, Session};
+use talktree::{Json, MessageId, Result, Session};
 
 use crate::draft::{Body, Draft, DraftEdit, Node, with_source};
 use crate::fields::Fields;
@@ -111,9 +111,12 @@ fn replace(
     let Some((edit, record)) = read_again(&draft.nodes[at], edited, source)? else {
         return Ok(false);
     };
-    let fields = Fields::of(&record).unwrap_or_default();
+    let fields = Fields::parse(&record).unwrap_or_default();
     let message = source.reader.replacement(&fields, message).with_id(edit.id).at(edit.created_at);
-    let message = if keeps_source { with_source(message, &record) } else { message };
+    let message = match Json::parse(&record) {
+        Ok(record) if keeps_source => with_source(message, &record),
+        _ => message,
+    };
     let (target, edit) = (draft.nodes[target].id.clone(), draft.nodes[at].id.clone());
     let before = draft.nodes[at].parent.replace(target.clone());
     draft.nodes[at].body = Body::Here(Box::new(message));

@@ -60,7 +60,6 @@ mod sniff;
 mod unnamed;
 #[cfg(feature = "zstd")]
 mod unpack;
-mod unread_times;
 mod watch;
 mod work;
 mod write;

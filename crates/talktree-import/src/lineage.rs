@@ -53,7 +53,7 @@ impl Writer<'_> {
         if draft.details.parent_session.is_some() || self.options.session.is_some() {
             return Ok(());
         }
-        self.flush_if_began(began, report)?;
+        self.flush_if_alike(began, &first, report)?;
         let own = Side::new(&draft.session, draft.details.metadata.as_ref());
         if let Some(next) = &own.continued_in {
             self.note_continuation(&draft.session, next)?;

@@ -104,6 +104,7 @@ const PLACES: &[(&str, Base, &str)] = {
         ("opencode", Data("opencode"), "storage/session/*/*.json"),
         ("cursor", Editor("Cursor"), "globalStorage/state.vscdb"),
         ("cursor", Home("CURSOR_CONFIG_DIR", ".cursor"), "projects/*/agent-transcripts/**/*.jsonl"),
+        ("cursor", Home("CURSOR_CONFIG_DIR", ".cursor"), "projects/*/agent-transcripts/**/*.txt"),
         ("cursor", Home("CURSOR_CONFIG_DIR", ".cursor"), "chats/*/*/store.db"),
         ("open-webui", Variable("DATA_DIR"), "webui.db"),
         ("goose", Variable("GOOSE_PATH_ROOT"), "data/sessions/sessions.db"),

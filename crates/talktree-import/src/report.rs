@@ -7,6 +7,8 @@ use serde::Serialize;
 
 use talktree::SessionId;
 
+use crate::fields::Fields;
+
 /// The maximum number of notes in a report; further ones are counted in
 /// [`notes_left_out`](ImportReport::notes_left_out).
 pub const MAX_NOTES: usize = 10_000;
@@ -60,6 +62,9 @@ pub struct ImportReport {
     pub notes: Vec<Note>,
     /// The number of notes beyond [`MAX_NOTES`].
     pub notes_left_out: u64,
+    /// The times that cannot be read: how many, the line of the first, and what is used instead.
+    #[serde(skip)]
+    unread_times: Option<(u64, u64, &'static str)>,
 }
 
 /// One remark on a record.
@@ -92,6 +97,7 @@ impl ImportReport {
             redacted: BTreeMap::new(),
             notes: Vec::new(),
             notes_left_out: 0,
+            unread_times: None,
         }
     }
 
@@ -121,6 +127,28 @@ impl ImportReport {
     pub fn leave_out(&mut self, line: u64, why: impl Into<String>) {
         self.dropped += 1;
         self.remark(line, why);
+    }
+
+    /// Counts a time that is given in at least one of these fields, and can be read in none of them.
+    pub(crate) fn check_times(
+        &mut self,
+        line: u64,
+        given: &[(&Fields, &str)],
+        instead: &'static str,
+    ) {
+        let is_read = given.iter().any(|(fields, name)| fields.time(name).is_some());
+        if !is_read && given.iter().any(|(fields, name)| fields.get(name).is_some()) {
+            self.unread_times.get_or_insert((0, line, instead)).0 += 1;
+        }
+    }
+
+    /// Adds one note on all times that cannot be read.
+    pub(crate) fn note_times(&mut self) {
+        if let Some((count, line, instead)) = self.unread_times.take() {
+            let why =
+                format!("unreadable times: {count}, the first one here; {instead} is used instead");
+            self.remark(line, why);
+        }
     }
 
     /// Brings the notes into the order of the file: those on whole sessions come when a session is stored.

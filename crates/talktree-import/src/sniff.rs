@@ -10,7 +10,7 @@ use std::io;
 use crate::report::ImportReport;
 use talktree::{Message, Part};
 
-use crate::draft::{Body, Draft, Reader};
+use crate::draft::{Body, Draft, Origin, Reader};
 use crate::fields::Fields;
 use crate::formats::{DATABASE, Format, HEADLESS, Sign, sign_of, unsupported_bytes};
 use crate::records::Records;
@@ -108,7 +108,7 @@ impl Sniffed {
         if format == Format::Own {
             return Ok(None);
         }
-        let reader = format.reader(String::new(), false, std::time::SystemTime::UNIX_EPOCH.into());
+        let reader = format.reader(Origin::default());
         let Sample { kept, blank, is_whole } = sample(records, reader)?;
         let like = match (self.unsupported, self.format) {
             (Some(name), _) => format!("it looks like {name}"),

@@ -263,7 +263,11 @@ impl<'a> Work<'a> {
         };
         message.is_hidden |= self.nodes[at as usize].is_hidden;
         let keeps_source = keeps_source && !self.is_exact;
-        Ok(Some(if keeps_source { with_source(message, &record) } else { message }))
+        let record = Some(record).filter(|_| keeps_source).and_then(|it| Json::parse(&it).ok());
+        Ok(Some(match record {
+            Some(record) => with_source(message, &record),
+            None => message,
+        }))
     }
 
     pub(crate) fn peek(&self, at: u32, source: &mut Source<'_, '_>) -> Result<Option<Message>> {
@@ -377,20 +381,18 @@ impl Node {
     }
 }
 
-/// Reads the record of a node again. The file may be rewritten meanwhile: then another text must not come under the id
+/// Reads the record of a node again, and returns its message and its text. The file may be rewritten meanwhile: then another text must not come under the id
 /// of the first.
 pub(crate) fn read_again(
     node: &Node,
     place: &Place,
     source: &mut Source<'_, '_>,
-) -> Result<Option<(Message, Json)>> {
+) -> Result<Option<(Message, String)>> {
     let failed = |source| Error::Io { path: std::path::PathBuf::new(), source };
     let Some(record) = source.records.record_at(node.line, place).map_err(failed)? else {
         return Ok(None);
     };
     // It was parsed when it was read first.
-    let (Ok(fields), Ok(json)) = (Fields::parse(&record.text), Json::parse(&record.text)) else {
-        return Ok(None);
-    };
-    Ok(Some((source.reader.message(&record, fields, node), json)))
+    let Ok(fields) = Fields::parse(&record.text) else { return Ok(None) };
+    Ok(Some((source.reader.message(&record, fields, node), record.text)))
 }

@@ -270,14 +270,19 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Stores what waits if a conversation of it began at this time: the next one may be its copy.
-    pub(crate) fn flush_if_began(
+    /// Stores what waits if a conversation of it began at this time with this message: the next one may be its copy.
+    pub(crate) fn flush_if_alike(
         &mut self,
         began: DateTime<Utc>,
+        first: &MessageId,
         report: &mut ImportReport,
     ) -> Result<()> {
-        let mut waiting = self.queue.waiting.iter();
-        match waiting.any(|waiting| waiting.began == Some(began)) {
+        let has_first = |record: &Record| match record {
+            Record::Message { message, .. } => message.id == *first,
+            _ => false,
+        };
+        let mut waiting = self.queue.waiting.iter().filter(|it| it.began == Some(began));
+        match waiting.any(|waiting| waiting.records.iter().any(has_first)) {
             true => self.queue.flush(self.store, report),
             false => Ok(()),
         }

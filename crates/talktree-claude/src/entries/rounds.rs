@@ -37,7 +37,7 @@ impl Share {
         let content = message.get("content");
         match kind {
             "assistant" if !is_said(kind, entry) => Self::Notice,
-            "assistant" => match message.text("id").filter(|id| !id.is_empty()) {
+            "assistant" => match message.id("id").filter(|id| !id.is_empty()) {
                 Some(answer) => {
                     let mut calls = ToolNames::new();
                     blocks::collect_names(content, &mut calls);

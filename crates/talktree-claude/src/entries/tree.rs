@@ -370,7 +370,7 @@ impl EntryTree {
                 self.generated_title = title("aiTitle").or(self.generated_title.take());
             }
             "summary" => {
-                let Some(leaf) = entry.text("leafUuid").filter(|_| entry.text("summary").is_some())
+                let Some(leaf) = entry.id("leafUuid").filter(|_| entry.text("summary").is_some())
                 else {
                     return false;
                 };
@@ -388,7 +388,7 @@ impl EntryTree {
                 );
             }
             "agent_metadata" => {
-                let about = entry.clone().without(&["type", "sessionId"]);
+                let about = entry.except(&["type", "sessionId"]);
                 self.add_metadata(about.into_pairs());
             }
             _ => return false,

@@ -7,11 +7,12 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use chrono::{DateTime, Utc};
-use talktree::{CompactionId, Json, Message, MessageId, Part, Role, SessionId, Usage};
+use talktree::{Json, Message, MessageId, Part, Role, SessionId, Usage};
 
 use super::Format;
-use crate::draft::{Body, Draft, DraftCompaction, Node, derive, fingerprint, with_source};
+use crate::draft::{Body, Draft, DraftCompaction, Node, Origin, derive, fingerprint, with_source};
 use crate::fields::{Fields, data_part};
+use crate::records::Record;
 
 /// A conversation in which each message follows the one before it, until the log goes back.
 pub(super) struct Chain {
@@ -30,9 +31,7 @@ impl Chain {
     /// Adds a message; `text` is what tells its content from another one.
     pub(super) fn add(&mut self, id: MessageId, line: u64, text: &str, body: Body) {
         let parent = self.tip.replace(id.clone());
-        let (is_side, is_hidden) = (false, false);
-        let fingerprint = fingerprint(text);
-        self.draft.push(Node { id, parent, line, fingerprint, is_side, is_hidden, body });
+        self.draft.push(Node::new(id, parent, line, fingerprint(text), body));
     }
 
     /// Replaces what is before the message `kept` by a summary. The message added last is the compaction in the log.
@@ -44,12 +43,10 @@ impl Chain {
         created_at: DateTime<Utc>,
     ) {
         let Some(marker) = self.draft.nodes.last() else { return };
-        let (id, line) = (CompactionId::from(marker.id.as_str()), marker.line);
-        let marker = marker.id.clone();
+        let (marker, line) = (marker.id.clone(), marker.line);
         let kept = kept.unwrap_or_else(|| marker.clone());
-        let compaction =
-            DraftCompaction { id, line, after: None, kept, marker, summary, details, created_at };
-        self.draft.compactions.push(compaction);
+        let compaction = DraftCompaction::new(marker, line, kept, summary, created_at);
+        self.draft.compactions.push(DraftCompaction { details, ..compaction });
     }
 
     /// Returns the conversation, whose head is where the log ends.
@@ -92,6 +89,35 @@ fn hash(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     hasher.finish()
+}
+
+/// The models of a log, each with the line from which on it answers.
+#[derive(Default)]
+pub(super) struct Models(Vec<(u64, String)>);
+
+impl Models {
+    pub(super) fn push(&mut self, line: u64, model: String) {
+        self.0.push((line, model));
+    }
+
+    /// Returns the model that answers in this line.
+    pub(super) fn at(&self, line: u64) -> Option<&String> {
+        let after = self.0.partition_point(|(from, _)| *from <= line);
+        after.checked_sub(1).map(|at| &self.0[at].1)
+    }
+}
+
+/// Returns the body of a message: where its record is, unless that one holds others, too; then `source` is its own.
+pub(super) fn body(
+    message: Message,
+    record: &Record,
+    source: Option<&Json>,
+    from: &Origin,
+) -> Body {
+    match source {
+        Some(source) => here(message, Some(source).filter(|_| from.keeps_source)),
+        None => Body::there(record),
+    }
 }
 
 /// Returns a hidden message that keeps a record which nobody said.

@@ -11,20 +11,19 @@ use chrono::{DateTime, TimeDelta, Utc};
 use talktree::{File, Json, Message, MessageId, Part, Reasoning, SessionDetails, Text};
 
 use crate::draft::{
-    Body, Draft, Node, Reader, derive, fingerprint, message_id, name, session_id, with_source,
+    Body, Draft, Node, Origin, Reader, derive, fingerprint, message_id, name, session_id,
+    with_source,
 };
 use crate::fields::{self, Fields, data_part, text_part};
 use crate::records::Record;
-use crate::unread_times::UnreadTimes;
 
 /// The field with the time of a message or a conversation.
 const TIME: &str = "create_time";
 
 /// Reads ChatGPT exports.
+#[derive(Default)]
 pub(crate) struct ChatGpt {
-    keeps_source: bool,
-    now: DateTime<Utc>,
-    unread: UnreadTimes,
+    from: Origin,
 }
 
 /// A node of the mapping.
@@ -37,8 +36,8 @@ struct MappedNode {
 }
 
 impl ChatGpt {
-    pub(crate) fn new(keeps_source: bool, now: DateTime<Utc>) -> Self {
-        Self { keeps_source, now, unread: UnreadTimes::default() }
+    pub(crate) fn new(from: Origin) -> Self {
+        Self { from }
     }
 
     fn node(
@@ -56,16 +55,11 @@ impl ChatGpt {
         let time = fields.time(TIME).unwrap_or(inherited);
         let id = message_id(place.id.as_str());
         let message = message(fields).with_id(id.clone()).at(time);
-        let message = if self.keeps_source { with_source(message, &place.json) } else { message };
-        Node {
-            id,
-            parent: parent.map(|parent| parent.id.clone()),
-            line,
-            fingerprint: fingerprint(&said.unwrap_or_default()),
-            is_side: false,
-            is_hidden: false,
-            body: Body::Here(Box::new(message)),
-        }
+        let message =
+            if self.from.keeps_source { with_source(message, &place.json) } else { message };
+        let parent = parent.map(|parent| parent.id.clone());
+        let fingerprint = fingerprint(&said.unwrap_or_default());
+        Node::new(id, parent, line, fingerprint, Body::Here(Box::new(message)))
     }
 }
 
@@ -77,19 +71,14 @@ struct Living {
 }
 
 impl Reader for ChatGpt {
-    fn read(
-        &mut self,
-        record: &Record,
-        fields: Fields,
-        report: &mut ImportReport,
-    ) -> Option<Draft> {
+    fn read(&mut self, record: &Record, entry: Fields, report: &mut ImportReport) -> Option<Draft> {
         let line = record.line;
-        let Some(mapping) = fields.object("mapping") else {
+        let Some(mapping) = entry.object("mapping") else {
             report.records += 1;
             report.lose(line, "no conversation: it has no mapping");
             return None;
         };
-        let given = fields.id("conversation_id").or_else(|| fields.id("id"));
+        let given = entry.id("conversation_id").or_else(|| entry.id("id"));
         let mut places = Vec::new();
         for (id, json) in mapping.into_pairs() {
             report.records += 1;
@@ -99,7 +88,7 @@ impl Reader for ChatGpt {
             };
             let children = node.list("children").unwrap_or_default();
             places.push(MappedNode {
-                parent: node.text("parent"),
+                parent: node.id("parent"),
                 children: children.iter().filter_map(fields::text).collect(),
                 message: node.object("message"),
                 json,
@@ -113,13 +102,13 @@ impl Reader for ChatGpt {
         };
         let given = given.unwrap_or_else(|| derive(&["chatgpt", &first.id]).to_string());
         let mut draft = Draft::new(session_id(given), line);
-        self.unread.check(line, &[(&fields, TIME)]);
-        let start = fields.time(TIME).unwrap_or(self.now);
+        report.check_times(line, &[(&entry, TIME)], "the time of the message before");
+        let start = entry.time(TIME).unwrap_or(self.from.now);
         draft.details = SessionDetails {
-            name: fields.text("title").as_deref().and_then(name),
-            model: fields.text("default_model_slug"),
+            name: entry.text("title").as_deref().and_then(name),
+            model: entry.text("default_model_slug"),
             source: Some("chatgpt".to_owned()),
-            created_at: fields.time(TIME),
+            created_at: entry.time(TIME),
             ..SessionDetails::default()
         };
         let mut heads = HashMap::new();
@@ -138,7 +127,7 @@ impl Reader for ChatGpt {
                 heads.insert(at, living);
                 continue;
             };
-            self.unread.check(line, &[(message, TIME)]);
+            report.check_times(line, &[(message, TIME)], "the time of the message before");
             let node = self.node(place, living.as_ref(), line, start);
             let time = match &node.body {
                 Body::Here(message) => message.created_at,
@@ -147,7 +136,7 @@ impl Reader for ChatGpt {
             heads.insert(at, Some(Living { id: node.id.clone(), time }));
             draft.push(node);
         }
-        let current = fields.text("current_node");
+        let current = entry.id("current_node");
         let current = current.and_then(|id| places.iter().position(|place| place.id == id));
         if let Some(Some(living)) = current.and_then(|at| heads.get(&at)) {
             draft.head = Some(living.id.clone());
@@ -162,21 +151,12 @@ impl Reader for ChatGpt {
             "id",
             "default_model_slug",
         ];
-        let rest = fields.without(&known).into_pairs();
+        let rest = entry.without(&known).into_pairs();
         // Most of these fields are null or empty.
         let rest =
             rest.into_iter().filter(|(_, value)| !matches!(value.as_str(), "null" | "[]" | "{}"));
         draft.add_metadata(rest.collect());
         (!draft.nodes.is_empty()).then_some(draft)
-    }
-
-    fn finish(&mut self, report: &mut ImportReport) -> Vec<Draft> {
-        self.unread.report("the time of the message before", report);
-        Vec::new()
-    }
-
-    fn message(&self, _: &Record, fields: Fields, node: &Node) -> Message {
-        message(fields).with_id(node.id.clone())
     }
 }
 

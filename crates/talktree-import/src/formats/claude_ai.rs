@@ -11,10 +11,12 @@ use super::Format;
 use super::blocks::{self, ToolNames};
 use super::chain::here;
 use super::linear;
-use crate::draft::{Draft, Node, Reader, derive, fingerprint, message_id, name, session_id};
+use super::parts::{Outcome, call};
+use crate::draft::{
+    Draft, Node, Origin, Reader, derive, fingerprint, message_id, name, session_id,
+};
 use crate::fields::{Fields, data_part, text_part};
 use crate::records::Record;
-use crate::unread_times::UnreadTimes;
 
 /// The field with the time of a message or a conversation.
 const TIME: &str = "created_at";
@@ -23,62 +25,56 @@ const TIME: &str = "created_at";
 const ROOT: &str = "00000000-0000-4000-8000-000000000000";
 
 /// Reads exports of claude.ai.
+#[derive(Default)]
 pub(crate) struct ClaudeAi {
-    keeps_source: bool,
-    now: DateTime<Utc>,
-    unread: UnreadTimes,
+    from: Origin,
 }
 
 impl ClaudeAi {
-    pub(crate) fn new(keeps_source: bool, now: DateTime<Utc>) -> Self {
-        Self { keeps_source, now, unread: UnreadTimes::default() }
+    pub(crate) fn new(from: Origin) -> Self {
+        Self { from }
     }
 }
 
 impl Reader for ClaudeAi {
-    fn read(
-        &mut self,
-        record: &Record,
-        fields: Fields,
-        report: &mut ImportReport,
-    ) -> Option<Draft> {
+    fn read(&mut self, record: &Record, entry: Fields, report: &mut ImportReport) -> Option<Draft> {
         let line = record.line;
-        let messages = fields.list("chat_messages").unwrap_or_default();
+        let messages = entry.list("chat_messages").unwrap_or_default();
         if messages.is_empty() {
             report.records += 1;
             report.leave_out(line, "a conversation without messages");
             return None;
         }
         let id =
-            fields.text("uuid").unwrap_or_else(|| derive(&["claude-ai", &record.text]).to_string());
+            entry.id("uuid").unwrap_or_else(|| derive(&["claude-ai", &record.text]).to_string());
         let mut draft = Draft::new(session_id(id), line);
-        self.unread.check(line, &[(&fields, TIME)]);
+        report.check_times(line, &[(&entry, TIME)], "the time of the message before");
         draft.details = SessionDetails {
-            name: fields.text("name").as_deref().and_then(name),
-            model: fields.text("model"),
+            name: entry.text("name").as_deref().and_then(name),
+            model: entry.text("model"),
             source: Some(Format::ClaudeAi.to_string()),
-            created_at: fields.time(TIME),
+            created_at: entry.time(TIME),
             ..SessionDetails::default()
         };
         let items: Vec<Option<Fields>> = messages.iter().map(Fields::of).collect();
         let is_tree = items.iter().flatten().any(|item| item.has("parent_message_uuid"));
         let mut newest: Option<(DateTime<Utc>, MessageId)> = None;
-        let mut before = draft.details.created_at.unwrap_or(self.now);
+        let mut before = draft.details.created_at.unwrap_or(self.from.now);
         for (number, (source, item)) in messages.iter().zip(items).enumerate() {
             report.records += 1;
             let Some(item) = item else {
                 report.lose(line, format!("message {}: no object", number + 1));
                 continue;
             };
-            self.unread.check(line, &[(&item, TIME)]);
-            let id = match item.text("uuid") {
+            report.check_times(line, &[(&item, TIME)], "the time of the message before");
+            let id = match item.id("uuid") {
                 Some(id) => message_id(id),
                 None => {
                     derive(&["claude-ai", &number.to_string(), source.as_str()]).to_string().into()
                 }
             };
             let parent = match is_tree {
-                true => item.text("parent_message_uuid").filter(|id| id != ROOT).map(message_id),
+                true => item.id("parent_message_uuid").filter(|id| id != ROOT).map(message_id),
                 false => draft.last_id(),
             };
             let time = item.time(TIME).unwrap_or(before);
@@ -89,11 +85,10 @@ impl Reader for ClaudeAi {
             if newest.as_ref().is_none_or(|(newest, _)| *newest <= time) {
                 newest = Some((time, id.clone()));
             }
-            let body = here(message, Some(source).filter(|_| self.keeps_source));
-            let (fingerprint, is_side, is_hidden) = (fingerprint(&content), false, false);
-            draft.push(Node { id, parent, line, fingerprint, is_side, is_hidden, body });
+            let body = here(message, Some(source).filter(|_| self.from.keeps_source));
+            draft.push(Node::new(id, parent, line, fingerprint(&content), body));
         }
-        let shown = fields.text("current_leaf_message_uuid").map(message_id);
+        let shown = entry.id("current_leaf_message_uuid").map(message_id);
         draft.head = shown.or(newest.map(|(_, id)| id));
         let known = [
             "uuid",
@@ -105,20 +100,11 @@ impl Reader for ClaudeAi {
             "account",
             "current_leaf_message_uuid",
         ];
-        let rest = fields.without(&known).into_pairs().into_iter();
+        let rest = entry.without(&known).into_pairs().into_iter();
         draft.add_metadata(
             rest.filter(|(_, value)| !matches!(value.as_str(), "null" | "\"\"" | "{}")).collect(),
         );
         (!draft.nodes.is_empty()).then_some(draft)
-    }
-
-    fn finish(&mut self, report: &mut ImportReport) -> Vec<Draft> {
-        self.unread.report("the time of the message before", report);
-        Vec::new()
-    }
-
-    fn message(&self, _: &Record, fields: Fields, node: &Node) -> Message {
-        message(&fields).with_id(node.id.clone())
     }
 }
 
@@ -132,14 +118,9 @@ fn message(item: &Fields) -> Message {
         let Some(fields) = Fields::of(&block) else { continue };
         match fields.text("type").as_deref() {
             Some("tool_use") => {
-                let id = fields.text("id").unwrap_or_else(|| format!("call-{}", parts.len()));
-                let name = fields.text("name").unwrap_or_else(|| "unknown".to_owned());
-                let empty = || serde_json::json!({}).into();
-                parts.push(Part::tool_call(
-                    name,
-                    id,
-                    fields.get("input").cloned().unwrap_or_else(empty),
-                ));
+                let id = fields.id("id").unwrap_or_else(|| format!("call-{}", parts.len()));
+                let (name, input) = (fields.text("name"), fields.get("input").cloned());
+                parts.push(Part::Tool(call(name, id, input, Outcome::Open)));
             }
             Some("tool_result") => answer(&mut parts, &fields),
             Some("voice_note") => parts.extend(fields.get("text").map(text_part)),
@@ -181,13 +162,13 @@ fn message(item: &Fields) -> Message {
         "index",
     ];
     let is_blank = parts.is_empty();
-    let message = linear::message(role, parts, item.clone().without(&known));
+    let message = linear::message(role, parts, item.except(&known));
     if is_blank { message.hidden() } else { message }
 }
 
 /// Puts a result to its call: that of its id, or the last one without a result.
 fn answer(parts: &mut Vec<Part>, result: &Fields) {
-    let id = result.text("tool_use_id");
+    let id = result.id("tool_use_id");
     let is_wanted = |part: &&mut Part| match part {
         Part::Tool(call) => {
             call.state.as_deref() == Some("input-available")

@@ -16,16 +16,15 @@ use super::blocks::{self, ToolNames};
 use super::detect::of_another_format;
 use crate::draft::Body;
 use crate::draft::{
-    Draft, DraftCompaction, Node, Orphans, Reader, derive, fingerprint, session_id,
+    Draft, DraftCompaction, Node, Origin, Orphans, Reader, derive, fingerprint, session_id,
 };
 use crate::fields::Fields;
 use crate::records::{Place, Record};
-use crate::unread_times::UnreadTimes;
 
 /// Reads Claude Code transcripts.
+#[derive(Default)]
 pub(crate) struct ClaudeCode {
-    file: String,
-    now: DateTime<Utc>,
+    from: Origin,
     /// The first time in the file: that of the entries before it.
     first: Option<DateTime<Utc>>,
     names: ToolNames,
@@ -41,7 +40,6 @@ pub(crate) struct ClaudeCode {
     plain_summaries: HashSet<MessageId>,
     /// The times of entries that have none of their own.
     times: HashMap<MessageId, DateTime<Utc>>,
-    unread: UnreadTimes,
 }
 
 /// The entries of one session.
@@ -64,27 +62,13 @@ struct About {
 }
 
 impl ClaudeCode {
-    pub(crate) fn new(file: String, now: DateTime<Utc>) -> Self {
-        Self {
-            file,
-            now,
-            first: None,
-            names: ToolNames::new(),
-            abouts: Vec::new(),
-            conversations: Vec::new(),
-            by_session: HashMap::new(),
-            current: 0,
-            links: Progress::default(),
-            links_line: None,
-            plain_summaries: HashSet::new(),
-            times: HashMap::new(),
-            unread: UnreadTimes::default(),
-        }
+    pub(crate) fn new(from: Origin) -> Self {
+        Self { from, ..Self::default() }
     }
 
     /// Returns the id of a session that no entry names.
     fn session_of_file(&self, record: &Record) -> SessionId {
-        let file = std::path::Path::new(&self.file).file_stem();
+        let file = std::path::Path::new(&self.from.file).file_stem();
         let file = file.map(|file| file.to_string_lossy().into_owned());
         let name = file.filter(|file| !matches!(file.as_str(), "" | "-"));
         session_id(name.unwrap_or_else(|| derive(&["claude-code", &record.text]).to_string()))
@@ -152,7 +136,7 @@ impl Reader for ClaudeCode {
         let node = conversation.tree.nodes.last()?;
         let (id, time) = (node.id.clone(), node.time);
         if node.is_named || node.is_end {
-            match entry.text("agentId").filter(|_| entry.is_true("isSidechain")) {
+            match entry.id("agentId").filter(|_| entry.is_true("isSidechain")) {
                 Some(agent) => conversation.agent = Some(agent),
                 None => conversation.has_main = true,
             }
@@ -160,7 +144,7 @@ impl Reader for ClaudeCode {
         if let Some(time) = time.filter(|_| entry.time("timestamp").is_none()) {
             self.times.insert(id, time);
         }
-        self.unread.check(line, &[(&entry, "timestamp")]);
+        report.check_times(line, &[(&entry, "timestamp")], "the time of the entry before");
         None
     }
 
@@ -169,7 +153,6 @@ impl Reader for ClaudeCode {
             let count = self.links.count();
             report.remark(line, format!("{count} progress entries hold nothing to keep"));
         }
-        self.unread.report("the time of the entry before", report);
         let mut conversations = std::mem::take(&mut self.conversations);
         for node in conversations.iter_mut().flat_map(|it| &mut it.tree.nodes) {
             node.parent = self.links.pass(node.parent.take());
@@ -188,7 +171,7 @@ impl ClaudeCode {
     /// Returns the time of entries that come before the first one with a time. So an import of the same file is the same at
     /// any time.
     fn early(&self) -> DateTime<Utc> {
-        self.first.unwrap_or(self.now)
+        self.first.unwrap_or(self.from.now)
     }
 
     /// Resolves what depends on the whole file.

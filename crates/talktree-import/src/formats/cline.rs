@@ -4,14 +4,14 @@
 //! Code a summary replaces the messages that name it. What a task took is in other files.
 
 use crate::report::ImportReport;
-use chrono::{DateTime, Utc};
+use chrono::DateTime;
 use talktree::{Json, Message, Part, Role};
 
 use super::Format;
 use super::blocks::{self, ToolNames};
-use super::chain::{Chain, Contents, here, json, texts};
+use super::chain::{Chain, Contents, body, json, texts};
 use super::linear;
-use crate::draft::{Body, Draft, Node, Reader, Unnamed, message_id, session_id};
+use crate::draft::{Draft, Node, Origin, Reader, Unnamed, message_id, session_id};
 use crate::fields::Fields;
 use crate::records::Record;
 
@@ -19,10 +19,9 @@ use crate::records::Record;
 const TIME: &str = "ts";
 
 /// Reads tasks of Cline and Roo Code.
+#[derive(Default)]
 pub(crate) struct Cline {
-    file: String,
-    keeps_source: bool,
-    now: DateTime<Utc>,
+    from: Origin,
     names: ToolNames,
     contents: Contents,
     chain: Option<Chain>,
@@ -31,13 +30,12 @@ pub(crate) struct Cline {
 }
 
 impl Cline {
-    pub(crate) fn new(file: String, keeps_source: bool, now: DateTime<Utc>) -> Self {
-        let (names, contents) = (ToolNames::new(), Contents::default());
-        Self { file, keeps_source, now, names, contents, chain: None, condensed: Vec::new() }
+    pub(crate) fn new(from: Origin) -> Self {
+        Self { from, ..Self::default() }
     }
 
     fn chain(&mut self, line: u64, id: Option<String>) -> &mut Chain {
-        let id = id.or_else(|| task_of(&self.file)).unwrap_or_default();
+        let id = id.or_else(|| task_of(&self.from.file)).unwrap_or_default();
         self.chain.get_or_insert_with(|| Chain::new(session_id(id), Format::Cline, line))
     }
 
@@ -58,16 +56,13 @@ impl Cline {
         let content = fields.clone().into_json().map_or_else(String::new, |json| json.canonical());
         let written = source.map_or(record.text.as_str(), Json::as_str);
         let derived = self.contents.id(&["cline"], &content, written);
-        let id = fields.text("id").map_or(derived, message_id);
+        let id = fields.id("id").map_or(derived, message_id);
         let message = self.message_of(fields).with_id(id.clone());
         let (said, time) = (texts(&message.parts), message.created_at);
-        let summary = fields.text("condenseId").filter(|_| fields.is_true("isSummary"));
-        self.condensed.extend(fields.text("condenseParent"));
+        let summary = fields.id("condenseId").filter(|_| fields.is_true("isSummary"));
+        self.condensed.extend(fields.id("condenseParent"));
         let is_summary = summary.is_some_and(|id| self.condensed.contains(&id));
-        let body = match source {
-            Some(source) => here(message, Some(source).filter(|_| self.keeps_source)),
-            None => Body::there(record),
-        };
+        let body = body(message, record, source, &self.from);
         let chain = self.chain(line, None);
         chain.add(id, line, &content, body);
         if is_summary {
@@ -92,26 +87,23 @@ impl Cline {
         }
         let is_hidden = parts.is_empty() || fields.is_true("isSummary");
         let known = ["id", "role", "content", TIME];
-        let message = linear::message(role, parts, fields.clone().without(&known));
-        let message = message.at(fields.time(TIME).unwrap_or(self.now));
+        let message = linear::message(role, parts, fields.except(&known));
+        // The folder of a task is named by the millisecond in which it began.
+        let began = || DateTime::from_timestamp_millis(task_of(&self.from.file)?.parse().ok()?);
+        let message = message.at(fields.time(TIME).or_else(began).unwrap_or(self.from.now));
         if is_hidden { message.hidden() } else { message }
     }
 }
 
 impl Reader for Cline {
-    fn read(
-        &mut self,
-        record: &Record,
-        fields: Fields,
-        report: &mut ImportReport,
-    ) -> Option<Draft> {
-        let Some(messages) = fields.list("messages") else {
-            self.take(record, &fields, None, report);
+    fn read(&mut self, record: &Record, entry: Fields, report: &mut ImportReport) -> Option<Draft> {
+        let Some(messages) = entry.list("messages") else {
+            self.take(record, &entry, None, report);
             return None;
         };
-        let id = fields.text("sessionId").or_else(|| fields.text("session_id"));
+        let id = entry.id("sessionId").or_else(|| entry.id("session_id"));
         let draft = &mut self.chain(record.line, id).draft;
-        draft.add_metadata(fields.without(&["messages", "sessionId", "updated_at"]).into_pairs());
+        draft.add_metadata(entry.without(&["messages", "sessionId", "updated_at"]).into_pairs());
         for source in messages {
             self.take(record, &Fields::of(&source).unwrap_or_default(), Some(&source), report);
         }
@@ -124,10 +116,8 @@ impl Reader for Cline {
         if draft.nodes.is_empty() {
             return Vec::new();
         }
-        if task_of(&self.file).is_none() && draft.session == session_id("") {
-            let file = Some(self.file.clone()).filter(|file| !matches!(file.as_str(), "" | "-"));
-            draft.unnamed =
-                Some(Unnamed { format: Format::Cline.as_str(), count: 1, opening: 1, file });
+        if task_of(&self.from.file).is_none() && draft.session == session_id("") {
+            draft.unnamed = Some(Unnamed::only(Format::Cline.as_str(), 1, &self.from));
         }
         vec![draft]
     }

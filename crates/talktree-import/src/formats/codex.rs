@@ -16,13 +16,12 @@ use talktree::{File, Json, Message, MessageId, Part, Role, Usage};
 
 use super::Format;
 use super::blocks::{self, ToolNames};
-use super::chain::{Chain, Contents, aside, here, is_context, json, spent, texts};
+use super::chain::{Chain, Contents, Models, aside, body, is_context, json, spent, texts};
 use super::linear;
-use super::parts::tokens;
-use crate::draft::{Body, Draft, Node, Reader, Unnamed, name, session_id};
-use crate::fields::{self, Fields};
+use super::parts::{self, Outcome, tokens};
+use crate::draft::{Draft, Node, Origin, Reader, Unnamed, name, session_id};
+use crate::fields::Fields;
 use crate::records::Record;
-use crate::unread_times::UnreadTimes;
 
 /// The field with the time of a line or a session.
 const TIME: &str = "timestamp";
@@ -42,9 +41,7 @@ const CONTEXT: &[&str] = &[
 /// Reads Codex rollouts.
 #[derive(Default)]
 pub(crate) struct Codex {
-    file: String,
-    keeps_source: bool,
-    now: DateTime<Utc>,
+    from: Origin,
     names: ToolNames,
     contents: Contents,
     chain: Option<Chain>,
@@ -54,8 +51,7 @@ pub(crate) struct Codex {
     is_named: bool,
     /// The time of records that have none.
     start: Option<DateTime<Utc>>,
-    /// The models, each with the line from which on it answers.
-    models: Vec<(u64, String)>,
+    models: Models,
     /// Where the tip was when each turn of a person began.
     turns: Vec<Option<MessageId>>,
     /// Where it was when the present turn began, until a person's message is in it.
@@ -72,20 +68,19 @@ pub(crate) struct Codex {
     total: Option<Json>,
     /// The records that repeat others, with the line of the first.
     repeats: Option<(u64, u64)>,
-    unread: UnreadTimes,
 }
 
 /// What a record is: its kind, and what it is about.
 type Item = (String, Fields);
 
 impl Codex {
-    pub(crate) fn new(file: String, keeps_source: bool, now: DateTime<Utc>) -> Self {
-        Self { file, keeps_source, now, ..Self::default() }
+    pub(crate) fn new(from: Origin) -> Self {
+        Self { from, ..Self::default() }
     }
 
     /// Returns the thread; before its header, one that is named by the file.
     fn chain(&mut self, line: u64) -> &mut Chain {
-        let file = &self.file;
+        let file = &self.from.file;
         let is_named = &mut self.is_named;
         self.chain.get_or_insert_with(|| {
             let thread = thread_of(file);
@@ -104,15 +99,15 @@ impl Codex {
         if self.is_named {
             return;
         }
-        let id = header.text("id").or_else(|| header.text("session_id"));
-        let id = id.or_else(|| thread_of(&self.file));
-        let forked = header.text("forked_from_id");
+        let id = header.id("id").or_else(|| header.id("session_id"));
+        let id = id.or_else(|| thread_of(&self.from.file));
+        let forked = header.id("forked_from_id");
         let source = header.object("source").and_then(|source| source.object("subagent"));
         let spawn = source.and_then(|source| source.object("thread_spawn"));
-        let spawned = spawn.and_then(|spawn| spawn.text("parent_thread_id"));
-        let spawned = spawned.or_else(|| header.text("parent_thread_id"));
+        let spawned = spawn.and_then(|spawn| spawn.id("parent_thread_id"));
+        let spawned = spawned.or_else(|| header.id("parent_thread_id"));
         let base = header.object("history_base");
-        let base = base.and_then(|base| base.text("thread_id"));
+        let base = base.and_then(|base| base.id("thread_id"));
         if let Some(parent) = &base {
             let why =
                 format!("a fork that does not repeat its past, which is in session {parent:?}");
@@ -134,8 +129,7 @@ impl Codex {
         let details = &mut chain.draft.details;
         details.parent_session = forked.or(base).or(spawned).map(session_id);
         details.created_at = start;
-        let rest =
-            header.clone().without(&["id", TIME, "type", "base_instructions", "instructions"]);
+        let rest = header.except(&["id", TIME, "type", "base_instructions", "instructions"]);
         chain.draft.add_metadata(rest.into_pairs());
         self.is_named = is_named;
     }
@@ -168,7 +162,7 @@ impl Codex {
                 return;
             }
             ("response_item", _) => {
-                let id = payload.text("call_id").or_else(|| payload.text("id"));
+                let id = payload.id("call_id").or_else(|| payload.id("id"));
                 if let (Some(id), Some(name)) = (id, payload.text("name")) {
                     self.names.insert(id, name);
                 }
@@ -176,7 +170,7 @@ impl Codex {
             _ => {}
         }
         self.has_usage |= kind == "token_usage_record";
-        let message = self.message_of(line, item).at(time.or(self.start).unwrap_or(self.now));
+        let message = self.message_of(line, item).at(time.or(self.start).unwrap_or(self.from.now));
         let said = (message.role.clone(), texts(&message.parts));
         self.has_items |= kind == "response_item";
         if kind == "event_msg" {
@@ -202,19 +196,13 @@ impl Codex {
         let scope = ["codex", &self.scope.clone().unwrap_or_default()];
         let written = source.map_or(record.text.as_str(), Json::as_str);
         let id = self.contents.id(&scope, &content, written);
-        let keeps_source = self.keeps_source;
         let time = message.created_at;
-        let body = match source {
-            Some(source) => {
-                here(message.with_id(id.clone()), Some(source).filter(|_| keeps_source))
-            }
-            None => Body::there(record),
-        };
+        let body = body(message.with_id(id.clone()), record, source, &self.from);
         let chain = self.chain(line);
         chain.add(id, line, &content, body);
         if kind == "compacted" {
             let known = ["message", "replacement_history", "replacement_history_entries"];
-            let details = payload.clone().without(&known).into_json();
+            let details = payload.except(&known).into_json();
             chain.compact(None, summary(payload), details, time);
         }
         let count = chain.draft.nodes.len();
@@ -229,7 +217,7 @@ impl Codex {
             ("turn_context", _) => {
                 if let Some(model) = payload.text("model") {
                     details.model.get_or_insert_with(|| model.clone());
-                    self.models.push((line, model));
+                    self.models.push(line, model);
                 }
             }
             (_, "thread_name_updated") => {
@@ -287,14 +275,11 @@ impl Codex {
     /// Returns the message of a record, without its id.
     fn message_of(&self, line: u64, (kind, payload): &Item) -> Message {
         let what = payload.text("type").unwrap_or_default();
-        let model = || {
-            let after = self.models.partition_point(|(from, _)| *from <= line);
-            after.checked_sub(1).map(|at| json(&self.models[at].1))
-        };
+        let model = || self.models.at(line).map(|model| json(model));
         let usage = |usage: Option<Fields>| {
             let usage = usage.unwrap_or_default();
             spent(&Usage {
-                model: model().and_then(|model| fields::text(&model)),
+                model: self.models.at(line).cloned(),
                 input: tokens(&usage, "input_tokens"),
                 output: tokens(&usage, "output_tokens"),
                 cache_read: tokens(&usage, "cached_input_tokens"),
@@ -305,7 +290,7 @@ impl Codex {
         };
         let event = |role: Role, part: fn(String) -> Part, field: &str| {
             let text = payload.text(field).unwrap_or_default();
-            let rest = payload.clone().without(&["type", field]);
+            let rest = payload.except(&["type", field]);
             let model = model().filter(|_| role == Role::Assistant);
             linear::message(role, vec![part(text)], rest.with("model", model))
         };
@@ -327,18 +312,14 @@ impl Codex {
 
     /// Returns the message of an item of the Responses API.
     fn item(&self, what: &str, item: &Fields, model: Option<Json>) -> Message {
-        let rest = |known: &[&str]| item.clone().without(&["type"]).without(known);
-        let id = item.text("call_id").filter(|id| !id.is_empty());
-        let id = id.or_else(|| item.text("id")).unwrap_or_default();
-        let call = |name: String, input: Option<&Json>| {
-            let empty = || Json::from(serde_json::json!({}));
-            let input = input.map_or_else(empty, chat::arguments);
+        let rest = |known: &[&str]| item.except(&["type"]).without(known);
+        let id = item.id("call_id").filter(|id| !id.is_empty());
+        let id = id.or_else(|| item.id("id")).unwrap_or_default();
+        let call = |name: Option<String>, input: Option<&Json>| {
+            let call = parts::call(name, id.clone(), input.map(chat::arguments), Outcome::Open);
             let rest = rest(&["name", "call_id", "arguments", "input", "action"]);
-            linear::message(
-                Role::Assistant,
-                vec![Part::tool_call(name, id.clone(), input)],
-                rest.with("model", model.clone()),
-            )
+            let rest = rest.with("model", model.clone());
+            linear::message(Role::Assistant, vec![Part::Tool(call)], rest)
         };
         let whole = || item.clone().into_json().map(Part::Other).into_iter().collect::<Vec<_>>();
         match what {
@@ -369,9 +350,9 @@ impl Codex {
             }
             "function_call" | "custom_tool_call" => {
                 let input = item.get("arguments").or_else(|| item.get("input"));
-                call(item.text("name").unwrap_or_else(|| "unknown".to_owned()), input)
+                call(item.text("name"), input)
             }
-            "local_shell_call" => call("local_shell".to_owned(), item.get("action")),
+            "local_shell_call" => call(Some("local_shell".to_owned()), item.get("action")),
             "function_call_output" | "custom_tool_call_output" => {
                 let inner = item.object("output").filter(|output| output.has("content"));
                 let output =
@@ -402,20 +383,15 @@ impl Codex {
 }
 
 impl Reader for Codex {
-    fn read(
-        &mut self,
-        record: &Record,
-        fields: Fields,
-        report: &mut ImportReport,
-    ) -> Option<Draft> {
-        self.unread.check(record.line, &[(&fields, TIME)]);
-        let Some(items) = fields.list("items").filter(|_| fields.get("type").is_none()) else {
-            let time = fields.time(TIME);
+    fn read(&mut self, record: &Record, entry: Fields, report: &mut ImportReport) -> Option<Draft> {
+        report.check_times(record.line, &[(&entry, TIME)], "the time of the session");
+        let Some(items) = entry.list("items").filter(|_| entry.get("type").is_none()) else {
+            let time = entry.time(TIME);
             self.start = self.start.or(time);
-            self.take((record, None), &unwrapped(fields), time, report);
+            self.take((record, None), &unwrapped(entry), time, report);
             return None;
         };
-        let header = ("session_meta".to_owned(), fields.object("session").unwrap_or_default());
+        let header = ("session_meta".to_owned(), entry.object("session").unwrap_or_default());
         self.take((record, None), &header, None, report);
         for source in items {
             let Some(item) = Fields::of(&source) else {
@@ -430,7 +406,6 @@ impl Reader for Codex {
     }
 
     fn finish(&mut self, report: &mut ImportReport) -> Vec<Draft> {
-        self.unread.report("the time of the session", report);
         if let Some((count, line)) = self.repeats {
             report.remark(
                 line,
@@ -441,9 +416,7 @@ impl Reader for Codex {
         let mut draft = chain.close();
         if !self.is_named {
             let opening = self.opening.unwrap_or(draft.nodes.len());
-            let file = Some(self.file.clone()).filter(|file| !matches!(file.as_str(), "" | "-"));
-            draft.unnamed =
-                Some(Unnamed { format: Format::Codex.as_str(), count: 1, opening, file });
+            draft.unnamed = Some(Unnamed::only(Format::Codex.as_str(), opening, &self.from));
         }
         if draft.nodes.is_empty() && draft.unnamed.is_some() {
             return Vec::new();
@@ -452,7 +425,7 @@ impl Reader for Codex {
     }
 
     fn message(&self, record: &Record, fields: Fields, node: &Node) -> Message {
-        let time = fields.time(TIME).or(self.start).unwrap_or(self.now);
+        let time = fields.time(TIME).or(self.start).unwrap_or(self.from.now);
         self.message_of(record.line, &unwrapped(fields)).with_id(node.id.clone()).at(time)
     }
 }

@@ -4,7 +4,6 @@
 //! read. A request is a message of its user and one of the assistant. A request that was taken back is a branch.
 
 use crate::report::ImportReport;
-use chrono::{DateTime, Utc};
 use serde_json::Value;
 use talktree::records::chat;
 use talktree::{Json, Message, MessageId, Part, Role, Usage};
@@ -12,29 +11,28 @@ use talktree::{Json, Message, MessageId, Part, Role, Usage};
 use super::Format;
 use super::chain::{Chain, here, json};
 use super::linear;
-use super::parts::tokens;
-use crate::draft::{Draft, Node, Reader, derive, message_id, name, session_id};
+use super::parts::{self, Outcome, tokens};
+use crate::draft::{Draft, Node, Origin, Reader, derive, message_id, name, session_id};
 use crate::fields::{self, Fields, data_part};
 use crate::records::Record;
 
 /// Reads chats of Copilot in VS Code.
+#[derive(Default)]
 pub(crate) struct CopilotChat {
-    file: String,
-    keeps_source: bool,
-    now: DateTime<Utc>,
+    from: Origin,
     /// The document so far, and the line it begins on.
     state: Option<(u64, Value)>,
 }
 
 impl CopilotChat {
-    pub(crate) fn new(file: String, keeps_source: bool, now: DateTime<Utc>) -> Self {
-        Self { file, keeps_source, now, state: None }
+    pub(crate) fn new(from: Origin) -> Self {
+        Self { from, ..Self::default() }
     }
 
     fn chat(&self, line: u64, chat: &Fields, is_log: bool, report: &mut ImportReport) -> Draft {
         let id = chat
-            .text("sessionId")
-            .unwrap_or_else(|| derive(&["copilot-chat", &self.file]).to_string());
+            .id("sessionId")
+            .unwrap_or_else(|| derive(&["copilot-chat", &self.from.file]).to_string());
         let mut chain = Chain::new(session_id(id.as_str()), Format::CopilotChat, line);
         let requests = chat.list("requests").unwrap_or_default();
         let details = &mut chain.draft.details;
@@ -49,8 +47,8 @@ impl CopilotChat {
             "inputState",
             "hasPendingEdits",
         ];
-        chain.draft.add_metadata(chat.clone().without(&known).into_pairs());
-        let mut time = chat.time("creationDate").unwrap_or(self.now);
+        chain.draft.add_metadata(chat.except(&known).into_pairs());
+        let mut time = chat.time("creationDate").unwrap_or(self.from.now);
         for (number, source) in requests.iter().enumerate() {
             let Some(request) = Fields::of(source) else {
                 report.records += 1;
@@ -58,12 +56,12 @@ impl CopilotChat {
                 continue;
             };
             time = request.time("timestamp").unwrap_or(time);
-            let key = request.text("requestId").unwrap_or_else(|| format!("{id}/{number}"));
+            let key = request.id("requestId").unwrap_or_else(|| format!("{id}/{number}"));
             let before = chain.tip.clone();
             let mut add = |chain: &mut Chain, id: MessageId, message: Message| {
                 report.records += 1;
                 let content = serde_json::to_string(&message.parts).unwrap_or_default();
-                let source = Some(source).filter(|_| self.keeps_source);
+                let source = Some(source).filter(|_| self.from.keeps_source);
                 let body = here(message.with_id(id.clone()).at(time), source);
                 chain.add(id, line, &content, body);
             };
@@ -75,7 +73,7 @@ impl CopilotChat {
                 !is_log || !is_last || signs.iter().any(|sign| request.get(sign).is_some());
             let answer = answer(&request);
             if is_done && (!answer.parts.is_empty() || Usage::of(&answer).is_some()) {
-                let id = request.text("responseId").map(message_id);
+                let id = request.id("responseId").map(message_id);
                 let id = id.unwrap_or_else(|| derive(&["copilot-chat", &key]).to_string().into());
                 let is_blank = answer.parts.is_empty();
                 add(&mut chain, id, if is_blank { answer.hidden() } else { answer });
@@ -93,27 +91,22 @@ impl CopilotChat {
 }
 
 impl Reader for CopilotChat {
-    fn read(
-        &mut self,
-        record: &Record,
-        fields: Fields,
-        report: &mut ImportReport,
-    ) -> Option<Draft> {
-        if fields.has("requests") {
-            return Some(self.chat(record.line, &fields, false, report));
+    fn read(&mut self, record: &Record, entry: Fields, report: &mut ImportReport) -> Option<Draft> {
+        if entry.has("requests") {
+            return Some(self.chat(record.line, &entry, false, report));
         }
         report.records += 1;
-        let kind = fields.number("kind");
-        let value = fields.get("v").map(Json::value);
+        let kind = entry.number("kind");
+        let value = entry.get("v").map(Json::value);
         if kind == Some(0.0) {
             self.state = value.map(|value| (record.line, value));
         } else {
-            let path = fields.list("k").unwrap_or_default();
+            let path = entry.list("k").unwrap_or_default();
             let (_, state) = self.state.get_or_insert_with(|| {
                 report.fault(record.line, "the log does not begin with the whole chat");
                 (record.line, Value::Object(serde_json::Map::new()))
             });
-            let cut = fields.number("i").map(|at| at as usize);
+            let cut = entry.number("i").map(|at| at as usize);
             let done = change(state, &path, kind.unwrap_or(-1.0) as i8, cut, value);
             if done.is_none() {
                 report.lose(record.line, "a change of what is not there");
@@ -234,8 +227,8 @@ fn answer(request: &Fields) -> Message {
             }
             ("toolInvocationSerialized", _) => {
                 flush(&mut text, &mut parts);
-                let id = fields.text("toolCallId").unwrap_or_default();
-                let call = calls.iter().find(|call| call.text("id").as_ref() == Some(&id));
+                let id = fields.id("toolCallId").unwrap_or_default();
+                let call = calls.iter().find(|call| call.id("id").as_ref() == Some(&id));
                 parts.push(tool(&id, &fields, call, results.get(&id)));
                 shown.push(id);
             }
@@ -248,7 +241,7 @@ fn answer(request: &Fields) -> Message {
     }
     flush(&mut text, &mut parts);
     for call in &calls {
-        let id = call.text("id").unwrap_or_default();
+        let id = call.id("id").unwrap_or_default();
         if !shown.contains(&id) {
             parts.push(tool(&id, &Fields::default(), Some(call), results.get(&id)));
         }
@@ -268,19 +261,10 @@ fn answer(request: &Fields) -> Message {
 
 /// Returns a call with its result.
 fn tool(id: &str, shown: &Fields, call: Option<&Fields>, result: Option<&Json>) -> Part {
-    let name = call.and_then(|call| call.text("name")).or_else(|| shown.text("toolId"));
+    let name = call.and_then(|call| call.text("name")).or_else(|| shown.id("toolId"));
     let input = call.and_then(|call| call.get("arguments")).map(chat::arguments);
     let input = input.or_else(|| shown.get("toolSpecificData").cloned());
-    let mut part = Part::tool_call(
-        name.unwrap_or_else(|| "unknown".to_owned()),
-        id,
-        input.unwrap_or_else(|| serde_json::json!({}).into()),
-    );
-    if let Part::Tool(tool) = &mut part
-        && let Some(output) = result.or_else(|| shown.get("resultDetails"))
-    {
-        tool.output = Some(output.clone());
-        tool.state = Some("output-available".to_owned());
-    }
-    part
+    let output = result.or_else(|| shown.get("resultDetails")).cloned();
+    let outcome = output.map_or(Outcome::Open, Outcome::Output);
+    Part::Tool(parts::call(name, id.to_owned(), input, outcome))
 }

@@ -6,19 +6,17 @@
 use std::collections::HashMap;
 
 use crate::report::ImportReport;
-use chrono::{DateTime, Utc};
 use talktree::records::chat;
 use talktree::{Json, Message, MessageId, Part, Role, Usage};
 
 use super::Format;
 use super::blocks::{self, ToolNames};
-use super::chain::{Chain, aside, is_context, json, spent};
+use super::chain::{Chain, Models, aside, is_context, json, spent};
 use super::linear;
-use super::parts::tokens;
-use crate::draft::{Body, Draft, Node, Reader, derive, message_id, session_id};
+use super::parts::{self, Outcome, tokens};
+use crate::draft::{Body, Draft, Node, Origin, Reader, derive, message_id, session_id};
 use crate::fields::Fields;
 use crate::records::Record;
-use crate::unread_times::UnreadTimes;
 
 /// The field with the time of an event.
 const TIME: &str = "timestamp";
@@ -33,37 +31,26 @@ const IDLE: &[&str] = &[
 ];
 
 /// Reads logs of Copilot CLI.
+#[derive(Default)]
 pub(crate) struct CopilotCli {
-    file: String,
-    now: DateTime<Utc>,
+    from: Origin,
     names: ToolNames,
     /// The conversation of the log, and those of subagents with what tells them apart.
     chains: Vec<(Option<String>, Chain)>,
     /// What the message of each event follows.
     before: HashMap<String, Option<MessageId>>,
-    /// The models, each with the line from which on it answers.
-    models: Vec<(u64, String)>,
-    unread: UnreadTimes,
+    models: Models,
 }
 
 impl CopilotCli {
-    pub(crate) fn new(file: String, now: DateTime<Utc>) -> Self {
-        let (names, chains, before) = (ToolNames::new(), Vec::new(), HashMap::new());
-        Self {
-            file,
-            now,
-            names,
-            chains,
-            before,
-            models: Vec::new(),
-            unread: UnreadTimes::default(),
-        }
+    pub(crate) fn new(from: Origin) -> Self {
+        Self { from, ..Self::default() }
     }
 
     /// Returns the conversation of an event: that of the log, or of a subagent.
     fn chain(&mut self, line: u64, agent: Option<String>) -> &mut Chain {
         if self.chains.is_empty() {
-            let id = derive(&["copilot-cli", &self.file]).to_string();
+            let id = derive(&["copilot-cli", &self.from.file]).to_string();
             self.chains.push((None, Chain::new(session_id(id), Format::CopilotCli, line)));
         }
         let known = self.chains.iter().position(|(known, _)| *known == agent);
@@ -79,38 +66,33 @@ impl CopilotCli {
     }
 
     fn begin(&mut self, line: u64, data: &Fields) {
-        if let Some(model) = data.text("selectedModel") {
-            self.models.push((line, model));
-        }
         let model = data.text("selectedModel");
+        model.iter().for_each(|model| self.models.push(line, model.clone()));
         let draft = &mut self.chain(line, None).draft;
-        if let Some(id) = data.text("sessionId") {
+        if let Some(id) = data.id("sessionId") {
             draft.session = session_id(id);
         }
         draft.details.model = model;
         draft.details.created_at = data.time("startTime");
         draft.details.parent_session =
-            data.text("detachedFromSpawningParentSessionId").map(session_id);
-        draft.add_metadata(data.clone().without(&["sessionId", "startTime"]).into_pairs());
+            data.id("detachedFromSpawningParentSessionId").map(session_id);
+        draft.add_metadata(data.except(&["sessionId", "startTime"]).into_pairs());
     }
 
     /// Returns the messages of an event with their ids.
     fn messages(&self, line: u64, event: &Fields) -> Vec<(MessageId, Message)> {
         let id = event
-            .text("id")
+            .id("id")
             .unwrap_or_else(|| derive(&["copilot-cli", &line.to_string()]).to_string());
         let data = event.object("data").unwrap_or_default();
         let kind = event.text("type").unwrap_or_default();
-        let time = event.time(TIME).unwrap_or(self.now);
-        let after = self.models.partition_point(|(from, _)| *from <= line);
-        let model = after.checked_sub(1).map(|at| self.models[at].1.clone());
-        let model = data.text("model").or(model);
+        let time = event.time(TIME).unwrap_or(self.from.now);
+        let model = data.text("model").or_else(|| self.models.at(line).cloned());
         let call = |request: &Fields| {
-            let id = request.text("toolCallId")?;
+            let id = request.id("toolCallId")?;
             let name = request.text("name").or_else(|| request.text("toolName"));
             let input = request.get("arguments").map(chat::arguments);
-            let input = input.unwrap_or_else(|| serde_json::json!({}).into());
-            Some(Part::tool_call(name.unwrap_or_else(|| "unknown".to_owned()), id, input))
+            Some(Part::Tool(parts::call(name, id, input, Outcome::Open)))
         };
         let own = |message: Message| vec![(message_id(id.as_str()), message)];
         let messages = match kind.as_str() {
@@ -146,7 +128,7 @@ impl CopilotCli {
                 own(linear::message(Role::Assistant, parts, Fields::default()))
             }
             "tool.execution_complete" => {
-                let id = data.text("toolCallId").unwrap_or_default();
+                let id = data.id("toolCallId").unwrap_or_default();
                 let name = self.names.get(&id).cloned().unwrap_or_else(|| "unknown".to_owned());
                 let is_error =
                     data.get("success").is_some_and(|success| success.as_str() == "false");
@@ -201,25 +183,20 @@ fn kind_of(event: &Fields) -> String {
 }
 
 impl Reader for CopilotCli {
-    fn read(
-        &mut self,
-        record: &Record,
-        fields: Fields,
-        report: &mut ImportReport,
-    ) -> Option<Draft> {
+    fn read(&mut self, record: &Record, entry: Fields, report: &mut ImportReport) -> Option<Draft> {
         let line = record.line;
-        self.unread.check(line, &[(&fields, TIME)]);
-        let Some(data) = fields.object("data") else {
+        report.check_times(line, &[(&entry, TIME)], "the time of the import");
+        let Some(data) = entry.object("data") else {
             report.records += 1;
             report.lose(line, "an event without data");
             return None;
         };
-        let kind = fields.text("type").unwrap_or_default();
-        let agent = fields.text("agentId").or_else(|| data.text("parentToolCallId"));
-        let id = fields.text("id").unwrap_or_default();
+        let kind = entry.text("type").unwrap_or_default();
+        let agent = entry.id("agentId").or_else(|| data.id("parentToolCallId"));
+        let id = entry.id("id").unwrap_or_default();
         let tip = self.chain(line, agent.clone()).tip.clone();
         self.before.insert(id, tip);
-        let is_known = data.text("toolCallId").is_some_and(|id| self.names.contains_key(&id));
+        let is_known = data.id("toolCallId").is_some_and(|id| self.names.contains_key(&id));
         for request in data
             .list("toolRequests")
             .unwrap_or_default()
@@ -228,17 +205,17 @@ impl Reader for CopilotCli {
             .chain([data.clone()])
         {
             let name = request.text("name").or_else(|| request.text("toolName"));
-            if let (Some(id), Some(name)) = (request.text("toolCallId"), name) {
+            if let (Some(id), Some(name)) = (request.id("toolCallId"), name) {
                 self.names.insert(id, name);
             }
         }
         match kind.as_str() {
             "session.start" => self.begin(line, &data),
             "session.model_change" => {
-                self.models.extend(data.text("newModel").map(|model| (line, model)))
+                data.text("newModel").into_iter().for_each(|model| self.models.push(line, model));
             }
             "session.snapshot_rewind" => {
-                let to = data.text("upToEventId").unwrap_or_default();
+                let to = data.id("upToEventId").unwrap_or_default();
                 match self.before.get(&to).cloned() {
                     Some(before) => self.chain(line, agent).tip = before,
                     None => report
@@ -246,9 +223,9 @@ impl Reader for CopilotCli {
                 }
             }
             "tool.execution_start" if is_known => {}
-            kind if IDLE.contains(&kind) || fields.is_true("ephemeral") => {}
+            kind if IDLE.contains(&kind) || entry.is_true("ephemeral") => {}
             _ => {
-                for (id, message) in self.messages(line, &fields) {
+                for (id, message) in self.messages(line, &entry) {
                     report.records += 1;
                     let time = message.created_at;
                     let chain = self.chain(line, agent.clone());
@@ -256,7 +233,7 @@ impl Reader for CopilotCli {
                     if kind == "session.compaction_complete"
                         && let Some(summary) = data.text("summaryContent")
                     {
-                        let details = data.clone().without(&["summaryContent"]).into_json();
+                        let details = data.except(&["summaryContent"]).into_json();
                         chain.compact(None, summary, details, time);
                     }
                 }
@@ -268,8 +245,7 @@ impl Reader for CopilotCli {
         None
     }
 
-    fn finish(&mut self, report: &mut ImportReport) -> Vec<Draft> {
-        self.unread.report("the time of the import", report);
+    fn finish(&mut self, _: &mut ImportReport) -> Vec<Draft> {
         self.chains.drain(..).map(|(_, chain)| chain.close()).collect()
     }
 

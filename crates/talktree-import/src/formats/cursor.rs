@@ -17,7 +17,9 @@ use talktree::{Json, Message, MessageId, Part, Role, SessionDetails, Usage};
 
 use super::database::{Kind, Layout, Lines, json, quoted};
 use super::parts::{Outcome, call, hidden_if_blank, kept, leave_unfinished, may_grow, tokens};
-use crate::draft::{Draft, Node, Reader, derive, message_id, name, session_id, with_source};
+use crate::draft::{
+    Draft, Node, Origin, Reader, derive, message_id, name, session_id, with_source,
+};
 use crate::fields::Fields;
 use crate::records::{Place, Record};
 use crate::report::ImportReport;
@@ -45,10 +47,9 @@ pub(super) const LAYOUT: Layout = Layout {
 const ROW: &str = "SELECT key, value FROM cursorDiskKV WHERE rowid = ?1";
 
 /// Reads chats of Cursor.
+#[derive(Default)]
 pub(crate) struct Cursor {
-    file: String,
-    keeps_source: bool,
-    now: DateTime<Utc>,
+    from: Origin,
     open: Option<Open>,
     /// When each chat began: most bubbles have no time.
     starts: HashMap<String, DateTime<Utc>>,
@@ -69,15 +70,14 @@ struct Open {
 }
 
 impl Cursor {
-    pub(crate) fn new(file: String, keeps_source: bool, now: DateTime<Utc>) -> Self {
-        let (starts, parents) = (HashMap::new(), HashMap::new());
-        Self { file, keeps_source, now, open: None, starts, parents }
+    pub(crate) fn new(from: Origin) -> Self {
+        Self { from, ..Self::default() }
     }
 
     fn begin(&mut self, id: String, about: &Fields, line: u64) -> &mut Open {
         let mut draft = Draft::new(session_id(id.as_str()), line);
         let subagent = about.object("subagentInfo");
-        let parent = subagent.and_then(|subagent| subagent.text("parentComposerId"));
+        let parent = subagent.and_then(|subagent| subagent.id("parentComposerId"));
         let config = about.object("modelConfig").unwrap_or_default();
         let model = config.text("modelName").or_else(|| about.text("lastUsedModel"));
         draft.details = SessionDetails {
@@ -101,18 +101,18 @@ impl Cursor {
                 self.parents.insert(child, id.clone());
             }
         }
-        let may_grow = may_grow(chat.time("lastUpdatedAt"), self.now);
+        let may_grow = may_grow(chat.time("lastUpdatedAt"), self.from.now);
         let open = self.begin(id.clone(), chat, record.line);
         open.is_growing = may_grow && chat.text("status").as_deref() == Some("generating");
         // An older Cursor kept the bubbles in the chat.
         let inner = chat.list("conversation").unwrap_or_default();
         let listed = chat.list("fullConversationHeadersOnly").filter(|listed| !listed.is_empty());
         let listed = listed.unwrap_or_else(|| inner.clone());
-        let ids = listed.iter().map(|bubble| Fields::of(bubble)?.text("bubbleId"));
+        let ids = listed.iter().map(|bubble| Fields::of(bubble)?.id("bubbleId"));
         open.order = ids.enumerate().filter_map(|(at, id)| Some((id?, at))).collect();
         for json in inner {
             report.records += 1;
-            let bubble = Fields::of(&json).and_then(|bubble| bubble.text("bubbleId"));
+            let bubble = Fields::of(&json).and_then(|bubble| bubble.id("bubbleId"));
             let key = format!("bubbleId:{id}:{}", bubble.unwrap_or_default());
             let row = Fields::default().with("key", Some(serde_json::Value::from(key)));
             let row = row.with("value", Some(json)).into_json();
@@ -158,7 +158,8 @@ impl Cursor {
         if let Some(model) = message.field("model").and_then(|model| text(&model)) {
             open.draft.details.model.get_or_insert(model);
         }
-        let source = fields.clone().into_json().filter(|_| self.keeps_source && place.is_none());
+        let source =
+            fields.clone().into_json().filter(|_| self.from.keeps_source && place.is_none());
         let message = match &source {
             Some(source) => with_source(message, source),
             None => message,
@@ -186,13 +187,13 @@ impl Cursor {
 
     /// Begins the chat of a transcript, which the file names.
     fn transcript(&mut self, line: u64) {
-        let file = std::mem::take(&mut self.file);
+        let file = std::mem::take(&mut self.from.file);
         let mut folders = file.rsplit(['/', '\\']);
         let name = folders.next().unwrap_or_default();
         let id = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
         // `CHAT/subagents/ID.jsonl`
         let parent = folders.next().filter(|folder| *folder == "subagents").and(folders.next());
-        let open = self.begin(format!("{id}/transcript"), &Fields::default(), line);
+        let open = self.begin(format!("transcript/{id}"), &Fields::default(), line);
         open.draft.details.parent_session = parent.map(session_id);
         open.draft.unless = Some(session_id(id));
     }
@@ -206,45 +207,40 @@ impl Cursor {
             // All messages of such a file are of one chat.
             None => (self.starts.values().next().copied(), of_message(fields)),
         };
-        message.at(start.unwrap_or(self.now))
+        message.at(start.unwrap_or(self.from.now))
     }
 }
 
 impl Reader for Cursor {
-    fn read(
-        &mut self,
-        record: &Record,
-        fields: Fields,
-        report: &mut ImportReport,
-    ) -> Option<Draft> {
+    fn read(&mut self, record: &Record, entry: Fields, report: &mut ImportReport) -> Option<Draft> {
         report.records += 1;
-        let row = fields.object("composer").and_then(|row| {
+        let row = entry.object("composer").and_then(|row| {
             let (_, id) =
                 row.text("key").as_deref()?.split_once(':').map(|(it, id)| (it, id.to_owned()))?;
             Some((id, row.object("value").unwrap_or_default()))
         });
-        let chat = row.or_else(|| Some((fields.text("composerId")?, fields.clone())));
+        let chat = row.or_else(|| Some((entry.id("composerId")?, entry.clone())));
         if let Some((id, chat)) = chat {
             report.converted += 1;
             let done = self.close(report);
             self.composer(id, &chat, record, report);
             return done;
         }
-        if let Some(chat) = fields.object("chat") {
+        if let Some(chat) = entry.object("chat") {
             report.converted += 1;
             let done = self.close(report);
-            self.begin(chat.text("agentId").unwrap_or_default(), &chat, record.line);
+            self.begin(chat.id("agentId").unwrap_or_default(), &chat, record.line);
             return done;
         }
-        let blob = fields.text("blob");
-        let said = fields.object("message");
-        let is_transcript = fields.text("role").is_some() && said.is_some();
+        let blob = entry.text("blob");
+        let said = entry.object("message");
+        let is_transcript = entry.text("role").is_some() && said.is_some();
         let has_role = said.is_some_and(|said| said.text("role").is_some());
         if is_transcript && self.open.is_none() {
             self.transcript(record.line);
         }
-        if fields.has("bubble") || blob.is_some() && has_role || is_transcript {
-            self.add(&fields, blob, record, Some(record.place()), report);
+        if entry.has("bubble") || blob.is_some() && has_role || is_transcript {
+            self.add(&entry, blob, record, Some(record.place()), report);
         } else if let Some(blob) = blob {
             report.lose(record.line, format!("message {blob:?} cannot be read"));
         } else {
@@ -306,7 +302,7 @@ fn called(id: &str, tool: &Fields) -> Option<Part> {
         (Some("completed"), None) => Outcome::Output(serde_json::json!("").into()),
         _ => Outcome::Open,
     };
-    let id = tool.text("toolCallId").unwrap_or_else(|| id.to_owned());
+    let id = tool.id("toolCallId").unwrap_or_else(|| id.to_owned());
     Some(Part::Tool(call(name, id, input, outcome)))
 }
 
@@ -325,7 +321,7 @@ fn of_message(fields: &Fields) -> Message {
 fn part(json: &Json) -> Part {
     let block = Fields::of(json).unwrap_or_default();
     let name = |field: &str| block.text(field).unwrap_or_else(|| "unknown".to_owned());
-    let id = || block.text("toolCallId").unwrap_or_default();
+    let id = || block.id("toolCallId").unwrap_or_default();
     let called =
         |name, id, input| Part::Tool(call(name, id, block.get(input).cloned(), Outcome::Open));
     match block.text("type").as_deref() {
@@ -359,12 +355,12 @@ pub(super) fn chat(conn: Connection, path: &Path, size: u64) -> rusqlite::Result
     let blob = |conn: &Connection, id: &str| -> rusqlite::Result<Vec<u8>> {
         Ok(conn.query_row(BLOB, [id], |row| row.get(0)).optional()?.unwrap_or_default())
     };
-    let root = blob(&conn, &about.text("latestRootBlobId").unwrap_or_default())?;
+    let root = blob(&conn, &about.id("latestRootBlobId").unwrap_or_default())?;
     let messages = names(&root);
     // The folder has the id of the chat, too.
     let folder =
         path.parent().and_then(Path::file_name).map(|it| it.to_string_lossy().into_owned());
-    let id = about.text("agentId").or(folder).unwrap_or_default();
+    let id = about.id("agentId").or(folder).unwrap_or_default();
     let about = about.with("agentId", Some(serde_json::Value::from(id))).into_json();
     let about = about.map(|about| about.to_string()).unwrap_or_default();
     Ok(Some(Lines::new(1 + messages.len(), size, move |number| {

@@ -291,6 +291,7 @@ pub(crate) fn unsupported_bytes(start: &[u8]) -> Option<&'static str> {
     const STARTS: &[(&[u8], &str)] = &[
         (DATABASE, "an SQLite database"),
         (b"# aider chat started at", "a chat history of Aider"),
+        (b"user:\n", "a transcript of Cursor as text"),
         (b"\x1f\x8b", "a file compressed by gzip"),
         (ZSTD, "a file compressed by zstd"),
         (b"PK\x03\x04", "a ZIP archive"),

@@ -8,18 +8,18 @@
 use std::collections::HashMap;
 
 use crate::report::ImportReport;
-use chrono::{DateTime, Utc};
 use talktree::{Json, Message, MessageId, Part, Role, Usage};
 
 use super::Format;
 use super::blocks;
-use super::chain::{Chain, aside, here, is_context, json, spent, texts};
+use super::chain::{Chain, aside, body, here, is_context, json, spent, texts};
 use super::linear;
-use super::parts::tokens;
-use crate::draft::{Body, Draft, Node, Reader, derive, fingerprint, message_id, name, session_id};
+use super::parts::{self, Outcome, tokens};
+use crate::draft::{
+    Draft, Node, Origin, Reader, derive, fingerprint, message_id, name, session_id,
+};
 use crate::fields::{self, Fields, data_part, text_part};
 use crate::records::Record;
-use crate::unread_times::UnreadTimes;
 
 /// The field with the time of an entry.
 const TIME: &str = "timestamp";
@@ -28,16 +28,14 @@ const TIME: &str = "timestamp";
 const CONTEXT: &[&str] = &["/", "?", "<session_context", "<hook_context"];
 
 /// Reads sessions of Gemini CLI.
+#[derive(Default)]
 pub(crate) struct Gemini {
-    file: String,
-    keeps_source: bool,
-    now: DateTime<Utc>,
+    from: Origin,
     chain: Option<Chain>,
     /// The entries of the list as it is now.
     entries: Vec<Entry>,
     /// The node of each message, and how long its content is.
     nodes: HashMap<MessageId, (usize, usize)>,
-    unread: UnreadTimes,
 }
 
 struct Entry {
@@ -47,13 +45,12 @@ struct Entry {
 }
 
 impl Gemini {
-    pub(crate) fn new(file: String, keeps_source: bool, now: DateTime<Utc>) -> Self {
-        let (entries, nodes, unread) = (Vec::new(), HashMap::new(), UnreadTimes::default());
-        Self { file, keeps_source, now, chain: None, entries, nodes, unread }
+    pub(crate) fn new(from: Origin) -> Self {
+        Self { from, ..Self::default() }
     }
 
     fn chain(&mut self, line: u64) -> &mut Chain {
-        let file = &self.file;
+        let file = &self.from.file;
         self.chain.get_or_insert_with(|| {
             let id = derive(&["gemini", file]).to_string();
             Chain::new(session_id(id), Format::Gemini, line)
@@ -62,12 +59,12 @@ impl Gemini {
 
     /// Takes what a document or a line says about the session.
     fn describe(&mut self, line: u64, fields: &Fields) {
-        let mut folders = self.file.rsplit(['/', '\\']);
+        let mut folders = self.from.file.rsplit(['/', '\\']);
         let file = folders.next().and_then(|file| file.split('.').next()).map(str::to_owned);
         let folder = folders.next().map(str::to_owned);
         let is_agent = fields.text("kind").as_deref() == Some("subagent");
         let parent = folder.filter(|folder| is_agent && folder != "chats");
-        let id = fields.text("sessionId");
+        let id = fields.id("sessionId");
         // A subagent's own id is the name of its file, in the folder of its parent.
         let id = if parent.is_some() && id == parent { file } else { id };
         let draft = &mut self.chain(line).draft;
@@ -78,7 +75,7 @@ impl Gemini {
         if let Some(id) = id {
             draft.session = session_id(id);
             let known = ["sessionId", "startTime", "lastUpdated", "messages", "summary"];
-            draft.add_metadata(fields.clone().without(&known).into_pairs());
+            draft.add_metadata(fields.except(&known).into_pairs());
         }
     }
 
@@ -91,8 +88,8 @@ impl Gemini {
         report: &mut ImportReport,
     ) {
         let line = record.line;
-        self.unread.check(line, &[(entry, TIME)]);
-        let Some(id) = entry.text("id") else {
+        report.check_times(line, &[(entry, TIME)], "the time of the import");
+        let Some(id) = entry.id("id") else {
             report.records += 1;
             report.lose(line, "an entry without an id");
             return;
@@ -102,13 +99,10 @@ impl Gemini {
         if is_new {
             self.entries.push(Entry { id, before: tip });
         }
-        let (mut added, keeps_source) = (0, self.keeps_source);
+        let mut added = 0;
         for (id, message) in self.messages(entry) {
             let text = serde_json::to_string(&message.parts).unwrap_or_default();
-            let body = match source {
-                Some(source) => here(message, Some(source).filter(|_| keeps_source)),
-                None => Body::there(record),
-            };
+            let body = body(message, record, source, &self.from);
             let found = self.nodes.get(&id).copied();
             if is_new && found.is_some() {
                 // It was taken back and comes again.
@@ -140,7 +134,7 @@ impl Gemini {
         let items: Vec<(String, Fields, &Json)> = list
             .iter()
             .filter_map(|source| Some((source, Fields::of(source)?)))
-            .map(|(source, item)| (item.text("id").unwrap_or_default(), item, source))
+            .map(|(source, item)| (item.id("id").unwrap_or_default(), item, source))
             .collect();
         let common =
             self.entries.iter().zip(&items).take_while(|(old, new)| old.id == new.0).count();
@@ -159,7 +153,7 @@ impl Gemini {
                 let id = MessageId::from(derive(&["gemini", "set", &record.text]).to_string());
                 let message = aside("summary", &Fields::default().with("text", Some(json(&said))));
                 let time =
-                    items.first().and_then(|(_, item, _)| item.time(TIME)).unwrap_or(self.now);
+                    items.first().and_then(|(_, item, _)| item.time(TIME)).unwrap_or(self.from.now);
                 let chain = self.chain(record.line);
                 chain.add(id.clone(), record.line, &said, here(message.with_id(id).at(time), None));
                 chain.compact(kept, said, None, time);
@@ -196,8 +190,8 @@ impl Gemini {
 
     /// Returns the messages of an entry with their ids, the text's first: that of the entry.
     fn messages(&self, entry: &Fields) -> Vec<(MessageId, Message)> {
-        let id = entry.text("id").unwrap_or_default();
-        let time = entry.time(TIME).unwrap_or(self.now);
+        let id = entry.id("id").unwrap_or_default();
+        let time = entry.time(TIME).unwrap_or(self.from.now);
         let piece = |kind: &str, key: &str| {
             MessageId::from(derive(&["gemini", &id, kind, key]).to_string())
         };
@@ -227,7 +221,7 @@ impl Gemini {
                     let role = if kind == "user" { Role::User } else { Role::Assistant };
                     let is_context = role == Role::User && is_context(&said, CONTEXT);
                     let known = ["id", TIME, "type", "content", "thoughts", "toolCalls", "tokens"];
-                    let about = entry.clone().without(&known);
+                    let about = entry.except(&known);
                     let about = about.with("kind", Some(json("context")).filter(|_| is_context));
                     messages.push((message_id(id.as_str()), linear::message(role, said, about)));
                 }
@@ -253,13 +247,14 @@ impl Gemini {
         }
         let calls = entry.list("toolCalls").unwrap_or_default();
         for (number, call) in calls.iter().filter_map(Fields::of).enumerate() {
-            let key = call.text("id").unwrap_or_else(|| format!("{id}/{number}"));
+            let key = call.id("id").unwrap_or_else(|| format!("{id}/{number}"));
             let tool = call.text("name").unwrap_or_else(|| "unknown".to_owned());
             if !is_whole {
-                let input = call.get("args").cloned().unwrap_or_else(empty);
+                let input = call.get("args").cloned();
                 let known = ["id", "name", "args", "result", "status", "resultDisplay"];
-                let about = call.clone().without(&known).with("model", model.clone());
-                let part = Part::tool_call(tool.as_str(), key.as_str(), input);
+                let about = call.except(&known).with("model", model.clone());
+                let part = parts::call(tool.clone(), key.clone(), input, Outcome::Open);
+                let part = Part::Tool(part);
                 messages.push((
                     piece("call", &key),
                     linear::message(Role::Assistant, vec![part], about),
@@ -281,25 +276,20 @@ impl Gemini {
 }
 
 impl Reader for Gemini {
-    fn read(
-        &mut self,
-        record: &Record,
-        fields: Fields,
-        report: &mut ImportReport,
-    ) -> Option<Draft> {
+    fn read(&mut self, record: &Record, entry: Fields, report: &mut ImportReport) -> Option<Draft> {
         let line = record.line;
-        let changes = fields.object("$set");
-        if let Some(id) = fields.text("$rewindTo") {
+        let changes = entry.object("$set");
+        if let Some(id) = entry.text("$rewindTo") {
             self.rewind(line, &id, report);
         } else if let Some(changes) =
-            changes.as_ref().or(Some(&fields).filter(|it| it.has("sessionId")))
+            changes.as_ref().or(Some(&entry).filter(|it| it.has("sessionId")))
         {
             self.describe(line, changes);
             if let Some(list) = changes.list("messages") {
                 self.set(record, &list, report);
             }
         } else {
-            self.entry(record, &fields, None, report);
+            self.entry(record, &entry, None, report);
             return None;
         }
         report.records += 1;
@@ -307,8 +297,7 @@ impl Reader for Gemini {
         None
     }
 
-    fn finish(&mut self, report: &mut ImportReport) -> Vec<Draft> {
-        self.unread.report("the time of the import", report);
+    fn finish(&mut self, _: &mut ImportReport) -> Vec<Draft> {
         self.chain.take().map(Chain::close).into_iter().collect()
     }
 
@@ -316,10 +305,6 @@ impl Reader for Gemini {
         let found = self.messages(&fields).into_iter().find(|(id, _)| *id == node.id);
         found.map_or_else(|| aside("lost", &fields), |(_, message)| message)
     }
-}
-
-fn empty() -> Json {
-    Json::from(serde_json::json!({}))
 }
 
 /// Returns what a function answered: its output, or all of the answer.
@@ -350,10 +335,10 @@ pub(super) fn part(piece: &Json) -> Option<Part> {
         };
     }
     let name = |call: &Fields| call.text("name").unwrap_or_else(|| "unknown".to_owned());
-    let id = |call: &Fields| call.text("id").unwrap_or_else(|| name(call));
+    let id = |call: &Fields| call.id("id").unwrap_or_else(|| name(call));
     if let Some(call) = fields.object("functionCall") {
-        let input = call.get("args").cloned().unwrap_or_else(empty);
-        return Some(Part::tool_call(name(&call), id(&call), input));
+        let input = call.get("args").cloned();
+        return Some(Part::Tool(parts::call(name(&call), id(&call), input, Outcome::Open)));
     }
     if let Some(answer) = fields.object("functionResponse") {
         return Some(blocks::result(name(&answer), id(&answer), output(&answer).as_ref(), false));

@@ -11,11 +11,11 @@ use std::collections::HashMap;
 use chrono::{DateTime, Utc};
 use talktree::records::blocks::{self, ToolNames};
 use talktree::records::fields::text;
-use talktree::{CompactionId, Json, Message, MessageId, Part, Role, SessionDetails, Usage};
+use talktree::{Json, Message, MessageId, Part, Role, SessionDetails, Usage};
 
 use super::database::{Kind, Layout};
 use super::parts::{Outcome, call, dollars, hidden_if_blank, kept, tokens};
-use crate::draft::{Draft, DraftCompaction, Node, Reader, derive, name, session_id};
+use crate::draft::{Draft, DraftCompaction, Node, Origin, Reader, derive, name, session_id};
 use crate::fields::Fields;
 use crate::records::Record;
 use crate::report::ImportReport;
@@ -46,6 +46,7 @@ pub(super) const LAYOUT: Layout = Layout {
 };
 
 /// Reads sessions of goose.
+#[derive(Default)]
 pub(crate) struct Goose {
     /// The name of the file without its ending: the id of a session whose header has none.
     stem: String,
@@ -71,20 +72,20 @@ struct Open {
 }
 
 impl Goose {
-    pub(crate) fn new(file: &str, now: DateTime<Utc>) -> Self {
-        let stem = file.rsplit(['/', '\\']).next().unwrap_or_default();
+    pub(crate) fn new(from: &Origin) -> Self {
+        let stem = from.file.rsplit(['/', '\\']).next().unwrap_or_default();
         let stem = stem.rsplit_once('.').map_or(stem, |(stem, _)| stem).to_owned();
-        Self { stem, now, names: ToolNames::new(), open: None, usage: HashMap::new() }
+        Self { stem, now: from.now, ..Self::default() }
     }
 
     fn begin(&mut self, header: &Fields, ledger: Vec<Json>, line: u64) {
-        let id = header.text("id").unwrap_or_else(|| self.stem.clone());
+        let id = header.id("id").unwrap_or_else(|| self.stem.clone());
         let mut draft = Draft::new(session_id(id), line);
         let title = ["name", "description"].iter().filter_map(|name| header.text(name));
         let provider = header.object("model_config_json");
         draft.details = SessionDetails {
             name: title.filter(|title| !title.is_empty()).find_map(|title| name(&title)),
-            parent_session: header.text("parent_session_id").map(session_id),
+            parent_session: header.id("parent_session_id").map(session_id),
             model: provider.and_then(|provider| provider.text("model_name")),
             source: Some("goose".to_owned()),
             created_at: header.time("created_at"),
@@ -155,16 +156,10 @@ impl Goose {
             && let Some(kept) = &open.kept
         {
             message.is_hidden = true;
-            open.draft.compactions.push(DraftCompaction {
-                id: CompactionId::from(id.as_str()),
-                line: record.line,
-                after: None,
-                kept: kept.clone().unwrap_or_else(|| id.clone()),
-                marker: id.clone(),
-                summary: message.text(),
-                details: None,
-                created_at: message.created_at,
-            });
+            let kept = kept.clone().unwrap_or_else(|| id.clone());
+            let (line, summary, time) = (record.line, message.text(), message.created_at);
+            let compaction = DraftCompaction::new(id.clone(), line, kept, summary, time);
+            open.draft.compactions.push(compaction);
         }
         open.is_after_summary = is_for_model;
         if is_false("agentVisible") {
@@ -181,22 +176,17 @@ impl Goose {
 }
 
 impl Reader for Goose {
-    fn read(
-        &mut self,
-        record: &Record,
-        fields: Fields,
-        report: &mut ImportReport,
-    ) -> Option<Draft> {
+    fn read(&mut self, record: &Record, entry: Fields, report: &mut ImportReport) -> Option<Draft> {
         report.records += 1;
-        let header = fields.object("session");
-        let header = header.or_else(|| fields.has("working_dir").then(|| fields.clone()));
+        let header = entry.object("session");
+        let header = header.or_else(|| entry.has("working_dir").then(|| entry.clone()));
         if let Some(header) = header {
             report.converted += 1;
             let done = self.close();
-            self.begin(&header, fields.list("ledger").unwrap_or_default(), record.line);
+            self.begin(&header, entry.list("ledger").unwrap_or_default(), record.line);
             return done;
         }
-        let row = row(&fields);
+        let row = row(&entry);
         let blocks = content(&row).and_then(talktree::records::fields::list);
         let (Some(blocks), Some(_)) = (blocks, row.text("role")) else {
             report.lose(record.line, "neither a header nor a message with a role and content");
@@ -204,12 +194,11 @@ impl Reader for Goose {
         };
         for block in blocks.iter().filter_map(Fields::of) {
             let value = block.object("toolCall").and_then(|call| call.object("value"));
-            if let (Some(id), Some(name)) = (block.text("id"), value.and_then(|it| it.text("name")))
-            {
+            if let (Some(id), Some(name)) = (block.id("id"), value.and_then(|it| it.text("name"))) {
                 self.names.insert(id, name);
             }
         }
-        self.add(&fields, record, report);
+        self.add(&entry, record, report);
         None
     }
 
@@ -253,16 +242,13 @@ fn message(fields: &Fields, names: &ToolNames, now: DateTime<Utc>) -> Message {
 
 fn part(json: &Json, names: &ToolNames) -> Part {
     let Some(block) = Fields::of(json) else { return blocks::part(json, names) };
-    let id = block.text("id").unwrap_or_default();
+    let id = block.id("id").unwrap_or_default();
     let called = |field: &str| {
         let given = block.object(field).unwrap_or_default();
         let value = given.object("value").unwrap_or_default();
-        let name = value.text("name").unwrap_or_else(|| "unknown".to_owned());
-        let outcome = match given.text("error") {
-            Some(why) => Outcome::Failed(why),
-            None => Outcome::Open,
-        };
-        Part::Tool(call(name, id.clone(), value.get("arguments").cloned(), outcome))
+        let outcome = given.text("error").map_or(Outcome::Open, Outcome::Failed);
+        let input = value.get("arguments").cloned();
+        Part::Tool(call(value.text("name"), id.clone(), input, outcome))
     };
     match block.text("type").as_deref() {
         Some("toolRequest" | "frontendToolRequest") => called("toolCall"),

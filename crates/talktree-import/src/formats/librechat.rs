@@ -4,7 +4,6 @@
 
 use std::collections::HashSet;
 
-use chrono::{DateTime, Utc};
 use talktree::records::blocks::{self, ToolNames};
 use talktree::records::chat::arguments;
 use talktree::records::fields::text;
@@ -14,29 +13,29 @@ use super::open_assistant::unnest;
 use super::parts::{
     Outcome, Placed, add_by_time, call, extra, file, hidden_if_blank, kept, tokens, typed,
 };
-use crate::draft::{Draft, Node, Reader, derive, message_id, name, session_id};
+use crate::draft::{Draft, Origin, Reader, derive, message_id, name, session_id};
 use crate::fields::{Fields, data_part, text_part};
 use crate::records::Record;
 use crate::report::ImportReport;
 
 /// Reads exports of LibreChat.
+#[derive(Default)]
 pub(crate) struct LibreChat {
-    keeps_source: bool,
-    now: DateTime<Utc>,
+    from: Origin,
 }
 
 impl LibreChat {
-    pub(crate) fn new(keeps_source: bool, now: DateTime<Utc>) -> Self {
-        Self { keeps_source, now }
+    pub(crate) fn new(from: Origin) -> Self {
+        Self { from }
     }
 
     /// Returns a message with its parent; `outer` is the message that it is nested in.
     fn placed(&self, fields: &Fields, outer: Option<String>, names: &ToolNames) -> Option<Placed> {
-        let id = message_id(fields.text("messageId")?);
-        let parent = fields.text("parentMessageId").or(outer);
+        let id = message_id(fields.id("messageId")?);
+        let parent = fields.id("parentMessageId").or(outer);
         // A root has none, or an id of zeros.
         let parent = parent.filter(|it| !it.chars().all(|c| matches!(c, '0' | '-')));
-        let source = fields.clone().into_json().filter(|_| self.keeps_source);
+        let source = fields.clone().into_json().filter(|_| self.from.keeps_source);
         Some(Placed {
             message: message(fields, names).with_id(id),
             time: fields.time("createdAt"),
@@ -47,14 +46,9 @@ impl LibreChat {
 }
 
 impl Reader for LibreChat {
-    fn read(
-        &mut self,
-        record: &Record,
-        fields: Fields,
-        report: &mut ImportReport,
-    ) -> Option<Draft> {
+    fn read(&mut self, record: &Record, entry: Fields, report: &mut ImportReport) -> Option<Draft> {
         let line = record.line;
-        let messages = fields.list("messages").or_else(|| fields.list("messagesTree"));
+        let messages = entry.list("messages").or_else(|| entry.list("messagesTree"));
         let messages = messages.unwrap_or_default();
         if messages.is_empty() {
             report.records += 1;
@@ -72,28 +66,28 @@ impl Reader for LibreChat {
             let mut ids: Vec<Option<String>> = Vec::with_capacity(nested.len());
             for message in nested {
                 report.records += 1;
-                let fields = Fields::parse(&message.text).unwrap_or_default();
+                let entry = Fields::parse(&message.text).unwrap_or_default();
                 let outer = message.parent.and_then(|parent| ids.get(parent).cloned().flatten());
-                ids.push(fields.text("messageId"));
-                match self.placed(&fields, outer, &names) {
+                ids.push(entry.id("messageId"));
+                match self.placed(&entry, outer, &names) {
                     Some(message) => placed.push(message),
                     None => report.lose(line, format!("message {}: it has no id", at + 1)),
                 }
             }
         }
         let first = placed.first()?.message.id.clone();
-        let id = fields.text("conversationId");
+        let id = entry.id("conversationId");
         let id = id.unwrap_or_else(|| derive(&["librechat", first.as_str()]).to_string());
         let mut draft = Draft::new(session_id(id), line);
-        let options = fields.object("options").unwrap_or_default();
+        let options = entry.object("options").unwrap_or_default();
         draft.details = SessionDetails {
-            name: fields.text("title").as_deref().and_then(name),
+            name: entry.text("title").as_deref().and_then(name),
             model: options.text("model"),
             source: Some("librechat".to_owned()),
             ..SessionDetails::default()
         };
-        draft.details.metadata = kept(&fields, &["endpoint", "options"]).into_json();
-        if fields.get("branches").is_some_and(|it| it.as_str() == "false") {
+        draft.details.metadata = kept(&entry, &["endpoint", "options"]).into_json();
+        if entry.get("branches").is_some_and(|it| it.as_str() == "false") {
             report.remark(line, "exported without its branches: it has only one of them");
         }
         let mut parents = HashSet::new();
@@ -101,17 +95,8 @@ impl Reader for LibreChat {
             report
                 .remark(line, "the export does not say which branch was open; the newest is taken");
         }
-        add_by_time(&mut draft, placed, self.now);
+        add_by_time(&mut draft, placed, self.from.now);
         Some(draft)
-    }
-
-    fn finish(&mut self, _: &mut ImportReport) -> Vec<Draft> {
-        Vec::new()
-    }
-
-    /// Each record is a whole conversation.
-    fn message(&self, _: &Record, fields: Fields, node: &Node) -> Message {
-        message(&fields, &ToolNames::new()).with_id(node.id.clone())
     }
 }
 
@@ -157,7 +142,7 @@ fn part(json: &Json, names: &ToolNames) -> Option<Part> {
             let given = Fields::of(value)?;
             let output = given.get("output").filter(|output| output.as_str() != "\"\"").cloned();
             let outcome = output.map_or(Outcome::Open, Outcome::Output);
-            let (name, id) = (given.text("name")?, given.text("id").unwrap_or_default());
+            let (name, id) = (given.text("name")?, given.id("id").unwrap_or_default());
             let mut made = call(name, id, given.get("args").map(arguments), outcome);
             made.extra = extra(&given, &["name", "id", "args", "output", "type", "progress"]);
             typed(Part::Tool(made), "tool_call", &given)

@@ -9,18 +9,16 @@
 use std::collections::HashMap;
 
 use crate::report::ImportReport;
-use chrono::{DateTime, Utc};
 use talktree::{Json, Message, MessageId, Part, Role, SessionId};
 
 use super::Format;
 use super::blocks::ToolNames;
 use crate::draft::{
-    Body, Draft, Node, Reader, Unnamed, canonical, derive, fingerprint, message_id, name,
+    Body, Draft, Node, Origin, Reader, Unnamed, canonical, derive, fingerprint, message_id, name,
     session_id, with_source,
 };
 use crate::fields::Fields;
 use crate::records::Record;
-use crate::unread_times::UnreadTimes;
 
 /// The fields that a message may have its time in.
 const TIMES: [&str; 4] = ["created_at", "createdAt", "create_time", "timestamp"];
@@ -29,7 +27,7 @@ const TIMES: [&str; 4] = ["created_at", "createdAt", "create_time", "timestamp"]
 const CONVERSATION_TIMES: [&str; 2] = ["created_at", "createdAt"];
 
 /// How one format represents a message.
-pub(crate) trait Dialect {
+pub(crate) trait Dialect: Default {
     const FORMAT: Format;
 
     /// Records what later messages refer to.
@@ -43,17 +41,15 @@ pub(crate) trait Dialect {
 }
 
 /// Reads lists of messages in one dialect.
+#[derive(Default)]
 pub(crate) struct Linear<D> {
     dialect: D,
-    file: String,
-    keeps_source: bool,
-    now: DateTime<Utc>,
+    from: Origin,
     names: ToolNames,
     /// The messages that are records of their own: one conversation.
     loose: List,
     /// How many conversations with the same opening there were.
     openings: HashMap<Vec<u64>, u64>,
-    unread: UnreadTimes,
 }
 
 /// A list while it is read.
@@ -67,10 +63,8 @@ struct List {
 }
 
 impl<D: Dialect> Linear<D> {
-    pub(crate) fn new(dialect: D, file: String, keeps_source: bool, now: DateTime<Utc>) -> Self {
-        let (names, loose, openings) = (ToolNames::new(), List::default(), HashMap::new());
-        let unread = UnreadTimes::default();
-        Self { dialect, file, keeps_source, now, names, loose, openings, unread }
+    pub(crate) fn new(from: Origin) -> Self {
+        Self { from, ..Self::default() }
     }
 
     fn node(&self, list: &mut List, line: u64, json: &str, fields: &Fields, body: Body) -> Node {
@@ -87,11 +81,11 @@ impl<D: Dialect> Linear<D> {
             list.opening.push(fingerprint);
             list.is_open = !matches!(fields.text("role").as_deref(), Some("system" | "developer"));
         }
-        Node { id, parent, line, fingerprint, is_side: false, is_hidden: false, body }
+        Node::new(id, parent, line, fingerprint, body)
     }
 
     fn message_of(&self, fields: Fields, id: MessageId) -> Message {
-        let time = TIMES.iter().find_map(|name| fields.time(name)).unwrap_or(self.now);
+        let time = TIMES.iter().find_map(|name| fields.time(name)).unwrap_or(self.from.now);
         self.dialect.message(fields, &self.names).with_id(id).at(time)
     }
 
@@ -103,7 +97,7 @@ impl<D: Dialect> Linear<D> {
             format: D::FORMAT.as_str(),
             count: *count,
             opening: list.opening.len(),
-            file: Some(self.file.clone()).filter(|file| !matches!(file.as_str(), "" | "-")),
+            file: self.from.named_file(),
         }
     }
 
@@ -128,12 +122,16 @@ impl<D: Dialect> Linear<D> {
                 report.lose(record.line, format!("message {}: no object with a role", at + 1));
                 continue;
             };
-            self.unread.check(record.line, &TIMES.map(|name| (&message, name)));
+            report.check_times(
+                record.line,
+                &TIMES.map(|name| (&message, name)),
+                "the time of the import",
+            );
             self.dialect.collect_names(&message, &mut self.names);
             let body = Body::Here(Box::new(Message::new("", Vec::new())));
             let mut node = self.node(&mut list, record.line, json.as_str(), &message, body);
             let message = self.message_of(message, node.id.clone());
-            let message = if self.keeps_source { with_source(message, json) } else { message };
+            let message = if self.from.keeps_source { with_source(message, json) } else { message };
             node.body = Body::Here(Box::new(message));
             list.nodes.push(node);
         }
@@ -146,7 +144,11 @@ impl<D: Dialect> Linear<D> {
         };
         draft.details.name = fields.text("title").as_deref().and_then(name);
         draft.details.model = fields.text("model");
-        self.unread.check(record.line, &CONVERSATION_TIMES.map(|name| (&fields, name)));
+        report.check_times(
+            record.line,
+            &CONVERSATION_TIMES.map(|name| (&fields, name)),
+            "the time of the import",
+        );
         draft.details.created_at = CONVERSATION_TIMES.iter().find_map(|name| fields.time(name));
         let known = ["id", "title", "messages", "model", "created_at", "createdAt"];
         draft.add_metadata(fields.without(&known).into_pairs());
@@ -167,35 +169,33 @@ impl<D: Dialect> Linear<D> {
 }
 
 impl<D: Dialect> Reader for Linear<D> {
-    fn read(
-        &mut self,
-        record: &Record,
-        fields: Fields,
-        report: &mut ImportReport,
-    ) -> Option<Draft> {
-        if let Some(messages) = fields.list("messages") {
-            return self.conversation(record, fields, messages, report);
+    fn read(&mut self, record: &Record, entry: Fields, report: &mut ImportReport) -> Option<Draft> {
+        if let Some(messages) = entry.list("messages") {
+            return self.conversation(record, entry, messages, report);
         }
         report.records += 1;
-        if fields.text("role").is_none() {
+        if entry.text("role").is_none() {
             report.lose(record.line, "neither a message with a role nor a list of messages");
             return None;
         }
-        self.unread.check(record.line, &TIMES.map(|name| (&fields, name)));
-        self.dialect.collect_names(&fields, &mut self.names);
+        report.check_times(
+            record.line,
+            &TIMES.map(|name| (&entry, name)),
+            "the time of the import",
+        );
+        self.dialect.collect_names(&entry, &mut self.names);
         let mut list = std::mem::take(&mut self.loose);
         if list.nodes.is_empty() {
             list.line = record.line;
         }
         let body = Body::there(record);
-        let node = self.node(&mut list, record.line, &record.text, &fields, body);
+        let node = self.node(&mut list, record.line, &record.text, &entry, body);
         list.nodes.push(node);
         self.loose = list;
         None
     }
 
-    fn finish(&mut self, report: &mut ImportReport) -> Vec<Draft> {
-        self.unread.report("the time of the import", report);
+    fn finish(&mut self, _: &mut ImportReport) -> Vec<Draft> {
         let list = std::mem::take(&mut self.loose);
         if list.nodes.is_empty() {
             return Vec::new();

@@ -28,11 +28,10 @@ mod ui_message;
 use std::fmt;
 use std::str::FromStr;
 
-use chrono::{DateTime, Utc};
 use talktree::records::blocks;
 use talktree::{Error, Result};
 
-use crate::draft::Reader;
+use crate::draft::{Origin, Reader};
 
 #[cfg(feature = "zstd")]
 pub(crate) use detect::ZSTD;
@@ -141,34 +140,27 @@ impl Format {
     }
 
     /// Returns a reader of the format.
-    ///
-    /// `file` is the name of the file, and `now` the time of messages that have none.
-    pub(crate) fn reader(
-        self,
-        file: String,
-        keeps_source: bool,
-        now: DateTime<Utc>,
-    ) -> Box<dyn Reader> {
+    pub(crate) fn reader(self, from: Origin) -> Box<dyn Reader> {
         match self {
             Self::Own => Box::new(own::Own::new()),
-            Self::ClaudeCode => Box::new(claude_code::ClaudeCode::new(file, now)),
-            Self::Pi => Box::new(pi::Pi::new(file, now)),
-            Self::ChatGpt => Box::new(chatgpt::ChatGpt::new(keeps_source, now)),
-            Self::OpenAssistant => Box::new(open_assistant::OpenAssistant::new(keeps_source, now)),
-            Self::OpenAi => Box::new(openai::reader(file, keeps_source, now)),
-            Self::UiMessage => Box::new(ui_message::reader(file, keeps_source, now)),
-            Self::Codex => Box::new(codex::Codex::new(file, keeps_source, now)),
-            Self::ClaudeAi => Box::new(claude_ai::ClaudeAi::new(keeps_source, now)),
-            Self::Gemini => Box::new(gemini::Gemini::new(file, keeps_source, now)),
-            Self::Qwen => Box::new(qwen::Qwen::new(file, now)),
-            Self::CopilotChat => Box::new(copilot_chat::CopilotChat::new(file, keeps_source, now)),
-            Self::CopilotCli => Box::new(copilot_cli::CopilotCli::new(file, now)),
-            Self::Cline => Box::new(cline::Cline::new(file, keeps_source, now)),
-            Self::OpenCode => Box::new(opencode::OpenCode::new(keeps_source, now)),
-            Self::Cursor => Box::new(cursor::Cursor::new(file, keeps_source, now)),
-            Self::OpenWebUi => Box::new(open_webui::OpenWebUi::new(keeps_source, now)),
-            Self::LibreChat => Box::new(librechat::LibreChat::new(keeps_source, now)),
-            Self::Goose => Box::new(goose::Goose::new(&file, now)),
+            Self::ClaudeCode => Box::new(claude_code::ClaudeCode::new(from)),
+            Self::Pi => Box::new(pi::Pi::new(from)),
+            Self::ChatGpt => Box::new(chatgpt::ChatGpt::new(from)),
+            Self::OpenAssistant => Box::new(open_assistant::OpenAssistant::new(from)),
+            Self::OpenAi => Box::new(linear::Linear::<openai::OpenAi>::new(from)),
+            Self::UiMessage => Box::new(linear::Linear::<ui_message::UiMessage>::new(from)),
+            Self::Codex => Box::new(codex::Codex::new(from)),
+            Self::ClaudeAi => Box::new(claude_ai::ClaudeAi::new(from)),
+            Self::Gemini => Box::new(gemini::Gemini::new(from)),
+            Self::Qwen => Box::new(qwen::Qwen::new(from)),
+            Self::CopilotChat => Box::new(copilot_chat::CopilotChat::new(from)),
+            Self::CopilotCli => Box::new(copilot_cli::CopilotCli::new(from)),
+            Self::Cline => Box::new(cline::Cline::new(from)),
+            Self::OpenCode => Box::new(opencode::OpenCode::new(from)),
+            Self::Cursor => Box::new(cursor::Cursor::new(from)),
+            Self::OpenWebUi => Box::new(open_webui::OpenWebUi::new(from)),
+            Self::LibreChat => Box::new(librechat::LibreChat::new(from)),
+            Self::Goose => Box::new(goose::Goose::new(&from)),
         }
     }
 }

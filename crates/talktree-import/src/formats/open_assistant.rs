@@ -7,26 +7,23 @@
 use std::collections::HashMap;
 
 use crate::report::ImportReport;
-use chrono::{DateTime, Utc};
 use talktree::{Json, Message, MessageId};
 
 use crate::draft::{
-    Body, Draft, Node, Reader, canonical, fingerprint, message_id, session_id, with_source,
+    Body, Draft, Node, Origin, Reader, canonical, fingerprint, message_id, session_id, with_source,
 };
 use crate::fields::{Fields, text_part};
 use crate::order::{Shape, arrange};
 use crate::records::Record;
-use crate::unread_times::UnreadTimes;
 
 /// The field with the time of a message.
 const TIME: &str = "created_date";
 
 /// Reads OpenAssistant trees.
+#[derive(Default)]
 pub(crate) struct OpenAssistant {
-    keeps_source: bool,
-    now: DateTime<Utc>,
+    from: Origin,
     flat: Vec<Flat>,
-    unread: UnreadTimes,
 }
 
 /// A message that is one record.
@@ -37,8 +34,8 @@ struct Flat {
 }
 
 impl OpenAssistant {
-    pub(crate) fn new(keeps_source: bool, now: DateTime<Utc>) -> Self {
-        Self { keeps_source, now, flat: Vec::new(), unread: UnreadTimes::default() }
+    pub(crate) fn new(from: Origin) -> Self {
+        Self { from, ..Self::default() }
     }
 
     /// Takes a nested tree apart: its messages, parents first, and their ranks.
@@ -61,25 +58,20 @@ impl OpenAssistant {
                 continue;
             };
             let id = message_id(id);
-            self.unread.check(line, &[(&fields, TIME)]);
+            report.check_times(line, &[(&fields, TIME)], "the time of the import");
             ranks.push(fields.number("rank"));
             // Only a root names a message outside of its tree.
             let outside = outer_parent(&fields).filter(|_| parent.is_none()).map(message_id);
             let mut message = self.message_of(fields).with_id(id.clone());
-            if self.keeps_source
+            if self.from.keeps_source
                 && let Ok(source) = Json::parse(text)
             {
                 message = with_source(message, &source);
             }
-            nodes.push(Node {
-                parent: parent.and_then(|parent| ids[parent].clone()).or(outside),
-                line,
-                fingerprint: fingerprint(&canonical(text)),
-                is_side: false,
-                is_hidden: false,
-                body: Body::Here(Box::new(message)),
-                id: id.clone(),
-            });
+            let parent = parent.and_then(|parent| ids[parent].clone()).or(outside);
+            let fingerprint = fingerprint(&canonical(text));
+            let body = Body::Here(Box::new(message));
+            nodes.push(Node::new(id.clone(), parent, line, fingerprint, body));
             ids.push(Some(id));
         }
         (nodes, ranks)
@@ -95,7 +87,7 @@ impl OpenAssistant {
         let (mut nodes, ranks) = self.take_apart(line, prompt.as_str(), report);
         let root = nodes.first_mut()?;
         root.parent = None;
-        let given = record.text("message_tree_id").unwrap_or_else(|| root.id.to_string());
+        let given = record.id("message_tree_id").unwrap_or_else(|| root.id.to_string());
         let mut draft = draft(given, line);
         draft.add_metadata(record.without(&["message_tree_id", "prompt"]).into_pairs());
         draft.head = head(&nodes, &ranks);
@@ -109,7 +101,7 @@ impl OpenAssistant {
             "" => "unknown".to_owned(),
             role => role.to_owned(),
         };
-        let time = fields.time(TIME).unwrap_or(self.now);
+        let time = fields.time(TIME).unwrap_or(self.from.now);
         let text = fields.get("text").map(text_part);
         let mut message = Message::new(role, text.into_iter().collect()).at(time);
         let known = [
@@ -129,17 +121,12 @@ impl OpenAssistant {
 }
 
 impl Reader for OpenAssistant {
-    fn read(
-        &mut self,
-        record: &Record,
-        fields: Fields,
-        report: &mut ImportReport,
-    ) -> Option<Draft> {
-        if let Some(prompt) = fields.get("prompt").cloned() {
-            return self.tree(record.line, fields, &prompt, report);
+    fn read(&mut self, record: &Record, entry: Fields, report: &mut ImportReport) -> Option<Draft> {
+        if let Some(prompt) = entry.get("prompt").cloned() {
+            return self.tree(record.line, entry, &prompt, report);
         }
-        let tree = fields.text("message_tree_id");
-        if fields.get("replies").is_some_and(|replies| replies.as_str().contains('{')) {
+        let tree = entry.id("message_tree_id");
+        if entry.get("replies").is_some_and(|replies| replies.as_str().contains('{')) {
             let (nodes, ranks) = self.take_apart(record.line, &record.text, report);
             // Together even if a message without an id was the only tie.
             let tree = tree.or_else(|| Some(nodes.first()?.id.to_string()));
@@ -148,29 +135,20 @@ impl Reader for OpenAssistant {
             return None;
         }
         report.records += 1;
-        let Some(id) = id_of(&fields) else {
+        let Some(id) = id_of(&entry) else {
             report.lose(record.line, "a message without an id");
             return None;
         };
-        self.unread.check(record.line, &[(&fields, TIME)]);
-        self.flat.push(Flat {
-            node: Node {
-                id: message_id(id),
-                parent: outer_parent(&fields).map(message_id),
-                line: record.line,
-                fingerprint: fingerprint(&canonical(&record.text)),
-                is_side: false,
-                is_hidden: false,
-                body: Body::there(record),
-            },
-            tree,
-            rank: fields.number("rank"),
-        });
+        report.check_times(record.line, &[(&entry, TIME)], "the time of the import");
+        let parent = outer_parent(&entry).map(message_id);
+        let fingerprint = fingerprint(&canonical(&record.text));
+        let (line, body) = (record.line, Body::there(record));
+        let node = Node::new(message_id(id), parent, line, fingerprint, body);
+        self.flat.push(Flat { node, tree, rank: entry.number("rank") });
         None
     }
 
-    fn finish(&mut self, report: &mut ImportReport) -> Vec<Draft> {
-        self.unread.report("the time of the import", report);
+    fn finish(&mut self, _: &mut ImportReport) -> Vec<Draft> {
         let flat = std::mem::take(&mut self.flat);
         let mut trees: Vec<(String, Vec<Flat>)> = Vec::new();
         let mut by_name: HashMap<String, usize> = HashMap::new();

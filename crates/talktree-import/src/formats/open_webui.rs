@@ -5,7 +5,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use chrono::{DateTime, Utc};
 use talktree::records::blocks::{self, ToolNames};
 use talktree::records::chat::arguments;
 use talktree::records::fields::text;
@@ -15,7 +14,7 @@ use super::database::{Kind, Layout};
 use super::parts::{
     Outcome, Placed, add_by_time, call, extra, file, hidden_if_blank, kept, may_grow, typed,
 };
-use crate::draft::{Draft, DraftCompaction, Node, Reader, derive, message_id, name, session_id};
+use crate::draft::{Draft, DraftCompaction, Origin, Reader, derive, message_id, name, session_id};
 use crate::fields::{Fields, data_part};
 use crate::records::Record;
 use crate::report::ImportReport;
@@ -38,36 +37,30 @@ pub(super) const LAYOUT: Layout = Layout {
 const METADATA: [&str; 5] = ["error", "sources", "annotation", "modelName", "modelIdx"];
 
 /// Reads chats of Open WebUI.
+#[derive(Default)]
 pub(crate) struct OpenWebUi {
-    keeps_source: bool,
-    now: DateTime<Utc>,
+    from: Origin,
 }
 
 impl OpenWebUi {
-    pub(crate) fn new(keeps_source: bool, now: DateTime<Utc>) -> Self {
-        Self { keeps_source, now }
+    pub(crate) fn new(from: Origin) -> Self {
+        Self { from }
     }
 }
 
 impl Reader for OpenWebUi {
-    fn read(
-        &mut self,
-        record: &Record,
-        fields: Fields,
-        report: &mut ImportReport,
-    ) -> Option<Draft> {
+    fn read(&mut self, record: &Record, entry: Fields, report: &mut ImportReport) -> Option<Draft> {
         let line = record.line;
-        let item = fields.object("row").unwrap_or_else(|| fields.clone());
+        let item = entry.object("row").unwrap_or_else(|| entry.clone());
         let chat = item.object("chat").unwrap_or_else(|| item.clone());
         let history = chat.object("history").unwrap_or_default();
-        let nodes = nodes(&fields, &chat, &history);
+        let nodes = nodes(&entry, &chat, &history);
         if nodes.is_empty() {
             report.records += 1;
             report.leave_out(line, "a chat without messages");
             return None;
         }
-        let id =
-            item.text("id").unwrap_or_else(|| derive(&["open-webui", &nodes[0].0]).to_string());
+        let id = item.id("id").unwrap_or_else(|| derive(&["open-webui", &nodes[0].0]).to_string());
         let mut draft = Draft::new(session_id(id), line);
         let title = item.text("title").or_else(|| chat.text("title"));
         let tags = item.object("meta").and_then(|meta| meta.list("tags"));
@@ -96,7 +89,7 @@ impl Reader for OpenWebUi {
             let is_open =
                 node.get("done").is_some_and(|done| matches!(done.as_str(), "false" | "0"));
             let is_leaf = !parents.contains(&id);
-            if is_open && is_leaf && role == "assistant" && may_grow(changed, self.now) {
+            if is_open && is_leaf && role == "assistant" && may_grow(changed, self.from.now) {
                 let why = format!("message {id:?} is still being written; a later import takes it");
                 report.leave_out(line, why);
                 continue;
@@ -107,26 +100,16 @@ impl Reader for OpenWebUi {
             placed.push(Placed {
                 time: node.time("timestamp").or_else(|| node.time("created_at")),
                 parent: parent(&node).map(message_id),
-                source: node.clone().into_json().filter(|_| self.keeps_source),
+                source: node.clone().into_json().filter(|_| self.from.keeps_source),
                 message: message(&node, role.into()).with_id(message_id(id)),
             });
         }
-        let current = history.text("currentId").or_else(|| item.text("current_message_id"));
+        let current = history.id("currentId").or_else(|| item.id("current_message_id"));
         draft.head = current.map(message_id);
-        let start = draft.details.created_at.unwrap_or(self.now);
+        let start = draft.details.created_at.unwrap_or(self.from.now);
         add_by_time(&mut draft, placed, start);
         compact(&mut draft, summaries);
         (!draft.nodes.is_empty()).then_some(draft)
-    }
-
-    fn finish(&mut self, _: &mut ImportReport) -> Vec<Draft> {
-        Vec::new()
-    }
-
-    /// Each record is a whole chat.
-    fn message(&self, _: &Record, fields: Fields, node: &Node) -> Message {
-        let role = fields.text("role").unwrap_or_default();
-        message(&fields, role.into()).with_id(node.id.clone())
     }
 }
 
@@ -142,14 +125,14 @@ fn nodes(fields: &Fields, chat: &Fields, history: &Fields) -> Vec<(String, Field
         None => {
             let messages = chat.list("messages").unwrap_or_default();
             let messages = messages.iter().filter_map(Fields::of);
-            messages.filter_map(|node| Some((node.text("id")?, node))).collect()
+            messages.filter_map(|node| Some((node.id("id")?, node))).collect()
         }
     };
     let places: HashMap<String, usize> =
         nodes.iter().enumerate().map(|(at, (id, _))| (id.clone(), at)).collect();
     for row in fields.list("nodes").unwrap_or_default().iter().filter_map(Fields::of) {
-        let chat = row.text("chat_id").unwrap_or_default();
-        let Some(id) = row.text("id") else { continue };
+        let chat = row.id("chat_id").unwrap_or_default();
+        let Some(id) = row.id("id") else { continue };
         let id = id.strip_prefix(&format!("{chat}-")).unwrap_or(&id).to_owned();
         match places.get(&id) {
             // Of two fields of one name the last one counts.
@@ -164,7 +147,7 @@ fn nodes(fields: &Fields, chat: &Fields, history: &Fields) -> Vec<(String, Field
 }
 
 fn parent(node: &Fields) -> Option<String> {
-    node.text("parent_id").or_else(|| node.text("parentId"))
+    node.id("parent_id").or_else(|| node.id("parentId"))
 }
 
 /// Adds summaries, each of the path to a message; it replaces that path for the message after it.
@@ -200,7 +183,7 @@ fn message(node: &Fields, role: Role) -> Message {
     };
     let files = node.list("files").unwrap_or_default();
     parts.extend(files.iter().filter_map(Fields::of).filter_map(|given| {
-        let url = given.text("url").or_else(|| given.text("id"))?;
+        let url = given.text("url").or_else(|| given.id("id"))?;
         let is_image = given.text("type").as_deref() == Some("image");
         let media = given.text("content_type").or_else(|| is_image.then(|| "image/*".to_owned()));
         let mut made = file(media, url, given.text("name"));
@@ -229,7 +212,7 @@ fn of_items(items: &[Json]) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     for json in items {
         let Some(item) = Fields::of(json) else { continue };
-        let id = item.text("call_id").or_else(|| item.text("id")).unwrap_or_default();
+        let id = item.id("call_id").or_else(|| item.id("id")).unwrap_or_default();
         match item.text("type").as_deref() {
             Some("message") => parts.extend(blocks::parts(item.get("content"), &names)),
             Some("reasoning") => {
@@ -239,9 +222,8 @@ fn of_items(items: &[Json]) -> Vec<Part> {
                 parts.push(Part::reasoning(said.collect::<Vec<_>>().join("\n")));
             }
             Some("function_call") => {
-                let name = item.text("name").unwrap_or_else(|| "unknown".to_owned());
                 let input = item.get("arguments").map(arguments);
-                parts.push(Part::Tool(call(name, id, input, Outcome::Open)));
+                parts.push(Part::Tool(call(item.text("name"), id, input, Outcome::Open)));
             }
             Some("function_call_output") => {
                 let output = blocks::result(String::new(), id.clone(), item.get("output"), false);

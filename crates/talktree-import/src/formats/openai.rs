@@ -1,21 +1,16 @@
 //! Messages of the OpenAI chat API: JSON, JSON lines, or lines of fine-tuning data. Those of Anthropic have the same form, but
 //! calls and results of tools are in their content.
 
-use chrono::{DateTime, Utc};
 use talktree::records::chat;
 use talktree::{Message, MessageId, Role};
 
 use super::Format;
 use super::blocks::{self, ToolNames};
-use super::linear::{Dialect, Linear, message};
+use super::linear::{Dialect, message};
 use crate::fields::Fields;
 
-/// Returns a reader of OpenAI chats.
-pub(crate) fn reader(file: String, keeps_source: bool, now: DateTime<Utc>) -> Linear<OpenAi> {
-    Linear::new(OpenAi, file, keeps_source, now)
-}
-
 /// The OpenAI dialect.
+#[derive(Default)]
 pub(crate) struct OpenAi;
 
 impl Dialect for OpenAi {

@@ -12,8 +12,7 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Utc};
 use talktree::records::fields::text;
 use talktree::{
-    CompactionId, Json, Message, MessageId, Part, Reasoning, Record as Stored, Role,
-    SessionDetails, Usage,
+    Json, Message, MessageId, Part, Reasoning, Record as Stored, Role, SessionDetails, Usage,
 };
 
 use super::database::{Kind, Layout, Lines, json};
@@ -22,7 +21,7 @@ use super::parts::{
     typed,
 };
 use crate::draft::{
-    Draft, DraftCompaction, Node, Reader, message_id, name, session_id, with_source,
+    Draft, DraftCompaction, Node, Origin, Reader, message_id, name, session_id, with_source,
 };
 use crate::fields::{Fields, data_part, text_part};
 use crate::records::{Place, Record};
@@ -66,9 +65,9 @@ const PLACE: [&str; 8] =
     ["id", "sessionID", "session_id", "messageID", "message_id", "type", "time", "time_created"];
 
 /// Reads sessions of opencode.
+#[derive(Default)]
 pub(crate) struct OpenCode {
-    keeps_source: bool,
-    now: DateTime<Utc>,
+    from: Origin,
     open: Option<Open>,
 }
 
@@ -84,8 +83,8 @@ struct Open {
 }
 
 impl OpenCode {
-    pub(crate) fn new(keeps_source: bool, now: DateTime<Utc>) -> Self {
-        Self { keeps_source, now, open: None }
+    pub(crate) fn new(from: Origin) -> Self {
+        Self { from, ..Self::default() }
     }
 
     fn begin(&mut self, id: String, info: &Fields, record: &Record) {
@@ -98,7 +97,7 @@ impl OpenCode {
         draft.details = SessionDetails {
             name: title.as_deref().and_then(name),
             parent_session: given(["parentID", "parent_id"]).map(session_id),
-            model: model.and_then(|model| model.text("id").or_else(|| model.text("modelID"))),
+            model: model.and_then(|model| model.id("id").or_else(|| model.text("modelID"))),
             source: Some("opencode".to_owned()),
             created_at: created(info),
             ..SessionDetails::default()
@@ -106,7 +105,7 @@ impl OpenCode {
         draft.details.metadata = kept(info, &["directory", "version", "agent"]).into_json();
         draft.bytes = record.text.len();
         let undone = info.object("revert").and_then(|revert| {
-            Some((message_id(revert.text("messageID")?), revert.text("partID").is_some()))
+            Some((message_id(revert.id("messageID")?), revert.id("partID").is_some()))
         });
         self.open = Some(Open { draft, undone, request: None, is_growing: false });
     }
@@ -120,21 +119,21 @@ impl OpenCode {
         report: &mut ImportReport,
     ) {
         report.records += 1;
-        let source = Some(&fields).filter(|_| self.keeps_source && place.is_none());
+        let source = Some(&fields).filter(|_| self.from.keeps_source && place.is_none());
         let source = source.and_then(|fields| fields.clone().into_json());
         let said = Said::new(&fields);
         let info = &said.info;
-        let Some(id) = info.text("id").map(message_id) else {
+        let Some(id) = info.id("id").map(message_id) else {
             report.lose(record.line, "a message without an id");
             return;
         };
-        let session = info.text("sessionID").or_else(|| info.text("session_id")).map(session_id);
+        let session = info.id("sessionID").or_else(|| info.id("session_id")).map(session_id);
         let is_own = |open: &&mut Open| session.as_ref().is_none_or(|id| *id == open.draft.session);
         let Some(open) = self.open.as_mut().filter(is_own) else {
             report.lose(record.line, "a message without its session");
             return;
         };
-        let mut message = said.message(self.now).with_id(id.clone());
+        let mut message = said.message(self.from.now).with_id(id.clone());
         let is_finished = ["finish", "error"].iter().any(|name| info.get(name).is_some())
             || info.object("time").is_some_and(|time| time.get("completed").is_some());
         let is_summary = info.is_true("summary") && info.get("error").is_none() && is_finished;
@@ -144,28 +143,22 @@ impl OpenCode {
             // An older opencode made a summary without a request, of all before it.
             let (begin, tail) = open.request.take().unwrap_or_else(|| (id.clone(), None));
             let is_there = |tail: &MessageId| open.draft.nodes.iter().any(|node| node.id == *tail);
-            open.draft.compactions.push(DraftCompaction {
-                id: CompactionId::from(id.as_str()),
-                line: record.line,
-                after: None,
-                kept: tail.filter(is_there).unwrap_or(begin),
-                marker: id.clone(),
-                summary: message.text(),
-                details: None,
-                created_at: message.created_at,
-            });
+            let kept = tail.filter(is_there).unwrap_or(begin);
+            let (line, summary, time) = (record.line, message.text(), message.created_at);
+            let compaction = DraftCompaction::new(id.clone(), line, kept, summary, time);
+            open.draft.compactions.push(compaction);
         }
         if let Some(request) = request {
-            open.request = Some((id.clone(), request.text("tail_start_id").map(message_id)));
+            open.request = Some((id.clone(), request.id("tail_start_id").map(message_id)));
         }
         for call in said.parts.iter().filter(|part| is_cleared(part)) {
-            let (call, marker) = (call.text("callID").unwrap_or_default(), CLEARED.to_owned());
+            let (call, marker) = (call.id("callID").unwrap_or_default(), CLEARED.to_owned());
             let elision = Stored::Elision { message: id.clone(), call, marker };
             open.draft.attached.push((record.line, elision));
         }
         let changed = info.time("time_updated").or_else(|| created(info));
         open.is_growing =
-            message.role == Role::Assistant && !is_finished && may_grow(changed, self.now);
+            message.role == Role::Assistant && !is_finished && may_grow(changed, self.from.now);
         if open.draft.details.model.is_none() {
             open.draft.details.model = info.text("modelID");
         }
@@ -195,20 +188,15 @@ impl OpenCode {
 }
 
 impl Reader for OpenCode {
-    fn read(
-        &mut self,
-        record: &Record,
-        fields: Fields,
-        report: &mut ImportReport,
-    ) -> Option<Draft> {
-        let Some(messages) = fields.list("messages") else {
-            self.add(fields, record, Some(record.place()), report);
+    fn read(&mut self, record: &Record, entry: Fields, report: &mut ImportReport) -> Option<Draft> {
+        let Some(messages) = entry.list("messages") else {
+            self.add(entry, record, Some(record.place()), report);
             return None;
         };
         report.records += 1;
         let done = self.close(report);
-        let info = fields.object("info").unwrap_or_default();
-        let Some(id) = info.text("id") else {
+        let info = entry.object("info").unwrap_or_default();
+        let Some(id) = info.id("id") else {
             report.lose(record.line, "a session without an id");
             return done;
         };
@@ -225,7 +213,7 @@ impl Reader for OpenCode {
     }
 
     fn message(&self, _: &Record, fields: Fields, node: &Node) -> Message {
-        Said::new(&fields).message(self.now).with_id(node.id.clone())
+        Said::new(&fields).message(self.from.now).with_id(node.id.clone())
     }
 }
 
@@ -283,7 +271,7 @@ fn kind(part: &Fields) -> String {
 
 fn part(part: &Fields) -> Option<Part> {
     let kind = kind(part);
-    let rest = part.clone().without(&PLACE).without(&["time_updated"]);
+    let rest = part.except(&PLACE).without(&["time_updated"]);
     let typed = match kind.as_str() {
         // Bookkeeping; the numbers are those of the message.
         "step-start" | "step-finish" | "snapshot" => return None,
@@ -327,7 +315,7 @@ fn tool(part: &Fields, rest: &Fields) -> Option<Part> {
         Some("error") => Outcome::Failed(state.text("error").unwrap_or_default()),
         _ => Outcome::Open,
     };
-    let mut made = call(tool, part.text("callID")?, state.get("input").cloned(), outcome);
+    let mut made = call(tool, part.id("callID")?, state.get("input").cloned(), outcome);
     made.extra = extra(rest, &["tool", "callID", "state"]);
     made.extra.extend(extra(&state, &["status", "input", "output", "error"]));
     Some(Part::Tool(made))

@@ -26,15 +26,17 @@ use crate::report::ImportReport;
 const MAX_BYTES: usize = 8 << 20;
 
 /// Where in an export a line is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Position {
     /// Before a header.
+    #[default]
     Outside,
     Inside,
     /// Inside an export of a version that this build does not know.
     Newer,
 }
 
+#[derive(Default)]
 pub(crate) struct Own {
     position: Position,
     /// The counts of the export so far, and its checksum.
@@ -59,14 +61,7 @@ struct Session {
 
 impl Own {
     pub(crate) fn new() -> Self {
-        Self {
-            position: Position::Outside,
-            counts: Counts::default(),
-            checksum: Uuid::nil(),
-            is_damaged: false,
-            last_line: 1,
-            session: None,
-        }
+        Self { last_line: 1, ..Self::default() }
     }
 
     fn close(&mut self) -> Option<Draft> {
@@ -147,17 +142,12 @@ impl Own {
 }
 
 impl Reader for Own {
-    fn read(
-        &mut self,
-        record: &Record,
-        fields: Fields,
-        report: &mut ImportReport,
-    ) -> Option<Draft> {
+    fn read(&mut self, record: &Record, entry: Fields, report: &mut ImportReport) -> Option<Draft> {
         report.records += 1;
         self.last_line = record.line;
-        if fields.has("format") {
+        if entry.has("format") {
             let before = self.close();
-            self.begin(record, &fields, report);
+            self.begin(record, &entry, report);
             return before;
         }
         let unread = match self.position {
@@ -169,7 +159,7 @@ impl Reader for Own {
             report.lose(record.line, why);
             return None;
         }
-        let kind = fields.text("type").unwrap_or_default();
+        let kind = entry.text("type").unwrap_or_default();
         if kind == "end" {
             let before = self.close();
             self.end(record, report);
@@ -177,7 +167,7 @@ impl Reader for Own {
         }
         self.checksum = chain(self.checksum, &record.text);
         self.counts.add(&kind);
-        let number = fields.get("session").and_then(|number| number.as_str().parse().ok());
+        let number = entry.get("session").and_then(|number| number.as_str().parse().ok());
         let (before, taken) = match kind.as_str() {
             "session" => (self.close(), self.open(record, number, report)),
             _ => match &mut self.session {
@@ -185,7 +175,7 @@ impl Reader for Own {
                 Some(session) if !session.holds(number) => {
                     (None, Err("the record of its session is damaged or missing".to_owned()))
                 }
-                Some(session) => (None, session.take(&kind, record, &fields, report)),
+                Some(session) => (None, session.take(&kind, record, &entry, report)),
             },
         };
         if let Err(why) = taken {

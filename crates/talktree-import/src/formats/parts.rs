@@ -21,9 +21,14 @@ pub(super) enum Outcome {
 }
 
 /// Returns a call together with its result.
-pub(super) fn call(name: String, id: String, input: Option<Json>, outcome: Outcome) -> Tool {
+pub(super) fn call(
+    name: impl Into<Option<String>>,
+    id: String,
+    input: Option<Json>,
+    outcome: Outcome,
+) -> Tool {
     let mut tool = Tool::default();
-    (tool.name, tool.call_id) = (name, id);
+    (tool.name, tool.call_id) = (name.into().unwrap_or_else(|| "unknown".to_owned()), id);
     tool.input = Some(input.unwrap_or_else(|| Json::from(serde_json::json!({}))));
     let state = match outcome {
         Outcome::Open => "input-available",
@@ -50,7 +55,7 @@ pub(super) fn typed(part: Part, kind: &str, source: &Fields) -> Option<Part> {
 
 /// Returns the other fields of a part.
 pub(super) fn extra(fields: &Fields, known: &[&str]) -> Extra {
-    fields.clone().without(known).into_pairs().into_iter().filter(|(_, it)| !it.is_null()).collect()
+    fields.except(known).into_pairs().into_iter().filter(|(_, it)| !it.is_null()).collect()
 }
 
 /// Returns the fields of these names that say something.

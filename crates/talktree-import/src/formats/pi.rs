@@ -20,18 +20,19 @@ use std::collections::HashSet;
 
 use crate::report::ImportReport;
 use chrono::{DateTime, Utc};
-use talktree::{CompactionId, Message, MessageId, Part, Role, SessionDetails};
+use talktree::{Message, MessageId, Part, Role, SessionDetails};
 
 use super::Format;
 use super::blocks::{self, ToolNames};
+use super::chain::{aside, json};
 use super::detect::{PI_TYPES, of_another_format};
+use super::linear::message;
 use crate::draft::{
-    Body, Draft, DraftCompaction, DraftEdit, DraftLabel, Node, Reader, derive, fingerprint,
+    Body, Draft, DraftCompaction, DraftEdit, DraftLabel, Node, Origin, Reader, derive, fingerprint,
     message_id, name, session_id,
 };
-use crate::fields::{Fields, data_part, text_part};
+use crate::fields::{Fields, text_part};
 use crate::records::Record;
-use crate::unread_times::UnreadTimes;
 
 /// The newest version of the format that is known.
 const NEWEST: f64 = 3.0;
@@ -40,9 +41,9 @@ const NEWEST: f64 = 3.0;
 const TIME: &str = "timestamp";
 
 /// Reads Pi sessions.
+#[derive(Default)]
 pub(crate) struct Pi {
-    file: String,
-    now: DateTime<Utc>,
+    from: Origin,
     /// The tool names of calls, for results that do not name their tool.
     names: ToolNames,
     drafts: Vec<PiSession>,
@@ -52,7 +53,6 @@ pub(crate) struct Pi {
     may_lack_header: bool,
     /// Whether the header of the entries that follow was lost.
     is_headless: bool,
-    unread: UnreadTimes,
 }
 
 /// One session while it is read.
@@ -67,13 +67,10 @@ struct PiSession {
 }
 
 impl Pi {
-    pub(crate) fn new(file: String, now: DateTime<Utc>) -> Self {
+    pub(crate) fn new(from: Origin) -> Self {
         // A session without an id keeps it when the folder is moved.
-        let file = file.rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
-        let (names, drafts) = (ToolNames::new(), Vec::new());
-        let (may_lack_header, is_headless) = (false, false);
-        let unread = UnreadTimes::default();
-        Self { file, now, names, drafts, lost: 0, may_lack_header, is_headless, unread }
+        let file = from.file.rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
+        Self { from: Origin { file, ..from }, ..Self::default() }
     }
 
     fn begin(&mut self, record: &Record, header: &Fields, report: &mut ImportReport) {
@@ -84,7 +81,7 @@ impl Pi {
         }
         let id = header.id("id").unwrap_or_else(|| self.derived_session());
         let mut draft = Draft::new(session_id(id), record.line);
-        let ancestor = header.text("parentSession").or_else(|| header.text("branchedFrom"));
+        let ancestor = header.id("parentSession").or_else(|| header.id("branchedFrom"));
         draft.details = SessionDetails {
             model: header.text("modelId"),
             source: Some("pi".to_owned()),
@@ -92,7 +89,7 @@ impl Pi {
             created_at: header.time(TIME),
             ..SessionDetails::default()
         };
-        let rest = header.clone().without(&["type", "id", "timestamp", "modelId"]);
+        let rest = header.except(&["type", "id", "timestamp", "modelId"]);
         draft.add_metadata(rest.into_pairs());
         self.drafts.push(PiSession::new(draft, vec![None]));
         self.is_headless = false;
@@ -111,7 +108,7 @@ impl Pi {
     }
 
     fn derived_session(&self) -> String {
-        derive(&["pi", &self.file]).to_string()
+        derive(&["pi", &self.from.file]).to_string()
     }
 
     /// Returns the session of the entries; without a header its id comes from the name of the file.
@@ -127,59 +124,54 @@ impl Pi {
 }
 
 impl Reader for Pi {
-    fn read(
-        &mut self,
-        record: &Record,
-        fields: Fields,
-        report: &mut ImportReport,
-    ) -> Option<Draft> {
+    fn read(&mut self, record: &Record, entry: Fields, report: &mut ImportReport) -> Option<Draft> {
         report.records += 1;
-        let Some(kind) = fields.text("type") else {
+        let Some(kind) = entry.text("type") else {
             self.pass_damaged(record.line, record.text.as_bytes());
             report.lose(record.line, "an entry without a type");
             return None;
         };
         if kind == "session" {
             report.converted += 1;
-            self.unread.check(record.line, &[(&fields, TIME)]);
-            self.begin(record, &fields, report);
+            report.check_times(record.line, &[(&entry, TIME)], "the time of the import");
+            self.begin(record, &entry, report);
             return None;
         }
         let is_known = kind == "message" || PI_TYPES.contains(&kind.as_str());
-        if !is_known && fields.has("cwd") && !fields.has("parentId") {
+        if !is_known && entry.has("cwd") && !entry.has("parentId") {
             self.pass_damaged(record.line, record.text.as_bytes());
             report.lose(record.line, "an entry of an unknown type that has what headers have");
             return None;
         }
-        let is_said = kind != "message" || fields.object("message").is_some();
+        let is_said = kind != "message" || entry.object("message").is_some();
         // An entry of an unknown type that names a parent is one of a newer version.
-        let is_own = if is_known { is_said } else { fields.has("parentId") };
-        if !is_own && let Some(why) = of_another_format(&fields, Format::Pi) {
+        let is_own = if is_known { is_said } else { entry.has("parentId") };
+        if !is_own && let Some(why) = of_another_format(&entry, Format::Pi) {
             report.lose(record.line, why);
             return None;
         }
-        if !self.follows(&fields) {
+        if !self.follows(&entry) {
             report.lose(record.line, "the header of its session is damaged or missing");
             return None;
         }
-        let message = fields.object("message");
-        let inner = message.as_ref().unwrap_or(&fields);
-        self.unread.check(record.line, &[(&fields, TIME), (inner, TIME)]);
+        let message = entry.object("message");
+        let inner = message.as_ref().unwrap_or(&entry);
+        report.check_times(record.line, &[(&entry, TIME), (inner, TIME)], "the time of the import");
         if let Some(message) = &message {
             blocks::collect_names(message.get("content"), &mut self.names);
         }
-        let now = self.now;
+        let now = self.from.now;
         if self.drafts.is_empty() {
             report.fault(record.line, "no header before the first entry");
         }
         let session = self.session(record.line);
         let number = session.entries.len().to_string();
-        let id = match fields.id("id") {
+        let id = match entry.id("id") {
             Some(id) => message_id(id),
             None => derive(&["pi", &number, &record.text]).to_string().into(),
         };
-        let parent = match fields.has("parentId") {
-            true => fields.id("parentId").map(message_id),
+        let parent = match entry.has("parentId") {
+            true => entry.id("parentId").map(message_id),
             false => session.draft.last_id(),
         };
         session.entries.push(Some(id.clone()));
@@ -187,29 +179,22 @@ impl Reader for Pi {
             ids.insert(id.clone());
         }
         match kind.as_str() {
-            "compaction" => session.compaction(record, &fields, &id, now),
-            "label" => session.label(record, &fields),
-            "context_edit" => session.edit(record, &fields, &id),
+            "compaction" => session.compaction(record, &entry, &id, now),
+            "label" => session.label(record, &entry),
+            "context_edit" => session.edit(record, &entry, &id),
             "session_info" => {
-                let given = fields.text("name").as_deref().and_then(name);
+                let given = entry.text("name").as_deref().and_then(name);
                 session.draft.details.name = given.or(session.draft.details.name.take());
             }
             "model_change" if session.draft.details.model.is_none() => {
-                session.draft.details.model = fields.text("modelId");
+                session.draft.details.model = entry.text("modelId");
             }
             _ => {}
         }
         // Pi continues from the entry written last.
         session.draft.head = Some(id.clone());
-        session.draft.push(Node {
-            id,
-            parent,
-            line: record.line,
-            fingerprint: fingerprint(&record.text),
-            is_side: false,
-            is_hidden: false,
-            body: Body::there(record),
-        });
+        let (line, fingerprint) = (record.line, fingerprint(&record.text));
+        session.draft.push(Node::new(id, parent, line, fingerprint, Body::there(record)));
         None
     }
 
@@ -222,7 +207,6 @@ impl Reader for Pi {
     }
 
     fn finish(&mut self, report: &mut ImportReport) -> Vec<Draft> {
-        self.unread.report("the time of the import", report);
         let mut drafts = Vec::new();
         for mut session in self.drafts.drain(..) {
             for (at, number) in session.by_number {
@@ -244,7 +228,7 @@ impl Reader for Pi {
         let kind = fields.text("type").unwrap_or_default();
         let inner = fields.object("message");
         let time = fields.time(TIME);
-        let time = time.or_else(|| inner.as_ref()?.time(TIME)).unwrap_or(self.now);
+        let time = time.or_else(|| inner.as_ref()?.time(TIME)).unwrap_or(self.from.now);
         let message = match (kind.as_str(), inner) {
             ("message", Some(inner)) => self.message_of(&fields, inner),
             ("branch_summary", _) => {
@@ -255,10 +239,10 @@ impl Reader for Pi {
             ("custom_message", _) => {
                 let parts = blocks::parts(fields.get("content"), &self.names);
                 let rest = fields.without(&["type", "id", "parentId", "timestamp", "content"]);
-                let metadata = rest.with("kind", Some(text_json(&kind)));
-                with_metadata(Message::new(Role::User, parts), metadata)
+                let metadata = rest.with("kind", Some(json(&kind)));
+                message(Role::User, parts, metadata)
             }
-            _ => hidden(&fields, &kind),
+            _ => aside(&kind, &fields.without(&["id", "parentId", "timestamp"])),
         };
         message.with_id(node.id.clone()).at(time)
     }
@@ -282,24 +266,23 @@ impl Pi {
     /// Returns a message by a person, the model or a tool.
     fn message_of(&self, entry: &Fields, inner: Fields) -> Message {
         let role = inner.text("role").unwrap_or_default();
-        let rest = entry.clone().without(&["type", "id", "parentId", "timestamp", "message"]);
+        let rest = entry.except(&["type", "id", "parentId", "timestamp", "message"]);
         let rest = inner
-            .clone()
-            .without(&["role", "content", "timestamp"])
+            .except(&["role", "content", "timestamp"])
             .into_pairs()
             .into_iter()
             .fold(rest, |rest, (field, value)| rest.with(&field, Some(value)));
         let content = || blocks::parts(inner.get("content"), &self.names);
         match role.as_str() {
-            "user" | "assistant" => with_metadata(Message::new(role.as_str(), content()), rest),
+            "user" | "assistant" => message(role.as_str(), content(), rest),
             "system" => system(&inner, content(), rest),
             "toolResult" => {
-                let id = inner.text("toolCallId").unwrap_or_default();
+                let id = inner.id("toolCallId").unwrap_or_default();
                 let named = inner.text("toolName").or_else(|| self.names.get(&id).cloned());
                 let name = named.unwrap_or_else(|| "unknown".to_owned());
                 let part = blocks::result(name, id, inner.get("content"), inner.is_true("isError"));
                 let rest = rest.without(&["toolCallId", "toolName", "isError"]);
-                with_metadata(Message::new(Role::Tool, vec![part]), rest)
+                message(Role::Tool, vec![part], rest)
             }
             "bashExecution" => {
                 let (command, output) = (inner.text("command"), inner.text("output"));
@@ -319,10 +302,10 @@ impl Pi {
                 note(&text, rest.without(&["summary"]), &role)
             }
             "custom" | "hookMessage" => {
-                let metadata = rest.with("kind", Some(text_json(&role)));
-                with_metadata(Message::new(Role::User, content()), metadata)
+                let metadata = rest.with("kind", Some(json(&role)));
+                message(Role::User, content(), metadata)
             }
-            _ => with_metadata(Message::new(role.as_str(), content()), rest),
+            _ => message(role.as_str(), content(), rest),
         }
     }
 }
@@ -340,27 +323,23 @@ impl PiSession {
     }
 
     fn compaction(&mut self, record: &Record, fields: &Fields, id: &MessageId, now: DateTime<Utc>) {
-        let kept = fields.text("firstKeptEntryId").map(message_id);
+        let kept = fields.id("firstKeptEntryId").map(message_id);
         let number = fields.number("firstKeptEntryIndex");
         if let (None, Some(number)) = (&kept, number) {
             self.by_number.push((self.draft.compactions.len(), number as usize));
         }
-        let details = fields.clone().without(&["type", "id", "parentId", "timestamp", "summary"]);
-        self.draft.compactions.push(DraftCompaction {
-            id: CompactionId::from(id.as_str()),
-            line: record.line,
-            after: None,
-            // Without a first entry to keep, nothing before the compaction is kept.
-            kept: kept.unwrap_or_else(|| id.clone()),
-            marker: id.clone(),
-            summary: fields.text("summary").unwrap_or_default(),
-            details: details.into_json(),
-            created_at: fields.time(TIME).unwrap_or(now),
-        });
+        let details = fields.except(&["type", "id", "parentId", "timestamp", "summary"]);
+        // Without a first entry to keep, nothing before the compaction is kept.
+        let kept = kept.unwrap_or_else(|| id.clone());
+        let summary = fields.text("summary").unwrap_or_default();
+        let time = fields.time(TIME).unwrap_or(now);
+        let compaction = DraftCompaction::new(id.clone(), record.line, kept, summary, time);
+        let details = details.into_json();
+        self.draft.compactions.push(DraftCompaction { details, ..compaction });
     }
 
     fn edit(&mut self, record: &Record, fields: &Fields, id: &MessageId) {
-        let Some(target) = fields.text("targetId").map(message_id) else { return };
+        let Some(target) = fields.id("targetId").map(message_id) else { return };
         let is_replacement = fields.object("replacement").is_some();
         let (id, line) = (id.clone(), record.line);
         self.draft.edits.push(DraftEdit { id, target, is_replacement, line });
@@ -368,7 +347,7 @@ impl PiSession {
 
     /// Sets a label; an entry without a name removes the label of its message.
     fn label(&mut self, record: &Record, fields: &Fields) {
-        let Some(target) = fields.text("targetId").map(message_id) else { return };
+        let Some(target) = fields.id("targetId").map(message_id) else { return };
         self.draft.labels.retain(|label| label.target != target);
         if let Some(name) = fields.text("label").as_deref().and_then(name) {
             let line = record.line;
@@ -400,34 +379,18 @@ fn system(inner: &Fields, mut parts: Vec<Part>, rest: Fields) -> Message {
     for (name, text) in sections.iter().filter(|(_, text)| !text.is_null()) {
         let mut part = text_part(text);
         if let Part::Text(text) = &mut part {
-            text.extra.insert("section".to_owned(), text_json(name).into());
+            text.extra.insert("section".to_owned(), json(name));
         }
         parts.push(part);
     }
     // The text of a section is in its part; that one was removed is only here.
     let rest = if is_removal { rest } else { rest.without(&["sections"]) };
     let is_blank = parts.is_empty();
-    let message = with_metadata(Message::new(Role::System, parts), rest);
+    let message = message(Role::System, parts, rest);
     if is_blank { message.hidden() } else { message }
 }
 
 /// Returns a message that Pi wrote to the model in the user's name.
 fn note(text: &str, rest: Fields, kind: &str) -> Message {
-    let message = Message::new(Role::User, vec![Part::text(text)]);
-    with_metadata(message, rest.with("kind", Some(text_json(kind))))
-}
-
-fn hidden(fields: &Fields, kind: &str) -> Message {
-    let record = fields.clone().without(&["id", "parentId", "timestamp"]).into_json();
-    let parts = record.iter().map(|record| data_part(kind, record)).collect();
-    Message::new(kind, parts).hidden()
-}
-
-fn with_metadata(mut message: Message, fields: Fields) -> Message {
-    message.metadata = fields.into_json();
-    message
-}
-
-fn text_json(text: &str) -> serde_json::Value {
-    serde_json::Value::from(text)
+    message(Role::User, vec![Part::text(text)], rest.with("kind", Some(json(kind))))
 }

@@ -3,8 +3,7 @@
 //! The tree is the log's own. A compression is a hidden message, and what the model sees in place of all before it a summary.
 
 use crate::report::ImportReport;
-use chrono::{DateTime, Utc};
-use talktree::{CompactionId, Message, Role, Usage};
+use talktree::{Message, Role, Usage};
 
 use super::Format;
 use super::chain::{Contents, aside, texts};
@@ -13,12 +12,11 @@ use super::gemini::part;
 use super::linear;
 use super::parts::tokens;
 use crate::draft::{
-    Body, Draft, DraftCompaction, Node, Orphans, Reader, derive, fingerprint, message_id, name,
-    session_id,
+    Body, Draft, DraftCompaction, Node, Origin, Orphans, Reader, derive, fingerprint, message_id,
+    name, session_id,
 };
 use crate::fields::Fields;
 use crate::records::Record;
-use crate::unread_times::UnreadTimes;
 
 /// The field with the time of a record.
 const TIME: &str = "timestamp";
@@ -28,63 +26,56 @@ const PLACE: &[&str] =
     &["uuid", "parentUuid", "sessionId", TIME, "type", "cwd", "version", "gitBranch"];
 
 /// Reads sessions of Qwen Code.
+#[derive(Default)]
 pub(crate) struct Qwen {
-    file: String,
-    now: DateTime<Utc>,
+    from: Origin,
     draft: Option<Draft>,
     contents: Contents,
-    unread: UnreadTimes,
 }
 
 impl Qwen {
-    pub(crate) fn new(file: String, now: DateTime<Utc>) -> Self {
-        let (contents, unread) = (Contents::default(), UnreadTimes::default());
-        Self { file, now, draft: None, contents, unread }
+    pub(crate) fn new(from: Origin) -> Self {
+        Self { from, ..Self::default() }
     }
 }
 
 impl Reader for Qwen {
-    fn read(
-        &mut self,
-        record: &Record,
-        fields: Fields,
-        report: &mut ImportReport,
-    ) -> Option<Draft> {
+    fn read(&mut self, record: &Record, entry: Fields, report: &mut ImportReport) -> Option<Draft> {
         report.records += 1;
         let line = record.line;
-        if fields.text("type").is_none() || !fields.has("sessionId") && !fields.has("uuid") {
-            let other = of_another_format(&fields, Format::Qwen);
+        if entry.text("type").is_none() || !entry.has("sessionId") && !entry.has("uuid") {
+            let other = of_another_format(&entry, Format::Qwen);
             report.lose(line, other.unwrap_or_else(|| "a record of an unknown kind".to_owned()));
             return None;
         }
-        self.unread.check(line, &[(&fields, TIME)]);
+        report.check_times(line, &[(&entry, TIME)], "the time of the import");
         let session =
-            fields.text("sessionId").unwrap_or_else(|| derive(&["qwen", &self.file]).to_string());
-        let id = match fields.text("uuid") {
+            entry.id("sessionId").unwrap_or_else(|| derive(&["qwen", &self.from.file]).to_string());
+        let id = match entry.id("uuid") {
             Some(id) => message_id(id),
             None => self.contents.id(&["qwen", &session], &record.text, &record.text),
         };
         let draft = self.draft.get_or_insert_with(|| {
             let mut draft = Draft::new(session_id(session), line);
             draft.details.source = Some(Format::Qwen.to_string());
-            draft.details.created_at = fields.time(TIME);
+            draft.details.created_at = entry.time(TIME);
             draft.orphans = Orphans::FollowTheNodeBefore;
             let known = ["cwd", "version", "gitBranch"];
-            let about = fields.clone().into_pairs().into_iter();
+            let about = entry.clone().into_pairs().into_iter();
             draft.add_metadata(about.filter(|(name, _)| known.contains(&name.as_str())).collect());
             draft
         });
-        let parent = match fields.has("parentUuid") {
-            true => fields.text("parentUuid").map(message_id),
+        let parent = match entry.has("parentUuid") {
+            true => entry.id("parentUuid").map(message_id),
             false => draft.last_id(),
         };
-        let payload = fields.object("systemPayload").unwrap_or_default();
+        let payload = entry.object("systemPayload").unwrap_or_default();
         let details = &mut draft.details;
         if details.model.is_none() {
-            details.model = fields.text("model");
+            details.model = entry.text("model");
         }
-        let forked = fields.object("forkedFrom").and_then(|forked| forked.text("sessionId"));
-        let ancestor = forked.or_else(|| payload.text("parentSessionId"));
+        let forked = entry.object("forkedFrom").and_then(|forked| forked.id("sessionId"));
+        let ancestor = forked.or_else(|| payload.id("parentSessionId"));
         if details.parent_session.is_none() {
             details.parent_session =
                 ancestor.map(session_id).filter(|parent| *parent != draft.session);
@@ -97,18 +88,13 @@ impl Reader for Qwen {
                 let parts = turn.list("parts").unwrap_or_default();
                 texts(&parts.iter().filter_map(part).collect::<Vec<_>>())
             });
-            draft.compactions.push(DraftCompaction {
-                id: CompactionId::from(id.as_str()),
-                line,
-                after: None,
-                kept: id.clone(),
-                marker: id.clone(),
-                summary: said.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n"),
-                details: payload.get("info").cloned(),
-                created_at: fields.time(TIME).unwrap_or(self.now),
-            });
+            let said = said.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n");
+            let time = entry.time(TIME).unwrap_or(self.from.now);
+            let compaction = DraftCompaction::new(id.clone(), line, id.clone(), said, time);
+            let details = payload.get("info").cloned();
+            draft.compactions.push(DraftCompaction { details, ..compaction });
         }
-        let is_side = fields.is_true("isSidechain");
+        let is_side = entry.is_true("isSidechain");
         if !is_side {
             draft.head = Some(id.clone());
         }
@@ -117,13 +103,12 @@ impl Reader for Qwen {
         None
     }
 
-    fn finish(&mut self, report: &mut ImportReport) -> Vec<Draft> {
-        self.unread.report("the time of the import", report);
+    fn finish(&mut self, _: &mut ImportReport) -> Vec<Draft> {
         self.draft.take().into_iter().collect()
     }
 
     fn message(&self, _: &Record, fields: Fields, node: &Node) -> Message {
-        let time = fields.time(TIME).unwrap_or(self.now);
+        let time = fields.time(TIME).unwrap_or(self.from.now);
         message(&fields).with_id(node.id.clone()).at(time)
     }
 }
@@ -139,11 +124,11 @@ fn message(record: &Fields) -> Message {
         "assistant" => Role::Assistant,
         "tool_result" => Role::Tool,
         _ => {
-            return aside(&kind, &record.clone().without(PLACE));
+            return aside(&kind, &record.except(PLACE));
         }
     };
     let is_blank = parts.is_empty();
-    let rest = record.clone().without(PLACE);
+    let rest = record.except(PLACE);
     let rest = rest.without(&["message", "usageMetadata", "toolCallResult", "forkedFrom"]);
     let mut message = linear::message(role, parts, rest);
     if let Some(used) = record.object("usageMetadata") {

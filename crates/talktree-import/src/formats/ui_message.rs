@@ -3,21 +3,16 @@
 //! Parts are kept unchanged, because talktree stores this format. Version 4 of the SDK wrote `content` and
 //! `toolInvocations` instead, or beside parts of its own; both become parts of today. A message may name its `parent`.
 
-use chrono::{DateTime, Utc};
 use talktree::{Json, Message, MessageId, Part, Reasoning, Tool};
 
 use super::Format;
 use super::blocks::{self, ToolNames};
-use super::linear::{Dialect, Linear};
+use super::linear::Dialect;
 use crate::draft::message_id;
 use crate::fields::{Fields, data_part};
 
-/// Returns a reader of `UIMessage`s.
-pub(crate) fn reader(file: String, keeps_source: bool, now: DateTime<Utc>) -> Linear<UiMessage> {
-    Linear::new(UiMessage, file, keeps_source, now)
-}
-
 /// The `UIMessage` dialect.
+#[derive(Default)]
 pub(crate) struct UiMessage;
 
 impl Dialect for UiMessage {
@@ -84,7 +79,7 @@ fn invocation(call: &Fields) -> Option<Part> {
     let state = if output.is_some() { "output-available" } else { "input-available" };
     let mut tool = Tool::default();
     tool.name = call.text("toolName")?;
-    tool.call_id = call.text("toolCallId")?;
+    tool.call_id = call.id("toolCallId")?;
     tool.state = Some(state.to_owned());
     tool.input = call.get("args").cloned();
     tool.output = output;

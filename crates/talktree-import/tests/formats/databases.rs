@@ -271,7 +271,7 @@ fn samples_of_others_are_read() -> Result<()> {
         ("goose/sessions/20250724_1.jsonl", "20250724_1", "Say hello Hello from Goose!"),
         (
             "cursor/projects/registry-demo/agent-transcripts/registry-cursor.jsonl",
-            "registry-cursor/transcript",
+            "transcript/registry-cursor",
             "inspect the cursor transcript the transcript is readable",
         ),
     ] {

@@ -139,7 +139,8 @@ fn read(file: Vec<u8>) -> talktree::Result<Vec<Message>> {
     store.session(report.sessions[0].clone())?.history()
 }
 
-const FORMATS: [Format; 4] = [Format::ClaudeCode, Format::Pi, Format::OpenAi, Format::UiMessage];
+const FORMATS: [Format; 5] =
+    [Format::ClaudeCode, Format::Codex, Format::Pi, Format::OpenAi, Format::UiMessage];
 
 #[test]
 fn texts_calls_and_results_keep_their_order_in_every_format() -> Result<(), String> {
@@ -158,19 +159,33 @@ fn texts_calls_and_results_keep_their_order_in_every_format() -> Result<(), Stri
     })
 }
 
-/// What the own program of a file shows is the same after both ways.
+const CODEX: &str = r#"{"timestamp":"2026-01-02T03:04:05Z","type":"session_meta","payload":{"id":"0199aaaa-0000-7000-8000-000000000001","timestamp":"2026-01-02T03:04:05Z","cwd":"/w"}}
+{"timestamp":"2026-01-02T03:04:06Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"list"},{"type":"input_text","text":"the files"}]}}
+{"timestamp":"2026-01-02T03:04:06Z","type":"event_msg","payload":{"type":"user_message","message":"list the files"}}
+{"timestamp":"2026-01-02T03:04:07Z","type":"response_item","payload":{"type":"reasoning","summary":[{"type":"summary_text","text":"a folder"}],"encrypted_content":"gAAA"}}
+{"timestamp":"2026-01-02T03:04:07Z","type":"response_item","payload":{"type":"function_call","name":"shell","arguments":"{\"command\":[\"ls\"]}","call_id":"c1"}}
+{"timestamp":"2026-01-02T03:04:07Z","type":"response_item","payload":{"type":"custom_tool_call","name":"apply_patch","input":"*** Begin","call_id":"c2"}}
+{"timestamp":"2026-01-02T03:04:08Z","type":"response_item","payload":{"type":"function_call_output","call_id":"c1","output":"a.rs"}}
+{"timestamp":"2026-01-02T03:04:08Z","type":"response_item","payload":{"type":"custom_tool_call_output","call_id":"c2","output":"Done"}}
+{"timestamp":"2026-01-02T03:04:09Z","type":"response_item","payload":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"One file."}]}}"#;
+
+/// What the own program of a file shows is the same after both ways, and in every other format.
 #[test]
 fn a_file_that_is_imported_and_exported_shows_the_same() -> talktree::Result<()> {
-    for (file, session, format) in [
-        (include_str!("../fixtures/claude_code.jsonl"), "S", Format::ClaudeCode),
-        (include_str!("../fixtures/pi_v3.jsonl"), "P", Format::Pi),
-        (include_str!("../fixtures/ui_message.json"), "V", Format::UiMessage),
+    for (file, session) in [
+        (include_str!("../fixtures/claude_code.jsonl"), "S"),
+        (CODEX, "0199aaaa-0000-7000-8000-000000000001"),
+        (include_str!("../fixtures/pi_v3.jsonl"), "P"),
+        (include_str!("../fixtures/ui_message.json"), "V"),
     ] {
         let store = Store::open_in_memory()?;
         import(&store, file);
         let chat = store.session(session)?;
-        let (written, _) = written(&chat.path(), format)?;
-        assert_eq!(shown(&read(written)?), shown(&chat.history()?), "{format}");
+        for format in FORMATS {
+            let (written, left_out) = written(&chat.path(), format)?;
+            let before = shown(&chat.history()?);
+            assert_eq!(shown(&read(written)?), before, "{session} as {format}: {left_out:?}");
+        }
     }
     Ok(())
 }
@@ -185,7 +200,7 @@ fn a_summary_at_the_beginning_is_a_compaction_after_what_it_replaces() -> talktr
         .map(|text| chat.append(Message::user(*text)))
         .collect::<talktree::Result<_>>()?;
     chat.add_compaction("two animals", &ids[0].id, &ids[1].id)?;
-    for format in [Format::ClaudeCode, Format::Pi] {
+    for format in [Format::ClaudeCode, Format::Codex, Format::Pi] {
         let (file, _) = written(&chat.path(), format)?;
         let copy = Store::open_in_memory()?;
         let report =

@@ -184,7 +184,7 @@ fn libre_chat() -> Result<()> {
 fn a_transcript_of_cursor_is_left_out_if_the_chat_is_there() -> Result<()> {
     let (store, report) = import("cursor.jsonl")?;
     assert_eq!((report.format.as_str(), counts(&report)), ("cursor", (5, 4, 0, 1)));
-    let chat = store.session("cursor/transcript")?;
+    let chat = store.session("transcript/cursor")?;
     assert_eq!(
         history(&chat)?,
         "user: why stale?\nassistant: I look.\nuser: go on\nassistant: I look."

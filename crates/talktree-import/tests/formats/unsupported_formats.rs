@@ -34,6 +34,7 @@ const UNSUPPORTED: &[(&str, &str)] = &[
         "Cline",
         r#"[{"ts":1767323045000,"type":"say","say":"text","text":"hi"},{"ts":1767323046000,"type":"ask","ask":"followup","text":"ho?"}]"#,
     ),
+    ("Cursor", "user:\n<user_query>\nhi\n</user_query>\n\nassistant:\n[Thinking] a greeting\nho\n"),
     ("Aider", "\n# aider chat started at 2026-01-02 03:04:05\n\n#### hi\n\nho\n"),
     (
         "LM Studio",

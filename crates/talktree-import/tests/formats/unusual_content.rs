@@ -1,7 +1,7 @@
 //! Content that is no text, no time or no part of a message: it is kept, and an export brings it back.
 
 use crate::common::{import, pi, try_import};
-use talktree::{Part, Result, Store};
+use talktree::{Message, Part, Result, Store};
 use talktree_import::ImportOptions;
 use talktree_import::export::{content_hash, export_jsonl};
 
@@ -67,6 +67,33 @@ fn a_block_with_a_field_that_a_part_writes_itself_stays_as_it_came() -> Result<(
         let session = store.session(store.sessions()?[0].id.clone())?;
         let message = session.message(&"a".into())?.unwrap();
         assert_eq!(serde_json::to_string(&message.parts[0]).unwrap(), block);
+    }
+    Ok(())
+}
+
+/// No Rust string holds these ids; as texts they were one.
+#[test]
+fn ids_that_differ_in_a_lone_surrogate_are_two_in_every_format() -> Result<()> {
+    for (file, format) in [
+        (
+            r#"{"uuid":"a\ud800","parentUuid":null,"sessionId":"s","timestamp":"2026-01-02T03:04:05Z","type":"user","message":{"role":"user","parts":[{"text":"hi"}]}}
+{"uuid":"a\ud801","parentUuid":"a\ud800","sessionId":"s","timestamp":"2026-01-02T03:04:06Z","type":"assistant","message":{"role":"model","parts":[{"text":"ho"}]}}"#,
+            "qwen-code",
+        ),
+        (
+            r#"[{"uuid":"s","name":"","chat_messages":[{"uuid":"a\ud800","sender":"human","text":"hi","created_at":"2026-01-02T03:04:05Z","parent_message_uuid":"00000000-0000-4000-8000-000000000000"},{"uuid":"a\ud801","sender":"assistant","text":"ho","created_at":"2026-01-02T03:04:06Z","parent_message_uuid":"a\ud800"}]}]"#,
+            "claude-ai",
+        ),
+        (
+            r#"{"info":{"id":"s"},"messages":[{"info":{"id":"a\ud800","sessionID":"s","role":"user","time":{"created":1767323045000}},"parts":[{"type":"text","text":"hi"}]},{"info":{"id":"a\ud801","sessionID":"s","role":"assistant","time":{"created":1767323046000,"completed":1767323047000}},"parts":[{"type":"text","text":"ho"}]}]}"#,
+            "opencode",
+        ),
+    ] {
+        let store = Store::open_in_memory()?;
+        let report = import(&store, file);
+        assert_eq!((report.format.as_str(), report.added, report.first_fault()), (format, 2, None));
+        let texts: Vec<String> = store.session("s")?.history()?.iter().map(Message::text).collect();
+        assert_eq!(texts, ["hi", "ho"], "{format}");
     }
     Ok(())
 }
