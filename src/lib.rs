@@ -111,7 +111,7 @@ pub use store::{
 pub use tokens::{TokenCounter, estimate_tokens};
 pub use tools::{ToolCall, ToolDefinition, Tools};
 pub use transcript::{AppendedEntries, Derived, StoredTranscript, TranscriptFilter, TranscriptKey};
-pub use tree::{DrawOptions, Landmark, PieceKind, Segment, Tree};
+pub use tree::{DrawOptions, Landmark, PieceKind, Segment, Tree, TreeLine};
 pub use usage::{Cost, Usage, UsageFilter, UsageGroup, UsageTotal};
 pub use view::{Budget, Parent};
 

@@ -19,7 +19,7 @@ use crate::message::{Message, NewestFirst};
 
 pub(crate) use outline::CompactionMark;
 pub(crate) use outline::{BoundedRun, SegmentMap, line, outermost, preview};
-pub use outline::{DrawOptions, Landmark, PieceKind, Segment, Tree};
+pub use outline::{DrawOptions, Landmark, PieceKind, Segment, Tree, TreeLine};
 pub(crate) use walk::{Plan, PlanPart, Run, Span, TreeSource, Walk};
 
 /// The maximum number of messages of a session. Numbers are never reused, so deleted messages count.

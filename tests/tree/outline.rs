@@ -21,7 +21,7 @@ fn drawn(chat: &Session) -> Result<Vec<String>> {
     let lines = chat
         .tree()?
         .lines(&DrawOptions::default())
-        .map(|line| line.into_iter().map(|(_, text)| text).collect::<String>())
+        .map(|line| line.to_string())
         .collect::<Vec<_>>();
     Ok(lines.iter().map(|line| line.replace(" user", "")).collect())
 }

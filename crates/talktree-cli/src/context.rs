@@ -163,15 +163,16 @@ impl Context {
         }
     }
 
-    /// Opens the store for searching: for writing if possible, so that pending messages are indexed.
+    /// Opens the store for searching; what is printed is shown in a pager if it is long.
     pub(crate) fn searcher(&mut self) -> Result<Store> {
-        let store = self.server()?;
+        let store = self.unpaged()?;
         self.page();
         Ok(store)
     }
 
-    /// Opens the store as [`searcher`](Self::searcher) does, for a command that goes on: no pager waits for its end.
-    pub(crate) fn server(&self) -> Result<Store> {
+    /// Opens the store for searching: for writing if possible, so that pending messages are indexed. No pager waits for the end of a
+    /// command that goes on.
+    pub(crate) fn unpaged(&self) -> Result<Store> {
         let path = self.existing()?;
         Ok(match Store::options().open_at(&path) {
             // On a medium where SQLite cannot create its lock files it reports that it cannot open the file. If something else

@@ -63,23 +63,30 @@ impl Failure {
 
     /// Writes the message to stderr.
     pub(crate) fn report(&self) {
-        match self {
+        if let Some(message) = self.message() {
+            tell(&message);
+        }
+    }
+
+    /// Returns the message for people; none if there is nothing left to say.
+    pub(crate) fn message(&self) -> Option<String> {
+        Some(match self {
             Self::NotFound(why)
             | Self::Usage(why)
             | Self::Store(why)
             | Self::Input(why)
-            | Self::Summary(why) => tell(why),
+            | Self::Summary(why) => why.clone(),
             Self::Damaged(Damage::Met(what)) => {
-                tell(&format!("the store is damaged: {what}\n{}", verify()));
+                format!("the store is damaged: {what}\n{}", verify())
             }
             Self::Damaged(Damage::StopsVerify(what)) => {
-                tell(&format!("the store is damaged: {what}\n{}", restore()));
+                format!("the store is damaged: {what}\n{}", restore())
             }
-            Self::Damaged(Damage::Printed) => {}
-            Self::Stopped(_) => tell("stopped"),
-            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
-            Self::Output(error) => tell(&format!("the output cannot be written: {error}")),
-        }
+            Self::Damaged(Damage::Printed) => return None,
+            Self::Stopped(_) => "stopped".to_owned(),
+            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return None,
+            Self::Output(error) => format!("the output cannot be written: {error}"),
+        })
     }
 }
 

@@ -4,6 +4,8 @@
 //! control characters in stored text. A command that fails returns a [`failure::Failure`]: an exit code and a message for
 //! people.
 
+#[cfg(feature = "browse")]
+mod browse;
 mod cli;
 mod commands;
 mod context;

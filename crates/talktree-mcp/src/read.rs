@@ -180,7 +180,7 @@ pub(crate) fn tree(view: &View, given: &Arguments) -> Result<String> {
     let mut text = format!("Session {}: {about}\n{NOTICE}\n\n", title(session)?);
     let mut left = given.number("max_tokens").saturating_sub(OURS) as u64;
     for line in tree.lines(&DrawOptions::default()) {
-        let line = quotation(&line.iter().map(|(_, text)| text.as_str()).collect::<String>());
+        let line = quotation(&line.to_string());
         let Some(rest) = left.checked_sub(estimate_tokens(&line)) else {
             text +=
                 "[cut; a larger \"max_tokens\" shows more, and `read` what is around a message]";

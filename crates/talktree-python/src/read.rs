@@ -173,10 +173,7 @@ impl Session {
         options.is_ascii = is_ascii;
         self.handle.call(py, |chat| {
             let tree = chat.tree()?;
-            let lines: Vec<String> = tree
-                .lines(&options)
-                .map(|line| line.into_iter().map(|(_, text)| text).collect())
-                .collect();
+            let lines: Vec<String> = tree.lines(&options).map(|line| line.to_string()).collect();
             Ok(lines.join("\n"))
         })
     }

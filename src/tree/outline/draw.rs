@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use super::{Line, Renderer, Segment, Tree, outermost};
+use super::{Renderer, Segment, Tree, TreeLine, outermost};
 
 /// The limits and style of a drawing.
 ///
@@ -56,7 +56,7 @@ pub(super) struct Lines<'a> {
     layouts: Vec<Layout>,
     /// The remaining jobs, the next one last.
     jobs: Vec<Job>,
-    ready: VecDeque<Line>,
+    ready: VecDeque<TreeLine>,
 }
 
 #[derive(Debug)]
@@ -132,7 +132,7 @@ impl<'a> Lines<'a> {
 
     fn run(&mut self, job: Job) {
         match job {
-            Job::Blank => self.ready.push_back(Line::default()),
+            Job::Blank => self.ready.push_back(TreeLine::default()),
             Job::More { graph, branches, messages } => {
                 self.ready.push_back(self.renderer.branches(&graph, branches as u64, messages));
             }
@@ -211,9 +211,9 @@ impl<'a> Lines<'a> {
 }
 
 impl Iterator for Lines<'_> {
-    type Item = Line;
+    type Item = TreeLine;
 
-    fn next(&mut self) -> Option<Line> {
+    fn next(&mut self) -> Option<TreeLine> {
         while self.ready.is_empty() {
             let job = self.jobs.pop()?;
             self.run(job);
@@ -466,7 +466,7 @@ mod tests {
             let mut widest = 0;
             for tree in [&regenerated, &wide, &bushy] {
                 let lines = tree.lines(&everything);
-                widest = widest.max(lines.map(|line| line[0].1.len()).max().unwrap_or(0));
+                widest = widest.max(lines.map(|line| line.pieces[0].1.len()).max().unwrap_or(0));
                 assert!(tree.lines(&DrawOptions::default()).count() < 100_000);
             }
             widest

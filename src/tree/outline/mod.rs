@@ -141,22 +141,18 @@ impl Tree {
     /// chat.append_all((1..=1000).map(|n| Message::user(format!("{n}")).with_id(format!("m{n}"))))?;
     ///
     /// let tree = chat.tree()?;
-    /// let text = |line: Vec<_>| line.into_iter().map(|(_, text)| text).collect::<String>();
-    /// let lines: Vec<String> = tree.lines(&DrawOptions::default()).map(text).collect();
+    /// let lines: Vec<String> = tree.lines(&DrawOptions::default()).map(|line| line.to_string()).collect();
     /// assert_eq!(lines[3..6], ["o user m4  4", "  … 992 more …", "o user m997  997"]);
     /// # Ok::<(), talktree::Error>(())
     /// ```
-    pub fn lines(&self, options: &DrawOptions) -> impl Iterator<Item = Vec<(PieceKind, String)>> {
-        Lines::new(self, options).map(|line| line.pieces)
+    pub fn lines(&self, options: &DrawOptions) -> impl Iterator<Item = TreeLine> {
+        Lines::new(self, options)
     }
 }
 
 impl fmt::Display for Tree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.lines(&DrawOptions::default()).try_for_each(|line| {
-            line.iter().try_for_each(|(_, text)| f.write_str(text))?;
-            writeln!(f)
-        })
+        self.lines(&DrawOptions::default()).try_for_each(|line| writeln!(f, "{line}"))
     }
 }
 
@@ -232,15 +228,30 @@ pub enum PieceKind {
     More,
 }
 
-/// The pieces of a line.
-#[derive(Debug, Default)]
-pub(super) struct Line {
-    pub(super) pieces: Vec<(PieceKind, String)>,
+/// A line of the drawing. `Display` writes its pieces.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct TreeLine {
+    /// The message of the line, or the id that stands for a summary; `None` if the line counts what is left out.
+    pub message: Option<MessageId>,
+    /// Its pieces, from left to right.
+    pub pieces: Vec<(PieceKind, String)>,
 }
 
-impl Line {
+impl fmt::Display for TreeLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.pieces.iter().try_for_each(|(_, text)| f.write_str(text))
+    }
+}
+
+impl TreeLine {
     fn of(graph: impl Into<String>) -> Self {
         Self::default().with(PieceKind::Graph, graph)
+    }
+
+    fn about(mut self, message: &MessageId) -> Self {
+        self.message = Some(message.clone());
+        self
     }
 
     fn with(mut self, kind: PieceKind, text: impl Into<String>) -> Self {
@@ -269,7 +280,7 @@ impl Renderer {
     }
 
     /// Renders a message.
-    pub(super) fn message(&self, landmark: &Landmark, graph: &str, is_compacted: bool) -> Line {
+    pub(super) fn message(&self, landmark: &Landmark, graph: &str, is_compacted: bool) -> TreeLine {
         let (kind, dot) = match (landmark.is_head, landmark.is_hidden, is_compacted) {
             (true, ..) => (PieceKind::Head, "*"),
             (_, true, _) => (PieceKind::Graph, "-"),
@@ -277,7 +288,8 @@ impl Renderer {
             (.., true) => (PieceKind::Graph, "·"),
             _ => (PieceKind::Graph, "o"),
         };
-        let mut line = Line::of(graph)
+        let mut line = TreeLine::of(graph)
+            .about(&landmark.id)
             .with(kind, dot)
             .with(PieceKind::Role, format!(" {}", name(&shorten(landmark.role.as_str()))))
             .with(PieceKind::Id, format!(" {}", short(landmark.id.as_str())));
@@ -306,36 +318,37 @@ impl Renderer {
     }
 
     /// Renders a summary; its line follows the last message of its range.
-    pub(super) fn summary(&self, compaction: &CompactionMark, graph: &str) -> Line {
+    pub(super) fn summary(&self, compaction: &CompactionMark, graph: &str) -> TreeLine {
         let text = format!(
             "[compaction {}: {}]",
             short(compaction.id.as_str()),
             counted(compaction.count, "message", "messages")
         );
-        Line::of(format!("{graph}  "))
+        TreeLine::of(format!("{graph}  "))
+            .about(&compaction.id.as_message())
             .with(PieceKind::Compaction, text)
             .with(PieceKind::Text, format!(" {}", compaction.preview))
     }
 
     /// Renders a count of omitted branches.
-    pub(super) fn branches(&self, graph: &str, count: u64, messages: u64) -> Line {
+    pub(super) fn branches(&self, graph: &str, count: u64, messages: u64) -> TreeLine {
         let branches = counted(count, "branch", "branches");
         let messages = counted(messages, "message", "messages");
-        Line::of(graph).with(PieceKind::More, format!("{} {branches}, {messages}", self.dots()))
+        TreeLine::of(graph).with(PieceKind::More, format!("{} {branches}, {messages}", self.dots()))
     }
 
     /// Renders a count of omitted segments.
-    pub(super) fn branchings(&self, graph: &str, count: u64, messages: u64) -> Line {
+    pub(super) fn branchings(&self, graph: &str, count: u64, messages: u64) -> TreeLine {
         let branchings = counted(count, "branching", "branchings");
         let messages = counted(messages, "message", "messages");
         let text = format!("{0} {branchings}, {messages} {0}", self.dots());
-        Line::of(format!("{graph}  ")).with(PieceKind::More, text)
+        TreeLine::of(format!("{graph}  ")).with(PieceKind::More, text)
     }
 
     /// Renders a count of omitted messages.
-    pub(super) fn gap(&self, graph: &str, count: u64) -> Line {
+    pub(super) fn gap(&self, graph: &str, count: u64) -> TreeLine {
         let text = format!("{0} {1} more {0}", self.dots(), with_thousands(count));
-        Line::of(format!("{graph}  ")).with(PieceKind::More, text)
+        TreeLine::of(format!("{graph}  ")).with(PieceKind::More, text)
     }
 
     fn dots(&self) -> &'static str {

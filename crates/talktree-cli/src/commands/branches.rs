@@ -52,7 +52,7 @@ pub(crate) fn tree(args: TreeArgs, context: &mut Context) -> Result<()> {
     let mut options = if args.all { DrawOptions::everything() } else { DrawOptions::default() };
     options.is_ascii = args.ascii;
     for line in tree.lines(&options) {
-        let pieces = line.iter().map(|(kind, text)| (piece_style(*kind), text.as_str()));
+        let pieces = line.pieces.iter().map(|(kind, text)| (piece_style(*kind), text.as_str()));
         context.out.line_cut(&pieces.collect::<Vec<_>>())?;
     }
     if args.labels {

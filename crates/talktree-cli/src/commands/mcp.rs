@@ -48,7 +48,7 @@ pub(crate) fn run(args: McpArgs, context: &mut Context) -> Result<()> {
     if let Some(client) = args.print_config {
         return print_config(client, &args, context);
     }
-    let store = if args.write { context.writer()? } else { context.server()? };
+    let store = if args.write { context.writer()? } else { context.unpaged()? };
     let access = Access { owner: args.owner, sources: args.source, can_write: args.write };
     Ok(serve(&store, access, BufReader::new(io::stdin()), io::stdout().lock())?)
 }

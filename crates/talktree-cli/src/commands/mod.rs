@@ -1,6 +1,8 @@
 //! The subcommands.
 
 mod branches;
+#[cfg(feature = "browse")]
+mod browse;
 mod care;
 mod catalog;
 mod compact;
@@ -55,6 +57,7 @@ verbs! { Command:
     Tree(branches::TreeArgs) => branches::tree,
     Show(messages::ShowArgs) => messages::show,
     Search(search::SearchArgs) => search::run,
+    Browse(browse::BrowseArgs) => browse::run where "browse",
     Checkout(branches::CheckoutArgs) => branches::checkout,
     Label(branches::LabelArgs) => branches::label,
     Compact(compact::CompactArgs) => compact::run,

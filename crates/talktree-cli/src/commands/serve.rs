@@ -34,7 +34,7 @@ pub(crate) struct ServeArgs {
 }
 
 pub(crate) fn run(args: ServeArgs, context: &mut Context) -> Result<()> {
-    let store = if args.write { context.writer()? } else { context.server()? };
+    let store = if args.write { context.writer()? } else { context.unpaged()? };
     let signals = Signals::catch()?;
     let options = Options { owner: args.owner, can_write: args.write, port: args.port };
     let cannot = |error| Failure::Usage(format!("port {}: {error}", args.port));

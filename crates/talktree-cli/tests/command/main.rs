@@ -1,5 +1,7 @@
 //! The command.
 
+#[cfg(all(feature = "browse", target_os = "linux"))]
+mod browse;
 mod catalog;
 mod common;
 mod compact;

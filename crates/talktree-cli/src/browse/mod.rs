@@ -1,0 +1,72 @@
+//! `talktree browse`: sessions, branches and texts on a terminal.
+//!
+//! The [`app`] turns keys into moves, [`draw`] draws what it holds. [`chat`] is the conversation that is open: a window of its
+//! messages, read page by page as one scrolls, and the tree of its branches. [`list`] is what is left of it: the sessions, or
+//! the hits of a search.
+//!
+//! Invariant: every text is escaped where a line is made of it, so nothing in a message controls the terminal.
+
+mod app;
+mod chat;
+mod draw;
+mod lines;
+mod list;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use signal_hook::consts::{SIGHUP, SIGTERM};
+use talktree::{Session, Store};
+
+use crate::failure::{Failure, Result};
+use app::App;
+
+/// How often a conversation that nobody touches is looked at for new messages, and the signals.
+const TICK: Duration = Duration::from_secs(1);
+
+/// What is browsed.
+pub(crate) struct Browsed {
+    pub(crate) store: Store,
+    pub(crate) path: PathBuf,
+    /// Whose sessions are shown; those of all without it.
+    pub(crate) owner: Option<String>,
+    /// The session that is open at first.
+    pub(crate) session: Option<Session>,
+    pub(crate) can_write: bool,
+    pub(crate) is_coloured: bool,
+}
+
+/// Browses until `q` is pressed.
+pub(crate) fn run(browsed: Browsed) -> Result<()> {
+    let ends = std::sync::Arc::default();
+    for signal in [SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, std::sync::Arc::clone(&ends))?;
+    }
+    let mut app = App::new(browsed)?;
+    // It restores the terminal when the program panics, too.
+    let mut terminal = ratatui::try_init().map_err(Failure::Output)?;
+    let ended = turn(&mut app, &mut terminal, &|| ends.load(std::sync::atomic::Ordering::Relaxed));
+    ratatui::restore();
+    ended.map_err(Failure::Output)
+}
+
+fn turn(app: &mut App, terminal: &mut DefaultTerminal, ends: &dyn Fn() -> bool) -> io::Result<()> {
+    while !app.is_done && !ends() {
+        terminal.draw(|frame| draw::draw(frame, app))?;
+        if !event::poll(app.patience().unwrap_or(TICK))? {
+            app.idle();
+            continue;
+        }
+        match event::read()? {
+            Event::Key(key) if key.kind == KeyEventKind::Press => app.press(key),
+            Event::Paste(text) => app.paste(&text),
+            _ => {}
+        }
+    }
+    Ok(())
+}
