@@ -2,6 +2,7 @@
 #![cfg(unix)]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 use crate::common::{Outcome, Rig, text};
@@ -348,12 +349,23 @@ fn printed() -> BTreeMap<&'static str, Vec<Value>> {
     add("stats", rig.json(["stats"]));
     add("verify", rig.json(["verify"]));
     add("backup", rig.json(["backup", &file("copy.db")]));
+    add("serve", vec![served(&rig)]);
     add("verify", vec![verify_damaged(&rig, &file("copy.db"))]);
     add("copy", rig.json(["copy", "--to", &file("copied.db")]));
     add("tour", rig.json(["tour"]));
     let broken = text(&rig.file("broken.json", r#"[{"role":"user","content":"hi"},7]"#));
     add("import", rig.json(["import", &broken]));
     all
+}
+
+/// Returns what `serve` prints before it serves.
+fn served(rig: &Rig) -> Value {
+    let mut server = rig.command(["serve", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    serde_json::from_str(&line).unwrap()
 }
 
 /// Returns what `verify` prints of a copy of the store in which the text of a message is overwritten.
