@@ -338,13 +338,9 @@ mod tests {
     }
 
     /// The drawing without the role, which is the same in every line.
-    fn text(line: &[(super::super::PieceKind, String)]) -> String {
-        line.iter().map(|(_, text)| &**text).collect()
-    }
-
     fn drawn(tree: &Tree, options: &DrawOptions) -> String {
         let lines: Vec<String> =
-            tree.lines(options).map(|line| text(&line).replace(" user", "")).collect();
+            tree.lines(options).map(|line| line.to_string().replace(" user", "")).collect();
         lines.join("\n")
     }
 
