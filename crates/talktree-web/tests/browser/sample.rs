@@ -72,7 +72,9 @@ fn say(
             Role::Assistant => {
                 let length = message.text().len().min(900) as u64;
                 let usage = Usage {
-                    model: Some(if length.is_multiple_of(3) { "small" } else { "large" }.to_owned()),
+                    model: Some(
+                        if length.is_multiple_of(3) { "small" } else { "large" }.to_owned(),
+                    ),
                     input: 1_400 + 17 * length,
                     output: 60 + length,
                     cache_read: 900,
