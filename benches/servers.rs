@@ -163,8 +163,8 @@ impl Bench {
         }
         let mut speaker = Speaker::new(8, Length::Chat);
         for number in 0..OWNED {
-            let mut details = SessionDetails::default();
-            details.owner = Some(format!("owner {}", number % 10));
+            let owner = Some(format!("owner {}", number % 10));
+            let details = SessionDetails { owner, ..SessionDetails::default() };
             let session = self.store.create_session_as(format!("owned {number}"), details)?;
             session.append_all(speaker.messages(20))?;
         }
