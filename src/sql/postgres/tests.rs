@@ -90,7 +90,7 @@ fn what_is_sent_and_asked_together_is_as_one_by_one() -> Result<()> {
     let rows =
         [row("a", None, 1), row("b\0'{\"\\", Some("\u{1}B,"), 2), row("a", Some("again"), 3)];
     let written = server.write(Duration::from_secs(30), NO_STOP, |conn| {
-        conn.run(ADD, (&*"first", None::<&str>, 0_i64, "X"))?;
+        conn.run(ADD, ("first", None::<&str>, 0_i64, "X"))?;
         for (id, name, model, at) in &rows {
             conn.send(ADD, (id, name, *at, model))?;
         }
