@@ -263,11 +263,7 @@ pub(crate) fn state(page: &Page, session: Option<&str>) -> Result<Value> {
     if let Some(id) = session {
         let query = Query::of(&[("session", id)]);
         let (session, info) = page.session(&query)?;
-        // A message that grows in place changes no count.
-        let last = session.page().limit(1).run()?.messages.pop();
-        let last = last
-            .map(|it| it.parts.iter().filter_map(view::whole).map(|it| it.len()).sum::<usize>());
-        now["session"] = json!([info.messages, info.updated_at, session.head()?, last]);
+        now["session"] = json!([info.updated_at, session.head()?]);
     }
     Ok(now)
 }
