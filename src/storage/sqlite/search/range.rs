@@ -180,8 +180,8 @@ impl Range {
     pub(super) fn count(&self, conn: &Connection) -> BackendResult<f64> {
         match self.kind {
             Kind::Store => {
-                let (sessions, some, messages): (i64, i64, i64) = conn.one(COUNT, SAMPLE)?;
-                Ok(messages as f64 * (sessions as f64 / (some as f64).max(1.0)))
+                let (all, some, messages): (i64, i64, i64) = conn.one(COUNT, SAMPLE)?;
+                Ok(messages as f64 * (all as f64 / some as f64))
             }
             Kind::Sessions => {
                 let mut messages = 0;
@@ -207,9 +207,11 @@ const MAX_NAME_CHARS: usize = 80;
 /// Of how many sessions the messages are counted; the others are taken to have as many.
 const SAMPLE: usize = 1_000;
 
+/// How many keys all sessions span, how many the newest ones, and the messages of these. To count the sessions would read each.
 pub(in super::super) const COUNT: &str =
-    "SELECT (SELECT count(*) FROM session), count(*), CAST(coalesce(sum(messages), 0) AS BIGINT)
-   FROM (SELECT messages FROM session ORDER BY key DESC LIMIT ?1) AS newest";
+    "SELECT coalesce((SELECT max(key) FROM session) - (SELECT min(key) FROM session), 0) + 1,
+        coalesce(max(key) - min(key), 0) + 1, CAST(coalesce(sum(messages), 0) AS BIGINT)
+   FROM (SELECT key, messages FROM session ORDER BY key DESC LIMIT ?1) AS newest";
 
 pub(in super::super) const MESSAGES: &str =
     "SELECT CAST(coalesce(sum(messages), 0) AS BIGINT) FROM session WHERE key = ?1";
