@@ -11,8 +11,8 @@ use crate::common::content::without_ids;
 use crate::common::{Scratch, on_server};
 use crate::proxy::Proxy;
 use talktree::{
-    Block, Error, Message, MessageId, Result, Session, SessionChange, SessionId, SessionManager,
-    Store, Usage,
+    Block, Erasure, Error, Message, MessageId, Result, Session, SessionChange, SessionId,
+    SessionManager, Store, Usage,
 };
 
 /// One of two hosts in a round, which has sessions, a key and an owner of its own.
@@ -363,5 +363,37 @@ fn nothing_that_32_hosts_add_to_the_memory_of_one_owner_is_lost() -> Result<()> 
     for fact in (0..32).flat_map(|host| (0..3).map(move |n| format!("fact {host}-{n}."))) {
         assert_eq!(memory.matches(&fact).count(), 1, "{fact} in {memory}");
     }
+    Ok(())
+}
+
+/// What two of them clean at the same time, each waits for the other at, and gives up.
+#[test]
+fn erasures_of_8_hosts_at_once_all_end() -> Result<()> {
+    let Some(url) = on_server() else { return Ok(()) };
+    let connect = |_| Store::options().busy_timeout(Duration::from_secs(1)).connect(&url);
+    let stores = (0..8).map(connect).collect::<Result<Vec<_>>>()?;
+    let erase = |store: &Store, name: String| -> Result<()> {
+        let began = Instant::now();
+        for round in 0..4 {
+            store.session(&*name)?.append(Message::user(format!("in round {round}")))?;
+            loop {
+                match store.erase(&Erasure::session(&*name)) {
+                    Err(Error::Busy { .. }) if began.elapsed() < Duration::from_secs(60) => {}
+                    // What an attempt has marked is gone.
+                    Err(Error::UnknownSession { .. }) => break,
+                    erased => break drop(erased?),
+                }
+            }
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let hosts = stores.iter().enumerate();
+        let hosts: Vec<_> =
+            hosts.map(|(at, store)| scope.spawn(move || erase(store, at.to_string()))).collect();
+        hosts.into_iter().try_for_each(|host| host.join().expect("no panic"))
+    })?;
+    assert!(stores[0].finish_erasure()?);
+    assert!(stores[0].sessions()?.is_empty());
     Ok(())
 }

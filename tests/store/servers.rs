@@ -324,9 +324,27 @@ mod tls {
             folder,
             "x509 -req -in server.csr -CA ours.pem -CAkey ours.key -CAcreateserial -days 2 -extfile names -out server.pem",
         )?;
-        let mut key = std::fs::metadata(folder.join("server.key"))?.permissions();
-        std::os::unix::fs::PermissionsExt::set_mode(&mut key, 0o600);
-        std::fs::set_permissions(folder.join("server.key"), key)?;
+        keep_secret(&folder.join("server.key"))?;
+        allow_encrypted(data)
+    }
+
+    /// Makes a certificate for `localhost` that signs itself.
+    fn own_certificate(folder: &Path, data: &Path) -> Outcome {
+        openssl(
+            folder,
+            "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout server.key -out server.pem -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost",
+        )?;
+        keep_secret(&folder.join("server.key"))?;
+        allow_encrypted(data)
+    }
+
+    fn keep_secret(key: &Path) -> Outcome {
+        let mut rights = std::fs::metadata(key)?.permissions();
+        std::os::unix::fs::PermissionsExt::set_mode(&mut rights, 0o600);
+        Ok(std::fs::set_permissions(key, rights)?)
+    }
+
+    fn allow_encrypted(data: &Path) -> Outcome {
         // Over the network only with encryption.
         std::fs::write(
             data.join("pg_hba.conf"),
@@ -335,13 +353,37 @@ mod tls {
         Ok(())
     }
 
+    const SETTINGS: [&str; 3] =
+        ["ssl=on", "ssl_cert_file=../server.pem", "ssl_key_file=../server.key"];
+
+    /// `openssl req -x509` makes the certificate of an issuer.
+    #[test]
+    fn a_certificate_that_signs_itself_is_trusted_if_it_is_in_the_file() -> Outcome {
+        if Command::new("openssl").arg("version").output().is_err() {
+            return Ok(());
+        }
+        let Some(server) = Server::start(&SETTINGS, own_certificate)? else { return Ok(()) };
+        let root = server.folder.path().join("server.pem");
+        let connect = |host: &str, mode: &str| {
+            Store::connect(&format!(
+                "postgresql://talktree@{host}:{}/postgres?sslmode={mode}&sslrootcert={}",
+                server.port,
+                root.display()
+            ))
+        };
+        connect("localhost", "verify-full")?;
+        connect("127.0.0.1", "verify-ca")?;
+        let error = connect("127.0.0.1", "verify-full").map(drop).unwrap_err().to_string();
+        assert!(error.contains("not valid for name"), "{error}");
+        Ok(())
+    }
+
     #[test]
     fn a_server_is_checked_as_far_as_the_address_says() -> Outcome {
         if Command::new("openssl").arg("version").output().is_err() {
             return Ok(());
         }
-        let settings = ["ssl=on", "ssl_cert_file=../server.pem", "ssl_key_file=../server.key"];
-        let Some(server) = Server::start(&settings, certificates)? else { return Ok(()) };
+        let Some(server) = Server::start(&SETTINGS, certificates)? else { return Ok(()) };
         let root =
             |name: &str| format!("sslrootcert={}", server.folder.path().join(name).display());
         let (ours, others) = (root("ours.pem"), root("others.pem"));
