@@ -217,13 +217,15 @@ impl Connection {
             return Ok(());
         };
         let bound = match rows.pop() {
-            Some(row) if rows.is_empty() => self.bound(sql, row)?,
+            Some(row) if rows.is_empty() => self.bound(sql, row),
             last => {
                 rows.extend(last);
-                let form = self.form(sql, gathered::names(&types))?;
-                (form, gathered::columns(rows, &types))
+                let form = self.form(sql, gathered::names(&types));
+                form.map(|form| (form, gathered::columns(rows, &types)))
             }
         };
+        // Without these rows the transaction must not be committed.
+        let bound = bound.inspect_err(|_| self.has_failed.set(true))?;
         self.begin();
         match is_question(sql) {
             true => self.asked.borrow_mut().push((sent(self.query(bound)), answers)),
@@ -374,6 +376,10 @@ impl Connection {
             // Until it has reached the server: it must not stop what comes next.
             wait(canceling, Some(Instant::now() + LATER), || false);
         }
+        if !matches!(answer, Some(Ok(_))) {
+            // What was asked ahead may have no answer.
+            self.known.take();
+        }
         let error = match answer {
             Some(Ok(answer)) => return Ok(answer),
             Some(Err(BackendError::Postgres(error))) => error,
@@ -385,7 +391,6 @@ impl Connection {
             }
         };
         self.has_failed.set(true);
-        self.known.take();
         if !self.is_writing.get() && !self.client.is_closed() {
             // A transaction without the savepoint ends with its first failure.
             let back = self.client.batch_execute("ROLLBACK TO talktree_read");
@@ -405,7 +410,7 @@ impl Connection {
         })
     }
 
-    /// Sends a request at once; returns its answer. Those to what was sent before are read first: an answer that nobody takes holds up
+    /// Sends a request at once; returns its answer. Those to what was sent before are read, too: an answer that nobody takes holds up
     /// those after it.
     async fn all_and<T>(&self, request: impl Future<Output = Answer<T>>) -> BackendResult<T> {
         let mut request = pin!(request);
@@ -415,20 +420,30 @@ impl Connection {
         if let Some(begun) = begun {
             self.note_begun(&begun.await?)?;
         }
-        let asked = self.asked.take();
-        for (rows, answers) in asked {
-            let rows = rows.await?;
-            answers.lock().unwrap_or_else(PoisonError::into_inner).put(rows)?;
+        let mut errors = Vec::new();
+        for (rows, answers) in self.asked.take() {
+            match rows.await {
+                Ok(rows) => answers.lock().unwrap_or_else(PoisonError::into_inner).put(rows)?,
+                Err(error) => errors.push(error),
+            }
         }
         let answer = match polled {
             Poll::Ready(answer) => answer,
             Poll::Pending => request.await,
         };
-        let mut failed = None;
         for sent in self.sent.take() {
-            failed = failed.or(sent.await.err());
+            errors.extend(sent.await.err());
         }
-        Ok(failed.map_or(answer, Err)?)
+        if errors.is_empty() {
+            return Ok(answer?);
+        }
+        errors.extend(answer.err());
+        // What comes after the statement that failed says only that one before it has failed.
+        let is_cause = |error: &tokio_postgres::Error| {
+            error.code() != Some(&SqlState::IN_FAILED_SQL_TRANSACTION)
+        };
+        let cause = errors.iter().position(is_cause).unwrap_or_default();
+        Err(errors.swap_remove(cause).into())
     }
 
     /// Takes the id of the transaction from the answer to what began it, and the version of the tables.

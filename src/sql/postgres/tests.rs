@@ -107,6 +107,21 @@ fn what_is_sent_and_asked_together_is_as_one_by_one() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn the_error_is_that_of_the_statement_that_failed_first() -> Result<()> {
+    let Some(server) = server(1)? else { return Ok(()) };
+    let answer = server.write(Duration::from_secs(30), NO_STOP, |conn| {
+        conn.send("INSERT INTO setting (name, value) VALUES (?1, NULL)", "a")?;
+        conn.ask_ahead(HAS, "first")?;
+        conn.has(HAS, "first")
+    });
+    let error = answer
+        .map_err(|error| error.into_error(0))
+        .map_or_else(|it| it.to_string(), |_| String::new());
+    assert!(error.contains("null"), "{error}");
+    Ok(())
+}
+
 /// Otherwise it would be answered by the next statement, or by none.
 #[test]
 fn a_row_that_is_refused_fails_the_write() -> Result<()> {

@@ -50,7 +50,7 @@ pub(super) struct App {
     /// When the query was changed last, until it is run.
     changed: Option<Instant>,
     /// What the last key did, or why it did nothing.
-    pub(super) said: String,
+    pub(super) notice: String,
     pub(super) shows_help: bool,
     pub(super) is_done: bool,
 }
@@ -72,7 +72,7 @@ impl App {
             typing: None,
             label: String::new(),
             changed: None,
-            said: String::new(),
+            notice: String::new(),
             shows_help: false,
             is_done: false,
         };
@@ -97,7 +97,7 @@ impl App {
             Some(_) => self.search(),
             None => self.refresh(),
         };
-        self.tell(done);
+        self.notify(done);
     }
 
     fn refresh(&mut self) -> Result<()> {
@@ -117,9 +117,9 @@ impl App {
         self.preview()
     }
 
-    fn tell(&mut self, done: Result<()>) {
+    fn notify(&mut self, done: Result<()>) {
         if let Err(failure) = done {
-            self.said = one_line(&failure.message().unwrap_or_default());
+            self.notice = one_line(&failure.message().unwrap_or_default());
         }
     }
 
@@ -130,7 +130,7 @@ impl App {
     }
 
     pub(super) fn press(&mut self, key: KeyEvent) {
-        self.said.clear();
+        self.notice.clear();
         let done = match key.code {
             KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => {
                 self.is_done = true;
@@ -143,7 +143,7 @@ impl App {
             _ if self.typing.is_some() => self.press_in_line(key),
             code => self.press_in_pane(code),
         };
-        self.tell(done);
+        self.notify(done);
     }
 
     fn type_in(&mut self, c: Option<char>) {
@@ -245,7 +245,7 @@ impl App {
         match code {
             KeyCode::Char(key @ ('[' | ']')) => {
                 if !chat.switch(if key == '[' { -1 } else { 1 })? {
-                    self.said = "no other version from here on; b shows the branches".to_owned();
+                    self.notice = "no other version from here on; b shows the branches".to_owned();
                 }
                 self.pane = Pane::Text;
             }
@@ -255,24 +255,24 @@ impl App {
                     // The terminal copies it, also over a connection.
                     let copy = CopyToClipboard::to_clipboard_from(message.text());
                     execute!(io::stdout(), copy)?;
-                    self.said = "copied".to_owned();
+                    self.notice = "copied".to_owned();
                 }
             }
             KeyCode::Char('c' | 'm') if !self.can_write => {
-                self.said =
+                self.notice =
                     "nothing is changed: begin with --write to checkout and label".to_owned();
             }
             KeyCode::Char('c') => {
                 if let Some(message) = chat.selected() {
                     chat.session.checkout(&message.id)?;
                     chat.refresh()?;
-                    self.said = "the head is at this message; u undoes that".to_owned();
+                    self.notice = "the head is at this message; u undoes that".to_owned();
                 }
             }
             KeyCode::Char('u') if self.can_write => {
                 let is_undone = chat.session.undo_head()?;
                 chat.refresh()?;
-                self.said = match is_undone {
+                self.notice = match is_undone {
                     true => "the head is where it was before".to_owned(),
                     false => "no move of the head is left to undo".to_owned(),
                 };
@@ -379,7 +379,7 @@ impl App {
         if let (Some(hit), Some(chat)) = (&hit, &mut self.chat)
             && !chat.show_hit(hit)?
         {
-            self.said = "the message was deleted meanwhile".to_owned();
+            self.notice = "the message was deleted meanwhile".to_owned();
         }
         Ok(())
     }

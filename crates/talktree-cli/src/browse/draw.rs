@@ -43,11 +43,11 @@ pub(super) fn draw(frame: &mut Frame<'_>, app: &mut App) {
             .areas(frame.area());
     draw_top(frame, app, top);
     draw_panes(frame, app, middle);
-    let said = match app.said.is_empty() {
+    let notice = match app.notice.is_empty() {
         true => Line::styled(KEYS, FAINT),
-        false => Line::styled(app.said.clone(), MARK),
+        false => Line::styled(app.notice.clone(), MARK),
     };
-    frame.render_widget(said, bottom);
+    frame.render_widget(notice, bottom);
     if app.shows_help {
         let area = middle.centered(Constraint::Length(74), Constraint::Length(16));
         frame.render_widget(Clear, area);

@@ -133,7 +133,7 @@ impl Writer {
         let what = format!("{fold} {}", one_line(what));
         let start = if is_open { String::new() } else { start(first, SHORT).0.to_owned() };
         let line = format!("{what}  {}", one_line(&start));
-        let line = cut(&line, self.width.saturating_sub(2 * self.margin.chars().count() / 2));
+        let line = cut(&line, self.width.saturating_sub(self.margin.chars().count()));
         let at = line.len().min(what.len());
         let (what, rest) = line.split_at(if line.is_char_boundary(at) { at } else { 0 });
         self.push(vec![

@@ -73,7 +73,7 @@ pub(super) fn title(listed: &ListedSession) -> String {
     match (&listed.info.name, &listed.preview) {
         (Some(name), _) if !name.trim().is_empty() => one_line(name),
         (_, Some(line)) => format!("“{}”", one_line(line)),
-        _ => listed.info.id.to_string(),
+        _ => one_line(listed.info.id.as_str()),
     }
 }
 
@@ -134,6 +134,13 @@ impl Find {
             HITS => format!("the best {HITS}"),
             count => plural(count as u64, "message"),
         };
+        if found.is_partial {
+            self.about += "; the search ran out of time";
+        }
+        let steps = found.steps.iter().map(ToString::to_string);
+        for about in found.notices.into_iter().chain(steps) {
+            self.about += &format!("; {}", one_line(&about));
+        }
         self.step(1);
         Ok(())
     }

@@ -16,10 +16,15 @@ mod tests;
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ratatui::crossterm::event::{
+    self, DisableBracketedPaste, EnableBracketedPaste, Event, KeyEventKind,
+};
+use ratatui::crossterm::execute;
 use signal_hook::consts::{SIGHUP, SIGTERM};
 use talktree::{Session, Store};
 
@@ -43,16 +48,20 @@ pub(crate) struct Browsed {
 
 /// Browses until `q` is pressed.
 pub(crate) fn run(browsed: Browsed) -> Result<()> {
-    let ends = std::sync::Arc::default();
+    let ends = Arc::new(AtomicBool::new(false));
     for signal in [SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, std::sync::Arc::clone(&ends))?;
+        signal_hook::flag::register(signal, Arc::clone(&ends))?;
     }
     let mut app = App::new(browsed)?;
     // It restores the terminal when the program panics, too.
     let mut terminal = ratatui::try_init().map_err(Failure::Output)?;
-    let ended = turn(&mut app, &mut terminal, &|| ends.load(std::sync::atomic::Ordering::Relaxed));
+    // Otherwise each letter of a text that is pasted would be a key.
+    let pasted = execute!(io::stdout(), EnableBracketedPaste);
+    let stops = || ends.load(Ordering::Relaxed);
+    let ended = pasted.and_then(|()| turn(&mut app, &mut terminal, &stops));
+    let restored = execute!(io::stdout(), DisableBracketedPaste);
     ratatui::restore();
-    ended.map_err(Failure::Output)
+    ended.and(restored).map_err(Failure::Output)
 }
 
 fn turn(app: &mut App, terminal: &mut DefaultTerminal, ends: &dyn Fn() -> bool) -> io::Result<()> {

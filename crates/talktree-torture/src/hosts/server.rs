@@ -13,7 +13,6 @@ use crate::Result;
 const START: Duration = Duration::from_secs(60);
 /// Small logs and short waits, so that what happens rarely happens often.
 const SETTINGS: &[&str] = &[
-    "listen_addresses=*",
     "fsync=off",
     "max_connections=300",
     "deadlock_timeout=200ms",
@@ -172,11 +171,14 @@ fn begin(programs: &Path, data: &Path, folder: &Path, network: Option<&str>) -> 
     let server = as_postgres(programs.join("postgres"));
     // Each program replaces the one before it: the process is the server's.
     let mut command = Command::new("env");
+    // Anybody may connect, so only from the network of its own.
+    let mut addresses = "listen_addresses=";
     if let Some(network) = network {
         command.args(["ip", "netns", "exec", network]);
+        addresses = "listen_addresses=*";
     }
     command.arg(server.get_program()).args(server.get_args());
-    command.arg("-D").arg(data).arg("-k").arg(folder);
+    command.arg("-D").arg(data).arg("-k").arg(folder).args(["-c", addresses]);
     command.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
     let log = OpenOptions::new().create(true).append(true).open(folder.join("log"))?;
     let log = [Stdio::from(File::try_clone(&log)?), Stdio::from(log)];
