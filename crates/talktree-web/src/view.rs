@@ -1,10 +1,18 @@
 //! A message as the page shows it: its parts by kind, long ones cut, and all of it valid Unicode.
 
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde_json::{Map, Value, json};
-use talktree::{Author, CompactionId, Json, Message, Part, Usage};
+use talktree::{Author, CompactionId, Json, Message, Part, SessionInfo, Usage};
 
-/// How many characters of a part the page gets at once; the rest is a link.
+/// How many bytes of a part the page gets at once; the rest is a link. A file cuts there, too: `page/api.js`.
 const MAX_TEXT: usize = 20_000;
+
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
 
 /// The images that a browser shows without running anything in them.
 const IMAGES: [&str; 5] = ["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif"];
@@ -16,6 +24,13 @@ pub(crate) enum Extent {
     Cut,
     /// All of it.
     Whole,
+}
+
+/// Returns a view of a session, without what a program keeps there, and without its parent, which may be another owner's.
+pub(crate) fn session(info: &SessionInfo) -> Value {
+    let mut view = json!(info);
+    (view["metadata"], view["parent_session"]) = (Value::Null, Value::Null);
+    view
 }
 
 /// Returns a view of a message.
@@ -123,32 +138,14 @@ pub(crate) fn file(part: &Part) -> Option<(String, bool, Vec<u8>)> {
     let typed = part.typed();
     let Part::File(file) = typed.as_ref() else { return None };
     let (about, data) = file.url.strip_prefix("data:")?.split_once(',')?;
-    let data: Vec<u8> = percent_encoding::percent_decode_str(data).collect();
-    let bytes = if about.ends_with(";base64") { base64(&data)? } else { data };
+    let mut bytes: Vec<u8> = percent_encoding::percent_decode_str(data).collect();
+    if about.ends_with(";base64") {
+        bytes.retain(|byte| !byte.is_ascii_whitespace());
+        bytes = BASE64.decode(bytes).ok()?;
+    }
     let is_image = IMAGES.contains(&&*file.media_type);
     let kind = if is_image { &file.media_type } else { "application/octet-stream" };
     Some((kind.to_owned(), is_image, bytes))
-}
-
-fn base64(text: &[u8]) -> Option<Vec<u8>> {
-    let (mut bytes, mut bits, mut count) = (Vec::with_capacity(text.len() / 4 * 3), 0_u32, 0);
-    for byte in text.iter().filter(|byte| !byte.is_ascii_whitespace() && **byte != b'=') {
-        let value = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' | b'-' => 62,
-            b'/' | b'_' => 63,
-            _ => return None,
-        };
-        bits = bits << 6 | u32::from(value);
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            bytes.push((bits >> count) as u8);
-        }
-    }
-    Some(bytes)
 }
 
 #[cfg(test)]
@@ -168,7 +165,7 @@ mod tests {
 
     #[test]
     fn the_bytes_of_a_file_are_read_and_only_an_image_is_shown() {
-        let png = Part::file("image/png", "data:image/png;base64,aGVsbG8=");
+        let png = Part::file("image/png", "data:image/png;base64,aGVs%0AbG8");
         assert_eq!(file(&png), Some(("image/png".to_owned(), true, b"hello".to_vec())));
         let page = Part::file("text/html", "data:text/html,%3Cb%3E");
         assert_eq!(
