@@ -2,12 +2,15 @@
 //!
 //! No record of a request is stored with an answer, so it is made again: of the messages above the answer, of the summaries that were
 //! stored before it, and of the texts of blocks as they were. A summary or a message that was removed since is not in it.
+//!
+//! Mostly there is no later summary, and the history is what the library returns. Otherwise it is made of messages and summaries; then
+//! a summary whose first or last message was deleted is left out, too, and tool outputs are whole.
 
 use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
-use talktree::{Compaction, Message, MessageId, Session};
+use talktree::{Compaction, Message, MessageId, Path, Session};
 use talktree_model::{Conversation, Request};
 
 use crate::routes::{Query, Refused, Result};
@@ -38,13 +41,16 @@ pub(crate) fn seen(page: &Page, query: &Query) -> Result<Value> {
     let id = MessageId::from(query.required("message")?);
     let unknown = || Refused(404, "there is no such message".to_owned());
     let answer = session.message(&id)?.ok_or_else(unknown)?;
-    let (raw, now) = match &answer.parent {
-        Some(parent) => (session.at(parent).raw_history()?, session.at(parent).history()?),
-        None => (Vec::new(), Vec::new()),
+    let above = answer.parent.as_ref().map(|parent| session.at(parent));
+    let now = above.as_ref().map_or(Ok(Vec::new()), Path::history)?;
+    let (then, later): (Vec<_>, Vec<_>) = session
+        .compactions()?
+        .into_iter()
+        .partition(|compaction| compaction.created_at <= answer.created_at);
+    let history = match &above {
+        Some(above) if !later.is_empty() => history_of(above.raw_history()?, &then),
+        _ => now.clone(),
     };
-    let mut compactions = session.compactions()?;
-    compactions.retain(|compaction| compaction.created_at <= answer.created_at);
-    let history = history_of(raw, &compactions);
     let (prompt, blocks) = prompt_of(&session, answer.created_at)?;
 
     let now: HashSet<&MessageId> = now.iter().map(|message| &message.id).collect();
