@@ -16,8 +16,9 @@ use crate::view::{self, Extent};
 /// How long a search takes at most: somebody types.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How many rows of a sum are shown.
-const MAX_ROWS: usize = 400;
+/// How many days of a sum are shown, and how many of the greatest rows of another.
+const MAX_DAYS: usize = 400;
+const MAX_ROWS: usize = 12;
 
 /// How many items of a summary are opened at once.
 const MAX_EXPANDED: usize = 500;
@@ -44,15 +45,12 @@ pub(crate) fn sessions(page: &Page, query: &Query) -> Result<Value> {
     };
     let list = page.store.list().filter(filter).after(query.text("after"));
     let found = list.limit(query.limit(40, 200)?).run()?;
-    let with_costs = found.sessions.iter().map(|session| {
-        let mut listed = json!(session);
-        // Of a list: what a program keeps there may be long.
-        listed["metadata"] = Value::Null;
-        listed["costs"] = json!(page.store.usage().session(session.info.id.clone()).total()?.costs);
-        Ok(listed)
+    let views = found.sessions.iter().map(|listed| {
+        let mut view = view::session(&listed.info);
+        view["preview"] = json!(listed.preview);
+        view
     });
-    let sessions = with_costs.collect::<Result<Vec<_>>>()?;
-    Ok(json!({"sessions": sessions, "after": found.after}))
+    Ok(json!({"sessions": views.collect::<Vec<_>>(), "after": found.after}))
 }
 
 pub(crate) fn search(page: &Page, query: &Query) -> Result<Value> {
@@ -68,7 +66,8 @@ pub(crate) fn search(page: &Page, query: &Query) -> Result<Value> {
     for hit in &found.hits {
         let session = page.store.session(hit.session.clone())?;
         if !sessions.contains_key(hit.session.as_str()) {
-            sessions.insert(hit.session.as_str().to_owned(), json!(session.info()?));
+            let info = session.info()?.as_ref().map(view::session);
+            sessions.insert(hit.session.as_str().to_owned(), json!(info));
         }
         hits.push(hit_view(&session, hit)?);
     }
@@ -100,7 +99,7 @@ pub(crate) fn session(page: &Page, query: &Query) -> Result<Value> {
     }
     let usage = page.store.usage().session(info.id.clone()).total()?;
     Ok(json!({
-        "info": info, "tree": session.tree()?, "labels": session.labels()?, "tags": tags,
+        "info": view::session(&info), "tree": session.tree()?, "labels": session.labels()?, "tags": tags,
         "usage": usage, "visible_tokens": session.visible_tokens()?,
     }))
 }
@@ -243,7 +242,8 @@ pub(crate) fn usage(page: &Page, query: &Query) -> Result<Value> {
     };
     let rows = page.store.usage().filter(filter).by(by).run()?;
     let mut views = Vec::new();
-    for row in rows.iter().take(MAX_ROWS) {
+    let max = if by == UsageGroup::Day { MAX_DAYS } else { MAX_ROWS };
+    for row in rows.iter().take(max) {
         let mut view = json!(row);
         if let (UsageGroup::Session, Some(id)) = (by, &row.group) {
             let info = page.store.session(id.as_str())?.info()?;
@@ -251,7 +251,7 @@ pub(crate) fn usage(page: &Page, query: &Query) -> Result<Value> {
         }
         views.push(view);
     }
-    Ok(json!({"rows": views, "left_out": rows.len().saturating_sub(MAX_ROWS)}))
+    Ok(json!({"rows": views}))
 }
 
 /// Returns what changes when the newest session or one session changes.
