@@ -96,32 +96,32 @@ impl Page {
         let session = self.store.session(query.required("session")?)?;
         let owner = &self.options.owner;
         let info = session.info()?.filter(|info| owner.is_none() || *owner == info.owner);
-        // Whether there is one of another owner is not told.
+        // Whether there is one of another owner is not revealed.
         Ok((session, info.ok_or_else(|| Refused(404, "there is no such session".to_owned()))?))
     }
 }
 
 pub(crate) fn read(page: &Page, path: &str, query: &Query) -> Result<Answer> {
     let json = match path {
-        "/api/start" => json!({
+        "api/start" => json!({
             "can_write": page.options.can_write, "owner": page.options.owner,
             "version": env!("CARGO_PKG_VERSION"),
         }),
-        "/api/sessions" => read::sessions(page, query)?,
-        "/api/search" => read::search(page, query)?,
-        "/api/session" => read::session(page, query)?,
-        "/api/messages" => read::messages(page, query)?,
-        "/api/expand" => read::expand(page, query)?,
-        "/api/usage" => read::usage(page, query)?,
-        "/api/seen" => seen::seen(page, query)?,
-        "/api/part" => return read::part(page, query),
+        "api/sessions" => read::sessions(page, query)?,
+        "api/search" => read::search(page, query)?,
+        "api/session" => read::session(page, query)?,
+        "api/messages" => read::messages(page, query)?,
+        "api/expand" => read::expand(page, query)?,
+        "api/usage" => read::usage(page, query)?,
+        "api/seen" => seen::seen(page, query)?,
+        "api/part" => return read::part(page, query),
         _ => return Err(Refused(404, "there is nothing at this address".to_owned())),
     };
     Ok(Answer::Json(json))
 }
 
 pub(crate) fn write(page: &Page, path: &str, body: &[u8]) -> Result<Answer> {
-    if path != "/api/write" {
+    if path != "api/write" {
         return Err(Refused(404, "there is nothing at this address".to_owned()));
     }
     if !page.options.can_write {

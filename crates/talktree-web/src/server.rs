@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -42,8 +42,9 @@ pub struct Options {
 
 /// A page on the loopback interface.
 ///
-/// A request is answered if it has the token of the address, in a cookie or as `Authorization: Bearer`, if its `Host` is this
-/// server's, and its `Origin`, if there is one. A request that writes must have an `Origin`.
+/// A request is answered if its path begins with the token, if its `Host` is this server's, and its `Origin`, if there is one. A
+/// request that writes must have an `Origin`. There is no cookie, because a browser gives cookies to each port of a host: to the
+/// servers of others on this machine, too.
 ///
 /// ```no_run
 /// use talktree::Store;
@@ -65,7 +66,7 @@ pub(crate) struct Page {
     pub(crate) options: Options,
     port: u16,
     token: String,
-    running: AtomicUsize,
+    is_over: AtomicBool,
 }
 
 impl Server {
@@ -77,33 +78,31 @@ impl Server {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, options.port));
         let http = tiny_http::Server::http(address).map_err(io::Error::other)?;
         let port = http.server_addr().to_ip().map_or(options.port, |address| address.port());
-        let running = AtomicUsize::new(0);
-        let page = Page { store: store.clone(), options, port, token: random()?, running };
-        Ok(Self { http, page: Arc::new(page) })
+        let (store, token, is_over) = (store.clone(), random()?, AtomicBool::new(false));
+        Ok(Self { http, page: Arc::new(Page { store, options, port, token, is_over }) })
     }
 
     /// Returns the address to open, with its token.
     #[must_use]
     pub fn address(&self) -> String {
-        format!("http://127.0.0.1:{}/?token={}", self.page.port, self.page.token)
+        format!("http://127.0.0.1:{}/{}/", self.page.port, self.page.token)
     }
 
     /// Answers requests until `should_stop` says so, which is asked ten times a second.
     pub fn run(&self, should_stop: impl Fn() -> bool) {
+        self.page.is_over.store(false, Ordering::Relaxed);
         while !should_stop() {
             let Ok(Some(request)) = self.http.recv_timeout(TICK) else { continue };
-            if self.page.running.fetch_add(1, Ordering::Relaxed) >= MAX_REQUESTS {
-                self.page.running.fetch_sub(1, Ordering::Relaxed);
+            // Each request holds the page until it is answered, and the server does.
+            if Arc::strong_count(&self.page) > MAX_REQUESTS {
                 // The client hears it or has gone.
                 let _ = request.respond(json_response(503, &json!({"error": "too many requests"})));
                 continue;
             }
             let page = Arc::clone(&self.page);
-            std::thread::spawn(move || {
-                page.respond(request);
-                page.running.fetch_sub(1, Ordering::Relaxed);
-            });
+            std::thread::spawn(move || page.respond(request));
         }
+        self.page.is_over.store(true, Ordering::Relaxed);
     }
 }
 
@@ -133,6 +132,7 @@ pub(crate) fn response(status: u16, kind: &str, body: impl Into<Vec<u8>>) -> Bod
         ("Content-Type", kind),
         ("Cache-Control", "no-store"),
         ("X-Content-Type-Options", "nosniff"),
+        ("X-Frame-Options", "DENY"),
         ("Referrer-Policy", "no-referrer"),
         ("Cross-Origin-Resource-Policy", "same-origin"),
         ("Cross-Origin-Opener-Policy", "same-origin"),
@@ -165,57 +165,46 @@ fn is_same(given: &str, token: &str) -> bool {
 }
 
 impl Page {
-    /// Returns the name of the cookie: browsers share cookies between the ports of a host.
-    fn cookie(&self) -> String {
-        format!("talktree_{}", self.port)
-    }
-
-    /// Returns why a request is not answered.
-    fn refusal(&self, request: &Request, query: &Query) -> Option<&'static str> {
+    /// Returns what is asked, below the token, or why the request is not answered.
+    fn path<'u>(&self, request: &Request, path: &'u str) -> Result<&'u str, &'static str> {
         let hosts = ["127.0.0.1", "localhost"].map(|name| format!("{name}:{}", self.port));
         let host = field(request, "Host").unwrap_or_default();
         // Another name that leads here is a page's that rebinds its name to this machine.
         if !hosts.iter().any(|known| known == host) {
-            return Some("this address is not the server's");
+            return Err("this address is not the server's");
         }
         match field(request, "Origin") {
             Some(origin) if origin != format!("http://{host}") => {
-                return Some("another site may not ask");
+                return Err("another site may not ask");
             }
-            None if *request.method() != Method::Get => return Some("the origin is missing"),
+            None if *request.method() != Method::Get => return Err("the origin is missing"),
             _ => {}
         }
-        let cookie = self.cookie();
-        let cookies = field(request, "Cookie").unwrap_or_default().split("; ");
-        let mut tokens: Vec<&str> = cookies
-            .filter_map(|pair| pair.split_once('='))
-            .filter_map(|(name, value)| (name == cookie).then_some(value))
-            .collect();
-        tokens.extend(
-            field(request, "Authorization").and_then(|given| given.strip_prefix("Bearer ")),
-        );
-        tokens.extend(query.text("token"));
-        let is_known = tokens.iter().any(|given| is_same(given, &self.token));
-        (!is_known).then_some("open the address that `talktree serve` printed: it has the token")
+        let (given, below) =
+            path.strip_prefix('/').and_then(|path| path.split_once('/')).unwrap_or_default();
+        is_same(given, &self.token)
+            .then_some(below)
+            .ok_or("open the address that `talktree serve` printed: it has the token")
     }
 
     fn respond(&self, mut request: Request) {
-        let (path, query) = {
-            let url = request.url();
-            let (path, query) = url.split_once('?').unwrap_or((url, ""));
-            (path.to_owned(), Query::parse(query))
+        let url = request.url().to_owned();
+        let (path, query) = url.split_once('?').unwrap_or((&url, ""));
+        let query = Query::parse(query);
+        let path = match self.path(&request, path) {
+            Ok(path) => path,
+            Err(why) => {
+                let _ = request.respond(json_response(403, &json!({"error": why})));
+                return;
+            }
         };
-        if let Some(why) = self.refusal(&request, &query) {
-            let _ = request.respond(json_response(403, &json!({"error": why})));
-            return;
-        }
-        if path == "/api/live" {
+        if path == "api/live" {
             // It ends with the connection.
             let _ = self.live(request, &query);
             return;
         }
-        let answer = match (request.method(), &*path) {
-            (Method::Get, "/") => self.page(),
+        let answer = match (request.method(), path) {
+            (Method::Get, "") => self.page(),
             (Method::Get, path) => routes::read(self, path, &query),
             (Method::Post, path) => {
                 let mut body = Vec::new();
@@ -231,10 +220,7 @@ impl Page {
         let response = match answer {
             Ok(Answer::Json(value)) => json_response(200, &value),
             Ok(Answer::Page { html, policy }) => {
-                let page = with_policy(response(200, "text/html; charset=utf-8", html), &policy);
-                let cookie =
-                    format!("{}={}; Path=/; HttpOnly; SameSite=Strict", self.cookie(), self.token);
-                header("Set-Cookie", &cookie).into_iter().fold(page, Response::with_header)
+                with_policy(response(200, "text/html; charset=utf-8", html), &policy)
             }
             Ok(Answer::File { kind, is_shown, bytes }) => {
                 let file = with_policy(response(200, &kind, bytes), "sandbox; default-src 'none'");
@@ -252,11 +238,11 @@ impl Page {
         let page = html::Html { nonce: &nonce, data: None };
         Ok(Answer::Page {
             html: page.text(),
-            policy: page.policy("connect-src 'self'; img-src 'self'"),
+            policy: page.policy("frame-ancestors 'none'; connect-src 'self'; img-src 'self'"),
         })
     }
 
-    /// Sends an event when the list of sessions or a session changes, until the page is closed.
+    /// Sends an event when the list of sessions or a session changes, until the page is closed or the server ends.
     fn live(&self, request: Request, query: &Query) -> io::Result<()> {
         let session = query.text("session").map(str::to_owned);
         let mut writer = request.into_writer();
@@ -266,7 +252,7 @@ impl Page {
         )?;
         let mut before = Value::Null;
         let mut quiet = 0;
-        loop {
+        while !self.is_over.load(Ordering::Relaxed) {
             let now = match routes::state(self, session.as_deref()) {
                 Ok(now) => now,
                 Err(Refused(_, why)) => json!({"error": why}),
@@ -281,5 +267,6 @@ impl Page {
             writer.flush()?;
             std::thread::sleep(LIVE_TICK);
         }
+        Ok(())
     }
 }

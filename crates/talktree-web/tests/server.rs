@@ -1,12 +1,13 @@
-//! The server over a socket: who may ask, what is answered, and what is not told.
+//! The server over a socket: who may ask, what is answered, and what is not revealed.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use serde_json::{Value, json};
-use talktree::{Message, MessageId, Part, SessionDetails, Store};
+use talktree::{Message, MessageId, Part, SessionDetails, Store, Usage};
 use talktree_web::{Options, Server};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
@@ -30,7 +31,8 @@ impl Rig {
         let address = server.address();
         let (port, token) = address
             .trim_start_matches("http://127.0.0.1:")
-            .split_once("/?token=")
+            .trim_end_matches('/')
+            .split_once('/')
             .ok_or("no token")?;
         let should_stop = Arc::new(AtomicBool::new(false));
         let rig = Self {
@@ -55,29 +57,41 @@ impl Rig {
     }
 
     fn head(&self) -> String {
-        let Self { port, token, .. } = self;
-        format!(
-            "Host: 127.0.0.1:{port}\r\nCookie: a=b; talktree_{port}={token}\r\nConnection: close\r\n"
-        )
+        format!("Host: 127.0.0.1:{}\r\nConnection: close\r\n", self.port)
     }
 
     fn get(&self, path: &str) -> Result<(u16, Value), Box<dyn std::error::Error>> {
         let (status, _, body) =
-            self.sent(&format!("GET {path} HTTP/1.1\r\n{}\r\n", self.head()))?;
+            self.sent(&format!("GET /{}{path} HTTP/1.1\r\n{}\r\n", self.token, self.head()))?;
         Ok((status, serde_json::from_str(&body).unwrap_or_else(|_| json!(body))))
     }
 
+    /// Returns the first event of the live connection.
+    fn live(&self, query: &str) -> Result<String, Box<dyn std::error::Error>> {
+        let mut lines = self.listen(query)?.lines();
+        let event = lines.find(|line| line.as_ref().is_ok_and(|line| line.starts_with("data: ")));
+        Ok(event.ok_or("no event")??)
+    }
+
+    fn listen(&self, query: &str) -> Result<BufReader<TcpStream>, Box<dyn std::error::Error>> {
+        let mut stream = TcpStream::connect(format!("127.0.0.1:{}", self.port))?;
+        stream.set_read_timeout(Some(Duration::from_secs(20)))?;
+        let (token, head) = (&self.token, self.head());
+        write!(stream, "GET /{token}/api/live?{query} HTTP/1.1\r\n{head}\r\n")?;
+        Ok(BufReader::new(stream))
+    }
+
     fn write(&self, body: &Value) -> Result<(u16, Value), Box<dyn std::error::Error>> {
-        let (body, head, port) = (body.to_string(), self.head(), &self.port);
+        let (body, head, Self { port, token, .. }) = (body.to_string(), self.head(), self);
         let length = body.len();
         let (status, _, answer) = self.sent(&format!(
-            "POST /api/write HTTP/1.1\r\n{head}Origin: http://127.0.0.1:{port}\r\nContent-Length: {length}\r\n\r\n{body}"
+            "POST /{token}/api/write HTTP/1.1\r\n{head}Origin: http://127.0.0.1:{port}\r\nContent-Length: {length}\r\n\r\n{body}"
         ))?;
         Ok((status, serde_json::from_str(&answer)?))
     }
 }
 
-/// A store with a session of two branches, the summary of a stretch, and another owner's session.
+/// A store with a session of two branches, a summary, and another owner's session; usage in both.
 fn store() -> Result<Store, Box<dyn std::error::Error>> {
     let store = Store::open_in_memory()?;
     let of = |owner: &str| SessionDetails {
@@ -87,12 +101,14 @@ fn store() -> Result<Store, Box<dyn std::error::Error>> {
     let chat = store.create_session_as("s", of("ada"))?;
     let ids: Vec<MessageId> = (0..9).map(|n| format!("m{n}").into()).collect();
     chat.append_all(ids.iter().map(|id| Message::user(format!("zebra {id}")).with_id(id.clone())))?;
-    chat.append_to(&ids[4], Message::assistant("left behind").with_id("left"))?;
+    let usage = Usage { input: 7, ..Usage::default() };
+    let answer = |text: &str| Message::assistant(text).with_usage(&usage);
+    chat.append_to(&ids[4], answer("left behind").with_id("left"))?;
     chat.checkout(&ids[8])?;
     chat.add_compaction("They spoke of zebras.", &ids[0], &ids[2])?;
-    store
-        .create_session_as("of-bob", of("bob"))?
-        .append(Message::user("zebra secret").with_id("b1"))?;
+    let secret = store.create_session_as("of-bob", of("bob"))?;
+    secret.append(Message::user("zebra secret").with_id("b1"))?;
+    secret.append(answer("secret"))?;
     Ok(store)
 }
 
@@ -100,48 +116,48 @@ fn store() -> Result<Store, Box<dyn std::error::Error>> {
 fn only_who_has_the_token_the_host_and_the_origin_is_answered() -> Outcome {
     let rig = Rig::new(&store()?, Options::default())?;
     let Rig { port, token, .. } = &rig;
-    let cookie = format!("Cookie: talktree_{port}={token}\r\n");
     let host = format!("Host: 127.0.0.1:{port}\r\n");
-    for (lines, expected) in [
-        (format!("{host}{cookie}"), 200),
-        (format!("{host}Authorization: Bearer {token}\r\n"), 200),
-        (format!("Host: localhost:{port}\r\n{cookie}"), 200),
-        (format!("{host}{cookie}Origin: http://127.0.0.1:{port}\r\n"), 200),
-        (host.clone(), 403),
-        (format!("{host}Cookie: talktree_{port}=\r\n"), 403),
-        (format!("{host}Cookie: talktree_{port}={}\r\n", &token[1..]), 403),
-        (format!("{host}Cookie: other={token}\r\n"), 403),
-        (format!("Host: evil.example:{port}\r\n{cookie}"), 403),
-        (format!("Host: 127.0.0.1\r\n{cookie}"), 403),
-        (cookie.clone(), 403),
-        (format!("{host}{cookie}Origin: http://evil.example\r\n"), 403),
-        (format!("{host}{cookie}Origin: null\r\n"), 403),
-        (format!("{host}{cookie}Origin: http://127.0.0.1:1\r\n"), 403),
+    let path = format!("/{token}/api/sessions");
+    for (path, lines, expected) in [
+        (&*path, host.clone(), 200),
+        (&path, format!("Host: localhost:{port}\r\n"), 200),
+        (&path, format!("{host}Origin: http://127.0.0.1:{port}\r\n"), 200),
+        ("/", host.clone(), 403),
+        ("/api/sessions", host.clone(), 403),
+        ("//api/sessions", host.clone(), 403),
+        (&format!("/{}/api/sessions", &token[1..]), host.clone(), 403),
+        (&format!("/{}/api/sessions", "0".repeat(32)), host.clone(), 403),
+        (&format!("/api/sessions?token={token}"), host.clone(), 403),
+        ("/api/sessions", format!("{host}Cookie: token={token}\r\n"), 403),
+        (&path, format!("Host: evil.example:{port}\r\n"), 403),
+        (&path, "Host: 127.0.0.1\r\n".to_owned(), 403),
+        (&path, String::new(), 403),
+        (&path, format!("{host}Origin: http://evil.example\r\n"), 403),
+        (&path, format!("{host}Origin: null\r\n"), 403),
+        (&path, format!("{host}Origin: http://127.0.0.1:1\r\n"), 403),
     ] {
-        let request = format!("GET /api/sessions HTTP/1.1\r\n{lines}Connection: close\r\n\r\n");
+        let request = format!("GET {path} HTTP/1.1\r\n{lines}Connection: close\r\n\r\n");
         let (status, _, body) = rig.sent(&request)?;
-        assert_eq!(status, expected, "{lines}: {body}");
+        assert_eq!(status, expected, "{path} {lines}: {body}");
         assert!(expected == 200 || !body.contains("ada"), "{body}");
     }
     Ok(())
 }
 
 #[test]
-fn the_first_visit_gives_a_cookie_and_a_page_that_loads_nothing() -> Outcome {
+fn the_page_loads_nothing_from_elsewhere_is_in_no_frame_and_sets_no_cookie() -> Outcome {
     let rig = Rig::new(&store()?, Options::default())?;
     let Rig { port, token, .. } = &rig;
-    let visit = format!(
-        "GET /?token={token} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n"
-    );
+    let visit =
+        format!("GET /{token}/ HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n");
     let (status, head, page) = rig.sent(&visit)?;
     assert_eq!(status, 200);
     let head = head.to_lowercase();
-    assert!(
-        head.contains(&format!("talktree_{port}={token}; path=/; httponly; samesite=strict")),
-        "{head}"
-    );
+    assert!(!head.contains("set-cookie"), "{head}");
     for line in [
         "content-security-policy: default-src 'none'; script-src 'nonce-",
+        "frame-ancestors 'none'",
+        "x-frame-options: deny",
         "cache-control: no-store",
         "referrer-policy: no-referrer",
         "x-content-type-options: nosniff",
@@ -165,9 +181,9 @@ fn nothing_is_written_without_the_option_or_the_origin() -> Outcome {
     let rig = Rig::new(&store, Options { can_write: true, ..Options::default() })?;
     let body = label.to_string();
     let length = body.len();
-    let head = rig.head();
+    let (head, token) = (rig.head(), &rig.token);
     let (status, ..) = rig.sent(&format!(
-        "POST /api/write HTTP/1.1\r\n{head}Content-Length: {length}\r\n\r\n{body}"
+        "POST /{token}/api/write HTTP/1.1\r\n{head}Content-Length: {length}\r\n\r\n{body}"
     ))?;
     assert_eq!(status, 403);
     assert!(store.session("s")?.labels()?.is_empty());
@@ -179,7 +195,7 @@ fn nothing_is_written_without_the_option_or_the_origin() -> Outcome {
         ("checkout", json!({"message": "left"})),
         ("rename", json!({"name": "Zebras"})),
         ("pin", json!({})),
-        ("compact", json!({"first": "m3", "last": "left", "summary": "A stretch."})),
+        ("compact", json!({"first": "m3", "last": "left", "summary": "Part of it."})),
         ("trash", json!({})),
         ("restore", json!({})),
     ] {
@@ -207,8 +223,16 @@ fn nothing_is_written_without_the_option_or_the_origin() -> Outcome {
 
 #[test]
 fn an_owner_narrows_everything() -> Outcome {
+    let store = store()?;
+    let details = SessionDetails {
+        owner: Some("ada".to_owned()),
+        parent_session: Some("of-bob".into()),
+        ..SessionDetails::named("zebra")
+    };
+    let fork = store.create_session_as("fork", details)?;
+    fork.append(Message::user("zebra fork"))?;
     let rig = Rig::new(
-        &store()?,
+        &store,
         Options { owner: Some("ada".to_owned()), can_write: true, ..Options::default() },
     )?;
     for path in [
@@ -229,11 +253,30 @@ fn an_owner_narrows_everything() -> Outcome {
         "/api/search?q=zebra",
         "/api/search?q=zebra&owner=bob",
         "/api/usage?by=session&owner=bob",
+        "/api/session?session=fork",
     ] {
         let (status, answer) = rig.get(path)?;
-        assert!(status == 200 && !answer.to_string().contains("bob"), "{path}: {answer}");
+        let text = answer.to_string();
+        assert!(status == 200 && !text.contains("bob"), "{path}: {answer}");
+        assert!(text.contains("ada"), "{path}: {answer}");
     }
+    let (_, used) = rig.get("/api/usage")?;
+    assert_eq!((&used["rows"][0]["answers"], &used["rows"][0]["input"]), (&json!(1), &json!(7)));
+    let live = |session: &str| rig.live(&format!("session={session}"));
+    assert_eq!(live("of-bob")?, live("none")?);
+    assert!(live("of-bob")?.contains("no such session"));
+    assert!(live("s")?.contains("\"session\":["));
     assert_eq!(rig.write(&json!({"verb": "trash", "session": "of-bob"}))?.0, 404);
+    Ok(())
+}
+
+#[test]
+fn a_live_connection_ends_with_the_server() -> Outcome {
+    let rig = Rig::new(&store()?, Options::default())?;
+    let mut lines = rig.listen("session=s")?.lines();
+    assert!(lines.by_ref().any(|line| line.is_ok_and(|line| line.starts_with("data: "))));
+    rig.should_stop.store(true, Ordering::Relaxed);
+    assert!(lines.all(|line| line.is_ok()), "it went on");
     Ok(())
 }
 
@@ -383,17 +426,17 @@ fn errors_have_a_status_and_a_reason() -> Outcome {
         assert_eq!(found, status, "{path}: {answer}");
         assert!(answer["error"].as_str().is_some_and(|why| !why.is_empty()), "{path}: {answer}");
     }
-    let head = rig.head();
+    let (head, token) = (rig.head(), &rig.token);
     assert_eq!(
         rig.sent(&format!(
-            "PUT / HTTP/1.1\r\n{head}Origin: http://127.0.0.1:{}\r\n\r\n",
+            "PUT /{token}/ HTTP/1.1\r\n{head}Origin: http://127.0.0.1:{}\r\n\r\n",
             rig.port
         ))?
         .0,
         405
     );
     let long = format!(
-        "POST /api/write HTTP/1.1\r\n{head}Origin: http://127.0.0.1:{}\r\nContent-Length: 2000000\r\n\r\n{}",
+        "POST /{token}/api/write HTTP/1.1\r\n{head}Origin: http://127.0.0.1:{}\r\nContent-Length: 2000000\r\n\r\n{}",
         rig.port,
         " ".repeat(2_000_000)
     );

@@ -13,12 +13,11 @@ fn a_page_is_served_at_the_printed_address_until_a_signal() -> Outcome {
     let mut child = rig.command(["serve"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
     let mut address = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut address)?;
-    let host = address.strip_prefix("http://").and_then(|rest| rest.split('/').next()).unwrap();
-    let token = address.trim().rsplit('=').next().unwrap();
+    let (host, path) = address.trim().strip_prefix("http://").unwrap().split_once('/').unwrap();
     let mut stream = TcpStream::connect(host)?;
     write!(
         stream,
-        "GET /api/sessions HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"
+        "GET /{path}api/sessions HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
     )?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
