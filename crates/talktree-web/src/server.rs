@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -22,6 +22,9 @@ const MAX_REQUESTS: usize = 64;
 
 /// How often the server looks whether it should stop.
 const TICK: Duration = Duration::from_millis(100);
+
+/// How many ticks after a request waiting connections are woken.
+const WAKES: usize = 20;
 
 /// How often the store is looked at for a page that is open.
 const LIVE_TICK: Duration = Duration::from_millis(700);
@@ -91,8 +94,18 @@ impl Server {
     /// Answers requests until `should_stop` says so, which is asked ten times a second.
     pub fn run(&self, should_stop: impl Fn() -> bool) {
         self.page.is_over.store(false, Ordering::Relaxed);
+        let mut wakes = 0;
         while !should_stop() {
-            let Ok(Some(request)) = self.http.recv_timeout(TICK) else { continue };
+            let Ok(Some(request)) = self.http.recv_timeout(TICK) else {
+                // If connections come at once, the pool of tiny_http gives several to one idle thread, and all but the first wait
+                // until any connection ends; those of a browser last. This one ends.
+                if wakes > 0 {
+                    let _ = TcpStream::connect((Ipv4Addr::LOCALHOST, self.page.port));
+                    wakes -= 1;
+                }
+                continue;
+            };
+            wakes = WAKES;
             // Each request holds the page until it is answered, and the server does.
             if Arc::strong_count(&self.page) > MAX_REQUESTS {
                 // The client hears it or has gone.

@@ -271,6 +271,28 @@ fn an_owner_narrows_everything() -> Outcome {
 }
 
 #[test]
+fn connections_that_come_at_once_and_stay_open_are_all_answered() -> Outcome {
+    let rig = Rig::new(&store()?, Options::default())?;
+    let mut open = Vec::new();
+    for _ in 0..3 {
+        let streams: std::io::Result<Vec<TcpStream>> =
+            (0..12).map(|_| TcpStream::connect(format!("127.0.0.1:{}", rig.port))).collect();
+        for mut stream in streams.as_ref().map_err(ToString::to_string)? {
+            let Rig { port, token, .. } = &rig;
+            write!(stream, "GET /{token}/api/start HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n")?;
+        }
+        for stream in streams? {
+            stream.set_read_timeout(Some(Duration::from_secs(20)))?;
+            let mut line = String::new();
+            BufReader::new(stream.try_clone()?).read_line(&mut line)?;
+            assert!(line.starts_with("HTTP/1.1 200"), "{line}");
+            open.push(stream);
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn a_live_connection_ends_with_the_server() -> Outcome {
     let rig = Rig::new(&store()?, Options::default())?;
     let mut lines = rig.listen("session=s")?.lines();
