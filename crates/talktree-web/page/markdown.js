@@ -1,22 +1,19 @@
 // Markdown as nodes. Nothing of a message becomes HTML: no tag is read, no image is loaded, and a link leads only to http, https or mailto.
 import { el, texts } from "./dom.js";
 
-// A longer text is shown as it is.
-const MAX_RENDERED = 100_000;
 const MAX_DEPTH = 8;
 const MAX_COLUMNS = 50;
 
 export function markdown(text) {
-  if (text.length > MAX_RENDERED) return el("div.plain", { dir: "auto" }, texts(text));
   return el("div.markdown", {}, blocks(text.split(/\r\n|[\n\r\u2028\u2029]/), 0));
 }
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)/;
 const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])(?:\s+|$)/;
-const HEADING = /^ {0,3}(#{1,6})\s+(.*?)(?:\s+#+)?\s*$/;
+const HEADING = /^ {0,3}(#{1,6})\s+(.*)$/;
 const RULE = /^ {0,3}([-*_])(?:\s*\1){2,}\s*$/;
 const QUOTE = /^ {0,3}> ?/;
-const TABLE = /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/;
+const TABLE = /^[\s|:-]+$/;
 
 // For what has its marks at a side: `auto` does not look into paragraphs that have a direction of their own.
 function direction(text) {
@@ -46,7 +43,7 @@ function blocks(lines, depth) {
       const [, marks, title] = HEADING.exec(line);
       at++;
       // Below the headings of the page.
-      nodes.push(el("h" + Math.min(6, marks.length + 2), { dir: "auto" }, inline(title, depth)));
+      nodes.push(el("h" + Math.min(6, marks.length + 2), { dir: "auto" }, inline(title.trimEnd().replace(/ #+$/, ""), depth)));
     } else if (RULE.test(line)) {
       at++;
       nodes.push(el("hr"));
@@ -93,8 +90,8 @@ function blocks(lines, depth) {
 }
 
 const INLINE = new RegExp([
-  "(?<code>(?<ticks>`+)(?<coded>[^`]{1,2000}?)\\k<ticks>(?!`))",
-  "(?<link>!?\\[(?<label>[^\\]\\n]{0,500})\\]\\((?<target>[^()\\s]{1,2000}(?:\\([^()\\s]{0,200}\\)[^()\\s]{0,200})?)(?:\\s+\"[^\"\\n]{0,200}\")?\\))",
+  "(?<code>(?<ticks>`{1,20})(?<coded>[^`]{1,2000}?)\\k<ticks>(?!`))",
+  "(?<link>!?\\[(?<label>[^\\]\\n]{0,200})\\]\\((?<target>[^()\\s]{1,2000}(?:\\([^()\\s]{0,200}\\)[^()\\s]{0,200})?)(?:\\s+\"[^\"\\n]{0,200}\")?\\))",
   "(?<strong>\\*\\*(?=\\S)(?<bold>[^]{0,500}?\\S)\\*\\*)",
   "(?<emphasis>(?<![\\w*])\\*(?=[^\\s*])(?<leaning>[^*\\n]{0,500}?[^\\s*])\\*(?!\\*)|(?<!\\w)_(?=[^\\s_])(?<under>[^_\\n]{0,500}?[^\\s_])_(?!\\w))",
   "(?<struck>~~(?=\\S)(?<gone>[^~]{0,500}?\\S)~~)",
@@ -117,8 +114,10 @@ function inline(text, depth) {
     else if (found.emphasis) nodes.push(el("em", {}, inner(found.leaning ?? found.under)));
     else if (found.struck) nodes.push(el("s", {}, inner(found.gone)));
     else if (found.bare) {
-      const [, address, rest] = /^(.*?)([.,;:!?)\]}]*)$/su.exec(found.bare);
-      nodes.push(link(address, texts(address)), rest);
+      let length = found.bare.length;
+      while (".,;:!?)]}".includes(found.bare[length - 1])) length--;
+      const address = found.bare.slice(0, length);
+      nodes.push(link(address, texts(address)), found.bare.slice(length));
     } else if (found.escape) nodes.push(found.escape[1]);
     else nodes.push(el("br"));
   }
@@ -150,8 +149,8 @@ const MAX_HIGHLIGHTED = 30_000;
 
 function highlighted(code, language) {
   if (!language || ["text", "txt", "plain"].includes(language) || code.length > MAX_HIGHLIGHTED) return texts(code);
-  const comment = HASHED.has(language) ? "#[^\\n]*" : language === "json" ? "(?!)" : language === "sql" ? "--[^\\n]*" : "\\/\\/[^\\n]*|\\/\\*[^]*?\\*\\/";
-  const tokens = new RegExp(`(?<comment>${comment})|(?<string>"(?:\\\\.|[^"\\\\\\n]){0,4000}"|'(?:\\\\.|[^'\\\\\\n]){0,4000}'|\`[^\`]{0,4000}\`)|(?<number>\\b\\d[\\w.]*)|(?<keyword>\\b(?:${KEYWORDS.replaceAll(" ", "|")})\\b)`, "g");
+  const comment = HASHED.has(language) ? "#[^\\n]*" : language === "json" ? "(?!)" : language === "sql" ? "--[^\\n]*" : "\\/\\/[^\\n]*|\\/\\*[^]*?(?:\\*\\/|$)";
+  const tokens = new RegExp(`(?<comment>${comment})|(?<string>"(?:\\\\.|[^"\\\\\\n]){0,1000}"|'(?:\\\\.|[^'\\\\\\n]){0,1000}'|\`[^\`]{0,1000}\`)|(?<number>\\b\\d[\\w.]*)|(?<keyword>\\b(?:${KEYWORDS.replaceAll(" ", "|")})\\b)`, "g");
   const nodes = [];
   let end = 0;
   for (const match of code.matchAll(tokens)) {
