@@ -2,8 +2,8 @@
 
 const inside = JSON.parse(document.getElementById("data").textContent);
 
-// How many characters of a part a file shows at once, as the server does.
-const MAX_SHOWN = 50_000;
+// How much of a part a file shows at once: as much as the server, MAX_TEXT in `view.rs`.
+const MAX_SHOWN = 20_000;
 
 export const isFile = inside !== null;
 
@@ -12,7 +12,7 @@ export const api = isFile ? ofFile(inside) : ofServer();
 function ofServer() {
   const get = (name) => async (params = {}) => {
     const query = new URLSearchParams(Object.entries(params).filter(([, value]) => value != null && value !== "" && value !== false));
-    return answer(await fetch(`/api/${name}?${query}`));
+    return answer(await fetch(`api/${name}?${query}`));
   };
   async function answer(response) {
     const answer = await response.json();
@@ -22,17 +22,28 @@ function ofServer() {
   const names = ["start", "sessions", "search", "session", "messages", "expand", "usage", "seen"];
   return {
     ...Object.fromEntries(names.map((name) => [name, get(name)])),
-    write: async (verb, fields) => answer(await fetch("/api/write", { method: "POST", body: JSON.stringify({ verb, ...fields }) })),
-    partAddress: (session, message, part) => `/api/part?${new URLSearchParams({ session, message, part })}`,
+    write: async (verb, fields) => answer(await fetch("api/write", { method: "POST", body: JSON.stringify({ verb, ...fields }) })),
+    partAddress: (session, message, part) => `api/part?${new URLSearchParams({ session, message, part })}`,
     live(session, changed) {
-      const events = new EventSource(`/api/live?${new URLSearchParams(session ? { session } : {})}`);
-      let before = null;
-      events.onmessage = (event) => {
+      let events = null, before = document.hidden ? {} : null;
+      const heard = (event) => {
         const now = JSON.parse(event.data);
         if (before) changed({ list: String(now.list) !== String(before.list), session: String(now.session) !== String(before.session) });
         before = now;
       };
-      return () => events.close();
+      // A browser has few connections to a server: a tab that nobody sees has none, and asks once it is seen.
+      const turn = () => {
+        events?.close();
+        if (document.hidden) return;
+        events = new EventSource(`api/live?${new URLSearchParams(session ? { session } : {})}`);
+        events.onmessage = heard;
+      };
+      document.addEventListener("visibilitychange", turn);
+      turn();
+      return () => {
+        document.removeEventListener("visibilitychange", turn);
+        events?.close();
+      };
     },
   };
 }
@@ -41,7 +52,7 @@ function ofFile({ info, messages, tree, head, compactions = [], labels = [], tag
   const byId = new Map(messages.map((message) => [message.id, message]));
   const summaries = new Map(compactions.map((it) => ["compaction_" + it.id, it]));
   const real = (id) => summaries.get(id)?.last ?? id;
-  const said = (message) => message.parts.filter((part) => part.kind === "text").map((part) => part.text).join("\n");
+  const textOf = (message) => message.parts.filter((part) => part.kind === "text").map((part) => part.text).join("\n");
   const textsOf = (part) => [part.text, part.input, part.output, part.error, part.json].filter(Boolean).join("\n\n");
   const uncut = new Map();
   const whole = (message) => message.parts.map((part) => uncut.get(part) ?? textsOf(part)).join("\n");
@@ -52,7 +63,7 @@ function ofFile({ info, messages, tree, head, compactions = [], labels = [], tag
     part.cut = text.length;
     for (const name of ["text", "input", "output", "error", "json"]) part[name] = part[name]?.slice(0, MAX_SHOWN).toWellFormed();
   }
-  for (const mark of tree.segments.flatMap((segment) => segment.landmarks)) mark.preview = said(byId.get(mark.id) ?? { parts: [] }).slice(0, 60);
+  for (const mark of tree.segments.flatMap((segment) => segment.landmarks)) mark.preview = textOf(byId.get(mark.id) ?? { parts: [] }).slice(0, 60);
 
   function path(leaf) {
     const path = [];
@@ -97,7 +108,7 @@ function ofFile({ info, messages, tree, head, compactions = [], labels = [], tag
 
   return {
     start: async () => ({ can_write: false }),
-    sessions: async () => ({ sessions: [{ ...info, messages: messages.length, last_message_at: messages.at(-1)?.at, costs: [], preview: null }], after: null }),
+    sessions: async () => ({ sessions: [{ ...info, messages: messages.length, last_message_at: messages.at(-1)?.at, preview: null }], after: null }),
     session: async () => ({ info: { ...info, messages: messages.length }, tree, labels, tags: tagsOf(), usage: null }),
     async messages({ leaf, raw, around, before, after, summaries, limit = 60 }) {
       if (around && summaries) around = shown(path(leaf ?? head), false).find((item) => item.id === around || covers(item.compaction, around))?.id ?? around;
@@ -122,7 +133,7 @@ function ofFile({ info, messages, tree, head, compactions = [], labels = [], tag
       return { messages: shown(range.slice(range.findIndex((message) => message.id === it.first)), false, inner), left_out: 0 };
     },
     async search({ q }) {
-      const words = q.toLowerCase().replaceAll("*", "").split(/\s+/).filter(Boolean);
+      const words = q.toLowerCase().replace(/[*"]/g, "").split(/\s+/).filter(Boolean);
       const onPath = new Set(path(head).map((message) => message.id));
       const found = messages.filter((message) => words.every((word) => whole(message).toLowerCase().includes(word))).slice(-100).reverse();
       const hits = found.map((message) => {
@@ -140,7 +151,7 @@ function ofFile({ info, messages, tree, head, compactions = [], labels = [], tag
           at = Math.max(at, to);
         }
         const under = compactions.find((it) => covers(it, message.id));
-        return { session: info.id, id: message.id, role: message.role, at: message.at, pieces, on_path: onPath.has(message.id), under: under?.id ?? null, in_tools: !words.some((word) => said(message).toLowerCase().includes(word)), hidden: message.hidden };
+        return { session: info.id, id: message.id, role: message.role, at: message.at, pieces, on_path: onPath.has(message.id), under: under?.id ?? null, in_tools: !words.some((word) => textOf(message).toLowerCase().includes(word)), hidden: message.hidden };
       });
       return { hits, sessions: { [info.id]: info }, about: { steps: [], notices: [] } };
     },
@@ -149,7 +160,7 @@ function ofFile({ info, messages, tree, head, compactions = [], labels = [], tag
   };
 
   function tagsOf() {
-    const all = {};
+    const all = Object.create(null);
     for (const { message, tag } of tags) (all[message] ??= []).push(tag);
     return all;
   }

@@ -10,7 +10,7 @@ let start = { can_write: false };
 let live = { session: null, close: () => {} };
 
 async function route() {
-  const now = place();
+  const now = place(), { hash } = location;
   document.body.classList.toggle("is-reading", Boolean(now.s || now.usage));
   document.body.classList.toggle("has-tree", Boolean(now.s));
   markCurrent();
@@ -22,6 +22,8 @@ async function route() {
     document.title = "talktree";
     welcome();
   } catch (error) {
+    if (location.hash !== hash) return;
+    closeConversation();
     document.getElementById("main").replaceChildren(el("div.welcome", {}, el("h1", {}, "That did not work"), el("p", {}, error.message)));
   }
 }
@@ -88,8 +90,6 @@ try {
 } catch {
   // The same.
 }
-// The token stays out of the history, and of what is copied.
-if (location.search) history.replaceState(null, "", location.pathname + location.hash);
 buildSide([
   isFile ? null : el("a.icon-button", { href: "#usage=1", "aria-label": "Usage", title: "Usage (u)" }, icon("chart")),
   iconButton("sun", "Light or dark (t)", turnTheme),
@@ -98,5 +98,5 @@ buildSide([
 addEventListener("hashchange", route);
 addEventListener("keydown", pressed);
 start = await api.start();
-await Promise.all([loadSessions().catch((error) => say(error.message)), route()]);
+await Promise.all([loadSessions(), route()]);
 if (isFile && !place().s) go({ s: (await api.sessions()).sessions[0].id });

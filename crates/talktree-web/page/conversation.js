@@ -1,6 +1,6 @@
 // A conversation: the messages around a place, its branches, its summaries, and what a model saw.
 import { api, isFile } from "./api.js";
-import { button, dialog, el, go, hashOf, icon, iconButton, line, minute, money, number, place, plural, say, short, size, texts, timeOf } from "./dom.js";
+import { askMain, asker, button, dialog, el, go, hashOf, icon, iconButton, line, minute, money, number, place, plural, say, short, size, texts, timeOf } from "./dom.js";
 import { codeBlock, link, markdown } from "./markdown.js";
 import { titleOf } from "./sessions.js";
 import { drawTree, outline } from "./tree.js";
@@ -14,12 +14,15 @@ const NEAR = 1_500;
 let view = null;
 
 export async function openConversation({ s, m, leaf, raw, summaries }, canWrite) {
-  const main = document.getElementById("main");
+  const main = document.getElementById("main"), isLast = askMain();
   const isSame = view?.session === s;
-  if (isSame && !view.isStale && view.leaf === (leaf ?? null) && view.raw === Boolean(raw) && m && nodeOf(m)) return show(m);
+  if (isSame && !view.isStale && view.leaf === (leaf ?? null) && view.raw === Boolean(raw) && m && nodeOf(m)) {
+    view.isLast = isLast;
+    return show(m);
+  }
   const [about, page] = await Promise.all([isSame && !view.isStale ? view.about : api.session({ session: s }), api.messages({ session: s, around: m, leaf, raw, summaries, limit: PAGE })]);
-  if (place().s !== s) return;
-  view = { session: s, about, outlined: outline(about.tree), canWrite, items: [], marked: isSame ? view.marked : null, ...pageOf(page) };
+  if (!isLast()) return;
+  view = { session: s, isLast, about, outlined: outline(about.tree), canWrite, items: [], marked: isSame ? view.marked : null, ...pageOf(page) };
   view.items = page.messages;
   view.list = el("div.messages", { role: "feed", "aria-label": "Messages" });
   view.list.append(...page.messages.map(article));
@@ -35,6 +38,7 @@ export async function openConversation({ s, m, leaf, raw, summaries }, canWrite)
 }
 
 export function closeConversation() {
+  askMain();
   view = null;
   document.getElementById("tree").replaceChildren();
 }
@@ -94,8 +98,8 @@ async function textScrolled() {
 }
 
 async function fill() {
+  if (!view || view.isLoading) return;
   const { scroller } = view;
-  if (view.isLoading) return;
   const isNearTop = view.before && scroller.scrollTop < NEAR;
   const isNearEnd = view.after && scroller.scrollTop + scroller.clientHeight > scroller.scrollHeight - NEAR;
   if (!isNearTop && !isNearEnd) return;
@@ -156,6 +160,7 @@ function placed() {
 }
 
 export function toEnd(isEnd) {
+  if (!view) return;
   const isThere = isEnd ? !view.after : !view.before;
   if (isThere) view.scroller.scrollTop = isEnd ? view.scroller.scrollHeight : 0;
   else if (isEnd) go({ s: view.session, leaf: view.leaf, raw: view.raw ? 1 : null, at: "end" + Date.now() });
@@ -213,17 +218,20 @@ function toSibling({ at, siblings }, by) {
 export async function refresh() {
   if (!view) return;
   const now = view, { session, leaf, raw } = view;
-  now.about = await api.session({ session });
-  if (view !== now) return;
+  const about = await api.session({ session });
+  if (!now.isLast()) return;
+  now.about = about;
   now.outlined = outline(now.about.tree);
   drawTop();
   drawBranches();
   if (now.after) return;
   const page = await api.messages({ session, leaf, raw: raw ? 1 : null, limit: PAGE });
-  if (view !== now) return;
+  if (!now.isLast()) return;
   const { scroller } = now, isAtEnd = scroller.scrollTop + scroller.clientHeight > scroller.scrollHeight - 80;
   const first = now.items.findIndex((item) => item.id === page.messages[0]?.id);
   if (first < 0) return openConversation({ s: session, leaf, raw: raw ? 1 : null }, now.canWrite);
+  [now.total, now.head] = [page.total, page.head];
+  for (const mark of now.list.querySelectorAll(".mark.head")) mark.hidden = mark.closest("article").dataset.id !== now.head;
   const kept = now.items.slice(first);
   page.messages.forEach((message, at) => {
     if (JSON.stringify(kept[at]) === JSON.stringify(message)) return;
@@ -233,7 +241,6 @@ export async function refresh() {
   });
   while (now.list.children.length > first + page.messages.length) now.list.lastChild.remove();
   now.items = [...now.items.slice(0, first), ...page.messages];
-  [now.total, now.head] = [page.total, page.head];
   if (isAtEnd) scroller.scrollTop = scroller.scrollHeight;
   placed();
 }
@@ -243,13 +250,13 @@ export async function refresh() {
 function article(message) {
   const { about } = view;
   const labels = about.labels.filter((label) => label.id === message.id).map((label) => label.name);
-  const tags = about.tags[message.id] ?? [];
+  const tags = Object.hasOwn(about.tags, message.id) ? about.tags[message.id] : [];
   if (message.compaction) return summary(message);
   const who = message.author ?? message.role;
   const head = el("header", {},
     el("span.who", { dir: "auto" }, line(who, 60)), message.author ? el("span.role", {}, line(message.role, 20)) : null,
     timeOf(message.at), message.model ? el("span.model", {}, line(message.model, 40)) : null,
-    message.id === view.head ? el("span.mark.head", {}, "head") : null,
+    el("span.mark.head", { hidden: message.id !== view.head }, "head"),
     labels.map((label) => el("span.mark.label", {}, line(label, 40))), tags.map((tag) => el("span.mark.tag", {}, line(tag, 40))),
     branchNav(message.id), actions(message));
   const body = el("div.body", {}, paired(message.parts).map(([part, at]) => partNode(part, message.id, at)));
@@ -365,7 +372,8 @@ function summary(message) {
   const toggle = button(`Open ${plural(count, "message")}`, async () => {
     if (!inner.childNodes.length) {
       const { messages, left_out } = await api.expand({ session: view.session, compaction: id });
-      inner.append(...messages.map(article));
+      if (!inner.isConnected) return;
+      inner.replaceChildren(...messages.map(article));
       if (left_out) inner.append(el("p.cut", {}, `${number(left_out)} more: `, el("a", { href: hashOf({ s: view.session, m: first, leaf: view.leaf, raw: 1 }) }, "read them as they were said")));
     }
     inner.hidden = !inner.hidden;
@@ -396,12 +404,14 @@ const FORMS = [["", "As text"], ["anthropic", "Anthropic"], ["openai-chat", "Ope
 async function openSeen(message) {
   const content = el("div");
   const tabs = FORMS.map(([form, label]) => button(label, () => draw(form), { role: "tab", "data-form": form }));
+  const ask = asker();
   dialog("What the model saw", el("div.switch", { role: "tablist" }, tabs), content).classList.add("is-wide");
   draw("");
 
   async function draw(form) {
     for (const tab of tabs) tab.setAttribute("aria-selected", String(tab.dataset.form === form));
-    const seen = await api.seen({ session: view.session, message: message.id, provider: form });
+    const isLast = ask(), seen = await api.seen({ session: view.session, message: message.id, provider: form });
+    if (!view || !isLast()) return;
     const changed = seen.blocks.filter((block) => block.then !== block.now);
     const gone = seen.messages.filter((message) => message.gone).length;
     const intro = el("p.intro", {}, el("span.mark.label", { title: "No record of the request was stored. It is made again from messages, summaries and texts as they were at that time." }, "reconstructed"),
@@ -430,10 +440,11 @@ async function openSeen(message) {
 // ---- what may be changed, with --write
 
 async function write(verb, fields) {
+  const now = view;
   try {
-    await api.write(verb, { session: view.session, ...fields });
-    view.isStale = true;
-    await openConversation({ s: view.session, leaf: verb === "checkout" ? null : view.leaf, raw: view.raw ? 1 : null, m: topMessage()?.dataset.id }, view.canWrite);
+    await api.write(verb, { session: now.session, ...fields });
+    now.isStale = true;
+    if (now.isLast()) await openConversation({ s: now.session, leaf: verb === "checkout" ? null : now.leaf, raw: now.raw ? 1 : null, m: topItem(true), summaries: now.raw ? null : 1 }, now.canWrite);
     say("Done.");
   } catch (error) {
     say(error.message);

@@ -138,6 +138,17 @@ export function go(params) {
   location.hash = hashOf(params);
 }
 
+// Numbers the questions about one place of the page: an answer is shown only if nothing was asked since.
+export function asker() {
+  let last = 0;
+  return () => {
+    const mine = ++last;
+    return () => mine === last;
+  };
+}
+
+export const askMain = asker();
+
 // Says something for a moment, also to a screen reader.
 export function say(text) {
   const status = document.getElementById("status");

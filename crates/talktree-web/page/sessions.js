@@ -1,8 +1,10 @@
 // The side: the list of sessions with its filters, and, as somebody types, what a search finds.
 import { api, isFile } from "./api.js";
-import { ago, button, el, go, hashOf, icon, iconButton, line, money, period, place, plural, say, short, texts, timeOf } from "./dom.js";
+import { ago, asker, button, el, hashOf, icon, iconButton, line, period, place, plural, say, short, texts, timeOf } from "./dom.js";
 
 const DEBOUNCE = 120;
+
+const ask = asker();
 
 const side = { filters: {}, after: null, isLoading: false, canWrite: false, known: { owner: new Set(), source: new Set(), model: new Set(), tag: new Set() } };
 
@@ -40,15 +42,22 @@ function toggleFilters() {
   document.getElementById("filters").setAttribute("aria-expanded", String(!side.form.hidden));
 }
 
-// Reads the list anew; what was scrolled to stays, if the list was at its beginning.
+// Reads the list anew. The focus stays on its row.
 export async function loadSessions() {
-  const found = await api.sessions(side.filters);
-  if (side.search.value.trim()) return;
-  side.after = found.after;
-  side.period = null;
-  side.list.replaceChildren(...rows(found.sessions));
-  if (!found.sessions.length) side.list.append(el("p.empty", {}, Object.keys(side.filters).length ? "No conversation meets the filters." : "There is no conversation yet."));
-  markCurrent();
+  const isLast = (side.isLast = ask());
+  try {
+    const found = await api.sessions(side.filters);
+    if (!isLast() || side.search.value.trim()) return;
+    side.after = found.after;
+    side.period = null;
+    const { id } = side.list.contains(document.activeElement) ? document.activeElement.dataset : {};
+    side.list.replaceChildren(...rows(found.sessions));
+    if (id) [...side.list.querySelectorAll(".session")].find((row) => row.dataset.id === id)?.focus({ preventScroll: true });
+    if (!found.sessions.length) side.list.append(el("p.empty", {}, Object.keys(side.filters).length ? "No conversation meets the filters." : "There is no conversation yet."));
+    markCurrent();
+  } catch (error) {
+    say(error.message);
+  }
 }
 
 // Reads the list anew when something changed, unless somebody searches or has scrolled.
@@ -60,11 +69,15 @@ async function listScrolled() {
   const { scrollTop, clientHeight, scrollHeight } = side.list;
   if (side.isLoading || !side.after || side.search.value.trim() || scrollTop + clientHeight < scrollHeight - 800) return;
   side.isLoading = true;
+  const { isLast } = side;
   try {
     const found = await api.sessions({ ...side.filters, after: side.after });
+    if (!isLast()) return;
     side.after = found.after;
     side.list.append(...rows(found.sessions));
     markCurrent();
+  } catch (error) {
+    say(error.message);
   } finally {
     side.isLoading = false;
   }
@@ -86,7 +99,7 @@ function rows(sessions) {
     }
     const at = session.last_message_at ?? session.created_at;
     if (side.period !== period(at)) nodes.push(el("h2.period", {}, (side.period = period(at))));
-    const about = [ago(at), plural(session.messages, "message"), money(session.costs ?? [])].filter(Boolean);
+    const about = [ago(at), plural(session.messages, "message")];
     nodes.push(el("a.session", { href: hashOf({ s: session.id }), "data-id": session.id },
       el("span.title", { dir: "auto", class: session.name ? "title" : "title is-quoted" }, session.is_pinned ? icon("pin") : null, line(titleOf(session), 120)),
       el("span.about", {}, about.join(" · ")),
@@ -130,7 +143,8 @@ async function find() {
 
 async function findNow(query) {
   // The last word may not be typed to its end.
-  const q = /[\p{L}\p{N}]{2}$/u.test(query) && !/[":]\S*$/.test(query) ? query + "*" : query;
+  const q = /[\p{L}\p{N}]{2}$/u.test(query) && !/[":]\S*$|(^|\s)-\S*$/.test(query) ? query + "*" : query;
+  ask();
   const { hits, sessions, about } = await api.search({ q, session: isFile ? place().s : null });
   const groups = Map.groupBy(hits, (hit) => hit.session);
   const nodes = [...about.notices, ...about.steps].slice(0, 3).map((text) => el("p.notice", {}, line(text, 300)));

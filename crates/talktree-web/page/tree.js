@@ -1,4 +1,4 @@
-// The branches beside the text: a row for each stretch between two branch points, its labels, its summaries.
+// The branches beside the text: a row for each segment between two branch points, its labels, its summaries.
 import { el, icon, line, number, plural } from "./dom.js";
 
 const MAX_ROWS = 2_000;
@@ -17,7 +17,7 @@ export function outline(tree) {
       const siblings = segments[at].parent == null ? roots : segments[segments[at].parent].children;
       return siblings.length > 1 ? { at: siblings.indexOf(at), siblings } : null;
     },
-    // The newest leaf below a stretch, or the head if it is below.
+    // The newest leaf below a segment, or the head if it is below.
     leafBelow(at) {
       const head = this.pathOf(null);
       while (segments[at].children.length) {
@@ -26,7 +26,7 @@ export function outline(tree) {
       return segments[at].last;
     },
     first: (at) => segments[at].first,
-    // The stretches from the root to a leaf, or to the head.
+    // The segments from the root to a leaf, or to the head.
     pathOf(leaf) {
       const target = leaf ?? tree.head;
       let at = segments.findIndex((segment) => segment.last === target || segment.landmarks.some((mark) => mark.id === target));

@@ -1,14 +1,15 @@
 // Usage: tokens and cost by day, model, owner and session.
 import { api } from "./api.js";
-import { button, el, hashOf, line, money, number, short, svg } from "./dom.js";
+import { askMain, button, el, hashOf, line, money, number, short, svg } from "./dom.js";
 
 const SPANS = [["30d", "30 days"], ["90d", "90 days"], ["365d", "A year"], ["", "All"]];
 const MAX_BARS = 12;
 
 export async function openUsage(since = "90d") {
-  const main = document.getElementById("main");
+  const main = document.getElementById("main"), isLast = askMain();
   const groups = ["day", "model", "owner", "session"];
   const [total, ...found] = await Promise.all([null, ...groups].map((by) => api.usage({ by, since })));
+  if (!isLast()) return;
   const sum = total.rows[0] ?? { answers: 0, input: 0, output: 0, cache_read: 0, costs: [] };
   document.title = "Usage · talktree";
   const figure = (label, value) => el("div.figure", {}, el("span.value", {}, value), el("span.about", {}, label));
