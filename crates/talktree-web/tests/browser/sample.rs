@@ -302,7 +302,7 @@ fn hostile(store: &Store) -> Outcome {
             Message::user(
                 "</script><script>window.hacked=10</script><img src=https://tracker.invalid/c.png onerror=window.hacked=11>",
             ),
-            Message::assistant(links),
+            Message::assistant(links).with_id("__proto__"),
             Message::user(
                 "<style>body{display:none}</style><iframe src=https://tracker.invalid/d></iframe><svg/onload=window.hacked=12>",
             ),
@@ -323,6 +323,7 @@ fn hostile(store: &Store) -> Outcome {
             ),
             Message::assistant("x".repeat(10 << 20)),
             Message::user("<!-- <script> -->")
+                .with_id("constructor")
                 .with_part(Part::reasoning("<script>window.hacked=16</script>")),
         ],
     )?;

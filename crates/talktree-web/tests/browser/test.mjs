@@ -57,14 +57,33 @@ async function hasNoFault(page, what) {
 }
 
 const tests = {
-  async "the token leaves the address, and the page asks only its server"() {
+  // The functions alone: in the page a slow one would be hidden among the others.
+  async "no text takes long, whatever it repeats"() {
+    const source = ["dom.js", "markdown.js"].map((name) => readFileSync(new URL(`../../page/${name}`, import.meta.url), "utf8"));
+    const node = () => ({ append() {}, setAttribute() {}, addEventListener() {} });
+    globalThis.document = { createElement: node, createElementNS: node };
+    const { markdown, codeBlock } = await import("data:text/javascript," + encodeURIComponent(source.join("\n").replace(/^import .*$/gm, "")));
+    const repeated = ["#", " ", "|", "-", "`", "*", "[", "~", "_", ".", "# ", "| ", "` ", "``a", "**a ", "[](", "/* ", '"\\', "> "];
+    for (const piece of repeated) {
+      for (const start of ["", "# a", "a|b\n-", "https://x", "/*", "**", "[a]("]) {
+        const text = start + piece.repeat(40_000 / piece.length) + "x", began = performance.now();
+        markdown(text);
+        codeBlock(text.slice(0, 30_000), "rust");
+        const took = performance.now() - began;
+        // A quadratic expression takes several seconds.
+        assert.ok(took < 1_000, `${JSON.stringify(text.slice(0, 20))} takes ${took} ms`);
+      }
+    }
+  },
+
+  async "the page asks only its server, and nobody without its token gets anything, not even after a visit"() {
     const page = await visit();
-    assert.equal(page.url(), origin + "/");
     await page.getByText("Your conversations").waitFor();
+    assert.deepEqual(await page.context().cookies(), []);
+    const statuses = await page.evaluate((paths) => Promise.all(paths.map(async (path) => (await fetch(path)).status)), ["/", "/api/sessions", "/0123/api/sessions", "api/sessions"]);
+    assert.deepEqual(statuses, [403, 403, 403, 200]);
+    page.faults = page.faults.filter((fault) => !fault.includes("403"));
     await done(page);
-    const stranger = await browser.newPage();
-    assert.equal((await stranger.goto(origin + "/")).status(), 403);
-    await stranger.close();
   },
 
   async "the list scrolls to its end, and filters narrow it"() {
@@ -121,6 +140,10 @@ const tests = {
     await hit.click();
     await page.locator("article.is-selected", { hasText: "three replicas" }).waitFor();
     await message(page, "Can we deploy the new search service").waitFor();
+    // What is left out is no beginning of a word.
+    const asked = page.waitForRequest((request) => new URL(request.url()).searchParams.get("q")?.includes("-test"));
+    await page.getByLabel("Search", { exact: true }).fill("deploy -test");
+    assert.equal(new URL((await asked).url()).searchParams.get("q"), "deploy -test");
     await done(page);
   },
 
@@ -197,8 +220,45 @@ const tests = {
     const page = await visit("#s=deployment");
     await message(page, "Shall I send it?").or(message(page, "new search index")).first().waitFor();
     await page.waitForTimeout(1_000);
+    const row = page.locator("#sessions .session").nth(2);
+    await row.focus();
     server.stdin.write("It is sent.\n");
     await message(page, "It is sent.").waitFor({ timeout: 5_000 });
+    assert.equal(await page.locator(".mark.head:visible").count(), 2, "one in the text, one at the side");
+    assert.ok(await message(page, "It is sent.").locator(".mark.head").isVisible());
+    await page.locator("#sessions .session", { hasText: "Deploying the search service" }).getByText(/^(now|\d+ seconds? ago) ·/).waitFor();
+    assert.ok(await row.evaluate((row) => row === document.activeElement), "the focus is lost");
+    await done(page);
+  },
+
+  async "a tab that nobody sees holds no connection, and reads on when it is seen"() {
+    const page = await visit("#s=deployment");
+    await page.locator(".messages > article").first().waitFor();
+    await page.waitForTimeout(1_000);
+    const turn = (hidden) => page.evaluate((hidden) => {
+      Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+      document.dispatchEvent(new Event("visibilitychange"));
+    }, hidden);
+    await turn(true);
+    server.stdin.write("Nobody looks.\n");
+    await page.waitForTimeout(2_000);
+    assert.equal(await message(page, "Nobody looks.").count(), 0);
+    await turn(false);
+    await message(page, "Nobody looks.").waitFor({ timeout: 5_000 });
+    await done(page);
+  },
+
+  async "the last click wins, not the last answer"() {
+    const page = await visit();
+    let wait;
+    const late = new Promise((resolve) => (wait = resolve));
+    await page.route(/api\/usage/, async (route) => (await late, route.continue()));
+    await page.getByRole("link", { name: "Usage" }).click();
+    await page.locator("#sessions .session", { hasText: "Deploying the search service" }).click();
+    await message(page, "Can we deploy").or(page.locator("article.is-summary")).first().waitFor();
+    wait();
+    await page.waitForTimeout(700);
+    await page.locator("h1", { hasText: "Deploying the search service" }).waitFor({ timeout: 1_000 });
     await done(page);
   },
 
@@ -214,6 +274,16 @@ const tests = {
     await page.getByLabel("Name", { exact: true }).last().fill("Renamed here");
     await page.getByRole("button", { name: "Rename" }).click();
     await page.locator("h1", { hasText: "Renamed here" }).waitFor();
+    await answer.hover();
+    await answer.getByRole("button", { name: "Change", exact: true }).click();
+    await page.getByRole("button", { name: "Mark as the first" }).click();
+    await answer.hover();
+    await answer.getByRole("button", { name: "Change", exact: true }).click();
+    await page.getByLabel("Summary").fill("In short.");
+    await page.getByRole("button", { name: "Summarise" }).click();
+    await page.locator("article.is-summary", { hasText: "In short." }).getByRole("button", { name: "Remove" }).click();
+    await answer.waitFor();
+    assert.equal(await page.locator("article.is-summary").count(), 0);
     await done(page);
   },
 
