@@ -106,7 +106,7 @@ impl Server {
                 continue;
             };
             wakes = WAKES;
-            // Each request holds the page until it is answered, and the server does.
+            // The server holds the page, and so does each request until it is answered.
             if Arc::strong_count(&self.page) > MAX_REQUESTS {
                 // The client hears it or has gone.
                 let _ = request.respond(json_response(503, &json!({"error": "too many requests"})));
