@@ -178,7 +178,7 @@ pub(super) fn direct_children(
 /// Returns the messages without children, in order of creation.
 pub(crate) fn leaves(conn: &Connection, session: i64) -> BackendResult<Vec<MessageId>> {
     let (first, last) = Address::range_of(session);
-    let starts: Vec<Address> = conn.rows(STARTS, (first, last))?;
+    let starts: Vec<Address> = conn.rows_with(BREAKS, (first, last), |row| row.get(0))?;
     let mut leaves = Vec::new();
     // A row before a break, or the last row, has no child in its run.
     for end in starts.into_iter().map(Address::before).chain([last]) {
@@ -191,11 +191,6 @@ pub(crate) fn leaves(conn: &Connection, session: i64) -> BackendResult<Vec<Messa
     }
     Ok(leaves)
 }
-
-const STARTS: &str = "SELECT address
-   FROM message
-  WHERE parent IS DISTINCT FROM address - 1
-    AND address BETWEEN ?1 AND ?2";
 
 const LAST_ROW: &str = "SELECT address, id
    FROM message

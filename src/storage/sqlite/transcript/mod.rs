@@ -374,7 +374,8 @@ pub(crate) fn subpaths(
 
 pub(super) const SUBPATHS: &str = "SELECT subpath
    FROM transcript
-  WHERE project = ?1 /*HASH*/ AND session = ?2 /*HASH*/ AND subpath > ''";
+  WHERE project = ?1 /*HASH*/ AND session = ?2 /*HASH*/ AND subpath > ''
+  ORDER BY subpath";
 
 fn row_of(conn: &Connection, key: &TranscriptKey) -> BackendResult<Option<i64>> {
     conn.first(
