@@ -11,7 +11,7 @@ use crate::records::{Place, Record};
 
 pub(crate) use talktree::records::ids::{derive, fingerprint, message_id, name, session_id};
 
-/// What a reader knows of a file besides its records.
+/// What holds for all records of a file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Origin {
     /// The name of the file.

@@ -135,7 +135,7 @@ fn previews(value: &mut Value, by: &str) {
     }
 }
 
-/// What a session has besides messages.
+/// The records of a session that are no messages: details, summaries, labels, tags, the head.
 #[derive(Default)]
 struct Rest {
     fields: Map<String, Value>,

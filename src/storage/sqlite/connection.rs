@@ -97,7 +97,7 @@ pub(crate) struct Database {
     pub(super) deferred: Deferred,
     /// The transcript that was appended to last, as that left it.
     pub(super) last_transcript: Mutex<Option<StoredTranscript>>,
-    /// The address of the schema that stands for a database in memory.
+    /// The URL of the schema that tests on a server use in place of a database in memory.
     #[cfg(talktree_on_postgres)]
     in_memory: Option<String>,
 }
@@ -495,7 +495,7 @@ mod on_postgres {
         Some(format!("{url}schema=t{hash:016x}"))
     }
 
-    /// Opens what stands for a database in memory.
+    /// Opens the schema that tests on a server use in place of a database in memory.
     pub(super) fn in_memory(config: &Config) -> Option<Result<Database>> {
         let server = std::env::var("TALKTREE_TEST_POSTGRES").ok()?;
         let open = |url: String| -> Result<Database> {

@@ -232,7 +232,7 @@ pub enum PieceKind {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct TreeLine {
-    /// The message of the line, or the id that stands for a summary; `None` if the line counts what is left out.
+    /// The message of the line, or the message id of its summary; `None` if the line counts what is left out.
     pub message: Option<MessageId>,
     /// Its pieces, from left to right.
     pub pieces: Vec<(PieceKind, String)>,

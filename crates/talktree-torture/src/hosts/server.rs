@@ -207,7 +207,7 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// Lays the cables, if the system permits it.
+    /// Creates the network. It is an error if the system does not permit that.
     pub(super) fn new(hosts: u32) -> Result<Self> {
         let network = Self { name: format!("talktree{}", std::process::id()), hosts };
         let server = network.server();

@@ -191,7 +191,7 @@ impl<'a> Slot<'a> {
         let mut succeeded = Instant::now();
         loop {
             let journal = &self.log.journal;
-            // On a server it is told when to stop.
+            // On a server a file ends the run, not a number of messages.
             let is_done = self.args.url.is_none() && journal.acknowledged >= self.quota;
             let played = match journal.unfinished {
                 Some(erasure) => self.erase(erasure),
