@@ -591,3 +591,16 @@ fn a_record_is_imported_once() -> Result<()> {
     assert_eq!(chat.message(&id("d"))?, None);
     probe.is_sound()
 }
+
+/// A server lists rows without an order as they were written last.
+#[test]
+fn leaves_are_in_order_of_creation_also_after_an_update() -> Result<()> {
+    let chat = Store::open_in_memory()?.session("s")?;
+    let root = chat.append(Message::user("root"))?.id;
+    for id in ["a", "b", "c"] {
+        chat.append_to(&root, Message::assistant(id).with_id(id))?;
+    }
+    chat.update(Message::assistant("longer than it was before").with_id("b"))?;
+    assert_eq!(chat.leaves()?, ["a", "b", "c"]);
+    Ok(())
+}
