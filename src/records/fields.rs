@@ -41,12 +41,8 @@ impl Fields {
         self.get(name).and_then(text)
     }
 
-    /// Returns a text that names something. One that no Rust string can hold is replaced by a name derived from it.
     pub fn id(&self, name: &str) -> Option<String> {
-        let json = self.get(name)?;
-        let text = text(json)?;
-        let is_exact = !text.contains('\u{FFFD}') || exact(json).is_some();
-        Some(if is_exact { text } else { derive(&["id", &json.canonical()]).to_string() })
+        self.get(name).and_then(id)
     }
 
     pub fn is_true(&self, name: &str) -> bool {
@@ -155,6 +151,13 @@ pub fn text(json: &Json) -> Option<String> {
         return None;
     }
     exact(json).or_else(|| json.value().as_str().map(str::to_owned))
+}
+
+/// Returns a text that names something. One that no Rust string can hold is replaced by a name derived from it.
+pub fn id(json: &Json) -> Option<String> {
+    let text = text(json)?;
+    let is_exact = !text.contains('\u{FFFD}') || exact(json).is_some();
+    Some(if is_exact { text } else { derive(&["id", &json.canonical()]).to_string() })
 }
 
 /// Returns the text of a JSON string, if a Rust string can hold it.

@@ -15,7 +15,7 @@ use crate::is_truthy;
 
 /// A message of a session, as the agent SDK returns it.
 ///
-/// A lone surrogate in a text is U+FFFD; `message` is as it was stored.
+/// An id that no Rust string can hold, because of a lone surrogate, is one derived from it; `message` is as it was stored.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct TranscriptMessage {
@@ -70,15 +70,15 @@ impl Link {
             return None;
         }
         Some(Self {
-            uuid: entry.text("uuid")?,
-            parent: entry.text("parentUuid").filter(|parent| !parent.is_empty()),
+            uuid: entry.id("uuid")?,
+            parent: entry.id("parentUuid").filter(|parent| !parent.is_empty()),
             is_side: is_truthy(entry.get("isSidechain")),
             share: Share::of(&kind, &entry, &entry.object("message").unwrap_or_default()),
             is_hidden: is_truthy(entry.get("teamName")) || is_truthy(entry.get("isMeta")),
-            agent: entry.text("agentId"),
+            agent: entry.id("agentId"),
             timestamp: entry.text("timestamp").unwrap_or_default(),
-            source: entry.text("sourceToolAssistantUUID"),
-            session: entry.text("sessionId").unwrap_or_default(),
+            source: entry.id("sourceToolAssistantUUID"),
+            session: entry.id("sessionId").unwrap_or_default(),
             message: entry
                 .get("message")
                 .cloned()
@@ -153,8 +153,8 @@ pub(crate) fn messages_of_subagent(entries: &[Json]) -> Vec<TranscriptMessage> {
     let Some(leaf) = links.all.iter().rposition(Link::is_message) else { return Vec::new() };
     let chain = links.path_to(leaf).into_iter().map(|place| &links.all[place]);
     let message = |link: &Link| TranscriptMessage {
-        parent_call: started.text("toolUseId"),
-        parent_agent: started.text("parentAgentId"),
+        parent_call: started.id("toolUseId"),
+        parent_agent: started.id("parentAgentId"),
         ..link.to_message()
     };
     chain.filter(|link| link.is_message()).map(message).collect()

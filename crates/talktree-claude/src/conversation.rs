@@ -78,13 +78,14 @@ impl Conversation {
         self.is_outdated |= self.tree.repeated() > repeated || self.is_guessed() != is_guessed;
         let Some(node) = self.tree.nodes.last() else { return };
         let (id, time) = (node.id.clone(), node.time.unwrap_or_default());
+        let uuid = entries::uuid_of(&fields);
         if self.place(&id) != Some(self.len() as At - 1) {
             // Two ids that differ only in characters that no Rust string can have.
             self.tree.nodes.pop();
             self.unread += 1;
             return;
         }
-        self.is_outdated |= self.awaited.contains(&id);
+        self.is_outdated |= uuid.iter().chain([&id]).any(|id| self.awaited.contains(id));
         if !self.title.is_final() {
             let is_plain = self.is_plain(&id);
             self.title.add(&entries::message(fields, id, time, &self.names, is_plain));

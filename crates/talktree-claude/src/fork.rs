@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use talktree::records::fields::Fields;
 use talktree::records::ids::message_id;
 use talktree::{Error, Json, MessageId, Result};
 
-use crate::entries::{Progress, is_link, kind_of, uuid_of};
+use crate::entries::{Progress, is_link, kind_of, named, uuid_of};
 use crate::store::TranscriptFork;
 use crate::summary::{fold_summary, not_blank};
 use crate::{invalid, is_truthy};
@@ -52,9 +52,11 @@ pub(crate) fn copy(
     let last = copied.len() - 1;
     let mut copies = Vec::with_capacity(copied.len() + 2);
     for (place, (uuid, entry)) in copied.into_iter().enumerate() {
-        let parent = progress.pass(entry.text("parentUuid").map(message_id));
-        let logical = entry.text("logicalParentUuid").map(message_id);
-        let from = json!({"sessionId": source, "messageUuid": entry.text("uuid")});
+        let parent = progress.pass(named(&entry, "parentUuid"));
+        let logical = named(&entry, "logicalParentUuid");
+        let from = Fields::default()
+            .with("sessionId", Some(Value::from(source)))
+            .with("messageUuid", entry.get("uuid").cloned());
         let timestamp = entry.get("timestamp").filter(|_| place != last).cloned();
         let entry = entry
             .without(&OF_THE_SOURCE)
@@ -64,7 +66,7 @@ pub(crate) fn copy(
             .with("sessionId", Some(Value::from(id)))
             .with("timestamp", Some(timestamp.unwrap_or_else(crate::now)))
             .with("isSidechain", Some(Value::from(false)))
-            .with("forkedFrom", Some(from));
+            .with("forkedFrom", from.into_json());
         copies.extend(entry.into_json());
     }
     let replacements = replacements(entries, source);
@@ -89,8 +91,7 @@ fn title_of(entries: &[Json]) -> String {
 fn replacements(entries: &[Json], source: &str) -> Vec<String> {
     let entries = entries.iter().filter_map(Fields::of);
     let of_source = entries.filter(|entry| {
-        kind_of(entry) == "content-replacement"
-            && entry.text("sessionId").as_deref() == Some(source)
+        kind_of(entry) == "content-replacement" && entry.id("sessionId").as_deref() == Some(source)
     });
     let all = of_source.flat_map(|entry| entry.list("replacements").unwrap_or_default());
     all.map(|replacement| replacement.as_str().to_owned()).collect()

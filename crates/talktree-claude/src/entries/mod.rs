@@ -15,6 +15,9 @@
 //! before the cut, both become hidden messages, and the summary replaces all messages before them, without those that the
 //! boundary names as kept. These follow each other, whatever their entries name.
 //!
+//! An entry that was copied from another session with an id of its own (`forkedFrom`) becomes a message under the id of its
+//! origin. So the copy is a fork of the session that it was copied from, and the ids of its entries name those messages.
+//!
 //! Some tools write transcripts in which no entry names its parent. Until one does, each entry is the child of the one before.
 //!
 //! An [`EntryTree`] reads the entries of one session in their order and says which message follows which; [`message`] makes a
@@ -39,9 +42,14 @@ pub fn kind_of(entry: &Fields) -> String {
     entry.text("type").unwrap_or_default()
 }
 
-/// Returns the id of an entry as that of a message.
+/// Returns the id that a field gives, as that of a message.
+pub fn named(entry: &Fields, field: &str) -> Option<MessageId> {
+    entry.id(field).map(message_id)
+}
+
+/// Returns the id of an entry.
 pub fn uuid_of(entry: &Fields) -> Option<MessageId> {
-    entry.id("uuid").map(message_id)
+    named(entry, "uuid")
 }
 
 /// Returns whether entries of this type are links of the chain.
@@ -201,7 +209,7 @@ impl Progress {
     /// Reads an entry; returns its id if it only links others.
     pub fn read(&mut self, entry: &Fields) -> Option<MessageId> {
         let uuid = uuid_of(entry).filter(|_| kind_of(entry) == "progress")?;
-        self.parents.insert(uuid.clone(), entry.id("parentUuid").map(message_id));
+        self.parents.insert(uuid.clone(), named(entry, "parentUuid"));
         Some(uuid)
     }
 

@@ -10,7 +10,7 @@ use talktree::records::ids::{derive, fingerprint, message_id, name, session_id};
 use talktree::{CompactionId, Json, Message, MessageId, Role, SessionDetails};
 
 use super::rounds::{Rounds, Share};
-use super::{SYNTHETIC, is_link, is_said, kind_of, uuid_of};
+use super::{SYNTHETIC, is_link, is_said, kind_of, named, uuid_of};
 
 /// The metadata key of a session that says whether a background process wrote it.
 pub const SESSION_KIND: &str = "sessionKind";
@@ -72,17 +72,13 @@ impl Boundary {
         let about = entry.object("compactMetadata").unwrap_or_default();
         let [list, ends] = ["preservedMessages", "preservedSegment"].map(|name| about.object(name));
         let listed = list.as_ref().and_then(|list| list.list("uuids")).unwrap_or_default();
-        let mut kept: Vec<_> = listed.iter().filter_map(fields::text).map(message_id).collect();
+        let mut kept: Vec<_> = listed.iter().filter_map(fields::id).map(message_id).collect();
         let is_list = !kept.is_empty();
         if let Some(ends) = ends.as_ref().filter(|_| !is_list) {
-            kept = ["headUuid", "tailUuid"]
-                .iter()
-                .filter_map(|end| ends.id(end))
-                .map(message_id)
-                .collect();
+            kept = ["headUuid", "tailUuid"].iter().filter_map(|end| named(ends, end)).collect();
         }
-        let anchor = list.filter(|_| is_list).or(ends).and_then(|kept| kept.id("anchorUuid"));
-        (Self { kept, is_prefix: anchor.map(message_id).as_ref() == Some(id) }, is_list)
+        let anchor = list.filter(|_| is_list).or(ends).and_then(|kept| named(&kept, "anchorUuid"));
+        (Self { kept, is_prefix: anchor.as_ref() == Some(id) }, is_list)
     }
 }
 
@@ -146,7 +142,7 @@ pub struct EntryTree {
     pub nodes: Vec<Node>,
     /// The compactions, in the order of their summaries.
     pub cuts: Vec<Cut>,
-    /// The places of the messages; of a repeated one, the first.
+    /// The places of the messages; of a repeated one, the first. A copied entry has two names: its own, and its origin's.
     pub index: HashMap<MessageId, u32>,
     /// Whether an entry has named one that is here as its parent.
     pub is_linked: bool,
@@ -190,7 +186,12 @@ impl EntryTree {
             return false;
         }
         match uuid_of(entry).filter(|_| is_link(&kind) || entry.has("parentUuid")) {
-            Some(uuid) => self.push_entry(line, &kind, entry, uuid, true),
+            Some(uuid) => {
+                let id = self.origin(entry, &uuid);
+                self.push_entry(line, &kind, entry, id.clone(), true);
+                let place = self.index[&id];
+                self.index.entry(uuid).or_insert(place);
+            }
             None if is_said(&kind, entry) => {
                 let id = self.derived_id(text);
                 self.push_entry(line, &kind, entry, id, false);
@@ -198,6 +199,20 @@ impl EntryTree {
             None => self.push_behind(line, text),
         }
         true
+    }
+
+    /// Returns the id of the entry that an entry was copied from; its own if it is no copy, or if another entry has that one.
+    fn origin(&self, entry: &Fields, uuid: &MessageId) -> MessageId {
+        let from = entry.object("forkedFrom").and_then(|from| named(&from, "messageUuid"));
+        match (self.index.get(uuid), from) {
+            (None, Some(origin)) if !self.index.contains_key(&origin) => origin,
+            _ => self.own(uuid).clone(),
+        }
+    }
+
+    /// Returns the id of the message that an id names.
+    fn own<'a>(&'a self, id: &'a MessageId) -> &'a MessageId {
+        self.index.get(id).map_or(id, |at| &self.nodes[*at as usize].id)
     }
 
     /// Returns the id of an entry that has none: from its text, and how often that was there before.
@@ -213,15 +228,16 @@ impl EntryTree {
         from: usize,
         mut pass: impl FnMut(Option<MessageId>) -> Option<MessageId>,
     ) -> Followed {
-        let Self { nodes, index, boundaries, rounds, is_linked, .. } = self;
-        let nodes = &nodes[from..];
+        let Self { nodes: all, index, boundaries, rounds, is_linked, .. } = self;
+        let nodes = &all[from..];
         let given = |node: &Node| node.parent.clone().filter(|_| !(node.is_guess && *is_linked));
         // A boundary whose end is lost follows the last message that it keeps.
         let bridged = |node: &Node, named: Option<MessageId>| {
             let is_lost = named.as_ref().is_none_or(|named| !index.contains_key(named));
             let boundary = boundaries.get(&node.id).filter(|it| is_lost && !it.is_prefix);
             let tail = boundary.and_then(|it| it.kept.last()).filter(|it| index.contains_key(*it));
-            tail.cloned().or(named)
+            let named = tail.cloned().or(named)?;
+            Some(index.get(&named).map_or(named, |at| all[*at as usize].id.clone()))
         };
         let named: Vec<_> = nodes.iter().map(|node| bridged(node, pass(given(node)))).collect();
         let place = |id: &MessageId| index.get(id)?.checked_sub(from as u32);
@@ -300,20 +316,26 @@ impl EntryTree {
 
     /// Returns the last message that a compaction keeps before what it replaces, and the first one after it.
     fn kept_of<'a>(&'a self, cut: &'a Cut) -> (Option<&'a MessageId>, &'a MessageId) {
-        let boundary = cut.boundary.as_ref().and_then(|id| self.boundaries.get_key_value(id));
-        match boundary {
+        match self.boundary_of(cut) {
             None => (None, &cut.marker),
-            Some((boundary, about)) if about.is_prefix => (about.kept.last(), boundary),
+            Some((boundary, about)) if about.is_prefix => {
+                (about.kept.last().map(|kept| self.own(kept)), boundary)
+            }
             Some((boundary, about)) => {
                 let kept = about.kept.first().filter(|kept| self.index.contains_key(*kept));
-                (None, kept.unwrap_or(boundary))
+                (None, kept.map_or(boundary, |kept| self.own(kept)))
             }
         }
     }
 
+    /// Returns the boundary of a compaction.
+    fn boundary_of(&self, cut: &Cut) -> Option<(&MessageId, &Boundary)> {
+        self.boundaries.get_key_value(self.own(cut.boundary.as_ref()?))
+    }
+
     /// Returns the first message that the boundary of a compaction names as kept.
     pub fn named_by(&self, cut: &Cut) -> Option<&MessageId> {
-        self.boundaries.get(cut.boundary.as_ref()?)?.kept.first()
+        self.boundary_of(cut)?.1.kept.first().map(|kept| self.own(kept))
     }
 
     /// Returns whether all that a compaction replaces is elsewhere: then its summary is shown as a message.
@@ -335,7 +357,7 @@ impl EntryTree {
         let [marker, place] = [&cut.marker, kept].map(|id| self.index.get(id).copied());
         let way = std::iter::successors(marker, |at| parents[*at as usize]).take(parents.len());
         let is_above = place.is_some_and(|place| way.into_iter().any(|at| at == place));
-        match (is_above, &cut.boundary) {
+        match (is_above, cut.boundary.as_ref().map(|boundary| self.own(boundary))) {
             (false, Some(boundary)) if self.index.contains_key(boundary) => (after, boundary),
             _ => (after, kept),
         }
@@ -343,11 +365,19 @@ impl EntryTree {
 
     /// Adds the entries of a session that this one continues.
     pub fn join(&mut self, mut from: Self) {
+        let both = [&*self, &from].into_iter();
+        let names = both.flat_map(|tree| tree.index.keys().map(|id| (id, tree.own(id))));
+        let copies = names.filter(|(id, own)| id != own).map(|(id, own)| (id.clone(), own.clone()));
+        let copies: Vec<_> = copies.collect();
         self.nodes.append(&mut from.nodes);
         self.nodes.sort_by_key(|node| node.line);
         self.index.clear();
         for (node, at) in self.nodes.iter().zip(0..) {
             self.index.entry(node.id.clone()).or_insert(at);
+        }
+        for (copy, own) in copies {
+            let at = self.index[&own];
+            self.index.entry(copy).or_insert(at);
         }
         self.cuts.append(&mut from.cuts);
         self.cuts.sort_by_key(|cut| cut.line);
@@ -370,11 +400,9 @@ impl EntryTree {
                 self.generated_title = title("aiTitle").or(self.generated_title.take());
             }
             "summary" => {
-                let Some(leaf) = entry.id("leafUuid").filter(|_| entry.text("summary").is_some())
-                else {
-                    return false;
-                };
-                let title = title("summary").map(|title| (title, message_id(leaf), line));
+                let leaf = named(entry, "leafUuid").filter(|_| entry.text("summary").is_some());
+                let Some(leaf) = leaf else { return false };
+                let title = title("summary").map(|title| (title, leaf, line));
                 self.summarized_title = title.or(self.summarized_title.take());
             }
             "tag" => {
@@ -400,12 +428,14 @@ impl EntryTree {
         let message = entry.object("message").unwrap_or_default();
         self.note_circumstances(kind, entry, &message);
         let is_side = entry.is_true("isSidechain");
-        let named = |field: &str| entry.id(field).map(message_id);
-        let parent = named("parentUuid");
+        // Ids are shared: the parent is usually the entry before.
+        let parent = named(entry, "parentUuid").map(|parent| self.own(&parent).clone());
         let is_link = is_link(kind);
         if is_link && !self.is_linked {
             let is_known = parent.as_ref().is_some_and(|it| self.index.contains_key(it));
-            self.is_linked = is_known || self.named.contains(&id);
+            let is_parent = |id: &MessageId| self.named.contains(id);
+            self.is_linked =
+                is_known || is_parent(&id) || uuid_of(entry).is_some_and(|it| is_parent(&it));
             self.named.extend(parent.clone());
         }
         let is_boundary = entry.text("subtype").as_deref() == Some("compact_boundary");
@@ -418,7 +448,8 @@ impl EntryTree {
                     self.lines.extend(pairs.map(|pair| (pair[0].clone(), pair[1].clone())));
                 }
                 self.boundaries.insert(id.clone(), boundary);
-                let ends = named("logicalParentUuid").or(parent).or(tail);
+                let logical = named(entry, "logicalParentUuid").map(|it| self.own(&it).clone());
+                let ends = logical.or(parent).or(tail);
                 ends.or_else(|| self.before[usize::from(is_side)].clone())
                     .or_else(|| self.last_id())
             }
@@ -481,10 +512,7 @@ impl EntryTree {
         self.push(Node { id, parent, line, is_side, share, time, is_named, is_guess, is_end });
     }
 
-    fn push(&mut self, mut node: Node) {
-        // Ids are shared: the parent is usually the entry before.
-        let before = self.last_id().filter(|before| node.parent.as_ref() == Some(before));
-        node.parent = before.or(node.parent);
+    fn push(&mut self, node: Node) {
         self.index.entry(node.id.clone()).or_insert(self.nodes.len() as u32);
         self.nodes.push(node);
     }
@@ -505,12 +533,10 @@ impl EntryTree {
         // Of copied entries, the last one is the fork point.
         if let Some(from) = entry.get("forkedFrom") {
             let at = Fields::of(from);
-            let session = at.as_ref().map_or_else(|| fields::text(from), |at| at.id("sessionId"));
+            let session = at.as_ref().map_or_else(|| fields::id(from), |at| at.id("sessionId"));
             details.parent_session = session.map(session_id).or(details.parent_session.take());
-            details.fork_point = at
-                .and_then(|at| at.id("messageUuid"))
-                .map(message_id)
-                .or(details.fork_point.take());
+            let point = at.and_then(|at| named(&at, "messageUuid"));
+            details.fork_point = point.or(details.fork_point.take());
         }
         if details.metadata.is_none() {
             let seen = ["cwd", "gitBranch", "version", SESSION_KIND].into_iter();

@@ -5,7 +5,7 @@ use talktree::{
     Json, Message, MessageId, Result, Retention, RetentionRule, Role, Session, SessionDetails,
     Store, TranscriptFilter, TranscriptKey,
 };
-use talktree_claude::SessionStore;
+use talktree_claude::{SessionStore, TranscriptFork};
 
 use crate::common::{Scratch, drawn};
 use crate::tables::Tables;
@@ -80,6 +80,28 @@ fn rewound_and_compacted_messages_are_found() -> Result<()> {
         Ok((hits[0].on_path, hits[0].under.is_some()))
     };
     assert_eq!((found("\"said B\"")?, found("\"said D\"")?), ((false, false), (true, true)));
+    Ok(())
+}
+
+/// A copy had messages of its own, which were found and counted twice.
+#[test]
+fn a_copy_of_a_transcript_is_a_fork_of_its_session() -> Result<()> {
+    let store = Store::open_in_memory()?;
+    let transcripts = SessionStore::new(&store).projecting();
+    transcripts.append(&key("s"), &entries("a- Ba cB Dc"))?;
+    let copy = transcripts.fork("project", "s", &TranscriptFork::default())?;
+    assert_eq!(drawn(&store.session(copy.as_str())?.history()?), "a B c D");
+    let info = store.session(copy.as_str())?.info()?.expect("it is there");
+    assert_eq!(info.parent_session, Some("s".into()));
+    assert_eq!(info.fork_point, Some("D".into()));
+    assert_eq!(store.search("\"said B\"").run()?.hits.len(), 1);
+    // What comes next names the entries by the ids of the copy.
+    let last = transcripts.messages("project", &copy)?.pop().expect("it has messages").uuid;
+    let next =
+        json!({"type": "user", "uuid": "e", "parentUuid": last, "message": {"content": "go on"}});
+    transcripts.append(&key(&copy), &[Json::from(next)])?;
+    assert_eq!(drawn(&store.session(copy.as_str())?.history()?), "a B c D e");
+    assert_eq!(store.verify(|_| {})?.damages, []);
     Ok(())
 }
 
