@@ -48,10 +48,9 @@ pub(crate) trait Reader {
         Vec::new()
     }
 
-    /// Returns the message of a record that was read before, if the format has conversations of several records.
-    fn message(&self, _record: &Record, _fields: Fields, _node: &Node) -> Message {
-        Message::new("", Vec::new())
-    }
+    /// Returns the message of a record that was read before, which is stored under this id; none if a draft names no record but
+    /// has the messages.
+    fn message(&self, record: &Record, fields: Fields, id: &MessageId) -> Option<Message>;
 
     /// Returns what replaces a message, by the fields of an edit; in a format without edits, the message.
     fn replacement(&self, _edit: &Fields, message: Message) -> Message {
@@ -274,8 +273,9 @@ pub(crate) fn canonical(json: &str) -> String {
     Json::parse(json).map_or_else(|_| json.to_owned(), |json| json.canonical())
 }
 
-/// Returns the message with its record under the metadata key `source`.
-pub(crate) fn with_source(mut message: Message, record: &Json) -> Message {
+/// Returns the message with its record, if it is to be kept, under the metadata key `source`.
+pub(crate) fn with_source(mut message: Message, record: Option<&Json>) -> Message {
+    let Some(record) = record else { return message };
     let known = match &message.metadata {
         None => Fields::default(),
         Some(metadata) => Fields::of(metadata)

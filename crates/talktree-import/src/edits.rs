@@ -113,10 +113,8 @@ fn replace(
     };
     let fields = Fields::parse(&record).unwrap_or_default();
     let message = source.reader.replacement(&fields, message).with_id(edit.id).at(edit.created_at);
-    let message = match Json::parse(&record) {
-        Ok(record) if keeps_source => with_source(message, &record),
-        _ => message,
-    };
+    let record = Some(record).filter(|_| keeps_source).and_then(|it| Json::parse(&it).ok());
+    let message = with_source(message, record.as_ref());
     let (target, edit) = (draft.nodes[target].id.clone(), draft.nodes[at].id.clone());
     let before = draft.nodes[at].parent.replace(target.clone());
     draft.nodes[at].body = Body::Here(Box::new(message));

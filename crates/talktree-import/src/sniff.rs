@@ -167,14 +167,14 @@ fn sample(records: &mut Records<'_>, mut reader: Box<dyn Reader>) -> io::Result<
     let (mut kept, mut blank) = (0, 0);
     let mut ids = HashSet::new();
     let mut count = |message: &Message| {
-        // A record that repeats an id adds no message.
-        if !ids.insert(message.id.clone()) {
-            return;
-        }
         kept += usize::from(!message.is_hidden);
         blank += usize::from(!message.is_hidden && is_invisible(message));
     };
     for node in drafts.iter().flat_map(|draft| &draft.nodes) {
+        // A record that repeats an id adds no message.
+        if !ids.insert(&node.id) {
+            continue;
+        }
         match &node.body {
             Body::Here(message) => count(message),
             Body::Tombstone(_) => {}
@@ -183,7 +183,7 @@ fn sample(records: &mut Records<'_>, mut reader: Box<dyn Reader>) -> io::Result<
                 if let Some(record) = records.record_at(node.line, place)?
                     && let Ok(fields) = Fields::parse(&record.text)
                 {
-                    count(&reader.message(&record, fields, node));
+                    reader.message(&record, fields, &node.id).iter().for_each(&mut count);
                 }
             }
         }

@@ -264,10 +264,7 @@ impl<'a> Work<'a> {
         message.is_hidden |= self.nodes[at as usize].is_hidden;
         let keeps_source = keeps_source && !self.is_exact;
         let record = Some(record).filter(|_| keeps_source).and_then(|it| Json::parse(&it).ok());
-        Ok(Some(match record {
-            Some(record) => with_source(message, &record),
-            None => message,
-        }))
+        Ok(Some(with_source(message, record.as_ref())))
     }
 
     pub(crate) fn peek(&self, at: u32, source: &mut Source<'_, '_>) -> Result<Option<Message>> {
@@ -394,5 +391,6 @@ pub(crate) fn read_again(
     };
     // It was parsed when it was read first.
     let Ok(fields) = Fields::parse(&record.text) else { return Ok(None) };
-    Ok(Some((source.reader.message(&record, fields, node), record.text)))
+    let message = source.reader.message(&record, fields, &node.id);
+    Ok(message.map(|message| (message.with_id(node.id.clone()), record.text)))
 }

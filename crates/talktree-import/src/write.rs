@@ -162,6 +162,9 @@ impl Writer<'_> {
         if self.options.session.is_some() {
             draft.unnamed = None;
         }
+        if !draft.is_exact {
+            draft.details.source.get_or_insert_with(|| report.format.clone());
+        }
         if let Some(unnamed) = &draft.unnamed {
             draft.session = self.find_session(unnamed, &draft.nodes, report)?;
         }

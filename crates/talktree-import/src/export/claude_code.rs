@@ -5,11 +5,10 @@ use std::io::Write;
 use serde::Serialize;
 use serde_json::{Value, json};
 use talktree::{File, Json, Path, Result};
-use uuid::Uuid;
 
 use super::output_error;
 use super::steps::{
-    Kind, LeftOut, Piece, Step, Talk, blocks_of, data_of, iso, kind_of, list, text_of,
+    Kind, LeftOut, Piece, Step, Talk, blocks_of, data_of, iso, kind_of, list, text_of, uuid_of,
 };
 use crate::draft::derive;
 use crate::fields::Fields;
@@ -87,13 +86,6 @@ pub fn export_claude_code(path: &Path, output: &mut impl Write) -> Result<LeftOu
 #[must_use]
 pub fn session_of_claude_code(id: &str) -> String {
     uuid_of("claude-code", id)
-}
-
-fn uuid_of(kind: &str, id: &str) -> String {
-    match Uuid::try_parse(id) {
-        Ok(_) => id.to_owned(),
-        Err(_) => derive(&[kind, id]).to_string(),
-    }
 }
 
 struct Lines {

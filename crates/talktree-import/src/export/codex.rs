@@ -4,11 +4,10 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 use talktree::{Path, Result};
-use uuid::Uuid;
 
 use super::output_error;
-use super::steps::{Kind, LeftOut, Piece, Step, Talk, data_of, iso, kind_of, text_of};
-use crate::draft::derive;
+use super::steps::{Kind, LeftOut, Piece, Step, Talk, data_of, iso, kind_of, text_of, uuid_of};
+use crate::formats::codex::OF_REASONING;
 
 /// Writes a path as a rollout of Codex: JSON lines `{"timestamp", "type", "payload"}`; returns what they have no place for.
 ///
@@ -50,10 +49,7 @@ pub fn export_codex(path: &Path, output: &mut impl Write) -> Result<LeftOut> {
 /// ```
 #[must_use]
 pub fn session_of_codex(id: &str) -> String {
-    match Uuid::try_parse(id) {
-        Ok(_) => id.to_owned(),
-        Err(_) => derive(&["codex", id]).to_string(),
-    }
+    uuid_of("codex", id)
 }
 
 fn header(talk: &Talk) -> Value {
@@ -104,12 +100,24 @@ fn write(step: &Step, talk: &mut Talk, lines: &mut Vec<Value>) {
                 continue;
             }
             Piece::Reasoning(reasoning) => {
-                let Some(encrypted) = reasoning.extra.get("encrypted_content") else {
-                    talk.leave_out("reasoning that is not encrypted", 1);
+                let text = Some(reasoning.text.as_str()).filter(|text| !text.is_empty());
+                let text = text.map(|text| json!({"type": "summary_text", "text": text}));
+                if !reasoning.extra.contains_key("encrypted_content") {
+                    // An item with several summaries is several parts.
+                    let before = items.last_mut().filter(|_| content.is_empty());
+                    match before.and_then(|item: &mut Value| item["summary"].as_array_mut()) {
+                        Some(summary) => summary.extend(text),
+                        None => talk.leave_out("reasoning that is not encrypted", 1),
+                    }
                     continue;
-                };
-                let summary = json!([{"type": "summary_text", "text": reasoning.text}]);
-                json!({"type": "reasoning", "summary": summary, "encrypted_content": encrypted.value()})
+                }
+                let mut item = json!({"type": "reasoning", "summary": Vec::from_iter(text)});
+                for name in OF_REASONING {
+                    if let Some(value) = reasoning.extra.get(name) {
+                        item[name] = value.value();
+                    }
+                }
+                item
             }
             Piece::Call { name, id, input } => {
                 json!({"type": "function_call", "name": name, "arguments": input.as_str(), "call_id": id})

@@ -3,11 +3,11 @@
 //! A message may hold a call and its result, and text after that. An agent's log has one entry for each of these, so a message
 //! becomes one step or several, in order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use chrono::{DateTime, Utc};
 use talktree::{
-    CompactionId, File, Json, Message, Part, Path, Reasoning, Result, Role, SessionInfo,
+    CompactionId, File, Json, Message, MessageId, Part, Path, Reasoning, Result, Role, SessionInfo,
 };
 
 use crate::draft::derive;
@@ -74,7 +74,8 @@ impl Talk {
         let id = session.id().to_string();
         let mut talk =
             Self { session: id, info, about, steps: Vec::new(), left_out: LeftOut::new() };
-        let shown = path.history()?;
+        let mut shown = path.history()?;
+        shown.retain(|message| !is_closed(message));
         if let Some(first) = shown.first()
             && let Some(compaction) = CompactionId::from_message(&first.id)
         {
@@ -85,6 +86,7 @@ impl Talk {
         let elsewhere = elsewhere.saturating_sub(path.clone().raw().path_length()?);
         talk.leave_out("messages on other branches", elsewhere);
         let is_resumed = !talk.steps.is_empty();
+        let mut thoughts = closed_thoughts(path)?;
         for (at, message) in shown.into_iter().enumerate() {
             match at == 0 && is_resumed {
                 true => talk.steps.push(Step {
@@ -94,7 +96,10 @@ impl Talk {
                     pieces: vec![Piece::Text(message.text())],
                     about: Fields::default(),
                 }),
-                false => talk.add(&message),
+                false => {
+                    talk.add_all(thoughts.remove(&message.id).unwrap_or_default());
+                    talk.add(&message);
+                }
             }
         }
         Ok(talk)
@@ -128,7 +133,7 @@ impl Talk {
     }
 
     fn add(&mut self, message: &Message) {
-        if message.is_hidden {
+        if message.is_hidden && !is_closed(message) {
             return self.leave_out("hidden messages", 1);
         }
         let metadata = message.metadata.as_ref().and_then(Fields::of).unwrap_or_default();
@@ -139,6 +144,28 @@ impl Talk {
         }
         cut.end();
     }
+}
+
+/// Returns whether a message is reasoning that only its provider can read. It is hidden because it shows nothing.
+fn is_closed(message: &Message) -> bool {
+    let is_blank = |part: &Part| match part.typed().as_ref() {
+        Part::Reasoning(reasoning) => reasoning.text.is_empty(),
+        _ => false,
+    };
+    message.is_hidden && !message.parts.is_empty() && message.parts.iter().all(is_blank)
+}
+
+/// Returns such reasoning on a path, by the message that is shown after it.
+fn closed_thoughts(path: &Path) -> Result<HashMap<MessageId, Vec<Message>>> {
+    let (mut thoughts, mut waiting) = (HashMap::new(), Vec::new());
+    for message in path.clone().raw().history()? {
+        if is_closed(&message) {
+            waiting.push(message);
+        } else if !message.is_hidden && !waiting.is_empty() {
+            thoughts.insert(message.id, std::mem::take(&mut waiting));
+        }
+    }
+    Ok(thoughts)
 }
 
 /// Cuts a message into steps.
@@ -254,6 +281,14 @@ pub(super) fn blocks_of(output: &Json) -> Option<Vec<Json>> {
         matches!(kind.as_deref(), Some("text" | "image"))
     };
     blocks.iter().all(is_block).then_some(blocks)
+}
+
+/// Returns the id, if it is a UUID; else one that is made from it.
+pub(super) fn uuid_of(kind: &str, id: &str) -> String {
+    match uuid::Uuid::try_parse(id) {
+        Ok(_) => id.to_owned(),
+        Err(_) => derive(&[kind, id]).to_string(),
+    }
 }
 
 /// Returns a time as JavaScript writes it.

@@ -9,7 +9,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use chrono::{DateTime, Utc};
 use talktree::{Json, Message, MessageId, Part, Role, SessionId, Usage};
 
-use super::Format;
 use crate::draft::{Body, Draft, DraftCompaction, Node, Origin, derive, fingerprint, with_source};
 use crate::fields::{Fields, data_part};
 use crate::records::Record;
@@ -22,10 +21,8 @@ pub(super) struct Chain {
 }
 
 impl Chain {
-    pub(super) fn new(session: SessionId, format: Format, line: u64) -> Self {
-        let mut draft = Draft::new(session, line);
-        draft.details.source = Some(format.to_string());
-        Self { draft, tip: None }
+    pub(super) fn new(session: SessionId, line: u64) -> Self {
+        Self { draft: Draft::new(session, line), tip: None }
     }
 
     /// Adds a message; `text` is what tells its content from another one.
@@ -133,10 +130,7 @@ pub(super) fn spent(usage: &Usage) -> Message {
 
 /// Returns the body of a message that a record holds beside others.
 pub(super) fn here(message: Message, source: Option<&Json>) -> Body {
-    Body::Here(Box::new(match source {
-        Some(source) => with_source(message, source),
-        None => message,
-    }))
+    Body::Here(Box::new(with_source(message, source)))
 }
 
 /// Returns a text as JSON.

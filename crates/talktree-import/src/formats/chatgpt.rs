@@ -10,9 +10,9 @@ use crate::report::ImportReport;
 use chrono::{DateTime, TimeDelta, Utc};
 use talktree::{File, Json, Message, MessageId, Part, Reasoning, SessionDetails, Text};
 
+use super::chain::here;
 use crate::draft::{
-    Body, Draft, Node, Origin, Reader, derive, fingerprint, message_id, name, session_id,
-    with_source,
+    Draft, Node, Origin, Reader, derive, fingerprint, message_id, name, session_id,
 };
 use crate::fields::{self, Fields, data_part, text_part};
 use crate::records::Record;
@@ -46,7 +46,7 @@ impl ChatGpt {
         parent: Option<&Living>,
         line: u64,
         start: DateTime<Utc>,
-    ) -> Node {
+    ) -> (Node, DateTime<Utc>) {
         let fields = place.message.clone().unwrap_or_default();
         // Only the content: other fields may differ in a later export.
         let said = fields.get("content").map(|content| content.canonical());
@@ -55,11 +55,10 @@ impl ChatGpt {
         let time = fields.time(TIME).unwrap_or(inherited);
         let id = message_id(place.id.as_str());
         let message = message(fields).with_id(id.clone()).at(time);
-        let message =
-            if self.from.keeps_source { with_source(message, &place.json) } else { message };
+        let body = here(message, Some(&place.json).filter(|_| self.from.keeps_source));
         let parent = parent.map(|parent| parent.id.clone());
         let fingerprint = fingerprint(&said.unwrap_or_default());
-        Node::new(id, parent, line, fingerprint, Body::Here(Box::new(message)))
+        (Node::new(id, parent, line, fingerprint, body), time)
     }
 }
 
@@ -107,7 +106,6 @@ impl Reader for ChatGpt {
         draft.details = SessionDetails {
             name: entry.text("title").as_deref().and_then(name),
             model: entry.text("default_model_slug"),
-            source: Some("chatgpt".to_owned()),
             created_at: entry.time(TIME),
             ..SessionDetails::default()
         };
@@ -128,11 +126,7 @@ impl Reader for ChatGpt {
                 continue;
             };
             report.check_times(line, &[(message, TIME)], "the time of the message before");
-            let node = self.node(place, living.as_ref(), line, start);
-            let time = match &node.body {
-                Body::Here(message) => message.created_at,
-                Body::There(_) | Body::Tombstone(_) => start,
-            };
+            let (node, time) = self.node(place, living.as_ref(), line, start);
             heads.insert(at, Some(Living { id: node.id.clone(), time }));
             draft.push(node);
         }
@@ -157,6 +151,10 @@ impl Reader for ChatGpt {
             rest.into_iter().filter(|(_, value)| !matches!(value.as_str(), "null" | "[]" | "{}"));
         draft.add_metadata(rest.collect());
         (!draft.nodes.is_empty()).then_some(draft)
+    }
+
+    fn message(&self, _: &Record, _: Fields, _: &MessageId) -> Option<Message> {
+        None
     }
 }
 

@@ -7,11 +7,10 @@ use crate::report::ImportReport;
 use chrono::{DateTime, Utc};
 use talktree::{Json, Message, MessageId, Part, Role, SessionDetails};
 
-use super::Format;
 use super::blocks::{self, ToolNames};
 use super::chain::here;
 use super::linear;
-use super::parts::{Outcome, call};
+use super::parts::{Outcome, answer, call};
 use crate::draft::{
     Draft, Node, Origin, Reader, derive, fingerprint, message_id, name, session_id,
 };
@@ -52,7 +51,6 @@ impl Reader for ClaudeAi {
         draft.details = SessionDetails {
             name: entry.text("name").as_deref().and_then(name),
             model: entry.text("model"),
-            source: Some(Format::ClaudeAi.to_string()),
             created_at: entry.time(TIME),
             ..SessionDetails::default()
         };
@@ -106,6 +104,10 @@ impl Reader for ClaudeAi {
         );
         (!draft.nodes.is_empty()).then_some(draft)
     }
+
+    fn message(&self, _: &Record, _: Fields, _: &MessageId) -> Option<Message> {
+        None
+    }
 }
 
 fn message(item: &Fields) -> Message {
@@ -122,7 +124,13 @@ fn message(item: &Fields) -> Message {
                 let (name, input) = (fields.text("name"), fields.get("input").cloned());
                 parts.push(Part::Tool(call(name, id, input, Outcome::Open)));
             }
-            Some("tool_result") => answer(&mut parts, &fields),
+            Some("tool_result") => {
+                let id = fields.id("tool_use_id");
+                let name = fields.text("name").unwrap_or_else(|| "unknown".to_owned());
+                let (said, is_error) = (fields.get("content"), fields.is_true("is_error"));
+                let result = blocks::result(name, id.clone().unwrap_or_default(), said, is_error);
+                answer(&mut parts, id.as_deref(), result);
+            }
             Some("voice_note") => parts.extend(fields.get("text").map(text_part)),
             // What a text cites stays with it; where in the recording it was said is nothing to keep.
             Some("text") => {
@@ -164,32 +172,4 @@ fn message(item: &Fields) -> Message {
     let is_blank = parts.is_empty();
     let message = linear::message(role, parts, item.except(&known));
     if is_blank { message.hidden() } else { message }
-}
-
-/// Puts a result to its call: that of its id, or the last one without a result.
-fn answer(parts: &mut Vec<Part>, result: &Fields) {
-    let id = result.id("tool_use_id");
-    let is_wanted = |part: &&mut Part| match part {
-        Part::Tool(call) => {
-            call.state.as_deref() == Some("input-available")
-                && id.as_ref().is_none_or(|id| *id == call.call_id)
-        }
-        _ => false,
-    };
-    let found = parts.iter_mut().rev().find(is_wanted);
-    let (name, id) = match &found {
-        Some(Part::Tool(call)) => (call.name.clone(), call.call_id.clone()),
-        _ => (
-            result.text("name").unwrap_or_else(|| "unknown".to_owned()),
-            id.clone().unwrap_or_default(),
-        ),
-    };
-    let answer = blocks::result(name, id, result.get("content"), result.is_true("is_error"));
-    match (found, answer) {
-        (Some(Part::Tool(call)), Part::Tool(answer)) => {
-            (call.state, call.output, call.error_text) =
-                (answer.state, answer.output, answer.error_text);
-        }
-        (_, answer) => parts.push(answer),
-    }
 }

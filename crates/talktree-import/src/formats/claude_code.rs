@@ -160,10 +160,10 @@ impl Reader for ClaudeCode {
         join(conversations, report).into_iter().map(|it| self.close(it, report)).collect()
     }
 
-    fn message(&self, _: &Record, entry: Fields, node: &Node) -> Message {
-        let time = self.times.get(&node.id).copied().unwrap_or(self.early());
-        let is_plain = self.plain_summaries.contains(&node.id);
-        entries::message(entry, node.id.clone(), time, &self.names, is_plain)
+    fn message(&self, _: &Record, entry: Fields, id: &MessageId) -> Option<Message> {
+        let time = self.times.get(id).copied().unwrap_or(self.early());
+        let is_plain = self.plain_summaries.contains(id);
+        Some(entries::message(entry, id.clone(), time, &self.names, is_plain))
     }
 }
 
@@ -271,7 +271,7 @@ fn connect(tree: &mut EntryTree) -> Vec<Option<u32>> {
 /// Joins sessions with connected entries.
 fn join(mut all: Vec<Conversation>, report: &mut ImportReport) -> Vec<Conversation> {
     let nodes = |at: usize, it: &Conversation| -> Vec<_> {
-        it.tree.nodes.iter().map(|node| (node.id.clone(), at)).collect()
+        it.tree.index.keys().map(|id| (id.clone(), at)).collect()
     };
     let owners = all.iter().enumerate().flat_map(|(at, it)| nodes(at, it));
     let owners: HashMap<MessageId, usize> = owners.collect();
@@ -284,8 +284,9 @@ fn join(mut all: Vec<Conversation>, report: &mut ImportReport) -> Vec<Conversati
     };
     for (at, conversation) in all.iter().enumerate() {
         for node in &conversation.tree.nodes {
-            let other = node.parent.as_ref().and_then(|parent| owners.get(parent));
-            if let Some(&other) = other.filter(|other| **other != at) {
+            let missing = node.parent.as_ref();
+            let missing = missing.filter(|parent| !conversation.tree.index.contains_key(*parent));
+            if let Some(&other) = missing.and_then(|parent| owners.get(parent)) {
                 let (a, b) = (find(&into, at), find(&into, other));
                 into[a.min(b)] = a.max(b);
             }

@@ -5,13 +5,13 @@
 
 use crate::report::ImportReport;
 use chrono::DateTime;
-use talktree::{Json, Message, Part, Role};
+use talktree::{Json, Message, MessageId, Part, Role};
 
 use super::Format;
 use super::blocks::{self, ToolNames};
 use super::chain::{Chain, Contents, body, json, texts};
 use super::linear;
-use crate::draft::{Draft, Node, Origin, Reader, Unnamed, message_id, session_id};
+use crate::draft::{Draft, Origin, Reader, Unnamed, message_id, session_id};
 use crate::fields::Fields;
 use crate::records::Record;
 
@@ -36,7 +36,7 @@ impl Cline {
 
     fn chain(&mut self, line: u64, id: Option<String>) -> &mut Chain {
         let id = id.or_else(|| task_of(&self.from.file)).unwrap_or_default();
-        self.chain.get_or_insert_with(|| Chain::new(session_id(id), Format::Cline, line))
+        self.chain.get_or_insert_with(|| Chain::new(session_id(id), line))
     }
 
     fn take(
@@ -122,8 +122,8 @@ impl Reader for Cline {
         vec![draft]
     }
 
-    fn message(&self, _: &Record, fields: Fields, node: &Node) -> Message {
-        self.message_of(&fields).with_id(node.id.clone())
+    fn message(&self, _: &Record, fields: Fields, _: &MessageId) -> Option<Message> {
+        Some(self.message_of(&fields))
     }
 }
 

@@ -16,10 +16,10 @@ use talktree::{File, Json, Message, MessageId, Part, Role, Usage};
 
 use super::Format;
 use super::blocks::{self, ToolNames};
-use super::chain::{Chain, Contents, Models, aside, body, is_context, json, spent, texts};
+use super::chain::{Chain, Contents, Models, aside, here, is_context, json, spent, texts};
 use super::linear;
-use super::parts::{self, Outcome, tokens};
-use crate::draft::{Draft, Node, Origin, Reader, Unnamed, name, session_id};
+use super::parts::{self, Outcome, kept, tokens};
+use crate::draft::{Body, Draft, Origin, Reader, Unnamed, canonical, name, session_id};
 use crate::fields::Fields;
 use crate::records::Record;
 
@@ -37,6 +37,9 @@ const CONTEXT: &[&str] = &[
     "<subagent_notification",
     "<goal",
 ];
+
+/// The fields of an item of reasoning that its first part keeps, for the provider.
+pub(crate) const OF_REASONING: [&str; 3] = ["id", "encrypted_content", "status"];
 
 /// Reads Codex rollouts.
 #[derive(Default)]
@@ -71,7 +74,18 @@ pub(crate) struct Codex {
 }
 
 /// What a record is: its kind, and what it is about.
-type Item = (String, Fields);
+struct Item {
+    kind: String,
+    fields: Fields,
+    /// The same as text.
+    json: String,
+}
+
+impl Item {
+    fn new(kind: &str, fields: Fields, json: &str) -> Self {
+        Self { kind: kind.to_owned(), fields, json: json.to_owned() }
+    }
+}
 
 impl Codex {
     pub(crate) fn new(from: Origin) -> Self {
@@ -85,7 +99,7 @@ impl Codex {
         self.chain.get_or_insert_with(|| {
             let thread = thread_of(file);
             *is_named = thread.is_some();
-            Chain::new(session_id(thread.unwrap_or_default()), Format::Codex, line)
+            Chain::new(session_id(thread.unwrap_or_default()), line)
         })
     }
 
@@ -134,7 +148,7 @@ impl Codex {
         self.is_named = is_named;
     }
 
-    /// Takes one record apart. Its message is at `place`, or in `source` beside others.
+    /// Takes one record apart. Its message is the record, or in `source` beside others.
     fn take(
         &mut self,
         (record, source): (&Record, Option<&Json>),
@@ -143,7 +157,7 @@ impl Codex {
         report: &mut ImportReport,
     ) {
         let line = record.line;
-        let (kind, payload) = item;
+        let Item { kind, fields: payload, json } = item;
         let what = payload.text("type").unwrap_or_default();
         report.records += 1;
         match (kind.as_str(), &*what) {
@@ -170,20 +184,26 @@ impl Codex {
             _ => {}
         }
         self.has_usage |= kind == "token_usage_record";
-        let message = self.message_of(line, item).at(time.or(self.start).unwrap_or(self.from.now));
-        let said = (message.role.clone(), texts(&message.parts));
+        let time = time.or(self.start).unwrap_or(self.from.now);
+        // What is neither said nor in a list is read when it is stored.
+        let is_said =
+            kind == "event_msg" || matches!(&*what, "message" | "agent_message" | "reasoning" | "");
+        let is_needed = is_said || source.is_some();
+        let message = is_needed.then(|| self.message_of(line, item).at(time));
+        let words = message.as_ref().filter(|it| is_said && !it.is_hidden);
+        let is_of_person = words.is_some_and(is_of_person);
+        let said = words.map(|message| (message.role.clone(), said_in(message)));
         self.has_items |= kind == "response_item";
         if kind == "event_msg" {
-            self.event = Some(said).filter(|_| !message.is_hidden);
-        } else if self.event.take().is_some_and(|event| event == said) {
+            self.event = said;
+        } else if self.event.take().is_some_and(|event| Some(event) == said) {
             report.leave_out(line, "repeats the event before it");
             return;
         }
-        let content = payload.clone().into_json().map_or_else(String::new, |json| json.canonical());
+        let content = canonical(json);
         if what == "reasoning" {
             self.thought.clone_from(&content);
         }
-        let is_of_person = is_of_person(&message);
         let tip = self.chain(line).tip.clone();
         match self.turn.clone().filter(|_| is_of_person) {
             Some(start) => {
@@ -196,10 +216,15 @@ impl Codex {
         let scope = ["codex", &self.scope.clone().unwrap_or_default()];
         let written = source.map_or(record.text.as_str(), Json::as_str);
         let id = self.contents.id(&scope, &content, written);
-        let time = message.created_at;
-        let body = body(message.with_id(id.clone()), record, source, &self.from);
+        let body = match (source, message) {
+            (Some(source), Some(message)) => {
+                here(message.with_id(id.clone()), Some(source).filter(|_| self.from.keeps_source))
+            }
+            _ => Body::there(record),
+        };
         let chain = self.chain(line);
-        chain.add(id, line, &content, body);
+        // The id says what its content is.
+        chain.add(id, line, "", body);
         if kind == "compacted" {
             let known = ["message", "replacement_history", "replacement_history_entries"];
             let details = payload.except(&known).into_json();
@@ -210,7 +235,8 @@ impl Codex {
     }
 
     /// Takes what a record says about turns, models and names; returns whether it is such a record.
-    fn turns(&mut self, line: u64, (kind, payload): &Item, report: &mut ImportReport) -> bool {
+    fn turns(&mut self, line: u64, item: &Item, report: &mut ImportReport) -> bool {
+        let Item { kind, fields: payload, .. } = item;
         let what = payload.text("type").unwrap_or_default();
         let details = &mut self.chain(line).draft.details;
         match (kind.as_str(), what.as_str()) {
@@ -273,7 +299,7 @@ impl Codex {
     }
 
     /// Returns the message of a record, without its id.
-    fn message_of(&self, line: u64, (kind, payload): &Item) -> Message {
+    fn message_of(&self, line: u64, Item { kind, fields: payload, .. }: &Item) -> Message {
         let what = payload.text("type").unwrap_or_default();
         let model = || self.models.at(line).map(|model| json(model));
         let usage = |usage: Option<Fields>| {
@@ -342,10 +368,16 @@ impl Codex {
             "reasoning" => {
                 let texts = ["summary", "content"].into_iter().filter_map(|name| item.list(name));
                 let texts = texts.flatten().filter_map(|block| Fields::of(&block)?.text("text"));
-                let parts: Vec<Part> = texts.map(Part::reasoning).collect();
+                let mut parts: Vec<Part> = texts.map(Part::reasoning).collect();
                 let is_closed = parts.is_empty();
-                let rest = rest(&["summary", "content"]).with("model", model);
-                let message = linear::message(Role::Assistant, parts, rest);
+                if is_closed {
+                    parts.push(Part::reasoning(""));
+                }
+                if let Some(Part::Reasoning(first)) = parts.first_mut() {
+                    first.extra = kept(item, &OF_REASONING).into_pairs().into_iter().collect();
+                }
+                let rest = rest(&["summary", "content"]).without(&OF_REASONING);
+                let message = linear::message(Role::Assistant, parts, rest.with("model", model));
                 if is_closed { message.hidden() } else { message }
             }
             "function_call" | "custom_tool_call" => {
@@ -388,18 +420,19 @@ impl Reader for Codex {
         let Some(items) = entry.list("items").filter(|_| entry.get("type").is_none()) else {
             let time = entry.time(TIME);
             self.start = self.start.or(time);
-            self.take((record, None), &unwrapped(entry), time, report);
+            let item = unwrapped(record, entry);
+            self.take((record, None), &item, time, report);
             return None;
         };
-        let header = ("session_meta".to_owned(), entry.object("session").unwrap_or_default());
-        self.take((record, None), &header, None, report);
+        let header = entry.object("session").unwrap_or_default();
+        self.take((record, None), &Item::new("session_meta", header, ""), None, report);
         for source in items {
             let Some(item) = Fields::of(&source) else {
                 report.records += 1;
                 report.lose(record.line, "an item that is no object");
                 continue;
             };
-            let item = ("response_item".to_owned(), item);
+            let item = Item::new("response_item", item, source.as_str());
             self.take((record, Some(&source)), &item, None, report);
         }
         None
@@ -424,24 +457,27 @@ impl Reader for Codex {
         vec![draft]
     }
 
-    fn message(&self, record: &Record, fields: Fields, node: &Node) -> Message {
+    fn message(&self, record: &Record, fields: Fields, _: &MessageId) -> Option<Message> {
         let time = fields.time(TIME).or(self.start).unwrap_or(self.from.now);
-        self.message_of(record.line, &unwrapped(fields)).with_id(node.id.clone()).at(time)
+        Some(self.message_of(record.line, &unwrapped(record, fields)).at(time))
     }
 }
 
 /// Returns what a line is: one of the third generation, or a bare item or header of the second.
-fn unwrapped(fields: Fields) -> Item {
+fn unwrapped(record: &Record, fields: Fields) -> Item {
     let kind = fields.text("type");
-    match (kind, fields.object("payload")) {
-        (Some(kind), Some(payload)) => (kind, payload),
-        (Some(_), None) => ("response_item".to_owned(), fields),
-        (None, _) if fields.has("record_type") => ("state".to_owned(), fields),
-        (None, _) if fields.has("id") && fields.has(TIME) && !fields.has("role") => {
-            ("session_meta".to_owned(), fields)
-        }
-        (None, _) => ("response_item".to_owned(), fields),
+    if let (Some(kind), Some(payload)) = (&kind, fields.get("payload"))
+        && let Some(inner) = Fields::of(payload)
+    {
+        return Item::new(kind, inner, payload.as_str());
     }
+    let is_header = fields.has("id") && fields.has(TIME) && !fields.has("role");
+    let kind = match kind {
+        None if fields.has("record_type") => "state",
+        None if is_header => "session_meta",
+        _ => "response_item",
+    };
+    Item::new(kind, fields, &record.text)
 }
 
 /// Returns what a compaction put in the place of the messages before it.
@@ -457,6 +493,16 @@ fn summary(compacted: &Fields) -> String {
             false => said.join("\n\n"),
         }
     })
+}
+
+/// Returns what is said or thought in a message.
+fn said_in(message: &Message) -> String {
+    let texts = message.parts.iter().filter_map(|part| match part {
+        Part::Text(text) => Some(text.text.as_str()),
+        Part::Reasoning(reasoning) => Some(reasoning.text.as_str()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
 }
 
 fn is_of_person(message: &Message) -> bool {

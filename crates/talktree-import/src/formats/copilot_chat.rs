@@ -8,11 +8,10 @@ use serde_json::Value;
 use talktree::records::chat;
 use talktree::{Json, Message, MessageId, Part, Role, Usage};
 
-use super::Format;
 use super::chain::{Chain, here, json};
 use super::linear;
 use super::parts::{self, Outcome, tokens};
-use crate::draft::{Draft, Node, Origin, Reader, derive, message_id, name, session_id};
+use crate::draft::{Draft, Origin, Reader, derive, message_id, name, session_id};
 use crate::fields::{self, Fields, data_part};
 use crate::records::Record;
 
@@ -33,7 +32,7 @@ impl CopilotChat {
         let id = chat
             .id("sessionId")
             .unwrap_or_else(|| derive(&["copilot-chat", &self.from.file]).to_string());
-        let mut chain = Chain::new(session_id(id.as_str()), Format::CopilotChat, line);
+        let mut chain = Chain::new(session_id(id.as_str()), line);
         let requests = chat.list("requests").unwrap_or_default();
         let details = &mut chain.draft.details;
         details.name = chat.text("customTitle").as_deref().and_then(name);
@@ -123,8 +122,8 @@ impl Reader for CopilotChat {
         vec![self.chat(line, &state, true, report)]
     }
 
-    fn message(&self, _: &Record, _: Fields, node: &Node) -> Message {
-        Message::new(Role::User, Vec::new()).with_id(node.id.clone())
+    fn message(&self, _: &Record, _: Fields, _: &MessageId) -> Option<Message> {
+        None
     }
 }
 

@@ -9,12 +9,11 @@ use crate::report::ImportReport;
 use talktree::records::chat;
 use talktree::{Json, Message, MessageId, Part, Role, Usage};
 
-use super::Format;
 use super::blocks::{self, ToolNames};
 use super::chain::{Chain, Models, aside, is_context, json, spent};
 use super::linear;
 use super::parts::{self, Outcome, tokens};
-use crate::draft::{Body, Draft, Node, Origin, Reader, derive, message_id, session_id};
+use crate::draft::{Body, Draft, Origin, Reader, derive, message_id, session_id};
 use crate::fields::Fields;
 use crate::records::Record;
 
@@ -51,13 +50,13 @@ impl CopilotCli {
     fn chain(&mut self, line: u64, agent: Option<String>) -> &mut Chain {
         if self.chains.is_empty() {
             let id = derive(&["copilot-cli", &self.from.file]).to_string();
-            self.chains.push((None, Chain::new(session_id(id), Format::CopilotCli, line)));
+            self.chains.push((None, Chain::new(session_id(id), line)));
         }
         let known = self.chains.iter().position(|(known, _)| *known == agent);
         let at = known.unwrap_or_else(|| {
             let main = self.chains[0].1.draft.session.clone();
             let id = format!("{main}/subagents/{}", agent.as_deref().unwrap_or_default());
-            let mut chain = Chain::new(session_id(id), Format::CopilotCli, line);
+            let mut chain = Chain::new(session_id(id), line);
             chain.draft.details.parent_session = Some(main);
             self.chains.push((agent, chain));
             self.chains.len() - 1
@@ -249,8 +248,8 @@ impl Reader for CopilotCli {
         self.chains.drain(..).map(|(_, chain)| chain.close()).collect()
     }
 
-    fn message(&self, record: &Record, fields: Fields, node: &Node) -> Message {
-        let found = self.messages(record.line, &fields).into_iter().find(|(id, _)| *id == node.id);
-        found.map_or_else(|| aside("lost", &fields), |(_, message)| message)
+    fn message(&self, record: &Record, fields: Fields, id: &MessageId) -> Option<Message> {
+        let mut messages = self.messages(record.line, &fields).into_iter();
+        messages.find(|(own, _)| own == id).map(|(_, message)| message)
     }
 }

@@ -84,7 +84,6 @@ impl Cursor {
             name: about.text("name").as_deref().and_then(name),
             parent_session: parent.or_else(|| self.parents.get(&id).cloned()).map(session_id),
             model: model.filter(|model| !model.is_empty() && model != "default"),
-            source: Some("cursor".to_owned()),
             metadata: kept(about, &["workspaceIdentifier", "unifiedMode", "mode"]).into_json(),
             created_at: about.time("createdAt"),
             ..SessionDetails::default()
@@ -160,10 +159,7 @@ impl Cursor {
         }
         let source =
             fields.clone().into_json().filter(|_| self.from.keeps_source && place.is_none());
-        let message = match &source {
-            Some(source) => with_source(message, source),
-            None => message,
-        };
+        let message = with_source(message, source.as_ref());
         open.draft.push(Node::of(message.with_id(id), None, record.line, place));
     }
 
@@ -253,8 +249,8 @@ impl Reader for Cursor {
         self.close(report).into_iter().collect()
     }
 
-    fn message(&self, _: &Record, fields: Fields, node: &Node) -> Message {
-        self.message_of(&fields).with_id(node.id.clone())
+    fn message(&self, _: &Record, fields: Fields, _: &MessageId) -> Option<Message> {
+        Some(self.message_of(&fields))
     }
 }
 

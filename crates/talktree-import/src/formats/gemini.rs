@@ -10,14 +10,11 @@ use std::collections::HashMap;
 use crate::report::ImportReport;
 use talktree::{Json, Message, MessageId, Part, Role, Usage};
 
-use super::Format;
 use super::blocks;
 use super::chain::{Chain, aside, body, here, is_context, json, spent, texts};
 use super::linear;
 use super::parts::{self, Outcome, tokens};
-use crate::draft::{
-    Draft, Node, Origin, Reader, derive, fingerprint, message_id, name, session_id,
-};
+use crate::draft::{Draft, Origin, Reader, derive, fingerprint, message_id, name, session_id};
 use crate::fields::{self, Fields, data_part, text_part};
 use crate::records::Record;
 
@@ -53,7 +50,7 @@ impl Gemini {
         let file = &self.from.file;
         self.chain.get_or_insert_with(|| {
             let id = derive(&["gemini", file]).to_string();
-            Chain::new(session_id(id), Format::Gemini, line)
+            Chain::new(session_id(id), line)
         })
     }
 
@@ -301,9 +298,9 @@ impl Reader for Gemini {
         self.chain.take().map(Chain::close).into_iter().collect()
     }
 
-    fn message(&self, _: &Record, fields: Fields, node: &Node) -> Message {
-        let found = self.messages(&fields).into_iter().find(|(id, _)| *id == node.id);
-        found.map_or_else(|| aside("lost", &fields), |(_, message)| message)
+    fn message(&self, _: &Record, fields: Fields, id: &MessageId) -> Option<Message> {
+        let mut messages = self.messages(&fields).into_iter();
+        messages.find(|(own, _)| own == id).map(|(_, message)| message)
     }
 }
 

@@ -87,7 +87,6 @@ impl Goose {
             name: title.filter(|title| !title.is_empty()).find_map(|title| name(&title)),
             parent_session: header.id("parent_session_id").map(session_id),
             model: provider.and_then(|provider| provider.text("model_name")),
-            source: Some("goose".to_owned()),
             created_at: header.time("created_at"),
             ..SessionDetails::default()
         };
@@ -206,12 +205,12 @@ impl Reader for Goose {
         self.close().into_iter().collect()
     }
 
-    fn message(&self, _: &Record, fields: Fields, node: &Node) -> Message {
-        let message = message(&fields, &self.names, self.now).with_id(node.id.clone());
-        match self.usage.get(&node.id) {
+    fn message(&self, _: &Record, fields: Fields, id: &MessageId) -> Option<Message> {
+        let message = message(&fields, &self.names, self.now);
+        Some(match self.usage.get(id) {
             Some(usage) => message.with_usage(usage),
             None => message,
-        }
+        })
     }
 }
 

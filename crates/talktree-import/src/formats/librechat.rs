@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use talktree::records::blocks::{self, ToolNames};
 use talktree::records::chat::arguments;
 use talktree::records::fields::text;
-use talktree::{Json, Message, Part, Role, SessionDetails, Usage};
+use talktree::{Json, Message, MessageId, Part, Role, SessionDetails, Usage};
 
 use super::open_assistant::unnest;
 use super::parts::{
@@ -83,7 +83,6 @@ impl Reader for LibreChat {
         draft.details = SessionDetails {
             name: entry.text("title").as_deref().and_then(name),
             model: options.text("model"),
-            source: Some("librechat".to_owned()),
             ..SessionDetails::default()
         };
         draft.details.metadata = kept(&entry, &["endpoint", "options"]).into_json();
@@ -97,6 +96,10 @@ impl Reader for LibreChat {
         }
         add_by_time(&mut draft, placed, self.from.now);
         Some(draft)
+    }
+
+    fn message(&self, _: &Record, _: Fields, _: &MessageId) -> Option<Message> {
+        None
     }
 }
 

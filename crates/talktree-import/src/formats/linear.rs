@@ -13,9 +13,10 @@ use talktree::{Json, Message, MessageId, Part, Role, SessionId};
 
 use super::Format;
 use super::blocks::ToolNames;
+use super::chain::here;
 use crate::draft::{
     Body, Draft, Node, Origin, Reader, Unnamed, canonical, derive, fingerprint, message_id, name,
-    session_id, with_source,
+    session_id,
 };
 use crate::fields::Fields;
 use crate::records::Record;
@@ -84,9 +85,9 @@ impl<D: Dialect> Linear<D> {
         Node::new(id, parent, line, fingerprint, body)
     }
 
-    fn message_of(&self, fields: Fields, id: MessageId) -> Message {
+    fn message_of(&self, fields: Fields) -> Message {
         let time = TIMES.iter().find_map(|name| fields.time(name)).unwrap_or(self.from.now);
-        self.dialect.message(fields, &self.names).with_id(id).at(time)
+        self.dialect.message(fields, &self.names).at(time)
     }
 
     /// Returns what identifies a conversation that has no id.
@@ -130,9 +131,8 @@ impl<D: Dialect> Linear<D> {
             self.dialect.collect_names(&message, &mut self.names);
             let body = Body::Here(Box::new(Message::new("", Vec::new())));
             let mut node = self.node(&mut list, record.line, json.as_str(), &message, body);
-            let message = self.message_of(message, node.id.clone());
-            let message = if self.from.keeps_source { with_source(message, json) } else { message };
-            node.body = Body::Here(Box::new(message));
+            let message = self.message_of(message).with_id(node.id.clone());
+            node.body = here(message, Some(json).filter(|_| self.from.keeps_source));
             list.nodes.push(node);
         }
         if list.nodes.is_empty() {
@@ -162,7 +162,6 @@ impl<D: Dialect> Linear<D> {
 
     fn draft(&self, session: SessionId, list: List) -> Draft {
         let mut draft = Draft::new(session, list.line);
-        draft.details.source = Some(D::FORMAT.as_str().to_owned());
         draft.nodes = list.nodes;
         draft
     }
@@ -203,8 +202,8 @@ impl<D: Dialect> Reader for Linear<D> {
         vec![self.unnamed_draft(list)]
     }
 
-    fn message(&self, _: &Record, fields: Fields, node: &Node) -> Message {
-        self.message_of(fields, node.id.clone())
+    fn message(&self, _: &Record, fields: Fields, _: &MessageId) -> Option<Message> {
+        Some(self.message_of(fields))
     }
 }
 

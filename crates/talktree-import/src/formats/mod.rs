@@ -5,7 +5,7 @@ mod chatgpt;
 mod claude_ai;
 mod claude_code;
 mod cline;
-mod codex;
+pub(crate) mod codex;
 mod copilot_chat;
 mod copilot_cli;
 mod cursor;

@@ -9,8 +9,9 @@ use std::collections::HashMap;
 use crate::report::ImportReport;
 use talktree::{Json, Message, MessageId};
 
+use super::chain::here;
 use crate::draft::{
-    Body, Draft, Node, Origin, Reader, canonical, fingerprint, message_id, session_id, with_source,
+    Body, Draft, Node, Origin, Reader, canonical, fingerprint, message_id, session_id,
 };
 use crate::fields::{Fields, text_part};
 use crate::order::{Shape, arrange};
@@ -62,15 +63,11 @@ impl OpenAssistant {
             ranks.push(fields.number("rank"));
             // Only a root names a message outside of its tree.
             let outside = outer_parent(&fields).filter(|_| parent.is_none()).map(message_id);
-            let mut message = self.message_of(fields).with_id(id.clone());
-            if self.from.keeps_source
-                && let Ok(source) = Json::parse(text)
-            {
-                message = with_source(message, &source);
-            }
+            let source = Some(text).filter(|_| self.from.keeps_source);
+            let source = source.and_then(|text| Json::parse(text).ok());
+            let body = here(self.message_of(fields).with_id(id.clone()), source.as_ref());
             let parent = parent.and_then(|parent| ids[parent].clone()).or(outside);
             let fingerprint = fingerprint(&canonical(text));
-            let body = Body::Here(Box::new(message));
             nodes.push(Node::new(id.clone(), parent, line, fingerprint, body));
             ids.push(Some(id));
         }
@@ -88,7 +85,7 @@ impl OpenAssistant {
         let root = nodes.first_mut()?;
         root.parent = None;
         let given = record.id("message_tree_id").unwrap_or_else(|| root.id.to_string());
-        let mut draft = draft(given, line);
+        let mut draft = Draft::new(session_id(given), line);
         draft.add_metadata(record.without(&["message_tree_id", "prompt"]).into_pairs());
         draft.head = head(&nodes, &ranks);
         nodes.into_iter().for_each(|node| draft.push(node));
@@ -163,8 +160,8 @@ impl Reader for OpenAssistant {
         trees.into_iter().map(|(name, messages)| flat_draft(name, messages)).collect()
     }
 
-    fn message(&self, _: &Record, fields: Fields, node: &Node) -> Message {
-        self.message_of(fields).with_id(node.id.clone())
+    fn message(&self, _: &Record, fields: Fields, _: &MessageId) -> Option<Message> {
+        Some(self.message_of(fields))
     }
 }
 
@@ -176,14 +173,9 @@ fn outer_parent(fields: &Fields) -> Option<String> {
     fields.id("parent_id").or_else(|| fields.id("parent_message_id"))
 }
 
-fn draft(tree: String, line: u64) -> Draft {
-    let mut draft = Draft::new(session_id(tree), line);
-    draft.details.source = Some("open-assistant".to_owned());
-    draft
-}
-
 fn flat_draft(tree: String, messages: Vec<Flat>) -> Draft {
-    let mut draft = draft(tree, messages.first().map_or(1, |message| message.node.line));
+    let mut draft =
+        Draft::new(session_id(tree), messages.first().map_or(1, |message| message.node.line));
     let ranks: Vec<Option<f64>> = messages.iter().map(|message| message.rank).collect();
     let nodes: Vec<Node> = messages.into_iter().map(|message| message.node).collect();
     draft.head = head(&nodes, &ranks);

@@ -12,7 +12,7 @@ use talktree::{CompactionId, Json, Message, MessageId, Part, Role, SessionDetail
 
 use super::database::{Kind, Layout};
 use super::parts::{
-    Outcome, Placed, add_by_time, call, extra, file, hidden_if_blank, kept, may_grow, typed,
+    Outcome, Placed, add_by_time, answer, call, extra, file, hidden_if_blank, kept, may_grow, typed,
 };
 use crate::draft::{Draft, DraftCompaction, Origin, Reader, derive, message_id, name, session_id};
 use crate::fields::{Fields, data_part};
@@ -69,7 +69,6 @@ impl Reader for OpenWebUi {
         draft.details = SessionDetails {
             name: title.filter(|title| title != "New Chat").as_deref().and_then(name),
             model: models.first().and_then(text).filter(|model| !model.is_empty()),
-            source: Some("open-webui".to_owned()),
             tags: tags.iter().filter_map(text).filter_map(|tag| name(&tag)).collect(),
             created_at: item.time("created_at").or_else(|| chat.time("timestamp")),
             ..SessionDetails::default()
@@ -110,6 +109,10 @@ impl Reader for OpenWebUi {
         add_by_time(&mut draft, placed, start);
         compact(&mut draft, summaries);
         (!draft.nodes.is_empty()).then_some(draft)
+    }
+
+    fn message(&self, _: &Record, _: Fields, _: &MessageId) -> Option<Message> {
+        None
     }
 }
 
@@ -226,20 +229,9 @@ fn of_items(items: &[Json]) -> Vec<Part> {
                 parts.push(Part::Tool(call(item.text("name"), id, input, Outcome::Open)));
             }
             Some("function_call_output") => {
-                let output = blocks::result(String::new(), id.clone(), item.get("output"), false);
-                let calls = parts.iter_mut().filter_map(|part| match part {
-                    Part::Tool(tool) if tool.call_id == id && tool.output.is_none() => Some(tool),
-                    _ => None,
-                });
-                let Part::Tool(output) = output else { continue };
-                match calls.last() {
-                    Some(tool) => (tool.output, tool.state) = (output.output, output.state),
-                    None => parts.push(Part::tool_result(
-                        "unknown",
-                        id,
-                        output.output.unwrap_or_else(|| Json::from(serde_json::json!(""))),
-                    )),
-                }
+                let name = "unknown".to_owned();
+                let result = blocks::result(name, id.clone(), item.get("output"), false);
+                answer(&mut parts, Some(&id), result);
             }
             kind => parts.push(data_part(kind.unwrap_or("value"), json)),
         }

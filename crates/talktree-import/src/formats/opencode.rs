@@ -98,7 +98,6 @@ impl OpenCode {
             name: title.as_deref().and_then(name),
             parent_session: given(["parentID", "parent_id"]).map(session_id),
             model: model.and_then(|model| model.id("id").or_else(|| model.text("modelID"))),
-            source: Some("opencode".to_owned()),
             created_at: created(info),
             ..SessionDetails::default()
         };
@@ -162,9 +161,7 @@ impl OpenCode {
         if open.draft.details.model.is_none() {
             open.draft.details.model = info.text("modelID");
         }
-        if let Some(source) = &source {
-            message = with_source(message, source);
-        }
+        let message = with_source(message, source.as_ref());
         let parent = open.draft.last_id();
         open.draft.push(Node::of(message, parent, record.line, place));
     }
@@ -212,8 +209,8 @@ impl Reader for OpenCode {
         self.close(report).into_iter().collect()
     }
 
-    fn message(&self, _: &Record, fields: Fields, node: &Node) -> Message {
-        Said::new(&fields).message(self.from.now).with_id(node.id.clone())
+    fn message(&self, _: &Record, fields: Fields, _: &MessageId) -> Option<Message> {
+        Some(Said::new(&fields).message(self.from.now))
     }
 }
 

@@ -198,9 +198,8 @@ impl Reader for Own {
         self.close().into_iter().collect()
     }
 
-    fn message(&self, _record: &Record, fields: Fields, node: &Node) -> Message {
-        let message = fields.get("message").and_then(|json| read(json.as_str()).ok());
-        message.unwrap_or_else(|| Message::new("", Vec::new())).with_id(node.id.clone())
+    fn message(&self, _: &Record, fields: Fields, _: &MessageId) -> Option<Message> {
+        read(fields.get("message")?.as_str()).ok()
     }
 }
 

@@ -45,6 +45,23 @@ pub(super) fn call(
     tool
 }
 
+/// Gives a result to the last open call of this id, or to the last open one; without a call it is a part of its own.
+pub(super) fn answer(parts: &mut Vec<Part>, id: Option<&str>, result: Part) {
+    let open = parts.iter_mut().rev().find_map(|part| match part {
+        Part::Tool(call) if call.state.as_deref() == Some("input-available") => {
+            Some(call).filter(|call| id.is_none_or(|id| id == call.call_id))
+        }
+        _ => None,
+    });
+    match (open, result) {
+        (Some(call), Part::Tool(result)) => {
+            (call.state, call.output, call.error_text) =
+                (result.state, result.output, result.error_text);
+        }
+        (_, result) => parts.push(result),
+    }
+}
+
 /// Returns the part; as it came, if a field of its own has the name of a field of the typed shape.
 pub(super) fn typed(part: Part, kind: &str, source: &Fields) -> Option<Part> {
     match part.reserved_field() {
@@ -129,10 +146,7 @@ pub(super) fn add_by_time(draft: &mut Draft, mut placed: Vec<Placed>, start: Dat
     let line = draft.line;
     for Placed { message, parent, source, .. } in placed {
         let time = message.created_at;
-        let message = match &source {
-            Some(source) => with_source(message, source),
-            None => message,
-        };
+        let message = with_source(message, source.as_ref());
         draft.push(Node::of(message.at(time), parent, line, None));
     }
 }

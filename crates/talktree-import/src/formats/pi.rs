@@ -84,7 +84,6 @@ impl Pi {
         let ancestor = header.id("parentSession").or_else(|| header.id("branchedFrom"));
         draft.details = SessionDetails {
             model: header.text("modelId"),
-            source: Some("pi".to_owned()),
             parent_session: ancestor.as_deref().and_then(session_of_path).map(session_id),
             created_at: header.time(TIME),
             ..SessionDetails::default()
@@ -114,8 +113,7 @@ impl Pi {
     /// Returns the session of the entries; without a header its id comes from the name of the file.
     fn session(&mut self, line: u64) -> &mut PiSession {
         if self.drafts.is_empty() {
-            let mut draft = Draft::new(session_id(self.derived_session()), line);
-            draft.details.source = Some("pi".to_owned());
+            let draft = Draft::new(session_id(self.derived_session()), line);
             self.drafts.push(PiSession::new(draft, Vec::new()));
         }
         let last = self.drafts.len() - 1;
@@ -224,7 +222,7 @@ impl Reader for Pi {
         drafts
     }
 
-    fn message(&self, _: &Record, fields: Fields, node: &Node) -> Message {
+    fn message(&self, _: &Record, fields: Fields, _: &MessageId) -> Option<Message> {
         let kind = fields.text("type").unwrap_or_default();
         let inner = fields.object("message");
         let time = fields.time(TIME);
@@ -244,7 +242,7 @@ impl Reader for Pi {
             }
             _ => aside(&kind, &fields.without(&["id", "parentId", "timestamp"])),
         };
-        message.with_id(node.id.clone()).at(time)
+        Some(message.at(time))
     }
 
     /// Only the content is replaced: role, call and metadata are those of the message.

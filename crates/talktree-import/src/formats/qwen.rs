@@ -3,7 +3,7 @@
 //! The tree is the log's own. A compression is a hidden message, and what the model sees in place of all before it a summary.
 
 use crate::report::ImportReport;
-use talktree::{Message, Role, Usage};
+use talktree::{Message, MessageId, Role, Usage};
 
 use super::Format;
 use super::chain::{Contents, aside, texts};
@@ -57,7 +57,6 @@ impl Reader for Qwen {
         };
         let draft = self.draft.get_or_insert_with(|| {
             let mut draft = Draft::new(session_id(session), line);
-            draft.details.source = Some(Format::Qwen.to_string());
             draft.details.created_at = entry.time(TIME);
             draft.orphans = Orphans::FollowTheNodeBefore;
             let known = ["cwd", "version", "gitBranch"];
@@ -74,8 +73,11 @@ impl Reader for Qwen {
         if details.model.is_none() {
             details.model = entry.text("model");
         }
-        let forked = entry.object("forkedFrom").and_then(|forked| forked.id("sessionId"));
-        let ancestor = forked.or_else(|| payload.id("parentSessionId"));
+        // On every entry that was copied, which has kept its id.
+        let forked = entry.object("forkedFrom").unwrap_or_default();
+        let point = forked.id("messageUuid").map(message_id);
+        details.fork_point = point.or(details.fork_point.take());
+        let ancestor = forked.id("sessionId").or_else(|| payload.id("parentSessionId"));
         if details.parent_session.is_none() {
             details.parent_session =
                 ancestor.map(session_id).filter(|parent| *parent != draft.session);
@@ -107,9 +109,9 @@ impl Reader for Qwen {
         self.draft.take().into_iter().collect()
     }
 
-    fn message(&self, _: &Record, fields: Fields, node: &Node) -> Message {
+    fn message(&self, _: &Record, fields: Fields, _: &MessageId) -> Option<Message> {
         let time = fields.time(TIME).unwrap_or(self.from.now);
-        message(&fields).with_id(node.id.clone()).at(time)
+        Some(message(&fields).at(time))
     }
 }
 

@@ -268,6 +268,74 @@ fn a_copied_conversation_is_a_fork_of_its_origin_in_any_order() -> Result<()> {
     Ok(())
 }
 
+/// A copy as the agent SDK makes it: each entry has a new id and names its origin.
+fn renamed(lines: &[Value]) -> Vec<Value> {
+    let name = |id: &Value| id.as_str().map_or(json!(null), |id| json!(format!("copy-of-{id}")));
+    let copy = |line: &Value| {
+        let mut copy = line.clone();
+        copy["forkedFrom"] = json!({"sessionId": line["sessionId"], "messageUuid": line["uuid"]});
+        for field in ["uuid", "parentUuid", "logicalParentUuid"] {
+            copy[field] = name(&line[field]);
+        }
+        copy["sessionId"] = json!("t");
+        copy
+    };
+    lines.iter().map(copy).collect()
+}
+
+/// The renamed copies were counted as messages of their own.
+#[test]
+fn a_copy_under_other_ids_is_a_fork_of_its_origin_in_any_order() {
+    let strategy = turns().prop_flat_map(|turns| {
+        let origin = conversation(&turns);
+        let copied = renamed(&origin[..]);
+        let parts = (1..=copied.len()).prop_flat_map(move |count| {
+            let mut copy = copied[..count].to_vec();
+            let last = copy[count - 1]["uuid"].as_str().unwrap().to_owned();
+            copy.push(asked(900, "own1", &last, "And the pot?"));
+            copy.push(told(901, "own2", "own1", "Steel."));
+            copy[count]["sessionId"] = json!("t");
+            copy[count + 1]["sessionId"] = json!("t");
+            (Just(copy.clone()), Just(copy).prop_shuffle())
+        });
+        (Just(origin), parts, any::<bool>())
+    });
+    random::check_all(random::cases(60), &strategy, |(origin, (copy, shuffled), is_reversed)| {
+        let copies = copy.len() - 2;
+        let (store, alone) = (Store::open_in_memory()?, Store::open_in_memory()?);
+        import(&alone, "s.jsonl", &origin)?;
+        let mut files = [("s.jsonl", &origin), ("t.jsonl", &shuffled)];
+        if is_reversed {
+            files.reverse();
+        }
+        for (name, lines) in files {
+            assert_eq!(import(&store, name, lines)?.first_fault(), None);
+        }
+        let fork = store.session("t")?;
+        let info = fork.info()?.unwrap();
+        assert_eq!(info.parent_session, Some("s".into()));
+        assert_eq!(outcome(&store.session("s")?)?, outcome(&alone.session("s")?)?);
+        let ids: Vec<_> = origin[..copies].iter().map(|line| &line["uuid"]).collect();
+        for id in &ids {
+            assert!(fork.message(&id.as_str().unwrap().into())?.is_some(), "{id}");
+        }
+        assert_eq!(info.messages, copies as u64 + 2);
+        // Only the answer of its own is added.
+        assert_eq!(store.usage().total()?.answers, alone.usage().total()?.answers + 1);
+        assert_eq!(store.search("steel").run()?.hits.len(), 1);
+        let questions =
+            |store: &Store| Ok::<_, talktree::Error>(store.search("question").run()?.hits.len());
+        assert_eq!(questions(&store)?, questions(&alone)?);
+        assert_eq!(store.verify(|_| {})?.damages, []);
+        for (name, lines) in [("t.jsonl", &copy), ("s.jsonl", &origin)] {
+            assert_eq!(import(&store, name, lines)?.added, 0);
+        }
+        assert_eq!(store.verify(|_| {})?.damages, []);
+        Ok(())
+    })
+    .unwrap();
+}
+
 #[test]
 fn a_session_that_a_later_line_makes_an_origin_takes_its_copy_in() -> Result<()> {
     let store = Store::open_in_memory()?;

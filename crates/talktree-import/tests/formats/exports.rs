@@ -188,6 +188,50 @@ fn a_file_that_is_imported_and_exported_shows_the_same() -> talktree::Result<()>
 }
 
 #[test]
+fn reasoning_that_only_the_provider_can_read_comes_back_to_codex() -> talktree::Result<()> {
+    let thought = |id: &str, summary: &[&str]| {
+        let summary = summary.iter().map(|text| json!({"type": "summary_text", "text": text}));
+        let summary: Vec<Value> = summary.collect();
+        json!({"type": "reasoning", "id": id, "summary": summary, "encrypted_content": id})
+    };
+    let said = |role: &str, text: &str| json!({"type": "message", "role": role, "content": text});
+    let call = json!({"type": "function_call", "name": "ls", "arguments": "{}", "call_id": "c"});
+    let items = [
+        json!({"type": "session_meta", "id": "thread"}),
+        said("user", "list"),
+        thought("rs_1", &[]),
+        thought("rs_2", &["a folder", "a file"]),
+        call,
+        json!({"type": "function_call_output", "call_id": "c", "output": "a.rs"}),
+        thought("rs_3", &[]),
+        said("assistant", "One file."),
+    ];
+    let line = |item: &Value| {
+        let kind = if item["type"] == "session_meta" { "session_meta" } else { "response_item" };
+        json!({"timestamp": "2026-01-02T03:04:05Z", "type": kind, "payload": item}).to_string()
+    };
+    let store = Store::open_in_memory()?;
+    import(&store, &items.iter().map(line).collect::<Vec<_>>().join("\n"));
+    let chat = store.session("thread")?;
+    for path in [chat.path(), chat.path().raw()] {
+        let (file, left_out) = written(&path, Format::Codex)?;
+        assert!(left_out.is_empty(), "{left_out:?}");
+        let written = String::from_utf8(file).unwrap();
+        let written = written.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let written = written.filter(|line| line["type"] == "response_item");
+        let written: Vec<Value> = written.map(|mut line| line["payload"].take()).collect();
+        let kinds = |items: &[Value]| items.iter().map(|it| it["type"].clone()).collect::<Vec<_>>();
+        assert_eq!(kinds(&written), kinds(&items[1..]));
+        for (item, again) in items[1..].iter().zip(&written) {
+            assert!(item["type"] != "reasoning" || item == again, "{again}");
+        }
+    }
+    let (_, left_out) = written(&chat.path(), Format::ClaudeCode)?;
+    assert_eq!(left_out, [("reasoning without a signature".to_owned(), 4)].into());
+    Ok(())
+}
+
+#[test]
 fn a_summary_at_the_beginning_is_a_compaction_after_what_it_replaces() -> talktree::Result<()> {
     let store = Store::open_in_memory()?;
     let chat = store.session("chat")?;
