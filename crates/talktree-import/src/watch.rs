@@ -1,9 +1,9 @@
 //! Importing what programs write while they write it.
 //!
-//! The system tells which files change, with the feature `watch`; what it does not tell is found by looking at every file once a
-//! minute. Where it tells nothing, every file is looked at each second or so. A file that changes is imported when it is quiet for a
-//! moment, and then as seldom as its size demands: a long log is read from its beginning, so it waits ten times as long as that
-//! took.
+//! The system tells which files change, with the feature `watch`. Every file is looked at now and then, too, because some file
+//! systems do not tell of all changes; where the system tells nothing, each second or so. A folder that is missing is awaited in
+//! the nearest one above it. A file that changes is imported when it is quiet for a moment, and then as seldom as its size
+//! demands: a long log is read from its beginning, so it waits ten times as long as that took.
 //!
 //! Invariant: what is due stays due until it is stored, and a source that is gone, shorter or replaced takes nothing from the store.
 
@@ -21,14 +21,13 @@ use crate::report::ImportReport;
 use crate::{Collector, ImportOptions, Place};
 
 /// How often `should_stop` is asked.
-const TICK: Duration = Duration::from_millis(200);
+const TICK: Duration = Duration::from_millis(500);
 /// How long a file is left alone after its first change, so that one import takes several lines.
 const PAUSE: Duration = Duration::from_millis(300);
-/// How often every file is looked at: in case that the system did not tell of a change, and where it tells of none.
-const LOOK: Duration = Duration::from_secs(60);
-const POLL: Duration = Duration::from_secs(1);
-/// How many times as long as it takes all files are left alone after a look at them.
-const LOOK_SHARE: u32 = 50;
+/// How long all files are left alone after a look at them, at least and as a multiple of the time that it took: in case that
+/// the system did not tell of a change, and where it tells of none.
+const LOOK: (Duration, u32) = (Duration::from_secs(60), 10_000);
+const POLL: (Duration, u32) = (Duration::from_secs(1), 50);
 /// How many times as long as its import took a file is left alone.
 const FILE_SHARE: u32 = 10;
 /// How long a store that others use is left alone.
@@ -133,14 +132,16 @@ impl Watching<'_> {
                 }
                 let begin = Instant::now();
                 self.look();
-                let pause = if polls { POLL } else { LOOK };
-                next_look = Instant::now() + pause.max(begin.elapsed() * LOOK_SHARE);
+                let (pause, share) = if polls { POLL } else { LOOK };
+                next_look = Instant::now() + pause.max(begin.elapsed() * share);
             }
             self.import_due()?;
             if !std::mem::replace(&mut self.is_ready, true) {
                 (self.tell)(Watched::Ready(self.files.len()));
             }
-            let changes = eyes.wait(TICK);
+            let now = Instant::now();
+            let next = self.due.values().copied().fold(next_look.min(now + TICK), Instant::min);
+            let changes = eyes.wait(next.saturating_duration_since(now));
             if changes.are_unknown {
                 next_look = next_look.min(Instant::now() + PAUSE);
             }
@@ -157,11 +158,14 @@ impl Watching<'_> {
     fn roots(&self) -> Roots {
         let mut roots = Roots::new();
         for place in self.places {
-            *roots.entry(place.root()).or_default() |= place.is_deep();
+            let root = place.root();
+            if let Some(there) = root.ancestors().find(|folder| folder.is_dir()) {
+                *roots.entry(there.to_owned()).or_default() |= there == root && place.is_deep();
+            }
         }
         let is_covered =
             |root: &Path| root.ancestors().skip(1).any(|above| roots.get(above) == Some(&true));
-        let shown = roots.iter().filter(|(root, _)| root.is_dir() && !is_covered(root));
+        let shown = roots.iter().filter(|(root, _)| !is_covered(root));
         shown.map(|(root, is_deep)| (root.clone(), *is_deep)).collect()
     }
 
@@ -294,7 +298,14 @@ mod eyes {
                 Ok(watcher) => watcher,
                 Err(error) => return Some(error.to_string()),
             };
-            self.watched.retain(|root, is_deep| roots.get(root) == Some(is_deep));
+            self.watched.retain(|root, is_deep| {
+                let is_wanted = roots.get(root) == Some(is_deep);
+                if !is_wanted {
+                    // One that is gone is watched no more.
+                    let _ = watcher.unwatch(root);
+                }
+                is_wanted
+            });
             let mut failed = None;
             for (root, is_deep) in roots {
                 if self.watched.contains_key(root) {

@@ -63,6 +63,15 @@ fn line(session: &str, number: usize, said: &str) -> String {
     )
 }
 
+/// A session of Pi.
+fn pi(said: &str) -> String {
+    format!(
+        r#"{{"type":"session","version":3,"id":"p","timestamp":"2026-01-02T03:04:05Z","cwd":"/w"}}
+{{"type":"message","id":"a","parentId":null,"timestamp":"2026-01-02T03:04:05Z","message":{{"role":"user","content":"{said}"}}}}
+"#
+    )
+}
+
 fn append(path: &Path, text: &str) {
     let file = OpenOptions::new().append(true).create(true).open(path);
     file.and_then(|mut file| file.write_all(text.as_bytes())).unwrap();
@@ -86,13 +95,7 @@ fn until(what: &str, is_done: impl Fn() -> bool) -> Duration {
 fn what_the_programs_of_a_machine_keep_is_listed_and_imported_once() {
     let rig = Rig::empty();
     let log = rig.file("home/.claude/projects/-w/s.jsonl", line("s", 0, "zebra"));
-    let pi = concat!(
-        r#"{"type":"session","version":3,"id":"p","timestamp":"2026-01-02T03:04:05Z","cwd":"/w"}"#,
-        "\n",
-        r#"{"type":"message","id":"a","parentId":null,"timestamp":"2026-01-02T03:04:05Z","message":{"role":"user","content":"giraffe"}}"#,
-        "\n"
-    );
-    rig.file("home/.pi/agent/sessions/-w/x_p.jsonl", pi);
+    rig.file("home/.pi/agent/sessions/-w/x_p.jsonl", pi("giraffe"));
     rig.file("home/.factory/sessions/-w/d.jsonl", "{\"type\":\"session_start\",\"id\":\"d\"}\n");
     rig.file("home/.claude/settings.json", "{}");
 
@@ -226,6 +229,9 @@ fn what_is_written_is_imported_a_moment_later_whatever_becomes_of_its_file() -> 
     // A file in a new folder.
     let other = rig.file("home/.claude/projects/-other/t.jsonl", line("t", 0, "giraffe"));
     until("a new file", || finds(&rig, "giraffe"));
+    // The folder of a program that was not there.
+    rig.file("home/.pi/agent/sessions/-w/x_p.jsonl", pi("condor"));
+    until("a new program", || finds(&rig, "condor"));
     // It becomes shorter, and grows again.
     File::create(&log)?.write_all(line("s", 0, "zebra").as_bytes())?;
     append(&log, &line("s", 1, "okapi"));

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use talktree::{Error, Store};
-use talktree_import::{Collector, ImportOptions, ImportReport, Place};
+use talktree_import::{Collector, ImportOptions, Place};
 
-use super::{ImportArgs, Printer, failure_of, open};
+use super::{ImportArgs, Printer, Total, failure_of, open};
 use crate::prelude::*;
 use crate::work::Bar;
 
@@ -30,80 +30,33 @@ pub(super) fn run(args: &ImportArgs, options: ImportOptions, context: &mut Conte
         tell(&format!("created a new store: {}", shown(&context.store_path()?)));
     }
     let (mut collector, mut printer) = (Collector::new(&store, options), Printer::new(&store));
-    let mut sum = Sum::default();
+    let mut total = Total { is_brief: !context.is_json, ..Total::default() };
+    let (mut unchanged, mut skipped) = (0, BTreeMap::new());
     for (path, tool) in &files {
         let bar = Bar::of_bytes(&path.file_name().unwrap_or_default().to_string_lossy());
         match collector.add(path, |progress| bar.show(progress)) {
-            Ok(is_read) => sum.unchanged += u64::from(!is_read),
+            Ok(is_read) => unchanged += u64::from(!is_read),
             Err(error @ (Error::Io { .. } | Error::Json { .. } | Error::Import { .. })) => {
-                sum.skip(tool, path, &error);
+                let first = || match &error {
+                    Error::Import { .. } => error.to_string(),
+                    error => format!("{}: {error}", shown(path)),
+                };
+                skipped.entry(*tool).or_insert_with(|| (0, first())).0 += 1;
             }
             Err(error) => return Err(error.into()),
         }
         drop(bar);
-        sum.report(collector.take_reports()?, &mut printer, context)?;
+        total.report(collector.take_reports()?, &mut printer, context)?;
     }
-    sum.report(collector.finish()?, &mut printer, context)?;
-    for (tool, Skipped { files, first }) in &sum.skipped {
+    total.report(collector.finish()?, &mut printer, context)?;
+    for (tool, (files, first)) in &skipped {
         tell(&format!("{tool}: {} not imported, such as {first}", plural(*files, "file")));
     }
     if context.is_json {
         return Ok(());
     }
-    let verb = if args.dry_run { "would be imported" } else { "imported" };
-    let Sum { files, added, sessions, unchanged, .. } = &sum;
-    let sum = format!(
-        "{verb}: {added} new messages, {} sessions, {files} files; {unchanged} files are as they were",
-        sessions.len()
-    );
+    let sum = format!("{}; {unchanged} files are as they were", total.sum(args));
     Ok(put!(context.out; STRONG &sum)?)
-}
-
-/// What was imported so far.
-#[derive(Default)]
-struct Sum {
-    files: u64,
-    added: u64,
-    unchanged: u64,
-    sessions: BTreeSet<talktree::SessionId>,
-    /// By the program that wrote them.
-    skipped: BTreeMap<&'static str, Skipped>,
-}
-
-/// The files of a program that were not imported.
-struct Skipped {
-    files: u64,
-    first: String,
-}
-
-impl Sum {
-    /// Prints the reports that say something.
-    fn report(
-        &mut self,
-        reports: Vec<ImportReport>,
-        printer: &mut Printer<'_>,
-        context: &mut Context,
-    ) -> Result<()> {
-        for report in reports {
-            self.files += 1;
-            self.added += report.added;
-            self.sessions.extend(report.sessions.iter().cloned());
-            if context.is_json || report.added > 0 || !report.notes.is_empty() {
-                printer.write(context, &report)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn skip(&mut self, tool: &'static str, path: &Path, error: &Error) {
-        let first = || match error {
-            Error::Import { .. } => error.to_string(),
-            error => format!("{}: {error}", shown(path)),
-        };
-        let skipped =
-            self.skipped.entry(tool).or_insert_with(|| Skipped { files: 0, first: first() });
-        skipped.files += 1;
-    }
 }
 
 /// Prints the places with files, and how many of these are new.

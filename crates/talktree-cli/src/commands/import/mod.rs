@@ -142,10 +142,7 @@ impl Import<'_> {
         let Self { args, importer, mut total, mut printer } = self;
         total.report(importer.finish()?, &mut printer, context)?;
         if sources.len() > 1 && !context.is_json {
-            let verb = if args.dry_run { "would be imported" } else { "imported" };
-            let (added, sessions, files) = (total.added, total.sessions.len(), total.files);
-            let sum = format!("{verb}: {added} new messages, {sessions} sessions, {files} files");
-            put!(context.out; STRONG &sum)?;
+            put!(context.out; STRONG &total.sum(args))?;
         }
         match total.failed {
             0 => Ok(()),
@@ -252,6 +249,8 @@ struct Total {
     is_refused: bool,
     /// The files that were named by the user.
     named: std::collections::BTreeSet<PathBuf>,
+    /// Whether only the reports with new messages or notes are printed.
+    is_brief: bool,
 }
 
 impl Total {
@@ -259,6 +258,12 @@ impl Total {
         self.files += 1;
         self.added += report.added;
         self.sessions.extend(report.sessions.iter().cloned());
+    }
+
+    fn sum(&self, args: &ImportArgs) -> String {
+        let verb = if args.dry_run { "would be imported" } else { "imported" };
+        let (added, sessions, files) = (self.added, self.sessions.len(), self.files);
+        format!("{verb}: {added} new messages, {sessions} sessions, {files} files")
     }
 
     fn fail(&mut self, is_named: bool) {
@@ -277,6 +282,9 @@ impl Total {
             match brought_something(report) {
                 true => self.add(report),
                 false => self.fail(self.named.contains(&report.path)),
+            }
+            if self.is_brief && report.added == 0 && report.notes.is_empty() {
+                continue;
             }
             match printer.write(context, report) {
                 // As with `| head`: the reader has seen enough, but the import was asked for as a whole.
