@@ -3,7 +3,7 @@
 //! The system tells which files change, with the feature `watch`. Every file is looked at now and then, too, because some file
 //! systems do not tell of all changes; where the system tells nothing, each second or so. A folder that is missing is awaited in
 //! the nearest one above it. A file that changes is imported when it is quiet for a moment, and then as seldom as its size
-//! demands: a long log is read from its beginning, so it waits ten times as long as that took.
+//! demands: a long log is read from its beginning, so it waits five times as long as that took.
 //!
 //! Invariant: what is due stays due until it is stored, and a source that is gone, shorter or replaced takes nothing from the store.
 
@@ -29,7 +29,7 @@ const PAUSE: Duration = Duration::from_millis(300);
 const LOOK: (Duration, u32) = (Duration::from_secs(60), 10_000);
 const POLL: (Duration, u32) = (Duration::from_secs(1), 50);
 /// How many times as long as its import took a file is left alone.
-const FILE_SHARE: u32 = 10;
+const FILE_SHARE: u32 = 5;
 /// How long a store that others use is left alone.
 const BUSY_PAUSE: Duration = Duration::from_secs(1);
 
