@@ -31,7 +31,7 @@ pub const MAX_NOTES: usize = 10_000;
 /// assert_eq!(report.records, report.kept + report.converted + report.dropped);
 /// assert_eq!(report.first_fault().unwrap().line, Some(7));
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct ImportReport {
     /// The path or name of the file.
@@ -83,22 +83,7 @@ impl ImportReport {
     /// Returns an empty report of a file.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>, format: impl Into<String>) -> Self {
-        Self {
-            path: path.into(),
-            format: format.into(),
-            records: 0,
-            kept: 0,
-            converted: 0,
-            dropped: 0,
-            added: 0,
-            known: 0,
-            sessions: Vec::new(),
-            erased: Vec::new(),
-            redacted: BTreeMap::new(),
-            notes: Vec::new(),
-            notes_left_out: 0,
-            unread_times: None,
-        }
+        Self { path: path.into(), format: format.into(), ..Self::default() }
     }
 
     /// Returns the first note on a fault of the source.
