@@ -73,7 +73,7 @@ impl Texts for Search<'_> {
 
     fn best(&self, expr: &Expr, limit: usize) -> BackendResult<Option<Vec<Address>>> {
         let expression = Expression { words: Some((expr, Columns::All)), ..Expression::default() };
-        Index::Context.best(self.conn, &expression, self.range, limit)
+        Index::Context.best(self.conn, &expression, self.range, limit).map(Some)
     }
 
     fn count(&self) -> BackendResult<f64> {

@@ -57,6 +57,8 @@ struct Marked {
     summaries_left: BTreeSet<ErasureSummary>,
     /// The numbers of the rows in the table of leftovers that say that bytes are to be overwritten.
     own: Vec<i64>,
+    /// The same of the erasures that others have not finished: what they leave over is deleted, too.
+    unfinished: Vec<i64>,
     /// Whether another erasure may have deleted a part of what is named: its texts are not known here.
     is_partial: bool,
 }
@@ -85,7 +87,11 @@ impl Database {
                     is_blind || is_resumed || erasure.targets.contains(&ErasureTarget::Deleted);
                 mark(conn, erasure, &mut marked, is_resumed)?;
                 if is_blind || !marked.rows.is_empty() || marked.out.extent.usage > 0 {
-                    marked.own.push(conn.one(BEGIN, ())?);
+                    let number = conn.one(BEGIN, ())?;
+                    if marked.own.is_empty() {
+                        marked.unfinished = conn.rows(UNFINISHED, number)?;
+                    }
+                    marked.own.push(number);
                 }
                 Ok((marked, before, is_blind))
             })?;
@@ -106,17 +112,16 @@ impl Database {
             })?;
         }
         self.read(|conn| marked.name_what_is_left(conn))?;
-        let Marked { mut out, own, is_partial, .. } = marked;
-        if let Some(newest) = own.last() {
+        let Marked { mut out, mut own, unfinished, is_partial, .. } = marked;
+        if !own.is_empty() {
             self.clean(&watch, (!is_blind).then_some(&texts), &mut out)?;
             if out.is_complete() {
                 // A rewritten file has no byte of what others had deleted before, and what is no file has none at all.
-                let (sql, done) = match out.is_rewritten || self.path().is_none() {
-                    true => (FORGET_UP_TO, std::slice::from_ref(newest)),
-                    false => (FORGET, &own[..]),
-                };
+                if out.is_rewritten || self.path().is_none() {
+                    own.extend(unfinished);
+                }
                 self.write(|conn| {
-                    done.iter().try_for_each(|number| conn.run(sql, number).map(drop))
+                    own.iter().try_for_each(|number| conn.run(FORGET, number).map(drop))
                 })?;
             }
         }
@@ -173,8 +178,8 @@ fn has_unfinished(conn: &Connection) -> BackendResult<bool> {
 
 const BEGIN: &str = "INSERT INTO leftover (session) VALUES (0) RETURNING number";
 const FORGET: &str = "DELETE FROM leftover WHERE number = ?1";
-const FORGET_UP_TO: &str =
-    "DELETE FROM leftover WHERE number <= ?1 AND session = 0 AND transcript = 0";
+const UNFINISHED: &str =
+    "SELECT number FROM leftover WHERE number < ?1 AND session = 0 AND transcript = 0";
 
 /// Forbids imports of a session. The store keeps a keyed hash of its id: those of two stores tell nothing of each other.
 fn forbid_import(conn: &Connection, id: &SessionId) -> BackendResult<()> {

@@ -133,18 +133,18 @@ impl Index {
         }
     }
 
-    /// Returns the best matches in a range by the engine's own ranking; `None` if it has none.
+    /// Returns the best matches in a range by the engine's own ranking.
     pub(super) fn best(
         self,
         conn: &Connection,
         expression: &Expression<'_>,
         range: (Address, Address),
         limit: usize,
-    ) -> BackendResult<Option<Vec<Address>>> {
+    ) -> BackendResult<Vec<Address>> {
         match conn {
-            Connection::Sqlite(_) => fts5::best(self, conn, expression, range, limit).map(Some),
+            Connection::Sqlite(_) => fts5::best(self, conn, expression, range, limit),
             #[cfg(feature = "postgres")]
-            Connection::Postgres(_) => Ok(None),
+            Connection::Postgres(_) => tsvector::best(self, conn, expression, range, limit),
         }
     }
 

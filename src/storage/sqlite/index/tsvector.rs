@@ -123,6 +123,27 @@ pub(super) fn each(
     }
 }
 
+/// Returns the best matches in a range by PostgreSQL's ranking of how often the words are in a text, and in how short a one.
+pub(super) fn best(
+    index: Index,
+    conn: &Connection,
+    expression: &Expression<'_>,
+    (low, high): (Address, Address),
+    limit: usize,
+) -> BackendResult<Vec<Address>> {
+    let select = of_each!(
+        index,
+        "SELECT address FROM ",
+        "
+          CROSS JOIN (SELECT CAST(CAST(?1 AS TEXT) AS TSQUERY) AS query) AS asked
+          WHERE terms @@ query AND address BETWEEN ?2 AND ?3
+          GROUP BY address
+          ORDER BY max(ts_rank(terms, query, 1)) DESC, address
+          LIMIT ?4"
+    );
+    conn.rows(select, (&*written(expression), low, high, limit))
+}
+
 /// Positions are not compared: PostgreSQL keeps the first ones of a word.
 pub(super) fn each_term(columns: [&str; 3], mut take: impl FnMut(Stored<'_>)) {
     let mut lexemes = BTreeSet::new();

@@ -423,7 +423,7 @@ impl Texts for Search<'_> {
         let words = Some((expr, self.columns()));
         let expression = Expression { words, ..Expression::default() };
         self.watch.check()?;
-        Index::Messages.best(self.conn, &expression, range, limit)
+        Index::Messages.best(self.conn, &expression, range, limit).map(Some)
     }
 
     fn count(&self) -> BackendResult<f64> {
