@@ -4,6 +4,7 @@
 //! Ctrl-D ends it. From a pipe each line is answered, and the chat ends with the input.
 
 use std::fs::{File, OpenOptions, TryLockError};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 use signal_hook::consts::SIGINT;
 use signal_hook::{flag, low_level};
-use talktree::{Author, Budget, Message, Role, Session};
+use talktree::{Author, Budget, Message, Role, Session, Store};
 
 use crate::commands::{Command, resolve, run};
 use crate::core::{Bot, Place};
@@ -59,11 +60,7 @@ struct Terminal<'a> {
 /// [`Error::Config`] if another chat uses the conversation; as every write. An error of the model is shown, and the chat
 /// goes on.
 pub fn chat(bot: &Bot, store: &Path, name: Option<&str>) -> Result<()> {
-    let _lock = match talktree::Store::is_url(store) {
-        // Chats on other machines would not see it.
-        true => None,
-        false => Some(lock(store, name)?),
-    };
+    let _lock = lock(store, name)?;
     let is_stopped = Arc::new(AtomicBool::new(false));
     let is_idle = Arc::new(AtomicBool::new(true));
     // In this order: the handlers run in the order of their registration, and the first one looks whether the program is idle.
@@ -302,10 +299,16 @@ fn read_line(input: &mut impl BufRead) -> io::Result<Vec<u8>> {
 
 /// Locks the conversation of this name until the file is closed: of two chats at once, one could get the answers to the other.
 fn lock(store: &Path, name: Option<&str>) -> Result<File> {
-    // One store may have several paths.
-    let failed = |path: &Path, source| Error::File { path: path.to_owned(), source };
-    let store = store.canonicalize().map_err(|source| failed(store, source))?;
-    let mut path = store.into_os_string();
+    let mut path = if Store::is_url(store) {
+        // Chats on other machines do not see it.
+        let mut hasher = DefaultHasher::new();
+        store.hash(&mut hasher);
+        std::env::temp_dir().join(format!("talktree-bot-{:016x}", hasher.finish()))
+    } else {
+        // One file may have several paths.
+        store.canonicalize().unwrap_or_else(|_| store.to_owned())
+    }
+    .into_os_string();
     path.push("-chat");
     if let Some(name) = name {
         path.push(format!("-{name}"));
@@ -315,10 +318,10 @@ fn lock(store: &Path, name: Option<&str>) -> Result<File> {
         .create(true)
         .truncate(false)
         .open(&path)
-        .map_err(|source| failed(&path, source))?;
+        .map_err(|source| Error::File { path: path.clone(), source })?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::Error(source)) => Err(failed(&path, source)),
+        Err(TryLockError::Error(source)) => Err(Error::File { path, source }),
         Err(TryLockError::WouldBlock) => Err(Error::Config(
             "another chat uses this conversation; `talktree-bot chat --name NAME` has another one"
                 .to_owned(),
@@ -358,8 +361,6 @@ fn save(name: &str, content: &str) -> Result<String> {
 mod tests {
     use std::fmt;
     use std::time::Duration;
-
-    use talktree::Store;
 
     use super::*;
     use crate::config::Config;

@@ -3,16 +3,22 @@
 use std::fs;
 
 use crate::common::{Home, command, group, private, say, session, texts};
+use crate::tables::{Tables, is_on_server};
 use talktree::{Message, Part, Role};
 
-/// Returns in which files of the store a mark is.
-fn files_with(home: &Home, mark: &str) -> Vec<String> {
-    let files = fs::read_dir(home.folder.path()).unwrap().map(|entry| entry.unwrap().path());
-    let has = |bytes: Vec<u8>| bytes.windows(mark.len()).any(|window| window == mark.as_bytes());
-    files
-        .filter(|path| has(fs::read(path).unwrap()))
-        .map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
-        .collect()
+/// Returns whether a mark is in a file of the store, or in a row of its tables on a server.
+fn has(home: &Home, mark: &str) -> bool {
+    if let Some(rows) = Tables::of(&home.config.store).rows() {
+        return rows.contains(mark);
+    }
+    let mut files = fs::read_dir(home.folder.path()).unwrap().map(|entry| entry.unwrap().path());
+    let mark = mark.as_bytes();
+    files.any(|path| fs::read(path).unwrap().windows(mark.len()).any(|window| window == mark))
+}
+
+/// Returns whether the bot has said that something is erased: of a server's bytes it does not know.
+pub(crate) fn is_erased(said: &str) -> bool {
+    said.starts_with("Erased: ") && (is_on_server() || said.contains("nothing of it is left"))
 }
 
 #[test]
@@ -28,17 +34,17 @@ fn a_person_is_forgotten_to_the_last_byte() {
     say(&bot, &ada, &format!("again: {mark}"));
     session(&bot, &ada).prompt().unwrap();
     say(&bot, &bob, "my instrument is the trombone-of-bob");
-    assert!(!files_with(&home, mark).is_empty());
+    assert!(has(&home, mark));
 
     let known =
         "I know of you: 6 messages, 2 conversations, 1 text of memory, 0 summaries. /forget yes";
     assert!(command(&bot, &ada, "/forget").starts_with(known));
-    assert!(!files_with(&home, mark).is_empty());
+    assert!(has(&home, mark));
     let said = command(&bot, &ada, "/forget yes");
     assert!(said.contains("6 messages, 2 conversations, 1 text of memory, 0 summaries"), "{said}");
-    assert!(said.contains("nothing of it is left"), "{said}");
-    assert_eq!(files_with(&home, mark), Vec::<String>::new());
-    assert!(!files_with(&home, "trombone-of-bob").is_empty());
+    assert!(is_erased(&said), "{said}");
+    assert!(!has(&home, mark));
+    assert!(has(&home, "trombone-of-bob"));
     assert!(say(&bot, &ada, "what is my instrument?").contains("I do not know"));
     assert!(command(&bot, &ada, "/remember").contains("nothing"));
     assert!(say(&bot, &bob, "what is my instrument?").contains("trombone-of-bob"));
@@ -58,10 +64,10 @@ fn in_a_group_what_this_person_wrote_is_erased() {
         });
         session(&bot, place).append(message.from(&place.person)).unwrap();
     }
-    assert!(!files_with(&home, mark).is_empty());
+    assert!(has(&home, mark));
     let said = command(&bot, &ada, "/forget yes");
     assert!(said.contains("1 message, 0 conversations") && said.contains("stay."), "{said}");
-    assert_eq!(files_with(&home, mark), Vec::<String>::new());
+    assert!(!has(&home, mark));
     assert_eq!(texts(&session(&bot, &bob)), ["mine is the tuba-of-bob"]);
 }
 
@@ -82,12 +88,12 @@ fn in_a_group_the_answers_below_what_is_erased_are_erased_too() {
         Part::tool_result("session_search", "c1", serde_json::json!(format!("found the {mark}")));
     chat.append(Message::new("tool", vec![result])).unwrap();
     chat.append(Message::assistant(format!("you have a {mark}"))).unwrap();
-    assert!(!files_with(&home, mark).is_empty());
+    assert!(has(&home, mark));
 
     let said = command(&bot, &ada, "/forget yes");
-    assert!(said.contains("5 messages") && said.contains("nothing of it is left"), "{said}");
+    assert!(said.contains("5 messages") && is_erased(&said), "{said}");
     assert!(said.contains("the memory of this group stay"), "{said}");
-    assert_eq!(files_with(&home, mark), Vec::<String>::new());
+    assert!(!has(&home, mark));
     let left: Vec<String> =
         session(&bot, &bob).all_messages().map(|it| it.unwrap().text()).collect();
     assert_eq!(left, ["mine is the tuba-of-bob", &kept]);

@@ -13,5 +13,7 @@ mod quotes;
 mod replies;
 mod sessions;
 mod size;
+#[path = "../../../../tests/common/tables.rs"]
+mod tables;
 mod telegram;
 mod terminal;

@@ -1,6 +1,10 @@
 //! What the tests share: a bot in a folder of its own, and a model that is a function.
 #![allow(unreachable_pub, reason = "it is a module of a test")]
 
+#[path = "../../../../../tests/common/server.rs"]
+#[allow(dead_code, reason = "a part of it is used")]
+pub mod server;
+
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! What a failure of the API, of the model or of the process does to a reply, and what it leaves behind.
 
 use super::*;
+use crate::erasure::is_erased;
 
 #[test]
 fn an_update_is_confirmed_only_with_the_transaction_that_stores_it() {
@@ -197,9 +198,7 @@ fn a_reply_that_is_erased_while_it_is_written_leaves_nothing() {
     common::wait_for("the model is asked", || is_asked.load(Ordering::Relaxed));
     assert_eq!(bot.bots(17).len(), 1, "a placeholder");
     say(2, "/forget yes");
-    common::wait_for("it is erased", || {
-        bot.bots(17).iter().any(|shown| shown.text.contains("nothing of it is left"))
-    });
+    common::wait_for("it is erased", || bot.bots(17).iter().any(|shown| is_erased(&shown.text)));
     go_on.store(true, Ordering::Relaxed);
     common::wait_for("the placeholder goes", || bot.bots(17).len() == 1);
     let left = bot.settled(17);
