@@ -59,6 +59,20 @@ impl Tables {
         }
     }
 
+    /// Returns how many transactions the write-ahead log of a file holds; of a server, how many have written its messages and sessions.
+    #[track_caller]
+    pub fn commits(&self) -> usize {
+        let Self::File(path) = self else {
+            let by = "SELECT CAST(xmin AS TEXT) FROM message UNION SELECT CAST(xmin AS TEXT) FROM session";
+            return self.value(&format!("SELECT count(*) FROM ({by}) AS it")).parse().unwrap();
+        };
+        let log = std::fs::read(path.with_extension("db-wal")).unwrap();
+        let number = |at: usize| u32::from_be_bytes(log[at..at + 4].try_into().unwrap());
+        let frame = 24 + number(8) as usize;
+        // The header of a frame says how large the database is after it; 0 if it is not the last of its commit.
+        (32..log.len() - 23).step_by(frame).filter(|at| number(at + 4) > 0).count()
+    }
+
     /// Makes a number the last key that a table has given.
     #[track_caller]
     pub fn set_last_key(&self, table: &str, key: i64) {

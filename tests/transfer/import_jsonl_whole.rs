@@ -4,8 +4,8 @@
 //! Sharing changes nothing else: what it stores is what the import of one session at a time stores.
 
 use std::io::Cursor;
-use std::path::Path;
 
+use crate::tables::Tables;
 use talktree::{Compaction, Message, Result, Store};
 use talktree_import::export::{content_hash, export_jsonl, export_session};
 use talktree_import::{ImportOptions, ImportReport, import_reader};
@@ -21,15 +21,6 @@ fn exported(store: &Store) -> Result<Vec<u8>> {
     let mut file = Vec::new();
     export_jsonl(store, &mut file)?;
     Ok(file)
-}
-
-/// Returns how many commits the write-ahead log of a store holds.
-fn commits(path: &Path) -> usize {
-    let log = std::fs::read(path.with_extension("db-wal")).unwrap();
-    let number = |at: usize| u32::from_be_bytes(log[at..at + 4].try_into().unwrap());
-    let frame = 24 + number(8) as usize;
-    // The header of a frame says how large the database is after it; 0 if it is not the last of its commit.
-    (32..log.len() - 23).step_by(frame).filter(|at| number(at + 4) > 0).count()
 }
 
 /// Returns a store with many plain sessions of two messages.
@@ -48,18 +39,18 @@ fn a_thousand_sessions_take_few_commits() -> Result<()> {
     let file = exported(&many(1_000)?)?;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.db");
-    let store = Store::open(&path)?;
-    let before = commits(&path);
+    let (store, tables) = (Store::open(&path)?, Tables::of(&path));
+    let before = tables.commits();
     let report = import(&store, &file)?;
     assert_eq!((report.added, report.sessions.len(), report.notes.len()), (2_000, 1_000, 0));
-    let taken = commits(&path) - before;
+    let taken = tables.commits() - before;
     assert!(taken <= 20, "{taken} commits");
 
     store.search("question").run()?;
-    let (before, hash) = (commits(&path), content_hash(&store)?);
+    let (before, hash) = (tables.commits(), content_hash(&store)?);
     let again = import(&store, &file)?;
     assert_eq!((again.added, again.known), (0, 2_000));
-    assert_eq!((commits(&path), content_hash(&store)?), (before, hash));
+    assert_eq!((tables.commits(), content_hash(&store)?), (before, hash));
     assert!(store.verify(|_| {})?.damages.is_empty());
     Ok(())
 }

@@ -9,3 +9,5 @@ mod import_jsonl;
 mod import_jsonl_damage;
 mod import_jsonl_whole;
 mod import_sessions;
+#[path = "../common/tables.rs"]
+mod tables;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::common::process::{Other, say, task};
 use crate::common::{Scratch, data, folder, open};
-use crate::tables::Tables;
+use crate::tables::{Tables, is_on_server};
 use talktree::{Error, Json, OwnerInfo, Result, SessionDetails, Store, TranscriptKey, Transcripts};
 use talktree_claude::{SessionStore, TranscriptFiles, TranscriptFork};
 use talktree_import::export::content_hash;
@@ -151,6 +151,9 @@ fn transcripts_are_counted_backed_up_and_no_part_of_sessions() -> Result<()> {
     assert_eq!((stats.transcripts, stats.transcript_entries, stats.messages), (2, 5, 1));
     assert_eq!((content_hash(&scratch.store)?, scratch.store.sessions()?.len()), (before, 1));
 
+    if is_on_server() {
+        return Ok(()); // which copies no files
+    }
     let copy = scratch.folder.path().join("copy.db");
     scratch.store.backup(&copy, |_| {})?;
     assert_eq!(Store::open(&copy)?.transcripts().load(&key())?, Some(numbered(0..3)));

@@ -3,8 +3,8 @@
 
 use std::fmt::Write as _;
 use std::io::Cursor;
-use std::path::Path;
 
+use crate::tables::Tables;
 use talktree::{Message, Result, Store};
 use talktree_import::export::content_hash;
 use talktree_import::{Format, ImportOptions, Importer, import_reader};
@@ -21,25 +21,16 @@ fn chats(ids: impl Iterator<Item = usize>) -> String {
     file
 }
 
-/// Returns how many commits the write-ahead log of a store holds.
-fn commits(path: &Path) -> usize {
-    let log = std::fs::read(path.with_extension("db-wal")).unwrap();
-    let number = |at: usize| u32::from_be_bytes(log[at..at + 4].try_into().unwrap());
-    let frame = 24 + number(8) as usize;
-    // The header of a frame says how large the database is after it; 0 if it is not the last of its commit.
-    (32..log.len() - 23).step_by(frame).filter(|at| number(at + 4) > 0).count()
-}
-
 #[test]
 fn five_hundred_conversations_take_few_commits() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.db");
-    let store = Store::open(&path)?;
+    let (store, tables) = (Store::open(&path)?, Tables::of(&path));
     let options = ImportOptions::default();
-    let before = commits(&path);
+    let before = tables.commits();
     let report = import_reader(&store, "f", Cursor::new(chats(0..500)), &options, |_| {})?;
     assert_eq!((report.added, report.sessions.len()), (1_000, 500));
-    let of_one_file = commits(&path) - before;
+    let of_one_file = tables.commits() - before;
     assert!(of_one_file <= 20, "{of_one_file} commits");
 
     let mut importer = Importer::new(&store, options);
@@ -49,7 +40,7 @@ fn five_hundred_conversations_take_few_commits() -> Result<()> {
     let reports = importer.finish()?;
     assert_eq!(reports.len(), 500);
     assert!(reports.iter().all(|report| report.added == 2 && report.sessions.len() == 1));
-    let of_many_files = commits(&path) - before - of_one_file;
+    let of_many_files = tables.commits() - before - of_one_file;
     assert!(of_many_files <= 20, "{of_many_files} commits");
     assert!(store.verify(|_| {})?.damages.is_empty());
     Ok(())
@@ -59,17 +50,17 @@ fn five_hundred_conversations_take_few_commits() -> Result<()> {
 fn a_second_import_of_many_conversations_commits_nothing() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.db");
-    let store = Store::open(&path)?;
+    let (store, tables) = (Store::open(&path)?, Tables::of(&path));
     let import = || {
         let file = Cursor::new(chats(0..100));
         import_reader(&store, "f", file, &ImportOptions::default(), |_| {})
     };
     import()?;
     store.search("question").run()?;
-    let (before, hash) = (commits(&path), content_hash(&store)?);
+    let (before, hash) = (tables.commits(), content_hash(&store)?);
     let again = import()?;
     assert_eq!((again.added, again.known), (0, 200));
-    assert_eq!((commits(&path), content_hash(&store)?), (before, hash));
+    assert_eq!((tables.commits(), content_hash(&store)?), (before, hash));
     Ok(())
 }
 

@@ -31,6 +31,8 @@ mod real;
 mod records_of_others;
 mod rewritten;
 mod spoken_and_older;
+#[path = "../../../../tests/common/tables.rs"]
+mod tables;
 mod unread_times;
 mod unsupported_formats;
 mod unusual_content;

@@ -1,5 +1,8 @@
 //! Files of a few drawn messages, their import, and what it leaves in a store.
 
+#[path = "../../../../../tests/common/server.rs"]
+#[allow(dead_code, unreachable_pub, reason = "a part of it is used")]
+pub(crate) mod server;
 pub(crate) mod sources;
 
 use std::fmt::Write as _;
