@@ -88,7 +88,7 @@ impl Reader for ChatGpt {
             let children = node.list("children").unwrap_or_default();
             places.push(MappedNode {
                 parent: node.id("parent"),
-                children: children.iter().filter_map(fields::text).collect(),
+                children: children.iter().filter_map(fields::id).collect(),
                 message: node.object("message"),
                 json,
                 id,

@@ -20,7 +20,7 @@ use super::parts::{Outcome, call, hidden_if_blank, kept, leave_unfinished, may_g
 use crate::draft::{
     Draft, Node, Origin, Reader, derive, message_id, name, session_id, with_source,
 };
-use crate::fields::Fields;
+use crate::fields::{self, Fields};
 use crate::records::{Place, Record};
 use crate::report::ImportReport;
 
@@ -96,7 +96,7 @@ impl Cursor {
     /// Begins a chat of the editor.
     fn composer(&mut self, id: String, chat: &Fields, record: &Record, report: &mut ImportReport) {
         for field in ["subComposerIds", "subagentComposerIds"] {
-            for child in chat.list(field).unwrap_or_default().iter().filter_map(text) {
+            for child in chat.list(field).unwrap_or_default().iter().filter_map(fields::id) {
                 self.parents.insert(child, id.clone());
             }
         }
