@@ -126,11 +126,13 @@ function ofFile({ info, messages, tree, head, compactions = [], labels = [], tag
       }
       throw new Error("there is no such message");
     },
-    async expand({ compaction }) {
+    async expand({ compaction, after, limit }) {
       const it = summaries.get("compaction_" + compaction);
       const range = path(it.last);
       const inner = compactions.filter((other) => it.nested?.includes(other.id));
-      return { messages: shown(range.slice(range.findIndex((message) => message.id === it.first)), false, inner), left_out: 0 };
+      const items = shown(range.slice(range.findIndex((message) => message.id === it.first)), false, inner);
+      const from = items.findIndex((item) => item.id === after) + 1;
+      return { messages: items.slice(from, from + limit), more: from + limit < items.length };
     },
     async search({ q }) {
       const words = q.toLowerCase().replace(/[*"]/g, "").split(/\s+/).filter(Boolean);

@@ -20,9 +20,6 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_DAYS: usize = 400;
 const MAX_ROWS: usize = 12;
 
-/// How many items of a summary are opened at once.
-const MAX_EXPANDED: usize = 500;
-
 pub(crate) fn sessions(page: &Page, query: &Query) -> Result<Value> {
     let state = match query.text("state") {
         None => SessionState::Present,
@@ -202,10 +199,13 @@ fn shown(
 pub(crate) fn expand(page: &Page, query: &Query) -> Result<Value> {
     let (session, _) = page.session(query)?;
     let id = CompactionId::from(query.required("compaction")?);
-    let items = session.expand(&id)?;
-    let views: Vec<Value> =
-        items.iter().take(MAX_EXPANDED).map(|it| view::message(it, Extent::Cut)).collect();
-    Ok(json!({"messages": views, "left_out": items.len().saturating_sub(MAX_EXPANDED)}))
+    let items = session.expand_page(&id, query.id("after").as_ref(), query.limit(100, 200)?)?;
+    let views: Vec<Value> = items.iter().map(|it| view::message(it, Extent::Cut)).collect();
+    let is_more = match items.last() {
+        Some(last) => !session.expand_page(&id, Some(&last.id), 1)?.is_empty(),
+        None => false,
+    };
+    Ok(json!({"messages": views, "more": is_more}))
 }
 
 /// Returns a part in full: a text as plain text, a file as its bytes.

@@ -339,6 +339,11 @@ fn a_path_is_read_in_pages_around_before_and_after_a_message() -> Outcome {
     let (_, opened) =
         rig.get(&format!("/api/expand?session=s&compaction={}", summary.as_str().ok_or("no id")?))?;
     assert_eq!(opened["messages"].as_array().map(Vec::len), Some(3));
+    assert_eq!(opened["more"], false);
+    let id = summary.as_str().ok_or("no id")?;
+    let page = format!("/api/expand?session=s&compaction={id}&limit=1&after=m0");
+    let (_, opened) = rig.get(&page)?;
+    assert_eq!((&opened["messages"][0]["id"], &opened["more"]), (&json!("m1"), &json!(true)));
     Ok(())
 }
 
@@ -419,7 +424,10 @@ fn what_a_model_saw_has_the_summaries_of_its_time() -> Outcome {
         .as_array()
         .ok_or("no messages")?
         .iter()
-        .map(|it| (it["id"].as_str().unwrap_or(""), it["gone"] == true))
+        .map(|it| {
+            assert_eq!(it["state"], "reconstructed");
+            (it["id"].as_str().unwrap_or(""), it["gone"] == true)
+        })
         .collect();
     assert_eq!(shown, [("q", true), ("a", true), ("q2", false)]);
     assert_eq!(seen["request"]["messages"].as_array().map(Vec::len), Some(3));

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::event::Change;
 use crate::id::{CompactionId, MessageId};
 use crate::message::{Json, Message};
-use crate::storage::sqlite::{PlanReader, catalog, compaction};
+use crate::storage::sqlite::{Place, PlanReader, catalog, compaction};
 use crate::view::Order;
 
 impl Session {
@@ -225,6 +225,43 @@ impl Session {
         self.storage.read_compaction(id, |conn, _, span| {
             let plan = compaction::below(conn, span)?;
             PlanReader::new(plan, Order::OldestFirst, true).rest(conn)
+        })
+    }
+
+    /// Returns a page of what [`expand`](Self::expand) returns: at most `limit` items, those after this message or summary, or the
+    /// first ones. It is empty at the end.
+    ///
+    /// ```
+    /// use talktree::{Message, Store};
+    ///
+    /// let chat = Store::open_in_memory()?.session("s")?;
+    /// chat.append_all((1..=9).map(|n| Message::user("word").with_id(n.to_string())))?;
+    /// let compaction = chat.add_compaction("Nine words.", &"1".into(), &"9".into())?.id;
+    ///
+    /// let page = chat.expand_page(&compaction, Some(&"3".into()), 2)?;
+    /// assert_eq!(page[0].id.as_str(), "4");
+    /// assert_eq!(page.len(), 2);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownCompaction`] if `id` is not in this session; [`Error::UnknownMessage`] if the compaction does not show
+    /// `after`.
+    pub fn expand_page(
+        &self,
+        id: &CompactionId,
+        after: Option<&MessageId>,
+        limit: usize,
+    ) -> Result<Vec<Message>> {
+        self.storage.read_compaction(id, |conn, session, span| {
+            let plan = compaction::below(conn, span)?;
+            let mut reader = PlanReader::new(plan, Order::OldestFirst, true);
+            if let Some(id) = after
+                && !Place::find(conn, session.key, id)?.is_some_and(|place| reader.skip_past(place))
+            {
+                return Err(self.unknown(id).into());
+            }
+            reader.next(conn, limit)
         })
     }
 

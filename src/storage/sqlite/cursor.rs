@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use super::connection::Database;
 use super::path::SessionTree;
-use super::plan_reader::PlanReader;
+use super::plan_reader::{Place, PlanReader};
 use super::{compaction, message, path};
 use crate::error::Result;
-use crate::id::{CompactionId, MessageId};
+use crate::id::MessageId;
 use crate::message::Message;
 use crate::sql::{BackendResult, Connection};
 use crate::tree::{Address, Plan, Walk};
@@ -147,16 +147,9 @@ impl Cursor {
     }
 
     fn skip(&mut self, conn: &Connection, session: i64, id: &MessageId) -> BackendResult<bool> {
-        let place = match CompactionId::from_message(id) {
-            None => message::find(conn, session, id)?.map(Ok),
-            Some(id) => compaction::find(conn, session, &id)?.map(|span| Err(span.key)),
-        };
-        let Some(place) = place else { return Ok(false) };
+        let Some(place) = Place::find(conn, session, id)? else { return Ok(false) };
         loop {
-            let is_found = match place {
-                Ok(address) => self.reader.skip_past(address),
-                Err(key) => self.reader.skip_past_summary(key),
-            };
+            let is_found = self.reader.skip_past(place);
             if is_found || self.at.is_none() {
                 return Ok(is_found);
             }

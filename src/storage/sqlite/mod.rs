@@ -64,6 +64,6 @@ pub(crate) use encryption::Encryption;
 pub(crate) use file::is_open;
 pub(crate) use interrupt::Watch;
 pub(crate) use owner_data::PersonalData;
-pub(crate) use plan_reader::PlanReader;
+pub(crate) use plan_reader::{Place, PlanReader};
 pub(crate) use session::SqliteSession;
 pub(crate) use snapshot::Spool;

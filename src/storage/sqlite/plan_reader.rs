@@ -7,7 +7,7 @@ use super::context::elision;
 use super::message::nearest_living;
 use super::row::message::StoredMessage;
 use super::{compaction, message};
-use crate::id::MessageId;
+use crate::id::{CompactionId, MessageId};
 use crate::message::Message;
 use crate::sql::{BackendResult, Connection, Read, Sql};
 use crate::tree::{Address, Plan, PlanPart};
@@ -33,6 +33,27 @@ pub(crate) struct PlanReader {
     is_shown: bool,
     /// Whether the session has elisions: most have none.
     has_elisions: bool,
+}
+
+/// A message, or the summary of a compaction by its key.
+#[derive(Clone, Copy)]
+pub(crate) enum Place {
+    Message(Address),
+    Summary(i64),
+}
+
+impl Place {
+    /// Returns the place of a message or a summary of a session; `None` if the id is unknown.
+    pub(crate) fn find(
+        conn: &Connection,
+        session: i64,
+        id: &MessageId,
+    ) -> BackendResult<Option<Self>> {
+        Ok(match CompactionId::from_message(id) {
+            None => message::find(conn, session, id)?.map(Self::Message),
+            Some(id) => compaction::find(conn, session, &id)?.map(|span| Self::Summary(span.key)),
+        })
+    }
 }
 
 /// Messages as they are read, each with its parent's id. The parent is usually the row read just before or just
@@ -97,7 +118,7 @@ impl PlanReader {
     }
 
     /// Returns the next messages, at most `limit`; none only at the end.
-    pub(super) fn next(&mut self, conn: &Connection, limit: usize) -> BackendResult<Vec<Message>> {
+    pub(crate) fn next(&mut self, conn: &Connection, limit: usize) -> BackendResult<Vec<Message>> {
         self.look_for_elisions(conn)?;
         let (mut count, mut bytes) = (0, 0);
         let mut read = Collected::new(self.order, self.width(limit.min(MAX_RESERVED)));
@@ -166,24 +187,20 @@ impl PlanReader {
         total
     }
 
-    /// Continues after this address; `false` if the plan does not contain it.
-    pub(super) fn skip_past(&mut self, address: Address) -> bool {
-        let holds = |planned: &PlanPart| matches!(*planned, PlanPart::Messages { first, last } if first <= address && address <= last);
+    /// Continues after this place; `false` if the plan does not contain it.
+    pub(crate) fn skip_past(&mut self, place: Place) -> bool {
+        let holds = |planned: &PlanPart| match (*planned, place) {
+            (PlanPart::Messages { first, last }, Place::Message(at)) => first <= at && at <= last,
+            (PlanPart::Summary(span), Place::Summary(key)) => span.key == key,
+            _ => false,
+        };
         let Some(at) = self.planned_parts.iter().position(holds) else { return false };
-        self.at = at;
-        self.set_from(match self.order {
-            Order::OldestFirst => address.after(),
-            Order::NewestFirst => address.before(),
-        });
-        true
-    }
-
-    /// Continues after the summary of this compaction; `false` if the plan does not contain it.
-    pub(super) fn skip_past_summary(&mut self, key: i64) -> bool {
-        let holds =
-            |planned: &PlanPart| matches!(planned, PlanPart::Summary(span) if span.key == key);
-        let Some(at) = self.planned_parts.iter().position(holds) else { return false };
-        (self.at, self.from) = (at + 1, None);
+        (self.at, self.from) = (at, None);
+        match (place, self.order) {
+            (Place::Summary(_), _) => self.at += 1,
+            (Place::Message(address), Order::OldestFirst) => self.set_from(address.after()),
+            (Place::Message(address), Order::NewestFirst) => self.set_from(address.before()),
+        }
         true
     }
 

@@ -12,6 +12,8 @@ use talktree::{Session, Store};
 use super::Browsed;
 use super::chat::Chat;
 use super::list::{Find, Sessions};
+#[cfg(feature = "web")]
+use crate::commands::serve::Page;
 use crate::failure::Result;
 use crate::text::one_line;
 
@@ -53,6 +55,8 @@ pub(super) struct App {
     pub(super) notice: String,
     pub(super) shows_help: bool,
     pub(super) is_done: bool,
+    #[cfg(feature = "web")]
+    page: Option<Page>,
 }
 
 impl App {
@@ -75,6 +79,8 @@ impl App {
             notice: String::new(),
             shows_help: false,
             is_done: false,
+            #[cfg(feature = "web")]
+            page: None,
         };
         match session {
             Some(session) => {
@@ -250,6 +256,7 @@ impl App {
                 self.pane = Pane::Text;
             }
             KeyCode::Char('r') => chat.toggle_raw()?,
+            KeyCode::Char('o') => return self.open_page(),
             KeyCode::Char('y') => {
                 if let Some(message) = chat.selected() {
                     // The terminal copies it, also over a connection.
@@ -283,6 +290,25 @@ impl App {
             }
             _ => {}
         }
+        Ok(())
+    }
+
+    #[cfg(feature = "web")]
+    fn open_page(&mut self) -> Result<()> {
+        let Some(chat) = &self.chat else { return Ok(()) };
+        let Some(message) = chat.selected() else { return Ok(()) };
+        let page = match &mut self.page {
+            Some(page) => page,
+            none => none.insert(Page::serve(&self.store, self.owner.clone())?),
+        };
+        let address = page.open(chat.session.id().as_str(), message.id.as_str());
+        self.notice = format!("in the browser: {address}");
+        Ok(())
+    }
+
+    #[cfg(not(feature = "web"))]
+    fn open_page(&mut self) -> Result<()> {
+        self.notice = "this talktree was built without the page".to_owned();
         Ok(())
     }
 

@@ -27,13 +27,15 @@ pub(super) struct Item {
     depth: usize,
     /// Whether its tools, its reasoning and its long texts are shown whole, or what a summary replaces.
     pub(super) is_open: bool,
+    /// The summary of which more messages come after this one.
+    rest: Option<CompactionId>,
     /// Its lines in a pane of this width.
     drawn: Option<(usize, Vec<Line<'static>>)>,
 }
 
 impl Item {
     fn new(message: Message, depth: usize) -> Self {
-        Self { message, depth, is_open: false, drawn: None }
+        Self { message, depth, is_open: false, rest: None, drawn: None }
     }
 
     fn summary(&self) -> Option<CompactionId> {
@@ -244,13 +246,28 @@ impl Chat {
         let Some(summary) = item.summary() else { return Ok(()) };
         let below = self.selected + 1;
         if is_open {
-            let messages = self.session.expand(&summary)?.into_iter();
-            let items = messages.map(|message| Item::new(message, depth + 1)).collect::<Vec<_>>();
-            self.items.splice(below..below, items);
+            self.insert_of(&summary, None, below, depth + 1)?;
         } else {
             let count = self.items[below..].iter().take_while(|it| it.depth > depth).count();
             self.items.drain(below..below + count);
         }
+        Ok(())
+    }
+
+    /// Inserts a page of what a summary replaces, at a place of the window.
+    fn insert_of(
+        &mut self,
+        summary: &CompactionId,
+        after: Option<&MessageId>,
+        at: usize,
+        depth: usize,
+    ) -> Result<()> {
+        let page = self.session.expand_page(summary, after, PAGE)?;
+        let mut items: Vec<Item> = page.into_iter().map(|it| Item::new(it, depth)).collect();
+        if let Some(last) = items.last_mut() {
+            last.rest = Some(summary.clone());
+        }
+        self.items.splice(at..at, items);
         Ok(())
     }
 
@@ -298,8 +315,17 @@ impl Chat {
         self.items.get(self.selected).map(|item| &item.message)
     }
 
-    /// Reads the next page at an end of the window that is near.
+    /// Reads the next page at an end of the window that is near, or of a summary that is open.
     fn read_ahead(&mut self) -> Result<()> {
+        let near = self.selected..self.items.len().min(self.selected + NEAR);
+        for at in near.rev() {
+            let item = &mut self.items[at];
+            let (depth, last) = (item.depth, item.message.id.clone());
+            if let Some(summary) = item.rest.take() {
+                let below = self.items[at + 1..].iter().take_while(|it| it.depth > depth).count();
+                self.insert_of(&summary, Some(&last), at + 1 + below, depth)?;
+            }
+        }
         if self.has_after && self.selected + NEAR >= self.items.len() {
             let last = self.items.iter().rev().find(|item| item.depth == 0);
             let Some(last) = last.map(|item| item.message.id.clone()) else { return Ok(()) };

@@ -34,6 +34,7 @@ const HELP: &str = "\
   b               the branches: each line shows its message
   r               as it was said, or as a model should see it
   y               copy the text
+  o               open in the page, in a browser
   c m u           checkout, label, undo the checkout (with --write)
   q               quit";
 
@@ -49,7 +50,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, app: &mut App) {
     };
     frame.render_widget(notice, bottom);
     if app.shows_help {
-        let area = middle.centered(Constraint::Length(74), Constraint::Length(16));
+        let area = middle.centered(Constraint::Length(74), Constraint::Length(17));
         frame.render_widget(Clear, area);
         let block = Block::bordered().border_type(BorderType::Rounded).title(" keys ");
         frame.render_widget(Paragraph::new(HELP).block(block), area);

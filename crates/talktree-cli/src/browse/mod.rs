@@ -25,7 +25,7 @@ use ratatui::crossterm::event::{
     self, DisableBracketedPaste, EnableBracketedPaste, Event, KeyEventKind,
 };
 use ratatui::crossterm::execute;
-use signal_hook::consts::{SIGHUP, SIGTERM};
+use signal_hook::consts::SIGTERM;
 use talktree::{Session, Store};
 
 use crate::failure::{Failure, Result};
@@ -49,9 +49,8 @@ pub(crate) struct Browsed {
 /// Browses until `q` is pressed.
 pub(crate) fn run(browsed: Browsed) -> Result<()> {
     let ends = Arc::new(AtomicBool::new(false));
-    for signal in [SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&ends))?;
-    }
+    // SIGHUP is not caught: crossterm reads a terminal that is gone for ever.
+    signal_hook::flag::register(SIGTERM, Arc::clone(&ends))?;
     let mut app = App::new(browsed)?;
     // It restores the terminal when the program panics, too.
     let mut terminal = ratatui::try_init().map_err(Failure::Output)?;

@@ -212,6 +212,28 @@ fn a_long_conversation_is_read_as_one_scrolls() -> Outcome {
 }
 
 #[test]
+fn a_long_summary_is_read_as_one_scrolls() -> Outcome {
+    let store = Store::open_in_memory()?;
+    let chat = store.create_session("Long")?;
+    let ids = (1..=1_000).map(|n| format!("m{n}"));
+    chat.append_all(ids.map(|id| Message::user(format!("number {id}.")).with_id(id)))?;
+    chat.add_compaction("Some.", &"m101".into(), &"m110".into())?;
+    chat.add_compaction("All of it.", &"m1".into(), &"m999".into())?;
+    let mut person = Person::at(&store, Some(chat), 100, 20);
+    let screen = person.press("g\n");
+    assert!(screen.contains("▾ summary of 999") && screen.contains("│ number m4."), "{screen}");
+    let screen = person.press(&"j".repeat(101));
+    assert!(screen.contains("▌ │ user") || screen.contains("▸ summary of 10"), "{screen}");
+    let screen = person.press(&format!("\n{}", "j".repeat(12)));
+    assert!(screen.contains("│ │ number m110.") && screen.contains("▌ │ number m112."), "{screen}");
+    let screen = person.press(&"j".repeat(887));
+    assert!(screen.contains("▌ │ number m999.") && screen.contains("number m1000."), "{screen}");
+    let screen = person.press("j");
+    assert!(screen.contains("▌ number m1000."), "{screen}");
+    Ok(())
+}
+
+#[test]
 fn texts_that_control_a_terminal_are_shown_as_escapes() -> Outcome {
     let store = Store::open_in_memory()?;
     let chat = store.create_session("n\u{1b}[2J\u{202e}")?;

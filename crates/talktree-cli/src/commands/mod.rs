@@ -19,7 +19,7 @@ mod retention;
 mod rm;
 mod search;
 #[cfg(feature = "web")]
-mod serve;
+pub(crate) mod serve;
 mod sessions;
 mod tour;
 mod watch;

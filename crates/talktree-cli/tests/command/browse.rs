@@ -1,12 +1,13 @@
 //! `talktree browse` in a pseudo terminal: what a person sees after each key.
 
 use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::num::NonZero;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use talktree::{Message, Store};
+use talktree::{Message, SessionDetails, Store};
 
 use crate::common::{Outcome, Rig};
 
@@ -24,7 +25,8 @@ struct Screen {
 impl Screen {
     fn of(rig: &Rig, columns: u16) -> Option<Self> {
         let program = env!("CARGO_BIN_EXE_talktree");
-        let line = format!("stty cols {columns} rows 24; '{program}' browse");
+        // It finds no browser to start.
+        let line = format!("stty cols {columns} rows 24; PATH=/none '{program}' browse");
         let mut script = Command::new("script");
         script.args(["--quiet", "--return", "--command", &line, "/dev/null"]);
         script.env("TALKTREE_STORE", rig.store()).env("TERM", "xterm-256color");
@@ -93,6 +95,33 @@ fn the_answer_left_behind_in_march_is_found_with_eight_keys() -> Outcome {
         assert!(screen.contains("In the hostel 京都旅館."), "{screen}");
         person.press("q");
         assert!(person.child.wait()?.success());
+    }
+    Ok(())
+}
+
+#[test]
+fn a_message_is_opened_in_the_page() -> Outcome {
+    let rig = Rig::empty();
+    let chat = Store::open(rig.store())?.create_session_as("s/1", SessionDetails::default())?;
+    chat.append(Message::user("Where?").with_id("m 1"))?;
+    let Some(mut person) = Screen::of(&rig, 140) else { return Ok(()) };
+    person.shows("Where?");
+    person.press("lo");
+    let screen = person.shows("#s=s%2F1&m=m%201");
+    let address = screen.split("http://").nth(1).and_then(|rest| rest.split('#').next());
+    let (host, path) = address.and_then(|it| it.split_once('/')).ok_or("no address")?;
+    let mut stream = TcpStream::connect(host)?;
+    write!(stream, "GET /{path}api/start HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains(r#""can_write":false"#));
+    // It ends with its terminal.
+    let host = host.to_owned();
+    drop(person);
+    let since = Instant::now();
+    while TcpStream::connect(&host).is_ok() {
+        assert!(since.elapsed() < LIMIT, "it goes on without a terminal");
+        std::thread::sleep(Duration::from_millis(20));
     }
     Ok(())
 }
