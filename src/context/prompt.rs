@@ -9,6 +9,7 @@
 
 use std::borrow::Cow;
 
+use chrono::{DateTime, Utc};
 use talktree_text::foreign::{self, RULES, guarded, name};
 
 use super::Context;
@@ -160,6 +161,27 @@ impl Context {
     /// As every read.
     pub fn frozen_prompt(&self) -> Result<Option<String>> {
         Ok(self.frozen_sections()?.map(|sections| text(&sections)))
+    }
+
+    /// Returns when the prompt was frozen; `None` if none is. Two prompts of a session have different times.
+    ///
+    /// ```
+    /// use talktree::{Block, Store};
+    ///
+    /// let store = Store::open_in_memory()?;
+    /// let chat = store.session_builder("s").block("soul", Block::text("Be brief.")).cached_prompt().open()?;
+    /// let context = chat.context();
+    /// context.prompt()?;
+    /// let frozen_at = context.frozen_at()?;
+    /// context.refresh_prompt()?;
+    /// assert!(frozen_at < context.frozen_at()?);
+    /// # Ok::<(), talktree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As every read.
+    pub fn frozen_at(&self) -> Result<Option<DateTime<Utc>>> {
+        self.store().read(|reading| reading.frozen_at())
     }
 
     /// Returns the blocks that differ from the frozen prompt, with both texts; none if no prompt is frozen.

@@ -113,16 +113,16 @@ impl Client {
         chat: &impl Conversation,
         on_text: &mut dyn FnMut(&str) -> Flow,
     ) -> Result<Message> {
-        let request = Request::of(chat).authors(AuthorLine::NameAndTime).cached_history();
+        let shown = Request::of(chat).authors(AuthorLine::NameAndTime).cached_history();
         let mut request = match self.api {
-            Api::Messages => request.anthropic()?, // prompt, messages, tools
-            Api::Chat => request.openai_chat()?,
+            Api::Messages => shown.anthropic()?, // prompt, messages, tools
+            Api::Chat => shown.openai_chat()?,
         };
         request["stream"] = json!(true);
         if self.api == Api::Chat {
             request["stream_options"] = json!({"include_usage": true});
         }
-        self.ask(request, on_text)
+        Ok(shown.recorded(self.ask(request, on_text)?))
     }
     // quote end
 

@@ -70,6 +70,7 @@ mod reply;
 mod request;
 mod response;
 mod sanitize;
+mod seen;
 mod stream;
 mod summary;
 mod truncate;
@@ -88,6 +89,7 @@ pub use request::{
 };
 pub use response::{append_answer, from_response};
 pub use sanitize::sanitize;
+pub use seen::{Seen, SeenBlock, SeenMessage, SeenState, seen};
 pub use stream::{MAX_STREAM_BYTES, Stream};
 pub use truncate::{TruncateOptions, truncate};
 pub use validate::{Problem, Provider, validate_for};

@@ -6,13 +6,16 @@
 //! Invariant: a request ends with the model's own message only if the program asked for it, or if the turn has paused.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::fmt;
 
+use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use talktree::{
     AuthorLine, Message, Path, ProviderSession, Result, Role, Session, SessionProvider,
 };
 
+use crate::seen::Record;
 use crate::{
     Provider, TruncateOptions, name_authors, sanitize, to_anthropic, to_openai_chat,
     to_openai_responses, truncate,
@@ -47,6 +50,11 @@ pub trait Conversation {
     /// Returns the system prompt; an empty text for none.
     fn prompt(&self) -> Result<String>;
 
+    /// Returns when the prompt was frozen, if it is.
+    fn frozen_at(&self) -> Result<Option<DateTime<Utc>>> {
+        Ok(None)
+    }
+
     /// Returns what to tell the model beside the prompt.
     fn reminder(&self) -> Result<Option<String>> {
         Ok(None)
@@ -65,6 +73,10 @@ pub trait Conversation {
 impl Conversation for Session {
     fn prompt(&self) -> Result<String> {
         Self::prompt(self)
+    }
+
+    fn frozen_at(&self) -> Result<Option<DateTime<Utc>>> {
+        self.context().frozen_at()
     }
 
     fn reminder(&self) -> Result<Option<String>> {
@@ -90,6 +102,10 @@ impl Conversation for Session {
 impl Conversation for Path {
     fn prompt(&self) -> Result<String> {
         self.session().prompt()
+    }
+
+    fn frozen_at(&self) -> Result<Option<DateTime<Utc>>> {
+        self.session().context().frozen_at()
     }
 
     fn reminder(&self) -> Result<Option<String>> {
@@ -219,6 +235,8 @@ pub struct Request<'a> {
     authors: Option<AuthorLine>,
     has_cached_history: bool,
     is_prefilled: bool,
+    /// What the last request showed.
+    record: RefCell<Option<Record>>,
 }
 
 impl<'a> Request<'a> {
@@ -231,6 +249,7 @@ impl<'a> Request<'a> {
             authors: None,
             has_cached_history: false,
             is_prefilled: false,
+            record: RefCell::default(),
         }
     }
 
@@ -276,7 +295,7 @@ impl<'a> Request<'a> {
     /// # Errors
     /// As reads of the prompt and of the history.
     pub fn anthropic(&self) -> Result<Value> {
-        let history = self.conversation.history()?;
+        let history = self.history()?;
         let is_paused = history.last().is_some_and(is_paused);
         let (mut request, goes_on) = self.ended(&history, is_paused, to_anthropic);
         let mut system = Vec::new();
@@ -319,7 +338,7 @@ impl<'a> Request<'a> {
     /// # Errors
     /// As reads of the prompt and of the history.
     pub fn openai_chat(&self) -> Result<Value> {
-        let history = self.conversation.history()?;
+        let history = self.history()?;
         let (mut messages, _) = self.ended(&history, false, to_openai_chat);
         if let (Some(prompt), Value::Array(messages)) = (self.instructions()?, &mut messages) {
             messages.insert(0, json!({"role": "system", "content": prompt}));
@@ -336,7 +355,7 @@ impl<'a> Request<'a> {
     /// # Errors
     /// As reads of the prompt and of the history.
     pub fn openai_responses(&self) -> Result<Value> {
-        let history = self.conversation.history()?;
+        let history = self.history()?;
         let (input, _) = self.ended(&history, false, to_openai_responses);
         let mut request = json!({"input": input});
         if let Some(prompt) = self.instructions()? {
@@ -344,6 +363,25 @@ impl<'a> Request<'a> {
         }
         let tools = self.all_tools(Provider::OpenAiResponses)?;
         Ok(with_tools(request, tools))
+    }
+
+    /// Returns an answer to the last request that was made, with a record of what that showed in its metadata, in some hundred bytes:
+    /// [`seen`](crate::seen()) reads it. The record has hashes of messages and names of tools, and no text; an erasure of a message
+    /// removes the records of later answers.
+    ///
+    /// Store the answer yourself, by [`Session::append`] for example; [`append_answer`](crate::append_answer) records nothing.
+    #[must_use]
+    pub fn recorded(&self, answer: Message) -> Message {
+        match &*self.record.borrow() {
+            Some(record) => answer.with_field(Message::REQUEST, json!(record)),
+            None => answer,
+        }
+    }
+
+    fn history(&self) -> Result<Vec<Message>> {
+        let history = self.conversation.history()?;
+        self.record.replace(Some(Record::of(&history)));
+        Ok(history)
     }
 
     fn view<'m>(&self, history: &'m [Message]) -> Cow<'m, [Message]> {
@@ -372,6 +410,15 @@ impl<'a> Request<'a> {
         let mut tools = self.tools.clone();
         if let Value::Array(more) = self.conversation.tools(provider)? {
             tools.extend(more);
+        }
+        if let Some(record) = &mut *self.record.borrow_mut() {
+            let name = |tool: &Value| {
+                Some(
+                    [tool, &tool["function"]].iter().find_map(|it| it["name"].as_str())?.to_owned(),
+                )
+            };
+            record.tools = tools.iter().filter_map(name).collect();
+            record.frozen_at = self.conversation.frozen_at()?;
         }
         Ok(tools)
     }

@@ -367,15 +367,17 @@ function file(part, message, at) {
 }
 
 function summary(message) {
-  const { id, count, last, first } = message.compaction;
+  const { id, count, last } = message.compaction;
   const inner = el("div.opened", { hidden: true });
+  const show = async (after) => {
+    const { messages, more } = await api.expand({ session: view.session, compaction: id, after, limit: PAGE });
+    if (!inner.isConnected) return;
+    inner.querySelector(":scope > .cut")?.remove();
+    inner.append(...messages.map(article));
+    if (more) inner.append(button("Show more", () => show(messages.at(-1).id), { class: "cut" }));
+  };
   const toggle = button(`Open ${plural(count, "message")}`, async () => {
-    if (!inner.childNodes.length) {
-      const { messages, left_out } = await api.expand({ session: view.session, compaction: id });
-      if (!inner.isConnected) return;
-      inner.replaceChildren(...messages.map(article));
-      if (left_out) inner.append(el("p.cut", {}, `${number(left_out)} more: `, el("a", { href: hashOf({ s: view.session, m: first, leaf: view.leaf, raw: 1 }) }, "read them as they were said")));
-    }
+    if (!inner.childNodes.length) await show();
     inner.hidden = !inner.hidden;
     toggle.setAttribute("aria-expanded", String(!inner.hidden));
     toggle.textContent = inner.hidden ? `Open ${plural(count, "message")}` : "Close";
@@ -413,23 +415,38 @@ async function openSeen(message) {
     const isLast = ask(), seen = await api.seen({ session: view.session, message: message.id, provider: form });
     if (!view || !isLast()) return;
     const changed = seen.blocks.filter((block) => block.then !== block.now);
-    const gone = seen.messages.filter((message) => message.gone).length;
-    const intro = el("p.intro", {}, el("span.mark.label", { title: "No record of the request was stored. It is made again from messages, summaries and texts as they were at that time." }, "reconstructed"),
+    const count = (test) => seen.messages.filter(test).length;
+    const since = [[count(isUnder), "went under a summary"], [count((message) => message.state === "changed"), "changed"], [count((message) => message.state === "removed"), "was removed"]];
+    const changes = since.filter(([count]) => count).map(([count, what]) => `${plural(count, "message")} ${count > 1 ? what.replace("was", "were") : what}`);
+    if (changed.length) changes.push(`${plural(changed.length, "text")} of the prompt changed`);
+    const intro = el("p.intro", {}, how(seen.is_recorded),
       ` ${minute(seen.at)}: ${plural(seen.count, "message")}, about ${short(seen.tokens)} tokens. `,
-      gone || changed.length ? `Since then ${[gone && `${plural(gone, "message")} went under a summary`, changed.length && `${plural(changed.length, "text")} of the prompt changed`].filter(Boolean).join(", ")}.` : "A model would see the same today.");
+      changes.length ? `Since then ${changes.join(", ")}.` : "A model would see the same today.",
+      seen.tools.length ? ` Tools: ${line(seen.tools.join(", "), 400)}.` : "");
     if (form) return content.replaceChildren(intro, codeBlock(JSON.stringify(seen.request, null, 2), "json"));
     const texts_ = changed.map((block) => el("div.changed", {}, el("h3", {}, line(block.label, 60)), el("div.sides", {}, side("Then", block.then), side("Now", block.now))));
     content.replaceChildren(intro,
-      seen.prompt ? el("details.tool", {}, el("summary", {}, "Prompt"), el("div.inner", {}, codeBlock(seen.prompt, ""))) : el("p.about", {}, "No prompt is stored with the conversation."),
+      seen.prompt ? el("details.tool", {}, el("summary", {}, "Prompt ", seen.is_recorded ? how(seen.is_prompt_exact) : null), el("div.inner", {}, codeBlock(seen.prompt, ""))) : el("p.about", {}, "No prompt is stored with the conversation."),
       ...texts_,
       seen.left_out ? el("p.cut", {}, `${number(seen.left_out)} earlier messages are not listed.`) : "",
       el("div.messages", {}, seen.messages.map((message) => {
+        if (!message.id) return el("p.cut", {}, "A message or a summary that was removed since.");
         const node = article(message);
         node.querySelector("header .actions")?.remove();
         node.querySelector("header .branch")?.remove();
-        node.querySelector("header").append(el("span.about", {}, `${short(message.tokens)} tokens`), message.gone ? el("span.mark.gone", {}, "now under a summary") : "");
+        node.querySelector("header").append(el("span.about", {}, `${short(message.tokens)} tokens`), isUnder(message) ? el("span.mark.gone", {}, "now under a summary") : "",
+          message.state === "changed" ? el("span.mark.gone", {}, "changed since") : seen.is_recorded && message.state !== "exact" ? how(false) : "");
         return node;
       })));
+  }
+
+  function how(isExact) {
+    const why = isExact ? "A record of the request was stored with the answer." : "It was not recorded. It is made again from messages, summaries and texts as they were at that time.";
+    return el("span.mark.label", { title: why }, isExact ? "exact" : "reconstructed");
+  }
+
+  function isUnder(message) {
+    return message.id && message.gone && !message.hidden;
   }
 
   function side(label, text) {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io;
 
 use talktree::{CompactionId, Message, MessageId, Part, Session};
+use talktree_model::SeenState;
 
 use crate::prelude::*;
 
@@ -35,6 +36,8 @@ struct Tagged<'a> {
     message: &'a Message,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     tags: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seen: Option<&'a str>,
 }
 
 impl Printer {
@@ -60,7 +63,7 @@ impl Printer {
     ) -> Result<()> {
         if context.is_json {
             let tags = self.tags.get(&message.id).map_or(&[][..], Vec::as_slice);
-            return Ok(context.out.json(&Tagged { message, tags })?);
+            return Ok(context.out.json(&Tagged { message, tags, seen: None })?);
         }
         let labels = self.labels.get(&message.id).into_iter().flatten().map(String::as_str);
         let notes: Vec<&str> = notes.iter().copied().chain(labels).collect();
@@ -244,6 +247,10 @@ pub(crate) struct ShowArgs {
     /// Also print N messages before it and N after it: towards the head, or on the newest branch if it is off its path.
     #[arg(long, value_name = "N", default_value_t = 0)]
     around: usize,
+
+    /// Print what the model saw when it wrote this message, instead.
+    #[arg(long, conflicts_with = "around")]
+    seen: bool,
 }
 
 pub(crate) fn show(args: ShowArgs, context: &mut Context) -> Result<()> {
@@ -253,6 +260,9 @@ pub(crate) fn show(args: ShowArgs, context: &mut Context) -> Result<()> {
     // Another process may have deleted it since the lookup.
     let message =
         message.ok_or_else(|| Failure::NotFound(format!("message {id:?} was deleted")))?;
+    if args.seen {
+        return seen(&session, &message, context);
+    }
     let (before, after) = surroundings(&session, &id, args.around)?;
     let printer = Printer::new(&session)?;
     for other in &before {
@@ -269,6 +279,57 @@ pub(crate) fn show(args: ShowArgs, context: &mut Context) -> Result<()> {
         }
     }
     after.iter().try_for_each(|other| printer.print(other, &[], Extent::Brief, context))
+}
+
+/// Prints what a model saw when it wrote an answer.
+fn seen(session: &Session, answer: &Message, context: &mut Context) -> Result<()> {
+    let Some(seen) = talktree_model::seen(session, &answer.id)? else { return Ok(()) };
+    let how = |is_exact| if is_exact { "exact" } else { "reconstructed" };
+    if !context.is_json {
+        let count = plural(seen.messages.len() as u64, "message");
+        put!(context.out; STRONG how(seen.is_recorded), PLAIN ": ", PLAIN &count)?;
+        for (what, value) in [
+            ("tools", (!seen.tools.is_empty()).then(|| seen.tools.join(", "))),
+            (
+                if seen.is_prompt_exact { "prompt" } else { "prompt (reconstructed)" },
+                Some(seen.prompt.clone()),
+            ),
+        ] {
+            let value = value.filter(|value| !value.is_empty());
+            value.map_or(
+                Ok(()),
+                |value| put!(context.out; FAINT what, PLAIN "  ", PLAIN &one_line(&value)),
+            )?;
+        }
+        context.out.line(&[])?;
+    }
+    let printer = Printer::new(session)?;
+    for it in &seen.messages {
+        let Some(message) = &it.message else { continue };
+        let state = match it.state {
+            SeenState::Exact => "exact",
+            SeenState::Changed => "changed since",
+            _ => "reconstructed",
+        };
+        if context.is_json {
+            context.out.json(&Tagged { message, tags: &[], seen: Some(state) })?;
+            continue;
+        }
+        let is_under = !it.is_shown_now && !message.is_hidden;
+        let notes = [
+            (state != how(seen.is_recorded)).then_some(state),
+            is_under.then_some("now under a summary"),
+        ];
+        let notes: Vec<&str> = notes.into_iter().flatten().collect();
+        printer.print(message, &notes, Extent::Brief, context)?;
+    }
+    match seen.count(SeenState::Removed) {
+        0 => {}
+        count => {
+            tell(&format!("{} more, which were removed since", plural(count as u64, "message")))
+        }
+    }
+    Ok(())
 }
 
 /// Writes the details of a message: all but its content.

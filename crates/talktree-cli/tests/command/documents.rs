@@ -255,6 +255,7 @@ fn printed() -> BTreeMap<&'static str, Vec<Value>> {
     add("compact", rig.json(["compact", "own", "--remove", "c"]));
     add("log", rig.json(["log", "own", "--raw"]));
     add("log", rig.json(["show", "tour", "look-up"]));
+    add("log", rig.json(["show", "tour", "look-up", "--seen"]));
 
     let by = |from, to| ["compact", "tour", "--summary", "s", "--from", from, "--to", to];
     let inner = rig.json(by("answer-1", "answer-1"));

@@ -776,3 +776,12 @@ fn an_erasure_that_was_interrupted_is_finished_before_anything_is_looked_up() ->
     assert_eq!(everything(&rig)[0], left);
     Ok(())
 }
+
+#[test]
+fn show_prints_what_a_model_saw_and_how_sure_that_is() {
+    let rig = Rig::toured();
+    let told = rig.ok(["show", "tour", "head", "--seen"]);
+    assert!(told.starts_with("reconstructed: "), "{told}");
+    let rows = rig.json(["show", "tour", "head", "--seen"]);
+    assert!(!rows.is_empty() && rows.iter().all(|row| row["seen"] == "reconstructed"), "{rows:?}");
+}

@@ -10,6 +10,7 @@ mod export;
 mod random;
 mod refusals;
 mod requests;
+mod seen;
 mod shapes;
 mod streams;
 mod turns;

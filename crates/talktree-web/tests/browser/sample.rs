@@ -12,6 +12,7 @@ use talktree::{
     Author, Block, Cost, Json, Message, MessageId, Part, Role, Session, SessionChange,
     SessionDetails, Store, Usage,
 };
+use talktree_model::Request;
 use talktree_web::{Options, Server, export_html};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
@@ -46,7 +47,10 @@ fn main() -> Outcome {
     std::thread::scope(|scope| {
         scope.spawn(|| server.run(|| is_over.load(Ordering::Relaxed)));
         let appended = std::io::stdin().lock().lines().try_for_each(|line| -> Outcome {
-            store.session("deployment")?.append(Message::assistant(line?))?;
+            let chat = store.session("deployment")?;
+            let request = Request::of(&chat);
+            request.openai_chat()?;
+            chat.append(request.recorded(Message::assistant(line?)))?;
             Ok(())
         });
         is_over.store(true, Ordering::Relaxed);
@@ -294,11 +298,14 @@ fn hostile(store: &Store) -> Outcome {
         [Java\u{0}Script](java\u{0}script:window.hacked=9) [vb](vbscript:x) [good](https://example.org/?a=1&b=\"2\") https://example.org/bare.";
     let deep = "> ".repeat(5_000) + &"- ".repeat(5_000) + "deep";
     let stars = "**".repeat(9_000) + &"[".repeat(9_000) + &"`".repeat(3_000);
+    // With a style or an order of nodes that is unfortunate, a browser takes minutes for these.
+    let unseen = "\u{1}".repeat(9_000) + "\n\n" + &"`\n".repeat(5_000);
     say(
         &chat,
         None,
         at(time),
         [
+            Message::user(unseen),
             Message::user(
                 "</script><script>window.hacked=10</script><img src=https://tracker.invalid/c.png onerror=window.hacked=11>",
             ),

@@ -189,6 +189,10 @@ const tests = {
     await seen.getByRole("tab", { name: "Anthropic" }).click();
     await seen.getByText("tool_use").first().waitFor();
     await page.keyboard.press("Escape");
+    server.stdin.write("It was recorded.\n");
+    const recorded = message(page, "It was recorded.");
+    await recorded.getByRole("button", { name: "What the model saw" }).click();
+    await seen.getByText("exact").first().waitFor();
     await done(page);
   },
 

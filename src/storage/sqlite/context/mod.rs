@@ -18,6 +18,8 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
+
 use super::append::check_size;
 use super::catalog;
 use super::connection::Database;
@@ -131,6 +133,12 @@ impl Reading<'_> {
             Some(session) => frozen(self.conn, session.key),
             None => Ok(None),
         }
+    }
+
+    /// Returns when the prompt was frozen, if it is.
+    pub(crate) fn frozen_at(&self) -> BackendResult<Option<DateTime<Utc>>> {
+        let Some(session) = (self.session)()? else { return Ok(None) };
+        self.conn.first("SELECT frozen_at FROM frozen_prompt WHERE session = ?1", session.key)
     }
 }
 
