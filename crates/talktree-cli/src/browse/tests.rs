@@ -227,7 +227,7 @@ fn a_long_summary_is_read_as_one_scrolls() -> Outcome {
     let screen = person.press(&format!("\n{}", "j".repeat(12)));
     assert!(screen.contains("│ │ number m110.") && screen.contains("▌ │ number m112."), "{screen}");
     let screen = person.press(&"j".repeat(887));
-    assert!(screen.contains("▌ │ number m999.") && screen.contains("number m1000."), "{screen}");
+    assert!(screen.contains("▌ │ number m999."), "{screen}");
     let screen = person.press("j");
     assert!(screen.contains("▌ number m1000."), "{screen}");
     Ok(())
