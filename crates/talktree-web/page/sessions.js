@@ -142,8 +142,8 @@ async function find() {
 }
 
 async function findNow(query) {
-  // The last word may not be typed to its end. Of fewer letters too many words begin so.
-  const q = /[\p{L}\p{N}]{3}$/u.test(query) && !/[":]\S*$|(^|\s)-\S*$/.test(query) ? query + "*" : query;
+  // The last word may not be typed to its end. With three letters begin so many words that a search of a million messages takes 130 ms, not 20.
+  const q = /[\p{L}\p{N}]{4}$/u.test(query) && !/[":]\S*$|(^|\s)-\S*$/.test(query) ? query + "*" : query;
   ask();
   const { hits, sessions, about } = await api.search({ q, session: isFile ? place().s : null });
   const groups = Map.groupBy(hits, (hit) => hit.session);
