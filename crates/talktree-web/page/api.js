@@ -12,9 +12,12 @@ export const api = isFile ? ofFile(inside) : ofServer();
 function ofServer() {
   const get = (name) => async (params = {}) => {
     const query = new URLSearchParams(Object.entries(params).filter(([, value]) => value != null && value !== "" && value !== false));
-    return answer(await fetch(`api/${name}?${query}`));
+    return answer(`api/${name}?${query}`);
   };
-  async function answer(response) {
+  async function answer(address, options) {
+    const response = await fetch(address, options).catch(() => {
+      throw new Error("The server has ended. Start `talktree serve` again, and open the address that it prints.");
+    });
     const answer = await response.json();
     if (!response.ok) throw new Error(answer.error);
     return answer;
@@ -22,7 +25,7 @@ function ofServer() {
   const names = ["start", "sessions", "search", "session", "messages", "expand", "usage", "seen"];
   return {
     ...Object.fromEntries(names.map((name) => [name, get(name)])),
-    write: async (verb, fields) => answer(await fetch("api/write", { method: "POST", body: JSON.stringify({ verb, ...fields }) })),
+    write: async (verb, fields) => answer("api/write", { method: "POST", body: JSON.stringify({ verb, ...fields }) }),
     partAddress: (session, message, part) => `api/part?${new URLSearchParams({ session, message, part })}`,
     live(session, changed) {
       let events = null, before = document.hidden ? {} : null;
@@ -155,7 +158,7 @@ function ofFile({ info, messages, tree, head, compactions = [], labels = [], tag
         const under = compactions.find((it) => covers(it, message.id));
         return { session: info.id, id: message.id, role: message.role, at: message.at, pieces, on_path: onPath.has(message.id), under: under?.id ?? null, in_tools: !words.some((word) => textOf(message).toLowerCase().includes(word)), hidden: message.hidden };
       });
-      return { hits, sessions: { [info.id]: info }, about: { steps: [], notices: [] } };
+      return { hits, sessions: { [info.id]: info }, about: { steps: [], notices: [], alternatives: [] } };
     },
     partAddress: (_, message, at) => URL.createObjectURL(new Blob([uncut.get(byId.get(message).parts[at])], { type: "text/plain;charset=utf-8" })),
     live: () => () => {},

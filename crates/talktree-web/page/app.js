@@ -2,7 +2,7 @@
 import { api, isFile } from "./api.js";
 import { closeConversation, move, openConversation, refresh, toEnd, toggleSelected, toggleTree, turnBranch } from "./conversation.js";
 import { dialog, el, go, icon, iconButton, place, say } from "./dom.js";
-import { buildSide, focusList, focusSearch, loadSessions, markCurrent, moveInList, refreshSessions } from "./sessions.js";
+import { buildSide, find, focusList, focusSearch, markCurrent, moveInList, refreshSessions } from "./sessions.js";
 import { openUsage } from "./usage.js";
 
 const THEMES = ["auto", "light", "dark"];
@@ -45,8 +45,10 @@ function listen(session) {
 }
 
 const KEYS = [
-  ["j  k", "the next or previous message, or row of the list", { j: () => moveInList(1) || move(1), k: () => moveInList(-1) || move(-1) }],
+  ["j  k", "the next or previous message, or row of the list", { j: () => step(1), k: () => step(-1) }],
   ["h  l", "the branch before or after, at this message", { h: () => turnBranch(-1), l: () => turnBranch(1) }],
+  ["Enter", "open a row of the list, or, while you search, the first one"],
+  ["Esc", "leave the search, or close a window"],
   ["/", "search", { "/": focusSearch }],
   ["o", "open or close tools, thoughts and summaries of a message", { o: toggleSelected }],
   ["g  G", "the beginning or the end of the conversation", { g: () => toEnd(false), G: () => toEnd(true) }],
@@ -56,6 +58,7 @@ const KEYS = [
   ["t", "light or dark", { t: turnTheme }],
   ["?", "these keys", { "?": help }],
 ];
+const step = (by) => moveInList(by) || move(by) || focusList();
 const ACTIONS = Object.assign({}, ...KEYS.map(([, , actions]) => actions));
 
 function help() {
@@ -98,5 +101,5 @@ buildSide([
 addEventListener("hashchange", route);
 addEventListener("keydown", pressed);
 start = await api.start();
-await Promise.all([loadSessions(), route()]);
+await Promise.all([find(), route()]);
 if (isFile && !place().s) go({ s: (await api.sessions()).sessions[0].id });

@@ -34,6 +34,7 @@ export async function openConversation({ s, m, leaf, raw, summaries }, canWrite)
   drawBranches();
   if (m) show(nodeOf(m) ? m : page.around);
   else view.scroller.scrollTop = view.scroller.scrollHeight;
+  if (!m && !isSame && !document.activeElement.matches("input")) view.scroller.focus({ preventScroll: true });
   fill();
 }
 
@@ -56,7 +57,7 @@ function drawTop() {
     iconButton("back", "Back to the list", () => document.body.classList.remove("is-reading"), { class: "icon-button narrow" }),
     el("div.heading", {}, el("h1", { dir: "auto" }, line(titleOf(info), 140)), el("p.about", {}, view.place, " · ", line(about, 200))),
     el("div.tools", {},
-      view.about.tree.segments.some((segment) => segment.compactions?.length) || view.raw ? el("div.switch", { role: "group", "aria-label": "What is shown" }, mode(false, "Model’s view", "With summaries, as a model sees it"), mode(true, "Everything", "As it was said, hidden messages too")) : null,
+      view.about.tree.segments.some((segment) => segment.hidden || segment.compactions?.length) || view.raw ? el("div.switch", { role: "group", "aria-label": "What is shown" }, mode(false, "Model’s view", "With summaries, as a model sees it"), mode(true, "Everything", "As it was said, hidden messages too")) : null,
       iconButton("up", "To the beginning (g)", () => toEnd(false)), iconButton("down", "To the end (G)", () => toEnd(true)),
       view.canWrite ? iconButton("more", "Change the conversation", changeSession) : null,
       iconButton("tree", "Branches (b)", toggleTree)));
@@ -192,13 +193,13 @@ function selected() {
   return view.list.querySelector(":scope > .is-selected");
 }
 
-// The next or the previous message.
+// Goes to the next or the previous message; returns whether a conversation is shown.
 export function move(by) {
-  if (!view) return;
+  if (!view) return false;
   const next = selected() ? (by > 0 ? selected().nextElementSibling : selected().previousElementSibling) : topMessage();
-  if (!next) return;
-  select(next);
-  next.scrollIntoView({ block: "nearest" });
+  if (next) select(next);
+  next?.scrollIntoView({ block: "nearest" });
+  return true;
 }
 
 // The next or the previous branch, at the selected message or the nearest branch point above it.

@@ -6,7 +6,7 @@ const DEBOUNCE = 120;
 
 const ask = asker();
 
-const side = { filters: {}, after: null, isLoading: false, canWrite: false, known: { owner: new Set(), source: new Set(), model: new Set(), tag: new Set() } };
+const side = { filters: {}, after: null, isLoading: false, shown: "", known: { owner: new Set(), source: new Set(), model: new Set(), tag: new Set() } };
 
 export function buildSide(tools) {
   const search = el("input", { type: "search", id: "search", placeholder: isFile ? "Search this conversation" : "Search everything", "aria-label": "Search", autocomplete: "off", spellcheck: "false", oninput: typed, onkeydown: moved });
@@ -27,7 +27,7 @@ function filterForm() {
     // The day is meant to the end of it.
     if (side.filters.until) side.filters.until += "T23:59:59Z";
     document.getElementById("filters").classList.toggle("is-on", Object.keys(side.filters).length > 0);
-    loadSessions();
+    find();
   };
   const lists = Object.keys(side.known).map((name) => el("datalist", { id: "known-" + name }));
   const form = el("form.filters", { hidden: true, onchange: changed, onsubmit: (event) => (event.preventDefault(), changed()) },
@@ -43,7 +43,7 @@ function toggleFilters() {
 }
 
 // Reads the list anew. The focus stays on its row.
-export async function loadSessions() {
+async function loadSessions() {
   const isLast = (side.isLast = ask());
   try {
     const found = await api.sessions(side.filters);
@@ -122,32 +122,39 @@ function typed() {
   side.timer = setTimeout(find, DEBOUNCE);
 }
 
-// One search at a time: what was typed meanwhile is searched next.
-async function find() {
-  if (side.isFinding) return (side.isStale = true);
-  const query = side.search.value.trim();
-  side.isFinding = true;
-  try {
-    if (query) await findNow(query);
-    else await loadSessions();
-  } catch (error) {
-    say(error.message);
-  } finally {
-    side.isFinding = false;
-    if (side.isStale) {
-      side.isStale = false;
-      find();
+// Shows what the search finds, or the list. One search at a time: what was typed meanwhile is searched next.
+export function find() {
+  clearTimeout(side.timer);
+  side.isStale = true;
+  return (side.finding ??= findAll());
+}
+
+async function findAll() {
+  while (side.isStale) {
+    side.isStale = false;
+    const query = side.search.value.trim();
+    try {
+      if (query) await findNow(query);
+      else await loadSessions();
+      side.shown = query;
+    } catch (error) {
+      say(error.message);
     }
   }
+  side.finding = null;
 }
 
 async function findNow(query) {
   // The last word may not be typed to its end. With three letters begin so many words that a search of a million messages takes 130 ms, not 20.
-  const q = /[\p{L}\p{N}]{4}$/u.test(query) && !/[":]\S*$|(^|\s)-\S*$/.test(query) ? query + "*" : query;
+  const isBeginning = /[\p{L}\p{N}]{4}$/u.test(query) && !/[":]\S*$|(^|\s)-\S*$/.test(query);
   ask();
-  const { hits, sessions, about } = await api.search({ q, session: isFile ? place().s : null });
+  const search = (q, propose) => api.search({ ...side.filters, q, session: isFile ? place().s : null, propose });
+  let found = isBeginning && await search(query + "*");
+  if (!found?.hits?.length) found = await search(query, true);
+  const { hits, sessions, about } = found;
   const groups = Map.groupBy(hits, (hit) => hit.session);
-  const nodes = [...about.notices, ...about.steps].slice(0, 3).map((text) => el("p.notice", {}, line(text, 300)));
+  if (about.steps.length) about.notices.push("Little or nothing was found as it is written; there are also:");
+  const nodes = [...about.notices, ...about.steps].slice(0, 6).map((text) => el("p.notice", {}, line(text, 300)));
   if (about.is_partial) nodes.push(el("p.notice", {}, "The search ran out of time; there may be more."));
   for (const [id, hits] of groups) {
     const session = sessions[id] ?? { id };
@@ -155,7 +162,9 @@ async function findNow(query) {
       el("h2", {}, el("a", { href: hashOf({ s: id }), dir: "auto" }, line(titleOf(session), 90)), el("span.about", {}, ago(session.last_message_at ?? session.created_at))),
       hits.map(hitRow)));
   }
-  if (!hits.length) nodes.push(el("p.empty", {}, "Nothing was found."));
+  if (!hits.length) nodes.push(el("p.empty", {}, Object.keys(side.filters).length ? "Nothing was found in the conversations that meet the filters." : "Nothing was found."));
+  if (about.alternatives.length) nodes.push(el("p.notice", {}, "This finds something:"), ...about.alternatives.map(([widening, query]) =>
+    el("p.notice", {}, button(line(query, 80), () => ((side.search.value = query), find())), " ", widening)));
   side.list.replaceChildren(...nodes);
   side.list.scrollTop = 0;
   markCurrent();
@@ -169,13 +178,15 @@ function hitRow(hit) {
 }
 
 // The arrows go through the list while the search has the focus.
-function moved(event) {
+async function moved(event) {
   if (event.key === "Escape") {
     side.search.value = "";
     side.search.blur();
     find();
   } else if (event.key === "ArrowDown" || event.key === "Enter") {
     event.preventDefault();
+    if (side.search.value.trim() !== side.shown) await find();
+    if (side.search.value.trim() !== side.shown) return;
     const first = side.list.querySelector("a.hit, a.session");
     if (event.key === "Enter") first?.click();
     first?.focus();

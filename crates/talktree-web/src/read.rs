@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use talktree::{
-    CompactionId, Hit, MessageId, Path, Session, SessionFilter, SessionState, UsageFilter,
+    CompactionId, Hit, Matched, MessageId, Path, Session, SessionFilter, SessionState, UsageFilter,
     UsageGroup,
 };
 
@@ -16,11 +16,14 @@ use crate::view::{self, Extent};
 /// How long a search takes at most: somebody types.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How many days of a sum are shown, and how many of the greatest rows of another.
-const MAX_DAYS: usize = 400;
+/// How many of the greatest rows of a sum are shown; of days, all are.
 const MAX_ROWS: usize = 12;
 
-pub(crate) fn sessions(page: &Page, query: &Query) -> Result<Value> {
+/// How many conversations are searched where filters choose them.
+const MAX_SEARCHED: usize = 1_000;
+
+/// Returns which conversations the filters of the list show.
+fn filter(page: &Page, query: &Query) -> Result<SessionFilter> {
     let state = match query.text("state") {
         None => SessionState::Present,
         Some("open") => SessionState::Open,
@@ -28,7 +31,7 @@ pub(crate) fn sessions(page: &Page, query: &Query) -> Result<Value> {
         Some("trash") => SessionState::Trash,
         Some(_) => return Err(Refused(400, "there is no such state".to_owned())),
     };
-    let filter = SessionFilter {
+    Ok(SessionFilter {
         owner: page.options.owner.clone().or(query.owned("owner")),
         source: query.owned("source"),
         model: query.owned("model"),
@@ -39,8 +42,11 @@ pub(crate) fn sessions(page: &Page, query: &Query) -> Result<Value> {
         is_pinned: query.is("pinned").then_some(true),
         state,
         ..SessionFilter::default()
-    };
-    let list = page.store.list().filter(filter).after(query.text("after"));
+    })
+}
+
+pub(crate) fn sessions(page: &Page, query: &Query) -> Result<Value> {
+    let list = page.store.list().filter(filter(page, query)?).after(query.text("after"));
     let found = list.limit(query.limit(40, 200)?).run()?;
     let views = found.sessions.iter().map(|listed| {
         let mut view = view::session(&listed.info);
@@ -56,9 +62,33 @@ pub(crate) fn search(page: &Page, query: &Query) -> Result<Value> {
         Some(_) => page.session(query)?.0.search(text),
         None => page.store.search(text),
     };
-    let owner = page.options.owner.clone().or(query.owned("owner"));
-    let search = owner.iter().fold(search, |search, owner| search.owner(owner));
-    let found = search.timeout(TIMEOUT).limit(query.limit(40, 200)?).run()?;
+    let filter = filter(page, query)?;
+    let of_owner = SessionFilter { owner: filter.owner.clone(), ..SessionFilter::default() };
+    let mut search = filter.owner.iter().fold(search, |search, owner| search.owner(owner));
+    let mut notices = Vec::new();
+    if filter.state == SessionState::Trash {
+        notices.push("The trash is not searched.".to_owned());
+    }
+    if filter != of_owner {
+        let list = page.store.list().filter(filter).limit(MAX_SEARCHED).run()?;
+        if list.after.is_some() {
+            let what = "conversations that meet the filters are searched";
+            notices.push(format!("Only the newest {MAX_SEARCHED} {what}."));
+        }
+        search = search.sessions(list.sessions.into_iter().map(|it| it.info.id));
+    }
+    let search = search.timeout(TIMEOUT).limit(query.limit(40, 200)?);
+    let found = search.clone().run()?;
+    let is_empty = found.hits.is_empty();
+    notices.extend(found.notices);
+    if found.matched == Matched::Relaxed && !is_empty {
+        notices.push("These messages have some of the words, the best first.".to_owned());
+    }
+    let alternatives = match is_empty && !found.is_partial && query.is("propose") {
+        true => search.alternatives()?,
+        false => Vec::new(),
+    };
+    let alternatives = alternatives.iter().map(|it| json!([it.widening, it.query]));
     let (mut sessions, mut hits) = (Map::new(), Vec::new());
     for hit in &found.hits {
         let session = page.store.session(hit.session.clone())?;
@@ -69,7 +99,10 @@ pub(crate) fn search(page: &Page, query: &Query) -> Result<Value> {
         hits.push(hit_view(&session, hit)?);
     }
     let steps: Vec<String> = found.steps.iter().map(ToString::to_string).collect();
-    let about = json!({"steps": steps, "notices": found.notices, "is_partial": found.is_partial});
+    let about = json!({
+        "steps": steps, "notices": notices, "is_partial": found.is_partial,
+        "alternatives": alternatives.collect::<Vec<_>>(),
+    });
     Ok(json!({"hits": hits, "sessions": sessions, "about": about}))
 }
 
@@ -242,7 +275,7 @@ pub(crate) fn usage(page: &Page, query: &Query) -> Result<Value> {
     };
     let rows = page.store.usage().filter(filter).by(by).run()?;
     let mut views = Vec::new();
-    let max = if by == UsageGroup::Day { MAX_DAYS } else { MAX_ROWS };
+    let max = if by == UsageGroup::Day { usize::MAX } else { MAX_ROWS };
     for row in rows.iter().take(max) {
         let mut view = json!(row);
         if let (UsageGroup::Session, Some(id)) = (by, &row.group) {

@@ -271,6 +271,24 @@ fn an_owner_narrows_everything() -> Outcome {
 }
 
 #[test]
+fn filters_narrow_a_search_and_one_that_finds_nothing_proposes_others() -> Outcome {
+    let rig = Rig::new(&store()?, Options::default())?;
+    let hits = |filter: &str| -> Result<usize, Box<dyn std::error::Error>> {
+        let (_, found) = rig.get(&format!("/api/search?q=zebra&{filter}"))?;
+        Ok(found["hits"].as_array().ok_or("no hits")?.len())
+    };
+    assert_eq!((hits("owner=bob")?, hits("name=BOB")?, hits("name=none")?), (1, 1, 0));
+    assert_eq!((hits("until=2001-01-01")?, hits("since=2001-01-01")?), (0, 10));
+    assert_eq!((hits("state=ended")?, hits("state=open")?), (0, 10));
+    let (_, found) = rig.get("/api/search?q=zebra+role:tool&propose=1")?;
+    assert_eq!(found["about"]["alternatives"], json!([["for any role", "zebra"]]));
+    let (_, found) = rig.get("/api/search?q=zebra+giraffe")?;
+    let notices = found["about"]["notices"].to_string();
+    assert!(notices.contains("some of the words"), "{found}");
+    Ok(())
+}
+
+#[test]
 fn connections_that_come_at_once_and_stay_open_are_all_answered() -> Outcome {
     let rig = Rig::new(&store()?, Options::default())?;
     let mut open = Vec::new();

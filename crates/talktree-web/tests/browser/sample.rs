@@ -391,6 +391,9 @@ fn others(store: &Store) -> Outcome {
                 )),
             ],
         )?;
+        if n == 5 {
+            chat.append(Message::system("Nobody summarised this.").hidden())?;
+        }
     }
     Ok(())
 }

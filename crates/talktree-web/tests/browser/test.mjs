@@ -102,6 +102,26 @@ const tests = {
     await page.getByLabel("Tag").fill("garden");
     await page.getByLabel("Tag").press("Enter");
     await page.waitForFunction(() => document.querySelectorAll("#sessions .session").length === 1);
+    // They narrow a search, too.
+    await page.getByLabel("Search", { exact: true }).fill("staging");
+    await page.getByText("Nothing was found in the conversations that meet the filters.").waitFor();
+    await page.getByRole("button", { name: "Clear" }).click();
+    await page.locator("#sessions .hit").first().waitFor();
+    await done(page);
+  },
+
+  async "keys alone lead from the list into a conversation, and Enter waits for what was typed"() {
+    const page = await visit();
+    await page.keyboard.press("j");
+    await page.keyboard.press("j");
+    await page.keyboard.press("Enter");
+    await page.locator("#scroller:focus").waitFor();
+    await page.keyboard.press("k");
+    await page.locator("article.is-selected:focus").waitFor();
+    await page.keyboard.press("/");
+    await page.keyboard.insertText("rolling deployment");
+    await page.keyboard.press("Enter");
+    await page.locator("article.is-selected", { hasText: "three replicas" }).waitFor();
     await done(page);
   },
 
@@ -175,6 +195,10 @@ const tests = {
     await page.getByText("Hidden system message").click();
     await page.getByText("opened deploy/plan.toml in the editor").waitFor();
     assert.ok(await page.locator("figure img").evaluate((image) => image.naturalWidth) > 0);
+    await page.goto(address + "#s=other-5");
+    await page.getByRole("button", { name: "Everything" }).click();
+    await page.getByText("Hidden system message").click();
+    await page.getByText("Nobody summarised this.").waitFor();
     await done(page);
   },
 
@@ -329,6 +353,8 @@ const tests = {
     await page.getByRole("button", { name: "All", exact: true }).click();
     await page.getByText("By owner").waitFor();
     await page.locator(".sums", { hasText: "linus" }).first().waitFor();
+    const last = await page.locator(".chart .axis").last().textContent();
+    assert.ok(Date.now() - Date.parse(last) < 32 * 86400e3, `the chart ends at ${last}`);
     await done(page);
   },
 
