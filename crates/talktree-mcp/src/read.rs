@@ -1,6 +1,9 @@
 //! The tools that read one conversation.
 
-use talktree::{CompactionId, DrawOptions, Message, MessageId, Path, Session, estimate_tokens};
+use talktree::{
+    CompactionId, DrawOptions, Message, MessageId, Path, PieceKind, Session, TreeLine,
+    estimate_tokens,
+};
 
 use crate::access::View;
 use crate::answer::{NOTICE, Refused, Result, call, id, quotation, quoted, said};
@@ -180,7 +183,7 @@ pub(crate) fn tree(view: &View, given: &Arguments) -> Result<String> {
     let mut text = format!("Session {}: {about}\n{NOTICE}\n\n", title(session)?);
     let mut left = given.number("max_tokens").saturating_sub(OURS) as u64;
     for line in tree.lines(&DrawOptions::default()) {
-        let line = quotation(&line.to_string());
+        let line = quotation(&with_whole_id(&line));
         let Some(rest) = left.checked_sub(estimate_tokens(&line)) else {
             text +=
                 "[cut; a larger \"max_tokens\" shows more, and `read` what is around a message]";
@@ -190,4 +193,17 @@ pub(crate) fn tree(view: &View, given: &Arguments) -> Result<String> {
         text += &line;
     }
     Ok(text.trim_end().to_owned())
+}
+
+/// Returns a line of a tree with the id that the other tools take.
+fn with_whole_id(line: &TreeLine) -> String {
+    let Some(message) = &line.message else { return line.to_string() };
+    let piece = |(kind, text): &(PieceKind, String)| match kind {
+        PieceKind::Id => format!(" {}", id(message)),
+        PieceKind::Compaction => {
+            format!("[summary {}: {}", id(message), text.split_once(": ").unwrap_or_default().1)
+        }
+        _ => text.clone(),
+    };
+    line.pieces.iter().map(piece).collect()
 }

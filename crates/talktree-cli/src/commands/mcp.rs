@@ -91,6 +91,9 @@ fn print_config(client: Client, args: &McpArgs, context: &mut Context) -> Result
         text = format!("[mcp_servers.talktree]\ncommand = {command}\nargs = {}\n", server["args"]);
         text.extend((!url.is_null()).then(|| format!("env = {{ TALKTREE_STORE = {url} }}")));
     }
+    if !Store::is_url(&store) && !store.exists() {
+        tell(&format!("there is no store at {} yet", crate::text::shown(&store)));
+    }
     tell(&format!("paste this into {place}:"));
     text.lines().try_for_each(|line| put!(context.out; PLAIN line))?;
     Ok(())

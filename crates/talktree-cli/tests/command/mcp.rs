@@ -226,6 +226,8 @@ fn the_answer_that_was_left_behind_is_found_and_read() -> Outcome {
     );
     let session = Store::open(rig.store())?.session("tour")?;
     let summary = session.add_compaction("They plan Jena.", &"ask".into(), &"look-up".into())?.id;
+    let drawn = tool(&rig, "tree", json!({"session": "tour"}));
+    assert!(drawn.contains(&format!("[summary {}: 4 messages]", summary.as_message())), "{drawn}");
     let newest = tool(&rig, "read", json!({"session": "tour"}));
     let start = format!("[{}, summary of 4 messages, ", summary.as_message());
     assert!(
@@ -653,6 +655,9 @@ fn each_client_gets_a_configuration_that_starts_the_server() {
     }
     let printed: toml::Value = toml::from_str(&config(&["codex"])).unwrap();
     assert_eq!(printed["mcp_servers"]["talktree"]["args"][2].as_str(), Some(&*store));
+
+    let absent = rig.run(["mcp", "--print-config", "claude", "--store", "absent.db"]);
+    assert!(absent.stderr.contains("there is no store at absent.db yet"), "{absent:?}");
 
     // Others on a machine can see arguments, so a URL with a password is none.
     let url = "postgresql://bot:s3cret@127.0.0.1/chats";
