@@ -271,9 +271,12 @@ impl App {
             }
             KeyCode::Char('c') => {
                 if let Some(message) = chat.selected() {
-                    chat.session.checkout(&message.id)?;
-                    chat.refresh()?;
-                    self.notice = "the head is at this message; u undoes that".to_owned();
+                    self.notice = "the head is at this message".to_owned();
+                    if chat.head.as_ref() != Some(&message.id) {
+                        chat.session.checkout(&message.id)?;
+                        chat.refresh()?;
+                        self.notice += "; u undoes that";
+                    }
                 }
             }
             KeyCode::Char('u') if self.can_write => {

@@ -16,7 +16,7 @@ use crate::time::ago;
 
 /// On fewer columns one pane is shown beside the text at most.
 const WIDE: u16 = 120;
-/// On fewer columns a search and the branches have the screen alone.
+/// On fewer columns each pane has the screen alone.
 const NARROW: u16 = 100;
 
 const KEYS: &str =
@@ -29,8 +29,8 @@ const HELP: &str = "\
   l → Enter       open: a session, a hit, a summary, a tool, a long text
   h ← Esc         back to the list
   Tab             the next pane
-  /               search as you type; Enter leaves the line, Esc the search
-  [ ]             the other versions of the next message that has several
+  /               search as you type; Enter: to the hits, Esc: no search
+  [ ]             other versions of the next message that has some
   b               the branches: each line shows its message
   r               as it was said, or as a model should see it
   y               copy the text
@@ -95,13 +95,11 @@ fn field(name: &str, text: &str, is_typed: bool) -> Line<'static> {
 fn draw_panes(frame: &mut Frame<'_>, app: &mut App, area: Rect) {
     let share = |percent| Constraint::Percentage(percent);
     let is_wide = area.width >= WIDE;
-    if area.width < NARROW
-        && app.pane != Pane::Text
-        && (app.find.is_some() || app.pane == Pane::Branches)
-    {
+    if area.width < NARROW {
         return match app.pane {
+            Pane::List => draw_list(frame, app, area),
             Pane::Branches => draw_branches(frame, app, area),
-            _ => draw_list(frame, app, area),
+            Pane::Text => draw_text(frame, app, area),
         };
     }
     let list = if app.find.is_some() { share(40) } else { share(30) };
@@ -149,8 +147,9 @@ fn draw_list(frame: &mut Frame<'_>, app: &mut App, area: Rect) {
                     Found::Hit(hit) => {
                         let role = Span::styled(one_line(hit.role.as_str()), role_style(&hit.role));
                         let time = Span::styled(format!("  {}", ago(hit.created_at, &now)), FAINT);
-                        let place = Span::styled(format!("  {}", place_of(hit)), SUMMARY);
-                        rows.push(Line::from(vec![Span::raw("  "), role, time, place]));
+                        // Before the time, which may be cut.
+                        let place = Span::styled(place_of(hit), SUMMARY);
+                        rows.push(Line::from(vec![Span::raw("  "), role, place, time]));
                         select(&mut rows, at == find.place.selected, has_keys);
                         rows.push(snippet(&hit.snippet, width));
                     }

@@ -171,8 +171,8 @@ impl Find {
 /// Returns where a hit is, if it is not simply on the way to the head.
 pub(super) fn place_of(hit: &Hit) -> &'static str {
     match (&hit.under, hit.on_path) {
-        (Some(_), _) => "under a summary",
-        (None, false) => "on another branch",
+        (Some(_), _) => "  under a summary",
+        (None, false) => "  on another branch",
         (None, true) => "",
     }
 }
