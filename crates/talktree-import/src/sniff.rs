@@ -91,8 +91,9 @@ impl Sniffed {
         let formats = Format::ALL.map(Format::as_str).join(", ");
         match self.unsupported {
             Some(HEADLESS) => format!("it seems to be {HEADLESS}"),
+            // First what the file is: the list is the same for every file.
             Some(name) => {
-                format!("in no format that talktree reads ({formats}); it looks like {name}")
+                format!("it looks like {name}, in no format that talktree reads ({formats})")
             }
             None => format!("in no format that talktree reads ({formats}), or without a record"),
         }
