@@ -109,8 +109,21 @@ impl Server {
 
     /// Runs a statement outside talktree.
     pub(super) fn ask(&self, sql: &str) -> Result<String> {
-        let mut psql = self.client("psql");
-        run(psql.args(["-qAtX", "-v", "ON_ERROR_STOP=1", "-d", "postgres", "-c", sql]))
+        let began = Instant::now();
+        loop {
+            let mut psql = self.client("psql");
+            psql.args(["-qAtX", "-v", "ON_ERROR_STOP=1", "-d", "postgres", "-c", sql]);
+            match run(&mut psql) {
+                // It starts again, as after a full disk.
+                Err(error)
+                    if error.to_string().contains("FATAL:  the database system is")
+                        && began.elapsed() < START =>
+                {
+                    std::thread::sleep(Duration::from_millis(100));
+                }
+                answer => return answer,
+            }
+        }
     }
 
     /// Writes the rows of a store into a file.
