@@ -388,6 +388,10 @@ fn what_an_author_wrote_is_listed_exported_and_erased() -> Outcome {
     assert_eq!(ids(&rig, &["sessions", "--author", "ann"]), ["a"]);
     assert_eq!(rig.json(["search", "said", "--author", "bob"]).len(), 3);
     assert_eq!(rig.json(["search", "--author", "ann"]).len(), 1);
+    assert_eq!(
+        rig.json(["search", "--role", "user", "--after", "2000", "--limit", "100"]).len(),
+        rig.json(["search", "role:user", "--limit", "100"]).len()
+    );
     assert_eq!(rig.json(["usage", "--author", "bob"])[0]["output"], 21);
     assert_eq!(rig.json(["usage", "--by", "author"])[1]["group"], "ann");
     let written = rig.ok(["export", "--author", "ann"]);

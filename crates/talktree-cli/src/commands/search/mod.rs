@@ -27,8 +27,8 @@ use crate::prelude::*;
 #[derive(Clone, Debug, clap::Args)]
 #[command(override_usage = "talktree search [OPTIONS] <QUERY>...")]
 pub(crate) struct SearchArgs {
-    /// The words to find, and filters.
-    #[arg(required_unless_present_any = ["author", "tag"])]
+    /// The words to find, and filters. With filters alone all messages that pass them are listed, the newest first.
+    #[arg(required_unless_present_any = ["role", "author", "tag", "after", "before"])]
     query: Vec<String>,
 
     /// Search only this session.
@@ -47,7 +47,7 @@ pub(crate) struct SearchArgs {
     #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     role: Vec<String>,
 
-    /// Find only messages of this author. Without a query, all of them are listed.
+    /// Find only messages of this author.
     #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     author: Option<String>,
 
@@ -245,7 +245,8 @@ impl SearchArgs {
 
     /// Returns the query, with the options as filters.
     fn text(&self) -> Result<String> {
-        let is_narrowed = self.author.is_some() || !self.tag.is_empty();
+        let is_narrowed = [&self.author, &self.after, &self.before].iter().any(|it| it.is_some())
+            || [&self.role, &self.tag].iter().any(|it| !it.is_empty());
         if !is_narrowed && self.query.iter().all(|word| word.trim().is_empty()) {
             return Err(Failure::Usage("the query is empty; give at least one word".to_owned()));
         }
