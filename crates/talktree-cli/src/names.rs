@@ -50,7 +50,7 @@ impl ShortIds {
         Ok(Self::new(names.iter().map(String::as_str)))
     }
 
-    /// Returns the shortest end of at least eight characters that no other id has, or begins with.
+    /// Returns the shortest end of at least eight characters that no other id has, or begins with. It begins with a letter or a digit.
     pub(crate) fn of<'a>(&self, id: &'a str) -> &'a str {
         if self.by_start.is_empty() {
             return id;
@@ -66,7 +66,9 @@ impl ShortIds {
             id.chars().rev().zip(other.chars().rev()).take_while(|(a, b)| a == b).count()
         });
         let length = (common.max().unwrap_or(0) + 1).max(MIN_LENGTH);
-        let Some((at, _)) = id.char_indices().rev().nth(length - 1) else { return id };
+        // One that begins with a hyphen would be an option.
+        let mut starts = id.char_indices().rev().skip(length - 1);
+        let Some((at, _)) = starts.find(|(_, c)| c.is_alphanumeric()) else { return id };
         let form = &id[at..];
         // A lookup tries what starts with a form before what ends with it.
         let first = self.by_start.partition_point(|other| other.as_str() < form);
@@ -131,6 +133,8 @@ mod tests {
             ]
         );
         assert_eq!(ShortIds::new([ids[0]]).of(ids[0]), "55556666");
+        let named = "the-long-log-of-results";
+        assert_eq!(ShortIds::new([named]).of(named), "f-results");
     }
 
     #[test]
