@@ -1,19 +1,18 @@
 // The page: what the address shows, the keys, light and dark, and what changes meanwhile.
 import { api, isFile } from "./api.js";
-import { closeConversation, move, openConversation, refresh, toEnd, toggleSelected, toggleTree, turnBranch } from "./conversation.js";
+import { closeConversation, markFound, move, openConversation, refresh, toEnd, toggleSelected, toggleTree, turnBranch } from "./conversation.js";
 import { dialog, el, go, icon, iconButton, place, say } from "./dom.js";
-import { buildSide, find, focusList, focusSearch, markCurrent, moveInList, refreshSessions } from "./sessions.js";
+import { buildSide, find, focusList, focusSearch, markCurrent, moveInList, refreshSessions, showCurrent } from "./sessions.js";
 import { openUsage } from "./usage.js";
 
-const THEMES = ["auto", "light", "dark"];
 let start = { can_write: false };
 let live = { session: null, close: () => {} };
 
 async function route() {
   const now = place(), { hash } = location;
   document.body.classList.toggle("is-reading", Boolean(now.s || now.usage));
-  document.body.classList.toggle("has-tree", Boolean(now.s));
   markCurrent();
+  showCurrent();
   listen(now.s ?? null);
   try {
     if (now.s) return await openConversation(now, start.can_write);
@@ -74,8 +73,9 @@ function pressed(event) {
 }
 
 function turnTheme() {
-  const now = document.documentElement.dataset.theme ?? "auto";
-  setTheme(THEMES[(THEMES.indexOf(now) + 1) % THEMES.length]);
+  const system = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+  const next = (document.documentElement.dataset.theme ?? system) === "dark" ? "light" : "dark";
+  setTheme(next === system ? "auto" : next);
 }
 
 function setTheme(theme) {
@@ -97,9 +97,10 @@ buildSide([
   isFile ? null : el("a.icon-button", { href: "#usage=1", "aria-label": "Usage", title: "Usage (u)" }, icon("chart")),
   iconButton("sun", "Light or dark (t)", turnTheme),
   iconButton("help", "Keys (?)", help),
-]);
+], markFound);
 addEventListener("hashchange", route);
 addEventListener("keydown", pressed);
 start = await api.start();
 await Promise.all([find(), route()]);
+showCurrent();
 if (isFile && !place().s) go({ s: (await api.sessions()).sessions[0].id });

@@ -2,7 +2,7 @@
 import { api, isFile } from "./api.js";
 import { askMain, asker, button, dialog, el, go, hashOf, icon, iconButton, line, minute, money, number, place, plural, say, short, size, texts, timeOf } from "./dom.js";
 import { codeBlock, link, markdown } from "./markdown.js";
-import { titleOf } from "./sessions.js";
+import { foundIn, titleOf } from "./sessions.js";
 import { drawTree, outline } from "./tree.js";
 
 const PAGE = 60;
@@ -33,14 +33,20 @@ export async function openConversation({ s, m, leaf, raw, summaries }, canWrite)
   drawTop();
   drawBranches();
   if (m) show(nodeOf(m) ? m : page.around);
-  else view.scroller.scrollTop = view.scroller.scrollHeight;
-  if (!m && !isSame && !document.activeElement.matches("input")) view.scroller.focus({ preventScroll: true });
+  else {
+    view.scroller.scrollTop = view.scroller.scrollHeight;
+    if (page.messages.length) select(view.list.lastChild, !isSame && !document.activeElement.matches("input"));
+  }
+  watcher.disconnect();
+  watcher.observe(view.list, { childList: true, subtree: true });
+  markFound();
   fill();
 }
 
 export function closeConversation() {
   askMain();
   view = null;
+  document.body.classList.remove("has-tree");
   document.getElementById("tree").replaceChildren();
 }
 
@@ -50,21 +56,22 @@ function pageOf({ leaf, raw, before, after, position, total, head }) {
 
 function drawTop() {
   const { info, usage } = view.about;
-  const about = [plural(info.messages, "message"), usage && money(usage.costs), info.model, info.source, info.owner].filter(Boolean).join(" · ");
+  const about = [usage && money(usage.costs), info.model, info.source, info.owner].filter(Boolean).join(" · ");
   const mode = (isRaw, label, title) => button(label, () => turn({ raw: isRaw ? 1 : null }), { "aria-pressed": String(view.raw === isRaw), title });
   view.place = el("span.place", {});
   view.top.replaceChildren(
     iconButton("back", "Back to the list", () => document.body.classList.remove("is-reading"), { class: "icon-button narrow" }),
-    el("div.heading", {}, el("h1", { dir: "auto" }, line(titleOf(info), 140)), el("p.about", {}, view.place, " · ", line(about, 200))),
+    el("div.heading", {}, el("h1", { dir: "auto" }, line(titleOf(info), 140)), el("p.about", {}, view.place, about ? " · " : "", line(about, 200))),
     el("div.tools", {},
       view.about.tree.segments.some((segment) => segment.hidden || segment.compactions?.length) || view.raw ? el("div.switch", { role: "group", "aria-label": "What is shown" }, mode(false, "Model’s view", "With summaries, as a model sees it"), mode(true, "Everything", "As it was said, hidden messages too")) : null,
       iconButton("up", "To the beginning (g)", () => toEnd(false)), iconButton("down", "To the end (G)", () => toEnd(true)),
       view.canWrite ? iconButton("more", "Change the conversation", changeSession) : null,
-      iconButton("tree", "Branches (b)", toggleTree)));
+      view.outlined.hasMore ? iconButton("tree", "Branches (b)", toggleTree) : null));
   placed();
 }
 
 export function toggleTree() {
+  if (view && !view.outlined.hasMore) return say("This conversation has one branch.");
   document.body.classList.toggle(innerWidth < 1000 ? "shows-tree" : "hides-tree");
 }
 
@@ -73,6 +80,7 @@ function drawBranches() {
     document.body.classList.remove("shows-tree");
     turn({ leaf: leaf === view.head ? null : leaf, m: anchor });
   };
+  document.body.classList.toggle("has-tree", view.outlined.hasMore);
   document.getElementById("tree").replaceChildren(...drawTree(view.outlined, view.leaf, open), iconButton("back", "Close", toggleTree, { class: "icon-button narrow close" }));
   document.querySelector("#tree [aria-current]")?.scrollIntoView({ block: "nearest" });
 }
@@ -80,7 +88,7 @@ function drawBranches() {
 // Goes to another leaf, message or way of reading; what is not named stays.
 function turn({ leaf = view.leaf, raw = view.raw ? 1 : null, m = topItem(raw), summaries = view.raw && !raw ? 1 : null }) {
   view.turned = true;
-  const next = hashOf({ s: view.session, m, leaf, raw, summaries });
+  const next = hashOf({ s: view.session, m, leaf, raw, summaries, q: place().q });
   if (location.hash === next) openConversation(place(), view.canWrite);
   else location.hash = next;
 }
@@ -153,7 +161,10 @@ function steps(item) {
 function placed() {
   cancelAnimationFrame(placed.frame);
   placed.frame = requestAnimationFrame(() => {
-    const at = view ? [...view.list.children].indexOf(topMessage()) : -1;
+    if (!view) return;
+    // That of the selected message, if it is seen.
+    const { top, bottom } = view.scroller.getBoundingClientRect(), box = selected()?.getBoundingClientRect();
+    const at = [...view.list.children].indexOf(box && box.bottom > top && box.top < bottom ? selected() : topMessage());
     if (at < 0) return;
     const position = view.items.slice(1, at + 1).reduce((sum, item) => sum + steps(item), view.position);
     view.place.textContent = `${number(Math.min(position, view.total))} of ${number(view.total)}`;
@@ -164,7 +175,7 @@ export function toEnd(isEnd) {
   if (!view) return;
   const isThere = isEnd ? !view.after : !view.before;
   if (isThere) view.scroller.scrollTop = isEnd ? view.scroller.scrollHeight : 0;
-  else if (isEnd) go({ s: view.session, leaf: view.leaf, raw: view.raw ? 1 : null, at: "end" + Date.now() });
+  else if (isEnd) go({ s: view.session, leaf: view.leaf, raw: view.raw ? 1 : null, q: place().q, at: "end" + Date.now() });
   else turn({ m: view.outlined.start, summaries: view.raw ? null : 1 });
 }
 
@@ -177,16 +188,43 @@ function show(id) {
   if (!node) return;
   node.scrollIntoView({ block: view.turned ? "start" : "center" });
   if (view.turned) view.scroller.scrollTop -= 24;
+  view.sought = !view.turned && place().q ? id : null;
+  markFound();
   view.turned = false;
   select(node);
   node.classList.remove("is-found");
   requestAnimationFrame(() => node.classList.add("is-found"));
 }
 
-function select(node) {
+function select(node, isFocused = true) {
   for (const other of view.list.querySelectorAll(":scope > .is-selected")) other.classList.remove("is-selected");
   node.classList.add("is-selected");
-  node.focus({ preventScroll: true });
+  if (isFocused) node.focus({ preventScroll: true });
+  placed();
+}
+
+const watcher = new MutationObserver(() => markFound());
+
+// Marks the words that the search found. In the message that was opened the first one is brought into view, out of what is closed.
+export function markFound() {
+  if (!view || !CSS.highlights) return;
+  const ranges = [];
+  for (const body of view.list.querySelectorAll(".body")) {
+    const texts = document.createTreeWalker(body, NodeFilter.SHOW_TEXT);
+    for (let node; (node = texts.nextNode()); ) {
+      for (const [startOffset, endOffset] of foundIn(node.data)) {
+        ranges.push(new StaticRange({ startContainer: node, startOffset, endContainer: node, endOffset }));
+      }
+    }
+  }
+  CSS.highlights.set("found", new Highlight(...ranges));
+  const node = view.sought && nodeOf(view.sought);
+  if (!node) return;
+  const has = (node) => ranges.find((range) => node.contains(range.startContainer));
+  const first = has(node), all = [...node.querySelectorAll("details")], isClosed = all.some((details) => !details.open);
+  for (const details of all) details.open = !first || Boolean(has(details));
+  if (first || !isClosed) view.sought = null;
+  first?.startContainer.parentElement.scrollIntoView({ block: "center" });
 }
 
 function selected() {
@@ -258,6 +296,7 @@ function article(message) {
     el("span.who", { dir: "auto" }, line(who, 60)), message.author ? el("span.role", {}, line(message.role, 20)) : null,
     timeOf(message.at), message.model ? el("span.model", {}, line(message.model, 40)) : null,
     el("span.mark.head", { hidden: message.id !== view.head }, "head"),
+    el("span.mark.first", { hidden: message.id !== view.marked }, "first to summarise"),
     labels.map((label) => el("span.mark.label", {}, line(label, 40))), tags.map((tag) => el("span.mark.tag", {}, line(tag, 40))),
     branchNav(message.id), actions(message));
   const body = el("div.body", {}, paired(message.parts).map(([part, at]) => partNode(part, message.id, at)));
@@ -335,11 +374,22 @@ function lazily(make) {
 function tool(part, more) {
   const state = part.error != null ? "failed" : "";
   const name = part.name || (part.output != null || part.error != null ? "result" : "tool");
-  const title = part.input != null && part.input !== "{}" ? part.input : part.error ?? part.output ?? "";
+  const title = part.input != null && part.input !== "{}" ? brief(part.input) : part.error ?? brief(part.output ?? "");
   const section = (label, text) => text == null ? null : [el("h4", {}, label), json(text)];
   return el("details.tool", { class: part.error != null ? "tool is-failed" : "tool" },
     el("summary", {}, el("span.name", {}, line(name, 60)), el("span.hint", {}, line(title, 90)), state ? el("span.state", {}, state) : null),
     lazily(() => [section("Input", part.input), section("Result", part.output), section("Error", part.error), more].flat(2)));
+}
+
+// JSON on one line for people: what it holds, with names where there are several.
+function brief(text) {
+  const shown = (value) => typeof value === "string" ? value : JSON.stringify(value);
+  try {
+    const value = JSON.parse(text), pairs = value?.constructor === Object ? Object.entries(value) : [];
+    return pairs.length > 1 ? pairs.map(([name, value]) => `${name}: ${shown(value)}`).join(", ") : shown(pairs[0]?.[1] ?? value);
+  } catch {
+    return text;
+  }
 }
 
 function json(text) {
@@ -361,8 +411,12 @@ function cutNote(part, message, at) {
 function file(part, message, at) {
   const name = part.name ?? part.type;
   const address = part.bytes ? part.url ?? api.partAddress(view.session, message, at) : null;
-  if (part.image) return el("figure", {}, el("img", { src: address, alt: part.name ?? "An image", loading: "lazy" }), part.name ? el("figcaption", {}, line(name, 80)) : null);
   const label = [el("span", {}, line(name, 80)), el("span.about", {}, line(part.type, 60))];
+  if (part.image) {
+    const image = el("img", { src: address, alt: part.name ?? "An image", loading: "lazy", onerror: () => figure.replaceWith(el("div.file", {}, label)) });
+    const figure = el("figure", {}, image, part.name ? el("figcaption", {}, line(name, 80)) : null);
+    return figure;
+  }
   if (address) return el("a.file", { href: address, download: part.name ?? "file" }, label);
   return el("div.file", {}, /^(https?|mailto):/i.test(part.url ?? "") ? link(part.url, label) : label);
 }
@@ -457,37 +511,56 @@ async function openSeen(message) {
 
 // ---- what may be changed, with --write
 
-async function write(verb, fields) {
+// Writes. What is refused is said in the dialog, which stays open with what was typed.
+async function write(verb, fields, node) {
   const now = view;
   try {
     await api.write(verb, { session: now.session, ...fields });
+    node?.close();
     now.isStale = true;
-    if (now.isLast()) await openConversation({ s: now.session, leaf: verb === "checkout" ? null : now.leaf, raw: now.raw ? 1 : null, m: topItem(true), summaries: now.raw ? null : 1 }, now.canWrite);
-    say("Done.");
+    if (verb === "compact") now.marked = null;
+    const isMoved = ["checkout", "undo"].includes(verb);
+    if (now.isLast()) await openConversation({ s: now.session, leaf: isMoved ? null : now.leaf, raw: now.raw ? 1 : null, m: topItem(true), summaries: now.raw ? null : 1 }, now.canWrite);
+    say(verb === "checkout" ? "Done. The conversation’s own menu undoes it." : "Done.");
   } catch (error) {
-    say(error.message);
+    if (node?.open) node.querySelector(".fault").textContent = error.message;
+    else say(error.message);
   }
+}
+
+function writeDialog(title, rows) {
+  const fault = el("p.fault", { role: "alert" });
+  const row = (verb, label, fields = () => ({}), ...inputs) =>
+    el("form.row", { onsubmit: (event) => (event.preventDefault(), (fault.textContent = ""), write(verb, fields(), node)) }, inputs, el("button", {}, label));
+  const node = dialog(title, ...rows(row, () => node.close()), fault);
+}
+
+function markFirst(id) {
+  view.marked = id;
+  for (const mark of view.list.querySelectorAll(".mark.first")) mark.hidden = mark.closest("article").dataset.id !== id;
 }
 
 function change(message) {
   const label = el("input", { name: "label", placeholder: "A name", "aria-label": "Label" });
   const text = el("textarea", { rows: 5, placeholder: "What should a model read in place of these messages?", "aria-label": "Summary" });
-  const done = (verb, fields) => () => (node.close(), write(verb, fields()));
   const labels = view.about.labels.filter((label) => label.id === message.id);
   const from = view.marked;
-  const node = dialog("Change",
-    el("div.row", {}, button("Continue here", done("checkout", () => ({ message: message.id }))), el("span.about", {}, "The next message is appended below this one.")),
-    el("div.row", {}, label, button("Label", done("label", () => ({ message: message.id, name: label.value }))), labels.map(({ name }) => button(`Remove “${name}”`, done("unlabel", () => ({ name })), { class: "quiet" }))),
-    from ? [el("p", {}, "Summarise from the marked message to this one:"), text, el("div.row", {}, button("Summarise", done("compact", () => ({ first: from, last: message.id, summary: text.value }))))]
-      : el("div.row", {}, button("Mark as the first to summarise", () => (node.close(), (view.marked = message.id), say("Now choose the last message to summarise."))), el("span.about", {}, "Then choose the last one.")));
+  writeDialog("Change", (row, close) => [
+    row("checkout", "Continue here", () => ({ message: message.id }), el("span.about", {}, "The next message is appended below this one.")),
+    row("label", "Label", () => ({ message: message.id, name: label.value }), label),
+    labels.map(({ name }) => row("unlabel", `Remove “${name}”`, () => ({ name }))),
+    from ? row("compact", "Summarise", () => ({ first: from, last: message.id, summary: text.value }), el("span", {}, "What is between the marked message and this one:"), text) : null,
+    el("div.row", {}, button(from ? "Mark this one instead" : "Mark as the first to summarise", () => (close(), markFirst(message.id), say("Now choose the last message to summarise."))), from ? null : el("span.about", {}, "Then choose the last one.")),
+  ].flat().filter(Boolean));
 }
 
 function changeSession() {
   const { info } = view.about;
   const name = el("input", { value: info.name ?? "", "aria-label": "Name" });
-  const done = (verb, fields = () => ({})) => () => (node.close(), write(verb, fields()));
-  const node = dialog("Change the conversation",
-    el("div.row", {}, name, button("Rename", done("rename", () => ({ name: name.value })))),
-    el("div.row", {}, button(info.is_pinned ? "Take the pin away" : "Pin", done(info.is_pinned ? "unpin" : "pin")), el("span.about", {}, "No rule discards what is pinned.")),
-    el("div.row", {}, info.deleted_at ? button("Restore", done("restore")) : button("Put into the trash", done("trash"))));
+  writeDialog("Change the conversation", (row) => [
+    row("rename", "Rename", () => ({ name: name.value }), name),
+    row("undo", "Undo “Continue here”", undefined, el("span.about", {}, "The next message is appended where it was before.")),
+    row(info.is_pinned ? "unpin" : "pin", info.is_pinned ? "Take the pin away" : "Pin", undefined, el("span.about", {}, "No rule discards what is pinned.")),
+    info.deleted_at ? row("restore", "Restore") : row("trash", "Put into the trash"),
+  ]);
 }

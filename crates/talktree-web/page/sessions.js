@@ -8,19 +8,19 @@ const ask = asker();
 
 const side = { filters: {}, after: null, isLoading: false, shown: "", known: { owner: new Set(), source: new Set(), model: new Set(), tag: new Set() } };
 
-export function buildSide(tools) {
-  const search = el("input", { type: "search", id: "search", placeholder: isFile ? "Search this conversation" : "Search everything", "aria-label": "Search", autocomplete: "off", spellcheck: "false", oninput: typed, onkeydown: moved });
+export function buildSide(tools, onFound) {
+  const search = el("input", { type: "search", id: "search", placeholder: isFile ? "Search this conversation" : "Search everything", "aria-label": "Search", value: place().q, autocomplete: "off", spellcheck: "false", oninput: typed, onkeydown: moved });
   side.list = el("div.scroll", { id: "sessions", onscroll: listScrolled });
   side.form = filterForm();
   document.getElementById("side").append(
     el("header.bar", {}, el("a.brand", { href: "#" }, icon("tree"), "talktree"), el("div.tools", {}, tools)),
     el("div.search", {}, icon("search"), search, el("kbd", {}, "/"), isFile ? null : iconButton("filter", "Filters", toggleFilters, { "aria-expanded": "false", id: "filters" })),
     side.form, side.list);
-  side.search = search;
+  [side.search, side.onFound] = [search, onFound];
 }
 
 function filterForm() {
-  const field = (name, label, input) => el("label", {}, el("span", {}, label), input ?? el("input", { name, list: "known-" + name, autocomplete: "off" }));
+  const field = (name, label, input) => el("label", {}, el("span", {}, label), input ?? el("input", { name, list: "known-" + name, autocomplete: "off", onclick: (event) => event.currentTarget.showPicker?.() }));
   const state = el("select", { name: "state" }, [["", "All"], ["open", "Open"], ["ended", "Ended"], ["trash", "In the trash"]].map(([value, label]) => el("option", { value }, label)));
   const changed = () => {
     side.filters = Object.fromEntries([...new FormData(form)].filter(([, value]) => value));
@@ -37,9 +37,22 @@ function filterForm() {
   return form;
 }
 
-function toggleFilters() {
+async function toggleFilters() {
   side.form.hidden = !side.form.hidden;
   document.getElementById("filters").setAttribute("aria-expanded", String(!side.form.hidden));
+  const { sessions } = await api.sessions({ limit: 200 });
+  sessions.forEach(know);
+}
+
+// What there is to filter by.
+function know(session) {
+  for (const [name, known] of Object.entries(side.known)) {
+    for (const value of name === "tag" ? session.tags ?? [] : [session[name]]) {
+      if (!value || known.has(value) || known.size > 200) continue;
+      known.add(value);
+      side.form.querySelector("#known-" + name).append(el("option", { value }));
+    }
+  }
 }
 
 // Reads the list anew. The focus stays on its row.
@@ -65,13 +78,17 @@ export function refreshSessions() {
   if (!side.search.value.trim() && side.list.scrollTop < 400) loadSessions();
 }
 
-async function listScrolled() {
+function listScrolled() {
   const { scrollTop, clientHeight, scrollHeight } = side.list;
-  if (side.isLoading || !side.after || side.search.value.trim() || scrollTop + clientHeight < scrollHeight - 800) return;
+  if (scrollTop + clientHeight > scrollHeight - 800) readOn();
+}
+
+async function readOn(limit) {
+  if (side.isLoading || !side.after || side.search.value.trim()) return;
   side.isLoading = true;
   const { isLast } = side;
   try {
-    const found = await api.sessions({ ...side.filters, after: side.after });
+    const found = await api.sessions({ ...side.filters, after: side.after, limit });
     if (!isLast()) return;
     side.after = found.after;
     side.list.append(...rows(found.sessions));
@@ -90,20 +107,13 @@ export function titleOf(session) {
 function rows(sessions) {
   const nodes = [];
   for (const session of sessions) {
-    for (const [name, known] of Object.entries(side.known)) {
-      for (const value of name === "tag" ? session.tags ?? [] : [session[name]]) {
-        if (!value || known.has(value) || known.size > 200) continue;
-        known.add(value);
-        side.form.querySelector("#known-" + name).append(el("option", { value }));
-      }
-    }
+    know(session);
     const at = session.last_message_at ?? session.created_at;
     if (side.period !== period(at)) nodes.push(el("h2.period", {}, (side.period = period(at))));
-    const about = [ago(at), plural(session.messages, "message")];
+    const chips = [session.owner, session.source, session.model, ...(session.tags ?? [])].filter(Boolean);
     nodes.push(el("a.session", { href: hashOf({ s: session.id }), "data-id": session.id },
       el("span.title", { dir: "auto", class: session.name ? "title" : "title is-quoted" }, session.is_pinned ? icon("pin") : null, line(titleOf(session), 120)),
-      el("span.about", {}, about.join(" · ")),
-      el("span.chips", {}, [session.owner, session.source, session.model, ...(session.tags ?? [])].filter(Boolean).map((text) => el("span.chip", {}, line(text, 28))))));
+      el("span.about", {}, `${ago(at)} · ${plural(session.messages, "message")} `, chips.map((text) => el("span.chip", { title: text }, line(text, 28))))));
   }
   return nodes;
 }
@@ -115,6 +125,13 @@ export function markCurrent() {
     if (isCurrent) node.setAttribute("aria-current", "true");
     else node.removeAttribute("aria-current");
   }
+}
+
+// Brings the row of what is open into view. Of a link it may be further down: so far the list is read on.
+export async function showCurrent() {
+  const row = () => side.list.querySelector("[aria-current]");
+  for (let pages = 0; place().s && side.after && !row() && pages < 5; pages++) await readOn(200);
+  row()?.scrollIntoView({ block: "nearest" });
 }
 
 function typed() {
@@ -137,6 +154,9 @@ async function findAll() {
       if (query) await findNow(query);
       else await loadSessions();
       side.shown = query;
+      if (!query) side.words = [];
+      if ((place().q ?? "") !== query) history.replaceState(null, "", hashOf({ ...place(), q: query }));
+      side.onFound();
     } catch (error) {
       say(error.message);
     }
@@ -159,22 +179,37 @@ async function findNow(query) {
   for (const [id, hits] of groups) {
     const session = sessions[id] ?? { id };
     nodes.push(el("section.group", {},
-      el("h2", {}, el("a", { href: hashOf({ s: id }), dir: "auto" }, line(titleOf(session), 90)), el("span.about", {}, ago(session.last_message_at ?? session.created_at))),
-      hits.map(hitRow)));
+      el("h2", {}, el("a", { href: hashOf({ s: id, q: query }), dir: "auto" }, line(titleOf(session), 90)), el("span.about", {}, ago(session.last_message_at ?? session.created_at))),
+      hits.map((hit) => hitRow(hit, query))));
   }
   if (!hits.length) nodes.push(el("p.empty", {}, Object.keys(side.filters).length ? "Nothing was found in the conversations that meet the filters." : "Nothing was found."));
   if (about.alternatives.length) nodes.push(el("p.notice", {}, "This finds something:"), ...about.alternatives.map(([widening, query]) =>
     el("p.notice", {}, button(line(query, 80), () => ((side.search.value = query), find())), " ", widening)));
+  side.words = [...new Set(hits.flatMap((hit) => hit.pieces).flatMap(([text, isMatch]) => isMatch ? [text] : []))].sort((a, b) => b.length - a.length);
   side.list.replaceChildren(...nodes);
   side.list.scrollTop = 0;
   markCurrent();
 }
 
-function hitRow(hit) {
+// Letters of scripts that have spaces between words.
+const LETTERS = /^(?:[^\P{L}\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}]|\p{N}){2}$/u;
+
+// Returns where a text has words that the search found: whole ones, as those of `camelCase` are.
+export function foundIn(text) {
+  if (!side.words?.length) return [];
+  const isInside = (at) => LETTERS.test(text.slice(at - 1, at + 1)) && !/\p{Ll}\p{Lu}/u.test(text.slice(at - 1, at + 1));
+  const words = side.words.map((word) => word.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&")).join("|");
+  const all = [...text.matchAll(new RegExp(words, "giu"))].map(({ index, 0: word }) => [index, index + word.length]);
+  return all.filter((ends) => !ends.some(isInside));
+}
+
+function hitRow(hit, query) {
+  // What is in a tool is JSON there.
+  const plain = (text) => texts((hit.in_tools ? text.replace(/\\[nrt]/g, " ").replace(/\\(["\\/])/g, "$1") : text).replace(/\s+/g, " "));
   const where = [!hit.on_path && "another branch", hit.under && "under a summary", hit.in_tools && "in a tool", hit.hidden && "hidden"].filter(Boolean);
-  return el("a.hit", { href: hashOf({ s: hit.session, m: hit.id, raw: hit.under ? 1 : null }), "data-id": hit.session, "data-message": hit.id },
-    el("span.about", {}, el("span.role", {}, line(hit.role, 20)), timeOf(hit.at), where.length ? where.map((text) => el("span.where", {}, text)) : el("span.where.on-path", {}, "on the path")),
-    el("span.snippet", { dir: "auto" }, hit.pieces.map(([text, isMatch]) => isMatch ? el("mark", {}, texts(text)) : texts(text.replace(/\s+/g, " ")))));
+  return el("a.hit", { href: hashOf({ s: hit.session, m: hit.id, raw: hit.under ? 1 : null, q: query }), "data-id": hit.session, "data-message": hit.id },
+    el("span.about", {}, el("span.role", {}, line(hit.role, 20)), timeOf(hit.at), where.map((text) => el("span.where", {}, text))),
+    el("span.snippet", { dir: "auto" }, hit.pieces.map(([text, isMatch]) => isMatch ? el("mark", {}, plain(text)) : plain(text))));
 }
 
 // The arrows go through the list while the search has the focus.

@@ -34,6 +34,7 @@ export function outline(tree) {
       for (; at >= 0 && at != null; at = segments[at].parent) path.add(at);
       return path;
     },
+    hasMore: segments.length > 1 || segments.some((segment) => segment.compactions?.length || segment.landmarks.some((mark) => mark.labels.length)),
     start: roots.length ? segments[roots[0]].first : null,
   };
 }
@@ -59,7 +60,7 @@ export function drawTree(outlined, leaf, open) {
   ];
 
   function row(segment, at, depth) {
-    const mark = segment.landmarks[0] ?? { role: "", preview: "" };
+    const mark = segment.landmarks.find((mark) => !mark.hidden) ?? segment.landmarks[0] ?? { role: "", preview: "" };
     const marks = segment.landmarks.flatMap((mark) => [...mark.labels.map((label) => ["label", label, mark.id]), ...(mark.id === head ? [["head", "head", mark.id]] : [])]);
     const summaries = segment.compactions ?? [];
     const isOn = path.has(at), isLeaf = !segment.children.length;
