@@ -124,8 +124,9 @@ function ofFile({ info, messages, tree, head, compactions = [], labels = [], tag
         if (around) [from, to] = [Math.max(0, at(around) - limit / 2), at(around) + limit / 2];
         if (before) [from, to] = [Math.max(0, at(before) - limit), at(before)];
         if (after) [from, to] = [at(after) + 1, at(after) + 1 + limit];
-        const page = items.slice(from, to);
-        return { leaf: leaf ?? null, raw: Boolean(raw), messages: page, before: from > 0, after: to < items.length, position: path(page[0]?.id).length, total: path(leaf ?? head).length, head, around };
+        const places = new Map(path(leaf ?? head).map((message, at) => [message.id, at + 1]));
+        const page = items.slice(from, to).map((item) => ({ ...item, position: places.get(real(item.id)) }));
+        return { leaf: leaf ?? null, raw: Boolean(raw), messages: page, before: from > 0, after: to < items.length, total: places.size, head, around };
       }
       throw new Error("there is no such message");
     },

@@ -50,8 +50,8 @@ export function closeConversation() {
   document.getElementById("tree").replaceChildren();
 }
 
-function pageOf({ leaf, raw, before, after, position, total, head }) {
-  return { leaf, raw, before, after, position, total, head };
+function pageOf({ leaf, raw, before, after, total, head }) {
+  return { leaf, raw, before, after, total, head };
 }
 
 function drawTop() {
@@ -135,13 +135,13 @@ async function load(isBefore) {
   if (isBefore) {
     view.list.prepend(...nodes);
     view.items = [...page.messages, ...items];
-    [view.before, view.position] = [page.before, page.position ?? view.position];
+    view.before = page.before;
     while (view.items.length > WINDOW) view.items.pop(), view.list.lastChild.remove(), (view.after = true);
   } else {
     view.list.append(...nodes);
     view.items = [...items, ...page.messages];
     view.after = page.after;
-    while (view.items.length > WINDOW) view.items.shift(), view.list.firstChild.remove(), (view.before = true), (view.position += steps(view.items[0]));
+    while (view.items.length > WINDOW) view.items.shift(), view.list.firstChild.remove(), (view.before = true);
   }
   view.total = page.total;
   // What is read stays where it is.
@@ -153,11 +153,6 @@ function topMessage() {
   return [...view.list.children].find((node) => node.getBoundingClientRect().bottom > edge + 40);
 }
 
-// How many messages an item stands for.
-function steps(item) {
-  return item.compaction?.count ?? 1;
-}
-
 function placed() {
   cancelAnimationFrame(placed.frame);
   placed.frame = requestAnimationFrame(() => {
@@ -166,8 +161,7 @@ function placed() {
     const { top, bottom } = view.scroller.getBoundingClientRect(), box = selected()?.getBoundingClientRect();
     const at = [...view.list.children].indexOf(box && box.bottom > top && box.top < bottom ? selected() : topMessage());
     if (at < 0) return;
-    const position = view.items.slice(1, at + 1).reduce((sum, item) => sum + steps(item), view.position);
-    view.place.textContent = `${number(Math.min(position, view.total))} of ${number(view.total)}`;
+    view.place.textContent = `${number(view.items[at].position)} of ${number(view.total)}`;
   });
 }
 
@@ -386,6 +380,7 @@ function brief(text) {
   const shown = (value) => typeof value === "string" ? value : JSON.stringify(value);
   try {
     const value = JSON.parse(text), pairs = value?.constructor === Object ? Object.entries(value) : [];
+    if (typeof value === "string") return brief(value);
     return pairs.length > 1 ? pairs.map(([name, value]) => `${name}: ${shown(value)}`).join(", ") : shown(pairs[0]?.[1] ?? value);
   } catch {
     return text;

@@ -217,15 +217,21 @@ fn shown(
     before: bool,
     after: bool,
 ) -> Result<Value> {
-    // Stored messages are counted: those that a summary replaces, too.
-    let position = messages.first().map(|first| session.at(&first.id).path_length()).transpose()?;
+    // Stored messages are counted: those that a summary replaces and hidden ones, too.
+    let (mut views, mut position, mut above) = (Vec::new(), 0, None);
+    for message in &messages {
+        let is_next = above.is_some() && above == message.parent;
+        position = if is_next { position + 1 } else { session.at(&message.id).path_length()? };
+        above = Some(message.id.clone());
+        let mut view = view::message(message, Extent::Cut);
+        view["position"] = position.into();
+        views.push(view);
+    }
     let total = leaf
         .as_ref()
         .map_or_else(|| session.path_length(), |leaf| session.at(leaf).path_length())?;
-    let messages: Vec<Value> = messages.iter().map(|it| view::message(it, Extent::Cut)).collect();
     Ok(json!({
-        "leaf": leaf, "raw": is_raw, "messages": messages, "before": before, "after": after,
-        "position": position, "total": total, "head": session.head()?,
+        "leaf": leaf, "raw": is_raw, "messages": views, "before": before, "after": after, "total": total, "head": session.head()?,
     }))
 }
 

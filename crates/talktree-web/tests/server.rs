@@ -322,7 +322,8 @@ fn a_live_connection_ends_with_the_server() -> Outcome {
 
 #[test]
 fn a_path_is_read_in_pages_around_before_and_after_a_message() -> Outcome {
-    let rig = Rig::new(&store()?, Options::default())?;
+    let store = store()?;
+    let rig = Rig::new(&store, Options::default())?;
     let page = |query: &str| -> Result<(String, Value), Box<dyn std::error::Error>> {
         let (status, answer) = rig.get(&format!("/api/messages?session=s&{query}"))?;
         assert_eq!(status, 200, "{query}: {answer}");
@@ -349,7 +350,7 @@ fn a_path_is_read_in_pages_around_before_and_after_a_message() -> Outcome {
         let (ids, answer) = page(query)?;
         assert_eq!(ids, expected, "{query}");
         assert_eq!([&answer["before"], &answer["after"]], ends, "{query}");
-        assert_eq!([&answer["position"], &answer["total"]], place, "{query}");
+        assert_eq!([&answer["messages"][0]["position"], &answer["total"]], place, "{query}");
     }
     let (_, answer) = page("limit=2&around=m1")?;
     assert_eq!((&answer["raw"], &answer["leaf"]), (&json!(true), &Value::Null));
@@ -359,9 +360,16 @@ fn a_path_is_read_in_pages_around_before_and_after_a_message() -> Outcome {
     assert_eq!(opened["messages"].as_array().map(Vec::len), Some(3));
     assert_eq!(opened["more"], false);
     let id = summary.as_str().ok_or("no id")?;
-    let page = format!("/api/expand?session=s&compaction={id}&limit=1&after=m0");
-    let (_, opened) = rig.get(&page)?;
+    let (_, opened) =
+        rig.get(&format!("/api/expand?session=s&compaction={id}&limit=1&after=m0"))?;
     assert_eq!((&opened["messages"][0]["id"], &opened["more"]), (&json!("m1"), &json!(true)));
+    // Hidden messages count.
+    let chat = store.session("s")?;
+    chat.append(Message::system("hidden").hidden())?;
+    chat.append(Message::user("seen").with_id("m10"))?;
+    let (_, answer) = page("limit=2")?;
+    let positions = [0, 1].map(|at| &answer["messages"][at]["position"]);
+    assert_eq!(positions, [9, 11], "{answer}");
     Ok(())
 }
 
