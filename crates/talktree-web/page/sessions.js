@@ -37,11 +37,10 @@ function filterForm() {
   return form;
 }
 
-async function toggleFilters() {
+function toggleFilters() {
   side.form.hidden = !side.form.hidden;
   document.getElementById("filters").setAttribute("aria-expanded", String(!side.form.hidden));
-  const { sessions } = await api.sessions({ limit: 200 });
-  sessions.forEach(know);
+  if (!side.form.hidden) api.sessions({ limit: 200 }).then(({ sessions }) => sessions.forEach(know), (error) => say(error.message));
 }
 
 // What there is to filter by.
