@@ -165,11 +165,6 @@ const VALUE: &str = "value";
 const UNFINISHED: &str = "unfinished";
 
 impl Message {
-    /// The field of an answer's metadata in which `talktree-model` records what the model was shown. An erasure of a message
-    /// removes it from later answers of the session.
-    #[doc(hidden)]
-    pub const REQUEST: &str = "shown_to_model";
-
     /// Returns a field of the metadata; `None` if there is none, or if the metadata is no object.
     ///
     /// ```

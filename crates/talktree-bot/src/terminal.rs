@@ -4,7 +4,6 @@
 //! Ctrl-D ends it. From a pipe each line is answered, and the chat ends with the input.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -60,7 +59,11 @@ struct Terminal<'a> {
 /// [`Error::Config`] if another chat uses the conversation; as every write. An error of the model is shown, and the chat
 /// goes on.
 pub fn chat(bot: &Bot, store: &Path, name: Option<&str>) -> Result<()> {
-    let _lock = lock(store, name)?;
+    let _lock = match Store::is_url(store) {
+        // Chats on other machines would not see it.
+        true => None,
+        false => Some(lock(store, name)?),
+    };
     let is_stopped = Arc::new(AtomicBool::new(false));
     let is_idle = Arc::new(AtomicBool::new(true));
     // In this order: the handlers run in the order of their registration, and the first one looks whether the program is idle.
@@ -299,16 +302,8 @@ fn read_line(input: &mut impl BufRead) -> io::Result<Vec<u8>> {
 
 /// Locks the conversation of this name until the file is closed: of two chats at once, one could get the answers to the other.
 fn lock(store: &Path, name: Option<&str>) -> Result<File> {
-    let mut path = if Store::is_url(store) {
-        // Chats on other machines do not see it.
-        let mut hasher = DefaultHasher::new();
-        store.hash(&mut hasher);
-        std::env::temp_dir().join(format!("talktree-bot-{:016x}", hasher.finish()))
-    } else {
-        // One file may have several paths.
-        store.canonicalize().unwrap_or_else(|_| store.to_owned())
-    }
-    .into_os_string();
+    // One store may have several paths.
+    let mut path = store.canonicalize().unwrap_or_else(|_| store.to_owned()).into_os_string();
     path.push("-chat");
     if let Some(name) = name {
         path.push(format!("-{name}"));

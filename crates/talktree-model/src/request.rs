@@ -15,7 +15,7 @@ use talktree::{
     AuthorLine, Message, Path, ProviderSession, Result, Role, Session, SessionProvider,
 };
 
-use crate::seen::Record;
+use crate::seen::{FIELD, Record};
 use crate::{
     Provider, TruncateOptions, name_authors, sanitize, to_anthropic, to_openai_chat,
     to_openai_responses, truncate,
@@ -50,8 +50,9 @@ pub trait Conversation {
     /// Returns the system prompt; an empty text for none.
     fn prompt(&self) -> Result<String>;
 
-    /// Returns when the prompt was frozen, if it is.
-    fn frozen_at(&self) -> Result<Option<DateTime<Utc>>> {
+    /// Returns when this prompt was frozen; `None` if it is not the frozen one.
+    fn frozen_at(&self, prompt: &str) -> Result<Option<DateTime<Utc>>> {
+        let _ = prompt;
         Ok(None)
     }
 
@@ -75,8 +76,11 @@ impl Conversation for Session {
         Self::prompt(self)
     }
 
-    fn frozen_at(&self) -> Result<Option<DateTime<Utc>>> {
-        self.context().frozen_at()
+    fn frozen_at(&self, prompt: &str) -> Result<Option<DateTime<Utc>>> {
+        let context = self.context();
+        // The time first: if another prompt is frozen in between, its text is another one, or the time is not its own.
+        let frozen = context.frozen_at()?.zip(context.frozen_prompt()?);
+        Ok(frozen.filter(|(_, text)| text == prompt).map(|(at, _)| at))
     }
 
     fn reminder(&self) -> Result<Option<String>> {
@@ -104,8 +108,8 @@ impl Conversation for Path {
         self.session().prompt()
     }
 
-    fn frozen_at(&self) -> Result<Option<DateTime<Utc>>> {
-        self.session().context().frozen_at()
+    fn frozen_at(&self, prompt: &str) -> Result<Option<DateTime<Utc>>> {
+        self.session().frozen_at(prompt)
     }
 
     fn reminder(&self) -> Result<Option<String>> {
@@ -299,7 +303,7 @@ impl<'a> Request<'a> {
         let is_paused = history.last().is_some_and(is_paused);
         let (mut request, goes_on) = self.ended(&history, is_paused, to_anthropic);
         let mut system = Vec::new();
-        if let Some(prompt) = not_blank(self.conversation.prompt()?) {
+        if let Some(prompt) = not_blank(self.prompt()?) {
             let mut block = json!({"type": "text", "text": prompt});
             mark(&mut block);
             system.push(block);
@@ -366,16 +370,24 @@ impl<'a> Request<'a> {
     }
 
     /// Returns an answer to the last request that was made, with a record of what that showed in its metadata, in some hundred bytes:
-    /// [`seen`](crate::seen()) reads it. The record has hashes of messages and names of tools, and no text; an erasure of a message
-    /// removes the records of later answers.
+    /// [`seen`](crate::seen()) reads it, and has an example. The record has hashes of ids, names of tools, and the time when the prompt
+    /// was frozen. It has no text and no hash of one, so an erasure leaves nothing there.
     ///
     /// Store the answer yourself, by [`Session::append`] for example; [`append_answer`](crate::append_answer) records nothing.
     #[must_use]
     pub fn recorded(&self, answer: Message) -> Message {
         match &*self.record.borrow() {
-            Some(record) => answer.with_field(Message::REQUEST, json!(record)),
+            Some(record) => answer.with_field(FIELD, json!(record)),
             None => answer,
         }
+    }
+
+    fn prompt(&self) -> Result<String> {
+        let prompt = self.conversation.prompt()?;
+        if let Some(record) = &mut *self.record.borrow_mut() {
+            record.frozen_at = self.conversation.frozen_at(&prompt)?;
+        }
+        Ok(prompt)
     }
 
     fn history(&self) -> Result<Vec<Message>> {
@@ -401,7 +413,7 @@ impl<'a> Request<'a> {
 
     /// Returns the prompt and the reminder as one text.
     fn instructions(&self) -> Result<Option<String>> {
-        let texts = [not_blank(self.conversation.prompt()?), self.reminder()?];
+        let texts = [not_blank(self.prompt()?), self.reminder()?];
         let texts: Vec<String> = texts.into_iter().flatten().collect();
         Ok(Some(texts.join("\n\n")).filter(|text| !text.is_empty()))
     }
@@ -418,7 +430,6 @@ impl<'a> Request<'a> {
                 )
             };
             record.tools = tools.iter().filter_map(name).collect();
-            record.frozen_at = self.conversation.frozen_at()?;
         }
         Ok(tools)
     }

@@ -1,9 +1,10 @@
-//! What a model saw when it wrote an answer, as it was recorded, or made again.
+//! What a model saw when it wrote an answer, as it was recorded, or reconstructed.
 //!
-//! A record says how many messages were shown, the newest of them by hashes, when the prompt was frozen, and the names of tools. It
-//! has no text. A message is found by its hash among those of the path, so what was changed or removed since is not found.
+//! A record says how many messages were shown, the newest of them by hashes of their ids, when the prompt was frozen, and the names of
+//! tools. It has no text, and no hash of one: that of a short text gives it away, also after an erasure. So a message that was
+//! updated since is shown as it reads now.
 //!
-//! Without a record the history is made again of the messages above the answer, and of the summaries that were stored before it.
+//! Without a record the history is reconstructed of the messages above the answer, and of the summaries that were stored before it.
 //! Then a summary or a message that was removed since is not in it; and if there are later summaries, tool outputs are whole, and a
 //! summary whose first or last message was deleted is left out.
 
@@ -13,23 +14,25 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use talktree::{Compaction, Error, Message, MessageId, Path, Result, Session};
+use talktree::{Compaction, Error, Message, MessageId, Path, Result, Session, SessionId, Store};
 use uuid::Uuid;
 
 use crate::Conversation;
 
-/// How many messages a record has the hashes of: the newest ones. So it has about 600 bytes at most, and the names of tools.
-const MAX_MARKS: usize = 64;
+/// The field of an answer's metadata that has the record.
+pub(crate) const FIELD: &str = "shown_to_model";
 
-/// The characters of a mark: 30 bits of a hash of the id, then 24 bits of one of all that is shown.
-const MARK: usize = 9;
-const OF_ID: usize = 5;
+/// How many messages a record has the hashes of: the newest ones. So it has about 450 bytes at most, and the names of tools.
+const MAX_DIGESTS: usize = 64;
+
+/// How many characters of a hash of an id are kept: 36 bits.
+const DIGEST: usize = 6;
 
 /// What a request showed.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Record {
     count: usize,
-    marks: String,
+    digests: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) frozen_at: Option<DateTime<Utc>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -38,42 +41,71 @@ pub(crate) struct Record {
 
 impl Record {
     pub(crate) fn of(history: &[Message]) -> Self {
-        let newest = &history[history.len().saturating_sub(MAX_MARKS)..];
-        let marks = newest.iter().map(mark).collect();
-        Self { count: history.len(), marks, ..Self::default() }
+        let newest = &history[history.len().saturating_sub(MAX_DIGESTS)..];
+        let digests = newest.iter().map(|message| digest(&message.id)).collect();
+        Self { count: history.len(), digests, ..Self::default() }
     }
 
     /// Returns the record that is stored with an answer.
     fn read(answer: &Message) -> Option<Self> {
-        let record: Self = serde_json::from_str(answer.field(Message::REQUEST)?.as_str()).ok()?;
-        record.marks.is_ascii().then_some(record)
+        let record: Self = serde_json::from_str(answer.field(FIELD)?.as_str()).ok()?;
+        record.digests.is_ascii().then_some(record)
     }
 
-    fn marks(&self) -> Vec<&str> {
-        (0..self.marks.len() / MARK).map(|at| &self.marks[at * MARK..(at + 1) * MARK]).collect()
+    /// Returns the messages of the record among those that are shown again and others, and before them those that it only counts.
+    fn find(
+        &self,
+        again: &[Message],
+        others: impl FnOnce() -> Result<Vec<Message>>,
+    ) -> Result<Vec<(Option<Message>, SeenState)>> {
+        let whole =
+            (0..self.digests.len() / DIGEST).map(|at| &self.digests[at * DIGEST..][..DIGEST]);
+        let digests: Vec<&str> = whole.collect();
+        let wanted: HashSet<&str> = digests.iter().copied().collect();
+        let mut known: HashMap<String, Message> = HashMap::new();
+        let mut add = |messages: &[Message]| {
+            for message in messages {
+                let digest = digest(&message.id);
+                if wanted.contains(&*digest) {
+                    known.entry(digest).or_insert_with(|| message.clone());
+                }
+            }
+            known.len() == wanted.len()
+        };
+        if !add(again) {
+            add(&others()?);
+        }
+        let found = digests.into_iter().map(|digest| match known.get(digest) {
+            Some(message) => (Some(message.clone()), SeenState::Recorded),
+            None => (None, SeenState::Removed),
+        });
+        let found: Vec<_> = found.collect();
+        let place = |message: &Message| again.iter().position(|it| it.id == message.id);
+        let first = found.iter().find_map(|(message, _)| message.as_ref().and_then(place));
+        let older = &again[..first.unwrap_or_default()];
+        let count = self.count.saturating_sub(found.len()).min(older.len());
+        let older = older[older.len() - count..].iter().cloned();
+        let older = older.map(|message| (Some(message), SeenState::Reconstructed));
+        Ok(older.chain(found).collect())
     }
 }
 
-/// Returns what stands for a message as it is shown.
-fn mark(message: &Message) -> String {
-    let hash = |bytes: &[u8]| BASE64.encode(Uuid::new_v5(&Uuid::NAMESPACE_OID, bytes).as_bytes());
-    let author = message.field("author");
-    let shown = (&message.id, message.role.as_str(), &message.parts, author.as_ref());
-    let shown = hash(&serde_json::to_vec(&shown).unwrap_or_default());
-    format!("{}{}", &hash(message.id.as_str().as_bytes())[..OF_ID], &shown[..MARK - OF_ID])
+/// Returns what stands for a message.
+fn digest(id: &MessageId) -> String {
+    let hash = Uuid::new_v5(&Uuid::NAMESPACE_OID, id.as_str().as_bytes());
+    BASE64.encode(hash.as_bytes())[..DIGEST].to_owned()
 }
 
 /// How sure it is that a model saw a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SeenState {
-    /// It was recorded, and reads as it did.
-    Exact,
-    /// It was recorded, and was changed since: this is how it reads now.
-    Changed,
+    /// It was recorded: the model saw it, before the request was repaired and [truncated](crate::Request::truncated). This is how it
+    /// reads now.
+    Recorded,
     /// It was recorded, and was deleted since, or the summary was removed.
     Removed,
     /// It was not recorded. It was above the answer when that was written.
-    MadeAgain,
+    Reconstructed,
 }
 
 /// A message or a summary that a model saw.
@@ -137,8 +169,8 @@ impl Conversation for Seen {
     }
 }
 
-/// Returns what a model saw when it wrote an answer: as it was [recorded](crate::Request::recorded), else made again. `None` if
-/// there is no such message.
+/// Returns what a model saw when it wrote an answer: as it was [recorded](crate::Request::recorded), else reconstructed. `None`
+/// if there is no such message.
 ///
 /// Not in it are texts that the program adds itself, such as a reminder or the line with an author.
 ///
@@ -147,7 +179,8 @@ impl Conversation for Seen {
 /// use talktree::{Message, Store};
 /// use talktree_model::{Request, SeenState, from_response, seen};
 ///
-/// let chat = Store::open_in_memory()?.session("s")?;
+/// let store = Store::open_in_memory()?;
+/// let chat = store.session("s")?;
 /// chat.append(Message::user("2 + 2?").with_id("q"))?;
 /// let request = Request::of(&chat);
 /// let body = request.anthropic()?; // add the model, and send it
@@ -155,15 +188,18 @@ impl Conversation for Seen {
 /// let answer = chat.append(request.recorded(from_response(&response)?))?.id;
 ///
 /// chat.update(Message::user("2 + 3?").with_id("q"))?;
-/// let seen = seen(&chat, &answer)?.unwrap();
+/// let seen = seen(&store, chat.id(), &answer)?.unwrap();
 /// assert!(seen.is_recorded);
-/// assert_eq!(seen.messages[0].state, SeenState::Changed);
+/// assert_eq!(seen.messages[0].state, SeenState::Recorded);
+/// assert_eq!(seen.messages[0].message.as_ref().unwrap().text(), "2 + 3?"); // as it reads now
 /// # Ok::<(), talktree::Error>(())
 /// ```
 ///
 /// # Errors
 /// As every read.
-pub fn seen(session: &Session, answer: &MessageId) -> Result<Option<Seen>> {
+pub fn seen(store: &Store, session: &SessionId, answer: &MessageId) -> Result<Option<Seen>> {
+    // A handle of its own, because blocks are added to it.
+    let session = &store.session(session.clone())?;
     let Some(answer) = session.message(answer)? else { return Ok(None) };
     let above = answer.parent.as_ref().map(|parent| session.at(parent));
     let now = above.as_ref().map_or(Ok(Vec::new()), Path::history)?;
@@ -177,20 +213,16 @@ pub fn seen(session: &Session, answer: &MessageId) -> Result<Option<Seen>> {
     let shown: HashSet<&MessageId> = now.iter().map(|message| &message.id).collect();
     let record = Record::read(&answer);
     let found = match &record {
-        None => again.into_iter().map(|message| (Some(message), SeenState::MadeAgain)).collect(),
-        Some(record) => {
-            let mut known = Known::default();
-            known.add(again.iter().cloned());
-            // What is hidden since, or was still shown because a summary came between the request and the answer.
-            if let Some(above) = &above
-                && record.marks().iter().any(|mark| !known.exact.contains_key(*mark))
-            {
-                known.add(now.iter().cloned());
-                known.add(above.raw_history()?);
-                known.add(compactions.iter().map(|compaction| compaction.to_message(None)));
-            }
-            known.find(record, &again)
+        None => {
+            again.into_iter().map(|message| (Some(message), SeenState::Reconstructed)).collect()
         }
+        // Others are hidden since, or a summary came between the request and the answer.
+        Some(record) => record.find(&again, || {
+            let mut others = now.clone();
+            others.extend(above.as_ref().map_or(Ok(Vec::new()), Path::raw_history)?);
+            others.extend(compactions.iter().map(|compaction| compaction.to_message(None)));
+            Ok(others)
+        })?,
     };
     let messages = found.into_iter().map(|(message, state)| {
         let is_shown_now = message.as_ref().is_some_and(|message| shown.contains(&message.id));
@@ -202,41 +234,6 @@ pub fn seen(session: &Session, answer: &MessageId) -> Result<Option<Seen>> {
     let Record { frozen_at, tools, .. } = record.unwrap_or_default();
     let is_prompt_exact = frozen_at.is_some() && frozen_at == session.context().frozen_at()?;
     Ok(Some(Seen { is_recorded, messages, prompt, is_prompt_exact, blocks, tools }))
-}
-
-/// Messages by their marks, and by the parts of these that the id makes.
-#[derive(Default)]
-struct Known {
-    exact: HashMap<String, Message>,
-    ids: HashMap<String, Message>,
-}
-
-impl Known {
-    fn add(&mut self, messages: impl IntoIterator<Item = Message>) {
-        for message in messages {
-            let mark = mark(&message);
-            self.ids.entry(mark[..OF_ID].to_owned()).or_insert_with(|| message.clone());
-            self.exact.insert(mark, message);
-        }
-    }
-
-    /// Returns the messages of a record, and before them those that it only counts.
-    fn find(&self, record: &Record, again: &[Message]) -> Vec<(Option<Message>, SeenState)> {
-        let found = record.marks().into_iter().map(|mark| match self.exact.get(mark) {
-            Some(message) => (Some(message.clone()), SeenState::Exact),
-            None => match self.ids.get(&mark[..OF_ID]) {
-                Some(message) => (Some(message.clone()), SeenState::Changed),
-                None => (None, SeenState::Removed),
-            },
-        });
-        let found: Vec<_> = found.collect();
-        let first = found.iter().find_map(|(message, _)| message.as_ref());
-        let first = first.and_then(|first| again.iter().position(|it| it.id == first.id));
-        let older = &again[..first.unwrap_or_default()];
-        let count = record.count.saturating_sub(found.len()).min(older.len());
-        let older = older[older.len() - count..].iter().cloned();
-        older.map(|message| (Some(message), SeenState::MadeAgain)).chain(found).collect()
-    }
 }
 
 /// Returns what a path showed while it had these compactions alone.
@@ -300,8 +297,6 @@ fn prompt_of(session: &Session, at: DateTime<Utc>) -> Result<(String, Vec<SeenBl
 
 #[cfg(test)]
 mod tests {
-    use talktree::Store;
-
     use super::*;
 
     #[test]

@@ -466,12 +466,12 @@ async function openSeen(message) {
     if (!view || !isLast()) return;
     const changed = seen.blocks.filter((block) => block.then !== block.now);
     const count = (test) => seen.messages.filter(test).length;
-    const since = [[count(isUnder), "went under a summary"], [count((message) => message.state === "changed"), "changed"], [count((message) => message.state === "removed"), "was removed"]];
+    const since = [[count(isUnder), "went under a summary"], [count((message) => message.state === "removed"), "was removed"]];
     const changes = since.filter(([count]) => count).map(([count, what]) => `${plural(count, "message")} ${count > 1 ? what.replace("was", "were") : what}`);
     if (changed.length) changes.push(`${plural(changed.length, "text")} of the prompt changed`);
     const intro = el("p.intro", {}, how(seen.is_recorded),
       ` ${minute(seen.at)}: ${plural(seen.count, "message")}, about ${short(seen.tokens)} tokens. `,
-      changes.length ? `Since then ${changes.join(", ")}.` : "A model would see the same today.",
+      changes.length ? `Since then ${changes.join(", ")}.` : "A model would see the same messages today.",
       seen.tools.length ? ` Tools: ${line(seen.tools.join(", "), 400)}.` : "");
     if (form) return content.replaceChildren(intro, codeBlock(JSON.stringify(seen.request, null, 2), "json"));
     const texts_ = changed.map((block) => el("div.changed", {}, el("h3", {}, line(block.label, 60)), el("div.sides", {}, side("Then", block.then), side("Now", block.now))));
@@ -485,13 +485,13 @@ async function openSeen(message) {
         node.querySelector("header .actions")?.remove();
         node.querySelector("header .branch")?.remove();
         node.querySelector("header").append(el("span.about", {}, `${short(message.tokens)} tokens`), isUnder(message) ? el("span.mark.gone", {}, "now under a summary") : "",
-          message.state === "changed" ? el("span.mark.gone", {}, "changed since") : seen.is_recorded && message.state !== "exact" ? how(false) : "");
+          seen.is_recorded && message.state !== "exact" ? how(false) : "");
         return node;
       })));
   }
 
   function how(isExact) {
-    const why = isExact ? "A record of the request was stored with the answer." : "It was not recorded. It is made again from messages, summaries and texts as they were at that time.";
+    const why = isExact ? "A record of the request was stored with the answer." : "It was not recorded. It is reconstructed from the messages, summaries and texts of that time.";
     return el("span.mark.label", { title: why }, isExact ? "exact" : "reconstructed");
   }
 

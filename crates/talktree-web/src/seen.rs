@@ -15,7 +15,7 @@ pub(crate) fn seen(page: &Page, query: &Query) -> Result<Value> {
     let (session, _) = page.session(query)?;
     let id = MessageId::from(query.required("message")?);
     let unknown = || Refused(404, "there is no such message".to_owned());
-    let seen = talktree_model::seen(&session, &id)?.ok_or_else(unknown)?;
+    let seen = talktree_model::seen(&page.store, session.id(), &id)?.ok_or_else(unknown)?;
     let answer = session.message(&id)?.ok_or_else(unknown)?;
     let count = seen.messages.len();
     let first = count.saturating_sub(MAX_SHOWN);
@@ -27,10 +27,9 @@ pub(crate) fn seen(page: &Page, query: &Query) -> Result<Value> {
             shown["tokens"] = message.map_or(0, Message::tokens).into();
             shown["gone"] = (!it.is_shown_now).into();
             shown["state"] = match it.state {
-                SeenState::Exact => "exact",
-                SeenState::Changed => "changed",
+                SeenState::Recorded => "exact",
                 SeenState::Removed => "removed",
-                SeenState::MadeAgain => "reconstructed",
+                SeenState::Reconstructed => "reconstructed",
             }
             .into();
             shown

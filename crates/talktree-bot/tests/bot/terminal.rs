@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::time::Duration;
 
-use crate::tables::{Tables, is_on_server};
+use crate::tables::is_on_server;
 use talktree_bot_rig::Limit;
 
 /// How long a run may take; one asks a model in vain, with retries.
@@ -354,21 +354,6 @@ fn a_conversation_has_one_chat_at_a_time() {
     drop(first); // killed, which frees the conversation, too
     let usage = bot(folder.path(), &["chat"], "/usage\n");
     assert!(lines(&usage)[0].contains("This conversation: 2 messages"), "{usage:?}");
-}
-
-#[test]
-fn a_store_on_a_server_has_one_chat_at_a_time() {
-    let folder = tempfile::tempdir().unwrap();
-    let Tables::Schema(schema) = Tables::of(folder.path()) else { return };
-    let server = std::env::var("TALKTREE_TEST_POSTGRES").unwrap();
-    let config = format!("store = \"{server}schema={schema}\"\n");
-    std::fs::write(folder.path().join("bot.toml"), config).unwrap();
-    let mut first = Chat::new(folder.path());
-    assert!(first.ask("my cat is Mozart").starts_with("Noted"));
-    let second = bot(folder.path(), &["chat"], "hello\n");
-    let why = String::from_utf8_lossy(&second.stderr);
-    assert!(why.contains("another chat"), "{second:?}");
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "bot.toml");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 
-use talktree::{CompactionId, Message, MessageId, Part, Session};
+use talktree::{CompactionId, Message, MessageId, Part, Session, Store};
 use talktree_model::SeenState;
 
 use crate::prelude::*;
@@ -254,14 +254,14 @@ pub(crate) struct ShowArgs {
 }
 
 pub(crate) fn show(args: ShowArgs, context: &mut Context) -> Result<()> {
-    let (_, session) = context.read(&args.session)?;
+    let (store, session) = context.read(&args.session)?;
     let id = lookup::message(&session, &args.message)?;
     let message = session.message(&id)?;
     // Another process may have deleted it since the lookup.
     let message =
         message.ok_or_else(|| Failure::NotFound(format!("message {id:?} was deleted")))?;
     if args.seen {
-        return seen(&session, &message, context);
+        return seen(&store, &session, &message, context);
     }
     let (before, after) = surroundings(&session, &id, args.around)?;
     let printer = Printer::new(&session)?;
@@ -282,8 +282,8 @@ pub(crate) fn show(args: ShowArgs, context: &mut Context) -> Result<()> {
 }
 
 /// Prints what a model saw when it wrote an answer.
-fn seen(session: &Session, answer: &Message, context: &mut Context) -> Result<()> {
-    let Some(seen) = talktree_model::seen(session, &answer.id)? else { return Ok(()) };
+fn seen(store: &Store, session: &Session, answer: &Message, context: &mut Context) -> Result<()> {
+    let Some(seen) = talktree_model::seen(store, session.id(), &answer.id)? else { return Ok(()) };
     let how = |is_exact| if is_exact { "exact" } else { "reconstructed" };
     if !context.is_json {
         let count = plural(seen.messages.len() as u64, "message");
@@ -307,8 +307,7 @@ fn seen(session: &Session, answer: &Message, context: &mut Context) -> Result<()
     for it in &seen.messages {
         let Some(message) = &it.message else { continue };
         let state = match it.state {
-            SeenState::Exact => "exact",
-            SeenState::Changed => "changed since",
+            SeenState::Recorded => "exact",
             _ => "reconstructed",
         };
         if context.is_json {

@@ -19,7 +19,6 @@ use super::{Marked, forbid_import};
 use crate::erasure::{Erasure, ErasureCopies, ErasureSummary, ErasureTarget};
 use crate::error::Error;
 use crate::id::{CompactionId, MessageId, SessionId, check_name};
-use crate::message::{Extra, Message, extra_to_text};
 use crate::sql::{BackendError, BackendResult, Bind, Connection, Sql};
 use crate::tree::Address;
 
@@ -138,10 +137,7 @@ impl Marking<'_> {
                 self.transcripts.extend(transcript::named(conn, key)?);
                 Ok(())
             }
-            ErasureTarget::Deleted => {
-                let deleted = self.conn.rows::<Address>(FIRST_DELETED, ())?;
-                deleted.into_iter().try_for_each(|first| self.forget_requests(first))
-            }
+            ErasureTarget::Deleted => Ok(()),
         }
     }
 
@@ -241,20 +237,6 @@ impl Marking<'_> {
             self.summary(key, &session, id)?;
         }
         self.marked.out.extent.messages += addresses.len() as u64;
-        addresses.first().map_or(Ok(()), |first| self.forget_requests(*first))
-    }
-
-    /// Removes the records of what a model saw from later answers: they have hashes of messages, and one of a short text gives
-    /// that away to who tries others.
-    fn forget_requests(&self, first: Address) -> BackendResult<()> {
-        let (_, last) = Address::range_of(first.session());
-        for (address, metadata) in self.conn.rows::<(Address, String)>(REQUESTS, (first, last))? {
-            let Ok(mut fields) = serde_json::from_str::<Extra>(&metadata) else { continue };
-            fields.remove(Message::REQUEST);
-            let rest = extra_to_text(&fields)?;
-            self.conn
-                .run("UPDATE message SET metadata = ?2 WHERE address = ?1", (address, rest))?;
-        }
         Ok(())
     }
 
@@ -442,11 +424,6 @@ pub(super) fn by_session(addresses: &BTreeSet<Address>) -> BTreeMap<i64, BTreeSe
     by_session
 }
 
-const FIRST_DELETED: &str = "SELECT min(address) FROM message WHERE id IS NULL GROUP BY session";
-const REQUESTS: &str = "SELECT address, metadata
-   FROM message
-  WHERE address BETWEEN ?1 AND ?2
-    AND metadata LIKE '%\"shown_to_model\"%'";
 const ID: &str = "SELECT id FROM message WHERE address = ?1 AND id IS NOT NULL";
 const LIVING: &str =
     "SELECT address FROM message WHERE address BETWEEN ?1 AND ?2 AND id IS NOT NULL";
