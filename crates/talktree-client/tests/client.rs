@@ -101,7 +101,9 @@ fn a_busy_server_is_asked_again_when_it_said() {
         model.fail_next(Fault::TooMany); // it says `retry-after: 1`
         let start = Instant::now();
         let (shown, answer) = ask(&client);
-        assert!(answer.unwrap().text().ends_with("end chat1-turn0"), "{client:?}");
+        let answer = answer.unwrap();
+        assert!(answer.text().ends_with("end chat1-turn0"), "{client:?}");
+        assert!(answer.field("shown_to_model").is_some(), "what was shown is recorded");
         assert!((SECOND..5 * SECOND).contains(&start.elapsed()), "{:?}", start.elapsed());
         assert!(shown.windows(2).all(|two| two[1].starts_with(&two[0])), "{shown:?}");
     }
