@@ -3,7 +3,7 @@
 //! A message may hold a call and its result, and text after that. An agent's log has one entry for each of these, so a message
 //! becomes one step or several, in order.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 use talktree::{
@@ -26,6 +26,9 @@ use crate::fields::{self, Fields};
 /// # Ok::<(), talktree::Error>(())
 /// ```
 pub type LeftOut = BTreeMap<String, u64>;
+
+/// Messages by the one that is shown after them.
+type Thoughts = HashMap<MessageId, Vec<Message>>;
 
 /// What is written of a session.
 pub(super) struct Talk {
@@ -86,7 +89,7 @@ impl Talk {
         let elsewhere = elsewhere.saturating_sub(path.clone().raw().path_length()?);
         talk.leave_out("messages on other branches", elsewhere);
         let is_resumed = !talk.steps.is_empty();
-        let mut thoughts = closed_thoughts(path)?;
+        let (mut thoughts, at_end) = closed_thoughts(path, &shown)?;
         for (at, message) in shown.into_iter().enumerate() {
             match at == 0 && is_resumed {
                 true => talk.steps.push(Step {
@@ -102,6 +105,7 @@ impl Talk {
                 }
             }
         }
+        talk.add_all(at_end);
         Ok(talk)
     }
 
@@ -155,17 +159,23 @@ fn is_closed(message: &Message) -> bool {
     message.is_hidden && !message.parts.is_empty() && message.parts.iter().all(is_blank)
 }
 
-/// Returns such reasoning on a path, by the message that is shown after it.
-fn closed_thoughts(path: &Path) -> Result<HashMap<MessageId, Vec<Message>>> {
-    let (mut thoughts, mut waiting) = (HashMap::new(), Vec::new());
+/// Returns such reasoning on a path that no summary replaces, by the message that is shown after it, and that at the end.
+fn closed_thoughts(path: &Path, shown: &[Message]) -> Result<(Thoughts, Vec<Message>)> {
+    let mut replaced = HashSet::new();
+    for summary in shown.iter().filter_map(|message| CompactionId::from_message(&message.id)) {
+        replaced.insert(path.session().compaction(&summary)?.last);
+    }
+    let (mut thoughts, mut waiting) = (Thoughts::new(), Vec::new());
     for message in path.clone().raw().history()? {
-        if is_closed(&message) {
+        if replaced.contains(&message.id) {
+            waiting.clear();
+        } else if is_closed(&message) {
             waiting.push(message);
         } else if !message.is_hidden && !waiting.is_empty() {
             thoughts.insert(message.id, std::mem::take(&mut waiting));
         }
     }
-    Ok(thoughts)
+    Ok((thoughts, waiting))
 }
 
 /// Cuts a message into steps.

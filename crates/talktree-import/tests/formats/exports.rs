@@ -205,6 +205,7 @@ fn reasoning_that_only_the_provider_can_read_comes_back_to_codex() -> talktree::
         json!({"type": "function_call_output", "call_id": "c", "output": "a.rs"}),
         thought("rs_3", &[]),
         said("assistant", "One file."),
+        thought("rs_4", &[]),
     ];
     let line = |item: &Value| {
         let kind = if item["type"] == "session_meta" { "session_meta" } else { "response_item" };
@@ -227,7 +228,15 @@ fn reasoning_that_only_the_provider_can_read_comes_back_to_codex() -> talktree::
         }
     }
     let (_, left_out) = written(&chat.path(), Format::ClaudeCode)?;
-    assert_eq!(left_out, [("reasoning without a signature".to_owned(), 4)].into());
+    assert_eq!(left_out, [("reasoning without a signature".to_owned(), 5)].into());
+    // What a summary replaces is written once.
+    let raw = chat.raw_history()?;
+    chat.add_compaction("They listed.", &raw[0].id, &raw[raw.len() - 1].id)?;
+    let (file, _) = written(&chat.path(), Format::Codex)?;
+    let written = String::from_utf8(file).unwrap();
+    for id in ["rs_1", "rs_2", "rs_3", "rs_4"] {
+        assert_eq!(written.matches(&format!(r#""encrypted_content":"{id}""#)).count(), 1, "{id}");
+    }
     Ok(())
 }
 
