@@ -28,6 +28,8 @@ const PAUSE: Duration = Duration::from_millis(300);
 /// the system did not tell of a change, and where it tells of none.
 const LOOK: (Duration, u32) = (Duration::from_secs(60), 10_000);
 const POLL: (Duration, u32) = (Duration::from_secs(1), 50);
+/// How long all files are left alone at most.
+const LOOK_AGAIN: Duration = Duration::from_secs(300);
 /// How many times as long as its import took a file is left alone.
 const FILE_SHARE: u32 = 5;
 /// How long a store that others use is left alone.
@@ -133,7 +135,7 @@ impl Watching<'_> {
                 let begin = Instant::now();
                 self.look();
                 let (pause, share) = if polls { POLL } else { LOOK };
-                next_look = Instant::now() + pause.max(begin.elapsed() * share);
+                next_look = Instant::now() + (begin.elapsed() * share).clamp(pause, LOOK_AGAIN);
             }
             self.import_due()?;
             if !std::mem::replace(&mut self.is_ready, true) {
@@ -142,7 +144,11 @@ impl Watching<'_> {
             let now = Instant::now();
             let next = self.due.values().copied().fold(next_look.min(now + TICK), Instant::min);
             let changes = eyes.wait(next.saturating_duration_since(now));
-            if changes.are_unknown {
+            let is_near = |folder: &PathBuf| {
+                let mut roots = self.places.iter().map(Place::root);
+                roots.any(|root| root.starts_with(folder) || folder.starts_with(root))
+            };
+            if changes.are_unknown || changes.folders.iter().any(is_near) {
                 next_look = next_look.min(Instant::now() + PAUSE);
             }
             for path in changes.paths {
@@ -261,6 +267,8 @@ impl Watching<'_> {
 struct Changes {
     /// Files that may have changed.
     paths: Vec<PathBuf>,
+    /// New folders, which may have files that were there before the folders were watched.
+    folders: Vec<PathBuf>,
     /// Whether there may be others.
     are_unknown: bool,
 }
@@ -344,9 +352,9 @@ mod eyes {
                 match event.kind {
                     EventKind::Access(AccessKind::Close(AccessMode::Write)) => {}
                     EventKind::Access(_) => continue,
-                    // A new folder may have files that were there before it was watched.
                     EventKind::Create(_) | EventKind::Modify(ModifyKind::Name(_)) => {
-                        changes.are_unknown |= event.paths.iter().any(|path| path.is_dir());
+                        let folders = event.paths.iter().filter(|path| path.is_dir());
+                        changes.folders.extend(folders.cloned());
                     }
                     // A folder that is gone is watched no more, and again when it comes back.
                     EventKind::Remove(_) => {
