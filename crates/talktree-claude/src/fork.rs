@@ -54,9 +54,12 @@ pub(crate) fn copy(
     for (place, (uuid, entry)) in copied.into_iter().enumerate() {
         let parent = progress.pass(named(&entry, "parentUuid"));
         let logical = named(&entry, "logicalParentUuid");
+        // If the source is a copy itself, its session has the message under the id of the origin.
+        let origin = entry.object("forkedFrom").and_then(|from| from.id("messageUuid"));
+        let origin = origin.map(|id| Json::from(Value::from(id)));
         let from = Fields::default()
             .with("sessionId", Some(Value::from(source)))
-            .with("messageUuid", entry.get("uuid").cloned());
+            .with("messageUuid", origin.or(entry.get("uuid").cloned()));
         let timestamp = entry.get("timestamp").filter(|_| place != last).cloned();
         let entry = entry
             .without(&OF_THE_SOURCE)

@@ -101,6 +101,16 @@ fn a_copy_of_a_transcript_is_a_fork_of_its_session() -> Result<()> {
         json!({"type": "user", "uuid": "e", "parentUuid": last, "message": {"content": "go on"}});
     transcripts.append(&key(&copy), &[Json::from(next)])?;
     assert_eq!(drawn(&store.session(copy.as_str())?.history()?), "a B c D e");
+    // A copy of the copy has the messages under the ids that the copy's session has.
+    let second = transcripts.fork("project", &copy, &TranscriptFork::default())?;
+    let [of_copy, of_second] = [&copy, &second].map(|id| store.session(id.as_str()));
+    let [of_copy, of_second] = [of_copy?.history()?, of_second?.history()?];
+    assert!(of_second.iter().map(|it| &it.id).eq(of_copy.iter().map(|it| &it.id)));
+    let info = store.session(second.as_str())?.info()?.expect("it is there");
+    assert_eq!(info.parent_session, Some(copy.as_str().into()));
+    assert_eq!(info.fork_point, Some("e".into()));
+    assert_eq!(store.search("\"said B\"").run()?.hits.len(), 1);
+    assert_eq!(store.search("\"go on\"").run()?.hits.len(), 1);
     assert_eq!(store.verify(|_| {})?.damages, []);
     Ok(())
 }
