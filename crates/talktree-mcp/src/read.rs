@@ -201,7 +201,8 @@ fn with_whole_id(line: &TreeLine) -> String {
     let piece = |(kind, text): &(PieceKind, String)| match kind {
         PieceKind::Id => format!(" {}", id(message)),
         PieceKind::Compaction => {
-            format!("[summary {}: {}", id(message), text.split_once(": ").unwrap_or_default().1)
+            let (_, count) = text.rsplit_once(": ").unwrap_or(("", text));
+            format!("[summary {}: {count}", id(message))
         }
         _ => text.clone(),
     };
