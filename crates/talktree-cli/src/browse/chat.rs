@@ -319,11 +319,12 @@ impl Chat {
     fn read_ahead(&mut self) -> Result<()> {
         let near = self.selected..self.items.len().min(self.selected + NEAR);
         for at in near.rev() {
-            let item = &mut self.items[at];
+            let item = &self.items[at];
             let (depth, last) = (item.depth, item.message.id.clone());
-            if let Some(summary) = item.rest.take() {
+            if let Some(summary) = item.rest.clone() {
                 let below = self.items[at + 1..].iter().take_while(|it| it.depth > depth).count();
                 self.insert_of(&summary, Some(&last), at + 1 + below, depth)?;
+                self.items[at].rest = None;
             }
         }
         if self.has_after && self.selected + NEAR >= self.items.len() {
