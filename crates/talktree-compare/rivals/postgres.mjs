@@ -33,6 +33,7 @@ const { Client } = require("pg");
 const url = new URL(process.env.TALKTREE_TEST_POSTGRES);
 const client = new Client({
   user: url.username || "postgres",
+  password: decodeURIComponent(url.password) || undefined,
   database: url.pathname.slice(1) || "postgres",
   host: url.searchParams.getAll("host").at(-1) ?? url.hostname,
   port: Number(url.port) || 5432,
