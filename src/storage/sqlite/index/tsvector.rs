@@ -123,7 +123,8 @@ pub(super) fn each(
     }
 }
 
-/// Returns the best matches in a range by PostgreSQL's ranking of how often the words are in a text, and in how short a one.
+/// Returns the best matches in a range by PostgreSQL's ranking of how often the words are in a text, and in how short a one. A text of
+/// a block that is called so comes first.
 pub(super) fn best(
     index: Index,
     conn: &Connection,
@@ -138,10 +139,12 @@ pub(super) fn best(
           CROSS JOIN (SELECT CAST(CAST(?1 AS TEXT) AS TSQUERY) AS query) AS asked
           WHERE terms @@ query AND address BETWEEN ?2 AND ?3
           GROUP BY address
-          ORDER BY max(ts_rank(terms, query, 1)) DESC, address
+          ORDER BY max(ts_rank(CAST(CAST(?5 AS TEXT) AS REAL[]), terms, query, 1)) DESC, address
           LIMIT ?4"
     );
-    conn.rows(select, (&*written(expression), low, high, limit))
+    // Of what tools say and of texts.
+    let weights = if index == Context { "{0.1, 1, 1, 1}" } else { "{1, 1, 1, 1}" };
+    conn.rows(select, (&*written(expression), low, high, limit, weights))
 }
 
 /// Positions are not compared: PostgreSQL keeps the first ones of a word.
@@ -178,13 +181,14 @@ fn lexeme(column: char, word: &str) -> String {
     format!("{column}{}", &word[..end])
 }
 
-/// Returns the literal of a vector.
+/// Returns the literal of a vector. Words of texts have the weight A, and others D.
 fn vector(lexemes: &Lexemes) -> String {
     let mut out = String::new();
     for (lexeme, positions) in lexemes {
         quote(lexeme, &mut out);
         for (number, position) in positions.iter().enumerate() {
-            let _ = write!(out, "{}{position}", if number == 0 { ':' } else { ',' });
+            let weight = if lexeme.starts_with(TEXT) { "A" } else { "" };
+            let _ = write!(out, "{}{position}{weight}", if number == 0 { ':' } else { ',' });
         }
         out.push(' ');
     }
