@@ -198,6 +198,7 @@ FACES: dict[str, tuple[set[str], dict[str, str | None]]] = {
             "fork_as": "fork",
             "add_compaction_with": "add_compaction",
             "compact_and_split_as": "compact_and_split",
+            "expand_page": "expand",  # for programs that show a summary page by page
             "over": None,  # for storages that are written in Rust
             # For formats that are written in Rust.
             **dict.fromkeys(("export", "records", "data")),
@@ -228,6 +229,7 @@ FACES: dict[str, tuple[set[str], dict[str, str | None]]] = {
         # Verbs of the session.
         {
             "import": "import_text",
+            "frozen_at": None,  # for the records of requests that are made in Rust
             **dict.fromkeys(("block", "blocks", "prompt", "refresh_prompt", "drift", "reminder", "tools")),
         },
     ),
