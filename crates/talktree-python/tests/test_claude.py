@@ -170,7 +170,7 @@ def test_what_one_host_wrote_another_resumes_from_an_empty_home(
     async def main() -> None:
         async with SessionStore(opened(address)) as store:
             for wish in ({"resume": session}, {"continue_conversation": True}):
-                options = sdk.ClaudeAgentOptions(session_store=store, cwd=folder, **wish)  # type: ignore[arg-type]
+                options = sdk.ClaudeAgentOptions(session_store=store, cwd=folder, **wish)
                 resumed = await materialize_resume_session(options)
                 assert resumed is not None and resumed.resume_session_id == session
                 project = resumed.config_dir / "projects" / sdk.project_key_for_directory(folder)
