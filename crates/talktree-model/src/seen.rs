@@ -90,7 +90,7 @@ impl Record {
     }
 }
 
-/// Returns what stands for a message.
+/// Returns the beginning of the hash of an id.
 fn digest(id: &MessageId) -> String {
     let hash = Uuid::new_v5(&Uuid::NAMESPACE_OID, id.as_str().as_bytes());
     BASE64.encode(hash.as_bytes())[..DIGEST].to_owned()
