@@ -96,19 +96,22 @@ impl Database {
         let generation = beginning.generation;
         let answer = catch_unwind(AssertUnwindSafe(|| work(&mut conn, beginning)));
         let error = answer.as_ref().map(|answer| answer.as_ref().err());
-        let is_sound = error.is_ok_and(|error| {
-            !error.is_some_and(BackendError::is_of_system)
-                && self.is_usable_after(error, generation)
+        self.keep(conn, || {
+            error.is_ok_and(|error| {
+                !error.is_some_and(BackendError::is_of_system)
+                    && self.is_usable_after(error, generation)
+            })
         });
-        self.keep(conn, is_sound);
         let answer = answer.unwrap_or_else(|panic| resume_unwind(panic));
         // Without locks others may have written under the read.
         if self.is_without_locks() { self.check_file().and(answer) } else { answer }
     }
 
     /// Keeps a connection after a read, unless there are enough; it is not sound if a system call failed under it.
-    fn keep(&self, conn: Connection, is_sound: bool) {
+    fn keep(&self, conn: Connection, is_sound: impl FnOnce() -> bool) {
         let mut idle = lock(&self.idle);
+        // Asked while nobody else can forget the idle ones: a connection with the former key is not kept after that.
+        let is_sound = is_sound();
         let is_last = idle.is_empty() && self.writer.get().is_none() && !self.is_read_only();
         if is_sound && conn.is_autocommit() {
             if is_last || idle.len() < self.config.idle_readers {
