@@ -2,9 +2,9 @@
 #![allow(dead_code, unreachable_pub, reason = "each program uses a part of it")]
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use talktree::{Erased, ErasureProof, Error};
 
@@ -39,7 +39,7 @@ impl Tables {
             }
             // `UPDATE 3`, `INSERT 0 1`
             Self::Schema(schema) => {
-                let tags = psql(schema, sql);
+                let tags = answer(schema, sql);
                 let last = tags.lines().last().unwrap_or_default();
                 last.rsplit(' ').next().unwrap_or_default().parse().unwrap_or_default()
             }
@@ -55,7 +55,7 @@ impl Tables {
                 let sql = format!("SELECT CAST(({sql}) AS TEXT)");
                 file.query_row(&sql, [], |row| row.get(0)).unwrap()
             }
-            Self::Schema(schema) => psql(schema, sql).trim_end().to_owned(),
+            Self::Schema(schema) => answer(schema, sql).trim_end().to_owned(),
         }
     }
 
@@ -71,6 +71,41 @@ impl Tables {
         let frame = 24 + number(8) as usize;
         // The header of a frame says how large the database is after it; 0 if it is not the last of its commit.
         (32..log.len() - 23).step_by(frame).filter(|at| number(at + 4) > 0).count()
+    }
+
+    /// Returns another program, which locks the store against every write.
+    #[track_caller]
+    pub fn locker(&self) -> Locker {
+        match self {
+            Self::File(path) => Locker::File(rusqlite::Connection::open(path).unwrap()),
+            Self::Schema(schema) => {
+                let mut psql = psql(schema).arg("-q").spawn().unwrap();
+                let answers = BufReader::new(psql.stdout.take().unwrap());
+                Locker::Schema(psql, answers)
+            }
+        }
+    }
+
+    /// Lets every change of a kind fail, such as `UPDATE OF metadata ON message`, until its table is allowed to change again.
+    #[track_caller]
+    pub fn refuse(&self, change: &str) {
+        self.run(&match self {
+            Self::File(_) => {
+                format!("CREATE TRIGGER refuse BEFORE {change} BEGIN SELECT RAISE(ABORT, 'no'); END")
+            }
+            Self::Schema(_) => format!(
+                "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no'; END $$;
+                 CREATE TRIGGER refuse BEFORE {change} FOR EACH ROW EXECUTE FUNCTION refuse()"
+            ),
+        });
+    }
+
+    #[track_caller]
+    pub fn allow(&self, table: &str) {
+        self.run(&match self {
+            Self::File(_) => "DROP TRIGGER refuse".to_owned(),
+            Self::Schema(_) => format!("DROP TRIGGER refuse ON {table}"),
+        });
     }
 
     /// Makes a number the last key that a table has given.
@@ -113,7 +148,7 @@ impl Tables {
     pub fn rows(&self) -> Option<String> {
         let Self::Schema(schema) = self else { return None };
         let each = "SELECT format('SELECT it FROM %I AS it', tablename) FROM pg_tables WHERE schemaname = current_schema() \\gexec";
-        Some(psql(schema, each))
+        Some(answer(schema, each))
     }
 }
 
@@ -136,19 +171,64 @@ pub fn prove(erased: &Erased) -> Option<ErasureProof> {
     }
 }
 
+/// A program that holds the lock of every write: that of a file, or of the table of sessions, whose row a write locks first.
+#[derive(Debug)]
+pub enum Locker {
+    File(rusqlite::Connection),
+    Schema(Child, BufReader<ChildStdout>),
+}
+
+impl Locker {
+    /// Waits for the lock.
+    #[track_caller]
+    pub fn lock(&mut self) {
+        self.run("BEGIN IMMEDIATE", "BEGIN; LOCK TABLE session IN EXCLUSIVE MODE");
+    }
+
+    #[track_caller]
+    pub fn unlock(&mut self) {
+        self.run("COMMIT", "COMMIT");
+    }
+
+    #[track_caller]
+    fn run(&mut self, on_file: &str, on_server: &str) {
+        match self {
+            Self::File(file) => file.execute_batch(on_file).unwrap(),
+            Self::Schema(psql, answers) => {
+                let input = psql.stdin.as_mut().unwrap();
+                writeln!(input, "{on_server}; SELECT 'done';").unwrap();
+                let mut line = String::new();
+                answers.read_line(&mut line).unwrap();
+                assert_eq!(line, "done\n");
+            }
+        }
+    }
+}
+
+/// The program ends with its input, and its lock with it.
+impl Drop for Locker {
+    fn drop(&mut self) {
+        if let Self::Schema(psql, _) = self {
+            drop(psql.stdin.take());
+            psql.wait().unwrap();
+        }
+    }
+}
+
 #[track_caller]
-fn psql(schema: &str, sql: &str) -> String {
-    let url = std::env::var("TALKTREE_TEST_POSTGRES").unwrap();
-    let mut psql = Command::new(programs().unwrap_or_default().join("psql"))
-        .args(["-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", url.trim_end_matches(['&', '?'])])
-        .env("PGOPTIONS", format!("-c search_path={schema} -c client_min_messages=warning"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+fn answer(schema: &str, sql: &str) -> String {
+    let mut psql = psql(schema).spawn().unwrap();
     psql.stdin.take().unwrap().write_all(sql.as_bytes()).unwrap();
     let output = psql.wait_with_output().unwrap();
     assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
+}
+
+fn psql(schema: &str) -> Command {
+    let url = std::env::var("TALKTREE_TEST_POSTGRES").unwrap();
+    let mut psql = Command::new(programs().unwrap_or_default().join("psql"));
+    psql.args(["-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", url.trim_end_matches(['&', '?'])]);
+    psql.env("PGOPTIONS", format!("-c search_path={schema} -c client_min_messages=warning"));
+    psql.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    psql
 }

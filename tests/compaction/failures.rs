@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::common::{self, Scratch, drawn};
+use crate::tables::Tables;
 use serde_json::json;
 use talktree::{
     Block, BoxError, Change, CompactionOptions, Durability, Error, Message, Phase, Result, Session,
@@ -200,11 +201,12 @@ fn a_failure_of_the_storage_is_reported_and_the_append_remains() -> Result<()> {
     let options = Store::options().durability(Durability::Normal);
     let store = options.busy_timeout(Duration::from_millis(20)).open(&path)?;
     let observed = Observed::default();
-    // Another program locks the file while the summarizer runs, and does not release it.
-    let other = Arc::new(Mutex::new(rusqlite::Connection::open(&path).unwrap()));
+    // Another program locks the store while the summarizer runs, and does not release it.
+    let tables = Tables::of(&path);
+    let other = Arc::new(Mutex::new(tables.locker()));
     let holder = Arc::clone(&other);
     let chat = builder(&store, &observed).summarizer(observed.summarizer(move |_| {
-        holder.lock().unwrap().execute_batch("BEGIN IMMEDIATE")?;
+        holder.lock().unwrap().lock();
         Ok("short".into())
     }));
     let chat = chat.open()?;
@@ -213,12 +215,11 @@ fn a_failure_of_the_storage_is_reported_and_the_append_remains() -> Result<()> {
     let errors = observed.errors();
     assert_eq!(errors.len(), 1);
     assert!(errors[0].starts_with("the store is busy"), "{errors:?}");
-    other.lock().unwrap().execute_batch("COMMIT").unwrap();
+    other.lock().unwrap().unlock();
     assert_eq!((chat.history()?.len(), chat.compactions()?.len()), (17, 0));
 
     // A message can no longer be read.
-    let damage = "UPDATE message SET parts = '[{' WHERE id = '5'";
-    other.lock().unwrap().execute_batch(damage).unwrap();
+    tables.run("UPDATE message SET parts = '[{' WHERE id = '5'");
     observed.asked();
     assert!(chat.append(message(17))?.is_new);
     let errors = observed.errors();

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::Scratch;
+use crate::tables::Tables;
 use talktree::{Durability, Error, Message, MessageId, Result, Session, Store};
 
 const THREADS: usize = 6;
@@ -242,13 +243,11 @@ fn a_waiting_writer_gets_a_lock_that_is_free_only_for_moments() -> Result<()> {
     let is_over = AtomicBool::new(false);
     let waited = thread::scope(|scope| {
         scope.spawn(|| {
-            let holder = rusqlite::Connection::open(&path).unwrap();
+            let mut holder = Tables::of(&path).locker();
             while !is_over.load(Ordering::Relaxed) {
-                let begun = holder.execute_batch("BEGIN IMMEDIATE");
+                holder.lock();
                 thread::sleep(Duration::from_millis(15));
-                if begun.is_ok() {
-                    holder.execute_batch("COMMIT").unwrap();
-                }
+                holder.unlock();
                 thread::sleep(Duration::from_micros(1_500));
             }
         });

@@ -38,7 +38,7 @@ use tokio_postgres::{Client, SimpleQueryMessage, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use self::gathered::{Answers, Gathered};
-pub(crate) use self::server::Server;
+pub(crate) use self::server::{Server, missing};
 pub(crate) use self::values::owned;
 use super::{BackendError, BackendResult, Bind, Parameters, Row};
 use crate::error::{Error, Result};

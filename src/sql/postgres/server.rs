@@ -497,6 +497,22 @@ fn millis(time: Duration) -> u128 {
     time.as_millis().clamp(1, 1 << 30)
 }
 
+/// Returns the tables and indexes that are not there, and the indexes that no read may use: building one beside writes has failed.
+pub(crate) fn missing(conn: &sql::Connection<'_>) -> BackendResult<Vec<&'static str>> {
+    let usable = "SELECT CAST(relname AS TEXT)
+                    FROM pg_class
+                    LEFT JOIN pg_index ON indexrelid = pg_class.oid
+                   WHERE pg_table_is_visible(pg_class.oid)
+                     AND coalesce(indisvalid, TRUE)";
+    let usable: Vec<String> = conn.rows(usable, ())?;
+    let defined = SCHEMA.lines().filter_map(|line| {
+        let definition = line.strip_prefix("CREATE ")?;
+        let mut words = definition.trim_start_matches("UNIQUE ").split(' ');
+        matches!(words.next(), Some("TABLE" | "INDEX")).then(|| words.next()).flatten()
+    });
+    Ok(defined.filter(|name| !usable.iter().any(|it| it == name)).collect())
+}
+
 /// Returns the error of a role that may not do what only the owner of the tables, or of the database, may: it says what.
 fn of_rights(error: BackendError, began: Instant) -> Error {
     let waited = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::time::Duration;
 
-use crate::tables::is_on_server;
+use crate::tables::{Tables, is_on_server};
 use talktree_bot_rig::Limit;
 
 /// How long a run may take; one asks a model in vain, with retries.
@@ -395,8 +395,8 @@ fn a_store_that_is_moved_ends_the_chat() {
 fn a_store_that_another_program_locks_is_status_75_also_without_an_output() {
     let folder = tempfile::tempdir().unwrap();
     assert!(lines(&bot(folder.path(), &["chat"], "hello\n"))[0].starts_with("Hello"));
-    let other = rusqlite::Connection::open(folder.path().join("bot.db")).unwrap();
-    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let mut other = Tables::of(&folder.path().join("bot.db")).locker();
+    other.lock();
     let chat = |name| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_talktree-bot"));
         command.args(["chat", "--name", name]).current_dir(folder.path());

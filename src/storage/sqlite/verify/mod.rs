@@ -329,13 +329,16 @@ const MESSAGES: &str = concat!(
 
 /// Reports each definition that is missing or differs.
 fn differences(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
+    let mut report = |what: String| found.push(Damage { kind: "schema", what, remedy: RESTORE });
+    #[cfg(feature = "postgres")]
     if conn.sqlite().is_err() {
+        let missing = crate::sql::postgres::missing(conn)?;
+        missing.into_iter().for_each(|name| report(format!("{name} is missing or not valid")));
         return Ok(());
     }
     let fresh = rusqlite::Connection::open_in_memory()?;
     schema::create(&fresh, &Config::default())?;
     let (expected, present) = (definitions(&(&fresh).into())?, definitions(conn)?);
-    let mut report = |what: String| found.push(Damage { kind: "schema", what, remedy: RESTORE });
     for (name, sql) in &expected {
         match present.iter().find(|(other, _)| other == name) {
             None => report(format!("{name} is missing")),

@@ -2,17 +2,15 @@
 
 use super::*;
 use crate::erasure::is_erased;
+use crate::tables::Tables;
 
 #[test]
 fn an_update_is_confirmed_only_with_the_transaction_that_stores_it() {
     let bot = Running::new(options());
     bot.say(8, "hello");
     bot.settled(8);
-    let file = rusqlite::Connection::open(&bot.home.config.store).unwrap();
-    file.busy_timeout(LIMIT).unwrap();
-    let refuse = "CREATE TRIGGER refuse BEFORE UPDATE ON inbox_source
-        BEGIN SELECT RAISE(ABORT, 'no offset'); END";
-    file.execute_batch(refuse).unwrap();
+    let tables = Tables::of(&bot.home.config.store);
+    tables.refuse("UPDATE ON inbox_source");
     let polls = |telegram: &Telegram| {
         telegram.calls_from(0).iter().filter(|call| call.method == "getUpdates").count()
     };
@@ -23,7 +21,7 @@ fn an_update_is_confirmed_only_with_the_transaction_that_stores_it() {
     // The offset could not be stored, so the update is not, either; and Telegram still has it.
     assert_eq!(bot.store().inbox("telegram").pending().unwrap(), 0);
     assert_eq!(bot.telegram.waiting(), 1);
-    file.execute_batch("DROP TRIGGER refuse").unwrap();
+    tables.allow("inbox_source");
     assert_eq!(bot.texts(7), ["You said: hello"]);
 }
 
@@ -109,9 +107,7 @@ fn an_answer_that_is_stored_is_not_replaced_by_an_apology() {
     bot.say(8, "hello");
     bot.settled(8);
     // The answer is stored. Then the numbers of its two messages are to be recorded, which fails again and again.
-    let file = rusqlite::Connection::open(&bot.home.config.store).unwrap();
-    let refuse = "CREATE TRIGGER refuse BEFORE UPDATE OF metadata ON message BEGIN SELECT RAISE(ABORT, 'no'); END";
-    file.execute_batch(refuse).unwrap();
+    Tables::of(&bot.home.config.store).refuse("UPDATE OF metadata ON message");
     bot.say(7, "hello");
     let shown = bot.settled_within(LIMIT_OF_ALL_TRIES, 7);
     let shown: Vec<String> = shown.into_iter().map(|shown| shown.text).collect();
