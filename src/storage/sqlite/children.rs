@@ -401,8 +401,9 @@ mod tests {
                 steps_of.push(steps);
             }
         }
+        // Of 50 times as many. A plan may read a row twice, once a server has counted the rows.
         let (least, most) = (steps_of.iter().min(), steps_of.iter().max());
-        assert!(most < least.map(|least| least * 2).as_ref(), "{steps_of:?}");
+        assert!(most < least.map(|least| least * 4).as_ref(), "{steps_of:?}");
         Ok(())
     }
 }
