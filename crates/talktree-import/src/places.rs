@@ -43,98 +43,86 @@ const THIS_SYSTEM: System = match () {
     () => System::Linux,
 };
 
+/// Paths, of which the first counts whose variable is set: a first component `~` is the home folder, and `$NAME` the folder that
+/// the variable names.
+type Paths = &'static [&'static str];
+
 /// A folder as the table names it.
 #[derive(Debug, Clone, Copy)]
 enum Base {
-    /// Below the home folder on every system; a variable may name another folder in its place.
-    Home(&'static str, &'static str),
-    /// Below the home folder that a variable names in place of the user's.
-    HomeOf(&'static str, &'static str),
-    /// Below `$XDG_DATA_HOME`, else `~/.local/share`, on every system.
-    Data(&'static str),
-    /// By system: `~` is the home folder, and a first component `$NAME` the folder that the variable names.
-    Of([&'static str; 3]),
+    /// On every system.
+    At(Paths),
+    /// By system.
+    Of([Paths; 3]),
     /// The settings of the user in each editor that is made from VS Code.
     Editors,
     /// Those of one such editor.
     Editor(&'static str),
-    /// A folder that only a variable names.
-    Variable(&'static str),
 }
 
 const EDITORS: [&str; 5] = ["Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf"];
 
-/// Every place: the program, a folder, and the files below it.
-const PLACES: &[(&str, Base, &str)] = {
-    use Base::{Data, Editor, Editors, Home, HomeOf, Of, Variable};
-    &[
-        ("claude-code", Home("CLAUDE_CONFIG_DIR", ".claude"), "projects/*/*.jsonl"),
-        (
-            "claude-code",
-            Home("CLAUDE_CONFIG_DIR", ".claude"),
-            "projects/*/*/subagents/**/agent-*.jsonl",
-        ),
-        ("codex", Home("CODEX_HOME", ".codex"), "sessions/**/rollout-*.jsonl"),
-        ("codex", Home("CODEX_HOME", ".codex"), "sessions/**/rollout-*.jsonl.zst"),
-        ("codex", Home("CODEX_HOME", ".codex"), "sessions/**/rollout-*.json"),
-        ("codex", Home("CODEX_HOME", ".codex"), "archived_sessions/rollout-*.jsonl"),
-        ("codex", Home("CODEX_HOME", ".codex"), "archived_sessions/rollout-*.jsonl.zst"),
-        ("gemini-cli", HomeOf("GEMINI_CLI_HOME", ".gemini"), "tmp/*/chats/**/*.jsonl"),
-        ("gemini-cli", HomeOf("GEMINI_CLI_HOME", ".gemini"), "tmp/*/chats/**/*.json"),
-        ("qwen-code", Home("", ".qwen"), "projects/*/chats/*.jsonl"),
-        ("pi", Home("PI_CODING_AGENT_DIR", ".pi/agent"), "sessions/**/*.jsonl"),
-        ("copilot-cli", Home("", ".copilot"), "session-state/*/events.jsonl"),
-        ("copilot-cli", Home("", ".copilot"), "session-state/*.jsonl"),
-        ("copilot-chat", Editors, "workspaceStorage/*/chatSessions/*.jsonl"),
-        ("copilot-chat", Editors, "workspaceStorage/*/chatSessions/*.json"),
-        ("copilot-chat", Editors, "globalStorage/emptyWindowChatSessions/*.jsonl"),
-        ("copilot-chat", Editors, "globalStorage/emptyWindowChatSessions/*.json"),
-        (
-            "cline",
-            Editors,
-            "globalStorage/saoudrizwan.claude-dev/tasks/*/api_conversation_history.json",
-        ),
-        ("cline", Home("CLINE_DIR", ".cline"), "data/sessions/*/*.messages.json"),
-        (
-            "roo-code",
-            Editors,
-            "globalStorage/rooveterinaryinc.roo-cline/tasks/*/api_conversation_history.json",
-        ),
-        ("opencode", Data("opencode"), "opencode.db"),
-        ("opencode", Data("opencode"), "storage/session/*/*.json"),
-        ("cursor", Editor("Cursor"), "globalStorage/state.vscdb"),
-        ("cursor", Home("CURSOR_CONFIG_DIR", ".cursor"), "projects/*/agent-transcripts/**/*.jsonl"),
-        ("cursor", Home("CURSOR_CONFIG_DIR", ".cursor"), "projects/*/agent-transcripts/**/*.txt"),
-        ("cursor", Home("CURSOR_CONFIG_DIR", ".cursor"), "chats/*/*/store.db"),
-        ("open-webui", Variable("DATA_DIR"), "webui.db"),
-        ("goose", Variable("GOOSE_PATH_ROOT"), "data/sessions/sessions.db"),
-        ("goose", Variable("GOOSE_PATH_ROOT"), "data/sessions/*.jsonl"),
-        ("goose", GOOSE, "sessions.db"),
-        ("goose", GOOSE, "*.jsonl"),
-        ("amp", Data("amp"), "threads/T-*.json"),
-        ("droid", Home("", ".factory"), "sessions/**/*.jsonl"),
-        ("kimi", Home("", ".kimi"), "sessions/*/*/wire.jsonl"),
-        ("kimi", Home("KIMI_CODE_HOME", ".kimi-code"), "sessions/*/*/agents/*/wire.jsonl"),
-        (
-            "zed",
-            Of(["$XDG_DATA_HOME/zed", "~/Library/Application Support/Zed", "$LOCALAPPDATA/Zed"]),
-            "threads/threads.db",
-        ),
-        (
-            "antigravity",
-            Home("", ".gemini"),
-            "antigravity*/brain/*/.system_generated/logs/transcript_full.jsonl",
-        ),
-        ("kiro", Home("", ".kiro"), "sessions/cli/*.jsonl"),
-        ("openhands", Home("", ".openhands"), "conversations/*/base_state.json"),
-    ]
-};
+use Base::{At, Editor, Editors, Of};
 
-const GOOSE: Base = Base::Of([
-    "$XDG_DATA_HOME/goose/sessions",
-    "$XDG_DATA_HOME/goose/sessions",
-    "$APPDATA/Block/goose/data/sessions",
+const CLAUDE: Base = At(&["$CLAUDE_CONFIG_DIR", "~/.claude"]);
+const CODEX: Base = At(&["$CODEX_HOME", "~/.codex"]);
+const GEMINI: Base = At(&["$GEMINI_CLI_HOME/.gemini", "~/.gemini"]);
+const OPENCODE: Base = At(&["$XDG_DATA_HOME/opencode", "~/.local/share/opencode"]);
+const CURSOR: Base = At(&["$CURSOR_CONFIG_DIR", "~/.cursor"]);
+const GOOSE: Base = Of([
+    &["$XDG_DATA_HOME/goose/sessions", "~/.local/share/goose/sessions"],
+    &["$XDG_DATA_HOME/goose/sessions", "~/.local/share/goose/sessions"],
+    &["$APPDATA/Block/goose/data/sessions", "~/AppData/Roaming/Block/goose/data/sessions"],
 ]);
+const ZED: Base = Of([
+    &["$XDG_DATA_HOME/zed", "~/.local/share/zed"],
+    &["~/Library/Application Support/Zed"],
+    &["$LOCALAPPDATA/Zed", "~/AppData/Local/Zed"],
+]);
+
+/// Every place: the program, a folder, and the files below it.
+#[rustfmt::skip]
+const PLACES: &[(&str, Base, &str)] = &[
+    ("claude-code", CLAUDE, "projects/*/*.jsonl"),
+    ("claude-code", CLAUDE, "projects/*/*/subagents/**/agent-*.jsonl"),
+    ("codex", CODEX, "sessions/**/rollout-*.jsonl"),
+    ("codex", CODEX, "sessions/**/rollout-*.jsonl.zst"),
+    ("codex", CODEX, "sessions/**/rollout-*.json"),
+    ("codex", CODEX, "archived_sessions/rollout-*.jsonl"),
+    ("codex", CODEX, "archived_sessions/rollout-*.jsonl.zst"),
+    ("gemini-cli", GEMINI, "tmp/*/chats/**/*.jsonl"),
+    ("gemini-cli", GEMINI, "tmp/*/chats/**/*.json"),
+    ("qwen-code", At(&["~/.qwen"]), "projects/*/chats/*.jsonl"),
+    ("pi", At(&["$PI_CODING_AGENT_DIR", "~/.pi/agent"]), "sessions/**/*.jsonl"),
+    ("copilot-cli", At(&["~/.copilot"]), "session-state/*/events.jsonl"),
+    ("copilot-cli", At(&["~/.copilot"]), "session-state/*.jsonl"),
+    ("copilot-chat", Editors, "workspaceStorage/*/chatSessions/*.jsonl"),
+    ("copilot-chat", Editors, "workspaceStorage/*/chatSessions/*.json"),
+    ("copilot-chat", Editors, "globalStorage/emptyWindowChatSessions/*.jsonl"),
+    ("copilot-chat", Editors, "globalStorage/emptyWindowChatSessions/*.json"),
+    ("cline", Editors, "globalStorage/saoudrizwan.claude-dev/tasks/*/api_conversation_history.json"),
+    ("cline", At(&["$CLINE_DIR", "~/.cline"]), "data/sessions/*/*.messages.json"),
+    ("roo-code", Editors, "globalStorage/rooveterinaryinc.roo-cline/tasks/*/api_conversation_history.json"),
+    ("opencode", OPENCODE, "opencode.db"),
+    ("opencode", OPENCODE, "storage/session/*/*.json"),
+    ("cursor", Editor("Cursor"), "globalStorage/state.vscdb"),
+    ("cursor", CURSOR, "projects/*/agent-transcripts/**/*.jsonl"),
+    ("cursor", CURSOR, "projects/*/agent-transcripts/**/*.txt"),
+    ("cursor", CURSOR, "chats/*/*/store.db"),
+    ("open-webui", At(&["$DATA_DIR"]), "webui.db"),
+    ("goose", At(&["$GOOSE_PATH_ROOT"]), "data/sessions/sessions.db"),
+    ("goose", At(&["$GOOSE_PATH_ROOT"]), "data/sessions/*.jsonl"),
+    ("goose", GOOSE, "sessions.db"),
+    ("goose", GOOSE, "*.jsonl"),
+    ("amp", At(&["$XDG_DATA_HOME/amp", "~/.local/share/amp"]), "threads/T-*.json"),
+    ("droid", At(&["~/.factory"]), "sessions/**/*.jsonl"),
+    ("kimi", At(&["~/.kimi"]), "sessions/*/*/wire.jsonl"),
+    ("kimi", At(&["$KIMI_CODE_HOME", "~/.kimi-code"]), "sessions/*/*/agents/*/wire.jsonl"),
+    ("zed", ZED, "threads/threads.db"),
+    ("antigravity", At(&["~/.gemini"]), "antigravity*/brain/*/.system_generated/logs/transcript_full.jsonl"),
+    ("kiro", At(&["~/.kiro"]), "sessions/cli/*.jsonl"),
+    ("openhands", At(&["~/.openhands"]), "conversations/*/base_state.json"),
+];
 
 impl Place {
     /// Returns every known place of this system, also those that are missing.
@@ -172,8 +160,7 @@ impl Place {
 
     /// Returns whether files may be in folders below the root.
     pub(crate) fn is_deep(&self) -> bool {
-        let folders = self.pattern.rsplit_once('/').map_or("", |(folders, _)| folders);
-        folders.contains('*')
+        self.pattern.rsplit_once('/').is_some_and(|(folders, _)| folders.contains('*'))
     }
 
     /// Returns the folder below which all files of the place are: as deep as the pattern has no `*`.
@@ -190,42 +177,30 @@ fn on(
     variable: &dyn Fn(&str) -> Option<OsString>,
     home: Option<PathBuf>,
 ) -> Vec<Place> {
-    let variable = |name: &str| variable(name).filter(|path| !path.is_empty()).map(PathBuf::from);
-    let in_home = |below: &str| home.as_ref().map(|home| join(home, below));
-    // Where a variable of the system is missing, it has a usual place.
-    let named = |path: &str| {
+    let at = |path: &str| {
         let (first, below) = path.split_once('/').unwrap_or((path, ""));
-        let usual = match first {
-            "~" => return in_home(below),
-            "$XDG_DATA_HOME" => ".local/share",
-            "$LOCALAPPDATA" => "AppData/Local",
-            _ => "AppData/Roaming",
+        let folder = match first.strip_prefix('$') {
+            Some(name) => variable(name).filter(|path| !path.is_empty()).map(PathBuf::from),
+            None => home.clone(),
         };
-        let folder = variable(&first[1..]).or_else(|| in_home(usual));
         folder.map(|folder| join(&folder, below))
     };
+    let first = |paths: Paths| paths.iter().find_map(|path| at(path));
     let editor = |name: &str| match system {
-        System::Linux => in_home(&format!(".config/{name}/User")),
-        System::MacOs => in_home(&format!("Library/Application Support/{name}/User")),
-        System::Windows => named(&format!("$APPDATA/{name}/User")),
+        System::Linux => at(&format!("~/.config/{name}/User")),
+        System::MacOs => at(&format!("~/Library/Application Support/{name}/User")),
+        System::Windows => at(&format!("$APPDATA/{name}/User"))
+            .or_else(|| at(&format!("~/AppData/Roaming/{name}/User"))),
     };
     let folders = |base: Base| -> Vec<PathBuf> {
         match base {
-            Base::Home(name, below) => {
-                variable(name).or_else(|| in_home(below)).into_iter().collect()
-            }
-            Base::HomeOf(name, below) => {
-                let moved = variable(name).map(|home| home.join(below));
-                moved.or_else(|| in_home(below)).into_iter().collect()
-            }
-            Base::Data(below) => named(&format!("$XDG_DATA_HOME/{below}")).into_iter().collect(),
-            Base::Of(paths) => named(paths[system as usize]).into_iter().collect(),
-            Base::Editor(name) => editor(name).into_iter().collect(),
-            Base::Editors => {
-                let server = in_home(".vscode-server/data/User");
+            At(paths) => first(paths).into_iter().collect(),
+            Of(paths) => first(paths[system as usize]).into_iter().collect(),
+            Editor(name) => editor(name).into_iter().collect(),
+            Editors => {
+                let server = at("~/.vscode-server/data/User");
                 EDITORS.iter().filter_map(|name| editor(name)).chain(server).collect()
             }
-            Base::Variable(name) => variable(name).into_iter().collect(),
         }
     };
     let place = |&(tool, base, pattern): &(&'static str, Base, &'static str)| {
