@@ -10,23 +10,8 @@ use talktree::{Extra, Json, Message, Part, Record, SessionDetails};
 /// How many secrets of each kind were replaced.
 pub(crate) type Counts = BTreeMap<&'static str, u64>;
 
-/// A token that begins in a way of its own.
-struct Rule {
-    kind: &'static str,
-    start: &'static str,
-    /// How many characters follow at least, and which.
-    least: usize,
-    letters: fn(u8) -> bool,
-}
-
-const fn rule(
-    kind: &'static str,
-    start: &'static str,
-    least: usize,
-    letters: fn(u8) -> bool,
-) -> Rule {
-    Rule { kind, start, least, letters }
-}
+/// The kind of a token that begins in a way of its own, its beginnings, and how many characters follow at least, and which.
+type Rule = (&'static str, &'static [&'static str], usize, fn(u8) -> bool);
 
 fn alphanumeric(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
@@ -50,40 +35,28 @@ fn upper(byte: u8) -> bool {
 
 /// Of two that begin alike, the longer one is first.
 const RULES: &[Rule] = &[
-    rule("anthropic-key", "sk-ant-", 20, url_safe),
-    rule("openrouter-key", "sk-or-v1-", 32, alphanumeric),
-    rule("openai-key", "sk-", 20, url_safe),
-    rule("stripe-key", "sk_live_", 16, alphanumeric),
-    rule("stripe-key", "sk_test_", 16, alphanumeric),
-    rule("stripe-key", "rk_live_", 16, alphanumeric),
-    rule("github-token", "github_pat_", 22, word),
-    rule("github-token", "ghp_", 30, alphanumeric),
-    rule("github-token", "gho_", 30, alphanumeric),
-    rule("github-token", "ghu_", 30, alphanumeric),
-    rule("github-token", "ghs_", 30, alphanumeric),
-    rule("github-token", "ghr_", 30, alphanumeric),
-    rule("gitlab-token", "glpat-", 20, dotted),
-    rule("slack-token", "xoxb-", 10, url_safe),
-    rule("slack-token", "xoxp-", 10, url_safe),
-    rule("slack-token", "xoxa-", 10, url_safe),
-    rule("slack-token", "xoxe-", 10, url_safe),
-    rule("slack-token", "xoxs-", 10, url_safe),
-    rule("slack-token", "xapp-", 10, url_safe),
-    rule("aws-key", "AKIA", 16, upper),
-    rule("aws-key", "ASIA", 16, upper),
-    rule("google-key", "AIza", 35, url_safe),
-    rule("google-token", "ya29.", 20, url_safe),
-    rule("google-secret", "GOCSPX-", 20, url_safe),
-    rule("npm-token", "npm_", 36, alphanumeric),
-    rule("pypi-token", "pypi-", 50, url_safe),
-    rule("hugging-face-token", "hf_", 30, alphanumeric),
-    rule("groq-key", "gsk_", 40, alphanumeric),
-    rule("xai-key", "xai-", 40, alphanumeric),
-    rule("sendgrid-key", "SG.", 40, dotted),
-    rule("digitalocean-token", "dop_v1_", 60, alphanumeric),
-    rule("shopify-token", "shpat_", 32, alphanumeric),
-    rule("atlassian-token", "ATATT3", 50, |byte| url_safe(byte) || byte == b'='),
-    rule("age-key", "AGE-SECRET-KEY-1", 50, upper),
+    ("anthropic-key", &["sk-ant-"], 20, url_safe),
+    ("openrouter-key", &["sk-or-v1-"], 32, alphanumeric),
+    ("openai-key", &["sk-"], 20, url_safe),
+    ("stripe-key", &["sk_live_", "sk_test_", "rk_live_"], 16, alphanumeric),
+    ("github-token", &["github_pat_"], 22, word),
+    ("github-token", &["ghp_", "gho_", "ghu_", "ghs_", "ghr_"], 30, alphanumeric),
+    ("gitlab-token", &["glpat-"], 20, dotted),
+    ("slack-token", &["xoxb-", "xoxp-", "xoxa-", "xoxe-", "xoxs-", "xapp-"], 10, url_safe),
+    ("aws-key", &["AKIA", "ASIA"], 16, upper),
+    ("google-key", &["AIza"], 35, url_safe),
+    ("google-token", &["ya29."], 20, url_safe),
+    ("google-secret", &["GOCSPX-"], 20, url_safe),
+    ("npm-token", &["npm_"], 36, alphanumeric),
+    ("pypi-token", &["pypi-"], 50, url_safe),
+    ("hugging-face-token", &["hf_"], 30, alphanumeric),
+    ("groq-key", &["gsk_"], 40, alphanumeric),
+    ("xai-key", &["xai-"], 40, alphanumeric),
+    ("sendgrid-key", &["SG."], 40, dotted),
+    ("digitalocean-token", &["dop_v1_"], 60, alphanumeric),
+    ("shopify-token", &["shpat_"], 32, alphanumeric),
+    ("atlassian-token", &["ATATT3"], 50, |byte| url_safe(byte) || byte == b'='),
+    ("age-key", &["AGE-SECRET-KEY-1"], 50, upper),
 ];
 
 /// The length of a Telegram bot's token after its colon.
@@ -105,10 +78,7 @@ fn redacted<'t>(text: &'t str, counts: &mut Counts) -> Cow<'t, str> {
             continue;
         };
         *counts.entry(found.kind).or_default() += 1;
-        clean.push_str(&text[kept..found.start]);
-        clean.push_str("[redacted ");
-        clean.push_str(found.kind);
-        clean.push(']');
+        clean.extend([&text[kept..found.start], "[redacted ", found.kind, "]"]);
         (kept, at) = (found.end, found.end.max(at + 1));
     }
     if kept == 0 {
@@ -130,12 +100,14 @@ fn secret_at(text: &str, at: usize) -> Option<Found> {
         byte if !begins_word || !byte.is_ascii_alphabetic() => return None,
         _ => {}
     }
-    let rule = RULES.iter().find(|rule| bytes[at..].starts_with(rule.start.as_bytes()))?;
-    let body = at + rule.start.len();
-    let end = run(bytes, body, rule.letters);
+    let begins = |start: &&&str| bytes[at..].starts_with(start.as_bytes());
+    let (start, &(kind, _, least, letters)) =
+        RULES.iter().find_map(|rule| Some((rule.1.iter().find(begins)?, rule)))?;
+    let body = at + start.len();
+    let end = run(bytes, body, letters);
     // A name such as `sk-loading-circle-large` has no digit.
     let is_random = bytes[body..end].iter().any(u8::is_ascii_digit);
-    (end - body >= rule.least && is_random).then_some(Found { kind: rule.kind, start: at, end })
+    (end - body >= least && is_random).then_some(Found { kind, start: at, end })
 }
 
 /// Returns where the bytes of a kind end.
@@ -190,11 +162,9 @@ fn private_key(text: &str, start: usize) -> Option<Found> {
 
 /// Replaces the secrets of a text.
 fn text(text: &mut String, counts: &mut Counts) {
-    let clean = match redacted(text, counts) {
-        Cow::Owned(clean) => clean,
-        Cow::Borrowed(_) => return,
-    };
-    *text = clean;
+    if let Cow::Owned(clean) = redacted(text, counts) {
+        *text = clean;
+    }
 }
 
 /// Replaces the secrets in the strings of a value; all else of it stays as it is written.
@@ -245,12 +215,9 @@ fn part(part: &mut Part, counts: &mut Counts) {
             extra(&mut it.extra, counts);
         }
         Part::Tool(tool) => {
-            for value in [&mut tool.input, &mut tool.output].into_iter().flatten() {
-                json(value, counts);
-            }
-            if let Some(error) = &mut tool.error_text {
-                text(error, counts);
-            }
+            let values = [&mut tool.input, &mut tool.output].into_iter().flatten();
+            values.for_each(|value| json(value, counts));
+            tool.error_text.iter_mut().for_each(|error| text(error, counts));
             extra(&mut tool.extra, counts);
         }
         // The bytes of a file are no text.
@@ -264,9 +231,7 @@ fn part(part: &mut Part, counts: &mut Counts) {
 /// Replaces the secrets of a message.
 pub(crate) fn message(message: &mut Message, counts: &mut Counts) {
     message.parts.iter_mut().for_each(|it| part(it, counts));
-    if let Some(metadata) = &mut message.metadata {
-        json(metadata, counts);
-    }
+    message.metadata.iter_mut().for_each(|metadata| json(metadata, counts));
     extra(&mut message.extra, counts);
 }
 
@@ -293,9 +258,7 @@ pub(crate) fn record(record: &mut Record, counts: &mut Counts) {
         Record::Session { details, .. } => session(details, counts),
         Record::Compaction { compaction, .. } => {
             text(&mut compaction.summary, counts);
-            if let Some(details) = &mut compaction.details {
-                json(details, counts);
-            }
+            compaction.details.iter_mut().for_each(|details| json(details, counts));
         }
         Record::Elision { marker, .. } => text(marker, counts),
         _ => {}
@@ -304,12 +267,8 @@ pub(crate) fn record(record: &mut Record, counts: &mut Counts) {
 
 /// Replaces the secrets of a session's details. Its name repeats a message, so it is not counted.
 fn session(details: &mut SessionDetails, counts: &mut Counts) {
-    if let Some(name) = &mut details.name {
-        text(name, &mut Counts::new());
-    }
-    if let Some(metadata) = &mut details.metadata {
-        json(metadata, counts);
-    }
+    details.name.iter_mut().for_each(|name| text(name, &mut Counts::new()));
+    details.metadata.iter_mut().for_each(|metadata| json(metadata, counts));
 }
 
 #[cfg(test)]
@@ -330,7 +289,8 @@ mod tests {
 
     #[test]
     fn every_rule_finds_a_token_and_passes_over_a_shorter_one() {
-        for Rule { kind, start, least, letters } in RULES {
+        for (kind, starts, least, letters) in RULES {
+            let start = starts[starts.len() - 1];
             let given: String = token(start, least * 3)
                 .bytes()
                 .filter(|byte| letters(*byte))
