@@ -74,13 +74,11 @@ pub(crate) fn hash_of(session: &Session) -> Result<String> {
                 (compaction.tokens_before, compaction.tokens_after) = (0, 0);
                 compaction.nested.clear();
                 // Where it ends then is known by the tombstone.
-                for (end, tombstone) in [
-                    (&mut compaction.first, first_tombstone),
-                    (&mut compaction.last, last_tombstone),
-                ] {
-                    if tombstone.is_some() {
-                        *end = "".into();
-                    }
+                if first_tombstone.is_some() {
+                    compaction.first = "".into();
+                }
+                if last_tombstone.is_some() {
+                    compaction.last = "".into();
                 }
             }
             _ => {}

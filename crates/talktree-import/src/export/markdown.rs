@@ -10,6 +10,7 @@ use talktree::{CompactionId, Json, Message, Part, Path, Result, Role, Tool};
 use talktree_text::foreign::{guarded, line, lines};
 
 use super::output_error;
+use super::steps::text_of;
 
 /// Writes a path as Markdown: a heading for each message, its text, and tool calls in fences. Lines of a text that would read
 /// as a heading of another message begin with `> `.
@@ -91,24 +92,18 @@ fn speaker(message: &Message) -> String {
 
 fn write_tool(tool: &Tool, output: &mut dyn Write) -> std::io::Result<()> {
     let name = one_line(&tool.name);
-    if let Some(input) = &tool.input {
-        writeln!(output, "\nCall of `{name}`:")?;
-        write_fence("json", input.as_str(), output)?;
-    }
-    if let Some(result) = &tool.output {
-        writeln!(output, "\nResult of `{name}`:")?;
-        write_fence("", &readable(result), output)?;
-    }
-    if let Some(error) = &tool.error_text {
-        writeln!(output, "\nError of `{name}`:")?;
-        write_fence("", error, output)?;
+    let (input, result) = (tool.input.as_ref().map(Json::to_string), tool.output.as_ref());
+    for (what, language, text) in [
+        ("Call", "json", input),
+        ("Result", "", result.map(text_of)),
+        ("Error", "", tool.error_text.clone()),
+    ] {
+        if let Some(text) = text {
+            writeln!(output, "\n{what} of `{name}`:")?;
+            write_fence(language, &text, output)?;
+        }
     }
     Ok(())
-}
-
-fn readable(json: &Json) -> String {
-    let text = json.as_str().starts_with('"').then(|| json.value());
-    text.and_then(|text| text.as_str().map(str::to_owned)).unwrap_or_else(|| json.to_string())
 }
 
 /// Writes text in a fence that is longer than any fence in the text.

@@ -215,14 +215,23 @@ pub fn export_person(
 
 /// One piece of a person's data.
 enum Piece {
-    /// A session of an owner, and when it was put into the trash.
-    Own(Box<SessionDetails>, SessionId, Option<DateTime<Utc>>),
+    /// A session of an owner.
+    Own(Box<Own>),
     /// A record of it.
     Record(Record),
     /// What an author wrote.
     Written(ListedMessage),
     /// An object of another kind.
     Data(&'static str, Json),
+}
+
+/// A session of an owner, and when it was put into the trash.
+#[derive(Serialize)]
+struct Own {
+    id: SessionId,
+    #[serde(flatten)]
+    details: SessionDetails,
+    deleted_at: Option<DateTime<Utc>>,
 }
 
 impl Piece {
@@ -263,9 +272,10 @@ fn each_session(store: &Store, sessions: Vec<SessionInfo>, with: With<'_>) -> Re
     for info in sessions {
         let session = store.session(&info.id)?;
         let filter = BindingFilter { session: Some(info.id.clone()), ..BindingFilter::default() };
+        let deleted_at = info.deleted_at;
         session.records(|record| match record {
             Record::Session { id, details } => {
-                with(Piece::Own(Box::new(details), id, info.deleted_at))
+                with(Piece::Own(Box::new(Own { id, details, deleted_at })))
             }
             record => with(Piece::Record(record)),
         })?;
@@ -322,14 +332,6 @@ fn sessions_of(store: &Store, owner: &str) -> Result<Vec<SessionInfo>> {
 }
 
 #[derive(Serialize)]
-struct OwnLine<'a> {
-    id: &'a SessionId,
-    #[serde(flatten)]
-    details: &'a SessionDetails,
-    deleted_at: &'a Option<DateTime<Utc>>,
-}
-
-#[derive(Serialize)]
 struct WrittenLine<'a> {
     message: &'a Message,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -346,7 +348,7 @@ fn write_line(piece: &Piece, lines: &mut Lines<'_>) -> Result<()> {
     lines.count(kind);
     let data = match piece {
         Piece::Record(record) => return lines.line(record),
-        Piece::Own(details, id, deleted_at) => object(&OwnLine { id, details, deleted_at })?,
+        Piece::Own(session) => object(session)?,
         Piece::Written(ListedMessage { message, tags, .. }) => {
             object(&WrittenLine { message, tags })?
         }
@@ -368,19 +370,17 @@ fn heading(
 
 fn write_section(piece: &Piece, now: DateTime<Utc>, output: &mut dyn Write) -> Result<()> {
     match piece {
-        Piece::Own(details, id, deleted_at) => {
+        Piece::Own(session) => {
+            let Own { id, details, .. } = &**session;
             let name = one_line(details.name.as_deref().unwrap_or(id.as_str()));
             let time = details.created_at.unwrap_or(now);
             heading("#", format_args!("Session {name}"), time, output)?;
-            fence_json(&OwnLine { id, details, deleted_at }, output)
+            fence_json(session, output)
         }
-        Piece::Record(Record::Message { message, .. }) => {
-            write_message(message, output).map_err(output_error)?;
-            write_rest(message, output)
-        }
+        Piece::Record(Record::Message { message, .. }) => write_all(message, output),
         Piece::Record(Record::Compaction { compaction, .. }) => {
             heading("##", "Summary", compaction.created_at, output)?;
-            write_fence("", &compaction.summary, output).map_err(output_error)?;
+            fence("", &compaction.summary, output)?;
             compaction.details.as_ref().map_or(Ok(()), |details| fence_json(details, output))
         }
         Piece::Record(Record::Label(label)) => item("Label", &label.name, output),
@@ -388,8 +388,7 @@ fn write_section(piece: &Piece, now: DateTime<Utc>, output: &mut dyn Write) -> R
         Piece::Record(Record::Elision { marker, .. }) => item("Shortened result", marker, output),
         Piece::Record(_) => Ok(()),
         Piece::Written(ListedMessage { message, tags, .. }) => {
-            write_message(message, output).map_err(output_error)?;
-            write_rest(message, output)?;
+            write_all(message, output)?;
             tags.iter().try_for_each(|tag| item("Tag", tag, output))
         }
         Piece::Data(kind, data) => write_data(kind, &data.value(), now, output),
@@ -409,8 +408,7 @@ fn write_data(kind: &str, data: &Value, now: DateTime<Utc>, output: &mut dyn Wri
             for line in ["title", "description"].iter().filter_map(|name| data[name].as_str()) {
                 item("About", line, output)?;
             }
-            let content = data["content"].as_str().unwrap_or("(removed)");
-            write_fence("", content, output).map_err(output_error)
+            fence("", data["content"].as_str().unwrap_or("(removed)"), output)
         }
         "imported" => item("Imported record", data["record"].as_str().unwrap_or_default(), output),
         "entry" => write_entry(&data["entry"], now, output),
@@ -437,7 +435,7 @@ fn write_entry(entry: &Value, now: DateTime<Utc>, output: &mut dyn Write) -> Res
     let time = time_of(&entry["timestamp"]).unwrap_or(now);
     heading("##", format_args!("Entry {kind}"), time, output)?;
     for text in entry.get_mut("message").map(take_texts).unwrap_or_default() {
-        write_fence("", &text, output).map_err(output_error)?;
+        fence("", &text, output)?;
     }
     if let Value::Object(members) = &mut entry {
         members.retain(|name, _| name != "uuid" && name != "parentUuid");
@@ -466,24 +464,28 @@ fn take_texts(message: &mut Value) -> Vec<String> {
     }
 }
 
-/// Writes the metadata and other fields of a message, but not its parts.
-fn write_rest(message: &Message, output: &mut dyn Write) -> Result<()> {
-    let Message { metadata, extra, .. } = message;
-    if let Some(metadata) = metadata {
-        write_fence("json", metadata.as_str(), output).map_err(output_error)?;
+/// Writes a message with its metadata and other fields.
+fn write_all(message: &Message, output: &mut dyn Write) -> Result<()> {
+    write_message(message, output).map_err(output_error)?;
+    if let Some(metadata) = &message.metadata {
+        fence("json", metadata.as_str(), output)?;
     }
-    if extra.is_empty() { Ok(()) } else { fence_json(extra, output) }
+    if message.extra.is_empty() { Ok(()) } else { fence_json(&message.extra, output) }
 }
 
 fn item(what: &str, text: &str, output: &mut dyn Write) -> Result<()> {
     writeln!(output, "\n{what}:").map_err(output_error)?;
-    write_fence("", text, output).map_err(output_error)
+    fence("", text, output)
+}
+
+fn fence(language: &str, text: &str, output: &mut dyn Write) -> Result<()> {
+    write_fence(language, text, output).map_err(output_error)
 }
 
 fn fence_json(value: &impl Serialize, output: &mut dyn Write) -> Result<()> {
     let text = serde_json::to_string_pretty(value)
         .map_err(|source| Error::Json { what: "a record", source })?;
-    write_fence("json", &text, output).map_err(output_error)
+    fence("json", &text, output)
 }
 
 fn time_of(value: &Value) -> Option<DateTime<Utc>> {
