@@ -175,12 +175,11 @@ impl Work<'_> {
                         || CompactionId::from_message(end).is_some()
                 };
                 let mut ends = [(first, first_tombstone), (last, last_tombstone)].into_iter();
-                match ends.find(|end| !is_known(end)) {
-                    Some((end, _)) => Some(format!("message {end:?} is not in the file")),
-                    None => Summary::new(summary.as_str())
-                        .is_blank()
-                        .then(|| "its summary is blank".to_owned()),
+                if let Some((end, _)) = ends.find(|end| !is_known(end)) {
+                    return Some(format!("message {end:?} is not in the file"));
                 }
+                let is_blank = Summary::new(summary.as_str()).is_blank();
+                is_blank.then(|| "its summary is blank".to_owned())
             }
             Record::Elision { message, .. } if self.index.contains_key(message) => None,
             Record::Tag(tag) if self.index.contains_key(&tag.message) => None,

@@ -60,13 +60,8 @@ impl Work<'_> {
     pub(crate) fn foresee(&mut self, seen: &mut HashMap<MessageId, u64>) -> Option<String> {
         let (mut equal, mut other) = (0_usize, 0_usize);
         let before = seen.len();
-        for at in 0..self.order.len() {
-            let node = self.order[at] as usize;
-            let Node { id, fingerprint, .. } = &self.nodes[node];
-            if self.statuses[node] == Status::Lost {
-                continue;
-            }
-            match seen.get(id) {
+        for (Node { id, fingerprint, .. }, status) in self.nodes.iter().zip(&self.statuses) {
+            match seen.get(id).filter(|_| *status != Status::Lost) {
                 Some(known) if known == fingerprint => equal += 1,
                 Some(_) => other += 1,
                 None => {}

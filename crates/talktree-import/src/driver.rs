@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use crate::report::ImportReport;
 use chrono::{DateTime, SubsecRound, Utc};
-use talktree::{Error, InterruptHandle, Progress, Result, Store};
+use talktree::{Error, Progress, Result, Store};
 
 use crate::ImportOptions;
 use crate::draft::Origin;
@@ -50,82 +50,32 @@ pub(crate) fn import(
     };
     let mut records = Records::open(source).map_err(io_error)?;
     let sniffed = sniff(&mut records).map_err(io_error)?;
-    let format = options.format.or(sniffed.format);
+    let format = options.format.or(sniffed.format());
     let format = format.ok_or_else(|| refused(None, sniffed.unknown()))?;
     if let Some(why) = sniffed.contradiction(format, &mut records).map_err(io_error)? {
         return Err(refused(None, why));
     }
     let watch = store.interrupt_handle();
-    let mut run = Run {
-        store,
-        queue,
-        path,
-        options,
-        is_live,
-        format,
-        records: &mut records,
-        progress,
-        watch,
-    };
-    // Reasons to refuse the import are found before anything is written.
-    if options.is_dry_run || options.is_strict || options.session.is_some() {
-        let (report, conversations) = run.run(true)?;
-        if let Some(fault) = report.first_fault().filter(|_| options.is_strict) {
-            return Err(refused(fault.line, fault.why.clone()));
-        }
-        if options.session.is_some() && conversations > 1 {
-            let why =
-                format!("holds {conversations} conversations; a session can be given for one");
-            return Err(refused(None, why));
-        }
-        if options.is_dry_run {
-            run.queue.keep(report);
-            return Ok(());
-        }
-    }
-    let (report, _) = run.run(false)?;
-    // The first reading had no fault, so the file was changed since.
-    if let Some(fault) = report.first_fault().filter(|_| options.is_strict) {
-        return Err(refused(fault.line, fault.why.clone()));
-    }
-    run.queue.keep(report);
-    Ok(())
-}
-
-struct Run<'a, 'b> {
-    store: &'a Store,
-    queue: &'a mut Queue,
-    path: &'a Path,
-    options: &'a ImportOptions,
-    is_live: bool,
-    format: Format,
-    records: &'a mut Records<'b>,
-    progress: &'a mut dyn FnMut(Progress),
-    watch: InterruptHandle,
-}
-
-impl Run<'_, '_> {
-    /// Reads the file; returns the report and the number of conversations.
-    fn run(&mut self, is_dry: bool) -> Result<(ImportReport, u64)> {
-        let mut report = ImportReport::new(self.path, self.format.as_str());
-        let watch = self.watch.clone();
-        let check = || watch.check();
+    let check = || watch.check();
+    // Reads the file; returns the report and the number of conversations.
+    let mut run = |is_dry: bool| -> Result<(ImportReport, u64)> {
+        let mut report = ImportReport::new(path, format.as_str());
         let mut writer = Writer {
-            store: self.store,
-            options: self.options,
+            store,
+            options,
             is_dry,
-            is_live: self.is_live,
+            is_live,
             check: &check,
             named: HashSet::new(),
-            queue: self.queue,
+            queue: &mut *queue,
             foreseen: HashMap::new(),
         };
-        let file = (self.path, self.format, self.options);
-        let read = read(file, self.records, self.progress, &check, &mut writer, &mut report);
+        let file = (path, format);
+        let read = read(file, &mut records, progress, &mut writer, &mut report);
         // What was read before the file failed is stored, as it would be in a longer file.
         let stored = match &read {
-            Err(error) if is_of_file(error) => writer.queue.flush(self.store, &mut report),
-            Ok(_) if self.options.is_strict => writer.queue.flush(self.store, &mut report),
+            Err(error) if is_of_file(error) => writer.queue.flush(store, &mut report),
+            Ok(_) if options.is_strict => writer.queue.flush(store, &mut report),
             _ => Ok(()),
         };
         let read = stored.and(read);
@@ -133,17 +83,36 @@ impl Run<'_, '_> {
             writer.queue.forget_current();
         }
         report.sort();
-        read.map(|conversations| (report, conversations))
+        match (read?, report.first_fault().filter(|_| options.is_strict)) {
+            (_, Some(fault)) => Err(refused(fault.line, fault.why.clone())),
+            (conversations, None) => Ok((report, conversations)),
+        }
+    };
+    // Reasons to refuse the import are found before anything is written. A fault of the second reading is that of a file that was
+    // changed since.
+    if options.is_dry_run || options.is_strict || options.session.is_some() {
+        let (report, conversations) = run(true)?;
+        if options.session.is_some() && conversations > 1 {
+            let why =
+                format!("holds {conversations} conversations; a session can be given for one");
+            return Err(refused(None, why));
+        }
+        if options.is_dry_run {
+            queue.keep(report);
+            return Ok(());
+        }
     }
+    let (report, _) = run(false)?;
+    queue.keep(report);
+    Ok(())
 }
 
 /// Reads the file once, and the records of conversations of several records a second time.
 /// Returns the number of conversations.
 fn read(
-    (path, format, options): (&Path, Format, &ImportOptions),
+    (path, format): (&Path, Format),
     records: &mut Records<'_>,
     progress: &mut dyn FnMut(Progress),
-    check: &dyn Fn() -> Result<()>,
     writer: &mut Writer<'_>,
     report: &mut ImportReport,
 ) -> Result<u64> {
@@ -151,14 +120,15 @@ fn read(
     let file = path.to_string_lossy().into_owned();
     // `Utc::now` panics if the clock of the system shows a time before 1970.
     let now = DateTime::<Utc>::from(SystemTime::now()).trunc_subsecs(6);
-    let mut reader = format.reader(Origin { file, keeps_source: options.keeps_source, now });
-    let (size, mut reported, mut conversations) = (records.size(), 0, 0);
+    let mut reader = format.reader(Origin { file, keeps_source: writer.options.keeps_source, now });
+    let (size, mut reported, mut conversations) = (records.size, 0, 0);
 
     records.rewind().map_err(io_error)?;
     while let Some(record) = records.next().map_err(io_error)? {
-        check()?;
-        if records.position() >= reported + PROGRESS_STEP {
-            reported = records.position();
+        (writer.check)()?;
+        let (at, _) = records.place();
+        if at >= reported + PROGRESS_STEP {
+            reported = at;
             progress(Progress::new(reported, size));
         }
         let damage = match record {
@@ -169,9 +139,8 @@ fn read(
                         conversations += 1;
                         let bytes = draft.bytes + record.text.len();
                         let place = records.place();
-                        let mut source = Source { records: &mut *records, reader: &*reader };
-                        let written = writer.write(draft, bytes, &mut source, report);
-                        written.map_err(|error| at_path(error, path))?;
+                        let mut source = Source { path, records: &mut *records, reader: &*reader };
+                        writer.write(draft, bytes, &mut source, report)?;
                         records.go_to(place).map_err(io_error)?;
                     }
                     continue;
@@ -190,9 +159,8 @@ fn read(
     let mut before = 0;
     for draft in drafts {
         before += draft.nodes.len() as u64;
-        let mut source = Source { records: &mut *records, reader: &*reader };
-        let written = writer.write(draft, 0, &mut source, report);
-        written.map_err(|error| at_path(error, path))?;
+        let mut source = Source { path, records: &mut *records, reader: &*reader };
+        writer.write(draft, 0, &mut source, report)?;
         let share = size.saturating_mul(before) / nodes.max(1);
         progress(Progress::new(size + share, 2 * size));
     }
@@ -214,12 +182,4 @@ fn damage_of(record: Record, error: &serde_json::Error) -> Damage {
 /// Returns whether an error is about the file and not the store, so that the import may go on with the next file.
 pub(crate) fn is_of_file(error: &Error) -> bool {
     matches!(error, Error::Io { .. } | Error::Import { .. } | Error::Json { .. })
-}
-
-/// Adds the path to an error of the second reading.
-fn at_path(error: Error, path: &Path) -> Error {
-    match error {
-        Error::Io { source, .. } => Error::Io { path: path.to_owned(), source },
-        other => other,
-    }
 }

@@ -11,6 +11,7 @@ use talktree::{Json, MessageId, Result, Session};
 use crate::draft::{Body, Draft, DraftEdit, Node, with_source};
 use crate::fields::Fields;
 use crate::order::{Shape, arrange};
+use crate::report::ImportReport;
 use crate::work::{Source, read_again};
 
 /// Applies the edits of a draft. A message that is stored already stays as it is: an import changes no message.
@@ -19,19 +20,15 @@ pub(crate) fn apply(
     stored: Option<&Session>,
     source: &mut Source<'_, '_>,
     keeps_source: bool,
-    remark: &mut dyn FnMut(u64, String),
+    report: &mut ImportReport,
 ) -> Result<()> {
     let edits = std::mem::take(&mut draft.edits);
     if edits.is_empty() {
         return Ok(());
     }
-    let index: HashMap<MessageId, u32> = draft
-        .nodes
-        .iter()
-        .enumerate()
-        .rev()
-        .map(|(at, node)| (node.id.clone(), at as u32))
-        .collect();
+    let nodes = draft.nodes.iter().enumerate().rev();
+    let index: HashMap<MessageId, u32> =
+        nodes.map(|(at, node)| (node.id.clone(), at as u32)).collect();
     let parent = |node: &Node| node.parent.as_ref().and_then(|id| index.get(id)).copied();
     let mut parents: Vec<Option<u32>> = draft.nodes.iter().map(parent).collect();
     let (order, _) = arrange(&mut parents);
@@ -42,23 +39,20 @@ pub(crate) fn apply(
     // The edit that counts for each message.
     let mut latest: HashMap<u32, (u32, &DraftEdit)> = HashMap::new();
     for edit in &edits {
-        let (Some(&at), Some(&target)) = (index.get(&edit.id), index.get(&edit.target)) else {
-            let why = format!("it edits message {:?}, which is not in the file", edit.target);
-            remark(edit.line, why);
-            continue;
+        let why = match (index.get(&edit.id), index.get(&edit.target)) {
+            (Some(&at), Some(&target)) if at == target || !shape.is_ancestor(target, at) => {
+                ", which is on another branch"
+            }
+            (Some(&at), Some(&target)) if is_on_head_path(target) && !is_on_head_path(at) => {
+                " on a branch that the head has left"
+            }
+            (Some(&at), Some(&target)) => {
+                latest.insert(target, (at, edit));
+                continue;
+            }
+            _ => ", which is not in the file",
         };
-        if at == target || !shape.is_ancestor(target, at) {
-            let why = format!("it edits message {:?}, which is on another branch", edit.target);
-            remark(edit.line, why);
-            continue;
-        }
-        if is_on_head_path(target) && !is_on_head_path(at) {
-            let why =
-                format!("it edits message {:?} on a branch that the head has left", edit.target);
-            remark(edit.line, why);
-            continue;
-        }
-        latest.insert(target, (at, edit));
+        report.remark(edit.line, format!("it edits message {:?}{why}", edit.target));
     }
     let mut latest: Vec<_> = latest.into_iter().collect();
     latest.sort_unstable_by_key(|(target, _)| *target);
@@ -69,11 +63,11 @@ pub(crate) fn apply(
             && session.message(&edit.id)?.is_none_or(|edit| edit.is_hidden)
         {
             let done = if edit.is_replacement { "replaced" } else { "hidden" };
+            let message = &edit.target;
             let why = format!(
-                "message {:?} was imported before it was {done}, and stays as it is",
-                edit.target
+                "message {message:?} was imported before it was {done}, and stays as it is"
             );
-            remark(edit.line, why);
+            report.remark(edit.line, why);
             continue;
         }
         if shape.has_branch_between(target, at) {
@@ -81,7 +75,7 @@ pub(crate) fn apply(
                 "a branch leaves the path before this edit: message {:?} is edited there, too",
                 edit.target
             );
-            remark(edit.line, why);
+            report.remark(edit.line, why);
         }
         if edit.is_replacement && !replace(draft, target, at, source, keeps_source)? {
             continue;

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::driver::is_of_file;
 use crate::formats::opencode;
 use crate::report::ImportReport;
 use talktree::{Error, Progress, Result, Store};
@@ -66,10 +67,8 @@ pub fn import_folder(
         imported.reports.extend(importer.take_reports());
         match added {
             Ok(()) => {}
-            // Of the file; another error is one of the store, and the next file would have it, too.
-            Err(error @ (Error::Io { .. } | Error::Json { .. } | Error::Import { .. })) => {
-                imported.skipped.push((path, error));
-            }
+            Err(error) if is_of_file(&error) => imported.skipped.push((path, error)),
+            // One of the store: the next file would have it, too.
             Err(error) => return Err(error),
         }
     }
@@ -114,18 +113,11 @@ pub fn conversation_files(
     let mut visited = HashSet::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
-        let listed = std::fs::canonicalize(&folder).and_then(|real| {
-            Ok(if visited.insert(real) { Some(std::fs::read_dir(&folder)?) } else { None })
+        let listed = std::fs::canonicalize(&folder).and_then(|real| match visited.insert(real) {
+            true => Ok(std::fs::read_dir(&folder)?.collect()),
+            false => Ok(Vec::new()),
         });
-        let entries = match listed {
-            Ok(Some(entries)) => entries,
-            Ok(None) => continue,
-            Err(error) => {
-                unreadable(&folder, error);
-                continue;
-            }
-        };
-        for entry in entries {
+        for entry in listed.unwrap_or_else(|error| vec![Err(error)]) {
             let entry = match entry {
                 Ok(entry) => entry,
                 Err(error) => {

@@ -82,7 +82,8 @@ pub(crate) struct Records<'a> {
     line: u64,
     /// The position of the first record.
     start: u64,
-    size: u64,
+    /// The bytes of the file.
+    pub(crate) size: u64,
     is_over: bool,
 }
 
@@ -93,21 +94,14 @@ impl<'a> Records<'a> {
         let reader = BufReader::with_capacity(1 << 18, source);
         let mut records =
             Self { reader, shape: Shape::Lines, at: 0, line: 1, start: 0, size, is_over: false };
-        records.skip_byte_order_mark()?;
+        if records.reader.fill_buf()?.starts_with(b"\xEF\xBB\xBF") {
+            records.reader.consume(3);
+            records.at = 3;
+        }
         records.start = records.at;
         records.shape = records.find_shape()?;
         records.rewind()?;
         Ok(records)
-    }
-
-    /// Returns the bytes of the file.
-    pub(crate) fn size(&self) -> u64 {
-        self.size
-    }
-
-    /// Returns how many bytes were read.
-    pub(crate) fn position(&self) -> u64 {
-        self.at
     }
 
     /// Goes back to the first record.
@@ -169,14 +163,6 @@ impl<'a> Records<'a> {
         Ok(buffered[..buffered.len().min(64)].to_vec())
     }
 
-    fn skip_byte_order_mark(&mut self) -> io::Result<()> {
-        if self.reader.fill_buf()?.starts_with(b"\xEF\xBB\xBF") {
-            self.reader.consume(3);
-            self.at += 3;
-        }
-        Ok(())
-    }
-
     fn find_shape(&mut self) -> io::Result<Shape> {
         match self.byte_after_space()? {
             Some(b'[') => return Ok(Shape::Array),
@@ -212,9 +198,9 @@ impl<'a> Records<'a> {
 
     fn byte_after_space(&mut self) -> io::Result<Option<u8>> {
         loop {
-            match self.byte()? {
-                Some(byte) if byte.is_ascii_whitespace() => {}
-                other => return Ok(other),
+            let byte = self.byte()?;
+            if !byte.is_some_and(|byte| byte.is_ascii_whitespace()) {
+                return Ok(byte);
             }
         }
     }
@@ -233,18 +219,18 @@ impl<'a> Records<'a> {
         Ok(byte)
     }
 
-    /// Reads past the end of the line; keeps as much as the limit allows.
-    fn line_into(&mut self, text: &mut Vec<u8>) -> io::Result<bool> {
-        let mut fits = true;
+    /// Reads past the end of the line, and returns its length; keeps as much as the limit allows.
+    fn line_into(&mut self, text: &mut Vec<u8>) -> io::Result<usize> {
+        let mut length = text.len();
         loop {
             let buffered = self.reader.fill_buf()?;
             if buffered.is_empty() {
-                return Ok(fits);
+                return Ok(length);
             }
             let end = buffered.iter().position(|byte| *byte == b'\n');
             let piece = &buffered[..end.unwrap_or(buffered.len())];
-            fits &= text.len() + piece.len() <= MAX_RECORD_BYTES;
-            match fits {
+            length += piece.len();
+            match length <= MAX_RECORD_BYTES {
                 true => text.extend_from_slice(piece),
                 false => *text = Vec::new(),
             }
@@ -253,7 +239,7 @@ impl<'a> Records<'a> {
             self.at += passed as u64;
             if end.is_some() {
                 self.line += 1;
-                return Ok(fits);
+                return Ok(length);
             }
         }
     }
@@ -262,14 +248,11 @@ impl<'a> Records<'a> {
         while self.peek()?.is_some() {
             let (line, offset) = (self.line, self.at);
             let mut bytes = Vec::new();
-            if !self.line_into(&mut bytes)? {
-                return Ok(Some(Err(too_long(line))));
+            let length = self.line_into(&mut bytes)?;
+            let record = finish(bytes, length, line, offset);
+            if !record.as_ref().is_ok_and(|record| record.text.is_empty()) {
+                return Ok(Some(record));
             }
-            let record = finish(bytes, line, offset);
-            if record.as_ref().is_ok_and(|record| record.text.is_empty()) {
-                continue;
-            }
-            return Ok(Some(record));
         }
         Ok(None)
     }
@@ -308,7 +291,7 @@ impl<'a> Records<'a> {
         while let Some(byte) = self.peek()? {
             let is_scalar_end = matches!(byte, b',' | b']' | b'}') || byte.is_ascii_whitespace();
             if depth == 0 && !in_string && length > 0 && is_scalar_end {
-                return Ok(self.close(bytes, length, line, offset));
+                return Ok(finish(bytes, length, line, offset));
             }
             self.byte()?;
             length += 1;
@@ -324,28 +307,20 @@ impl<'a> Records<'a> {
                 _ => {}
             }
             if depth == 0 && !in_string && matches!(byte, b'}' | b']' | b'"') {
-                return Ok(self.close(bytes, length, line, offset));
+                return Ok(finish(bytes, length, line, offset));
             }
         }
         self.is_over = true;
         Ok(Err(Damage::without_text(line, "the file ends inside this record")))
     }
-
-    fn close(
-        &self,
-        bytes: Vec<u8>,
-        length: usize,
-        line: u64,
-        offset: u64,
-    ) -> Result<Record, Damage> {
-        match length > MAX_RECORD_BYTES {
-            true => Err(too_long(line)),
-            false => finish(bytes, line, offset),
-        }
-    }
 }
 
-fn finish(bytes: Vec<u8>, line: u64, offset: u64) -> Result<Record, Damage> {
+/// Returns the record of these bytes, of which no more are kept than a record may have.
+fn finish(bytes: Vec<u8>, length: usize, line: u64, offset: u64) -> Result<Record, Damage> {
+    if length > MAX_RECORD_BYTES {
+        let why = format!("longer than the limit of {MAX_RECORD_BYTES} bytes");
+        return Err(Damage::without_text(line, why));
+    }
     let text = String::from_utf8(bytes).map_err(|error| Damage {
         line,
         why: format!("not UTF-8 at byte {} of the record", error.utf8_error().valid_up_to()),
@@ -357,11 +332,6 @@ fn finish(bytes: Vec<u8>, line: u64, offset: u64) -> Result<Record, Damage> {
         trimmed => trimmed.to_owned(),
     };
     Ok(Record { line, offset: offset + leading as u64, text })
-}
-
-fn too_long(line: u64) -> Damage {
-    let why = format!("longer than the limit of {MAX_RECORD_BYTES} bytes");
-    Damage::without_text(line, why)
 }
 
 fn hash(text: &str) -> u64 {

@@ -26,9 +26,7 @@ const MAX_SAMPLED_BYTES: usize = 4 << 20;
 /// The verdict on a file.
 #[derive(Debug, Default)]
 pub(crate) struct Sniffed {
-    pub(crate) format: Option<Format>,
-    /// Whether other formats have all that the records have, too.
-    is_doubtful: bool,
+    sign: Option<Sign>,
     /// The unsupported format that it seems to be in.
     unsupported: Option<&'static str>,
 }
@@ -57,32 +55,29 @@ pub(crate) fn sniff(records: &mut Records<'_>) -> io::Result<Sniffed> {
         let wanted = votes.iter().rev().filter(|(sign, _)| is_wanted(sign));
         wanted.max_by_key(|(_, count)| *count).map(|(sign, _)| *sign)
     };
-    let mut sniffed = Sniffed {
-        unsupported: match best(&|sign| matches!(sign, Sign::Unsupported(_))) {
-            Some(Sign::Unsupported(name)) => Some(name),
-            _ => unsupported_bytes(&start),
-        },
-        ..Sniffed::default()
+    let unsupported = match best(&|sign| matches!(sign, Sign::Unsupported(_))) {
+        Some(Sign::Unsupported(name)) => Some(name),
+        _ => unsupported_bytes(&start),
     };
-    match best(&is_certain).or_else(|| best(&|_| true)) {
-        Some(Sign::Of(format)) => sniffed.format = Some(format),
-        Some(Sign::Perhaps(format)) => {
-            (sniffed.format, sniffed.is_doubtful) = (Some(format), true);
-        }
-        Some(Sign::Unsupported(_)) | None => {}
-    }
-    Ok(sniffed)
+    Ok(Sniffed { sign: best(&is_certain).or_else(|| best(&|_| true)), unsupported })
 }
 
 impl Sniffed {
     /// Returns the verdict on a database whose tables say this.
     pub(crate) fn of_database(sign: Option<Sign>) -> Self {
-        match sign {
-            Some(Sign::Of(format) | Sign::Perhaps(format)) => {
-                Self { format: Some(format), ..Self::default() }
-            }
-            Some(Sign::Unsupported(name)) => Self { unsupported: Some(name), ..Self::default() },
-            None => Self { unsupported: unsupported_bytes(DATABASE), ..Self::default() },
+        let unsupported = match sign {
+            Some(Sign::Unsupported(name)) => Some(name),
+            Some(_) => None,
+            None => unsupported_bytes(DATABASE),
+        };
+        Self { sign, unsupported }
+    }
+
+    /// Returns the format that it seems to be in.
+    pub(crate) fn format(&self) -> Option<Format> {
+        match self.sign? {
+            Sign::Of(format) | Sign::Perhaps(format) => Some(format),
+            Sign::Unsupported(_) => None,
         }
     }
 
@@ -111,7 +106,7 @@ impl Sniffed {
         }
         let reader = format.reader(Origin::default());
         let Sample { kept, blank, is_whole } = sample(records, reader)?;
-        let like = match (self.unsupported, self.format) {
+        let like = match (self.unsupported, self.format()) {
             (Some(name), _) => format!("it looks like {name}"),
             (None, Some(other)) if other != format => {
                 format!("it seems to be in the format {other}")
@@ -119,13 +114,13 @@ impl Sniffed {
             _ => "it seems to be in another format".to_owned(),
         };
         if kept == 0 && is_whole {
-            let is_guess = self.is_doubtful && self.format == Some(format);
-            return Ok(Some(match is_guess {
-                true => self.unknown(),
-                false if self.format == Some(format) => {
+            return Ok(Some(match self.sign {
+                // Other formats have all that the records have, too.
+                Some(Sign::Perhaps(found)) if found == format => self.unknown(),
+                Some(Sign::Of(found)) if found == format => {
                     format!("read as {format}, it holds no message")
                 }
-                false => format!("read as {format}, it holds no message; {like}"),
+                _ => format!("read as {format}, it holds no message; {like}"),
             }));
         }
         if 2 * blank <= kept {

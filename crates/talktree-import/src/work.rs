@@ -1,6 +1,8 @@
 //! The nodes of one conversation during its import: their order, and what the store has of each.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt::Display;
+use std::path::Path;
 
 use crate::report::ImportReport;
 use talktree::{Error, Json, Message, MessageId, Record as Stored, Result, Session, SessionId};
@@ -43,6 +45,7 @@ pub(crate) struct Work<'a> {
 
 /// Where records are read again.
 pub(crate) struct Source<'a, 'b> {
+    pub(crate) path: &'a Path,
     pub(crate) records: &'a mut Records<'b>,
     pub(crate) reader: &'a dyn Reader,
 }
@@ -105,14 +108,11 @@ impl<'a> Work<'a> {
             let first = &self.nodes[first as usize];
             let (line, before) = (node.line, first.line);
             self.statuses[at] = Status::Lost;
-            match first.fingerprint == node.fingerprint {
-                true => {
-                    self.report.leave_out(line, format!("repeats the record of line {before}"));
-                }
-                false => {
-                    let why = format!("id {:?} is on line {before} with other content", node.id);
-                    self.report.lose(line, why);
-                }
+            if first.fingerprint == node.fingerprint {
+                self.report.leave_out(line, format!("repeats the record of line {before}"));
+            } else {
+                let why = format!("id {:?} is on line {before} with other content", node.id);
+                self.report.lose(line, why);
             }
         }
         // One for the main chain, one for side chains.
@@ -149,19 +149,16 @@ impl<'a> Work<'a> {
             return Ok(None);
         }
         let missing = format!("parent {parent:?} of message {id:?} is missing");
-        let line = *line;
-        match before.filter(|_| orphans == Orphans::FollowTheNodeBefore) {
-            Some(before) => {
-                let id = &self.nodes[before as usize].id;
-                self.report.fault(line, format!("{missing}; it follows {id:?}, the one before it"));
-                Ok(Some(before))
-            }
+        let before = before.filter(|_| orphans == Orphans::FollowTheNodeBefore);
+        let instead = match before.map(|before| &self.nodes[before as usize].id) {
+            Some(id) => format!("it follows {id:?}, the one before it"),
             None => {
-                self.report.fault(line, format!("{missing}; it begins a tree of its own"));
                 self.orphans.insert(at);
-                Ok(None)
+                "it begins a tree of its own".to_owned()
             }
-        }
+        };
+        self.report.fault(*line, format!("{missing}; {instead}"));
+        Ok(before)
     }
 
     /// Finds out what the store has of each node, if it has the session.
@@ -258,10 +255,10 @@ impl<'a> Work<'a> {
         };
         let Some((mut message, record)) = read_again(node, &place, source)? else {
             self.statuses[at as usize] = Status::Lost;
-            self.report.lose(self.nodes[at as usize].line, CHANGED);
+            self.report.lose(node.line, CHANGED);
             return Ok(None);
         };
-        message.is_hidden |= self.nodes[at as usize].is_hidden;
+        message.is_hidden |= node.is_hidden;
         let keeps_source = keeps_source && !self.is_exact;
         let record = Some(record).filter(|_| keeps_source).and_then(|it| Json::parse(&it).ok());
         Ok(Some(with_source(message, record.as_ref())))
@@ -316,7 +313,7 @@ impl<'a> Work<'a> {
     }
 
     /// Counts all nodes of a session that must not come back as dropped.
-    pub(crate) fn leave_out_erased(&mut self, line: u64, why: &str) {
+    pub(crate) fn leave_out_erased(&mut self, line: u64, why: impl Display) {
         let id = self.session.id();
         if !self.report.erased.contains(id) {
             self.report.erased.push(id.clone());
@@ -324,18 +321,10 @@ impl<'a> Work<'a> {
         self.leave_out_all(line, why);
     }
 
-    /// Counts all nodes of a session that nothing may be imported into as dropped.
-    pub(crate) fn leave_out_all(&mut self, line: u64, why: &str) {
+    /// Counts all nodes of a conversation as dropped.
+    pub(crate) fn leave_out_all(&mut self, line: u64, why: impl Display) {
         let nodes = self.drop_all();
         self.report.remark(line, format!("{why}: {nodes} messages left out"));
-    }
-
-    /// Counts all nodes of a conversation as dropped that is in the store with more.
-    pub(crate) fn pass_over(&mut self, line: u64, fuller: &SessionId) {
-        let nodes = self.drop_all();
-        let why =
-            format!("session {fuller:?} has the same conversation: {nodes} messages left out");
-        self.report.remark(line, why);
     }
 
     /// Counts all nodes of a conversation as dropped whose session is another one.
@@ -385,10 +374,9 @@ pub(crate) fn read_again(
     place: &Place,
     source: &mut Source<'_, '_>,
 ) -> Result<Option<(Message, String)>> {
-    let failed = |source| Error::Io { path: std::path::PathBuf::new(), source };
-    let Some(record) = source.records.record_at(node.line, place).map_err(failed)? else {
-        return Ok(None);
-    };
+    let record = source.records.record_at(node.line, place);
+    let failed = |error| Error::Io { path: source.path.to_owned(), source: error };
+    let Some(record) = record.map_err(failed)? else { return Ok(None) };
     // It was parsed when it was read first.
     let Ok(fields) = Fields::parse(&record.text) else { return Ok(None) };
     let message = source.reader.message(&record, fields, &node.id);

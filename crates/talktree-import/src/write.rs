@@ -189,9 +189,7 @@ impl Writer<'_> {
                 report.remark(node.line, why);
             }
         }
-        edits::apply(&mut draft, stored, source, keeps_source, &mut |line, why| {
-            report.remark(line, why);
-        })?;
+        edits::apply(&mut draft, stored, source, keeps_source, report)?;
         let (line, nodes) = (draft.line, std::mem::take(&mut draft.nodes));
         let mut work = Work::new(&session, report, nodes, has_messages);
         (work.is_exact, work.attached) = (draft.is_exact, draft.records);
@@ -200,43 +198,39 @@ impl Writer<'_> {
         if let Some(fuller) = &draft.unless
             && self.store.session(fuller)?.info()?.is_some()
         {
-            work.pass_over(line, fuller);
+            work.leave_out_all(line, format!("session {fuller:?} has the same conversation"));
             return Ok(());
         }
         if self.store.is_import_forbidden(&id)? {
-            work.leave_out_erased(line, &Error::SessionErased { id }.to_string());
+            work.leave_out_erased(line, Error::SessionErased { id });
             return Ok(());
         }
         if self.is_live && info.is_none() && collect::was_imported(self.store, &id)? {
             let why = format!("session {id:?} was imported before, and removed or erased since");
-            work.leave_out_erased(line, &why);
+            work.leave_out_erased(line, why);
             return Ok(());
         }
         if info.as_ref().is_some_and(|info| info.deleted_at.is_some()) {
-            work.leave_out_all(line, &Error::SessionInTrash { id }.to_string());
+            work.leave_out_all(line, Error::SessionInTrash { id });
             return Ok(());
         }
-        if has_messages
-            && self.options.session.is_none()
-            && let Some(why) = work.conflict(source)?
-        {
-            work.refuse(line, &why);
-            return Ok(());
+        let is_given = self.options.session.is_some();
+        let mut conflict = None;
+        if has_messages && !is_given {
+            conflict = work.conflict(source)?;
         }
         let is_new = info.is_none();
-        if !is_new {
+        if !is_new && conflict.is_none() {
             work.judge(source)?;
         }
-        if self.is_dry
-            && !draft.is_exact
-            && self.options.session.is_none()
-            && let Some(why) = work.foresee(self.foreseen.entry(id.clone()).or_default())
-        {
+        if self.is_dry && !draft.is_exact && !is_given && conflict.is_none() {
+            conflict = work.foresee(self.foreseen.entry(id.clone()).or_default());
+        }
+        if let Some(why) = conflict {
             work.refuse(line, &why);
             return Ok(());
         }
-        let (reader, records) = (source.reader, &mut *source.records);
-        let source = Source { records, reader };
+        let source = Source { records: &mut *source.records, ..*source };
         let mut plan = Plan::new(&mut work, source, keeps_source, self.check, info, draft)?;
         let mut first = Vec::new();
         while first.len() < MAX_RECORDS && plan.bytes < MAX_BYTES {
