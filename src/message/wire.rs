@@ -419,7 +419,7 @@ fn of_chat_api(
     if !is_given || parts.is_empty() {
         return Err("the message is empty; give it `parts` or `content`");
     }
-    Ok((role, parts, others.into_pairs().into_iter().collect()))
+    Ok((role, parts, others.into_iter().collect()))
 }
 
 struct MessageVisitor;

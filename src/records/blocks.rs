@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::fields::{self, Fields, data_part, text_part};
+use super::fields::{self, Fields, data_part, text_part, text_part_with};
 use crate::message::{Extra, File, Json, Part, Reasoning, Tool};
 
 /// The names of tools, by the id of the call.
@@ -40,12 +40,19 @@ pub fn collect_names(content: Option<&Json>, names: &mut ToolNames) {
     }
 }
 
+/// Returns the name of the tool of a call.
+pub fn name_of(names: &ToolNames, call: &str) -> String {
+    names.get(call).cloned().unwrap_or_else(|| "unknown".to_owned())
+}
+
 /// Returns the part of one block.
 pub fn part(json: &Json, names: &ToolNames) -> Part {
     let Some(block) = Fields::of(json) else { return text_part(json) };
     let kind = block.text("type").unwrap_or_default();
     let typed = match kind.as_str() {
-        "text" | "input_text" | "output_text" => text(&block),
+        "text" | "input_text" | "output_text" => {
+            block.get("text").map(|text| text_part_with(text, block.except(&["type", "text"])))
+        }
         "refusal" => refused(block.text("refusal"), extra(&block, &["type", "refusal"])),
         "thinking" => reasoning(&block, "thinking"),
         "reasoning" => reasoning(&block, "text"),
@@ -64,14 +71,6 @@ pub fn part(json: &Json, names: &ToolNames) -> Part {
         true => data_part("value", json),
         false => Part::Other(json.clone()),
     })
-}
-
-fn text(block: &Fields) -> Option<Part> {
-    let mut part = text_part(block.get("text")?);
-    if let Part::Text(text) = &mut part {
-        text.extra = extra(block, &["type", "text"]);
-    }
-    Some(part)
 }
 
 /// Returns the words with which a model of OpenAI refuses, as answers of the Responses API have them.
@@ -105,8 +104,7 @@ fn call(block: &Fields, input: &str) -> Option<Part> {
 
 fn result_block(block: &Fields, names: &ToolNames) -> Part {
     let id = block.id("tool_use_id").unwrap_or_default();
-    let name = names.get(&id).cloned().unwrap_or_else(|| "unknown".to_owned());
-    result(name, id, block.get("content"), block.is_true("is_error"))
+    result(name_of(names, &id), id, block.get("content"), block.is_true("is_error"))
 }
 
 /// Returns the result of a tool; content of one text block becomes its text.
@@ -181,7 +179,7 @@ fn media_of(url: &str) -> Option<&str> {
 }
 
 fn extra(block: &Fields, known: &[&str]) -> Extra {
-    block.except(known).into_pairs().into_iter().collect()
+    block.except(known).into_iter().collect()
 }
 
 /// Returns the ids of the calls whose results a message has.

@@ -10,7 +10,7 @@ pub const FIELDS: [&str; 6] =
 
 /// Records the names of the tools that a message calls.
 pub fn collect_names(fields: &Fields, names: &mut ToolNames) {
-    for call in calls(fields) {
+    for call in fields.objects("tool_calls") {
         let name = function(&call).and_then(|function| function.text("name"));
         if let (Some(id), Some(name)) = (call.id("id"), name) {
             names.insert(id, name);
@@ -35,17 +35,13 @@ pub fn message(role: Role, fields: Fields, names: &ToolNames) -> (Role, Vec<Part
     let spoken = fields.object("audio").filter(|_| parts.is_empty());
     parts.extend(spoken.and_then(|audio| audio.text("transcript")).map(Part::text));
     parts.extend(blocks::refused(fields.text("refusal"), Extra::new()));
-    for call in calls(&fields) {
+    for call in fields.objects("tool_calls") {
         parts.extend(function(&call).and_then(|function| call_part(&call, &function)));
     }
     if let Some(function) = fields.object("function_call") {
         parts.extend(call_part(&Fields::default(), &function));
     }
     (role, parts, fields.without(&FIELDS))
-}
-
-fn calls(fields: &Fields) -> Vec<Fields> {
-    fields.list("tool_calls").unwrap_or_default().iter().filter_map(Fields::of).collect()
 }
 
 fn function(call: &Fields) -> Option<Fields> {

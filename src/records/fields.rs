@@ -3,7 +3,6 @@
 //! A record's fields are kept as text and parsed one by one. So JSON that a Rust value cannot hold (lone surrogates,
 //! long numbers, deep nesting) stays unchanged.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use super::ids::derive;
@@ -49,6 +48,10 @@ impl Fields {
         self.get(name).is_some_and(|json| json.as_str() == "true")
     }
 
+    pub fn is_false(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|json| json.as_str() == "false")
+    }
+
     pub fn number(&self, name: &str) -> Option<f64> {
         let json = self.get(name)?.as_str();
         if json.starts_with(['"', '{', '[']) { None } else { serde_json::from_str(json).ok() }
@@ -58,8 +61,18 @@ impl Fields {
         self.get(name).and_then(Self::of)
     }
 
+    /// Returns the fields of an object; none if it is missing.
+    pub fn inner(&self, name: &str) -> Self {
+        self.object(name).unwrap_or_default()
+    }
+
     pub fn list(&self, name: &str) -> Option<Vec<Json>> {
         self.get(name).and_then(list)
+    }
+
+    /// Returns the objects of a list; none if it is missing.
+    pub fn objects(&self, name: &str) -> Vec<Self> {
+        self.list(name).unwrap_or_default().iter().filter_map(Self::of).collect()
     }
 
     /// Returns a time: ISO 8601, or seconds, milliseconds, microseconds or nanoseconds since 1970.
@@ -79,6 +92,12 @@ impl Fields {
         Self(others.cloned().collect())
     }
 
+    /// Returns those of the fields that a rule keeps.
+    pub fn only(mut self, is_kept: impl Fn(&str, &Json) -> bool) -> Self {
+        self.0.retain(|(field, value)| is_kept(field, value));
+        self
+    }
+
     /// Returns the fields with one more, if it has a value.
     pub fn with(mut self, name: &str, value: Option<impl Into<Json>>) -> Self {
         if let Some(value) = value {
@@ -87,12 +106,12 @@ impl Fields {
         self
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| name.as_str())
     }
 
-    pub fn into_pairs(self) -> Vec<(String, Json)> {
-        self.0
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Returns the fields as one object; `None` if there are none.
@@ -108,6 +127,15 @@ impl Fields {
 impl FromIterator<(String, Json)> for Fields {
     fn from_iter<T: IntoIterator<Item = (String, Json)>>(fields: T) -> Self {
         Self(fields.into_iter().collect())
+    }
+}
+
+impl IntoIterator for Fields {
+    type Item = (String, Json);
+    type IntoIter = std::vec::IntoIter<(String, Json)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
     }
 }
 
@@ -135,14 +163,11 @@ impl<'de> Deserialize<'de> for Fields {
 }
 
 /// Adds fields to an object; of two with the same name the last one stays.
-pub fn add(object: &mut Option<Json>, more: Vec<(String, Json)>) {
-    if more.is_empty() {
-        return;
+pub fn add(object: &mut Option<Json>, more: Fields) {
+    if !more.is_empty() {
+        let known = object.as_ref().and_then(Fields::of).unwrap_or_default();
+        *object = known.into_iter().chain(more).collect::<Fields>().into_json();
     }
-    let known = object.as_ref().and_then(Fields::of).unwrap_or_default();
-    let merged: BTreeMap<String, Json> = known.into_pairs().into_iter().chain(more).collect();
-    let text = serde_json::to_string(&merged).unwrap_or_default();
-    *object = Json::parse(&text).ok();
 }
 
 /// Returns a JSON string's text, with U+FFFD for a lone surrogate; `None` for any other value.
@@ -200,6 +225,15 @@ pub fn text_part(json: &Json) -> Part {
         false => format!(r#"{{"type":"data-value","data":{json}}}"#),
     };
     serde_json::from_str(&part).unwrap_or_else(|_| Part::Other(json.clone()))
+}
+
+/// Returns a text part of a JSON string with more fields.
+pub fn text_part_with(json: &Json, extra: Fields) -> Part {
+    let mut part = text_part(json);
+    if let Part::Text(text) = &mut part {
+        text.extra = extra.into_iter().collect();
+    }
+    part
 }
 
 /// Returns a part that keeps a value as it is, under a type of the `data-` kind.

@@ -216,8 +216,9 @@ impl Conversation {
             && is_object
             && let Ok(found) = self.missing.binary_search_by_key(&at, |(at, _)| *at)
         {
-            let parent = serde_json::Value::from(self.missing[found].1.as_str()).into();
-            fields::add(&mut message.metadata, vec![(MISSING_PARENT.to_owned(), parent)]);
+            let parent = serde_json::Value::from(self.missing[found].1.as_str());
+            let missing = Fields::default().with(MISSING_PARENT, Some(parent));
+            fields::add(&mut message.metadata, missing);
         }
         message
     }

@@ -21,13 +21,6 @@ pub(crate) struct Origin {
     pub(crate) now: DateTime<Utc>,
 }
 
-impl Origin {
-    /// Returns the name of the file; none for standard input.
-    pub(crate) fn named_file(&self) -> Option<String> {
-        Some(self.file.clone()).filter(|file| !matches!(file.as_str(), "" | "-"))
-    }
-}
-
 /// Reads one format.
 ///
 /// A record that is a whole conversation is returned at once. Of a conversation in several records,
@@ -43,14 +36,21 @@ pub(crate) trait Reader {
     /// Notes a record that cannot be read; `text` is what was kept of it, which may be nothing.
     fn pass_damaged(&mut self, _line: u64, _text: &[u8]) {}
 
-    /// Returns the conversations of several records, if the format has such.
-    fn finish(&mut self, _report: &mut ImportReport) -> Vec<Draft> {
-        Vec::new()
+    /// Returns the conversation of several records that ends with the record read last, if the format has such.
+    fn close(&mut self, _report: &mut ImportReport) -> Option<Draft> {
+        None
+    }
+
+    /// Returns the conversations that end with the file.
+    fn finish(&mut self, report: &mut ImportReport) -> Vec<Draft> {
+        self.close(report).into_iter().collect()
     }
 
     /// Returns the message of a record that was read before, which is stored under this id; none if a draft names no record but
     /// has the messages.
-    fn message(&self, record: &Record, fields: Fields, id: &MessageId) -> Option<Message>;
+    fn message(&self, _record: &Record, _fields: Fields, _id: &MessageId) -> Option<Message> {
+        None
+    }
 
     /// Returns what replaces a message, by the fields of an edit; in a format without edits, the message.
     fn replacement(&self, _edit: &Fields, message: Message) -> Message {
@@ -59,6 +59,7 @@ pub(crate) trait Reader {
 }
 
 /// One conversation, ready to be sorted and stored.
+#[derive(Default)]
 pub(crate) struct Draft {
     pub(crate) session: SessionId,
     pub(crate) details: SessionDetails,
@@ -108,7 +109,8 @@ pub(crate) struct Unnamed {
 impl Unnamed {
     /// Returns the only conversation of a file.
     pub(crate) fn only(format: &'static str, opening: usize, from: &Origin) -> Self {
-        Self { format, count: 1, opening, file: from.named_file() }
+        let file = Some(from.file.clone()).filter(|file| !matches!(file.as_str(), "" | "-"));
+        Self { format, count: 1, opening, file }
     }
 }
 
@@ -207,9 +209,10 @@ pub(crate) struct DraftEdit {
 }
 
 /// What becomes of a node whose parent is nowhere.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Orphans {
     /// It begins a tree.
+    #[default]
     BecomeRoots,
     /// It becomes a child of the node before it in the file, in the same chain: some sources lose
     /// parents, and a new root would cut the history off.
@@ -218,27 +221,7 @@ pub(crate) enum Orphans {
 
 impl Draft {
     pub(crate) fn new(session: SessionId, line: u64) -> Self {
-        Self {
-            session,
-            details: SessionDetails::default(),
-            nodes: Vec::new(),
-            compactions: Vec::new(),
-            labels: Vec::new(),
-            edits: Vec::new(),
-            head: None,
-            is_head_given: false,
-            notes: Vec::new(),
-            line,
-            orphans: Orphans::BecomeRoots,
-            bytes: 0,
-            is_exact: false,
-            attached: Vec::new(),
-            is_at_start: false,
-            records: 0,
-            unnamed: None,
-            first: None,
-            unless: None,
-        }
+        Self { session, line, ..Self::default() }
     }
 
     /// Adds a node; shares its parent's id if that is the previous node.
@@ -256,15 +239,9 @@ impl Draft {
         self.nodes.last().map(|node| node.id.clone())
     }
 
-    /// Keeps one more field in the session's metadata.
-    pub(crate) fn add_metadata(&mut self, more: Vec<(String, Json)>) {
+    /// Keeps more fields in the session's metadata.
+    pub(crate) fn add_metadata(&mut self, more: Fields) {
         fields::add(&mut self.details.metadata, more);
-    }
-}
-
-impl Body {
-    pub(crate) fn there(record: &Record) -> Self {
-        Self::There(record.place())
     }
 }
 

@@ -90,8 +90,8 @@ impl Writer<'_> {
         };
         if Side::new(session, info.metadata.as_ref()).continued_in.is_none() {
             let (id, mut metadata) = (info.id, info.metadata);
-            let next = serde_json::Value::from(next).into();
-            fields::add(&mut metadata, vec![(CONTINUED_IN.to_owned(), next)]);
+            let next = Fields::default().with(CONTINUED_IN, Some(serde_json::Value::from(next)));
+            fields::add(&mut metadata, next);
             let details = SessionDetails { metadata, ..SessionDetails::default() };
             self.store.import([Ok(Record::Session { id, details })])?;
         }

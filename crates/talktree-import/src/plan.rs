@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use talktree::{Message, Record, Result, SessionDetails, SessionInfo};
 
 use crate::draft::{Body, Draft, Node, Unnamed};
-use crate::fields::Fields;
+use crate::fields::{self, Fields};
 use crate::redact;
 use crate::report::{ImportReport, Sent};
 use crate::title::Title;
@@ -121,7 +121,7 @@ impl<'w, 'a, 's, 'b> Plan<'w, 'a, 's, 'b> {
                 continue;
             }
             if self.work.orphans.contains(&at) && !self.work.is_exact {
-                message = with_missing_parent(message, &self.work.nodes[node]);
+                tell_missing_parent(&mut message, &self.work.nodes[node]);
             }
             message.parent = self.work.living_parent(at);
             let below = self.work.tombstone_above(at);
@@ -147,22 +147,20 @@ impl<'w, 'a, 's, 'b> Plan<'w, 'a, 's, 'b> {
         let (id, line) = (id.clone(), *line);
         self.note(at, message, status == Status::Added);
         let report = self.report();
-        match status {
-            Status::Differs => {
-                let why = format!("message {id:?} is there with other content, which was left");
-                report.lose(line, why);
-                return Sent::Silent;
-            }
-            Status::Added => report.added += 1,
-            _ => report.known += 1,
+        if status == Status::Differs {
+            let why = format!("message {id:?} is there with other content, which was left");
+            report.lose(line, why);
+            return Sent::Silent;
         }
         match is_hidden {
             true => report.converted += 1,
             false => report.kept += 1,
         }
         if status != Status::Added {
+            report.known += 1;
             return Sent::Silent;
         }
+        report.added += 1;
         self.has_added = true;
         self.has_shown |= !is_hidden || self.work.is_exact;
         Sent::Message { line, is_hidden }
@@ -173,9 +171,9 @@ impl<'w, 'a, 's, 'b> Plan<'w, 'a, 's, 'b> {
         if self.work.is_exact {
             return;
         }
-        let time = message.created_at;
-        self.oldest = Some(self.oldest.map_or(time, |oldest| oldest.min(time)));
-        self.newest = Some(self.newest.map_or(time, |newest| newest.max(time)));
+        let time = Some(message.created_at);
+        self.oldest = self.oldest.min(time).or(time);
+        self.newest = self.newest.max(time);
         let rank = |(place, title): &(u32, Title)| (!title.is_final(), *place);
         let known = self.title.as_ref().map(rank);
         let is_used = match &self.end.name {
@@ -290,17 +288,10 @@ impl Work<'_> {
     }
 }
 
-/// Returns a message that tells which parent it lost.
-fn with_missing_parent(mut message: Message, node: &Node) -> Message {
-    let Some(parent) = &node.parent else { return message };
-    let known = match &message.metadata {
-        None => Fields::default(),
-        Some(metadata) => match Fields::of(metadata) {
-            Some(fields) => fields,
-            None => return message,
-        },
-    };
-    let parent = serde_json::Value::String(parent.to_string());
-    message.metadata = known.with(MISSING_PARENT, Some(parent)).into_json();
-    message
+/// Keeps in a message which parent it lost. Metadata that is no object stays as it is.
+fn tell_missing_parent(message: &mut Message, node: &Node) {
+    if message.metadata.as_ref().is_none_or(|metadata| Fields::of(metadata).is_some()) {
+        let parent = node.parent.as_ref().map(|parent| serde_json::Value::from(parent.as_str()));
+        fields::add(&mut message.metadata, Fields::default().with(MISSING_PARENT, parent));
+    }
 }

@@ -406,18 +406,14 @@ impl EntryTree {
                 self.summarized_title = title.or(self.summarized_title.take());
             }
             "tag" => {
-                let tag = entry.get("tag").cloned();
-                self.add_metadata(tag.map(|tag| ("tag".to_owned(), tag)).into_iter().collect());
+                self.add_metadata(Fields::default().with("tag", entry.get("tag").cloned()));
             }
             "continued-in" => {
                 let next = entry.get("continuedInSessionId").cloned();
-                self.add_metadata(
-                    next.map(|next| (CONTINUED_IN.to_owned(), next)).into_iter().collect(),
-                );
+                self.add_metadata(Fields::default().with(CONTINUED_IN, next));
             }
             "agent_metadata" => {
-                let about = entry.except(&["type", "sessionId"]);
-                self.add_metadata(about.into_pairs());
+                self.add_metadata(entry.except(&["type", "sessionId"]));
             }
             _ => return false,
         }
@@ -565,7 +561,7 @@ impl EntryTree {
     }
 
     /// Keeps more fields in the session's metadata.
-    fn add_metadata(&mut self, more: Vec<(String, Json)>) {
+    fn add_metadata(&mut self, more: Fields) {
         fields::add(&mut self.details.metadata, more);
     }
 }

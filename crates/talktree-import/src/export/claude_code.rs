@@ -2,13 +2,12 @@
 
 use std::io::Write;
 
-use serde::Serialize;
 use serde_json::{Value, json};
-use talktree::{File, Json, Path, Result};
+use talktree::{Json, Path, Result};
 
-use super::output_error;
 use super::steps::{
-    Kind, LeftOut, Piece, Step, Talk, blocks_of, data_of, iso, kind_of, list, text_of, uuid_of,
+    Kind, LeftOut, Piece, Step, Talk, data_of, iso, kind_of, list_of, text_of, uuid_of, value,
+    write_lines,
 };
 use crate::draft::derive;
 use crate::fields::Fields;
@@ -53,22 +52,17 @@ const OWN: [&str; 11] = [
 /// # Errors
 /// [`Error::UnknownMessage`](talktree::Error::UnknownMessage) if the leaf is not in this session; as [`Path::export`].
 pub fn export_claude_code(path: &Path, output: &mut impl Write) -> Result<LeftOut> {
-    path.export(output, |path, output| {
-        let mut talk = Talk::read(path)?;
-        let mut lines = Lines::new(&talk);
+    write_lines(path, output, |talk| {
+        let mut lines = Lines::new(talk);
         for step in std::mem::take(&mut talk.steps) {
-            lines.add(&step, &mut talk);
+            lines.add(&step, talk);
         }
         if let Some(title) = talk.title() {
             let session = &lines.session;
-            lines.written.push(
-                json!({"type": "custom-title", "customTitle": title, "sessionId": session}).into(),
-            );
+            let title = json!({"type": "custom-title", "customTitle": title, "sessionId": session});
+            lines.written.push(title.into());
         }
-        for line in &lines.written {
-            writeln!(output, "{line}").map_err(output_error)?;
-        }
-        Ok(talk.left_out)
+        lines.written
     })
 }
 
@@ -99,47 +93,6 @@ struct Lines {
     written: Vec<Json>,
 }
 
-/// A block of content in the shape of Anthropic's API.
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Block<'a> {
-    Text {
-        text: &'a str,
-    },
-    Thinking {
-        thinking: &'a str,
-        signature: &'a Json,
-    },
-    Image {
-        source: Source<'a>,
-    },
-    Document {
-        source: Source<'a>,
-    },
-    ToolUse {
-        id: &'a str,
-        name: &'a str,
-        input: &'a Json,
-    },
-    ToolResult {
-        tool_use_id: &'a str,
-        content: Json,
-        #[serde(skip_serializing_if = "is_false")]
-        is_error: bool,
-    },
-}
-
-#[derive(Serialize)]
-struct Source<'a> {
-    r#type: &'static str,
-    media_type: &'a str,
-    data: &'a str,
-}
-
-fn is_false(value: &bool) -> bool {
-    !value
-}
-
 impl Lines {
     fn new(talk: &Talk) -> Self {
         Self {
@@ -147,10 +100,7 @@ impl Lines {
             folder: talk.folder(),
             version: talk.about.text("version").unwrap_or_else(|| VERSION.to_owned()),
             branch: talk.about.text("gitBranch"),
-            is_own: talk
-                .info
-                .as_ref()
-                .is_some_and(|info| info.source.as_deref() == Some("claude-code")),
+            is_own: talk.source() == Some("claude-code"),
             parent: None,
             written: Vec::new(),
         }
@@ -158,74 +108,58 @@ impl Lines {
 
     fn add(&mut self, step: &Step, talk: &mut Talk) {
         let uuid = uuid_of("entry", step.id.strip_prefix("compaction_").unwrap_or(&step.id));
-        let blocks: Vec<Json> = step.pieces.iter().filter_map(|piece| block(piece, talk)).collect();
-        if blocks.is_empty() {
-            return;
-        }
-        let text = match &step.pieces[..] {
-            [Piece::Text(text)] => Some(text.as_str()),
-            _ => None,
-        };
-        let content = match text {
-            Some(text) => Value::from(text).into(),
-            None => list(&blocks),
-        };
-        let user = |content| {
-            Fields::default().with("role", Some(Value::from("user"))).with("content", Some(content))
-        };
-        let entry = self.entry(step, &uuid);
+        let Some(blocks) = step.blocks(|piece| block(piece, talk)) else { return };
+        let user = Fields::default().with("role", value("user"));
+        let blocks = Some(blocks);
+        let mut entry = self.entry(step, &uuid);
         match step.kind {
-            Kind::Model => {
-                let inner = self.inner(step, talk, &blocks);
-                self.write("assistant", &uuid, entry, inner);
-            }
             Kind::Summary => {
                 self.boundary(step, &uuid);
-                let entry = entry.with("isCompactSummary", Some(Value::from(true)));
-                self.write("user", &uuid, entry, user(content));
+                entry = entry.with("isCompactSummary", value(true));
             }
-            Kind::System => {
-                let entry = entry.without(&["isMeta"]).with("isMeta", Some(Value::from(true)));
-                self.write("user", &uuid, entry, user(content));
-            }
-            Kind::User | Kind::Results => self.write("user", &uuid, entry, user(content)),
+            Kind::System => entry = entry.without(&["isMeta"]).with("isMeta", value(true)),
+            _ => {}
         }
+        let (kind, inner) = match (step.kind, &step.pieces[..]) {
+            (Kind::Model, _) => ("assistant", self.inner(step, talk).with("content", blocks)),
+            (_, [Piece::Text(text)]) => ("user", user.with("content", value(text.as_str()))),
+            _ => ("user", user.with("content", blocks)),
+        };
+        // After a boundary the parent is another one.
+        let entry = entry.without(&["parentUuid"]).with("parentUuid", value(self.parent.clone()));
+        let entry = entry.with("type", value(kind)).with("message", inner.into_json());
+        self.written.extend(entry.into_json());
+        self.parent = Some(uuid);
     }
 
     /// Returns the fields of an entry, but not its type and its message.
     fn entry(&self, step: &Step, uuid: &str) -> Fields {
-        let text = |text: &str| Some(Value::from(text));
-        let own = if self.is_own { step.about.clone().without(&OWN) } else { Fields::default() };
         let fields = Fields::default()
-            .with("uuid", text(uuid))
-            .with("parentUuid", Some(self.parent.as_deref().map_or(Value::Null, Value::from)))
-            .with("isSidechain", Some(Value::from(false)))
-            .with("userType", text("external"))
-            .with("cwd", text(&self.folder))
-            .with("sessionId", text(&self.session))
-            .with("version", text(&self.version))
+            .with("uuid", value(uuid))
+            .with("parentUuid", value(self.parent.clone()))
+            .with("isSidechain", value(false))
+            .with("userType", value("external"))
+            .with("cwd", value(self.folder.as_str()))
+            .with("sessionId", value(self.session.as_str()))
+            .with("version", value(self.version.as_str()))
             .with("gitBranch", self.branch.as_deref().map(Value::from))
-            .with("timestamp", text(&iso(step.time)));
-        own.into_pairs()
-            .into_iter()
-            .fold(fields, |fields, (name, value)| fields.with(&name, Some(value)))
+            .with("timestamp", value(iso(step.time)));
+        let own = if self.is_own { step.about.except(&OWN) } else { Fields::default() };
+        fields.into_iter().chain(own).collect()
     }
 
-    /// Returns the message of an answer.
-    fn inner(&self, step: &Step, talk: &Talk, blocks: &[Json]) -> Fields {
+    /// Returns the message of an answer, without its content.
+    fn inner(&self, step: &Step, talk: &Talk) -> Fields {
         let own = step.about.object("message").filter(|_| self.is_own);
         let own = own.unwrap_or_else(|| {
-            let is_call = step.pieces.iter().any(|piece| matches!(piece, Piece::Call { .. }));
-            let stop = if is_call { "tool_use" } else { "end_turn" };
+            let stop = if step.has_call() { "tool_use" } else { "end_turn" };
             Fields::default()
-                .with("id", Some(Value::from(format!("msg_{}", step.id))))
-                .with("model", Some(Value::from(talk.model(step))))
-                .with("stop_reason", Some(Value::from(stop)))
+                .with("id", value(format!("msg_{}", step.id)))
+                .with("model", value(talk.model(step)))
+                .with("stop_reason", value(stop))
                 .with("usage", Some(json!({"input_tokens": 0, "output_tokens": 0})))
         });
-        own.with("type", Some(Value::from("message")))
-            .with("role", Some(Value::from("assistant")))
-            .with("content", Some(list(blocks)))
+        own.with("type", value("message")).with("role", value("assistant"))
     }
 
     /// Writes the line before a summary. It has no parent: the summary begins a new chain.
@@ -234,73 +168,56 @@ impl Lines {
         let uuid = derive(&["boundary", summary]).to_string();
         let entry = self
             .entry(step, &uuid)
-            .with("type", Some(Value::from("system")))
-            .with("subtype", Some(Value::from("compact_boundary")))
+            .with("type", value("system"))
+            .with("subtype", value("compact_boundary"))
             .with("logicalParentUuid", before.map(Value::from))
-            .with("content", Some(Value::from("Conversation compacted")))
+            .with("content", value("Conversation compacted"))
             .with("compactMetadata", Some(json!({"trigger": "manual", "preTokens": 0})));
         self.written.extend(entry.into_json());
         self.parent = Some(uuid);
     }
-
-    fn write(&mut self, kind: &str, uuid: &str, entry: Fields, inner: Fields) {
-        // After a boundary the parent is another one.
-        let parent = self.parent.as_deref().map_or(Value::Null, Value::from);
-        let entry = entry.without(&["parentUuid"]).with("parentUuid", Some(parent));
-        let entry = entry.with("type", Some(Value::from(kind))).with("message", inner.into_json());
-        self.written.extend(entry.into_json());
-        self.parent = Some(uuid.to_owned());
-    }
 }
 
+/// Returns a block of content in the shape of Anthropic's API.
 fn block(piece: &Piece, talk: &mut Talk) -> Option<Json> {
-    let empty = || Json::from(json!({}));
-    let object;
+    let of = |kind: &str| Fields::default().with("type", value(kind));
     let block = match piece {
-        Piece::Text(text) => Block::Text { text },
-        Piece::Reasoning(reasoning) => match reasoning.extra.get("signature") {
-            Some(signature) => Block::Thinking { thinking: &reasoning.text, signature },
-            None => {
+        Piece::Text(text) => of("text").with("text", value(text.as_str())),
+        Piece::Reasoning(reasoning) => {
+            let Some(signature) = reasoning.extra.get("signature") else {
                 talk.leave_out("reasoning without a signature", 1);
                 return None;
-            }
-        },
-        Piece::File(file) => match file_block(file) {
-            Some(block) => block,
-            None => {
-                talk.leave_out(kind_of(file), 1);
-                return None;
-            }
-        },
-        Piece::Call { name, id, input } => {
-            let is_object = Fields::of(input).is_some();
-            object = if is_object {
-                input.clone()
-            } else {
-                Fields::default()
-                    .with("input", Some(input.clone()))
-                    .into_json()
-                    .unwrap_or_else(empty)
             };
-            Block::ToolUse { id, name, input: &object }
+            let block = of("thinking").with("thinking", value(reasoning.text.as_str()));
+            block.with("signature", Some(signature.clone()))
+        }
+        Piece::File(file) => {
+            let (kind, media, data) = match data_of(file) {
+                Some((media @ "application/pdf", data)) => ("document", media, data),
+                Some((media, data)) if media.starts_with("image/") => ("image", media, data),
+                _ => {
+                    talk.leave_out(kind_of(file), 1);
+                    return None;
+                }
+            };
+            let source = json!({"type": "base64", "media_type": media, "data": data});
+            of(kind).with("source", Some(source))
+        }
+        Piece::Call { name, id, input } => {
+            let object = match Fields::of(input) {
+                Some(_) => Some(input.clone()),
+                None => Fields::default().with("input", Some(input.clone())).into_json(),
+            };
+            let block = of("tool_use").with("id", value(id.as_str()));
+            block.with("name", value(name.as_str())).with("input", object)
         }
         Piece::Result { id, output, is_error, .. } => {
-            let content = match blocks_of(output) {
-                Some(blocks) => list(&blocks),
-                None => Value::from(text_of(output)).into(),
-            };
-            Block::ToolResult { tool_use_id: id, content, is_error: *is_error }
+            let content = list_of(output).unwrap_or_else(|| Value::from(text_of(output)).into());
+            of("tool_result")
+                .with("tool_use_id", value(id.as_str()))
+                .with("content", Some(content))
+                .with("is_error", value(true).filter(|_| *is_error))
         }
     };
-    Json::parse(&serde_json::to_string(&block).ok()?).ok()
-}
-
-fn file_block(file: &File) -> Option<Block<'_>> {
-    let (media_type, data) = data_of(file)?;
-    let source = Source { r#type: "base64", media_type, data };
-    match media_type {
-        "application/pdf" => Some(Block::Document { source }),
-        media if media.starts_with("image/") => Some(Block::Image { source }),
-        _ => None,
-    }
+    block.into_json()
 }

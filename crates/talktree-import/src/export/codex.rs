@@ -5,8 +5,9 @@ use std::io::Write;
 use serde_json::{Value, json};
 use talktree::{Path, Result};
 
-use super::output_error;
-use super::steps::{Kind, LeftOut, Piece, Step, Talk, data_of, iso, kind_of, text_of, uuid_of};
+use super::steps::{
+    Kind, LeftOut, Piece, Step, Talk, data_of, iso, kind_of, text_of, uuid_of, write_lines,
+};
 use crate::formats::codex::OF_REASONING;
 
 /// Writes a path as a rollout of Codex: JSON lines `{"timestamp", "type", "payload"}`; returns what they have no place for.
@@ -29,16 +30,12 @@ use crate::formats::codex::OF_REASONING;
 /// # Errors
 /// As [`export_claude_code`](super::export_claude_code).
 pub fn export_codex(path: &Path, output: &mut impl Write) -> Result<LeftOut> {
-    path.export(output, |path, output| {
-        let mut talk = Talk::read(path)?;
-        let mut lines = vec![header(&talk)];
+    write_lines(path, output, |talk| {
+        let mut lines = vec![header(talk)];
         for step in std::mem::take(&mut talk.steps) {
-            write(&step, &mut talk, &mut lines);
+            write(&step, talk, &mut lines);
         }
-        for line in lines {
-            writeln!(output, "{line}").map_err(output_error)?;
-        }
-        Ok(talk.left_out)
+        lines
     })
 }
 

@@ -2,12 +2,11 @@
 
 use std::io::Write;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use talktree::{Json, Path, Result};
 
-use super::output_error;
 use super::steps::{
-    Kind, LeftOut, Piece, Step, Talk, blocks_of, data_of, iso, kind_of, list, text_of,
+    Kind, LeftOut, Piece, Step, Talk, data_of, iso, kind_of, list_of, text_of, value, write_lines,
 };
 use crate::fields::Fields;
 
@@ -31,8 +30,7 @@ use crate::fields::Fields;
 /// # Errors
 /// As [`export_claude_code`](super::export_claude_code).
 pub fn export_pi(path: &Path, output: &mut impl Write) -> Result<LeftOut> {
-    path.export(output, |path, output| {
-        let mut talk = Talk::read(path)?;
+    write_lines(path, output, |talk| {
         let steps = std::mem::take(&mut talk.steps);
         let time = steps.first().map(|step| iso(step.time)).unwrap_or_default();
         let header = json!({
@@ -40,16 +38,13 @@ pub fn export_pi(path: &Path, output: &mut impl Write) -> Result<LeftOut> {
         });
         let mut lines = Lines { parent: None, written: vec![header.into()] };
         for step in &steps {
-            lines.add(step, &mut talk);
+            lines.add(step, talk);
         }
         if let Some(title) = talk.title() {
-            let entry = Fields::default().with("name", Some(Value::from(title)));
+            let entry = Fields::default().with("name", value(title));
             lines.write("session_info", "title", &time, entry);
         }
-        for line in &lines.written {
-            writeln!(output, "{line}").map_err(output_error)?;
-        }
-        Ok(talk.left_out)
+        lines.written
     })
 }
 
@@ -60,19 +55,16 @@ struct Lines {
 
 impl Lines {
     fn write(&mut self, kind: &str, id: &str, time: &str, entry: Fields) {
-        let parent = self.parent.as_deref().map_or(Value::Null, Value::from);
         let entry = entry
-            .with("type", Some(Value::from(kind)))
-            .with("id", Some(Value::from(id)))
-            .with("parentId", Some(parent))
-            .with("timestamp", Some(Value::from(time)));
+            .with("type", value(kind))
+            .with("id", value(id))
+            .with("parentId", value(self.parent.replace(id.to_owned())))
+            .with("timestamp", value(time));
         self.written.extend(entry.into_json());
-        self.parent = Some(id.to_owned());
     }
 
     fn add(&mut self, step: &Step, talk: &mut Talk) {
         let time = iso(step.time);
-        let text = |text: &str| Some(Value::from(text));
         if step.kind == Kind::Results {
             for (at, piece) in step.pieces.iter().enumerate() {
                 let id = if at == 0 { step.id.clone() } else { format!("{}-{at}", step.id) };
@@ -80,41 +72,33 @@ impl Lines {
             }
             return;
         }
-        let content: Vec<Json> =
-            step.pieces.iter().filter_map(|piece| block(piece, talk)).collect();
-        if content.is_empty() {
-            return;
-        }
-        let said = step.pieces.iter().find_map(Piece::as_text).unwrap_or_default();
-        let content = list(&content);
+        let Some(content) = step.blocks(|piece| block(piece, talk)) else { return };
         match step.kind {
             Kind::Summary => {
+                let said = step.pieces.iter().find_map(Piece::as_text).unwrap_or_default();
                 let id = step.id.strip_prefix("compaction_").unwrap_or(&step.id);
                 // It keeps nothing of what is before it.
                 let entry = Fields::default()
-                    .with("summary", text(said))
-                    .with("firstKeptEntryId", text(id))
-                    .with("tokensBefore", Some(Value::from(0)));
+                    .with("summary", value(said))
+                    .with("firstKeptEntryId", value(id))
+                    .with("tokensBefore", value(0));
                 self.write("compaction", id, &time, entry);
             }
             Kind::System => {
                 let entry = Fields::default()
-                    .with("customType", text("system"))
+                    .with("customType", value("system"))
                     .with("content", Some(content))
-                    .with("display", Some(Value::from(false)));
+                    .with("display", value(false));
                 self.write("custom_message", &step.id, &time, entry);
             }
             Kind::Model => {
-                let is_call = step.pieces.iter().any(|piece| matches!(piece, Piece::Call { .. }));
+                let provider = step.about.text("provider");
                 let message = message("assistant", step, content)
-                    .with("api", text("unknown"))
-                    .with(
-                        "provider",
-                        text(&step.about.text("provider").unwrap_or_else(|| "unknown".to_owned())),
-                    )
-                    .with("model", text(&talk.model(step)))
+                    .with("api", value("unknown"))
+                    .with("provider", value(provider.unwrap_or_else(|| "unknown".to_owned())))
+                    .with("model", value(talk.model(step)))
                     .with("usage", Some(usage(step)))
-                    .with("stopReason", text(if is_call { "toolUse" } else { "stop" }));
+                    .with("stopReason", value(if step.has_call() { "toolUse" } else { "stop" }));
                 self.message(step, &step.id, message);
             }
             Kind::User | Kind::Results => {
@@ -130,23 +114,20 @@ impl Lines {
 
     fn result(&mut self, step: &Step, id: &str, piece: &Piece) {
         let Piece::Result { name, id: call, output, is_error } = piece else { return };
-        let content = match blocks_of(output) {
-            Some(blocks) => list(&blocks),
-            None => json!([{"type": "text", "text": text_of(output)}]).into(),
-        };
-        let message = message("toolResult", step, content)
-            .with("toolCallId", Some(Value::from(call.as_str())))
-            .with("toolName", Some(Value::from(name.as_str())))
-            .with("isError", Some(Value::from(*is_error)));
+        let text = || json!([{"type": "text", "text": text_of(output)}]).into();
+        let message = message("toolResult", step, list_of(output).unwrap_or_else(text))
+            .with("toolCallId", value(call.as_str()))
+            .with("toolName", value(name.as_str()))
+            .with("isError", value(*is_error));
         self.message(step, id, message);
     }
 }
 
 fn message(role: &str, step: &Step, content: Json) -> Fields {
     Fields::default()
-        .with("role", Some(Value::from(role)))
+        .with("role", value(role))
         .with("content", Some(content))
-        .with("timestamp", Some(Value::from(step.time.timestamp_millis())))
+        .with("timestamp", value(step.time.timestamp_millis()))
 }
 
 /// Returns what the answer took, as Pi wrote it or nothing.
@@ -160,21 +141,20 @@ fn usage(step: &Step) -> Json {
 }
 
 fn block(piece: &Piece, talk: &mut Talk) -> Option<Json> {
-    let text = |text: &str| Some(Value::from(text));
-    let of = |kind: &str| Fields::default().with("type", text(kind));
+    let of = |kind: &str| Fields::default().with("type", value(kind));
     let block = match piece {
-        Piece::Text(said) => of("text").with("text", text(said)),
+        Piece::Text(said) => of("text").with("text", value(said.as_str())),
         Piece::Reasoning(reasoning) => {
-            let block = of("thinking").with("thinking", text(&reasoning.text));
+            let block = of("thinking").with("thinking", value(reasoning.text.as_str()));
             block.with("thinkingSignature", reasoning.extra.get("thinkingSignature").cloned())
         }
         Piece::Call { name, id, input } => of("toolCall")
-            .with("id", text(id))
-            .with("name", text(name))
+            .with("id", value(id.as_str()))
+            .with("name", value(name.as_str()))
             .with("arguments", Some(input.clone())),
         Piece::File(file) => match data_of(file).filter(|(media, _)| media.starts_with("image/")) {
             Some((media, data)) => {
-                of("image").with("data", text(data)).with("mimeType", text(media))
+                of("image").with("data", value(data)).with("mimeType", value(media))
             }
             None => {
                 talk.leave_out(kind_of(file), 1);

@@ -4,12 +4,16 @@
 //! becomes one step or several, in order.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt::Display;
+use std::io::Write;
 
 use chrono::{DateTime, Utc};
+use serde_json::Value;
 use talktree::{
     CompactionId, File, Json, Message, MessageId, Part, Path, Reasoning, Result, Role, SessionInfo,
 };
 
+use super::output_error;
 use crate::draft::derive;
 use crate::fields::{self, Fields};
 
@@ -67,6 +71,33 @@ pub(super) enum Piece {
     Result { name: String, id: String, output: Json, is_error: bool },
 }
 
+impl Step {
+    pub(super) fn has_call(&self) -> bool {
+        self.pieces.iter().any(|piece| matches!(piece, Piece::Call { .. }))
+    }
+
+    /// Returns the blocks that the pieces become, as one list; `None` if there are none.
+    pub(super) fn blocks(&self, block: impl FnMut(&Piece) -> Option<Json>) -> Option<Json> {
+        let blocks: Vec<Json> = self.pieces.iter().filter_map(block).collect();
+        (!blocks.is_empty()).then(|| list(&blocks))
+    }
+}
+
+/// Writes the lines that a path becomes; returns what they have no place for.
+pub(super) fn write_lines<L: Display>(
+    path: &Path,
+    output: &mut impl Write,
+    lines: impl FnOnce(&mut Talk) -> Vec<L>,
+) -> Result<LeftOut> {
+    path.export(output, |path, output| {
+        let mut talk = Talk::read(path)?;
+        for line in lines(&mut talk) {
+            writeln!(output, "{line}").map_err(output_error)?;
+        }
+        Ok(talk.left_out)
+    })
+}
+
 impl Talk {
     /// Reads a path: with the messages that a summary at its beginning replaces, and without hidden ones.
     pub(super) fn read(path: &Path) -> Result<Self> {
@@ -115,6 +146,11 @@ impl Talk {
         }
     }
 
+    /// Returns the program that the session came from.
+    pub(super) fn source(&self) -> Option<&str> {
+        self.info.as_ref()?.source.as_deref()
+    }
+
     /// Returns the name of the session.
     pub(super) fn title(&self) -> Option<&str> {
         self.info.as_ref()?.name.as_deref()
@@ -127,7 +163,7 @@ impl Talk {
 
     /// Returns the model of a step.
     pub(super) fn model(&self, step: &Step) -> String {
-        let inner = step.about.object("message").and_then(|inner| inner.text("model"));
+        let inner = step.about.inner("message").text("model");
         let model = inner.or_else(|| step.about.text("model"));
         model.or_else(|| self.info.as_ref()?.model.clone()).unwrap_or_else(|| "unknown".to_owned())
     }
@@ -196,13 +232,10 @@ impl Cut<'_> {
             Part::File(file) => self.say(Piece::File(file.clone())),
             Part::Tool(tool) => {
                 let (name, id) = (tool.name.clone(), tool.call_id.clone());
-                if let Some(input) = &tool.input {
-                    let call =
-                        Piece::Call { name: name.clone(), id: id.clone(), input: input.clone() };
-                    self.said.push(call);
+                if let Some(input) = tool.input.clone() {
+                    self.said.push(Piece::Call { name: name.clone(), id: id.clone(), input });
                 }
-                let error =
-                    tool.error_text.as_deref().map(|text| serde_json::Value::from(text).into());
+                let error = tool.error_text.as_deref().map(|text| Value::from(text).into());
                 let is_error = error.is_some();
                 if let Some(output) = error.or_else(|| tool.output.clone()) {
                     self.results.push(Piece::Result { name, id, output, is_error });
@@ -238,16 +271,20 @@ impl Cut<'_> {
                 continue;
             }
             let given = self.message.id.to_string();
-            let id = match self.count {
-                0 => given,
-                count => derive(&["step", &given, &count.to_string()]).to_string(),
+            let (id, about) = match self.count {
+                0 => (given, std::mem::take(&mut self.metadata)),
+                count => {
+                    let id = derive(&["step", &given, &count.to_string()]).to_string();
+                    (id, Fields::default())
+                }
             };
-            // A call is of the model, whoever has it in a message.
-            let has_call = pieces.iter().any(|piece| matches!(piece, Piece::Call { .. }));
-            let kind = if has_call { Kind::Model } else { kind };
-            let about = if self.count == 0 { self.metadata.clone() } else { Fields::default() };
             self.count += 1;
-            self.talk.steps.push(Step { id, time: self.message.created_at, kind, pieces, about });
+            let mut step = Step { id, time: self.message.created_at, kind, pieces, about };
+            // A call is of the model, whoever has it in a message.
+            if step.has_call() {
+                step.kind = Kind::Model;
+            }
+            self.talk.steps.push(step);
         }
     }
 }
@@ -261,11 +298,16 @@ impl Piece {
     }
 }
 
+/// Returns a value of a field.
+pub(super) fn value(value: impl Into<Value>) -> Option<Value> {
+    Some(value.into())
+}
+
 /// Returns the blocks as one list.
-pub(super) fn list(blocks: &[Json]) -> Json {
+fn list(blocks: &[Json]) -> Json {
     let text = serde_json::to_string(blocks).ok();
     let list = text.and_then(|text| Json::parse(&text).ok());
-    list.unwrap_or_else(|| serde_json::Value::Array(Vec::new()).into())
+    list.unwrap_or_else(|| Value::Array(Vec::new()).into())
 }
 
 /// Returns the media type and the base64 of a file that is data.
@@ -283,14 +325,14 @@ pub(super) fn text_of(output: &Json) -> String {
     fields::text(output).unwrap_or_else(|| output.to_string())
 }
 
-/// Returns the blocks of an output that is a list of texts and images.
-pub(super) fn blocks_of(output: &Json) -> Option<Vec<Json>> {
+/// Returns an output that is a list of texts and images.
+pub(super) fn list_of(output: &Json) -> Option<Json> {
     let blocks = fields::list(output).filter(|blocks| !blocks.is_empty())?;
     let is_block = |block: &Json| {
         let kind = Fields::of(block).and_then(|block| block.text("type"));
         matches!(kind.as_deref(), Some("text" | "image"))
     };
-    blocks.iter().all(is_block).then_some(blocks)
+    blocks.iter().all(is_block).then(|| list(&blocks))
 }
 
 /// Returns the id, if it is a UUID; else one that is made from it.

@@ -93,8 +93,8 @@ fn hash(text: &str) -> u64 {
 pub(super) struct Models(Vec<(u64, String)>);
 
 impl Models {
-    pub(super) fn push(&mut self, line: u64, model: String) {
-        self.0.push((line, model));
+    pub(super) fn push(&mut self, line: u64, model: Option<String>) {
+        self.0.extend(model.map(|model| (line, model)));
     }
 
     /// Returns the model that answers in this line.
@@ -112,8 +112,8 @@ pub(super) fn body(
     from: &Origin,
 ) -> Body {
     match source {
-        Some(source) => here(message, Some(source).filter(|_| from.keeps_source)),
-        None => Body::there(record),
+        Some(source) => here(message, from.keeps_source.then_some(source)),
+        None => Body::There(record.place()),
     }
 }
 

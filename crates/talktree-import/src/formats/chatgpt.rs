@@ -8,9 +8,10 @@ use std::collections::HashMap;
 
 use crate::report::ImportReport;
 use chrono::{DateTime, TimeDelta, Utc};
-use talktree::{File, Json, Message, MessageId, Part, Reasoning, SessionDetails, Text};
+use talktree::{Json, Message, MessageId, Part, Reasoning, Text};
 
 use super::chain::here;
+use super::{linear, parts};
 use crate::draft::{
     Draft, Node, Origin, Reader, derive, fingerprint, message_id, name, session_id,
 };
@@ -21,9 +22,8 @@ use crate::records::Record;
 const TIME: &str = "create_time";
 
 /// Reads ChatGPT exports.
-#[derive(Default)]
 pub(crate) struct ChatGpt {
-    from: Origin,
+    pub(super) from: Origin,
 }
 
 /// A node of the mapping.
@@ -35,39 +35,8 @@ struct MappedNode {
     message: Option<Fields>,
 }
 
-impl ChatGpt {
-    pub(crate) fn new(from: Origin) -> Self {
-        Self { from }
-    }
-
-    fn node(
-        &self,
-        place: &MappedNode,
-        parent: Option<&Living>,
-        line: u64,
-        start: DateTime<Utc>,
-    ) -> (Node, DateTime<Utc>) {
-        let fields = place.message.clone().unwrap_or_default();
-        // Only the content: other fields may differ in a later export.
-        let said = fields.get("content").map(|content| content.canonical());
-        // A message without a time comes right after the one it follows.
-        let inherited = parent.map_or(start, |parent| parent.time + TimeDelta::milliseconds(1));
-        let time = fields.time(TIME).unwrap_or(inherited);
-        let id = message_id(place.id.as_str());
-        let message = message(fields).with_id(id.clone()).at(time);
-        let body = here(message, Some(&place.json).filter(|_| self.from.keeps_source));
-        let parent = parent.map(|parent| parent.id.clone());
-        let fingerprint = fingerprint(&said.unwrap_or_default());
-        (Node::new(id, parent, line, fingerprint, body), time)
-    }
-}
-
-/// The nearest node above that is a message.
-#[derive(Clone)]
-struct Living {
-    id: MessageId,
-    time: DateTime<Utc>,
-}
+/// A node that is a message, with its time.
+type Living = (MessageId, DateTime<Utc>);
 
 impl Reader for ChatGpt {
     fn read(&mut self, record: &Record, entry: Fields, report: &mut ImportReport) -> Option<Draft> {
@@ -77,9 +46,8 @@ impl Reader for ChatGpt {
             report.lose(line, "no conversation: it has no mapping");
             return None;
         };
-        let given = entry.id("conversation_id").or_else(|| entry.id("id"));
         let mut places = Vec::new();
-        for (id, json) in mapping.into_pairs() {
+        for (id, json) in mapping {
             report.records += 1;
             let Some(node) = Fields::of(&json) else {
                 report.lose(line, format!("node {id:?} is no object"));
@@ -99,42 +67,45 @@ impl Reader for ChatGpt {
             report.leave_out(line, "a conversation without nodes");
             return None;
         };
+        let given = entry.id("conversation_id").or_else(|| entry.id("id"));
         let given = given.unwrap_or_else(|| derive(&["chatgpt", &first.id]).to_string());
         let mut draft = Draft::new(session_id(given), line);
         report.check_times(line, &[(&entry, TIME)], "the time of the message before");
+        draft.details.name = entry.text("title").as_deref().and_then(name);
+        draft.details.model = entry.text("default_model_slug");
+        draft.details.created_at = entry.time(TIME);
         let start = entry.time(TIME).unwrap_or(self.from.now);
-        draft.details = SessionDetails {
-            name: entry.text("title").as_deref().and_then(name),
-            model: entry.text("default_model_slug"),
-            created_at: entry.time(TIME),
-            ..SessionDetails::default()
-        };
-        let mut heads = HashMap::new();
-        for (at, parent) in arrange(&places) {
-            let place = &places[at];
-            let living = match parent {
-                Parent::Placed(parent) => heads.get(&parent).cloned().flatten(),
-                Parent::Root => None,
-                Parent::Nowhere => {
-                    let id = message_id(place.parent.as_deref().unwrap_or_default());
-                    Some(Living { id, time: start })
-                }
+        let current = entry.id("current_node");
+        // Of each node, the nearest message at or above it.
+        let mut living: Vec<Option<Living>> = vec![None; places.len()];
+        for (at, above) in arrange(&places) {
+            let place = &mut places[at];
+            let parent = match above {
+                Some(above) => living[above].clone(),
+                // A missing node, or a descendant of the node itself.
+                None => place.parent.as_deref().map(|id| (message_id(id), start)),
             };
-            let Some(message) = &place.message else {
+            let Some(fields) = place.message.take() else {
                 report.leave_out(line, format!("node {:?} holds no message", place.id));
-                heads.insert(at, living);
+                living[at] = parent;
                 continue;
             };
-            report.check_times(line, &[(message, TIME)], "the time of the message before");
-            let (node, time) = self.node(place, living.as_ref(), line, start);
-            heads.insert(at, Some(Living { id: node.id.clone(), time }));
-            draft.push(node);
+            report.check_times(line, &[(&fields, TIME)], "the time of the message before");
+            let (parent, before) = parent.unzip();
+            // A message without a time comes right after the one it follows.
+            let inherited = before.map_or(start, |before| before + TimeDelta::milliseconds(1));
+            let time = fields.time(TIME).unwrap_or(inherited);
+            // Only the content: other fields may differ in a later export.
+            let said = fields.get("content").map(|content| content.canonical());
+            let fingerprint = fingerprint(&said.unwrap_or_default());
+            let id = message_id(place.id.as_str());
+            living[at] = Some((id.clone(), time));
+            let message = message(fields).with_id(id.clone()).at(time);
+            let body = here(message, self.from.keeps_source.then_some(&place.json));
+            draft.push(Node::new(id, parent, line, fingerprint, body));
         }
-        let current = entry.id("current_node");
         let current = current.and_then(|id| places.iter().position(|place| place.id == id));
-        if let Some(Some(living)) = current.and_then(|at| heads.get(&at)) {
-            draft.head = Some(living.id.clone());
-        }
+        draft.head = current.and_then(|at| living[at].take()).map(|(id, _)| id);
         let known = [
             "mapping",
             "title",
@@ -145,80 +116,60 @@ impl Reader for ChatGpt {
             "id",
             "default_model_slug",
         ];
-        let rest = entry.without(&known).into_pairs();
-        // Most of these fields are null or empty.
-        let rest =
-            rest.into_iter().filter(|(_, value)| !matches!(value.as_str(), "null" | "[]" | "{}"));
-        draft.add_metadata(rest.collect());
+        // Most of the other fields are null or empty.
+        let is_filled = |_: &str, value: &Json| !matches!(value.as_str(), "null" | "[]" | "{}");
+        draft.add_metadata(entry.without(&known).only(is_filled));
         (!draft.nodes.is_empty()).then_some(draft)
     }
-
-    fn message(&self, _: &Record, _: Fields, _: &MessageId) -> Option<Message> {
-        None
-    }
 }
 
-/// The parent of a node.
-#[derive(Clone, Copy)]
-enum Parent {
-    Root,
-    Placed(usize),
-    /// A missing node, or a descendant of the node itself.
-    Nowhere,
-}
-
-/// Returns the nodes with their parents, each branch after its root, siblings in their order.
-fn arrange(places: &[MappedNode]) -> Vec<(usize, Parent)> {
+/// Returns the nodes with their parents, each branch after its root, siblings in their order. A node whose parent is missing, or is
+/// below the node itself, has none.
+fn arrange(places: &[MappedNode]) -> Vec<(usize, Option<usize>)> {
     let index: HashMap<&str, usize> =
         places.iter().enumerate().map(|(at, place)| (place.id.as_str(), at)).collect();
-    let parent_of = |place: &MappedNode| place.parent.as_deref().map(|id| index.get(id).copied());
     let mut children: Vec<Vec<usize>> = vec![Vec::new(); places.len()];
     let mut roots = Vec::new();
     for (at, place) in places.iter().enumerate() {
-        match parent_of(place) {
-            None => roots.push((at, Parent::Root)),
-            Some(None) => roots.push((at, Parent::Nowhere)),
-            Some(Some(parent)) => children[parent].push(at),
+        match place.parent.as_deref().and_then(|id| index.get(id)) {
+            Some(parent) => children[*parent].push(at),
+            None => roots.push(at),
         }
     }
-    for (at, place) in places.iter().enumerate() {
+    for (place, children) in places.iter().zip(&mut children) {
         let ranks: HashMap<&str, usize> =
             place.children.iter().enumerate().map(|(rank, id)| (id.as_str(), rank)).collect();
-        let rank = |child: &usize| ranks.get(places[*child].id.as_str()).copied();
-        let time = |child: &usize| places[*child].message.as_ref()?.time(TIME);
-        let last = DateTime::<Utc>::MAX_UTC;
-        children[at]
-            .sort_by_key(|child| (rank(child).unwrap_or(usize::MAX), time(child).unwrap_or(last)));
+        children.sort_by_cached_key(|child| {
+            let child = &places[*child];
+            let time = child.message.as_ref().and_then(|message| message.time(TIME));
+            let rank = ranks.get(child.id.as_str()).copied();
+            (rank.unwrap_or(usize::MAX), time.unwrap_or(DateTime::<Utc>::MAX_UTC))
+        });
     }
     let mut is_placed = vec![false; places.len()];
     let mut arranged = Vec::with_capacity(places.len());
-    let mut stack: Vec<(usize, Parent)> = roots.into_iter().rev().collect();
-    let mut rest = 0..places.len();
-    loop {
-        while let Some((at, parent)) = stack.pop() {
-            if std::mem::replace(&mut is_placed[at], true) {
-                continue;
+    let mut stack = Vec::new();
+    // Nodes that no root leads to are in a cycle, which is visited from its first node.
+    for start in roots.into_iter().chain(0..places.len()) {
+        stack.push((start, None));
+        while let Some((at, above)) = stack.pop() {
+            if !std::mem::replace(&mut is_placed[at], true) {
+                arranged.push((at, above));
+                stack.extend(children[at].iter().rev().map(|child| (*child, Some(at))));
             }
-            arranged.push((at, parent));
-            stack.extend(children[at].iter().rev().map(|child| (*child, Parent::Placed(at))));
-        }
-        // Nodes that no root leads to are in a cycle, which is visited from its first node.
-        match rest.find(|at| !is_placed[*at]) {
-            Some(at) => stack.push((at, Parent::Nowhere)),
-            None => return arranged,
         }
     }
+    arranged
 }
 
 fn message(fields: Fields) -> Message {
-    let author = fields.object("author").unwrap_or_default();
-    let content = fields.object("content").unwrap_or_default();
-    let metadata = fields.object("metadata").unwrap_or_default();
+    let (author, content) = (fields.inner("author"), fields.inner("content"));
+    let metadata = fields.inner("metadata");
     let is_hidden = fields.number("weight") == Some(0.0)
         || metadata.is_true("is_visually_hidden_from_conversation");
     let role = author.text("role").unwrap_or_else(|| "unknown".to_owned());
     let kind = content.text("content_type").unwrap_or_default();
-    let parts = parts(&kind, &content, fields.get("content"));
+    let parts = parts_of(&kind, &content, fields.get("content"));
     let rest_of_content = content.without(&["parts", "text", "thoughts", "result"]);
     let is_plain = kind == "text" || kind.is_empty();
     let known = ["id", "author", "create_time", "update_time", "content", "metadata", "weight"];
@@ -227,18 +178,16 @@ fn message(fields: Fields) -> Message {
         .with("model", metadata.get("model_slug").cloned())
         .with("author", author.get("name").cloned())
         .with("content", rest_of_content.into_json().filter(|_| !is_plain))
-        .with("metadata", metadata.into_json());
-    let about = about.into_pairs().into_iter().filter(|(_, value)| !value.is_null());
-    let about = about.filter(|(field, value)| field != "recipient" || value.as_str() != "\"all\"");
-    let about =
-        about.fold(Fields::default(), |about, (field, value)| about.with(&field, Some(value)));
-    let mut message = Message::new(role, parts);
-    message.metadata = about.into_json();
+        .with("metadata", metadata.into_json())
+        .only(|field, value| {
+            !value.is_null() && (field != "recipient" || value.as_str() != "\"all\"")
+        });
+    let mut message = linear::message(role, parts, about);
     message.is_hidden = is_hidden;
     message
 }
 
-fn parts(kind: &str, content: &Fields, json: Option<&Json>) -> Vec<Part> {
+fn parts_of(kind: &str, content: &Fields, json: Option<&Json>) -> Vec<Part> {
     if let Some(parts) = content.list("parts") {
         return parts.iter().filter(|part| part.as_str() != "\"\"").flat_map(pieces).collect();
     }
@@ -260,8 +209,8 @@ fn thought(thought: Fields) -> Option<Part> {
     let said = |field| thought.text(field).filter(|text: &String| !text.is_empty());
     let (text, summary) = (said("content"), thought.get("summary").cloned());
     let Some(text) = text else { return said("summary").map(Part::reasoning) };
-    let extra = summary.map(|summary| ("summary".to_owned(), summary));
-    Some(Part::Reasoning(Reasoning { text, extra: extra.into_iter().collect() }))
+    let extra = Fields::default().with("summary", summary).into_iter().collect();
+    Some(Part::Reasoning(Reasoning { text, extra }))
 }
 
 /// Returns a piece of mixed content: text, words that were spoken, or a pointer to a file of the export, with the words that an
@@ -271,16 +220,14 @@ fn pieces(json: &Json) -> Vec<Part> {
     let kind = fields.text("content_type").unwrap_or_default();
     match (kind.as_str(), fields.text("text"), fields.text("asset_pointer")) {
         ("audio_transcription", Some(text), _) => {
-            let extra = fields.without(&["text"]).into_pairs().into_iter().collect();
-            vec![Part::Text(Text { text, extra })]
+            vec![Part::Text(Text { text, extra: fields.without(&["text"]).into_iter().collect() })]
         }
         ("image_asset_pointer", _, Some(url)) => {
-            let made = fields.object("metadata").and_then(|metadata| metadata.object("dalle"));
-            let words = made.and_then(|made| made.text("prompt")).filter(|words| !words.is_empty());
-            let mut file = File::default();
-            (file.media_type, file.url) = ("image/*".to_owned(), url);
-            file.extra.insert("asset".to_owned(), json.clone());
-            words.map(Part::text).into_iter().chain([Part::File(file)]).collect()
+            let words = fields.inner("metadata").inner("dalle").text("prompt");
+            let words = words.filter(|words| !words.is_empty()).map(Part::text);
+            let mut image = parts::file(Some("image/*".to_owned()), url, None);
+            image.extra.insert("asset".to_owned(), json.clone());
+            words.into_iter().chain([Part::File(image)]).collect()
         }
         _ => vec![data_part(if kind.is_empty() { "value" } else { &kind }, json)],
     }

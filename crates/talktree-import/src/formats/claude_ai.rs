@@ -5,16 +5,16 @@
 
 use crate::report::ImportReport;
 use chrono::{DateTime, Utc};
-use talktree::{Json, Message, MessageId, Part, Role, SessionDetails};
+use talktree::{Json, Message, MessageId, Part, Role};
 
 use super::blocks::{self, ToolNames};
 use super::chain::here;
 use super::linear;
-use super::parts::{Outcome, answer, call};
+use super::parts::{Outcome, answer, call, hidden_if_empty};
 use crate::draft::{
     Draft, Node, Origin, Reader, derive, fingerprint, message_id, name, session_id,
 };
-use crate::fields::{Fields, data_part, text_part};
+use crate::fields::{Fields, data_part, text_part, text_part_with};
 use crate::records::Record;
 
 /// The field with the time of a message or a conversation.
@@ -24,15 +24,8 @@ const TIME: &str = "created_at";
 const ROOT: &str = "00000000-0000-4000-8000-000000000000";
 
 /// Reads exports of claude.ai.
-#[derive(Default)]
 pub(crate) struct ClaudeAi {
-    from: Origin,
-}
-
-impl ClaudeAi {
-    pub(crate) fn new(from: Origin) -> Self {
-        Self { from }
-    }
+    pub(super) from: Origin,
 }
 
 impl Reader for ClaudeAi {
@@ -48,12 +41,9 @@ impl Reader for ClaudeAi {
             entry.id("uuid").unwrap_or_else(|| derive(&["claude-ai", &record.text]).to_string());
         let mut draft = Draft::new(session_id(id), line);
         report.check_times(line, &[(&entry, TIME)], "the time of the message before");
-        draft.details = SessionDetails {
-            name: entry.text("name").as_deref().and_then(name),
-            model: entry.text("model"),
-            created_at: entry.time(TIME),
-            ..SessionDetails::default()
-        };
+        draft.details.name = entry.text("name").as_deref().and_then(name);
+        draft.details.model = entry.text("model");
+        draft.details.created_at = entry.time(TIME);
         let items: Vec<Option<Fields>> = messages.iter().map(Fields::of).collect();
         let is_tree = items.iter().flatten().any(|item| item.has("parent_message_uuid"));
         let mut newest: Option<(DateTime<Utc>, MessageId)> = None;
@@ -75,13 +65,12 @@ impl Reader for ClaudeAi {
                 true => item.id("parent_message_uuid").filter(|id| id != ROOT).map(message_id),
                 false => draft.last_id(),
             };
-            let time = item.time(TIME).unwrap_or(before);
-            before = time;
-            let message = message(&item).with_id(id.clone()).at(time);
+            before = item.time(TIME).unwrap_or(before);
+            let message = message(&item).with_id(id.clone()).at(before);
             // Other fields may differ in a later export.
             let content = serde_json::to_string(&message.parts).unwrap_or_default();
-            if newest.as_ref().is_none_or(|(newest, _)| *newest <= time) {
-                newest = Some((time, id.clone()));
+            if newest.as_ref().is_none_or(|(newest, _)| *newest <= before) {
+                newest = Some((before, id.clone()));
             }
             let body = here(message, Some(source).filter(|_| self.from.keeps_source));
             draft.push(Node::new(id, parent, line, fingerprint(&content), body));
@@ -98,15 +87,9 @@ impl Reader for ClaudeAi {
             "account",
             "current_leaf_message_uuid",
         ];
-        let rest = entry.without(&known).into_pairs().into_iter();
-        draft.add_metadata(
-            rest.filter(|(_, value)| !matches!(value.as_str(), "null" | "\"\"" | "{}")).collect(),
-        );
+        let is_filled = |_: &str, value: &Json| !matches!(value.as_str(), "null" | "\"\"" | "{}");
+        draft.add_metadata(entry.without(&known).only(is_filled));
         (!draft.nodes.is_empty()).then_some(draft)
-    }
-
-    fn message(&self, _: &Record, _: Fields, _: &MessageId) -> Option<Message> {
-        None
     }
 }
 
@@ -134,10 +117,9 @@ fn message(item: &Fields) -> Message {
             Some("voice_note") => parts.extend(fields.get("text").map(text_part)),
             // What a text cites stays with it; where in the recording it was said is nothing to keep.
             Some("text") => {
-                let text = fields.without(&["start_timestamp", "stop_timestamp", "flags"]);
-                let is_blank = |json: &Json| matches!(json.as_str(), "null" | "[]");
-                let text: Fields =
-                    text.into_pairs().into_iter().filter(|(_, json)| !is_blank(json)).collect();
+                let text = fields
+                    .without(&["start_timestamp", "stop_timestamp", "flags"])
+                    .only(|_, value| !matches!(value.as_str(), "null" | "[]"));
                 parts.extend(text.into_json().map(|text| blocks::part(&text, &none)));
             }
             _ => parts.push(blocks::part(&block, &none)),
@@ -147,14 +129,10 @@ fn message(item: &Fields) -> Message {
     if !parts.iter().any(has_text) && !parts.iter().any(|part| matches!(part, Part::Tool(_))) {
         parts.extend(item.get("text").filter(|text| text.as_str() != "\"\"").map(text_part));
     }
-    for attached in item.list("attachments").unwrap_or_default().iter().filter_map(Fields::of) {
+    for attached in item.objects("attachments") {
         let Some(text) = attached.get("extracted_content") else { continue };
-        let mut part = text_part(text);
-        if let Part::Text(part) = &mut part {
-            let name = attached.get("file_name").cloned();
-            part.extra.extend(name.map(|name| ("file_name".to_owned(), name)));
-        }
-        parts.push(part);
+        let name = Fields::default().with("file_name", attached.get("file_name").cloned());
+        parts.push(text_part_with(text, name));
     }
     parts.extend(item.list("files").unwrap_or_default().iter().map(|file| data_part("file", file)));
     let known = [
@@ -169,7 +147,5 @@ fn message(item: &Fields) -> Message {
         "updated_at",
         "index",
     ];
-    let is_blank = parts.is_empty();
-    let message = linear::message(role, parts, item.except(&known));
-    if is_blank { message.hidden() } else { message }
+    hidden_if_empty(linear::message(role, parts, item.except(&known)))
 }

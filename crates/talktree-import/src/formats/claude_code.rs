@@ -14,9 +14,8 @@ use talktree_claude::entries::{self, EntryTree, Progress};
 use super::Format;
 use super::blocks::{self, ToolNames};
 use super::detect::of_another_format;
-use crate::draft::Body;
 use crate::draft::{
-    Draft, DraftCompaction, Node, Origin, Orphans, Reader, derive, fingerprint, session_id,
+    Body, Draft, DraftCompaction, Node, Origin, Orphans, Reader, derive, fingerprint, session_id,
 };
 use crate::fields::Fields;
 use crate::records::{Place, Record};
@@ -24,7 +23,7 @@ use crate::records::{Place, Record};
 /// Reads Claude Code transcripts.
 #[derive(Default)]
 pub(crate) struct ClaudeCode {
-    from: Origin,
+    pub(super) from: Origin,
     /// The first time in the file: that of the entries before it.
     first: Option<DateTime<Utc>>,
     names: ToolNames,
@@ -43,6 +42,7 @@ pub(crate) struct ClaudeCode {
 }
 
 /// The entries of one session.
+#[derive(Default)]
 struct Conversation {
     tree: EntryTree,
     session: SessionId,
@@ -62,10 +62,6 @@ struct About {
 }
 
 impl ClaudeCode {
-    pub(crate) fn new(from: Origin) -> Self {
-        Self { from, ..Self::default() }
-    }
-
     /// Returns the id of a session that no entry names.
     fn session_of_file(&self, record: &Record) -> SessionId {
         let file = std::path::Path::new(&self.from.file).file_stem();
@@ -85,14 +81,8 @@ impl ClaudeCode {
             (None, None) if !self.conversations.is_empty() => self.current,
             (Some(_), None) if is_unnamed => 0,
             _ => {
-                let (tree, session) = (EntryTree::default(), self.session_of_file(record));
-                self.conversations.push(Conversation {
-                    tree,
-                    session,
-                    line,
-                    agent: None,
-                    has_main: false,
-                });
+                let session = self.session_of_file(record);
+                self.conversations.push(Conversation { session, line, ..Conversation::default() });
                 self.conversations.len() - 1
             }
         };
@@ -205,16 +195,11 @@ impl ClaudeCode {
                 );
                 report.remark(line, why);
             }
-            draft.compactions.push(DraftCompaction {
-                id: cut.id.clone(),
-                line,
-                after: after.cloned(),
-                kept: kept.clone(),
-                marker: cut.marker.clone(),
-                summary: cut.summary.clone(),
-                details: None,
-                created_at: cut.created_at.unwrap_or(self.early()),
-            });
+            let time = cut.created_at.unwrap_or(self.early());
+            let (marker, summary) = (cut.marker.clone(), cut.summary.clone());
+            let compaction = DraftCompaction::new(marker, line, kept.clone(), summary, time);
+            let (id, after) = (cut.id.clone(), after.cloned());
+            draft.compactions.push(DraftCompaction { id, after, ..compaction });
         }
         if let Some(agent) = agent.filter(|_| !has_main) {
             draft.details.parent_session = Some(draft.session.clone());
@@ -222,16 +207,13 @@ impl ClaudeCode {
         }
         draft.notes = tree.nodes.iter().map(|node| !node.is_end).collect();
         let nodes = std::mem::take(&mut tree.nodes).into_iter();
-        draft.nodes = nodes.map(|node| self.node(node, &tree)).collect();
+        let nodes = nodes.map(|entries::Node { id, parent, is_side, line, .. }| {
+            let About { line, fingerprint, place } = self.abouts[line as usize];
+            let (is_hidden, body) = (tree.is_repeated(&id), Body::There(place));
+            Node { id, parent, line, fingerprint, is_side, is_hidden, body }
+        });
+        draft.nodes = nodes.collect();
         draft
-    }
-
-    fn node(&self, node: entries::Node, tree: &EntryTree) -> Node {
-        let About { line, fingerprint, place } = self.abouts[node.line as usize];
-        let entries::Node { id, parent, is_side, .. } = node;
-        let body = Body::There(place);
-        let is_hidden = tree.is_repeated(&id);
-        Node { id, parent, line, fingerprint, is_side, is_hidden, body }
     }
 }
 
@@ -270,10 +252,8 @@ fn connect(tree: &mut EntryTree) -> Vec<Option<u32>> {
 
 /// Joins sessions with connected entries.
 fn join(mut all: Vec<Conversation>, report: &mut ImportReport) -> Vec<Conversation> {
-    let nodes = |at: usize, it: &Conversation| -> Vec<_> {
-        it.tree.index.keys().map(|id| (id.clone(), at)).collect()
-    };
-    let owners = all.iter().enumerate().flat_map(|(at, it)| nodes(at, it));
+    let owners = all.iter().enumerate();
+    let owners = owners.flat_map(|(at, it)| it.tree.index.keys().map(move |id| (id.clone(), at)));
     let owners: HashMap<MessageId, usize> = owners.collect();
     let mut into: Vec<usize> = (0..all.len()).collect();
     let find = |into: &[usize], mut at: usize| {

@@ -11,6 +11,7 @@ use super::Format;
 use super::blocks::{self, ToolNames};
 use super::chain::{Chain, Contents, body, json, texts};
 use super::linear;
+use super::parts::hidden_if_empty;
 use crate::draft::{Draft, Origin, Reader, Unnamed, message_id, session_id};
 use crate::fields::Fields;
 use crate::records::Record;
@@ -21,7 +22,7 @@ const TIME: &str = "ts";
 /// Reads tasks of Cline and Roo Code.
 #[derive(Default)]
 pub(crate) struct Cline {
-    from: Origin,
+    pub(super) from: Origin,
     names: ToolNames,
     contents: Contents,
     chain: Option<Chain>,
@@ -30,10 +31,6 @@ pub(crate) struct Cline {
 }
 
 impl Cline {
-    pub(crate) fn new(from: Origin) -> Self {
-        Self { from, ..Self::default() }
-    }
-
     fn chain(&mut self, line: u64, id: Option<String>) -> &mut Chain {
         let id = id.or_else(|| task_of(&self.from.file)).unwrap_or_default();
         self.chain.get_or_insert_with(|| Chain::new(session_id(id), line))
@@ -85,13 +82,12 @@ impl Cline {
                 text.extra.insert("element".to_owned(), json("task"));
             }
         }
-        let is_hidden = parts.is_empty() || fields.is_true("isSummary");
-        let known = ["id", "role", "content", TIME];
-        let message = linear::message(role, parts, fields.except(&known));
+        let rest = fields.except(&["id", "role", "content", TIME]);
+        let mut message = hidden_if_empty(linear::message(role, parts, rest));
+        message.is_hidden |= fields.is_true("isSummary");
         // The folder of a task is named by the millisecond in which it began.
         let began = || DateTime::from_timestamp_millis(task_of(&self.from.file)?.parse().ok()?);
-        let message = message.at(fields.time(TIME).or_else(began).unwrap_or(self.from.now));
-        if is_hidden { message.hidden() } else { message }
+        message.at(fields.time(TIME).or_else(began).unwrap_or(self.from.now))
     }
 }
 
@@ -103,23 +99,19 @@ impl Reader for Cline {
         };
         let id = entry.id("sessionId").or_else(|| entry.id("session_id"));
         let draft = &mut self.chain(record.line, id).draft;
-        draft.add_metadata(entry.without(&["messages", "sessionId", "updated_at"]).into_pairs());
+        draft.add_metadata(entry.without(&["messages", "sessionId", "updated_at"]));
         for source in messages {
             self.take(record, &Fields::of(&source).unwrap_or_default(), Some(&source), report);
         }
         None
     }
 
-    fn finish(&mut self, _: &mut ImportReport) -> Vec<Draft> {
-        let Some(chain) = self.chain.take() else { return Vec::new() };
-        let mut draft = chain.close();
-        if draft.nodes.is_empty() {
-            return Vec::new();
-        }
+    fn close(&mut self, _: &mut ImportReport) -> Option<Draft> {
+        let mut draft = self.chain.take()?.close();
         if task_of(&self.from.file).is_none() && draft.session == session_id("") {
             draft.unnamed = Some(Unnamed::only(Format::Cline.as_str(), 1, &self.from));
         }
-        vec![draft]
+        (!draft.nodes.is_empty()).then_some(draft)
     }
 
     fn message(&self, _: &Record, fields: Fields, _: &MessageId) -> Option<Message> {

@@ -12,13 +12,13 @@
 use crate::report::ImportReport;
 use chrono::{DateTime, Utc};
 use talktree::records::chat;
-use talktree::{File, Json, Message, MessageId, Part, Role, Usage};
+use talktree::{Json, Message, MessageId, Part, Role};
 
 use super::Format;
-use super::blocks::{self, ToolNames};
-use super::chain::{Chain, Contents, Models, aside, here, is_context, json, spent, texts};
+use super::blocks::{self, ToolNames, name_of};
+use super::chain::{Chain, Contents, Models, aside, body, is_context, json, spent, texts};
 use super::linear;
-use super::parts::{self, Outcome, kept, tokens};
+use super::parts::{self, Outcome, kept, thoughts, usage};
 use crate::draft::{Body, Draft, Origin, Reader, Unnamed, canonical, name, session_id};
 use crate::fields::Fields;
 use crate::records::Record;
@@ -44,7 +44,7 @@ pub(crate) const OF_REASONING: [&str; 3] = ["id", "encrypted_content", "status"]
 /// Reads Codex rollouts.
 #[derive(Default)]
 pub(crate) struct Codex {
-    from: Origin,
+    pub(super) from: Origin,
     names: ToolNames,
     contents: Contents,
     chain: Option<Chain>,
@@ -88,10 +88,6 @@ impl Item {
 }
 
 impl Codex {
-    pub(crate) fn new(from: Origin) -> Self {
-        Self { from, ..Self::default() }
-    }
-
     /// Returns the thread; before its header, one that is named by the file.
     fn chain(&mut self, line: u64) -> &mut Chain {
         let file = &self.from.file;
@@ -116,12 +112,9 @@ impl Codex {
         let id = header.id("id").or_else(|| header.id("session_id"));
         let id = id.or_else(|| thread_of(&self.from.file));
         let forked = header.id("forked_from_id");
-        let source = header.object("source").and_then(|source| source.object("subagent"));
-        let spawn = source.and_then(|source| source.object("thread_spawn"));
-        let spawned = spawn.and_then(|spawn| spawn.id("parent_thread_id"));
-        let spawned = spawned.or_else(|| header.id("parent_thread_id"));
-        let base = header.object("history_base");
-        let base = base.and_then(|base| base.id("thread_id"));
+        let spawn = header.inner("source").inner("subagent").inner("thread_spawn");
+        let spawned = spawn.id("parent_thread_id").or_else(|| header.id("parent_thread_id"));
+        let base = header.inner("history_base").id("thread_id");
         if let Some(parent) = &base {
             let why =
                 format!("a fork that does not repeat its past, which is in session {parent:?}");
@@ -143,8 +136,8 @@ impl Codex {
         let details = &mut chain.draft.details;
         details.parent_session = forked.or(base).or(spawned).map(session_id);
         details.created_at = start;
-        let rest = header.except(&["id", TIME, "type", "base_instructions", "instructions"]);
-        chain.draft.add_metadata(rest.into_pairs());
+        let known = ["id", TIME, "type", "base_instructions", "instructions"];
+        chain.draft.add_metadata(header.except(&known));
         self.is_named = is_named;
     }
 
@@ -177,9 +170,7 @@ impl Codex {
             }
             ("response_item", _) => {
                 let id = payload.id("call_id").or_else(|| payload.id("id"));
-                if let (Some(id), Some(name)) = (id, payload.text("name")) {
-                    self.names.insert(id, name);
-                }
+                self.names.extend(id.zip(payload.text("name")));
             }
             _ => {}
         }
@@ -205,22 +196,16 @@ impl Codex {
             self.thought.clone_from(&content);
         }
         let tip = self.chain(line).tip.clone();
-        match self.turn.clone().filter(|_| is_of_person) {
-            Some(start) => {
-                self.turns.push(start);
-                self.turn = None;
-            }
-            None if is_of_person && !self.has_turns => self.turns.push(tip),
-            None => {}
+        if is_of_person {
+            let begun = self.turn.take();
+            self.turns.extend(begun.or_else(|| (!self.has_turns).then_some(tip)));
         }
-        let scope = ["codex", &self.scope.clone().unwrap_or_default()];
+        let scope = ["codex", self.scope.as_deref().unwrap_or_default()];
         let written = source.map_or(record.text.as_str(), Json::as_str);
         let id = self.contents.id(&scope, &content, written);
-        let body = match (source, message) {
-            (Some(source), Some(message)) => {
-                here(message.with_id(id.clone()), Some(source).filter(|_| self.from.keeps_source))
-            }
-            _ => Body::there(record),
+        let body = match message {
+            Some(message) => body(message.with_id(id.clone()), record, source, &self.from),
+            None => Body::There(record.place()),
         };
         let chain = self.chain(line);
         // The id says what its content is.
@@ -241,10 +226,9 @@ impl Codex {
         let details = &mut self.chain(line).draft.details;
         match (kind.as_str(), what.as_str()) {
             ("turn_context", _) => {
-                if let Some(model) = payload.text("model") {
-                    details.model.get_or_insert_with(|| model.clone());
-                    self.models.push(line, model);
-                }
+                let model = payload.text("model");
+                details.model = details.model.take().or_else(|| model.clone());
+                self.models.push(line, model);
             }
             (_, "thread_name_updated") => {
                 let given = payload.text("thread_name").as_deref().and_then(name);
@@ -287,7 +271,7 @@ impl Codex {
             }
             // One that repeats the total of the one before is of no answer.
             "token_count" => {
-                let info = event.object("info").unwrap_or_default();
+                let info = event.inner("info");
                 let total = info.get("total_token_usage").cloned();
                 let is_same = total.is_some() && total == self.total;
                 self.total = total;
@@ -302,18 +286,7 @@ impl Codex {
     fn message_of(&self, line: u64, Item { kind, fields: payload, .. }: &Item) -> Message {
         let what = payload.text("type").unwrap_or_default();
         let model = || self.models.at(line).map(|model| json(model));
-        let usage = |usage: Option<Fields>| {
-            let usage = usage.unwrap_or_default();
-            spent(&Usage {
-                model: self.models.at(line).cloned(),
-                input: tokens(&usage, "input_tokens"),
-                output: tokens(&usage, "output_tokens"),
-                cache_read: tokens(&usage, "cached_input_tokens"),
-                cache_write: tokens(&usage, "cache_write_input_tokens"),
-                reasoning: tokens(&usage, "reasoning_output_tokens"),
-                cost: None,
-            })
-        };
+        let took = |counted: Fields| spent(&usage(&counted, self.models.at(line).cloned()));
         let event = |role: Role, part: fn(String) -> Part, field: &str| {
             let text = payload.text(field).unwrap_or_default();
             let rest = payload.except(&["type", field]);
@@ -322,10 +295,8 @@ impl Codex {
         };
         match (kind.as_str(), what.as_str()) {
             ("response_item", _) => self.item(&what, payload, model()),
-            ("token_usage_record", _) => usage(payload.object("usage")),
-            ("event_msg", "token_count") => {
-                usage(payload.object("info").and_then(|info| info.object("last_token_usage")))
-            }
+            ("token_usage_record", _) => took(payload.inner("usage")),
+            ("event_msg", "token_count") => took(payload.inner("info").inner("last_token_usage")),
             ("event_msg", "user_message") => event(Role::User, Part::text, "message"),
             ("event_msg", "agent_message") => event(Role::Assistant, Part::text, "message"),
             ("event_msg", "agent_reasoning" | "agent_reasoning_raw_content") => {
@@ -350,9 +321,10 @@ impl Codex {
         let whole = || item.clone().into_json().map(Part::Other).into_iter().collect::<Vec<_>>();
         match what {
             "message" | "agent_message" | "" if !what.is_empty() || item.has("role") => {
-                let role = item.text("role").unwrap_or_else(|| "user".to_owned());
-                let role =
-                    if role == "developer" { Role::System } else { Role::from(role.as_str()) };
+                let role = match item.text("role").as_deref() {
+                    Some("developer") => Role::System,
+                    role => Role::from(role.unwrap_or("user")),
+                };
                 let parts = blocks::parts(item.get("content"), &self.names);
                 let is_context = is_context(&parts, CONTEXT) || what == "agent_message";
                 let kind =
@@ -366,15 +338,13 @@ impl Codex {
                 )
             }
             "reasoning" => {
-                let texts = ["summary", "content"].into_iter().filter_map(|name| item.list(name));
-                let texts = texts.flatten().filter_map(|block| Fields::of(&block)?.text("text"));
-                let mut parts: Vec<Part> = texts.map(Part::reasoning).collect();
+                let mut parts: Vec<Part> = thoughts(item).map(Part::reasoning).collect();
                 let is_closed = parts.is_empty();
                 if is_closed {
                     parts.push(Part::reasoning(""));
                 }
                 if let Some(Part::Reasoning(first)) = parts.first_mut() {
-                    first.extra = kept(item, &OF_REASONING).into_pairs().into_iter().collect();
+                    first.extra = kept(item, &OF_REASONING).into_iter().collect();
                 }
                 let rest = rest(&["summary", "content"]).without(&OF_REASONING);
                 let message = linear::message(Role::Assistant, parts, rest.with("model", model));
@@ -386,24 +356,17 @@ impl Codex {
             }
             "local_shell_call" => call(Some("local_shell".to_owned()), item.get("action")),
             "function_call_output" | "custom_tool_call_output" => {
-                let inner = item.object("output").filter(|output| output.has("content"));
-                let output =
-                    inner.as_ref().map_or(item.get("output"), |inner| inner.get("content"));
-                let is_error = inner.as_ref().is_some_and(|inner| {
-                    inner.get("success").is_some_and(|it| it.as_str() == "false")
-                });
-                let name = self.names.get(&id).cloned().unwrap_or_else(|| "unknown".to_owned());
-                let part = blocks::result(name, id.clone(), output, is_error);
+                let inner = item.inner("output");
+                let is_plain = !inner.has("content");
+                let output = if is_plain { item.get("output") } else { inner.get("content") };
+                let is_error = !is_plain && inner.is_false("success");
+                let part = blocks::result(name_of(&self.names, &id), id, output, is_error);
                 linear::message(Role::Tool, vec![part], rest(&["call_id", "output"]))
             }
             "image_generation_call" => {
+                let image = |data| Part::file("image/png", format!("data:image/png;base64,{data}"));
+                let image = item.text("result").map(|data| vec![image(data)]);
                 let rest = rest(&["result"]).with("model", model);
-                let image = item.text("result").map(|data| {
-                    let mut file = File::default();
-                    (file.media_type, file.url) =
-                        ("image/png".to_owned(), format!("data:image/png;base64,{data}"));
-                    vec![Part::File(file)]
-                });
                 linear::message(Role::Assistant, image.unwrap_or_else(whole), rest)
             }
             "web_search_call" | "tool_search_call" | "tool_search_output" => {
@@ -424,7 +387,7 @@ impl Reader for Codex {
             self.take((record, None), &item, time, report);
             return None;
         };
-        let header = entry.object("session").unwrap_or_default();
+        let header = entry.inner("session");
         self.take((record, None), &Item::new("session_meta", header, ""), None, report);
         for source in items {
             let Some(item) = Fields::of(&source) else {
@@ -438,23 +401,17 @@ impl Reader for Codex {
         None
     }
 
-    fn finish(&mut self, report: &mut ImportReport) -> Vec<Draft> {
+    fn close(&mut self, report: &mut ImportReport) -> Option<Draft> {
         if let Some((count, line)) = self.repeats {
-            report.remark(
-                line,
-                format!("{count} events repeat what other records say, the first one here"),
-            );
+            let why = format!("{count} events repeat what other records say, the first one here");
+            report.remark(line, why);
         }
-        let Some(chain) = self.chain.take() else { return Vec::new() };
-        let mut draft = chain.close();
+        let mut draft = self.chain.take()?.close();
         if !self.is_named {
             let opening = self.opening.unwrap_or(draft.nodes.len());
             draft.unnamed = Some(Unnamed::only(Format::Codex.as_str(), opening, &self.from));
         }
-        if draft.nodes.is_empty() && draft.unnamed.is_some() {
-            return Vec::new();
-        }
-        vec![draft]
+        (self.is_named || !draft.nodes.is_empty()).then_some(draft)
     }
 
     fn message(&self, record: &Record, fields: Fields, _: &MessageId) -> Option<Message> {
@@ -484,8 +441,7 @@ fn unwrapped(record: &Record, fields: Fields) -> Item {
 fn summary(compacted: &Fields) -> String {
     let message = compacted.text("message").filter(|text| !text.trim().is_empty());
     message.unwrap_or_else(|| {
-        let items = compacted.list("replacement_history").unwrap_or_default();
-        let items = items.iter().filter_map(Fields::of);
+        let items = compacted.objects("replacement_history").into_iter();
         let said = items.map(|item| texts(&blocks::parts(item.get("content"), &ToolNames::new())));
         let said: Vec<String> = said.filter(|text| !text.is_empty()).collect();
         match said.is_empty() {

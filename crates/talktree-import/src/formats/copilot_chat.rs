@@ -10,7 +10,7 @@ use talktree::{Json, Message, MessageId, Part, Role, Usage};
 
 use super::chain::{Chain, here, json};
 use super::linear;
-use super::parts::{self, Outcome, tokens};
+use super::parts::{self, Outcome, hidden_if_empty, kept, usage};
 use crate::draft::{Draft, Origin, Reader, derive, message_id, name, session_id};
 use crate::fields::{self, Fields, data_part};
 use crate::records::Record;
@@ -18,20 +18,15 @@ use crate::records::Record;
 /// Reads chats of Copilot in VS Code.
 #[derive(Default)]
 pub(crate) struct CopilotChat {
-    from: Origin,
+    pub(super) from: Origin,
     /// The document so far, and the line it begins on.
     state: Option<(u64, Value)>,
 }
 
 impl CopilotChat {
-    pub(crate) fn new(from: Origin) -> Self {
-        Self { from, ..Self::default() }
-    }
-
     fn chat(&self, line: u64, chat: &Fields, is_log: bool, report: &mut ImportReport) -> Draft {
-        let id = chat
-            .id("sessionId")
-            .unwrap_or_else(|| derive(&["copilot-chat", &self.from.file]).to_string());
+        let derived = || derive(&["copilot-chat", &self.from.file]).to_string();
+        let id = chat.id("sessionId").unwrap_or_else(derived);
         let mut chain = Chain::new(session_id(id.as_str()), line);
         let requests = chat.list("requests").unwrap_or_default();
         let details = &mut chain.draft.details;
@@ -46,7 +41,7 @@ impl CopilotChat {
             "inputState",
             "hasPendingEdits",
         ];
-        chain.draft.add_metadata(chat.except(&known).into_pairs());
+        chain.draft.add_metadata(chat.except(&known));
         let mut time = chat.time("creationDate").unwrap_or(self.from.now);
         for (number, source) in requests.iter().enumerate() {
             let Some(request) = Fields::of(source) else {
@@ -60,8 +55,8 @@ impl CopilotChat {
             let mut add = |chain: &mut Chain, id: MessageId, message: Message| {
                 report.records += 1;
                 let content = serde_json::to_string(&message.parts).unwrap_or_default();
-                let source = Some(source).filter(|_| self.from.keeps_source);
-                let body = here(message.with_id(id.clone()).at(time), source);
+                let message = hidden_if_empty(message).with_id(id.clone()).at(time);
+                let body = here(message, self.from.keeps_source.then_some(source));
                 chain.add(id, line, &content, body);
             };
             add(&mut chain, message_id(key.as_str()), question(&request));
@@ -74,11 +69,10 @@ impl CopilotChat {
             if is_done && (!answer.parts.is_empty() || Usage::of(&answer).is_some()) {
                 let id = request.id("responseId").map(message_id);
                 let id = id.unwrap_or_else(|| derive(&["copilot-chat", &key]).to_string().into());
-                let is_blank = answer.parts.is_empty();
-                add(&mut chain, id, if is_blank { answer.hidden() } else { answer });
+                add(&mut chain, id, answer);
             } else if !answer.parts.is_empty() {
-                report
-                    .remark(line, "the last answer is not finished; it comes with a later import");
+                let why = "the last answer is not finished; it comes with a later import";
+                report.remark(line, why);
             }
             let is_undone = |name: &str| request.is_true(name) || request.object(name).is_some();
             if is_undone("shouldBeRemovedOnSend") || is_undone("isHidden") {
@@ -116,14 +110,10 @@ impl Reader for CopilotChat {
         None
     }
 
-    fn finish(&mut self, report: &mut ImportReport) -> Vec<Draft> {
-        let Some((line, state)) = self.state.take() else { return Vec::new() };
+    fn close(&mut self, report: &mut ImportReport) -> Option<Draft> {
+        let (line, state) = self.state.take()?;
         let state = Fields::of(&Json::from(state)).unwrap_or_default();
-        vec![self.chat(line, &state, true, report)]
-    }
-
-    fn message(&self, _: &Record, _: Fields, _: &MessageId) -> Option<Message> {
-        None
+        Some(self.chat(line, &state, true, report))
     }
 }
 
@@ -184,25 +174,19 @@ fn step<'a>(at: &'a mut Value, key: &Json) -> Option<&'a mut Value> {
 }
 
 fn question(request: &Fields) -> Message {
-    let said = request.object("message");
-    let text = said.and_then(|said| said.text("text")).or_else(|| request.text("message"));
-    let files = request.object("variableData").and_then(|data| data.list("variables"));
+    let text = request.inner("message").text("text").or_else(|| request.text("message"));
     let parts = vec![Part::text(text.unwrap_or_default())];
-    let files = files.filter(|files| !files.is_empty());
-    let files = files.and_then(|files| Json::parse(&serde_json::to_string(&files).ok()?).ok());
-    let about =
-        Fields::default().with("variables", files).with("agent", request.get("agent").cloned());
+    let data = request.inner("variableData");
+    let about = kept(&data, &["variables"]).with("agent", request.get("agent").cloned());
     linear::message(Role::User, parts, about)
 }
 
 fn answer(request: &Fields) -> Message {
-    let result = request.object("result").unwrap_or_default();
-    let about = result.object("metadata").unwrap_or_default();
-    let rounds = about.list("toolCallRounds").unwrap_or_default();
-    let calls =
-        rounds.iter().filter_map(Fields::of).filter_map(|round| round.list("toolCalls")).flatten();
-    let calls: Vec<Fields> = calls.filter_map(|call| Fields::of(&call)).collect();
-    let results = about.object("toolCallResults").unwrap_or_default();
+    let result = request.inner("result");
+    let about = result.inner("metadata");
+    let rounds = about.objects("toolCallRounds").into_iter();
+    let calls: Vec<Fields> = rounds.flat_map(|round| round.objects("toolCalls")).collect();
+    let results = about.inner("toolCallResults");
     let mut parts: Vec<Part> = Vec::new();
     let mut text = String::new();
     let flush = |text: &mut String, parts: &mut Vec<Part>| {
@@ -213,8 +197,7 @@ fn answer(request: &Fields) -> Message {
     let mut shown = Vec::new();
     for piece in request.list("response").unwrap_or_default() {
         let Some(fields) = Fields::of(&piece) else { continue };
-        let value =
-            fields.text("value").or_else(|| fields.object("value").and_then(|it| it.text("value")));
+        let value = fields.text("value").or_else(|| fields.inner("value").text("value"));
         let kind = fields.text("kind").unwrap_or_default();
         match (kind.as_str(), value) {
             ("" | "markdownContent", Some(value)) => text.push_str(&value),
@@ -251,11 +234,8 @@ fn answer(request: &Fields) -> Message {
         .with("error", result.get("errorDetails").cloned())
         .with("canceled", request.get("isCanceled").cloned());
     let message = linear::message(Role::Assistant, parts, rest);
-    let [input, output] = ["promptTokens", "outputTokens"].map(|name| tokens(&about, name));
-    match input + output {
-        0 => message,
-        _ => message.with_usage(&Usage { model, input, output, ..Usage::default() }),
-    }
+    let usage = usage(&about, model);
+    if usage.input + usage.output > 0 { message.with_usage(&usage) } else { message }
 }
 
 /// Returns a call with its result.

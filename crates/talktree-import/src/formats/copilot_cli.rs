@@ -7,12 +7,12 @@ use std::collections::HashMap;
 
 use crate::report::ImportReport;
 use talktree::records::chat;
-use talktree::{Json, Message, MessageId, Part, Role, Usage};
+use talktree::{Message, MessageId, Part, Role};
 
 use super::blocks::{self, ToolNames};
 use super::chain::{Chain, Models, aside, is_context, json, spent};
 use super::linear;
-use super::parts::{self, Outcome, tokens};
+use super::parts::{self, Outcome, hidden_if_empty, usage};
 use crate::draft::{Body, Draft, Origin, Reader, derive, message_id, session_id};
 use crate::fields::Fields;
 use crate::records::Record;
@@ -32,7 +32,7 @@ const IDLE: &[&str] = &[
 /// Reads logs of Copilot CLI.
 #[derive(Default)]
 pub(crate) struct CopilotCli {
-    from: Origin,
+    pub(super) from: Origin,
     names: ToolNames,
     /// The conversation of the log, and those of subagents with what tells them apart.
     chains: Vec<(Option<String>, Chain)>,
@@ -42,10 +42,6 @@ pub(crate) struct CopilotCli {
 }
 
 impl CopilotCli {
-    pub(crate) fn new(from: Origin) -> Self {
-        Self { from, ..Self::default() }
-    }
-
     /// Returns the conversation of an event: that of the log, or of a subagent.
     fn chain(&mut self, line: u64, agent: Option<String>) -> &mut Chain {
         if self.chains.is_empty() {
@@ -66,7 +62,7 @@ impl CopilotCli {
 
     fn begin(&mut self, line: u64, data: &Fields) {
         let model = data.text("selectedModel");
-        model.iter().for_each(|model| self.models.push(line, model.clone()));
+        self.models.push(line, model.clone());
         let draft = &mut self.chain(line, None).draft;
         if let Some(id) = data.id("sessionId") {
             draft.session = session_id(id);
@@ -75,21 +71,19 @@ impl CopilotCli {
         draft.details.created_at = data.time("startTime");
         draft.details.parent_session =
             data.id("detachedFromSpawningParentSessionId").map(session_id);
-        draft.add_metadata(data.except(&["sessionId", "startTime"]).into_pairs());
+        draft.add_metadata(data.except(&["sessionId", "startTime"]));
     }
 
     /// Returns the messages of an event with their ids.
     fn messages(&self, line: u64, event: &Fields) -> Vec<(MessageId, Message)> {
-        let id = event
-            .id("id")
-            .unwrap_or_else(|| derive(&["copilot-cli", &line.to_string()]).to_string());
-        let data = event.object("data").unwrap_or_default();
+        let derived = || derive(&["copilot-cli", &line.to_string()]).to_string();
+        let id = event.id("id").unwrap_or_else(derived);
+        let data = event.inner("data");
         let kind = event.text("type").unwrap_or_default();
         let time = event.time(TIME).unwrap_or(self.from.now);
         let model = data.text("model").or_else(|| self.models.at(line).cloned());
         let call = |request: &Fields| {
-            let id = request.id("toolCallId")?;
-            let name = request.text("name").or_else(|| request.text("toolName"));
+            let (id, name) = (request.id("toolCallId")?, tool_of(request));
             let input = request.get("arguments").map(chat::arguments);
             Some(Part::Tool(parts::call(name, id, input, Outcome::Open)))
         };
@@ -100,27 +94,19 @@ impl CopilotCli {
                 let is_skill =
                     data.text("source").is_some_and(|source| source.starts_with("skill-"));
                 let is_context = is_skill || is_context(&parts, &["<skill-context"]);
-                let kind = Some(json("context")).filter(|_| is_context);
-                let role = if kind_of(event) == "user" { Role::User } else { Role::System };
-                own(linear::message(
-                    role,
-                    parts,
-                    data.without(&["content", "role"]).with("kind", kind),
-                ))
+                let context = is_context.then(|| json("context"));
+                let role = if kind == "user.message" { Role::User } else { Role::System };
+                let rest = data.without(&["content", "role"]).with("kind", context);
+                own(linear::message(role, parts, rest))
             }
             "assistant.message" => {
                 let mut parts: Vec<Part> =
                     data.text("reasoningText").map(Part::reasoning).into_iter().collect();
                 parts.extend(blocks::parts(data.get("content"), &self.names));
-                let requests = data.list("toolRequests").unwrap_or_default();
-                parts.extend(
-                    requests.iter().filter_map(Fields::of).filter_map(|request| call(&request)),
-                );
+                parts.extend(data.objects("toolRequests").iter().filter_map(call));
                 let rest = data.without(&["content", "reasoningText", "toolRequests", "model"]);
-                let is_blank = parts.is_empty();
-                let model = model.as_deref().map(json);
-                let message = linear::message(Role::Assistant, parts, rest.with("model", model));
-                own(if is_blank { message.hidden() } else { message })
+                let rest = rest.with("model", model.as_deref().map(json));
+                own(hidden_if_empty(linear::message(Role::Assistant, parts, rest)))
             }
             "tool.execution_start" => {
                 let parts = call(&data).into_iter().collect();
@@ -128,57 +114,33 @@ impl CopilotCli {
             }
             "tool.execution_complete" => {
                 let id = data.id("toolCallId").unwrap_or_default();
-                let name = self.names.get(&id).cloned().unwrap_or_else(|| "unknown".to_owned());
-                let is_error =
-                    data.get("success").is_some_and(|success| success.as_str() == "false");
-                let result = data.object("result");
-                let output = result
-                    .as_ref()
-                    .and_then(|result| result.get("content"))
-                    .or_else(|| data.get("result"));
-                let error = data.object("error").and_then(|error| error.get("message").cloned());
-                let error = error.or_else(|| data.get("error").cloned());
-                let output = output.cloned().or(error);
-                let part = blocks::result(name, id, output.as_ref(), is_error);
-                let detail =
-                    result.as_ref().and_then(|result| result.get("detailedContent")).cloned();
+                let name = blocks::name_of(&self.names, &id);
+                let (result, error) = (data.inner("result"), data.inner("error"));
+                let output = result.get("content").or_else(|| data.get("result"));
+                let output = output.or_else(|| error.get("message")).or_else(|| data.get("error"));
+                let part = blocks::result(name, id, output, data.is_false("success"));
+                let detail = result.get("detailedContent").cloned();
                 let about = Fields::default().with("detailedContent", detail);
                 own(linear::message(Role::Tool, vec![part], about))
             }
             "session.shutdown" => {
-                let models = data.object("modelMetrics").unwrap_or_default().into_pairs();
-                let mut spent: Vec<_> =
-                    models.iter().map(|(model, used)| self.spent(&id, model, used)).collect();
-                spent.push((message_id(id.as_str()), aside(&kind, &data)));
-                spent
+                let models = data.inner("modelMetrics").into_iter();
+                let spent = models.map(|(model, metrics)| {
+                    let own = derive(&["copilot-cli", &id, &model]).to_string();
+                    let used = Fields::of(&metrics).unwrap_or_default().inner("usage");
+                    (MessageId::from(own), spent(&usage(&used, Some(model))))
+                });
+                spent.chain(own(aside(&kind, &data))).collect()
             }
             _ => own(aside(&kind, &data)),
         };
-        messages
-            .into_iter()
-            .map(|(id, message)| (id.clone(), message.with_id(id).at(time)))
-            .collect()
-    }
-
-    fn spent(&self, event: &str, model: &str, metrics: &Json) -> (MessageId, Message) {
-        let metrics = Fields::of(metrics).unwrap_or_default();
-        let used = metrics.object("usage").unwrap_or_default();
-        let usage = Usage {
-            model: Some(model.to_owned()),
-            input: tokens(&used, "inputTokens"),
-            output: tokens(&used, "outputTokens"),
-            cache_read: tokens(&used, "cacheReadTokens"),
-            cache_write: tokens(&used, "cacheWriteTokens"),
-            reasoning: tokens(&used, "reasoningTokens"),
-            cost: None,
-        };
-        (derive(&["copilot-cli", event, model]).to_string().into(), spent(&usage))
+        messages.into_iter().map(|(id, it)| (id.clone(), it.with_id(id).at(time))).collect()
     }
 }
 
-/// Returns what an event is about: the first word of its type.
-fn kind_of(event: &Fields) -> String {
-    event.text("type").unwrap_or_default().split('.').next().unwrap_or_default().to_owned()
+/// Returns the name of the tool that an event or a request in it is of.
+fn tool_of(event: &Fields) -> Option<String> {
+    event.text("name").or_else(|| event.text("toolName"))
 }
 
 impl Reader for CopilotCli {
@@ -196,23 +158,12 @@ impl Reader for CopilotCli {
         let tip = self.chain(line, agent.clone()).tip.clone();
         self.before.insert(id, tip);
         let is_known = data.id("toolCallId").is_some_and(|id| self.names.contains_key(&id));
-        for request in data
-            .list("toolRequests")
-            .unwrap_or_default()
-            .iter()
-            .filter_map(Fields::of)
-            .chain([data.clone()])
-        {
-            let name = request.text("name").or_else(|| request.text("toolName"));
-            if let (Some(id), Some(name)) = (request.id("toolCallId"), name) {
-                self.names.insert(id, name);
-            }
+        for request in data.objects("toolRequests").iter().chain([&data]) {
+            self.names.extend(request.id("toolCallId").zip(tool_of(request)));
         }
         match kind.as_str() {
             "session.start" => self.begin(line, &data),
-            "session.model_change" => {
-                data.text("newModel").into_iter().for_each(|model| self.models.push(line, model));
-            }
+            "session.model_change" => self.models.push(line, data.text("newModel")),
             "session.snapshot_rewind" => {
                 let to = data.id("upToEventId").unwrap_or_default();
                 match self.before.get(&to).cloned() {
@@ -228,7 +179,7 @@ impl Reader for CopilotCli {
                     report.records += 1;
                     let time = message.created_at;
                     let chain = self.chain(line, agent.clone());
-                    chain.add(id, line, &record.text, Body::there(record));
+                    chain.add(id, line, &record.text, Body::There(record.place()));
                     if kind == "session.compaction_complete"
                         && let Some(summary) = data.text("summaryContent")
                     {

@@ -10,13 +10,15 @@ use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension};
+use serde_json::Value;
 use talktree::records::blocks::{self, ToolNames};
 use talktree::records::chat::arguments;
 use talktree::records::fields::{list, text};
-use talktree::{Json, Message, MessageId, Part, Role, SessionDetails, Usage};
+use talktree::{Json, Message, MessageId, Part, Role};
 
 use super::database::{Kind, Layout, Lines, json, quoted};
-use super::parts::{Outcome, call, hidden_if_blank, kept, leave_unfinished, may_grow, tokens};
+use super::linear;
+use super::parts::{Outcome, call, hidden_if_blank, kept, leave_unfinished, may_grow, usage};
 use crate::draft::{
     Draft, Node, Origin, Reader, derive, message_id, name, session_id, with_source,
 };
@@ -49,7 +51,7 @@ const ROW: &str = "SELECT key, value FROM cursorDiskKV WHERE rowid = ?1";
 /// Reads chats of Cursor.
 #[derive(Default)]
 pub(crate) struct Cursor {
-    from: Origin,
+    pub(super) from: Origin,
     open: Option<Open>,
     /// When each chat began: most bubbles have no time.
     starts: HashMap<String, DateTime<Utc>>,
@@ -58,6 +60,7 @@ pub(crate) struct Cursor {
 }
 
 /// A chat while it is read.
+#[derive(Default)]
 struct Open {
     id: String,
     draft: Draft,
@@ -70,27 +73,20 @@ struct Open {
 }
 
 impl Cursor {
-    pub(crate) fn new(from: Origin) -> Self {
-        Self { from, ..Self::default() }
-    }
-
     fn begin(&mut self, id: String, about: &Fields, line: u64) -> &mut Open {
         let mut draft = Draft::new(session_id(id.as_str()), line);
-        let subagent = about.object("subagentInfo");
-        let parent = subagent.and_then(|subagent| subagent.id("parentComposerId"));
-        let config = about.object("modelConfig").unwrap_or_default();
-        let model = config.text("modelName").or_else(|| about.text("lastUsedModel"));
-        draft.details = SessionDetails {
-            name: about.text("name").as_deref().and_then(name),
-            parent_session: parent.or_else(|| self.parents.get(&id).cloned()).map(session_id),
-            model: model.filter(|model| !model.is_empty() && model != "default"),
-            metadata: kept(about, &["workspaceIdentifier", "unifiedMode", "mode"]).into_json(),
-            created_at: about.time("createdAt"),
-            ..SessionDetails::default()
-        };
-        self.starts.extend(draft.details.created_at.map(|time| (id.clone(), time)));
-        let (order, counts) = (HashMap::new(), HashMap::new());
-        self.open.insert(Open { id, draft, order, is_growing: false, counts, unlisted: 0 })
+        let parent = about.inner("subagentInfo").id("parentComposerId");
+        let parent = parent.or_else(|| self.parents.get(&id).cloned());
+        let model = about.inner("modelConfig").text("modelName");
+        let model = model.or_else(|| about.text("lastUsedModel"));
+        let details = &mut draft.details;
+        details.name = about.text("name").as_deref().and_then(name);
+        details.parent_session = parent.map(session_id);
+        details.model = model.filter(|model| !model.is_empty() && model != "default");
+        details.metadata = kept(about, &["workspaceIdentifier", "unifiedMode", "mode"]).into_json();
+        details.created_at = about.time("createdAt");
+        self.starts.extend(details.created_at.map(|time| (id.clone(), time)));
+        self.open.insert(Open { id, draft, ..Open::default() })
     }
 
     /// Begins a chat of the editor.
@@ -113,7 +109,7 @@ impl Cursor {
             report.records += 1;
             let bubble = Fields::of(&json).and_then(|bubble| bubble.id("bubbleId"));
             let key = format!("bubbleId:{id}:{}", bubble.unwrap_or_default());
-            let row = Fields::default().with("key", Some(serde_json::Value::from(key)));
+            let row = Fields::default().with("key", Some(Value::from(key)));
             let row = row.with("value", Some(json)).into_json();
             self.add(&Fields::default().with("bubble", row), None, record, None, report);
         }
@@ -157,28 +153,10 @@ impl Cursor {
         if let Some(model) = message.field("model").and_then(|model| text(&model)) {
             open.draft.details.model.get_or_insert(model);
         }
-        let source =
-            fields.clone().into_json().filter(|_| self.from.keeps_source && place.is_none());
+        let keeps_source = self.from.keeps_source && place.is_none();
+        let source = keeps_source.then(|| fields.clone().into_json()).flatten();
         let message = with_source(message, source.as_ref());
         open.draft.push(Node::of(message.with_id(id), None, record.line, place));
-    }
-
-    fn close(&mut self, report: &mut ImportReport) -> Option<Draft> {
-        let Open { mut draft, order, is_growing, unlisted, .. } = self.open.take()?;
-        if unlisted > 0 {
-            report.dropped += unlisted;
-            let why = format!("{unlisted} bubbles left out that the chat no longer lists");
-            report.remark(draft.line, why);
-        }
-        draft.nodes.sort_by_key(|node| order.get(node.id.as_str()).copied());
-        let mut before: Option<MessageId> = None;
-        for node in &mut draft.nodes {
-            node.parent = before.replace(node.id.clone());
-        }
-        if is_growing {
-            leave_unfinished(&mut draft, report);
-        }
-        (!draft.nodes.is_empty()).then_some(draft)
     }
 
     /// Begins the chat of a transcript, which the file names.
@@ -210,12 +188,11 @@ impl Cursor {
 impl Reader for Cursor {
     fn read(&mut self, record: &Record, entry: Fields, report: &mut ImportReport) -> Option<Draft> {
         report.records += 1;
-        let row = entry.object("composer").and_then(|row| {
-            let (_, id) =
-                row.text("key").as_deref()?.split_once(':').map(|(it, id)| (it, id.to_owned()))?;
-            Some((id, row.object("value").unwrap_or_default()))
-        });
-        let chat = row.or_else(|| Some((entry.id("composerId")?, entry.clone())));
+        let row = entry.inner("composer");
+        let chat = match row.text("key").as_deref().and_then(|key| key.split_once(':')) {
+            Some((_, id)) => Some((id.to_owned(), row.inner("value"))),
+            None => entry.id("composerId").map(|id| (id, entry.clone())),
+        };
         if let Some((id, chat)) = chat {
             report.converted += 1;
             let done = self.close(report);
@@ -245,8 +222,22 @@ impl Reader for Cursor {
         None
     }
 
-    fn finish(&mut self, report: &mut ImportReport) -> Vec<Draft> {
-        self.close(report).into_iter().collect()
+    fn close(&mut self, report: &mut ImportReport) -> Option<Draft> {
+        let Open { mut draft, order, is_growing, unlisted, .. } = self.open.take()?;
+        if unlisted > 0 {
+            report.dropped += unlisted;
+            let why = format!("{unlisted} bubbles left out that the chat no longer lists");
+            report.remark(draft.line, why);
+        }
+        draft.nodes.sort_by_key(|node| order.get(node.id.as_str()).copied());
+        let mut before: Option<MessageId> = None;
+        for node in &mut draft.nodes {
+            node.parent = before.replace(node.id.clone());
+        }
+        if is_growing {
+            leave_unfinished(&mut draft, report);
+        }
+        (!draft.nodes.is_empty()).then_some(draft)
     }
 
     fn message(&self, _: &Record, fields: Fields, _: &MessageId) -> Option<Message> {
@@ -259,25 +250,22 @@ fn bubble_of(fields: &Fields) -> Option<(String, String, Fields)> {
     let row = fields.object("bubble")?;
     let key = row.text("key")?;
     let (chat, id) = key.strip_prefix("bubbleId:")?.split_once(':')?;
-    Some((chat.to_owned(), id.to_owned(), row.object("value").unwrap_or_default()))
+    Some((chat.to_owned(), id.to_owned(), row.inner("value")))
 }
 
 fn of_bubble(id: &str, bubble: &Fields) -> Message {
     let role = if bubble.number("type") == Some(1.0) { Role::User } else { Role::Assistant };
-    let thought = bubble.object("thinking").and_then(|thinking| thinking.text("text"));
     let mut parts = Vec::new();
+    let thought = bubble.inner("thinking").text("text");
     parts.extend(thought.filter(|thought| !thought.is_empty()).map(Part::reasoning));
     parts.extend(blocks::parts(bubble.get("text"), &ToolNames::new()));
     parts.extend(bubble.object("toolFormerData").and_then(|tool| called(id, &tool)));
-    let model = bubble.object("modelInfo").and_then(|info| info.text("modelName"));
-    let mut message = Message::new(role, parts);
-    message.metadata = kept(bubble, &["unifiedMode"])
-        .with("model", model.clone().map(serde_json::Value::from))
-        .into_json();
-    let counted = bubble.object("tokenCount").unwrap_or_default();
-    let (input, output) = (tokens(&counted, "inputTokens"), tokens(&counted, "outputTokens"));
-    if input.max(output) > 0 {
-        message = message.with_usage(&Usage { model, input, output, ..Usage::default() });
+    let model = bubble.inner("modelInfo").text("modelName");
+    let about = kept(bubble, &["unifiedMode"]).with("model", model.clone().map(Value::from));
+    let mut message = linear::message(role, parts, about);
+    let usage = usage(&bubble.inner("tokenCount"), model);
+    if usage.input.max(usage.output) > 0 {
+        message = message.with_usage(&usage);
     }
     hidden_if_blank(message)
 }
@@ -295,7 +283,7 @@ fn called(id: &str, tool: &Fields) -> Option<Part> {
             Outcome::Failed(error().unwrap_or_else(|| result.to_string()))
         }
         (_, Some(result)) => Outcome::Output(result),
-        (Some("completed"), None) => Outcome::Output(serde_json::json!("").into()),
+        (Some("completed"), None) => Outcome::Output(Value::from("").into()),
         _ => Outcome::Open,
     };
     let id = tool.id("toolCallId").unwrap_or_else(|| id.to_owned());
@@ -304,7 +292,7 @@ fn called(id: &str, tool: &Fields) -> Option<Part> {
 
 /// Returns a message of the command, in the form of the AI SDK's `ModelMessage`, or one of a transcript.
 fn of_message(fields: &Fields) -> Message {
-    let said = fields.object("message").unwrap_or_default();
+    let said = fields.inner("message");
     let role = fields.text("role").or_else(|| said.text("role")).unwrap_or_default();
     let content = said.get("content");
     let parts = match content.and_then(list) {
@@ -354,10 +342,9 @@ pub(super) fn chat(conn: Connection, path: &Path, size: u64) -> rusqlite::Result
     let root = blob(&conn, &about.id("latestRootBlobId").unwrap_or_default())?;
     let messages = names(&root);
     // The folder has the id of the chat, too.
-    let folder =
-        path.parent().and_then(Path::file_name).map(|it| it.to_string_lossy().into_owned());
-    let id = about.id("agentId").or(folder).unwrap_or_default();
-    let about = about.with("agentId", Some(serde_json::Value::from(id))).into_json();
+    let folder = path.parent().and_then(Path::file_name);
+    let id = about.id("agentId").or(folder.map(|it| it.to_string_lossy().into_owned()));
+    let about = about.with("agentId", Some(Value::from(id.unwrap_or_default()))).into_json();
     let about = about.map(|about| about.to_string()).unwrap_or_default();
     Ok(Some(Lines::new(1 + messages.len(), size, move |number| {
         let Some(id) = number.checked_sub(1).map(|number| &messages[number]) else {

@@ -13,7 +13,7 @@ use talktree::{Json, Message, MessageId, Part, Role, Usage};
 use super::blocks;
 use super::chain::{Chain, aside, body, here, is_context, json, spent, texts};
 use super::linear;
-use super::parts::{self, Outcome, tokens};
+use super::parts::{self, Outcome, usage};
 use crate::draft::{Draft, Origin, Reader, derive, fingerprint, message_id, name, session_id};
 use crate::fields::{self, Fields, data_part, text_part};
 use crate::records::Record;
@@ -27,7 +27,7 @@ const CONTEXT: &[&str] = &["/", "?", "<session_context", "<hook_context"];
 /// Reads sessions of Gemini CLI.
 #[derive(Default)]
 pub(crate) struct Gemini {
-    from: Origin,
+    pub(super) from: Origin,
     chain: Option<Chain>,
     /// The entries of the list as it is now.
     entries: Vec<Entry>,
@@ -42,10 +42,6 @@ struct Entry {
 }
 
 impl Gemini {
-    pub(crate) fn new(from: Origin) -> Self {
-        Self { from, ..Self::default() }
-    }
-
     fn chain(&mut self, line: u64) -> &mut Chain {
         let file = &self.from.file;
         self.chain.get_or_insert_with(|| {
@@ -72,7 +68,7 @@ impl Gemini {
         if let Some(id) = id {
             draft.session = session_id(id);
             let known = ["sessionId", "startTime", "lastUpdated", "messages", "summary"];
-            draft.add_metadata(fields.except(&known).into_pairs());
+            draft.add_metadata(fields.except(&known));
         }
     }
 
@@ -178,8 +174,8 @@ impl Gemini {
     fn rewind(&mut self, line: u64, id: &str, report: &mut ImportReport) {
         let at = self.entries.iter().rposition(|entry| entry.id == id);
         if at.is_none() {
-            report
-                .remark(line, format!("goes back before {id:?}, which is not there: to the start"));
+            let why = format!("goes back before {id:?}, which is not there: to the start");
+            report.remark(line, why);
         }
         let removed = self.entries.drain(at.unwrap_or(0)..).next();
         self.chain(line).tip = removed.and_then(|entry| entry.before);
@@ -203,8 +199,7 @@ impl Gemini {
                 let (results, said): (Vec<_>, Vec<_>) = parts
                     .into_iter()
                     .partition(|part| blocks::are_results(std::slice::from_ref(part)));
-                let thoughts = entry.list("thoughts").unwrap_or_default();
-                let thoughts = thoughts.iter().filter_map(Fields::of).map(|thought| {
+                let thoughts = entry.objects("thoughts").into_iter().map(|thought| {
                     let text = ["subject", "description"].map(|name| thought.text(name));
                     Part::reasoning(text.into_iter().flatten().collect::<Vec<_>>().join(": "))
                 });
@@ -230,20 +225,11 @@ impl Gemini {
             _ => messages
                 .push((message_id(id.as_str()), Message::new(kind.as_str(), parts).hidden())),
         }
-        if let Some(used) = entry.object("tokens") {
-            let thoughts = tokens(&used, "thoughts");
-            let usage = Usage {
-                model: model.as_ref().and_then(fields::text),
-                input: tokens(&used, "input"),
-                output: tokens(&used, "output").saturating_add(thoughts),
-                cache_read: tokens(&used, "cached"),
-                reasoning: thoughts,
-                ..Usage::default()
-            };
+        if let Some(counted) = entry.object("tokens") {
+            let usage = usage_beside_thoughts(&counted, entry.text("model"));
             messages.push((piece("tokens", ""), spent(&usage)));
         }
-        let calls = entry.list("toolCalls").unwrap_or_default();
-        for (number, call) in calls.iter().filter_map(Fields::of).enumerate() {
+        for (number, call) in entry.objects("toolCalls").into_iter().enumerate() {
             let key = call.id("id").unwrap_or_else(|| format!("{id}/{number}"));
             let tool = call.text("name").unwrap_or_else(|| "unknown".to_owned());
             if !is_whole {
@@ -251,19 +237,15 @@ impl Gemini {
                 let known = ["id", "name", "args", "result", "status", "resultDisplay"];
                 let about = call.except(&known).with("model", model.clone());
                 let part = parts::call(tool.clone(), key.clone(), input, Outcome::Open);
-                let part = Part::Tool(part);
-                messages.push((
-                    piece("call", &key),
-                    linear::message(Role::Assistant, vec![part], about),
-                ));
+                let message = linear::message(Role::Assistant, vec![Part::Tool(part)], about);
+                messages.push((piece("call", &key), message));
             }
             let status = call.text("status").unwrap_or_default();
             let is_error = matches!(status.as_str(), "error" | "cancelled");
             if call.has("result") || is_error {
                 let answer = call.list("result").and_then(|parts| Fields::of(parts.first()?));
                 let answer = answer.and_then(|part| part.object("functionResponse"));
-                let output =
-                    answer.map_or_else(|| call.get("result").cloned(), |answer| output(&answer));
+                let output = answer.map_or(call.get("result").cloned(), |answer| output(&answer));
                 let part = blocks::result(tool, key.clone(), output.as_ref(), is_error);
                 messages.push((result(&key), Message::new(Role::Tool, vec![part])));
             }
@@ -294,8 +276,8 @@ impl Reader for Gemini {
         None
     }
 
-    fn finish(&mut self, _: &mut ImportReport) -> Vec<Draft> {
-        self.chain.take().map(Chain::close).into_iter().collect()
+    fn close(&mut self, _: &mut ImportReport) -> Option<Draft> {
+        self.chain.take().map(Chain::close)
     }
 
     fn message(&self, _: &Record, fields: Fields, id: &MessageId) -> Option<Message> {
@@ -304,10 +286,15 @@ impl Reader for Gemini {
     }
 }
 
+/// Returns what an answer took. The Gemini API counts thoughts beside the output.
+pub(super) fn usage_beside_thoughts(counted: &Fields, model: Option<String>) -> Usage {
+    let usage = usage(counted, model);
+    Usage { output: usage.output.saturating_add(usage.reasoning), ..usage }
+}
+
 /// Returns what a function answered: its output, or all of the answer.
 fn output(answer: &Fields) -> Option<Json> {
-    let given = answer.object("response");
-    given.and_then(|given| given.get("output").cloned()).or_else(|| answer.get("response").cloned())
+    answer.inner("response").get("output").or_else(|| answer.get("response")).cloned()
 }
 
 /// Returns the content of an entry: a text, or parts of the Gemini API.

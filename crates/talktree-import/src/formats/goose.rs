@@ -11,12 +11,13 @@ use std::collections::HashMap;
 use chrono::{DateTime, Utc};
 use talktree::records::blocks::{self, ToolNames};
 use talktree::records::fields::text;
-use talktree::{Json, Message, MessageId, Part, Role, SessionDetails, Usage};
+use talktree::{Json, Message, MessageId, Part, Role, Usage};
 
 use super::database::{Kind, Layout};
-use super::parts::{Outcome, call, dollars, hidden_if_blank, kept, tokens};
+use super::linear;
+use super::parts::{Outcome, call, dollars, hidden_if_blank, kept, usage};
 use crate::draft::{Draft, DraftCompaction, Node, Origin, Reader, derive, name, session_id};
-use crate::fields::Fields;
+use crate::fields::{self, Fields};
 use crate::records::Record;
 use crate::report::ImportReport;
 
@@ -48,9 +49,7 @@ pub(super) const LAYOUT: Layout = Layout {
 /// Reads sessions of goose.
 #[derive(Default)]
 pub(crate) struct Goose {
-    /// The name of the file without its ending: the id of a session whose header has none.
-    stem: String,
-    now: DateTime<Utc>,
+    pub(super) from: Origin,
     names: ToolNames,
     open: Option<Open>,
     /// What the ledger of the sessions says of the answers.
@@ -58,6 +57,7 @@ pub(crate) struct Goose {
 }
 
 /// A session while it is read.
+#[derive(Default)]
 struct Open {
     draft: Draft,
     ledger: Vec<Fields>,
@@ -72,65 +72,26 @@ struct Open {
 }
 
 impl Goose {
-    pub(crate) fn new(from: &Origin) -> Self {
-        let stem = from.file.rsplit(['/', '\\']).next().unwrap_or_default();
-        let stem = stem.rsplit_once('.').map_or(stem, |(stem, _)| stem).to_owned();
-        Self { stem, now: from.now, ..Self::default() }
-    }
-
-    fn begin(&mut self, header: &Fields, ledger: Vec<Json>, line: u64) {
-        let id = header.id("id").unwrap_or_else(|| self.stem.clone());
-        let mut draft = Draft::new(session_id(id), line);
-        let title = ["name", "description"].iter().filter_map(|name| header.text(name));
-        let provider = header.object("model_config_json");
-        draft.details = SessionDetails {
-            name: title.filter(|title| !title.is_empty()).find_map(|title| name(&title)),
-            parent_session: header.id("parent_session_id").map(session_id),
-            model: provider.and_then(|provider| provider.text("model_name")),
-            created_at: header.time("created_at"),
-            ..SessionDetails::default()
-        };
+    fn begin(&mut self, header: &Fields, ledger: Vec<Fields>, line: u64) {
+        let file = self.from.file.rsplit(['/', '\\']).next().unwrap_or_default();
+        // Without an id, the name of the file without its ending.
+        let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
+        let mut draft =
+            Draft::new(session_id(header.id("id").unwrap_or_else(|| stem.to_owned())), line);
+        let mut titles = ["name", "description"].iter().filter_map(|name| header.text(name));
+        let details = &mut draft.details;
+        details.name = titles.find_map(|title| name(&title));
+        details.parent_session = header.id("parent_session_id").map(session_id);
+        details.model = header.inner("model_config_json").text("model_name");
+        details.created_at = header.time("created_at");
         let about = ["working_dir", "session_type", "provider_name", "project_id", "schedule_id"];
-        draft.details.metadata = kept(header, &about).into_json();
-        self.open = Some(Open {
-            draft,
-            ledger: ledger.iter().filter_map(Fields::of).collect(),
-            answers: Vec::new(),
-            counts: HashMap::new(),
-            kept: None,
-            is_after_summary: false,
-        });
-    }
-
-    fn close(&mut self) -> Option<Draft> {
-        let Open { draft, ledger, answers, .. } = self.open.take()?;
-        // A row of the ledger names no message: it is of the last answer that was there when it was written.
-        for row in &ledger {
-            let time = row.time("created_timestamp").unwrap_or(self.now);
-            let before = answers.partition_point(|(answered, _)| *answered <= time);
-            if let Some((_, id)) = answers.get(before.saturating_sub(1)) {
-                let sum = self.usage.entry(id.clone()).or_default();
-                sum.model = row.text("model").or(sum.model.take());
-                sum.input += tokens(row, "input_tokens");
-                sum.output += tokens(row, "output_tokens");
-                sum.cache_read += tokens(row, "cache_read_tokens");
-                sum.cache_write += tokens(row, "cache_write_tokens");
-                let more = dollars(row.number("cost"));
-                sum.cost = match (sum.cost.take(), more) {
-                    (Some(mut cost), Some(more)) => {
-                        cost.micros += more.micros;
-                        Some(cost)
-                    }
-                    (cost, more) => cost.or(more),
-                };
-            }
-        }
-        (!draft.nodes.is_empty()).then_some(draft)
+        details.metadata = kept(header, &about).into_json();
+        self.open = Some(Open { draft, ledger, ..Open::default() });
     }
 
     fn add(&mut self, fields: &Fields, record: &Record, report: &mut ImportReport) {
         let row = row(fields);
-        let mut message = message(fields, &self.names, self.now);
+        let mut message = message(fields, &self.names, self.from.now);
         if self.open.is_none() {
             report.fault(record.line, "no header before the first message");
             self.begin(&Fields::default(), Vec::new(), record.line);
@@ -146,10 +107,8 @@ impl Goose {
             1 => same.into(),
             count => derive(&[&same, &count.to_string()]).to_string().into(),
         };
-        let about =
-            row.object("metadata_json").or_else(|| row.object("metadata")).unwrap_or_default();
-        let is_false = |name: &str| about.get(name).is_some_and(|it| it.as_str() == "false");
-        let is_for_model = is_false("userVisible");
+        let about = row.object("metadata_json").unwrap_or_else(|| row.inner("metadata"));
+        let is_for_model = about.is_false("userVisible");
         if is_for_model
             && !open.is_after_summary
             && let Some(kept) = &open.kept
@@ -161,7 +120,7 @@ impl Goose {
             open.draft.compactions.push(compaction);
         }
         open.is_after_summary = is_for_model;
-        if is_false("agentVisible") {
+        if about.is_false("agentVisible") {
             open.kept = Some(None);
         } else if let Some(kept) = &mut open.kept {
             kept.get_or_insert_with(|| id.clone());
@@ -181,32 +140,49 @@ impl Reader for Goose {
         let header = header.or_else(|| entry.has("working_dir").then(|| entry.clone()));
         if let Some(header) = header {
             report.converted += 1;
-            let done = self.close();
-            self.begin(&header, entry.list("ledger").unwrap_or_default(), record.line);
+            let done = self.close(report);
+            self.begin(&header, entry.objects("ledger"), record.line);
             return done;
         }
         let row = row(&entry);
-        let blocks = content(&row).and_then(talktree::records::fields::list);
+        let blocks = content(&row).and_then(fields::list);
         let (Some(blocks), Some(_)) = (blocks, row.text("role")) else {
             report.lose(record.line, "neither a header nor a message with a role and content");
             return None;
         };
         for block in blocks.iter().filter_map(Fields::of) {
-            let value = block.object("toolCall").and_then(|call| call.object("value"));
-            if let (Some(id), Some(name)) = (block.id("id"), value.and_then(|it| it.text("name"))) {
-                self.names.insert(id, name);
-            }
+            let name = block.inner("toolCall").inner("value").text("name");
+            self.names.extend(block.id("id").zip(name));
         }
         self.add(&entry, record, report);
         None
     }
 
-    fn finish(&mut self, _: &mut ImportReport) -> Vec<Draft> {
-        self.close().into_iter().collect()
+    fn close(&mut self, _: &mut ImportReport) -> Option<Draft> {
+        let Open { draft, ledger, answers, .. } = self.open.take()?;
+        // A row of the ledger names no message: it is of the last answer that was there when it was written.
+        for row in &ledger {
+            let time = row.time("created_timestamp").unwrap_or(self.from.now);
+            let before = answers.partition_point(|(answered, _)| *answered <= time);
+            if let Some((_, id)) = answers.get(before.saturating_sub(1)) {
+                let sum = self.usage.entry(id.clone()).or_default();
+                let more = usage(row, row.text("model"));
+                sum.model = more.model.or(sum.model.take());
+                sum.input += more.input;
+                sum.output += more.output;
+                sum.cache_read += more.cache_read;
+                sum.cache_write += more.cache_write;
+                match (&mut sum.cost, dollars(row.number("cost"))) {
+                    (Some(cost), Some(more)) => cost.micros += more.micros,
+                    (cost, more) => *cost = cost.take().or(more),
+                }
+            }
+        }
+        (!draft.nodes.is_empty()).then_some(draft)
     }
 
     fn message(&self, _: &Record, fields: Fields, id: &MessageId) -> Option<Message> {
-        let message = message(&fields, &self.names, self.now);
+        let message = message(&fields, &self.names, self.from.now);
         Some(match self.usage.get(id) {
             Some(usage) => message.with_usage(usage),
             None => message,
@@ -225,26 +201,24 @@ fn content(row: &Fields) -> Option<&Json> {
 
 fn message(fields: &Fields, names: &ToolNames, now: DateTime<Utc>) -> Message {
     let row = row(fields);
-    let blocks = content(&row).and_then(talktree::records::fields::list).unwrap_or_default();
+    let blocks = content(&row).and_then(fields::list).unwrap_or_default();
     let parts: Vec<Part> = blocks.iter().map(|block| part(block, names)).collect();
     let role = match blocks::are_results(&parts) {
         true => Role::Tool,
         false => row.text("role").unwrap_or_default().into(),
     };
     let time = row.time("created_timestamp").or_else(|| row.time("created")).unwrap_or(now);
-    let mut message = Message::new(role, parts).at(time);
-    message.metadata = Fields::default()
-        .with("metadata", row.get("metadata_json").or_else(|| row.get("metadata")).cloned())
-        .into_json();
-    hidden_if_blank(message)
+    let about = row.get("metadata_json").or_else(|| row.get("metadata"));
+    let about = Fields::default().with("metadata", about.cloned());
+    hidden_if_blank(linear::message(role, parts, about).at(time))
 }
 
 fn part(json: &Json, names: &ToolNames) -> Part {
     let Some(block) = Fields::of(json) else { return blocks::part(json, names) };
     let id = block.id("id").unwrap_or_default();
     let called = |field: &str| {
-        let given = block.object(field).unwrap_or_default();
-        let value = given.object("value").unwrap_or_default();
+        let given = block.inner(field);
+        let value = given.inner("value");
         let outcome = given.text("error").map_or(Outcome::Open, Outcome::Failed);
         let input = value.get("arguments").cloned();
         Part::Tool(call(value.text("name"), id.clone(), input, outcome))
@@ -252,11 +226,9 @@ fn part(json: &Json, names: &ToolNames) -> Part {
     match block.text("type").as_deref() {
         Some("toolRequest" | "frontendToolRequest") => called("toolCall"),
         Some("toolResponse") => {
-            let given = block.object("toolResult").unwrap_or_default();
-            let name = names.get(&id).cloned().unwrap_or_else(|| "unknown".to_owned());
-            let value = given.object("value");
-            let is_error = value.as_ref().is_some_and(|value| value.is_true("isError"));
-            let content = value.as_ref().and_then(|value| value.get("content"));
+            let given = block.inner("toolResult");
+            let (name, value) = (blocks::name_of(names, &id), given.inner("value"));
+            let (content, is_error) = (value.get("content"), value.is_true("isError"));
             match given.get("error").map(|why| text(why).unwrap_or_else(|| why.to_string())) {
                 Some(why) => Part::tool_error(name, id, why),
                 None => blocks::result(name, id, content.or_else(|| given.get("value")), is_error),

@@ -7,8 +7,9 @@ use std::collections::HashSet;
 use talktree::records::blocks::{self, ToolNames};
 use talktree::records::chat::arguments;
 use talktree::records::fields::text;
-use talktree::{Json, Message, MessageId, Part, Role, SessionDetails, Usage};
+use talktree::{Json, Message, Part, Role, Usage};
 
+use super::linear;
 use super::open_assistant::unnest;
 use super::parts::{
     Outcome, Placed, add_by_time, call, extra, file, hidden_if_blank, kept, tokens, typed,
@@ -19,23 +20,18 @@ use crate::records::Record;
 use crate::report::ImportReport;
 
 /// Reads exports of LibreChat.
-#[derive(Default)]
 pub(crate) struct LibreChat {
-    from: Origin,
+    pub(super) from: Origin,
 }
 
 impl LibreChat {
-    pub(crate) fn new(from: Origin) -> Self {
-        Self { from }
-    }
-
     /// Returns a message with its parent; `outer` is the message that it is nested in.
     fn placed(&self, fields: &Fields, outer: Option<String>, names: &ToolNames) -> Option<Placed> {
         let id = message_id(fields.id("messageId")?);
         let parent = fields.id("parentMessageId").or(outer);
         // A root has none, or an id of zeros.
         let parent = parent.filter(|it| !it.chars().all(|c| matches!(c, '0' | '-')));
-        let source = fields.clone().into_json().filter(|_| self.from.keeps_source);
+        let source = self.from.keeps_source.then(|| fields.clone().into_json()).flatten();
         Some(Placed {
             message: message(fields, names).with_id(id),
             time: fields.time("createdAt"),
@@ -79,27 +75,19 @@ impl Reader for LibreChat {
         let id = entry.id("conversationId");
         let id = id.unwrap_or_else(|| derive(&["librechat", first.as_str()]).to_string());
         let mut draft = Draft::new(session_id(id), line);
-        let options = entry.object("options").unwrap_or_default();
-        draft.details = SessionDetails {
-            name: entry.text("title").as_deref().and_then(name),
-            model: options.text("model"),
-            ..SessionDetails::default()
-        };
+        draft.details.name = entry.text("title").as_deref().and_then(name);
+        draft.details.model = entry.inner("options").text("model");
         draft.details.metadata = kept(&entry, &["endpoint", "options"]).into_json();
-        if entry.get("branches").is_some_and(|it| it.as_str() == "false") {
+        if entry.is_false("branches") {
             report.remark(line, "exported without its branches: it has only one of them");
         }
         let mut parents = HashSet::new();
         if placed.iter().filter_map(|it| it.parent.as_ref()).any(|parent| !parents.insert(parent)) {
-            report
-                .remark(line, "the export does not say which branch was open; the newest is taken");
+            let why = "the export does not say which branch was open; the newest is taken";
+            report.remark(line, why);
         }
         add_by_time(&mut draft, placed, self.from.now);
         Some(draft)
-    }
-
-    fn message(&self, _: &Record, _: Fields, _: &MessageId) -> Option<Message> {
-        None
     }
 }
 
@@ -112,16 +100,14 @@ fn message(fields: &Fields, names: &ToolNames) -> Message {
         Some(content) => content.iter().filter_map(|block| part(block, names)).collect(),
         None => blocks::parts(fields.get("text"), names),
     };
-    let files = fields.list("files").unwrap_or_default();
-    parts.extend(files.iter().filter_map(Fields::of).filter_map(|it| {
+    parts.extend(fields.objects("files").into_iter().filter_map(|it| {
         let url = it.text("filepath").or_else(|| it.text("file_id"))?;
         let mut made = file(it.text("type"), url, it.text("filename"));
         made.extra = extra(&it, &["type", "filepath", "filename", "url"]);
         typed(Part::File(made), "file", &it)
     }));
-    let mut message = Message::new(role, parts);
     let about = ["sender", "model", "endpoint", "error", "unfinished", "isEdited", "feedback"];
-    message.metadata = kept(fields, &about).into_json();
+    let mut message = linear::message(role, parts, kept(fields, &about));
     let counted = tokens(fields, "tokenCount");
     if message.role == Role::Assistant && counted > 0 {
         let model = fields.text("model");

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 
 use crate::report::ImportReport;
-use talktree::{Json, Message, MessageId, Part, Role, SessionId};
+use talktree::{Json, Message, MessageId, Part, Role};
 
 use super::Format;
 use super::blocks::ToolNames;
@@ -32,74 +32,81 @@ pub(crate) trait Dialect: Default {
     const FORMAT: Format;
 
     /// Records what later messages refer to.
-    fn collect_names(&self, fields: &Fields, names: &mut ToolNames);
+    fn collect_names(&self, _fields: &Fields, _names: &mut ToolNames) {}
 
     /// Returns the message; its id and time are set by the caller.
     fn message(&self, fields: Fields, names: &ToolNames) -> Message;
 
     /// Returns the parent that the message names, if the format has one.
-    fn parent(&self, fields: &Fields) -> Option<Option<MessageId>>;
+    fn parent(&self, _fields: &Fields) -> Option<Option<MessageId>> {
+        None
+    }
 }
 
 /// Reads lists of messages in one dialect.
 #[derive(Default)]
 pub(crate) struct Linear<D> {
     dialect: D,
-    from: Origin,
+    pub(super) from: Origin,
     names: ToolNames,
     /// The messages that are records of their own: one conversation.
-    loose: List,
+    loose: Option<List>,
     /// How many conversations with the same opening there were.
     openings: HashMap<Vec<u64>, u64>,
 }
 
 /// A list while it is read.
-#[derive(Default)]
 struct List {
-    nodes: Vec<Node>,
-    line: u64,
+    draft: Draft,
     /// Hashes of the messages up to the first that is not an instruction.
     opening: Vec<u64>,
     is_open: bool,
 }
 
-impl<D: Dialect> Linear<D> {
-    pub(crate) fn new(from: Origin) -> Self {
-        Self { from, ..Self::default() }
+impl List {
+    fn new(line: u64) -> Self {
+        Self { draft: Draft::new(session_id(""), line), opening: Vec::new(), is_open: false }
     }
+}
 
-    fn node(&self, list: &mut List, line: u64, json: &str, fields: &Fields, body: Body) -> Node {
-        let content = canonical(json);
+impl<D: Dialect> Linear<D> {
+    /// Adds a message to a list; `source` is where it is in a record that holds others, too.
+    fn add(
+        &mut self,
+        list: &mut List,
+        record: &Record,
+        source: Option<&Json>,
+        fields: Fields,
+        report: &mut ImportReport,
+    ) {
+        let line = record.line;
+        check_times(&fields, TIMES, line, report);
+        self.dialect.collect_names(&fields, &mut self.names);
+        let content = canonical(source.map_or(record.text.as_str(), Json::as_str));
         let fingerprint = fingerprint(&content);
-        let number = list.nodes.len().to_string();
-        let id = match given_id(fields) {
+        let number = list.draft.nodes.len().to_string();
+        let id = match given_id(&fields) {
             Some(id) => message_id(id),
             None => derive(&[D::FORMAT.as_str(), &number, &content]).to_string().into(),
         };
-        let before = list.nodes.last().map(|node| node.id.clone());
-        let parent = self.dialect.parent(fields).unwrap_or(before);
+        let parent = self.dialect.parent(&fields).unwrap_or_else(|| list.draft.last_id());
         if !list.is_open {
             list.opening.push(fingerprint);
             list.is_open = !matches!(fields.text("role").as_deref(), Some("system" | "developer"));
         }
-        Node::new(id, parent, line, fingerprint, body)
+        let body = match source {
+            Some(source) => {
+                let message = self.message_of(fields).with_id(id.clone());
+                here(message, self.from.keeps_source.then_some(source))
+            }
+            None => Body::There(record.place()),
+        };
+        list.draft.nodes.push(Node::new(id, parent, line, fingerprint, body));
     }
 
     fn message_of(&self, fields: Fields) -> Message {
         let time = TIMES.iter().find_map(|name| fields.time(name)).unwrap_or(self.from.now);
         self.dialect.message(fields, &self.names).at(time)
-    }
-
-    /// Returns what identifies a conversation that has no id.
-    fn unnamed(&mut self, list: &List) -> Unnamed {
-        let count = self.openings.entry(list.opening.clone()).or_default();
-        *count += 1;
-        Unnamed {
-            format: D::FORMAT.as_str(),
-            count: *count,
-            opening: list.opening.len(),
-            file: self.from.named_file(),
-        }
     }
 
     /// Reads a record that is a whole conversation.
@@ -110,7 +117,7 @@ impl<D: Dialect> Linear<D> {
         messages: Vec<Json>,
         report: &mut ImportReport,
     ) -> Option<Draft> {
-        let mut list = List { line: record.line, ..List::default() };
+        let mut list = List::new(record.line);
         self.names.clear();
         if messages.is_empty() {
             report.records += 1;
@@ -118,53 +125,46 @@ impl<D: Dialect> Linear<D> {
         }
         for (at, json) in messages.iter().enumerate() {
             report.records += 1;
-            let message = Fields::of(json).filter(|fields| fields.text("role").is_some());
-            let Some(message) = message else {
-                report.lose(record.line, format!("message {}: no object with a role", at + 1));
-                continue;
-            };
-            report.check_times(
-                record.line,
-                &TIMES.map(|name| (&message, name)),
-                "the time of the import",
-            );
-            self.dialect.collect_names(&message, &mut self.names);
-            let body = Body::Here(Box::new(Message::new("", Vec::new())));
-            let mut node = self.node(&mut list, record.line, json.as_str(), &message, body);
-            let message = self.message_of(message).with_id(node.id.clone());
-            node.body = here(message, Some(json).filter(|_| self.from.keeps_source));
-            list.nodes.push(node);
+            match Fields::of(json).filter(|fields| fields.text("role").is_some()) {
+                Some(message) => self.add(&mut list, record, Some(json), message, report),
+                None => {
+                    report.lose(record.line, format!("message {}: no object with a role", at + 1));
+                }
+            }
         }
-        if list.nodes.is_empty() {
+        if list.draft.nodes.is_empty() {
             return None;
         }
         let mut draft = match given_id(&fields) {
-            Some(id) => self.draft(session_id(id), list),
+            Some(id) => Draft { session: session_id(id), ..list.draft },
             None => self.unnamed_draft(list),
         };
         draft.details.name = fields.text("title").as_deref().and_then(name);
         draft.details.model = fields.text("model");
-        report.check_times(
-            record.line,
-            &CONVERSATION_TIMES.map(|name| (&fields, name)),
-            "the time of the import",
-        );
+        check_times(&fields, CONVERSATION_TIMES, record.line, report);
         draft.details.created_at = CONVERSATION_TIMES.iter().find_map(|name| fields.time(name));
         let known = ["id", "title", "messages", "model", "created_at", "createdAt"];
-        draft.add_metadata(fields.without(&known).into_pairs());
+        draft.add_metadata(fields.without(&known));
         Some(draft)
     }
 
     fn unnamed_draft(&mut self, list: List) -> Draft {
-        let unnamed = Some(self.unnamed(&list));
-        Draft { unnamed, ..self.draft(session_id(""), list) }
+        let mut unnamed = Unnamed::only(D::FORMAT.as_str(), list.opening.len(), &self.from);
+        let count = self.openings.entry(list.opening).or_default();
+        *count += 1;
+        unnamed.count = *count;
+        Draft { unnamed: Some(unnamed), ..list.draft }
     }
+}
 
-    fn draft(&self, session: SessionId, list: List) -> Draft {
-        let mut draft = Draft::new(session, list.line);
-        draft.nodes = list.nodes;
-        draft
-    }
+/// Counts times that cannot be read.
+fn check_times<const N: usize>(
+    fields: &Fields,
+    names: [&str; N],
+    line: u64,
+    report: &mut ImportReport,
+) {
+    report.check_times(line, &names.map(|name| (fields, name)), "the time of the import");
 }
 
 impl<D: Dialect> Reader for Linear<D> {
@@ -177,29 +177,15 @@ impl<D: Dialect> Reader for Linear<D> {
             report.lose(record.line, "neither a message with a role nor a list of messages");
             return None;
         }
-        report.check_times(
-            record.line,
-            &TIMES.map(|name| (&entry, name)),
-            "the time of the import",
-        );
-        self.dialect.collect_names(&entry, &mut self.names);
-        let mut list = std::mem::take(&mut self.loose);
-        if list.nodes.is_empty() {
-            list.line = record.line;
-        }
-        let body = Body::there(record);
-        let node = self.node(&mut list, record.line, &record.text, &entry, body);
-        list.nodes.push(node);
-        self.loose = list;
+        let mut list = self.loose.take().unwrap_or_else(|| List::new(record.line));
+        self.add(&mut list, record, None, entry, report);
+        self.loose = Some(list);
         None
     }
 
-    fn finish(&mut self, _: &mut ImportReport) -> Vec<Draft> {
-        let list = std::mem::take(&mut self.loose);
-        if list.nodes.is_empty() {
-            return Vec::new();
-        }
-        vec![self.unnamed_draft(list)]
+    fn close(&mut self, _: &mut ImportReport) -> Option<Draft> {
+        let list = self.loose.take()?;
+        Some(self.unnamed_draft(list))
     }
 
     fn message(&self, _: &Record, fields: Fields, _: &MessageId) -> Option<Message> {

@@ -7,9 +7,10 @@
 use std::collections::HashMap;
 
 use crate::report::ImportReport;
-use talktree::{Json, Message, MessageId};
+use talktree::{Json, Message, MessageId, Role};
 
 use super::chain::here;
+use super::linear;
 use crate::draft::{
     Body, Draft, Node, Origin, Reader, canonical, fingerprint, message_id, session_id,
 };
@@ -23,7 +24,7 @@ const TIME: &str = "created_date";
 /// Reads OpenAssistant trees.
 #[derive(Default)]
 pub(crate) struct OpenAssistant {
-    from: Origin,
+    pub(super) from: Origin,
     flat: Vec<Flat>,
 }
 
@@ -35,10 +36,6 @@ struct Flat {
 }
 
 impl OpenAssistant {
-    pub(crate) fn new(from: Origin) -> Self {
-        Self { from, ..Self::default() }
-    }
-
     /// Takes a nested tree apart: its messages, parents first, and their ranks.
     fn take_apart(
         &mut self,
@@ -86,21 +83,20 @@ impl OpenAssistant {
         root.parent = None;
         let given = record.id("message_tree_id").unwrap_or_else(|| root.id.to_string());
         let mut draft = Draft::new(session_id(given), line);
-        draft.add_metadata(record.without(&["message_tree_id", "prompt"]).into_pairs());
+        draft.add_metadata(record.without(&["message_tree_id", "prompt"]));
         draft.head = head(&nodes, &ranks);
-        nodes.into_iter().for_each(|node| draft.push(node));
+        draft.nodes = nodes;
         Some(draft)
     }
 
     fn message_of(&self, fields: Fields) -> Message {
         let role = match fields.text("role").unwrap_or_default().as_str() {
-            "prompter" => "user".to_owned(),
-            "" => "unknown".to_owned(),
-            role => role.to_owned(),
+            "prompter" => Role::User,
+            "" => Role::from("unknown"),
+            role => Role::from(role),
         };
         let time = fields.time(TIME).unwrap_or(self.from.now);
-        let text = fields.get("text").map(text_part);
-        let mut message = Message::new(role, text.into_iter().collect()).at(time);
+        let parts = fields.get("text").map(text_part).into_iter().collect();
         let known = [
             "message_id",
             "user_message_id",
@@ -112,8 +108,7 @@ impl OpenAssistant {
             "replies",
             TIME,
         ];
-        message.metadata = fields.without(&known).into_json();
-        message
+        linear::message(role, parts, fields.without(&known)).at(time)
     }
 }
 
@@ -139,7 +134,7 @@ impl Reader for OpenAssistant {
         report.check_times(record.line, &[(&entry, TIME)], "the time of the import");
         let parent = outer_parent(&entry).map(message_id);
         let fingerprint = fingerprint(&canonical(&record.text));
-        let (line, body) = (record.line, Body::there(record));
+        let (line, body) = (record.line, Body::There(record.place()));
         let node = Node::new(message_id(id), parent, line, fingerprint, body);
         self.flat.push(Flat { node, tree, rank: entry.number("rank") });
         None
@@ -174,21 +169,19 @@ fn outer_parent(fields: &Fields) -> Option<String> {
 }
 
 fn flat_draft(tree: String, messages: Vec<Flat>) -> Draft {
-    let mut draft =
-        Draft::new(session_id(tree), messages.first().map_or(1, |message| message.node.line));
+    let line = messages.first().map_or(1, |message| message.node.line);
+    let mut draft = Draft::new(session_id(tree), line);
     let ranks: Vec<Option<f64>> = messages.iter().map(|message| message.rank).collect();
-    let nodes: Vec<Node> = messages.into_iter().map(|message| message.node).collect();
-    draft.head = head(&nodes, &ranks);
-    nodes.into_iter().for_each(|node| draft.push(node));
+    messages.into_iter().for_each(|message| draft.push(message.node));
+    draft.head = head(&draft.nodes, &ranks);
     draft
 }
 
 /// Returns the id of each message's root.
 fn roots(messages: &[Flat]) -> Vec<String> {
-    let parents = parents_of(messages.iter().map(|message| &message.node));
-    let mut unbroken = parents;
-    let (order, _) = arrange(&mut unbroken);
-    let shape = Shape::new(&unbroken, &order);
+    let mut parents = parents_of(messages.iter().map(|message| &message.node));
+    let (order, _) = arrange(&mut parents);
+    let shape = Shape::new(&parents, &order);
     shape.roots.iter().map(|root| messages[*root as usize].node.id.to_string()).collect()
 }
 
@@ -200,19 +193,19 @@ fn parents_of<'a>(nodes: impl Iterator<Item = &'a Node> + Clone) -> Vec<Option<u
 
 /// Returns the leaf that the best replies lead to from the first root.
 fn head(nodes: &[Node], ranks: &[Option<f64>]) -> Option<MessageId> {
-    let mut best: Vec<Option<u32>> = vec![None; nodes.len()];
+    let mut best: Vec<Option<usize>> = vec![None; nodes.len()];
     let parents = parents_of(nodes.iter());
+    let rank = |at: usize| ranks[at].unwrap_or(f64::INFINITY);
     for (at, parent) in parents.iter().enumerate() {
-        let Some(parent) = parent.map(|parent| parent as usize) else { continue };
-        let rank = |at: usize| ranks[at].unwrap_or(f64::INFINITY);
-        if best[parent].is_none_or(|other| rank(at) < rank(other as usize)) {
-            best[parent] = Some(at as u32);
+        if let Some(best) = parent.map(|parent| &mut best[parent as usize])
+            && best.is_none_or(|other| rank(at) < rank(other))
+        {
+            *best = Some(at);
         }
     }
-    let root = parents.iter().position(Option::is_none);
-    let mut at = root?;
+    let mut at = parents.iter().position(Option::is_none)?;
     while let Some(next) = best[at] {
-        at = next as usize;
+        at = next;
     }
     Some(nodes[at].id.clone())
 }
@@ -236,8 +229,7 @@ pub(super) fn unnest(tree: &str, list: &str) -> Vec<Nested> {
         /// Inside a list of replies to a message.
         Replies(usize),
     }
-    let mut nested: Vec<Nested> = Vec::new();
-    let mut texts: Vec<Vec<u8>> = Vec::new();
+    let mut nested: Vec<(Option<usize>, Vec<u8>)> = Vec::new();
     let mut levels: Vec<Level> = Vec::new();
     let (mut in_string, mut is_escaped) = (false, false);
     // The start of the last string, and whether a colon followed it.
@@ -253,8 +245,7 @@ pub(super) fn unnest(tree: &str, list: &str) -> Vec<Nested> {
                 match byte {
                     b'{' => {
                         levels.push(Level::Message(nested.len(), 1));
-                        nested.push(Nested { parent, text: String::new() });
-                        texts.push(vec![b'{']);
+                        nested.push((parent, vec![b'{']));
                         is_key = false;
                     }
                     b']' => drop(levels.pop()),
@@ -263,53 +254,36 @@ pub(super) fn unnest(tree: &str, list: &str) -> Vec<Nested> {
                 continue;
             }
         };
-        let text = &mut texts[at];
-        if in_string {
-            text.push(byte);
-            match byte {
-                _ if is_escaped => is_escaped = false,
-                b'\\' => is_escaped = true,
-                b'"' => in_string = false,
-                _ => {}
-            }
-            continue;
-        }
+        let text = &mut nested[at].1;
+        text.push(byte);
         match byte {
-            b'"' => {
-                (string_start, in_string, is_key) = (text.len(), true, false);
-                text.push(byte);
-            }
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = in_string,
+            b'"' if in_string => in_string = false,
+            _ if in_string => {}
+            b'"' => (string_start, in_string, is_key) = (text.len() - 1, true, false),
             b':' => {
-                is_key = *depth == 1 && text[string_start..].trim_ascii_end() == list.as_bytes();
-                text.push(byte);
+                let before = &text[string_start..text.len() - 1];
+                is_key = *depth == 1 && before.trim_ascii_end() == list.as_bytes();
             }
             b'[' if is_key => {
-                text.extend_from_slice(b"[]");
+                text.push(b']');
                 is_key = false;
                 levels.push(Level::Replies(at));
             }
-            b'{' | b'[' => {
-                *depth += 1;
-                text.push(byte);
-            }
+            b'{' | b'[' => *depth += 1,
             b'}' | b']' => {
                 *depth -= 1;
-                text.push(byte);
                 if *depth == 0 {
                     levels.pop();
                 }
             }
-            _ => {
-                is_key &= byte.is_ascii_whitespace();
-                text.push(byte);
-            }
+            _ => is_key &= byte.is_ascii_whitespace(),
         }
     }
-    for (nested, text) in nested.iter_mut().zip(texts) {
-        // Cut at ASCII bytes only, so it is still UTF-8.
-        nested.text = String::from_utf8(text).unwrap_or_default();
-    }
-    nested
+    // Cut at ASCII bytes only, so it is still UTF-8.
+    let text = |bytes| String::from_utf8(bytes).unwrap_or_default();
+    nested.into_iter().map(|(parent, bytes)| Nested { parent, text: text(bytes) }).collect()
 }
 
 #[cfg(test)]

@@ -8,11 +8,13 @@ use std::collections::{HashMap, HashSet};
 use talktree::records::blocks::{self, ToolNames};
 use talktree::records::chat::arguments;
 use talktree::records::fields::text;
-use talktree::{CompactionId, Json, Message, MessageId, Part, Role, SessionDetails};
+use talktree::{Json, Message, MessageId, Part, Role};
 
 use super::database::{Kind, Layout};
+use super::linear;
 use super::parts::{
-    Outcome, Placed, add_by_time, answer, call, extra, file, hidden_if_blank, kept, may_grow, typed,
+    Outcome, Placed, add_by_time, answer, call, extra, file, hidden_if_blank, kept, may_grow,
+    thoughts, typed,
 };
 use crate::draft::{Draft, DraftCompaction, Origin, Reader, derive, message_id, name, session_id};
 use crate::fields::{Fields, data_part};
@@ -37,15 +39,8 @@ pub(super) const LAYOUT: Layout = Layout {
 const METADATA: [&str; 5] = ["error", "sources", "annotation", "modelName", "modelIdx"];
 
 /// Reads chats of Open WebUI.
-#[derive(Default)]
 pub(crate) struct OpenWebUi {
-    from: Origin,
-}
-
-impl OpenWebUi {
-    pub(crate) fn new(from: Origin) -> Self {
-        Self { from }
-    }
+    pub(super) from: Origin,
 }
 
 impl Reader for OpenWebUi {
@@ -53,7 +48,7 @@ impl Reader for OpenWebUi {
         let line = record.line;
         let item = entry.object("row").unwrap_or_else(|| entry.clone());
         let chat = item.object("chat").unwrap_or_else(|| item.clone());
-        let history = chat.object("history").unwrap_or_default();
+        let history = chat.inner("history");
         let nodes = nodes(&entry, &chat, &history);
         if nodes.is_empty() {
             report.records += 1;
@@ -63,18 +58,15 @@ impl Reader for OpenWebUi {
         let id = item.id("id").unwrap_or_else(|| derive(&["open-webui", &nodes[0].0]).to_string());
         let mut draft = Draft::new(session_id(id), line);
         let title = item.text("title").or_else(|| chat.text("title"));
-        let tags = item.object("meta").and_then(|meta| meta.list("tags"));
-        let tags = tags.unwrap_or_default();
+        let tags = item.inner("meta").list("tags").unwrap_or_default();
         let models = chat.list("models").unwrap_or_default();
-        draft.details = SessionDetails {
-            name: title.filter(|title| title != "New Chat").as_deref().and_then(name),
-            model: models.first().and_then(text).filter(|model| !model.is_empty()),
-            tags: tags.iter().filter_map(text).filter_map(|tag| name(&tag)).collect(),
-            created_at: item.time("created_at").or_else(|| chat.time("timestamp")),
-            ..SessionDetails::default()
-        };
+        let details = &mut draft.details;
+        details.name = title.filter(|title| title != "New Chat").as_deref().and_then(name);
+        details.model = models.first().and_then(text).filter(|model| !model.is_empty());
+        details.tags = tags.iter().filter_map(text).filter_map(|tag| name(&tag)).collect();
+        details.created_at = item.time("created_at").or_else(|| chat.time("timestamp"));
         let about = ["archived", "folder_id", "share_id", "pinned"];
-        draft.details.metadata = kept(&item, &about).into_json();
+        details.metadata = kept(&item, &about).into_json();
         let parents: HashSet<String> = nodes.iter().filter_map(|(_, node)| parent(node)).collect();
         let changed = item.time("updated_at");
         let mut placed = Vec::with_capacity(nodes.len());
@@ -99,7 +91,7 @@ impl Reader for OpenWebUi {
             placed.push(Placed {
                 time: node.time("timestamp").or_else(|| node.time("created_at")),
                 parent: parent(&node).map(message_id),
-                source: node.clone().into_json().filter(|_| self.from.keeps_source),
+                source: self.from.keeps_source.then(|| node.clone().into_json()).flatten(),
                 message: message(&node, role.into()).with_id(message_id(id)),
             });
         }
@@ -110,38 +102,32 @@ impl Reader for OpenWebUi {
         compact(&mut draft, summaries);
         (!draft.nodes.is_empty()).then_some(draft)
     }
-
-    fn message(&self, _: &Record, _: Fields, _: &MessageId) -> Option<Message> {
-        None
-    }
 }
 
 /// Returns the messages of a chat by id.
 fn nodes(fields: &Fields, chat: &Fields, history: &Fields) -> Vec<(String, Fields)> {
     let mut nodes: Vec<(String, Fields)> = match history.object("messages") {
-        Some(messages) => messages
-            .into_pairs()
-            .into_iter()
-            .map(|(id, node)| (id, Fields::of(&node).unwrap_or_default()))
-            .collect(),
+        Some(messages) => {
+            let node = |json: Json| Fields::of(&json).unwrap_or_default();
+            messages.into_iter().map(|(id, json)| (id, node(json))).collect()
+        }
         // The oldest chats have a list.
         None => {
-            let messages = chat.list("messages").unwrap_or_default();
-            let messages = messages.iter().filter_map(Fields::of);
+            let messages = chat.objects("messages").into_iter();
             messages.filter_map(|node| Some((node.id("id")?, node))).collect()
         }
     };
     let places: HashMap<String, usize> =
         nodes.iter().enumerate().map(|(at, (id, _))| (id.clone(), at)).collect();
-    for row in fields.list("nodes").unwrap_or_default().iter().filter_map(Fields::of) {
+    for row in fields.objects("nodes") {
         let chat = row.id("chat_id").unwrap_or_default();
         let Some(id) = row.id("id") else { continue };
         let id = id.strip_prefix(&format!("{chat}-")).unwrap_or(&id).to_owned();
         match places.get(&id) {
             // Of two fields of one name the last one counts.
             Some(at) => {
-                let node = std::mem::take(&mut nodes[*at].1).into_pairs();
-                nodes[*at].1 = node.into_iter().chain(row.into_pairs()).collect();
+                let node = std::mem::take(&mut nodes[*at].1);
+                nodes[*at].1 = node.into_iter().chain(row).collect();
             }
             None => nodes.push((id, row)),
         }
@@ -162,17 +148,11 @@ fn compact(draft: &mut Draft, summaries: Vec<(MessageId, String)>) {
     for (last, summary) in summaries {
         // Nothing is replaced before something follows.
         let Some(next) = next.get(&last) else { continue };
-        let id = derive(&["open-webui", last.as_str(), &summary]).to_string();
-        draft.compactions.push(DraftCompaction {
-            id: CompactionId::from(id),
-            line: draft.line,
-            after: None,
-            kept: next.clone(),
-            marker: next.clone(),
-            summary,
-            details: None,
-            created_at: draft.details.created_at.unwrap_or_default(),
-        });
+        let id = derive(&["open-webui", last.as_str(), &summary]).to_string().into();
+        let time = draft.details.created_at.unwrap_or_default();
+        let compaction =
+            DraftCompaction::new(next.clone(), draft.line, next.clone(), summary, time);
+        draft.compactions.push(DraftCompaction { id, ..compaction });
     }
 }
 
@@ -184,8 +164,7 @@ fn message(node: &Fields, role: Role) -> Message {
             _ => blocks::parts(node.get("content"), &ToolNames::new()),
         },
     };
-    let files = node.list("files").unwrap_or_default();
-    parts.extend(files.iter().filter_map(Fields::of).filter_map(|given| {
+    parts.extend(node.objects("files").into_iter().filter_map(|given| {
         let url = given.text("url").or_else(|| given.id("id"))?;
         let is_image = given.text("type").as_deref() == Some("image");
         let media = given.text("content_type").or_else(|| is_image.then(|| "image/*".to_owned()));
@@ -193,7 +172,7 @@ fn message(node: &Fields, role: Role) -> Message {
         made.extra = extra(&given, &["type", "url", "name", "content_type"]);
         typed(Part::File(made), "file", &given)
     }));
-    let info = node.object("info").unwrap_or_default();
+    let info = node.inner("info");
     let usage = node.object("usage").or_else(|| info.object("usage"));
     // Ollama's numbers have names of their own.
     let usage = usage.or_else(|| info.has("eval_count").then(|| info.clone())).map(|usage| {
@@ -201,12 +180,10 @@ fn message(node: &Fields, role: Role) -> Message {
         let (input, output) = (input.cloned(), output.cloned());
         usage.with("input_tokens", input).with("output_tokens", output)
     });
-    let mut message = Message::new(role, parts);
-    message.metadata = kept(node, &METADATA)
+    let about = kept(node, &METADATA)
         .with("model", node.get("model_id").or_else(|| node.get("model")).cloned())
-        .with("usage", usage.and_then(Fields::into_json))
-        .into_json();
-    hidden_if_blank(message)
+        .with("usage", usage.and_then(Fields::into_json));
+    hidden_if_blank(linear::message(role, parts, about))
 }
 
 /// Returns the parts of an answer in the items of the Responses API.
@@ -219,10 +196,7 @@ fn of_items(items: &[Json]) -> Vec<Part> {
         match item.text("type").as_deref() {
             Some("message") => parts.extend(blocks::parts(item.get("content"), &names)),
             Some("reasoning") => {
-                let said =
-                    ["summary", "content"].iter().filter_map(|name| item.list(name)).flatten();
-                let said = said.filter_map(|said| Fields::of(&said)?.text("text"));
-                parts.push(Part::reasoning(said.collect::<Vec<_>>().join("\n")));
+                parts.push(Part::reasoning(thoughts(&item).collect::<Vec<_>>().join("\n")));
             }
             Some("function_call") => {
                 let input = item.get("arguments").map(arguments);

@@ -2,7 +2,7 @@
 //! calls and results of tools are in their content.
 
 use talktree::records::chat;
-use talktree::{Message, MessageId, Role};
+use talktree::{Message, Role};
 
 use super::Format;
 use super::blocks::{self, ToolNames};
@@ -26,9 +26,5 @@ impl Dialect for OpenAi {
         let (role, parts, rest) = chat::message(role.into(), fields, names);
         let role = if blocks::are_results(&parts) { Role::Tool } else { role };
         message(role, parts, rest.without(&["id", "role", "created_at", "createdAt"]))
-    }
-
-    fn parent(&self, _: &Fields) -> Option<Option<MessageId>> {
-        None
     }
 }

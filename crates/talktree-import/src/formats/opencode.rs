@@ -10,12 +10,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
+use serde_json::Value;
 use talktree::records::fields::text;
-use talktree::{
-    Json, Message, MessageId, Part, Reasoning, Record as Stored, Role, SessionDetails, Usage,
-};
+use talktree::{Message, MessageId, Part, Reasoning, Record as Stored, Role, Text, Usage};
 
 use super::database::{Kind, Layout, Lines, json};
+use super::linear;
 use super::parts::{
     Outcome, call, dollars, extra, file, hidden_if_blank, kept, leave_unfinished, may_grow, tokens,
     typed,
@@ -67,7 +67,7 @@ const PLACE: [&str; 8] =
 /// Reads sessions of opencode.
 #[derive(Default)]
 pub(crate) struct OpenCode {
-    from: Origin,
+    pub(super) from: Origin,
     open: Option<Open>,
 }
 
@@ -83,29 +83,22 @@ struct Open {
 }
 
 impl OpenCode {
-    pub(crate) fn new(from: Origin) -> Self {
-        Self { from, ..Self::default() }
-    }
-
     fn begin(&mut self, id: String, info: &Fields, record: &Record) {
         let mut draft = Draft::new(session_id(id), record.line);
         let title = info.text("title").filter(|title| {
             !["New session - ", "Child session - "].iter().any(|start| title.starts_with(start))
         });
-        let given = |names: [&str; 2]| names.iter().find_map(|name| info.text(name));
-        let model = info.object("model");
-        draft.details = SessionDetails {
-            name: title.as_deref().and_then(name),
-            parent_session: given(["parentID", "parent_id"]).map(session_id),
-            model: model.and_then(|model| model.id("id").or_else(|| model.text("modelID"))),
-            created_at: created(info),
-            ..SessionDetails::default()
-        };
-        draft.details.metadata = kept(info, &["directory", "version", "agent"]).into_json();
+        let parent = info.text("parentID").or_else(|| info.text("parent_id"));
+        let (model, revert) = (info.inner("model"), info.inner("revert"));
+        let details = &mut draft.details;
+        details.name = title.as_deref().and_then(name);
+        details.parent_session = parent.map(session_id);
+        details.model = model.id("id").or_else(|| model.text("modelID"));
+        details.created_at = created(info);
+        details.metadata = kept(info, &["directory", "version", "agent"]).into_json();
         draft.bytes = record.text.len();
-        let undone = info.object("revert").and_then(|revert| {
-            Some((message_id(revert.id("messageID")?), revert.id("partID").is_some()))
-        });
+        let undone = revert.id("messageID").map(message_id);
+        let undone = undone.map(|id| (id, revert.id("partID").is_some()));
         self.open = Some(Open { draft, undone, request: None, is_growing: false });
     }
 
@@ -118,8 +111,8 @@ impl OpenCode {
         report: &mut ImportReport,
     ) {
         report.records += 1;
-        let source = Some(&fields).filter(|_| self.from.keeps_source && place.is_none());
-        let source = source.and_then(|fields| fields.clone().into_json());
+        let keeps_source = self.from.keeps_source && place.is_none();
+        let source = keeps_source.then(|| fields.clone().into_json()).flatten();
         let said = Said::new(&fields);
         let info = &said.info;
         let Some(id) = info.id("id").map(message_id) else {
@@ -134,7 +127,7 @@ impl OpenCode {
         };
         let mut message = said.message(self.from.now).with_id(id.clone());
         let is_finished = ["finish", "error"].iter().any(|name| info.get(name).is_some())
-            || info.object("time").is_some_and(|time| time.get("completed").is_some());
+            || info.inner("time").get("completed").is_some();
         let is_summary = info.is_true("summary") && info.get("error").is_none() && is_finished;
         let request = said.parts.iter().find(|part| kind(part) == "compaction");
         message.is_hidden |= request.is_some() || is_summary;
@@ -165,6 +158,28 @@ impl OpenCode {
         let parent = open.draft.last_id();
         open.draft.push(Node::of(message, parent, record.line, place));
     }
+}
+
+impl Reader for OpenCode {
+    fn read(&mut self, record: &Record, entry: Fields, report: &mut ImportReport) -> Option<Draft> {
+        let Some(messages) = entry.list("messages") else {
+            self.add(entry, record, Some(record.place()), report);
+            return None;
+        };
+        report.records += 1;
+        let done = self.close(report);
+        let info = entry.inner("info");
+        let Some(id) = info.id("id") else {
+            report.lose(record.line, "a session without an id");
+            return done;
+        };
+        report.converted += 1;
+        self.begin(id, &info, record);
+        for message in &messages {
+            self.add(Fields::of(message).unwrap_or_default(), record, None, report);
+        }
+        done
+    }
 
     fn close(&mut self, report: &mut ImportReport) -> Option<Draft> {
         let Open { mut draft, undone, is_growing, .. } = self.open.take()?;
@@ -182,32 +197,6 @@ impl OpenCode {
         }
         (!draft.nodes.is_empty()).then_some(draft)
     }
-}
-
-impl Reader for OpenCode {
-    fn read(&mut self, record: &Record, entry: Fields, report: &mut ImportReport) -> Option<Draft> {
-        let Some(messages) = entry.list("messages") else {
-            self.add(entry, record, Some(record.place()), report);
-            return None;
-        };
-        report.records += 1;
-        let done = self.close(report);
-        let info = entry.object("info").unwrap_or_default();
-        let Some(id) = info.id("id") else {
-            report.lose(record.line, "a session without an id");
-            return done;
-        };
-        report.converted += 1;
-        self.begin(id, &info, record);
-        for message in &messages {
-            self.add(Fields::of(message).unwrap_or_default(), record, None, report);
-        }
-        done
-    }
-
-    fn finish(&mut self, report: &mut ImportReport) -> Vec<Draft> {
-        self.close(report).into_iter().collect()
-    }
 
     fn message(&self, _: &Record, fields: Fields, _: &MessageId) -> Option<Message> {
         Some(Said::new(&fields).message(self.from.now))
@@ -216,13 +205,12 @@ impl Reader for OpenCode {
 
 /// Returns the fields of a row together with those in its column `data`, as a file has them.
 fn flat(row: Fields) -> Fields {
-    let data = row.object("data").unwrap_or_default();
-    row.without(&["data"]).into_pairs().into_iter().chain(data.into_pairs()).collect()
+    let data = row.inner("data");
+    row.without(&["data"]).into_iter().chain(data).collect()
 }
 
 fn created(info: &Fields) -> Option<DateTime<Utc>> {
-    let time = info.object("time").and_then(|time| time.time("created"));
-    time.or_else(|| info.time("time_created"))
+    info.inner("time").time("created").or_else(|| info.time("time_created"))
 }
 
 /// A message as all sources have it.
@@ -233,19 +221,17 @@ struct Said {
 
 impl Said {
     fn new(fields: &Fields) -> Self {
-        let parts = fields.list("parts").unwrap_or_default();
-        let parts = parts.iter().filter_map(Fields::of).map(flat).collect();
-        Self { info: fields.object("info").map(flat).unwrap_or_default(), parts }
+        let parts = fields.objects("parts").into_iter().map(flat).collect();
+        Self { info: flat(fields.inner("info")), parts }
     }
 
     fn message(&self, now: DateTime<Utc>) -> Message {
         let Self { info, parts } = self;
         let parts = parts.iter().filter_map(part).collect();
-        let mut message = Message::new(info.text("role").unwrap_or_default(), parts)
-            .at(created(info).unwrap_or(now));
-        message.metadata = kept(info, &METADATA).into_json();
+        let role = info.text("role").unwrap_or_default();
+        let mut message = linear::message(role, parts, kept(info, &METADATA));
         if let Some(counted) = info.object("tokens") {
-            let cache = counted.object("cache").unwrap_or_default();
+            let cache = counted.inner("cache");
             let (read, written) = (tokens(&cache, "read"), tokens(&cache, "write"));
             let reasoning = tokens(&counted, "reasoning");
             message = message.with_usage(&Usage {
@@ -258,7 +244,7 @@ impl Said {
                 cost: dollars(info.number("cost")),
             });
         }
-        hidden_if_blank(message)
+        hidden_if_blank(message.at(created(info).unwrap_or(now)))
     }
 }
 
@@ -274,16 +260,13 @@ fn part(part: &Fields) -> Option<Part> {
         "step-start" | "step-finish" | "snapshot" => return None,
         "text" | "reasoning" => {
             let said = part.get("text").or_else(|| part.get("content"))?;
-            let rest = extra(&rest, &["text", "content"]);
+            let extra = extra(&rest, &["text", "content"]);
             match text_part(said) {
                 Part::Text(said) if said.text.is_empty() => return None,
-                Part::Text(said) if kind == "reasoning" => {
-                    Part::Reasoning(Reasoning { text: said.text, extra: rest })
+                Part::Text(Text { text, .. }) if kind == "reasoning" => {
+                    Part::Reasoning(Reasoning { text, extra })
                 }
-                Part::Text(mut said) => {
-                    said.extra = rest;
-                    Part::Text(said)
-                }
+                Part::Text(Text { text, .. }) => Part::Text(Text { text, extra }),
                 other => other,
             }
         }
@@ -300,9 +283,8 @@ fn part(part: &Fields) -> Option<Part> {
 
 fn tool(part: &Fields, rest: &Fields) -> Option<Part> {
     let tool = part.text("tool")?;
-    let state = part.object("state").unwrap_or_default();
-    let output =
-        || state.get("output").cloned().unwrap_or_else(|| Json::from(serde_json::json!("")));
+    let state = part.inner("state");
+    let output = || state.get("output").cloned().unwrap_or_else(|| Value::from("").into());
     let outcome = match state.text("status").as_deref() {
         // A call of no tool, with what was wrong as its output.
         Some("completed") if tool == "invalid" => {
@@ -320,9 +302,9 @@ fn tool(part: &Fields, rest: &Fields) -> Option<Part> {
 
 /// Returns whether a part is a call whose output opencode no longer shows to the model.
 fn is_cleared(part: &Fields) -> bool {
-    let state = part.object("state").unwrap_or_default();
+    let state = part.inner("state");
     let is_done = state.text("status").as_deref() == Some("completed");
-    is_done && state.object("time").is_some_and(|time| time.get("compacted").is_some())
+    is_done && state.inner("time").get("compacted").is_some()
 }
 
 /// Returns whether a folder is a part of opencode's, whose sessions are imported from `session` beside it.
@@ -340,21 +322,18 @@ pub(super) fn session(path: &Path) -> Option<Lines> {
     let storage = sessions.parent()?.to_owned();
     let messages = files(&storage.join("message").join(path.file_stem()?)).ok()?;
     let session = path.to_owned();
+    let read = |file: &Path| fs::read_to_string(file).map(|text| json(&text));
     // About a kilobyte for each message.
     let size = 1024 * (1 + messages.len() as u64);
     Some(Lines::new(1 + messages.len(), size, move |number| {
         let Some(message) = number.checked_sub(1).map(|number| &messages[number]) else {
-            return Ok(format!(
-                r#"{{"info":{},"messages":[]}}"#,
-                json(&fs::read_to_string(&session)?)
-            ));
+            return Ok(format!(r#"{{"info":{},"messages":[]}}"#, read(&session)?));
         };
         let parts = message.file_stem().map(|id| files(&storage.join("part").join(id)));
         // A message of another program has no parts.
         let parts = parts.and_then(Result::ok).unwrap_or_default();
-        let parts = parts.iter().map(|part| Ok(json(&fs::read_to_string(part)?)));
-        let parts = parts.collect::<io::Result<Vec<_>>>()?.join(",");
-        Ok(format!(r#"{{"info":{},"parts":[{parts}]}}"#, json(&fs::read_to_string(message)?)))
+        let parts = parts.iter().map(|part| read(part)).collect::<io::Result<Vec<_>>>()?.join(",");
+        Ok(format!(r#"{{"info":{},"parts":[{parts}]}}"#, read(message)?))
     }))
 }
 

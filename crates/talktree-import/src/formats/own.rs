@@ -11,8 +11,8 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 use talktree::{
-    Compaction, CompactionId, Label, Message, MessageId, MessageTag, Record as Stored,
-    SessionDetails, SessionId,
+    CompactionId, Label, Message, MessageId, MessageTag, Record as Stored, SessionDetails,
+    SessionId,
 };
 use uuid::Uuid;
 
@@ -60,11 +60,7 @@ struct Session {
 }
 
 impl Own {
-    pub(crate) fn new() -> Self {
-        Self { last_line: 1, ..Self::default() }
-    }
-
-    fn close(&mut self) -> Option<Draft> {
+    fn take(&mut self) -> Option<Draft> {
         self.session.take().map(|session| session.draft)
     }
 
@@ -146,22 +142,21 @@ impl Reader for Own {
         report.records += 1;
         self.last_line = record.line;
         if entry.has("format") {
-            let before = self.close();
+            let before = self.take();
             self.begin(record, &entry, report);
             return before;
         }
-        let unread = match self.position {
-            Position::Inside => None,
-            Position::Newer => Some("part of an export of an unknown version"),
-            Position::Outside => Some("outside of an export: no header comes before it"),
-        };
-        if let Some(why) = unread {
+        if self.position != Position::Inside {
+            let why = match self.position {
+                Position::Newer => "part of an export of an unknown version",
+                _ => "outside of an export: no header comes before it",
+            };
             report.lose(record.line, why);
             return None;
         }
         let kind = entry.text("type").unwrap_or_default();
         if kind == "end" {
-            let before = self.close();
+            let before = self.take();
             self.end(record, report);
             return before;
         }
@@ -169,7 +164,7 @@ impl Reader for Own {
         self.counts.add(&kind);
         let number = entry.get("session").and_then(|number| number.as_str().parse().ok());
         let (before, taken) = match kind.as_str() {
-            "session" => (self.close(), self.open(record, number, report)),
+            "session" => (self.take(), self.open(record, number, report)),
             _ => match &mut self.session {
                 None => (None, Err("it comes before any session".to_owned())),
                 Some(session) if !session.holds(number) => {
@@ -193,9 +188,9 @@ impl Reader for Own {
         }
     }
 
-    fn finish(&mut self, report: &mut ImportReport) -> Vec<Draft> {
+    fn close(&mut self, report: &mut ImportReport) -> Option<Draft> {
         self.warn_if_cut(self.last_line, report);
-        self.close().into_iter().collect()
+        self.take()
     }
 
     fn message(&self, _: &Record, fields: Fields, _: &MessageId) -> Option<Message> {
@@ -278,26 +273,17 @@ impl Session {
         if let Some(number) = fields.get("below") {
             match number.as_str().parse().ok().and_then(|number| self.tombstones.get(&number)) {
                 Some(place) => parent = Some(place.clone()),
-                None => report.remark(
-                    record.line,
-                    format!("tombstone {} is not in the file", number.as_str()),
-                ),
+                None => {
+                    report.remark(record.line, format!("tombstone {number} is not in the file"));
+                }
             }
         }
         self.draft.bytes += record.text.len();
         let body = match self.draft.bytes > MAX_BYTES {
-            true => Body::there(record),
+            true => Body::There(record.place()),
             false => Body::Here(Box::new(message)),
         };
-        self.draft.push(Node {
-            id,
-            parent,
-            line: record.line,
-            fingerprint: fingerprint(json.as_str()),
-            is_side: false,
-            is_hidden: false,
-            body,
-        });
+        self.draft.push(Node::new(id, parent, record.line, fingerprint(json.as_str()), body));
         Ok(())
     }
 
@@ -310,15 +296,8 @@ impl Session {
         let above = below.and_then(|number| self.tombstones.get(&number)).cloned();
         self.tombstones.insert(number, id.clone());
         let record = Stored::Tombstone { number, parent: None, below: None, starts, ends };
-        self.draft.push(Node {
-            id,
-            parent: above.or(parent),
-            line,
-            fingerprint: 0,
-            is_side: false,
-            is_hidden: true,
-            body: Body::Tombstone(Box::new(record)),
-        });
+        let body = Body::Tombstone(Box::new(record));
+        self.draft.push(Node { is_hidden: true, ..Node::new(id, above.or(parent), line, 0, body) });
     }
 
     fn compaction(&mut self, line: u64, text: &str) -> Result<(), String> {
@@ -327,12 +306,13 @@ impl Session {
             first_tombstone: Option<u64>,
             last_tombstone: Option<u64>,
         }
-        let compaction: Compaction = read(text)?;
         let Ends { first_tombstone, last_tombstone } = read(text)?;
         let known = |number: &u64| self.tombstones.contains_key(number);
-        let first_tombstone = first_tombstone.filter(known);
-        let last_tombstone = last_tombstone.filter(known);
-        let record = Stored::Compaction { compaction, first_tombstone, last_tombstone };
+        let record = Stored::Compaction {
+            compaction: read(text)?,
+            first_tombstone: first_tombstone.filter(known),
+            last_tombstone: last_tombstone.filter(known),
+        };
         self.draft.attached.push((line, record));
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! What several formats have: calls that hold their results, numbers of tokens, answers that are still being written.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use talktree::{Cost, Extra, Json, Message, MessageId, Part, Tool};
+use talktree::{Cost, Extra, Json, Message, MessageId, Part, Tool, Usage};
 
 use crate::draft::{Draft, Node, with_source};
 use crate::fields::{Fields, data_part};
@@ -45,6 +45,12 @@ pub(super) fn call(
     tool
 }
 
+/// Returns the texts of an item of reasoning in the Responses API.
+pub(super) fn thoughts(item: &Fields) -> impl Iterator<Item = String> {
+    let blocks = ["summary", "content"].map(|name| item.objects(name));
+    blocks.into_iter().flatten().filter_map(|block| block.text("text"))
+}
+
 /// Gives a result to the last open call of this id, or to the last open one; without a call it is a part of its own.
 pub(super) fn answer(parts: &mut Vec<Part>, id: Option<&str>, result: Part) {
     let open = parts.iter_mut().rev().find_map(|part| match part {
@@ -72,7 +78,7 @@ pub(super) fn typed(part: Part, kind: &str, source: &Fields) -> Option<Part> {
 
 /// Returns the other fields of a part.
 pub(super) fn extra(fields: &Fields, known: &[&str]) -> Extra {
-    fields.except(known).into_pairs().into_iter().filter(|(_, it)| !it.is_null()).collect()
+    fields.except(known).into_iter().filter(|(_, it)| !it.is_null()).collect()
 }
 
 /// Returns the fields of these names that say something.
@@ -100,6 +106,31 @@ pub(super) fn file(
 pub(super) fn hidden_if_blank(mut message: Message) -> Message {
     message.is_hidden |= is_invisible(&message);
     message
+}
+
+/// Returns the message, hidden if it has no parts.
+pub(super) fn hidden_if_empty(mut message: Message) -> Message {
+    message.is_hidden |= message.parts.is_empty();
+    message
+}
+
+/// Returns what an answer took, however a program spells the names of the numbers.
+pub(super) fn usage(counted: &Fields, model: Option<String>) -> Usage {
+    let mut usage = Usage { model, ..Usage::default() };
+    for name in counted.names() {
+        let number = match name.to_lowercase().replace('_', "").as_str() {
+            "inputtokens" | "prompttokens" | "prompttokencount" | "input" => &mut usage.input,
+            "outputtokens" | "candidatestokencount" | "output" => &mut usage.output,
+            "cachedinputtokens" | "cachereadtokens" => &mut usage.cache_read,
+            "cachedcontenttokencount" | "cached" => &mut usage.cache_read,
+            "cachewriteinputtokens" | "cachewritetokens" => &mut usage.cache_write,
+            "reasoningoutputtokens" | "reasoningtokens" => &mut usage.reasoning,
+            "thoughtstokencount" | "thoughts" => &mut usage.reasoning,
+            _ => continue,
+        };
+        *number = tokens(counted, name);
+    }
+    usage
 }
 
 /// Returns a number of tokens; 0 if there is none.

@@ -20,18 +20,19 @@ use std::collections::HashSet;
 
 use crate::report::ImportReport;
 use chrono::{DateTime, Utc};
-use talktree::{Message, MessageId, Part, Role, SessionDetails};
+use talktree::{Message, MessageId, Part, Role};
 
 use super::Format;
 use super::blocks::{self, ToolNames};
 use super::chain::{aside, json};
 use super::detect::{PI_TYPES, of_another_format};
 use super::linear::message;
+use super::parts::hidden_if_empty;
 use crate::draft::{
     Body, Draft, DraftCompaction, DraftEdit, DraftLabel, Node, Origin, Reader, derive, fingerprint,
     message_id, name, session_id,
 };
-use crate::fields::{Fields, text_part};
+use crate::fields::{Fields, text_part_with};
 use crate::records::Record;
 
 /// The newest version of the format that is known.
@@ -43,7 +44,7 @@ const TIME: &str = "timestamp";
 /// Reads Pi sessions.
 #[derive(Default)]
 pub(crate) struct Pi {
-    from: Origin,
+    pub(super) from: Origin,
     /// The tool names of calls, for results that do not name their tool.
     names: ToolNames,
     drafts: Vec<PiSession>,
@@ -56,6 +57,7 @@ pub(crate) struct Pi {
 }
 
 /// One session while it is read.
+#[derive(Default)]
 struct PiSession {
     draft: Draft,
     /// The id of each entry by its number; the header has none.
@@ -67,12 +69,6 @@ struct PiSession {
 }
 
 impl Pi {
-    pub(crate) fn new(from: Origin) -> Self {
-        // A session without an id keeps it when the folder is moved.
-        let file = from.file.rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
-        Self { from: Origin { file, ..from }, ..Self::default() }
-    }
-
     fn begin(&mut self, record: &Record, header: &Fields, report: &mut ImportReport) {
         if header.number("version").is_some_and(|version| version > NEWEST) {
             let why =
@@ -82,17 +78,14 @@ impl Pi {
         let id = header.id("id").unwrap_or_else(|| self.derived_session());
         let mut draft = Draft::new(session_id(id), record.line);
         let ancestor = header.id("parentSession").or_else(|| header.id("branchedFrom"));
-        draft.details = SessionDetails {
-            model: header.text("modelId"),
-            parent_session: ancestor.as_deref().and_then(session_of_path).map(session_id),
-            created_at: header.time(TIME),
-            ..SessionDetails::default()
-        };
-        let rest = header.except(&["type", "id", "timestamp", "modelId"]);
-        draft.add_metadata(rest.into_pairs());
-        self.drafts.push(PiSession::new(draft, vec![None]));
-        self.is_headless = false;
-        (self.lost, self.may_lack_header) = (0, false);
+        draft.details.model = header.text("modelId");
+        draft.details.parent_session =
+            ancestor.as_deref().and_then(session_of_path).map(session_id);
+        draft.details.created_at = header.time(TIME);
+        draft.add_metadata(header.except(&["type", "id", "timestamp", "modelId"]));
+        let entries = vec![None];
+        self.drafts.push(PiSession { draft, entries, ..PiSession::default() });
+        (self.lost, self.may_lack_header, self.is_headless) = (0, false, false);
     }
 
     /// Returns whether an entry is of the same session as the entry before it.
@@ -107,14 +100,16 @@ impl Pi {
     }
 
     fn derived_session(&self) -> String {
-        derive(&["pi", &self.from.file]).to_string()
+        // A session without an id keeps it when the folder is moved.
+        let file = self.from.file.rsplit(['/', '\\']).next().unwrap_or_default();
+        derive(&["pi", file]).to_string()
     }
 
     /// Returns the session of the entries; without a header its id comes from the name of the file.
     fn session(&mut self, line: u64) -> &mut PiSession {
         if self.drafts.is_empty() {
             let draft = Draft::new(session_id(self.derived_session()), line);
-            self.drafts.push(PiSession::new(draft, Vec::new()));
+            self.drafts.push(PiSession { draft, ..PiSession::default() });
         }
         let last = self.drafts.len() - 1;
         &mut self.drafts[last]
@@ -192,7 +187,7 @@ impl Reader for Pi {
         // Pi continues from the entry written last.
         session.draft.head = Some(id.clone());
         let (line, fingerprint) = (record.line, fingerprint(&record.text));
-        session.draft.push(Node::new(id, parent, line, fingerprint, Body::there(record)));
+        session.draft.push(Node::new(id, parent, line, fingerprint, Body::There(record.place())));
         None
     }
 
@@ -247,7 +242,7 @@ impl Reader for Pi {
 
     /// Only the content is replaced: role, call and metadata are those of the message.
     fn replacement(&self, edit: &Fields, mut message: Message) -> Message {
-        let replacement = edit.object("replacement").unwrap_or_default();
+        let replacement = edit.inner("replacement");
         let content = replacement.get("content");
         message.parts = match &message.parts[..] {
             [Part::Tool(tool)] if message.role == Role::Tool => {
@@ -265,35 +260,27 @@ impl Pi {
     fn message_of(&self, entry: &Fields, inner: Fields) -> Message {
         let role = inner.text("role").unwrap_or_default();
         let rest = entry.except(&["type", "id", "parentId", "timestamp", "message"]);
-        let rest = inner
-            .except(&["role", "content", "timestamp"])
-            .into_pairs()
-            .into_iter()
-            .fold(rest, |rest, (field, value)| rest.with(&field, Some(value)));
+        let inner_rest = inner.except(&["role", "content", "timestamp"]);
+        let rest: Fields = rest.into_iter().chain(inner_rest).collect();
         let content = || blocks::parts(inner.get("content"), &self.names);
         match role.as_str() {
             "user" | "assistant" => message(role.as_str(), content(), rest),
             "system" => system(&inner, content(), rest),
             "toolResult" => {
                 let id = inner.id("toolCallId").unwrap_or_default();
-                let named = inner.text("toolName").or_else(|| self.names.get(&id).cloned());
-                let name = named.unwrap_or_else(|| "unknown".to_owned());
+                let named = inner.text("toolName");
+                let name = named.unwrap_or_else(|| blocks::name_of(&self.names, &id));
                 let part = blocks::result(name, id, inner.get("content"), inner.is_true("isError"));
                 let rest = rest.without(&["toolCallId", "toolName", "isError"]);
                 message(Role::Tool, vec![part], rest)
             }
             "bashExecution" => {
                 let (command, output) = (inner.text("command"), inner.text("output"));
-                let text = format!(
-                    "Ran `{}`\n```\n{}\n```",
-                    command.unwrap_or_default(),
-                    output.unwrap_or_default()
-                );
-                let message = note(&text, rest.without(&["output"]), &role);
-                match inner.is_true("excludeFromContext") {
-                    true => message.hidden(),
-                    false => message,
-                }
+                let (command, output) = (command.unwrap_or_default(), output.unwrap_or_default());
+                let text = format!("Ran `{command}`\n```\n{output}\n```");
+                let mut message = note(&text, rest.without(&["output"]), &role);
+                message.is_hidden = inner.is_true("excludeFromContext");
+                message
             }
             "branchSummary" | "compactionSummary" => {
                 let text = inner.text("summary").unwrap_or_default();
@@ -309,10 +296,6 @@ impl Pi {
 }
 
 impl PiSession {
-    fn new(draft: Draft, entries: Vec<Option<MessageId>>) -> Self {
-        Self { draft, entries, ids: None, by_number: Vec::new() }
-    }
-
     /// Returns whether an entry has this id.
     fn has(&mut self, id: &MessageId) -> bool {
         let entries = &self.entries;
@@ -326,13 +309,13 @@ impl PiSession {
         if let (None, Some(number)) = (&kept, number) {
             self.by_number.push((self.draft.compactions.len(), number as usize));
         }
-        let details = fields.except(&["type", "id", "parentId", "timestamp", "summary"]);
         // Without a first entry to keep, nothing before the compaction is kept.
         let kept = kept.unwrap_or_else(|| id.clone());
         let summary = fields.text("summary").unwrap_or_default();
         let time = fields.time(TIME).unwrap_or(now);
         let compaction = DraftCompaction::new(id.clone(), record.line, kept, summary, time);
-        let details = details.into_json();
+        let known = ["type", "id", "parentId", "timestamp", "summary"];
+        let details = fields.except(&known).into_json();
         self.draft.compactions.push(DraftCompaction { details, ..compaction });
     }
 
@@ -372,20 +355,14 @@ fn session_of_path(path: &str) -> Option<String> {
 
 /// Returns a change of the system prompt: its text, and the sections that it sets. One that only changes tools is hidden.
 fn system(inner: &Fields, mut parts: Vec<Part>, rest: Fields) -> Message {
-    let sections = inner.object("sections").unwrap_or_default().into_pairs();
-    let is_removal = sections.iter().any(|(_, text)| text.is_null());
-    for (name, text) in sections.iter().filter(|(_, text)| !text.is_null()) {
-        let mut part = text_part(text);
-        if let Part::Text(text) = &mut part {
-            text.extra.insert("section".to_owned(), json(name));
-        }
-        parts.push(part);
-    }
+    let sections = inner.inner("sections").into_iter();
+    let (removed, set): (Vec<_>, Vec<_>) = sections.partition(|(_, text)| text.is_null());
+    parts.extend(set.into_iter().map(|(name, text)| {
+        text_part_with(&text, Fields::default().with("section", Some(json(&name))))
+    }));
     // The text of a section is in its part; that one was removed is only here.
-    let rest = if is_removal { rest } else { rest.without(&["sections"]) };
-    let is_blank = parts.is_empty();
-    let message = message(Role::System, parts, rest);
-    if is_blank { message.hidden() } else { message }
+    let rest = if removed.is_empty() { rest.without(&["sections"]) } else { rest };
+    hidden_if_empty(message(Role::System, parts, rest))
 }
 
 /// Returns a message that Pi wrote to the model in the user's name.

@@ -3,14 +3,14 @@
 //! The tree is the log's own. A compression is a hidden message, and what the model sees in place of all before it a summary.
 
 use crate::report::ImportReport;
-use talktree::{Message, MessageId, Role, Usage};
+use talktree::{Message, MessageId, Part, Role};
 
 use super::Format;
 use super::chain::{Contents, aside, texts};
 use super::detect::of_another_format;
-use super::gemini::part;
+use super::gemini::{part, usage_beside_thoughts};
 use super::linear;
-use super::parts::tokens;
+use super::parts::hidden_if_empty;
 use crate::draft::{
     Body, Draft, DraftCompaction, Node, Origin, Orphans, Reader, derive, fingerprint, message_id,
     name, session_id,
@@ -28,15 +28,9 @@ const PLACE: &[&str] =
 /// Reads sessions of Qwen Code.
 #[derive(Default)]
 pub(crate) struct Qwen {
-    from: Origin,
+    pub(super) from: Origin,
     draft: Option<Draft>,
     contents: Contents,
-}
-
-impl Qwen {
-    pub(crate) fn new(from: Origin) -> Self {
-        Self { from, ..Self::default() }
-    }
 }
 
 impl Reader for Qwen {
@@ -60,36 +54,27 @@ impl Reader for Qwen {
             draft.details.created_at = entry.time(TIME);
             draft.orphans = Orphans::FollowTheNodeBefore;
             let known = ["cwd", "version", "gitBranch"];
-            let about = entry.clone().into_pairs().into_iter();
-            draft.add_metadata(about.filter(|(name, _)| known.contains(&name.as_str())).collect());
+            draft.add_metadata(entry.clone().only(|name, _| known.contains(&name)));
             draft
         });
         let parent = match entry.has("parentUuid") {
             true => entry.id("parentUuid").map(message_id),
             false => draft.last_id(),
         };
-        let payload = entry.object("systemPayload").unwrap_or_default();
+        let payload = entry.inner("systemPayload");
         let details = &mut draft.details;
-        if details.model.is_none() {
-            details.model = entry.text("model");
-        }
+        details.model = details.model.take().or_else(|| entry.text("model"));
         // On every entry that was copied, which has kept its id.
-        let forked = entry.object("forkedFrom").unwrap_or_default();
+        let forked = entry.inner("forkedFrom");
         let point = forked.id("messageUuid").map(message_id);
         details.fork_point = point.or(details.fork_point.take());
         let ancestor = forked.id("sessionId").or_else(|| payload.id("parentSessionId"));
-        if details.parent_session.is_none() {
-            details.parent_session =
-                ancestor.map(session_id).filter(|parent| *parent != draft.session);
-        }
-        if let Some(title) = payload.text("customTitle").as_deref().and_then(name) {
-            details.name = Some(title);
-        }
+        let ancestor = ancestor.map(session_id).filter(|parent| *parent != draft.session);
+        details.parent_session = details.parent_session.take().or(ancestor);
+        let title = payload.text("customTitle").as_deref().and_then(name);
+        details.name = title.or(details.name.take());
         if let Some(history) = payload.list("compressedHistory") {
-            let said = history.iter().filter_map(Fields::of).map(|turn| {
-                let parts = turn.list("parts").unwrap_or_default();
-                texts(&parts.iter().filter_map(part).collect::<Vec<_>>())
-            });
+            let said = history.iter().filter_map(Fields::of).map(|turn| texts(&parts_of(&turn)));
             let said = said.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n");
             let time = entry.time(TIME).unwrap_or(self.from.now);
             let compaction = DraftCompaction::new(id.clone(), line, id.clone(), said, time);
@@ -100,13 +85,13 @@ impl Reader for Qwen {
         if !is_side {
             draft.head = Some(id.clone());
         }
-        let (fingerprint, body) = (fingerprint(&record.text), Body::there(record));
-        draft.push(Node { id, parent, line, fingerprint, is_side, is_hidden: false, body });
+        let (fingerprint, body) = (fingerprint(&record.text), Body::There(record.place()));
+        draft.push(Node { is_side, ..Node::new(id, parent, line, fingerprint, body) });
         None
     }
 
-    fn finish(&mut self, _: &mut ImportReport) -> Vec<Draft> {
-        self.draft.take().into_iter().collect()
+    fn close(&mut self, _: &mut ImportReport) -> Option<Draft> {
+        self.draft.take()
     }
 
     fn message(&self, _: &Record, fields: Fields, _: &MessageId) -> Option<Message> {
@@ -117,32 +102,23 @@ impl Reader for Qwen {
 
 fn message(record: &Fields) -> Message {
     let kind = record.text("type").unwrap_or_default();
-    let said = record.object("message").unwrap_or_default();
-    let parts = said.list("parts").unwrap_or_default();
-    let parts: Vec<_> = parts.iter().filter_map(part).collect();
+    let parts = parts_of(&record.inner("message"));
     let role = match kind.as_str() {
         "user" if super::blocks::are_results(&parts) => Role::Tool,
         "user" => Role::User,
         "assistant" => Role::Assistant,
         "tool_result" => Role::Tool,
-        _ => {
-            return aside(&kind, &record.except(PLACE));
-        }
+        _ => return aside(&kind, &record.except(PLACE)),
     };
-    let is_blank = parts.is_empty();
     let rest = record.except(PLACE);
     let rest = rest.without(&["message", "usageMetadata", "toolCallResult", "forkedFrom"]);
-    let mut message = linear::message(role, parts, rest);
-    if let Some(used) = record.object("usageMetadata") {
-        let reasoning = tokens(&used, "thoughtsTokenCount");
-        message = message.with_usage(&Usage {
-            model: record.text("model"),
-            input: tokens(&used, "promptTokenCount"),
-            output: tokens(&used, "candidatesTokenCount").saturating_add(reasoning),
-            cache_read: tokens(&used, "cachedContentTokenCount"),
-            reasoning,
-            ..Usage::default()
-        });
+    let message = hidden_if_empty(linear::message(role, parts, rest));
+    match record.object("usageMetadata") {
+        Some(counted) => message.with_usage(&usage_beside_thoughts(&counted, record.text("model"))),
+        None => message,
     }
-    if is_blank { message.hidden() } else { message }
+}
+
+fn parts_of(message: &Fields) -> Vec<Part> {
+    message.list("parts").unwrap_or_default().iter().filter_map(part).collect()
 }

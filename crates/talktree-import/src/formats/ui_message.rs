@@ -18,19 +18,14 @@ pub(crate) struct UiMessage;
 impl Dialect for UiMessage {
     const FORMAT: Format = Format::UiMessage;
 
-    fn collect_names(&self, _: &Fields, _: &mut ToolNames) {}
-
     fn message(&self, fields: Fields, names: &ToolNames) -> Message {
         let parts = match fields.list("parts") {
             Some(parts) if fields.has("content") => parts.iter().map(older_part).collect(),
             Some(parts) => parts.iter().map(part).collect(),
             None => {
-                let calls = fields.list("toolInvocations").unwrap_or_default();
-                let calls =
-                    calls.iter().filter_map(Fields::of).filter_map(|call| invocation(&call));
-                let mut parts: Vec<Part> = calls.collect();
-                parts.extend(blocks::parts(fields.get("content"), names));
-                parts
+                let calls = fields.objects("toolInvocations");
+                let said = blocks::parts(fields.get("content"), names);
+                calls.iter().filter_map(invocation).chain(said).collect()
             }
         };
         let mut known =
@@ -46,7 +41,7 @@ impl Dialect for UiMessage {
         let unread: Vec<_> = unread
             .filter_map(|name| Some((format!("unread_{name}"), fields.get(name)?.clone())))
             .collect();
-        message.extra = fields.without(&known).into_pairs().into_iter().chain(unread).collect();
+        message.extra = fields.without(&known).into_iter().chain(unread).collect();
         message
     }
 
@@ -65,7 +60,7 @@ fn older_part(json: &Json) -> Part {
     let older = match fields.text("type").as_deref() {
         Some("tool-invocation") => fields.object("toolInvocation").as_ref().and_then(invocation),
         Some("reasoning") => fields.text("reasoning").map(|text| {
-            let extra = fields.without(&["type", "reasoning"]).into_pairs().into_iter().collect();
+            let extra = fields.without(&["type", "reasoning"]).into_iter().collect();
             Part::Reasoning(Reasoning { text, extra })
         }),
         _ => None,
