@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 use crate::common::{self, Scratch, drawn, folder, letters};
 use serde_json::{Value, json};
 use talktree::{
-    Budget, Error, Json, MAX_ID_BYTES, Message, MessageId, Parent, Part, Result, Session, Store,
+    Budget, CompactionOptions, DrawOptions, Error, Json, MAX_ID_BYTES, Message, MessageId, Parent,
+    Part, Result, Session, Store,
 };
+use talktree_import::export::export_session;
 
 /// Texts that have broken other programs.
 const TEXTS: &[&str] = &[
@@ -531,8 +533,21 @@ fn a_very_deep_path_can_be_read_and_deleted() -> Result<()> {
         assert_eq!(chat.page().before(&compaction.as_message()).run()?.messages.len(), 0);
         assert_eq!(chat.fork(&last.as_str().into(), "fork")?.path_length()?, MANY as u64 - 2);
         assert_eq!(scratch.store.stats()?.max_depth, MANY as u64 - 2);
+        chat.remove_compaction(&compaction)?;
+        // A branch from each of a thousand messages.
+        let step = MANY / 1_000;
+        let parents = (1..1_000).map(|n| Some((n * step + 2).to_string().into()));
+        chat.import_messages(parents.zip(numbers(MANY..2 * MANY)))?;
+        assert!(chat.tree()?.lines(&DrawOptions::everything()).count() > 1_000);
+        let options = CompactionOptions::default();
+        assert!(chat.plan_compaction(&options)?.is_ok_and(|plan| plan.tokens() > MANY as u64));
+        assert!(chat.visible_tokens()? > MANY as u64);
+        export_session(&chat, &mut std::io::sink())?;
+        assert!(!chat.search("x").on_path().run()?.hits.is_empty());
+        assert_eq!(scratch.store.verify(|_| {})?.damages, []);
         chat.delete_branch(&middle_child())?;
-        assert_eq!(chat.latest_leaf()?.map(|m| m.id), Some((MANY / 2 - 1).to_string().into()));
+        // The last branch before the middle.
+        assert_eq!(chat.latest_leaf()?.map(|m| m.id), Some((MANY + 498).to_string().into()));
         // Minutes on a busy machine; quadratic work would take hours.
         assert!(begun.elapsed() < Duration::from_secs(300), "{:?}", begun.elapsed());
         Ok(())

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use crate::common::folder;
 use crate::common::process::{Other, say, task};
 use talktree::{Error, Message, MessageId, Result, Session, Store};
+use talktree_import::ImportOptions;
 
 /// Runs the task of a child process; does nothing as a test.
 #[test]
@@ -194,6 +195,19 @@ fn opening_a_store_twice_keeps_the_locks_of_the_first_handle() -> Result<()> {
     assert!(keeps_lock()?);
     let _again = Store::open(&path)?;
     let _reader = Store::open_read_only(&path)?;
+    assert!(keeps_lock()?);
+    // An import opens no file of an open store, whatever it is called.
+    let beside = |suffix: &str| folder.path().join(format!("talk.db{suffix}"));
+    std::fs::hard_link(&path, beside("-second")).map_err(io)?;
+    std::os::unix::fs::symlink(&path, beside("-link")).map_err(io)?;
+    for name in ["", "-wal", "-shm", "-second", "-link"].map(beside) {
+        let other = Store::open_in_memory()?;
+        let refused = talktree_import::import(&other, &name, &ImportOptions::default(), |_| {});
+        assert!(
+            matches!(&refused, Err(Error::Import { why, .. }) if why.contains("has open")),
+            "{name:?}: {refused:?}"
+        );
+    }
     assert!(keeps_lock()?);
     Ok(())
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::common::model::{Compaction, Gone, Item, Line, Model, Node, Refusal, State};
 use crate::common::{Scratch, random};
+use chrono::DateTime;
 use proptest::prelude::*;
 use talktree::{
     Budget, CompactionId, Deleted, Error, Message, MessageId, Parent, Path, Result, Session,
@@ -130,6 +131,9 @@ pub(crate) fn knotty_op() -> impl Strategy<Value = Op> {
     ]
 }
 
+/// What ids and labels end with: names that have broken programs, and some that others may take for each other.
+const ENDS: [&str; 8] = ["", " ", "\0", "\0b", "'", "\u{202E}", "e\u{301}", "\u{e9}"];
+
 /// What the texts have for searches.
 const WORDS: [&str; 5] =
     ["fox den", "owl 北京", "red foxes in 北京", "deploy-2 config.rs", "den of a fox"];
@@ -167,8 +171,9 @@ impl World {
 
     fn new_node(&mut self, is_hidden: bool) -> (Node, Message) {
         self.count += 1;
+        let end = ENDS[self.count as usize % ENDS.len()];
         let node = Node {
-            id: format!("m{}", self.count),
+            id: format!("m{}{end}", self.count / ENDS.len() as u32),
             parent: None,
             role: if self.count.is_multiple_of(2) { "user" } else { "assistant" },
             text: format!("text {} {}", self.count, WORDS[self.count as usize % WORDS.len()]),
@@ -177,6 +182,14 @@ impl World {
         };
         let message = to_message(&node);
         (node, message)
+    }
+
+    /// Returns, now and then, the id of a message that was deleted, which is free again.
+    fn free_id(&self) -> Option<String> {
+        let model = &self.models[self.at];
+        let mut dead = model.nodes.iter().filter(|node| node.state != State::Living);
+        let free = dead.find(|node| model.find(&node.id).is_none());
+        free.filter(|_| self.count.is_multiple_of(3)).map(|node| node.id.clone())
     }
 
     fn switch(&mut self, at: usize) -> Result<()> {
@@ -188,7 +201,11 @@ impl World {
     pub(crate) fn run(&mut self, op: &Op) -> Result<()> {
         match op {
             Op::Append { at, count, is_hidden } => {
-                let made: Vec<_> = (0..*count).map(|_| self.new_node(*is_hidden)).collect();
+                let mut made: Vec<_> = (0..*count).map(|_| self.new_node(*is_hidden)).collect();
+                if let Some(id) = self.free_id() {
+                    made[0].0.id = id;
+                    made[0].1 = to_message(&made[0].0);
+                }
                 let (nodes, messages): (Vec<Node>, Vec<Message>) = made.into_iter().unzip();
                 let (parent, target) = match at {
                     Where::Head => (self.model().head, Parent::Head),
@@ -670,7 +687,10 @@ fn to_message(node: &Node) -> Message {
         "user" => Message::user(node.text.as_str()),
         _ => Message::assistant(node.text.as_str()),
     };
-    let message = message.with_id(node.id.as_str());
+    // Times in no order: none of a read depends on them.
+    let seconds = node.id.bytes().fold(0, |sum, byte| sum * 31 + i64::from(byte)) % 1_000_000_007;
+    let time = DateTime::from_timestamp(seconds, 0).unwrap_or_default();
+    let message = message.with_id(node.id.as_str()).at(time);
     if node.is_hidden { message.hidden() } else { message }
 }
 

@@ -491,6 +491,11 @@ fn check(store: &Store, chat: &Session, shared: &Shared) -> Result<()> {
     if usage.total != usage.prompt + usage.tools + visible {
         shared.failed(format!("{usage}, but {visible} visible tokens"));
     }
+    let counter = Source(Arc::clone(shared));
+    let counted: u64 = chat.history()?.iter().map(|it| counter.count(it) as u64).sum();
+    if visible != counted {
+        shared.failed(format!("{visible} visible tokens, and {counted} by the counter that works"));
+    }
     check_compaction(chat, shared)?;
     for damage in store.verify(|_| {})?.damages {
         shared.failed(format!("{}: {}", damage.kind, damage.what));

@@ -16,15 +16,11 @@ mod text;
 mod verbs;
 mod workload;
 
-pub mod addresses;
-pub mod backup;
 pub mod callbacks;
 pub mod commits;
 pub mod contend;
-pub mod counters;
 pub mod damage;
 pub mod erasures;
-pub mod extremes;
 pub mod faults;
 pub mod grow;
 pub mod hostile;
@@ -33,12 +29,10 @@ pub mod hosts;
 pub mod imports;
 pub mod kill;
 pub mod neighbours;
-pub mod paths;
 pub mod power;
 pub mod scarce;
 pub mod soak;
 pub mod vfs;
-pub mod visit;
 
 pub use report::Report;
 pub use snapshot::{digest, snapshot};

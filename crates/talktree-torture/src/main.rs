@@ -7,8 +7,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 #[cfg(feature = "postgres")]
 use talktree_torture::hosts;
 use talktree_torture::{
-    Report, Result, addresses, backup, callbacks, commits, contend, counters, damage, erasures,
-    extremes, faults, grow, hostile, imports, kill, neighbours, paths, power, scarce, soak, visit,
+    Report, Result, callbacks, commits, contend, damage, erasures, faults, grow, hostile, imports,
+    kill, neighbours, power, scarce, soak,
 };
 
 /// Breaks talktree on purpose and reports what survived.
@@ -42,24 +42,14 @@ enum Test {
     Contend(contend::Args),
     /// Measure the write-ahead log under open readers, and memory during long imports and reads.
     Grow(grow::Args),
-    /// Move, rename, link and replace the file of a store while it is open.
-    Paths(paths::Args),
     /// Let other programs write to the file of a store.
     Neighbours(neighbours::Args),
-    /// Make backups while other processes write.
-    Backup(backup::Args),
     /// Run callbacks of every kind that panic, fail, block and call back.
     Callbacks(callbacks::Args),
-    /// Count tokens with counters that answer NaN, absurd counts or not at all.
-    Counters(counters::Args),
     /// Run queries, importers, messages and names on hostile input.
     Hostile(hostile::Args),
-    /// Run random verbs with unusual names, and compare with a plain list of parents.
-    Addresses(addresses::Args),
     /// Flip bytes, truncate files, swap pages, damage logs, open files that are not stores.
     Damage(damage::Args),
-    /// Grow very long, wide and branchy trees; use ids of other sessions and wrong clocks.
-    Extremes(extremes::Args),
     /// Kill imports, import beside other writers, import files of other programs.
     Imports(imports::Args),
     /// Play a bot for many people: resume, compact, erase, kill; check every message and every byte.
@@ -80,9 +70,6 @@ enum Test {
     /// Play the people of one process.
     #[command(hide = true)]
     SoakWorker(soak::worker::Args),
-    /// Open a store, read it and close it.
-    #[command(hide = true)]
-    Visit(visit::Args),
     /// Write to a store until killed.
     #[command(hide = true)]
     Worker(kill::worker::Args),
@@ -107,21 +94,14 @@ fn main() -> Result<ExitCode> {
         Test::Commits(args) => report_of("commits", seed, |report| commits::run(args, report)),
         Test::Contend(args) => report_of("contend", seed, |report| contend::run(args, report)),
         Test::Grow(args) => report_of("grow", seed, |report| grow::run(args, report)),
-        Test::Paths(args) => report_of("paths", seed, |report| paths::run(args, report)),
         Test::Neighbours(args) => {
             report_of("neighbours", seed, |report| neighbours::run(args, report))
         }
-        Test::Backup(args) => report_of("backup", seed, |report| backup::run(args, report)),
         Test::Callbacks(args) => {
             report_of("callbacks", seed, |report| callbacks::run(args, report))
         }
-        Test::Counters(args) => report_of("counters", seed, |report| counters::run(args, report)),
         Test::Hostile(args) => report_of("hostile", seed, |report| hostile::run(args, report)),
-        Test::Addresses(args) => {
-            report_of("addresses", seed, |report| addresses::run(args, report))
-        }
         Test::Damage(args) => report_of("damage", seed, |report| damage::run(args, report)),
-        Test::Extremes(args) => report_of("extremes", seed, |report| extremes::run(args, report)),
         Test::Imports(args) => report_of("imports", seed, |report| imports::run(args, report)),
         Test::Soak(args) => report_of("soak", seed, |report| soak::run(args, report)),
         #[cfg(feature = "postgres")]
@@ -131,7 +111,6 @@ fn main() -> Result<ExitCode> {
         Test::SoakWorker(args) => soak::worker::run(args, seed).map(|()| ExitCode::SUCCESS),
         Test::ImportWorker(args) => imports::work(args).map(|()| ExitCode::SUCCESS),
         Test::Writer(args) => contend::writer::run(args, seed).map(|()| ExitCode::SUCCESS),
-        Test::Visit(args) => visit::run(args).map(|()| ExitCode::SUCCESS),
         Test::Worker(args) => kill::worker::run(args, seed).map(|()| ExitCode::SUCCESS),
         Test::Talktree { arguments } => {
             let name = OsString::from("talktree");

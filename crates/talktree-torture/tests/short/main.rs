@@ -1,17 +1,13 @@
 //! The short forms of the torture tests, one at a time: they take over what their process has once, such as the calls that
-//! SQLite makes to the system, the limit of its memory, and the current folder.
+//! SQLite makes to the system, and the limit of its memory.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-mod addresses;
-mod backup;
 mod callbacks;
 mod commits;
 mod contend;
-mod counters;
 mod damage;
 mod erasures;
-mod extremes;
 mod faults;
 mod grow;
 mod hostile;
@@ -20,7 +16,6 @@ mod hosts;
 mod imports;
 mod kill;
 mod neighbours;
-mod paths;
 mod power;
 mod scarce;
 mod soak;
