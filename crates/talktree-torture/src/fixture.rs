@@ -246,7 +246,7 @@ fn count_error(figures: &mut Figures, error: &Error) {
 }
 
 /// Compares two texts; the error shows the first line that differs.
-fn expect(expected: &str, found: &str, what: &str) -> Result<()> {
+pub(crate) fn expect(expected: &str, found: &str, what: &str) -> Result<()> {
     if expected == found {
         return Ok(());
     }

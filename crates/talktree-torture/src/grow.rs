@@ -9,8 +9,8 @@ use talktree::{Durability, Message, Store};
 use talktree_import::ImportOptions;
 
 use crate::contend::log_size;
-use crate::kill::worker::store_in;
 use crate::memory;
+use crate::process::store_in;
 use crate::text::MessageSpec;
 use crate::{Report, Result};
 

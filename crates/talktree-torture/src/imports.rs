@@ -15,8 +15,7 @@ use talktree_import::{ImportOptions, Importer, import_reader};
 
 use crate::contend::start;
 use crate::contend::writer::Plan;
-use crate::kill::worker::store_in;
-use crate::process::Worker;
+use crate::process::{Worker, store_in};
 use crate::{Report, Result};
 
 /// How often an import is killed, and what it imports.

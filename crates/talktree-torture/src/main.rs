@@ -111,7 +111,7 @@ fn main() -> Result<ExitCode> {
         Test::SoakWorker(args) => soak::worker::run(args, seed).map(|()| ExitCode::SUCCESS),
         Test::ImportWorker(args) => imports::work(args).map(|()| ExitCode::SUCCESS),
         Test::Writer(args) => contend::writer::run(args, seed).map(|()| ExitCode::SUCCESS),
-        Test::Worker(args) => kill::worker::run(args, seed).map(|()| ExitCode::SUCCESS),
+        Test::Worker(args) => kill::worker::run(args).map(|()| ExitCode::SUCCESS),
         Test::Talktree { arguments } => {
             let name = OsString::from("talktree");
             Ok(talktree_cli::run([&[name], &arguments[..]].concat()))

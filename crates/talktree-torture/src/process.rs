@@ -1,10 +1,35 @@
 //! Child processes that run this program again as workers.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use talktree::Durability;
+
 use crate::{Result, memory};
+
+/// The session that all workers append to.
+pub(crate) const SHARED: &str = "shared";
+
+/// Returns the path of the store in a folder.
+pub(crate) fn store_in(folder: &Path) -> PathBuf {
+    folder.join("store.db")
+}
+
+/// Parses the name of a durability.
+pub(crate) fn durability(name: &str) -> Result<Durability> {
+    match name {
+        "full" => Ok(Durability::Full),
+        "normal" => Ok(Durability::Normal),
+        other => Err(format!("unknown durability {other:?}; use full or normal").into()),
+    }
+}
+
+/// Tells [`Worker::wait_for_sign`] that this worker begins.
+pub(crate) fn give_sign() -> Result<()> {
+    std::io::stdout().write_all(b".")?;
+    Ok(std::io::stdout().flush()?)
+}
 
 /// A worker process; killed when it is dropped.
 #[derive(Debug)]

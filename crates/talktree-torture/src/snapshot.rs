@@ -12,8 +12,14 @@ use talktree::{Binding, BindingFilter, Part, Session, Store, TranscriptFilter, U
 /// # Errors
 /// As every read.
 pub fn snapshot(store: &Store) -> talktree::Result<String> {
+    snapshot_of(store, "")
+}
+
+/// Returns the same of what belongs to sessions, keys and transcripts whose names begin so.
+pub(crate) fn snapshot_of(store: &Store, name: &str) -> talktree::Result<String> {
     let mut text = String::new();
     let mut sessions = store.sessions()?;
+    sessions.retain(|info| info.id.as_str().starts_with(name));
     sessions.sort_by(|a, b| a.id.cmp(&b.id));
     for info in sessions {
         let session = store.session(info.id.clone())?;
@@ -55,13 +61,20 @@ pub fn snapshot(store: &Store) -> talktree::Result<String> {
     }
     for binding in store.bindings(&BindingFilter::default(), None, usize::MAX)?.iter().rev() {
         let Binding { key, session, end, .. } = binding;
-        let _ = writeln!(text, "binding {key} {session} {end:?}");
+        if key.starts_with(name) {
+            let _ = writeln!(text, "binding {key} {session} {end:?}");
+        }
     }
     for usage in store.usage().by(UsageGroup::Session).run()? {
-        let _ = writeln!(text, "usage {usage:?}");
+        if usage.group.as_deref().unwrap_or_default().starts_with(name) {
+            let _ = writeln!(text, "usage {usage:?}");
+        }
     }
     let transcripts = store.transcripts();
     for stored in transcripts.list(&TranscriptFilter::default(), None, usize::MAX)? {
+        if !stored.key.session.starts_with(name) {
+            continue;
+        }
         let _ = writeln!(text, "transcript {:?} {:?}", stored.key, stored.owner);
         for entry in transcripts.load(&stored.key)?.into_iter().flatten() {
             let _ = writeln!(text, "entry {}", entry.as_str());

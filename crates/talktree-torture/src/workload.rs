@@ -1,16 +1,18 @@
 //! Random verbs that write: what a store goes through before it is broken.
 //!
-//! Ids and times come from the seed, too, so a seed repeats the same workload; only the ids and times of compactions that
-//! the library creates differ.
+//! Ids and times come from the seed, too, and a workload looks only at its own sessions. So a seed repeats the same workload, in another
+//! store and beside others: two stores with the same one have equal [snapshots](crate::snapshot()).
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use fastrand::Rng;
 use talktree::{
-    Compaction, CompactionId, Durability, Message, MessageId, Part, Session, SessionDetails, Store,
+    Block, Compaction, CompactionId, Durability, Erasure, Json, Message, MessageId, Part, Session,
+    SessionDetails, SessionManager, Store, TranscriptKey, Usage,
 };
+use talktree_claude::SessionStore;
 
 use crate::compaction::{brief, by_words, compaction, options};
 
@@ -60,6 +62,11 @@ const VERBS: &[(&str, u32)] = &[
     ("rebuild", 1),
     ("clear", 1),
     ("remove-session", 1),
+    ("note", 3),
+    ("bind", 2),
+    ("usage", 2),
+    ("entries", 4),
+    ("erase", 1),
     ("reopen", 5),
 ];
 
@@ -72,16 +79,31 @@ type Observer = Arc<dyn Fn(&Store) + Send + Sync>;
 /// A store and the verbs that run on it.
 pub struct Workload {
     store: Option<Store>,
-    path: std::path::PathBuf,
-    durability: Durability,
-    dice: Rng,
-    made: u64,
+    /// What is opened again; nothing if the store is shared.
+    file: Option<(PathBuf, Durability)>,
+    place: Place,
     observer: Observer,
+}
+
+/// Where a workload stands: all that its next verbs depend on, besides the content of its sessions.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    /// How the names of its sessions, keys and owners begin.
+    pub(crate) name: String,
+    pub(crate) dice: Rng,
+    /// How many messages and names it has made.
+    pub(crate) made: u64,
+}
+
+impl Place {
+    pub(crate) fn new(name: &str, seed: u64) -> Self {
+        Self { name: name.to_owned(), dice: Rng::with_seed(seed), made: 0 }
+    }
 }
 
 impl std::fmt::Debug for Workload {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Workload").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("Workload").field("place", &self.place).finish_non_exhaustive()
     }
 }
 
@@ -92,19 +114,18 @@ impl Workload {
     /// As opening.
     pub fn open(path: &Path, durability: Durability, seed: u64) -> talktree::Result<Self> {
         let store = Store::options().durability(durability).open(path)?;
-        let (path, dice) = (path.to_owned(), Rng::with_seed(seed));
-        let observer = Arc::new(|_: &Store| ());
-        Ok(Self { store: Some(store), path, durability, dice, made: 0, observer })
+        let file = Some((path.to_owned(), durability));
+        Ok(Self { file, ..Self::resume(store, Place::new("", seed)) })
     }
 
-    /// Creates a store in memory.
-    ///
-    /// # Errors
-    /// As opening.
-    pub fn in_memory(seed: u64) -> talktree::Result<Self> {
-        let (store, dice) = (Some(Store::open_in_memory()?), Rng::with_seed(seed));
-        let (path, durability) = (Default::default(), Durability::Normal);
-        Ok(Self { store, path, durability, dice, made: 0, observer: Arc::new(|_| ()) })
+    /// Goes on from a place, in a store that has the sessions of the workload.
+    pub(crate) fn resume(store: Store, place: Place) -> Self {
+        Self { store: Some(store), file: None, place, observer: Arc::new(|_| ()) }
+    }
+
+    /// Returns where it stands.
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
     }
 
     /// Calls `observer` between the append and its automatic compaction.
@@ -123,7 +144,7 @@ impl Workload {
     /// Runs one random verb; returns its name and result. A refused verb changes nothing.
     pub fn step(&mut self) -> (&'static str, talktree::Result<()>) {
         let sum: u32 = VERBS.iter().map(|verb| verb.1).sum();
-        let mut roll = self.dice.u32(..sum);
+        let mut roll = self.place.dice.u32(..sum);
         let drawn = VERBS.iter().find(|verb| {
             let is_drawn = roll < verb.1;
             roll = roll.wrapping_sub(verb.1);
@@ -135,21 +156,20 @@ impl Workload {
 
     fn run(&mut self, verb: &str) -> talktree::Result<()> {
         if verb == "reopen" {
-            if self.path.as_os_str().is_empty() {
-                return Ok(());
+            if let Some((path, durability)) = &self.file {
+                self.store = None;
+                self.store = Some(Store::options().durability(*durability).open(path)?);
             }
-            self.store = None;
-            let options = Store::options().durability(self.durability);
-            self.store = Some(options.open(&self.path)?);
             return Ok(());
         }
         let store = self.store()?.clone();
-        let name = SESSIONS[self.dice.usize(..SESSIONS.len())];
-        let session = store.session(name)?;
+        let at = self.place.dice.usize(..SESSIONS.len());
+        let name = self.own(SESSIONS[at]);
+        let session = store.session(name.as_str())?;
         match verb {
             "append" => drop(session.append(self.message())?),
             "append-all" => {
-                let count = self.dice.usize(2..40);
+                let count = self.place.dice.usize(2..40);
                 let messages: Vec<Message> = (0..count).map(|_| self.message()).collect();
                 drop(session.append_all(messages)?);
             }
@@ -174,19 +194,20 @@ impl Workload {
                 drop(session.delete_branch(&id)?);
             }
             "import-compaction" => self.import_compaction(&session)?,
-            "compact-by-summarizer" => drop(compaction(&store, name)?.compact()?),
+            "compact-by-summarizer" => drop(compaction(&store, &name)?.compact()?),
             "stale-plan" => self.commit_stale(&session)?,
-            "append-and-compact" => self.append_and_compact(&store, name)?,
+            "append-and-compact" => self.append_and_compact(&store, &name)?,
             "split" => {
-                let child = format!("split {}", self.number());
+                let number = self.number();
+                let child = self.own(&format!("split {number}"));
                 session.compact_and_split_as(&child.as_str().into(), "What came before.")?;
             }
             "branch-summary" => {
                 let Some(to) = self.any(&session)? else { return Ok(()) };
-                drop(compaction(&store, name)?.checkout_summarized(&to)?);
+                drop(compaction(&store, &name)?.checkout_summarized(&to)?);
             }
             "tokens" => drop(session.visible_tokens()?),
-            "tokens-by-words" => drop(by_words(&store, name)?.visible_tokens()?),
+            "tokens-by-words" => drop(by_words(&store, &name)?.visible_tokens()?),
             "recount" => store.recount_tokens()?,
             "remove-compaction" => {
                 if let Some(compaction) = session.compactions()?.first() {
@@ -195,7 +216,7 @@ impl Workload {
             }
             "label" => {
                 let Some(id) = self.any(&session)? else { return Ok(()) };
-                session.label(["best", "start", "todo"][self.dice.usize(..3)], &id)?;
+                session.label(["best", "start", "todo"][self.place.dice.usize(..3)], &id)?;
             }
             "unlabel" => {
                 if let Some(label) = session.labels()?.first() {
@@ -209,13 +230,14 @@ impl Workload {
             "undo-head" => drop(session.undo_head()?),
             "fork" => {
                 let Some(id) = self.any(&session)? else { return Ok(()) };
-                let name = format!("fork {}", self.number());
-                session.fork_as(&name.as_str().into(), &id, "A fork")?;
+                let number = self.number();
+                let fork = self.own(&format!("fork {number}"));
+                session.fork_as(&fork.as_str().into(), &id, "A fork")?;
             }
             "import" => {
                 let mut parent = self.any(&session)?;
                 let mut records = Vec::new();
-                for _ in 0..self.dice.usize(1..12) {
+                for _ in 0..self.place.dice.usize(1..12) {
                     let message = self.message();
                     let id = message.id.clone();
                     records.push((parent.replace(id), message));
@@ -229,14 +251,39 @@ impl Workload {
                     ..SessionDetails::default()
                 })?;
             }
-            "search" => drop(store.search(WORDS[self.dice.usize(..WORDS.len())]).run()?),
+            "search" => drop(store.search(WORDS[self.place.dice.usize(..WORDS.len())]).run()?),
             "rebuild" => store.rebuild_search()?,
             "clear" => session.clear()?,
+            "note" => {
+                let chat = store.session_builder(name).block("note", Block::stored()).open()?;
+                let number = self.number();
+                chat.context().set("note", format!("Note {number} of it"))?;
+            }
+            "bind" => {
+                let number = self.number();
+                let [key, id] = ["key", "bound"].map(|it| self.own(&format!("{it} {number}")));
+                SessionManager::builder(&store).build()?.resume(key).new_id(id).open()?;
+            }
+            "usage" => {
+                let usage = Usage { input: self.number(), ..Usage::default() };
+                session.add_usage(None, &usage)?;
+            }
+            "entries" => {
+                // Now and then another one: what was erased cannot be imported again.
+                let id = self.own(&format!("log {}", self.place.made / 100));
+                let entries: Vec<Json> =
+                    (0..self.place.dice.usize(1..8)).map(|_| self.entry()).collect();
+                let log = SessionStore::new(&store).owned_by(self.own("owner")).projecting();
+                log.append(&TranscriptKey::new("project", id), &entries)?;
+            }
+            "erase" => drop(store.erase(&Erasure::owner(self.own("owner")))?),
             // Removes a fork; copies of its messages remain in the session it was forked from.
             _ => {
-                let sessions = store.sessions()?;
-                let fork = sessions.iter().find(|info| info.parent_session.is_some());
-                if let Some(fork) = fork {
+                let mut forks = store.sessions()?;
+                forks.retain(|it| {
+                    it.parent_session.is_some() && it.id.as_str().starts_with(&self.place.name)
+                });
+                if let Some(fork) = forks.iter().min_by_key(|fork| &fork.id) {
                     store.remove(&fork.id)?;
                 }
             }
@@ -249,8 +296,8 @@ impl Workload {
         if history.len() < 4 {
             return Ok(());
         }
-        let from = self.dice.usize(..history.len() / 2);
-        let to = self.dice.usize(from + 1..history.len());
+        let from = self.place.dice.usize(..history.len() / 2);
+        let to = self.place.dice.usize(from + 1..history.len());
         let is_summary = |id: &MessageId| id.as_str().starts_with(CompactionId::PREFIX);
         let (first, last) = (history[from].id.clone(), history[to].id.clone());
         if is_summary(&first) || is_summary(&last) {
@@ -288,26 +335,39 @@ impl Workload {
         chat.append(self.message()).map(drop)
     }
 
+    /// Returns a name of its own.
+    fn own(&self, name: &str) -> String {
+        format!("{}{name}", self.place.name)
+    }
+
     fn number(&mut self) -> u64 {
-        self.made += 1;
-        self.made
+        self.place.made += 1;
+        self.place.made
     }
 
     fn time(&self) -> DateTime<Utc> {
-        DateTime::from_timestamp(1_700_000_000 + self.made as i64, 0).unwrap_or_default()
+        DateTime::from_timestamp(1_700_000_000 + self.place.made as i64, 0).unwrap_or_default()
+    }
+
+    /// Returns an entry of a transcript.
+    fn entry(&mut self) -> Json {
+        let message = self.message();
+        let (uuid, time) = (message.id.to_string(), message.created_at.to_rfc3339());
+        let said = serde_json::json!({"role": "user", "content": message.text()});
+        serde_json::json!({"type": "user", "uuid": uuid, "timestamp": time, "message": said}).into()
     }
 
     fn message(&mut self) -> Message {
         let number = self.number();
         // Now and then a long message, so that the log grows past a checkpoint.
-        let count = match self.dice.u32(..40) {
+        let count = match self.place.dice.u32(..40) {
             0 => 4_000,
             1..10 => 150,
             _ => 12,
         };
-        let words = (0..count).map(|_| WORDS[self.dice.usize(..WORDS.len())]);
-        let text = words.collect::<Vec<_>>().join(" ");
-        let message = match self.dice.u32(..3) {
+        let words = (0..count).map(|_| WORDS[self.place.dice.usize(..WORDS.len())]);
+        let text = format!("w{number} {}", words.collect::<Vec<_>>().join(" "));
+        let message = match self.place.dice.u32(..3) {
             0 => Message::user(text),
             1 => Message::assistant(text),
             _ => {
@@ -328,6 +388,6 @@ impl Workload {
             .all_messages()
             .map(|message| Ok(message?.id))
             .collect::<talktree::Result<_>>()?;
-        Ok((!ids.is_empty()).then(|| ids[self.dice.usize(..ids.len())].clone()))
+        Ok((!ids.is_empty()).then(|| ids[self.place.dice.usize(..ids.len())].clone()))
     }
 }

@@ -12,8 +12,7 @@ use std::time::Duration;
 
 use talktree::Store;
 
-use crate::kill::worker::{SHARED, durability, store_in};
-use crate::process::Worker;
+use crate::process::{SHARED, Worker, durability, store_in};
 use crate::spread::Spread;
 use crate::{Report, Result};
 use writer::{Plan, Tally};

@@ -13,7 +13,7 @@ use talktree::{Budget, Error, Message, MessageId, Session, Store};
 
 use crate::Result;
 use crate::compaction::brief;
-use crate::kill::worker::{SHARED, durability};
+use crate::process::{SHARED, durability};
 use crate::text::{MessageSpec, seed_of};
 
 /// The token limit after which the shared session compacts automatically.

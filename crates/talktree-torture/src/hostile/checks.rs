@@ -13,7 +13,7 @@ use talktree_import::export::{content_hash, export_jsonl};
 use talktree_import::{Format, ImportOptions, import_reader};
 
 use crate::compaction::options;
-use crate::workload::Workload;
+use crate::workload::{Place, Workload};
 
 /// A check of any bytes.
 pub type Check = fn(&[u8]) -> Result<(), String>;
@@ -57,11 +57,11 @@ const GRACE: Duration = Duration::from_secs(2);
 fn searched() -> Result<&'static Store, String> {
     static STORE: OnceLock<Result<Store, String>> = OnceLock::new();
     let made = STORE.get_or_init(|| {
-        let mut workload = Workload::in_memory(1).map_err(text)?;
+        let store = Store::open_in_memory().map_err(text)?;
+        let mut workload = Workload::resume(store.clone(), Place::new("", 1));
         for _ in 0..400 {
             let _ = workload.step();
         }
-        let store = workload.store().map_err(text)?.clone();
         let session = store.session("ann").map_err(text)?;
         session.append_all(TEXTS.iter().map(|text| Message::user(*text))).map_err(text)?;
         let input = serde_json::json!({"command": "kubectl apply"});

@@ -1,138 +1,193 @@
 //! One round: workers write to a store and are killed one after the other; then the store is opened and checked.
 
-use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use rusqlite::Connection;
 use talktree::Store;
 
-use super::Case;
-use super::check::{Check, Findings};
-use super::model::Replay;
-use super::operation::read;
-use super::worker;
+use super::actor::{Actor, state};
+use super::worker::log_in;
+use super::{Case, Figures};
 use crate::Result;
-use crate::process::Worker;
+use crate::fixture::expect;
+use crate::process::{SHARED, Worker, store_in};
 
-/// How many rounds use the same store.
-pub(crate) const LIFE: u64 = 10;
 /// The latest moment of a kill, in microseconds after the worker has started.
 const LATEST: u64 = 150_000;
 /// The same for kills that should hit the opening of the store.
 const SOON: u64 = 6_000;
 
-/// What a round found.
-#[derive(Debug, Default)]
-pub(crate) struct Outcome {
-    pub(crate) findings: Findings,
-    pub(crate) kills: u64,
-    pub(crate) acknowledged: u64,
-    /// The verb in which each worker was killed.
-    pub(crate) killed_in: Vec<&'static str>,
-    /// The time until the store was open and the first read had returned.
-    pub(crate) reopening: Duration,
+/// A store, and the actors that say what it must hold.
+pub(super) struct Life {
+    folder: tempfile::TempDir,
+    actors: Vec<Actor>,
+    /// Whether a verb was killed between two commits: the actors cannot go on from there.
+    pub(super) is_over: bool,
 }
 
-/// The random choices of a round.
-pub(crate) fn dice(seed: u64, case: &Case, round: u64) -> Rng {
-    let (writers, is_full) = (case.writers as u64, u64::from(case.durability == "full"));
-    let case = (case.threads as u64 - 1) << 32 | writers << 1 | is_full;
-    Rng::with_seed(seed ^ round.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ case)
-}
-
-/// Runs a round on the store in a folder.
-pub(crate) fn run(
-    case: &Case,
-    program: Option<&Path>,
-    folder: &Path,
-    mut rng: Rng,
-) -> Result<Outcome> {
-    let count = case.writers * case.threads;
-    let names: Vec<String> = (0..count).map(|number| format!("w{number}")).collect();
-    let before = replays(folder, &names)?;
-    let is_aged = rng.u32(..8) == 0 && worker::store_in(folder).exists();
-    if is_aged {
-        age_index(folder)?;
+impl Life {
+    pub(super) fn begin(case: &Case, dice: &mut Rng) -> Result<Self> {
+        let count = case.writers * case.threads;
+        let actors = (0..count).map(|number| Actor::begin(&format!("w{number}-"), dice.u64(..)));
+        let actors = actors.collect::<Result<_>>()?;
+        Ok(Self { folder: tempfile::tempdir()?, actors, is_over: false })
     }
 
-    let mut outcome = Outcome::default();
-    kill_all(case, program, folder, &names, &mut rng, &mut outcome)?;
-
-    let mut replays = replays(folder, &names)?;
-    for (name, replay) in &replays {
-        outcome.acknowledged += replay.acknowledged - before[name].acknowledged;
-        outcome
-            .killed_in
-            .push(replay.pending.as_ref().map_or("nothing", |operation| operation.verb()));
-    }
-    // A read-only store leaves the write-ahead log alone: the next round recovers from two crashes.
-    let is_open_known = before.values().any(|replay| replay.model.openings > 0);
-    let is_read_only = is_open_known && !is_aged && rng.u32(..3) == 0;
-    let began = Instant::now();
-    let store = match is_read_only {
-        true => Store::open_read_only(worker::store_in(folder))?,
-        false => Store::open(worker::store_in(folder))?,
-    };
-    store.session("w0")?.head()?;
-    outcome.reopening = began.elapsed();
-
-    let findings = Findings::default();
-    let mut check = Check { store: &store, folder, is_read_only, rng: &mut rng, findings };
-    check.run(&mut replays)?;
-    outcome.findings = std::mem::take(&mut check.findings);
-    Ok(outcome)
-}
-
-/// Starts the workers and kills each at a random moment.
-fn kill_all(
-    case: &Case,
-    program: Option<&Path>,
-    folder: &Path,
-    names: &[String],
-    rng: &mut Rng,
-    outcome: &mut Outcome,
-) -> Result<()> {
-    let folder = folder.to_str().ok_or("the folder's name is not UTF-8")?;
-    let mut workers = Vec::new();
-    for names in names.chunks(case.threads) {
-        let seed = rng.u32(..).to_string();
-        let durability = case.durability.as_str();
-        let mut args = vec!["worker", "--seed", &seed, "--folder", folder];
-        args.extend(["--durability", durability]);
-        args.extend(names.iter().flat_map(|name| ["--name", name]));
-        let worker = Worker::start(program, args)?;
-        let latest = if rng.u32(..4) == 0 { SOON } else { LATEST };
-        workers.push((Duration::from_micros(rng.u64(..latest)), worker));
-    }
-    for (_, worker) in &mut workers {
-        worker.wait_for_sign()?;
-    }
-    workers.sort_by_key(|(moment, _)| *moment);
-    let began = Instant::now();
-    for (moment, mut worker) in workers {
-        std::thread::sleep(moment.saturating_sub(began.elapsed()));
-        if worker.has_ended()? {
-            outcome.findings.faults.push(format!("a worker gave up: {}", worker.complaints()));
+    /// Runs a round; returns what is wrong.
+    pub(super) fn round(
+        &mut self,
+        case: &Case,
+        program: Option<&Path>,
+        dice: &mut Rng,
+        figures: &mut Figures,
+    ) -> Result<Vec<String>> {
+        let path = store_in(self.folder.path());
+        let was_there = path.exists();
+        let is_aged = was_there && dice.u32(..8) == 0;
+        if is_aged {
+            age_index(&path)?;
         }
-        worker.kill()?;
-        outcome.kills += 1;
-    }
-    Ok(())
-}
+        let mut faults = self.kill_all(case, program, dice, figures)?;
 
-/// Replays the logs of the workers.
-fn replays(folder: &Path, names: &[String]) -> Result<BTreeMap<String, Replay>> {
-    names
-        .iter()
-        .map(|name| Ok((name.clone(), Replay::of(&read(&worker::log_in(folder, name))?)?)))
-        .collect()
+        // A read-only store leaves the write-ahead log alone: the next round recovers from two crashes.
+        let is_read_only = was_there && !is_aged && dice.u32(..3) == 0;
+        let began = Instant::now();
+        let store = match is_read_only {
+            true => Store::open_read_only(&path)?,
+            false => Store::open(&path)?,
+        };
+        store.session(SHARED)?.head()?;
+        figures.reopening.push(began.elapsed());
+        for at in 0..self.actors.len() {
+            if let Err(what) = self.settle(at, &store, figures) {
+                faults.push(format!("{}{what}", self.actors[at].name()));
+            }
+        }
+        self.check(&store, figures, &mut faults)?;
+        Ok(faults)
+    }
+
+    /// Starts the workers and kills each at a random moment; returns what they complained about.
+    fn kill_all(
+        &self,
+        case: &Case,
+        program: Option<&Path>,
+        dice: &mut Rng,
+        figures: &mut Figures,
+    ) -> Result<Vec<String>> {
+        let folder = self.folder.path().to_str().ok_or("the folder's name is not UTF-8")?;
+        let mut workers = Vec::new();
+        for actors in self.actors.chunks(case.threads) {
+            let places: Vec<String> = actors.iter().map(Actor::place).collect();
+            let mut args = vec!["worker", "--folder", folder, "--durability", &case.durability];
+            args.extend(places.iter().flat_map(|place| ["--place", place]));
+            let worker = Worker::start(program, args)?;
+            let latest = if dice.u32(..4) == 0 { SOON } else { LATEST };
+            workers.push((Duration::from_micros(dice.u64(..latest)), worker));
+        }
+        for (_, worker) in &mut workers {
+            worker.wait_for_sign()?;
+        }
+        workers.sort_by_key(|(moment, _)| *moment);
+        let began = Instant::now();
+        let mut complaints = Vec::new();
+        for (moment, mut worker) in workers {
+            std::thread::sleep(moment.saturating_sub(began.elapsed()));
+            worker.kill()?;
+            figures.kills += 1;
+            complaints.push(worker.complaints());
+        }
+        complaints.retain(|complaint| !complaint.is_empty());
+        Ok(complaints)
+    }
+
+    /// Lets an actor do what its worker has logged, and compares what both have.
+    fn settle(&mut self, at: usize, store: &Store, figures: &mut Figures) -> Result<()> {
+        let actor = &mut self.actors[at];
+        let log = log_in(self.folder.path(), actor.name());
+        let noted = std::fs::read(&log).unwrap_or_default();
+        for noted in noted.iter().filter(|noted| **noted != b'b') {
+            let (verb, is_done) = actor.step()?;
+            if is_done != (*noted == b'd') {
+                return Err(format!("{verb} returned otherwise than in memory").into());
+            }
+            figures.acknowledged += 1;
+        }
+        if log.exists() {
+            std::fs::remove_file(log)?;
+        }
+        let is = state(store, actor.name())?;
+        let should = state(actor.workload.store()?, actor.name())?;
+        if is == should || noted.last() != Some(&b'b') {
+            return expect(&should, &is, "what is stored");
+        }
+        let (half, name) = (Arc::new(Mutex::new(should)), actor.name().to_owned());
+        let between = Arc::clone(&half);
+        actor.workload.observe(move |store| {
+            // An error leaves the state before.
+            if let Ok(state) = state(store, &name) {
+                *between.lock().unwrap_or_else(PoisonError::into_inner) = state;
+            }
+        });
+        let (verb, _) = actor.step()?;
+        actor.workload.observe(|_| ());
+        figures.unacknowledged += 1;
+        if is == *half.lock().unwrap_or_else(PoisonError::into_inner) {
+            self.is_over = true;
+            return Ok(());
+        }
+        let should = state(actor.workload.store()?, actor.name())?;
+        expect(&should, &is, &format!("what is stored, before and after the last {verb},"))
+    }
+
+    /// Checks the store as a whole, and the backups.
+    fn check(&self, store: &Store, figures: &mut Figures, faults: &mut Vec<String>) -> Result<()> {
+        let chat = store.session(SHARED)?;
+        let (all, path) = (chat.all_messages().count(), chat.raw_history()?.len());
+        if all != path {
+            faults.push(format!("{all} messages in the shared session, {path} on its path"));
+        }
+        let is_own = |name: &str| self.actors.iter().any(|actor| name.starts_with(actor.name()));
+        for session in store.sessions()? {
+            if session.id.as_str() != SHARED && !is_own(session.id.as_str()) {
+                faults.push(format!("no worker created session {:?}", session.id));
+            }
+            // Of the words of the workload, each text begins with one that no other text of a session has.
+            let chat = store.session(session.id)?;
+            let Some(newest) = chat.raw_history()?.pop() else { continue };
+            let text = newest.text();
+            let word = text.split(' ').next().unwrap_or_default();
+            if word.strip_prefix('w').is_some_and(|number| number.parse::<u64>().is_ok()) {
+                let hits = chat.search(format!("\"{word}\"")).run()?.hits;
+                if hits.len() != 1 || hits[0].id != newest.id {
+                    faults.push(format!("{word:?} of {:?} finds {hits:?}", newest.id));
+                }
+            }
+        }
+        let mut verify = |store: &Store, what: &str| -> Result<()> {
+            let damages = store.verify(|_| {})?.damages;
+            faults.extend(damages.iter().map(|damage| format!("verify {what}: {damage:?}")));
+            Ok(())
+        };
+        verify(store, "the store")?;
+        for entry in std::fs::read_dir(self.folder.path())? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == "copy") {
+                verify(&Store::open(&path)?, "a backup")?;
+                std::fs::remove_file(path)?;
+                figures.backups += 1;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Marks the search index as one of an older version: the next opening discards it.
-fn age_index(folder: &Path) -> Result<()> {
-    let sqlite = Connection::open(worker::store_in(folder))?;
+fn age_index(path: &Path) -> Result<()> {
+    let sqlite = Connection::open(path)?;
     let is_made: bool = sqlite.query_row(
         "SELECT count(*) > 0 FROM sqlite_schema WHERE name = 'setting'",
         [],
