@@ -351,6 +351,8 @@ fn files_that_are_not_a_store_are_refused_and_unchanged() -> Result<()> {
         file("noise.db", &noise)?,
         file("header.db", b"SQLite format 3\0")?,
         file("short.db", b"SQL")?,
+        file("zeroes.db", &[0; 8_192])?,
+        file("log.db", &[&0x377f_0682_u32.to_be_bytes()[..], &[0; 4_092]].concat())?,
     ];
     let foreign = folder.path().join("foreign.db");
     let other = rusqlite::Connection::open(&foreign).map_err(database)?;

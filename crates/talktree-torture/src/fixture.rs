@@ -90,7 +90,7 @@ impl Fixture {
     }
 
     /// Copies the store into a fresh file.
-    fn copy(&self) -> Result<PathBuf> {
+    pub(crate) fn copy(&self) -> Result<PathBuf> {
         for entry in std::fs::read_dir(self.folder.path())? {
             std::fs::remove_file(entry?.path())?;
         }

@@ -8,10 +8,9 @@ use rusqlite::Connection;
 use talktree::{Durability, Message, Store};
 use talktree_import::ImportOptions;
 
-use crate::contend::log_size;
 use crate::memory;
 use crate::process::store_in;
-use crate::text::MessageSpec;
+use crate::text::message;
 use crate::{Report, Result};
 
 /// A log up to this size counts as short, once its last reader is gone.
@@ -92,7 +91,7 @@ fn log_under(reader: Reader, args: &Args, report: &mut Report, replay: &str) -> 
         let mut largest = 0;
         for _ in 0..messages {
             count += 1;
-            chat.append(MessageSpec::new(format!("m{count}"), WORDS).message())?;
+            chat.append(message(&format!("m{count}"), WORDS))?;
             largest = largest.max(log_size(&path));
         }
         Ok(largest)
@@ -147,6 +146,13 @@ fn log_under(reader: Reader, args: &Args, report: &mut Report, replay: &str) -> 
     Ok(())
 }
 
+/// Returns the size of a store's write-ahead log.
+fn log_size(path: &Path) -> u64 {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    std::fs::metadata(log).map_or(0, |log| log.len())
+}
+
 /// Imports one long conversation and measures memory.
 fn import(args: &Args, report: &mut Report, replay: &str) -> Result<()> {
     let folder = tempfile::tempdir()?;
@@ -181,10 +187,10 @@ fn write_transcript(path: &Path, bytes: u64) -> Result<u64> {
     let (mut written, mut lines) = (0, 0);
     while written < bytes {
         lines += 1;
-        let spec = MessageSpec::new(format!("m{lines}"), WORDS);
+        let message = message(&format!("m{lines}"), WORDS);
         let role = if lines % 2 == 1 { "user" } else { "assistant" };
-        let line = serde_json::json!({"id": spec.id, "role": role, "content": spec.text.render()})
-            .to_string();
+        let (id, content) = (message.id.as_str(), message.text());
+        let line = serde_json::json!({"id": id, "role": role, "content": content}).to_string();
         writeln!(file, "{line}")?;
         written += line.len() as u64 + 1;
     }

@@ -1,20 +1,18 @@
-//! Imports that are killed half way, that run beside other writers, and that are given files of other programs.
+//! Imports that are killed half way, and that run beside other writers.
 //!
 //! Short conversations share commits. So after a kill each of them is in the store as a whole or not at all, and a second
-//! import completes what is missing: the store equals one that was filled without an accident. A file that mixes records
-//! of several programs is refused, or its messages have something to show.
+//! import completes what is missing: the store equals one that was filled without an accident.
 
 use std::fmt::Write as _;
-use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use talktree::{Message, Store};
-use talktree_import::export::content_hash;
-use talktree_import::{ImportOptions, Importer, import_reader};
+use talktree::Store;
+use talktree_import::export::{content_hash, session_hash};
+use talktree_import::{ImportOptions, Importer};
 
-use crate::contend::start;
 use crate::contend::writer::Plan;
+use crate::contend::{check, start, tallies};
 use crate::process::{Worker, store_in};
 use crate::{Report, Result};
 
@@ -33,9 +31,6 @@ pub struct Args {
     /// How many processes write while another imports.
     #[arg(long, default_value_t = 3)]
     pub writers: usize,
-    /// How many mixed files are tried.
-    #[arg(long, default_value_t = 20_000)]
-    pub mixtures: u64,
     /// The program to start as a worker, if it is not this one.
     #[arg(long, hide = true)]
     pub program: Option<PathBuf>,
@@ -68,7 +63,7 @@ fn import(store: &Store, files: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// Kills imports, imports beside writers, and imports mixed files.
+/// Kills imports, and imports beside writers.
 ///
 /// # Errors
 /// If a worker cannot be started or a store cannot be opened.
@@ -83,8 +78,7 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     report.fact("time of one import", format!("{time:?}"));
     let replay = format!("just torture imports --seed {}", report.seed());
     kill(args, &files, time, &hash, &replay, report)?;
-    beside_writers(args, &files, &hash, &replay, report)?;
-    mix(args, &replay, report)
+    beside_writers(args, &files, &clean, time, &replay, report)
 }
 
 /// Returns how many messages a conversation has.
@@ -174,134 +168,41 @@ fn start_import(args: &Args, path: &Path, files: &[PathBuf]) -> Result<Worker> {
     Worker::start(args.program.as_deref(), all)
 }
 
-/// Imports in one process while others append to the same store.
+/// Imports in one process while others write to the same store.
 fn beside_writers(
     args: &Args,
     files: &[PathBuf],
-    hash: &str,
+    clean: &Store,
+    time: Duration,
     replay: &str,
     report: &mut Report,
 ) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let path = store_in(folder.path());
     drop(Store::open(&path)?);
-    let plan = |number| Plan {
-        name: format!("w{number}x"),
-        seconds: 600.0,
-        log: Some(folder.path().join(format!("{number}.log"))),
-    };
+    let seconds = 1.0 + 3.0 * time.as_secs_f64();
+    let plan = |number| Plan { name: format!("w{number}x"), seconds };
     let plans: Vec<Plan> = (0..args.writers).map(plan).collect();
     let start = |plan| start(args.program.as_deref(), &path, plan, "normal", report.seed());
     let writers = plans.iter().map(start).collect::<Result<Vec<Worker>>>()?;
     let began = Instant::now();
     start_import(args, &path, files)?.wait()?;
     report.fact("time of an import beside writers", format!("{:?}", began.elapsed()));
-    for mut writer in writers {
-        match writer.has_ended()? {
-            true => report.failure(format!("a writer gave up: {}", writer.complaints()), replay),
-            false => writer.kill()?,
-        }
-    }
+    let tallies = tallies(writers)?;
+    let acknowledged: usize = tallies.iter().map(|tally| tally.own.len() + tally.shared.len()).sum();
+    report.fact("messages acknowledged beside an import", acknowledged);
 
     let store = Store::open(&path)?;
-    for damage in store.verify(|_| {})?.damages {
-        report.failure(format!("beside writers: {damage:?}"), replay);
-    }
-    let mut acknowledged = 0;
-    for log in plans.iter().filter_map(|plan| plan.log.as_ref()).filter(|log| log.exists()) {
-        for line in std::fs::read_to_string(log)?.split_inclusive('\n') {
-            // The last line of a killed writer may be cut off.
-            let Some((session, id)) = line.strip_suffix('\n').and_then(|l| l.split_once(' '))
-            else {
-                continue;
-            };
-            acknowledged += 1;
-            if store.session(session)?.message(&id.into())?.is_none() {
-                report.failure(format!("message {id} of {session} is lost"), replay);
-            }
+    for info in clean.sessions()? {
+        let [is, should] = [&store, clean].map(|store| session_hash(&store.session(&info.id)?));
+        if is? != should? {
+            report.failure(format!("{:?} was imported beside writers and differs", info.id), replay);
         }
+        store.remove(&info.id)?;
     }
-    report.fact("messages acknowledged beside an import", acknowledged);
-    for info in store.sessions()? {
-        let is_imported = info.source.is_some();
-        if !is_imported {
-            store.remove(&info.id)?;
-        }
+    drop(store);
+    for fault in check(&path, &plans, &tallies)? {
+        report.failure(format!("beside an import: {fault}"), replay);
     }
-    if content_hash(&store)? != hash {
-        report.failure("what was imported beside writers differs", replay);
-    }
-    Ok(())
-}
-
-/// Records of many programs, each of which says something.
-const RECORDS: &[&str] = &[
-    r#"{"type":"user","uuid":"c","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"said"}}"#,
-    r#"{"type":"assistant","uuid":"d","parentUuid":"c","sessionId":"s","message":{"role":"assistant","content":[{"type":"text","text":"said"}]}}"#,
-    r#"{"uuid":"q","parentUuid":null,"sessionId":"s","type":"user","message":{"role":"user","parts":[{"text":"said"}]}}"#,
-    r#"{"uuid":"r","parentUuid":"q","sessionId":"s","type":"assistant","message":{"role":"model","parts":[{"text":"said"}]},"usageMetadata":{}}"#,
-    r#"{"id":"g","type":"gemini","content":"said"}"#,
-    r#"{"sessionId":"s","messageId":0,"type":"user","message":"said"}"#,
-    r#"{"timestamp":"2026-01-02T03:04:05Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"said"}]}}"#,
-    r#"{"type":"session","version":3,"id":"p","timestamp":"2026-01-02T03:04:05Z"}"#,
-    r#"{"type":"message","id":"m","parentId":null,"message":{"role":"user","content":"said"}}"#,
-    r#"{"type":"user.message","id":"2","parentId":"1","data":{"content":"said"}}"#,
-    r#"{"role":"user","content":"said"}"#,
-    r#"{"role":"user","parts":[{"type":"text","text":"said"}]}"#,
-    r#"{"role":"model","parts":[{"text":"said"}]}"#,
-    r#"{"id":"w","messages":[{"id":"a","parentId":null,"childrenIds":[],"role":"user","content":"said"}]}"#,
-    r#"{"ts":1,"type":"say","say":"text","text":"said"}"#,
-    r#"{"type":"news","sessionId":"s","text":"said"}"#,
-    r#"{"half":"#,
-];
-
-/// Imports files of random records: each is refused, or its messages have something to show.
-fn mix(args: &Args, replay: &str, report: &mut Report) -> Result<()> {
-    let mut random = fastrand::Rng::with_seed(report.seed());
-    let (mut refused, mut taken) = (0_u64, 0_u64);
-    for _ in 0..args.mixtures {
-        // Few kinds in one file, as when logs are joined.
-        let kinds: Vec<&str> =
-            (0..random.usize(1..4)).map(|_| RECORDS[random.usize(..RECORDS.len())]).collect();
-        let lines: Vec<String> = (0..random.usize(1..12))
-            .map(|n| {
-                let line = kinds[random.usize(..kinds.len())];
-                // Ids of their own, or the lines would repeat each other.
-                line.replace(":\"c\"", &format!(":\"c{n}\""))
-                    .replace(":\"q\"", &format!(":\"q{n}\""))
-            })
-            .collect();
-        let file = lines.join("\n");
-        let store = Store::open_in_memory()?;
-        let imported =
-            import_reader(&store, "f", Cursor::new(&file), &ImportOptions::default(), |_| {});
-        let Ok(imported) = imported else {
-            refused += 1;
-            if !store.sessions()?.is_empty() {
-                report.failure(format!("refused, and written: {file}"), replay);
-            }
-            continue;
-        };
-        taken += 1;
-        if imported.records != imported.kept + imported.converted + imported.dropped {
-            report.failure(format!("the counts do not add up: {imported:?}\n{file}"), replay);
-        }
-        let (mut shown, mut blank) = (0, 0);
-        for info in store.sessions()? {
-            for message in store.session(&info.id)?.all_messages() {
-                let message: Message = message?;
-                match message.text().trim().is_empty() {
-                    _ if message.is_hidden => {}
-                    true => blank += 1,
-                    false => shown += 1,
-                }
-            }
-        }
-        if blank > shown {
-            report.failure(format!("{blank} blank messages, {shown} others: {file}"), replay);
-        }
-    }
-    report.fact("mixed files refused", refused);
-    report.fact("mixed files imported", taken);
     Ok(())
 }

@@ -34,7 +34,7 @@ enum Test {
     Power(power::Args),
     /// Make every n-th system call fail under every verb.
     Faults(faults::Args),
-    /// Fill the disk, limit memory and file size, forbid writing.
+    /// Fill the disk, limit memory, forbid writing.
     Scarce(scarce::Args),
     /// Let threads share commits: on a slow disk, with failing system calls, before power cuts.
     Commits(commits::Args),
@@ -48,9 +48,9 @@ enum Test {
     Callbacks(callbacks::Args),
     /// Run queries, importers, messages and names on hostile input.
     Hostile(hostile::Args),
-    /// Flip bytes, truncate files, swap pages, damage logs, open files that are not stores.
+    /// Flip bytes, truncate files, swap pages, damage logs.
     Damage(damage::Args),
-    /// Kill imports, import beside other writers, import files of other programs.
+    /// Kill imports, import beside other writers.
     Imports(imports::Args),
     /// Play a bot for many people: resume, compact, erase, kill; check every message and every byte.
     Soak(soak::Args),

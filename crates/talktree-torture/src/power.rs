@@ -5,14 +5,13 @@
 //! With [`Durability::Full`] every acknowledged verb must be there. With [`Durability::Normal`] the store must hold
 //! what it held at some earlier moment. In either case it must be undamaged and keep working.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fastrand::Rng;
 use talktree::{Durability, Message, Store};
 
 use crate::scratch::scratch;
-use crate::vfs::{self, Cut, Disk, Record};
+use crate::vfs::{self, Cut, Disk, Files, Record};
 use crate::{Report, Result, Workload, digest, snapshot};
 
 /// How the power is cut.
@@ -190,13 +189,9 @@ fn cut(
 }
 
 /// Opens the store that a power cut left and returns its digest; `None` if there is no file.
-fn open(files: &[(&Path, Vec<u8>)]) -> Result<Option<u64>> {
+fn open(files: &Files) -> Result<Option<u64>> {
     let folder = scratch()?;
-    for (path, content) in files {
-        let Some(name) = path.file_name() else { continue };
-        std::fs::write(folder.path().join(name), content)?;
-    }
-    let path = folder.path().join("talk.db");
+    let path = vfs::write_files(files, folder.path())?;
     if !path.exists() {
         return Ok(None);
     }

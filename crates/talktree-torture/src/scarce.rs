@@ -1,4 +1,4 @@
-//! Scarce resources: a full disk, a limit on file size, a read-only disk, little memory.
+//! Scarce resources: a full disk, a read-only disk, little memory.
 //!
 //! A real disk is filled to the last byte, if a small one can be mounted. Every verb runs with less and less memory.
 //! Acknowledged messages stay, reads keep working, and when the resource is back, the same handle works again.
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::ffi;
 use talktree::{Error, Message, Store};
 
-use crate::compaction::{brief, compaction};
+use crate::compaction::brief;
 use crate::fixture::{Figures, Fixture, OPENINGS, Trouble, Try};
 use crate::scratch::scratch;
 use crate::verbs;
@@ -44,9 +44,6 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
         format!("just torture scarce --mebibytes {} --limits {}", args.mebibytes, args.limits);
     if let Err(what) = full_disk(args.mebibytes, report) {
         report.failure(format!("full disk: {what}"), &replay);
-    }
-    if let Err(what) = largest_file(report) {
-        report.failure(format!("limit on file size: {what}"), &replay);
     }
     little_memory(args.limits, report, &replay)
 }
@@ -154,22 +151,21 @@ fn full_disk(mebibytes: u32, report: &mut Report) -> Result<()> {
         Err(Error::DiskFull | Error::Io { .. }) => {}
         other => return Err(format!("backup: {other:?}").into()),
     }
-    let left: Vec<_> =
+    let names: Vec<_> =
         std::fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.file_name())).collect();
-    if left.iter().any(|name| name.to_string_lossy().starts_with("copy")) {
-        return Err(format!("a failed backup left a file behind: {left:?}").into());
+    if names.iter().any(|name| name.to_string_lossy().starts_with("copy")) {
+        return Err(format!("a failed backup left a file behind: {names:?}").into());
     }
     if store.session("chat")?.compactions()?.is_empty() {
         return Err("nothing was compacted while the disk filled".into());
     }
-    let compacted = try_compact(&store)?;
-    let split = try_split(&store)?;
     let deleted = store.session("chat")?.delete([&acknowledged[0].as_str().into()]);
-    check_all_present(&store, &acknowledged[usize::from(deleted.is_ok())..])?;
+    let left = &acknowledged[usize::from(deleted.is_ok())..];
+    check_all_present(&store, left)?;
     std::fs::remove_file(&filler)?;
     std::fs::remove_file(folder.join("rest"))?;
     store.session("other")?.append(Message::user("space again"))?;
-    check_all_present(&store, &acknowledged[usize::from(deleted.is_ok())..])?;
+    check_all_present(&store, left)?;
     let held = snapshot(&store)?;
     let damages = store.verify(|_| {})?.damages;
     drop(store);
@@ -178,8 +174,6 @@ fn full_disk(mebibytes: u32, report: &mut Report) -> Result<()> {
         return Err(format!("after reopening: {damages:?}").into());
     }
     report.fact("full disk: acknowledged before, all present", acknowledged.len());
-    report.fact("full disk: compact", compacted);
-    report.fact("full disk: split", split);
     report.fact("full disk: bytes filled after the first refusal", rest);
     report.fact(
         "full disk: verify",
@@ -197,31 +191,6 @@ fn full_disk(mebibytes: u32, report: &mut Report) -> Result<()> {
     );
     drop(store);
     read_only(&disk, mebibytes, &path, &held, report)
-}
-
-/// Compacts on a full disk: either the compaction is shown or the history is unchanged.
-fn try_compact(store: &Store) -> Result<&'static str> {
-    let chat = compaction(store, "chat")?;
-    let before = chat.history()?;
-    match chat.compact() {
-        Ok(Ok(compacted)) if compacted.is_shown() && chat.history()? != before => Ok("done"),
-        Err(Error::DiskFull) if chat.history()? == before => Ok("refused"),
-        other => Err(format!("compact: {other:?}").into()),
-    }
-}
-
-/// Splits on a full disk: either both sessions record it or neither does.
-fn try_split(store: &Store) -> Result<&'static str> {
-    let chat = store.session("chat")?;
-    let answer = chat.compact_and_split_as(&"next".into(), "In brief: coffee.");
-    let has_ended = chat.info()?.is_some_and(|info| info.end_reason.is_some());
-    let child = store.session("next")?;
-    let continuation = (child.info()?.is_some(), child.history()?.len());
-    match (answer, has_ended, continuation) {
-        (Ok(_), true, (true, 1)) => Ok("done"),
-        (Err(Error::DiskFull), false, (false, 0)) => Ok("refused"),
-        (answer, ..) => Err(format!("split: {answer:?}, {has_ended}, {continuation:?}").into()),
-    }
 }
 
 /// Writes until the disk is full; returns how many bytes were written.
@@ -262,35 +231,6 @@ fn read_only(
         Err(error) => error.to_string(),
     };
     report.fact("read-only disk: opening for writing", answer);
-    Ok(())
-}
-
-/// Limits the size of files; without a handler the signal would kill the process.
-fn largest_file(report: &mut Report) -> Result<()> {
-    let folder = scratch()?;
-    let path = folder.path().join("talk.db");
-    let store = Store::open(&path)?;
-    store.session("chat")?;
-    let set = |bytes: libc::rlim_t| {
-        let limit = libc::rlimit { rlim_cur: bytes, rlim_max: libc::RLIM_INFINITY };
-        // SAFETY: the signal is ignored from now on; the limit lives through the call.
-        unsafe {
-            libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
-            libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit)
-        }
-    };
-    set(2 << 20);
-    let appended = append_until_refused(&store);
-    set(libc::RLIM_INFINITY);
-    let (acknowledged, error) = appended?;
-    check_all_present(&store, &acknowledged)?;
-    store.session("other")?.append(Message::user("works again"))?;
-    let damages = store.verify(|_| {})?.damages;
-    if !damages.is_empty() {
-        return Err(format!("{damages:?}").into());
-    }
-    report.fact("limit on file size: acknowledged before, all present", acknowledged.len());
-    report.fact("limit on file size: reported as", error);
     Ok(())
 }
 

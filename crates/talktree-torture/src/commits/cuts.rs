@@ -1,13 +1,12 @@
 //! The power is cut while threads share commits: what any of them was told must be there.
 
-use std::path::Path;
 use std::time::Duration;
 
 use talktree::{Durability, Store};
 
 use super::{Args, THREADS, count, in_threads, message, session};
 use crate::scratch::scratch;
-use crate::vfs::{self, Cut, Disk, Record};
+use crate::vfs::{self, Cut, Disk, Files, Record};
 use crate::{Report, Result};
 
 /// How many messages each thread appends in a round.
@@ -68,13 +67,9 @@ fn work() -> Result<(Record, Vec<Vec<usize>>)> {
 }
 
 /// Opens what a cut left; returns what is wrong.
-fn check(files: &[(&Path, Vec<u8>)], told: &[usize]) -> Result<Vec<String>> {
+fn check(files: &Files, told: &[usize]) -> Result<Vec<String>> {
     let folder = scratch()?;
-    for (path, content) in files {
-        let Some(name) = path.file_name() else { continue };
-        std::fs::write(folder.path().join(name), content)?;
-    }
-    let path = folder.path().join("talk.db");
+    let path = vfs::write_files(files, folder.path())?;
     if !path.exists() && told.iter().all(|told| *told == 0) {
         return Ok(Vec::new());
     }

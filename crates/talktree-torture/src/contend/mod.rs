@@ -7,7 +7,6 @@ pub mod writer;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use talktree::Store;
@@ -66,7 +65,6 @@ impl Kind {
 pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     let most = args.writers.iter().max().copied().unwrap_or_default();
     let mut total = Total::default();
-    report.fact("busy timeout", "30 s, the default");
     for kind in [Kind::Processes, Kind::ThreadsOfOneStore, Kind::ThreadsWithStores] {
         for &count in &args.writers {
             let seconds = if count == most { args.seconds } else { args.seconds / 4.0 };
@@ -78,8 +76,6 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     report.fact("reads", total.reads);
     report.fact("compactions of the shared session", total.compactions);
     report.fact("compactions refused because another came first", total.refused);
-    report.fact("busy errors", total.busy);
-    report.fact("messages lost, doubled or misplaced", total.faults);
     report.fact("longest time of a verb", format!("{:.3} s", total.longest.as_secs_f64()));
     Ok(())
 }
@@ -89,10 +85,8 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
 struct Total {
     writes: usize,
     reads: usize,
-    busy: u64,
     compactions: u64,
     refused: u64,
-    faults: usize,
     longest: Duration,
 }
 
@@ -106,39 +100,28 @@ fn run_case(
 ) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let path = store_in(folder.path());
-    let names: Vec<String> = (0..count).map(|number| format!("w{number}x")).collect();
     let plans: Vec<Plan> =
-        names.into_iter().map(|name| Plan { name, seconds, log: None }).collect();
-    let is_over = AtomicBool::new(false);
-    let (tallies, largest) = std::thread::scope(|scope| {
-        let watch = scope.spawn(|| largest_log(&path, &is_over));
-        let tallies = match kind {
-            Kind::Processes => processes(&path, &plans, args, report.seed()),
-            _ => threads(kind, &path, &plans, args, report.seed()),
-        };
-        is_over.store(true, Ordering::Relaxed);
-        (tallies, watch.join().unwrap_or_default())
-    });
-    let tallies = tallies?;
+        (0..count).map(|number| Plan { name: format!("w{number}x"), seconds }).collect();
+    let tallies = match kind {
+        Kind::Processes => processes(&path, &plans, args, report.seed())?,
+        _ => threads(kind, &path, &plans, args, report.seed())?,
+    };
     let faults = check(&path, &plans, &tallies)?;
     total.compactions += Store::open(&path)?.stats()?.compactions;
 
     let (mut writes, mut reads) = (Spread::default(), Spread::default());
-    let mut busy = 0;
     for tally in &tallies {
         writes.extend(tally.writes.iter().copied());
         reads.extend(tally.reads.iter().copied());
-        busy += tally.busy;
         total.refused += tally.refused_compactions;
     }
     let rate = |spread: &Spread| spread.len() as f64 / seconds;
     report.fact(
         format!("{count} {}", kind.name()),
         format!(
-            "{:.0} writes/s ({writes}), {:.0} reads/s ({reads}), log up to {} KiB",
+            "{:.0} writes/s ({writes}), {:.0} reads/s ({reads})",
             rate(&writes),
             rate(&reads),
-            largest / 1024,
         ),
     );
     let replay = format!(
@@ -146,16 +129,11 @@ fn run_case(
         report.seed(),
         args.durability,
     );
-    if busy > 0 {
-        report.failure(format!("{busy} busy errors of {count} {}", kind.name()), &replay);
-    }
     for fault in &faults {
         report.failure(format!("{count} {}: {fault}", kind.name()), &replay);
     }
     total.writes += writes.len();
     total.reads += reads.len();
-    total.busy += busy;
-    total.faults += faults.len();
     total.longest = total.longest.max(writes.max()).max(reads.max());
     Ok(())
 }
@@ -165,6 +143,11 @@ fn processes(path: &Path, plans: &[Plan], args: &Args, seed: u64) -> Result<Vec<
         .iter()
         .map(|plan| start(args.program.as_deref(), path, plan, &args.durability, seed))
         .collect::<Result<_>>()?;
+    tallies(workers)
+}
+
+/// Waits for processes that write, and returns what they did.
+pub(crate) fn tallies(workers: Vec<Worker>) -> Result<Vec<Tally>> {
     workers.into_iter().map(|worker| Ok(serde_json::from_str(&worker.wait()?)?)).collect()
 }
 
@@ -180,9 +163,6 @@ pub(crate) fn start(
     let (seed, seconds) = (seed.to_string(), plan.seconds.to_string());
     let mut args = vec!["writer", "--seed", &seed, "--store", path, "--name", &plan.name];
     args.extend(["--seconds", &seconds, "--durability", durability]);
-    if let Some(log) = &plan.log {
-        args.extend(["--log", log.to_str().ok_or("the path is not UTF-8")?]);
-    }
     Worker::start(program, args)
 }
 
@@ -202,27 +182,14 @@ fn threads(kind: Kind, path: &Path, plans: &[Plan], args: &Args, seed: u64) -> R
     })
 }
 
-/// Watches the write-ahead log and returns its largest size.
-fn largest_log(path: &Path, is_over: &AtomicBool) -> u64 {
-    let mut largest = 0;
-    while !is_over.load(Ordering::Relaxed) {
-        largest = largest.max(log_size(path));
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    largest
-}
-
-/// Returns the size of a store's write-ahead log.
-pub(crate) fn log_size(path: &Path) -> u64 {
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    std::fs::metadata(log).map_or(0, |log| log.len())
-}
-
 /// Compares the store with what the writers acknowledged.
-fn check(path: &Path, plans: &[Plan], tallies: &[Tally]) -> Result<Vec<String>> {
+pub(crate) fn check(path: &Path, plans: &[Plan], tallies: &[Tally]) -> Result<Vec<String>> {
     let store = Store::open(path)?;
     let mut faults: Vec<String> = tallies.iter().flat_map(|tally| tally.faults.clone()).collect();
+    let busy: u64 = tallies.iter().map(|tally| tally.busy).sum();
+    if busy > 0 {
+        faults.push(format!("{busy} busy errors"));
+    }
     let ids = |session: &str| -> Result<Vec<String>> {
         let path = store.session(session)?.raw_history()?;
         Ok(path.into_iter().map(|message| message.id.to_string()).collect())

@@ -1,8 +1,6 @@
 //! One of many writers of a file; it writes and reads until the time is up.
 
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
-use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,7 +12,7 @@ use talktree::{Budget, Error, Message, MessageId, Session, Store};
 use crate::Result;
 use crate::compaction::brief;
 use crate::process::{SHARED, durability};
-use crate::text::{MessageSpec, seed_of};
+use crate::text::{message, seed_of};
 
 /// The token limit after which the shared session compacts automatically.
 const THRESHOLD: u64 = 4_000;
@@ -42,9 +40,6 @@ pub(crate) struct Plan {
     /// How long it works.
     #[arg(long)]
     pub(crate) seconds: f64,
-    /// The file in which acknowledged messages are logged.
-    #[arg(long)]
-    pub(crate) log: Option<PathBuf>,
 }
 
 /// What a writer did.
@@ -80,7 +75,6 @@ pub fn run(args: &Args, seed: u64) -> Result<()> {
 
 /// Works until the time is up.
 pub(crate) fn work(store: &Store, plan: &Plan, seed: u64) -> Result<Tally> {
-    let log = plan.log.as_ref().map(|path| OpenOptions::new().create(true).append(true).open(path));
     let errors = Arc::default();
     let mut writer = Writer {
         store,
@@ -88,13 +82,12 @@ pub(crate) fn work(store: &Store, plan: &Plan, seed: u64) -> Result<Tally> {
         shared: shared_session(store, &errors)?,
         name: plan.name.clone(),
         rng: Rng::with_seed(seed ^ seed_of(&plan.name)),
-        log: log.transpose()?,
         count: 0,
         tally: Tally::default(),
     };
     let until = Instant::now() + Duration::from_secs_f64(plan.seconds);
     while Instant::now() < until {
-        writer.step()?;
+        writer.step();
     }
     let mut tally = writer.tally;
     let errors = std::mem::take(&mut *errors.lock().unwrap_or_else(PoisonError::into_inner));
@@ -136,7 +129,6 @@ struct Writer<'a> {
     shared: Session,
     name: String,
     rng: Rng,
-    log: Option<std::fs::File>,
     /// How many names were used.
     count: u64,
     tally: Tally,
@@ -144,11 +136,11 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     /// Runs one random verb.
-    fn step(&mut self) -> Result<()> {
+    fn step(&mut self) {
         match self.rng.u32(..100) {
-            0..48 => self.append(1)?,
-            48..52 => self.append(5)?,
-            52..65 => self.share()?,
+            0..48 => self.append(1),
+            48..52 => self.append(5),
+            52..65 => self.share(),
             65 => self.fork(),
             66..68 => self.compare_tokens(),
             68..80 => self.read(|writer| {
@@ -165,40 +157,29 @@ impl Writer<'_> {
             }),
             _ => self.search(),
         }
-        Ok(())
     }
 
-    fn message(&mut self) -> MessageSpec {
+    fn message(&mut self) -> Message {
         self.count += 1;
-        MessageSpec::new(format!("{}n{}", self.name, self.count), self.rng.u32(5..80))
+        message(&format!("{}n{}", self.name, self.count), self.rng.u32(5..80))
     }
 
-    fn append(&mut self, count: usize) -> Result<()> {
-        let specs: Vec<MessageSpec> = (0..count).map(|_| self.message()).collect();
-        let messages: Vec<_> = specs.iter().map(MessageSpec::message).collect();
+    fn append(&mut self, count: usize) {
+        let messages: Vec<Message> = (0..count).map(|_| self.message()).collect();
         let began = Instant::now();
         let answer = self.own.append_all(messages);
         self.tally.writes.push(began.elapsed());
-        if self.check(answer).is_some() {
-            for spec in specs {
-                self.acknowledge(self.name.clone(), &spec.id)?;
-                self.tally.own.push(spec.id);
-            }
-        }
-        Ok(())
+        let appended = self.check(answer).unwrap_or_default();
+        self.tally.own.extend(appended.into_iter().map(|it| it.id.to_string()));
     }
 
-    fn share(&mut self) -> Result<()> {
-        let spec = self.message();
-        let message = spec.message();
+    fn share(&mut self) {
+        let message = self.message();
         let began = Instant::now();
         let answer = self.shared.append(message);
         self.tally.writes.push(began.elapsed());
-        if self.check(answer).is_some() {
-            self.acknowledge(SHARED.to_owned(), &spec.id)?;
-            self.tally.shared.push(spec.id);
-        }
-        Ok(())
+        let appended = self.check(answer);
+        self.tally.shared.extend(appended.map(|it| it.id.to_string()));
     }
 
     fn fork(&mut self) {
@@ -279,12 +260,5 @@ impl Writer<'_> {
             Err(error) => self.tally.faults.push(format!("{}: {error}", self.name)),
         }
         None
-    }
-
-    fn acknowledge(&mut self, session: String, id: &str) -> Result<()> {
-        match &mut self.log {
-            Some(log) => Ok(log.write_all(format!("{session} {id}\n").as_bytes())?),
-            None => Ok(()),
-        }
     }
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
+use rusqlite::{Connection, Row};
 use talktree::{Durability, Message, Store};
 
 use super::answers::{Answers, ReportedError};
 use super::corruption::Corruption;
-use super::rows;
 use crate::Result;
 
 /// The sound store, and the results of all reads.
@@ -17,17 +17,15 @@ pub(super) struct Baseline {
     pub(super) sessions: Vec<String>,
     pub(super) messages: u64,
     pub(super) answers: Answers,
-    /// The table or index of each page.
+    /// The table or index of each page, counted from 1; free pages are missing.
     pages: BTreeMap<usize, String>,
-    rows: rows::Rows,
 }
 
 impl Baseline {
     /// Reads everything from a copy of the sound store, because a search updates the index.
     pub(super) fn survey(path: &Path, sessions: Vec<String>) -> Result<Self> {
         let bytes = std::fs::read(path)?;
-        let pages = rows::pages(path)?;
-        let rows = rows::Rows::of(path)?;
+        let pages = pages(path)?;
         let copy = path.with_extension("copy");
         std::fs::write(&copy, &bytes)?;
         let store = open(&copy)?;
@@ -39,7 +37,7 @@ impl Baseline {
         if let Some((asked, error)) = answers.errors().next() {
             return Err(format!("in the sound store, {asked} fails with {error:?}").into());
         }
-        Ok(Self { bytes, sessions, messages: verified.messages, answers, pages, rows })
+        Ok(Self { bytes, sessions, messages: verified.messages, answers, pages })
     }
 
     /// Returns the part of the file that a corruption hits.
@@ -51,6 +49,17 @@ impl Baseline {
                 .map_or("end", |page| self.pages.get(&(page + 1)).map_or("free", String::as_str)),
         }
     }
+}
+
+fn pages(path: &Path) -> Result<BTreeMap<usize, String>> {
+    let sqlite = Connection::open(path)?;
+    let mut statement = sqlite.prepare("SELECT pageno, name, pagetype FROM dbstat")?;
+    let page = |row: &Row<'_>| {
+        let (name, kind): (String, String) = (row.get(1)?, row.get(2)?);
+        Ok((row.get(0)?, format!("{name} {kind}")))
+    };
+    let pages = statement.query_map([], page)?.collect::<rusqlite::Result<_>>()?;
+    Ok(pages)
 }
 
 /// What happened in a case.
@@ -68,8 +77,6 @@ pub(super) struct Seen {
     pub(super) errors: Vec<(String, ReportedError)>,
     /// The reads that succeeded with another value than in the sound store.
     pub(super) different: Vec<String>,
-    /// The columns that differ from the sound store; filled only if nothing else reports the damage.
-    pub(super) columns: Vec<String>,
     /// How many sessions read as in the sound store.
     pub(super) readable: usize,
     /// The errors of appends.
@@ -147,9 +154,6 @@ pub(super) fn examine(baseline: &Baseline, path: &Path) -> Result<Seen> {
     seen.different = answers.different(&baseline.answers).into_iter().map(str::to_owned).collect();
     seen.readable =
         baseline.sessions.iter().filter(|id| answers.reads(&baseline.answers, id)).count();
-    if !seen.is_found() && seen.errors.is_empty() && !seen.different.is_empty() {
-        seen.columns = baseline.rows.different(path)?;
-    }
     for id in [baseline.sessions.first(), baseline.sessions.last()].into_iter().flatten() {
         append(&store, id, &mut seen);
     }

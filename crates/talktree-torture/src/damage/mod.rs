@@ -1,4 +1,4 @@
-//! Damaged files: flipped bytes, truncated files, zeroed and swapped pages, damaged logs, files of other kinds.
+//! Damaged files: flipped bytes, truncated files, zeroed and swapped pages, damaged logs.
 //!
 //! A store with every kind of content is built once and read once: the *baseline*. Each *case* corrupts a copy in one
 //! way, opens it, verifies it, reads everything again, and appends. The number of a case decides all its random
@@ -11,10 +11,7 @@ mod answers;
 mod case;
 mod corruption;
 mod fixture;
-mod foreign;
 mod log;
-mod recovery;
-mod rows;
 mod tally;
 mod threads;
 
@@ -43,9 +40,6 @@ pub struct Args {
     /// Messages in each session of the store.
     #[arg(long, default_value_t = 40)]
     pub messages: usize,
-    /// Stores that are recovered, for each number of damaged pages.
-    #[arg(long, default_value_t = 5)]
-    pub recoveries: u64,
     /// Threads that run cases.
     #[arg(long, default_value_t = 2)]
     pub threads: usize,
@@ -103,7 +97,5 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
         |round, ended| tally.add(report, &replay(round), corruption(round), ended),
     )?;
     tally.report(report);
-    foreign::run(&baseline, folder.path(), report)?;
-    log::run(args, folder.path(), report)?;
-    recovery::run(args, &baseline, folder.path(), report)
+    log::run(args, folder.path(), report)
 }

@@ -53,7 +53,7 @@ impl Class {
 #[derive(Default)]
 pub(super) struct Tally {
     classes: BTreeMap<(&'static str, Class), u64>,
-    /// The rounds with undetected damage, by part or columns.
+    /// The rounds with undetected damage, by part of the file and reads that differ.
     undetected: BTreeMap<String, Vec<u64>>,
     kinds: BTreeMap<&'static str, u64>,
     /// Errors that do not say that the store is damaged, by text, with the commands that replay them.
@@ -115,12 +115,8 @@ impl Tally {
         if class == Class::Undetected {
             let verbs: BTreeSet<&str> =
                 seen.different.iter().filter_map(|asked| asked.split(' ').next()).collect();
-            let what = match seen.columns.is_empty() {
-                true => {
-                    format!("{}: {}", seen.part, verbs.into_iter().collect::<Vec<_>>().join(" "))
-                }
-                false => seen.columns.join(" "),
-            };
+            let verbs = verbs.into_iter().collect::<Vec<_>>().join(" ");
+            let what = format!("{}: {verbs}", seen.part);
             let round = replay.rsplit(' ').next().and_then(|round| round.parse::<u64>().ok());
             self.undetected.entry(what).or_default().extend(round);
         }

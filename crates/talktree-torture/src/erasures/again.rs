@@ -11,8 +11,9 @@ use std::process::{Command, Stdio};
 use talktree::{Erasure, Message, MessageId, Store};
 use talktree_import::export::content_hash;
 
-use super::{Args, Figures, Files, moments, record, write};
+use super::{Args, Figures, moments, record};
 use crate::scratch::scratch;
+use crate::vfs::{Files, recorded, write_files};
 use crate::{Report, Result};
 
 const SESSION: &str = "x1";
@@ -34,7 +35,7 @@ pub(super) fn run(args: &Args, report: &mut Report, figures: &mut Figures) -> Re
             let erased = record(Vec::new(), |path| {
                 let store = Store::open(path)?;
                 fill(&store, neighbour)?;
-                let began = crate::vfs::recorded();
+                let began = recorded();
                 let erased = store.erase(&erasure)?;
                 hash = content_hash(&store)?;
                 if erased.is_complete() { Ok(began) } else { Err("it is not complete".into()) }
@@ -70,7 +71,7 @@ fn fill(store: &Store, (neighbour, name): (&str, &str)) -> Result<()> {
 /// Gives a command twice, and checks what it leaves. `hash` is that of the store after its erasure.
 fn twice(program: &Path, arguments: &[&str], files: &Files, hash: &str) -> Result<()> {
     let folder = scratch()?;
-    let path: PathBuf = write(files, folder.path())?;
+    let path: PathBuf = write_files(files, folder.path())?;
     let is_complete = {
         let store = Store::open(&path)?;
         content_hash(&store)? == hash && !store.has_unfinished_erasure()?

@@ -24,7 +24,7 @@ use std::time::Duration;
 use talktree::Store;
 
 use crate::scratch::scratch;
-use crate::vfs::{self, Disk, Record};
+use crate::vfs::{self, Disk, Files, Record, write_files};
 use crate::{Report, Result};
 use check::{Left, Meanwhile};
 use fixture::{Size, Verb};
@@ -56,9 +56,6 @@ impl Args {
         Self { every: 100, twice_every: 25, others_every: 25, program: None, proofs: 8 }
     }
 }
-
-/// The files of a store, by name.
-pub(crate) type Files = Vec<(PathBuf, Vec<u8>)>;
 
 /// What was recorded on a disk.
 struct Recorded {
@@ -195,7 +192,7 @@ impl Kills<'_> {
     /// Checks what is left; `None` if that is a fault.
     fn check(&mut self, files: &Files, meanwhile: Meanwhile, place: &str) -> Result<Option<Left>> {
         let folder = scratch()?;
-        let path = write(files, folder.path())?;
+        let path = write_files(files, folder.path())?;
         let checked = self
             .open(&path)
             .and_then(|store| check::finished(store, &path, self.size, self.verb, meanwhile));
@@ -222,7 +219,7 @@ impl Kills<'_> {
 /// Records what `work` does to a disk with these files; it returns where the interesting part began.
 fn record(before: Files, work: impl FnOnce(&Path) -> Result<usize>) -> Result<Recorded> {
     let folder = scratch()?;
-    let path = write(&before, folder.path())?;
+    let path = write_files(&before, folder.path())?;
     vfs::start_record();
     let began = work(&path);
     let record = vfs::end_record();
@@ -247,12 +244,4 @@ fn moments(recorded: &Recorded, commits: &[usize], every: usize) -> Vec<usize> {
     moments.sort_unstable();
     moments.dedup();
     moments
-}
-
-/// Writes files to a folder; returns the path of the store.
-fn write(files: &Files, folder: &Path) -> Result<PathBuf> {
-    for (name, bytes) in files {
-        std::fs::write(folder.join(name), bytes)?;
-    }
-    Ok(folder.join(fixture::NAME))
 }

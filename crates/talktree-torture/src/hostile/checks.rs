@@ -182,6 +182,9 @@ pub fn importers(data: &[u8]) -> Result<(), String> {
         }
     };
     is_sound(&store)?;
+    if report.records != report.kept + report.converted + report.dropped {
+        return Err(format!("the counts do not add up: {report:?}"));
+    }
     let again = import(&store, bytes, &options).map_err(text)?;
     if again.added > 0 {
         return Err(format!(

@@ -89,7 +89,7 @@ fn mutated(seeds: &[Vec<u8>], dice: &mut Rng) -> Vec<u8> {
     let mut input = seeds[dice.usize(..seeds.len())].clone();
     for _ in 0..dice.usize(..8) {
         let at = dice.usize(..=input.len());
-        match dice.u32(..6) {
+        match dice.u32(..7) {
             0 if !input.is_empty() => input[at.saturating_sub(1)] = dice.u8(..),
             1 => drop(input.drain(at..(at + dice.usize(..12)).min(input.len()))),
             2 => input.truncate(at),
@@ -101,6 +101,12 @@ fn mutated(seeds: &[Vec<u8>], dice: &mut Rng) -> Vec<u8> {
                 drop(input.splice(at..at, other[from..to].iter().copied()));
             }
             4 => {
+                // Appends another seed, as when logs are joined.
+                let other = &seeds[dice.usize(..seeds.len())];
+                input.push(b'\n');
+                input.extend(other.get(1..).unwrap_or_default());
+            }
+            5 => {
                 // Inserts a piece of itself.
                 let to = (at + dice.usize(..60)).min(input.len());
                 let piece = input[at..to].to_vec();

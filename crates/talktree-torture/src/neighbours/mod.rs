@@ -1,5 +1,5 @@
-//! Other programs that write to the file of a store: clients that vacuum it or change its settings, rows that talktree
-//! did not write, another format.
+//! Other programs that write to the file of a store: clients that vacuum it or change its settings, and rows that talktree
+//! did not write.
 //!
 //! After each of them every verb is called. Whatever the rows are, no verb panics or hangs, an error is a named one, and
 //! an append that is acknowledged can be read. What does no harm must change no answer; what does must be found by
@@ -8,16 +8,16 @@
 mod rows;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use fastrand::Rng;
 use rusqlite::Connection;
-use talktree::{Error, Message, Store};
+use talktree::{Message, Store};
 
+use crate::fixture::Fixture;
 use crate::scratch::scratch;
-use crate::verbs::{self, Verb};
+use crate::verbs::Verb;
 use crate::{Report, Result, snapshot};
 
 /// How often each kind of program writes.
@@ -50,57 +50,21 @@ const HARMLESS: &[&str] = &[
     "BEGIN EXCLUSIVE; SELECT count(*) FROM message; COMMIT",
 ];
 
-/// What lets a handle refuse every verb: the statement and how the error begins.
-const FORMATS: &[(&str, &str)] = &[
-    ("PRAGMA user_version = 99", "store has schema version 99"),
-    (
-        "ALTER TABLE message ADD COLUMN newer TEXT; PRAGMA user_version = 3000",
-        "store has schema version 3000",
-    ),
-    ("PRAGMA user_version = 1", "store has schema version 1;"),
-];
-
 /// Lets other programs write to stores.
 ///
 /// # Errors
 /// If a store cannot be made.
 pub fn run(args: &Args, report: &mut Report) -> Result<()> {
-    let template = Template::new()?;
-    clients_between_openings(&template, report)?;
+    let fixture = Fixture::new()?;
+    clients_between_openings(&fixture, report)?;
     clients_during_writes(args, report)?;
-    formats(&template, report)?;
-    rows::run(args, &template, report)
-}
-
-/// A store with every kind of content.
-struct Template {
-    bytes: Vec<u8>,
-    folder: tempfile::TempDir,
-}
-
-impl Template {
-    fn new() -> Result<Self> {
-        let folder = scratch()?;
-        let path = folder.path().join("made.db");
-        verbs::fill(&Store::open(&path)?)?;
-        Ok(Self { bytes: std::fs::read(&path)?, folder })
-    }
-
-    /// Returns a fresh copy.
-    fn copy(&self) -> Result<PathBuf> {
-        for entry in std::fs::read_dir(self.folder.path())? {
-            std::fs::remove_file(entry?.path())?;
-        }
-        let path = self.folder.path().join("talk.db");
-        std::fs::write(&path, &self.bytes)?;
-        Ok(path)
-    }
+    rows::run(args, &fixture, report)
 }
 
 /// Each client changes the closed file; the next opening restores what promises rest on.
-fn clients_between_openings(template: &Template, report: &mut Report) -> Result<()> {
+fn clients_between_openings(fixture: &Fixture, report: &mut Report) -> Result<()> {
     for sql in HARMLESS {
-        let path = template.copy()?;
+        let path = fixture.copy()?;
         let before = snapshot(&Store::open(&path)?)?;
         Connection::open(&path)?.execute_batch(sql)?;
         let store = Store::open(&path)?;
@@ -189,47 +153,6 @@ fn write(store: &Store, messages: u64) -> talktree::Result<()> {
         }
     }
     Ok(())
-}
-
-/// The format changes under an open handle: every verb refuses and writes nothing.
-fn formats(template: &Template, report: &mut Report) -> Result<()> {
-    let mut refused = 0;
-    for (sql, error) in FORMATS {
-        let path = template.copy()?;
-        let stores = [Store::open(&path)?, Store::open_read_only(&path)?];
-        let foreign = Connection::open(&path)?;
-        foreign.execute_batch(sql)?;
-        let before = content(&foreign)?;
-        for (store, verb) in
-            stores.iter().flat_map(|store| verbs::all().map(move |verb| (store, verb)))
-        {
-            let answer = call(store, verb);
-            match answer {
-                // Of the store that was opened for reading only.
-                Ok(Err(Error::ReadOnly)) => {}
-                Ok(Err(told)) if told.to_string().starts_with(error) => refused += 1,
-                answer => report.failure(
-                    format!("{} after {sql:?} answers {answer:?}", verb.name),
-                    "just torture neighbours",
-                ),
-            }
-        }
-        if content(&foreign)? != before {
-            report.failure(format!("a verb wrote after {sql:?}"), "just torture neighbours");
-        }
-    }
-    report.fact("verbs refused after a change of the format", refused);
-    Ok(())
-}
-
-/// Returns the sizes of the tables that verbs write to.
-fn content(conn: &Connection) -> Result<Vec<i64>> {
-    ["message", "session", "compaction", "label", "head_log", "context_entry", "context_version"]
-        .iter()
-        .map(|table| {
-            Ok(conn.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0))?)
-        })
-        .collect()
 }
 
 /// Calls a verb; the outer error is a panic.

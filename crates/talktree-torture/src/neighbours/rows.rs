@@ -3,7 +3,8 @@
 use rusqlite::Connection;
 use talktree::{Error, Message, Store};
 
-use super::{Args, Template, call};
+use super::{Args, call};
+use crate::fixture::Fixture;
 use crate::verbs::{self, Verb};
 use crate::{Report, Result};
 
@@ -88,23 +89,23 @@ const ROWS: &[(&str, bool)] = &[
 ];
 
 /// Writes each of the rows, and random combinations of them.
-pub(super) fn run(args: &Args, template: &Template, report: &mut Report) -> Result<()> {
+pub(super) fn run(args: &Args, fixture: &Fixture, report: &mut Report) -> Result<()> {
     let mut figures = Figures::default();
     for (number, (row, is_damage)) in ROWS.iter().enumerate() {
-        let store = written(&[row], template)?;
+        let store = written(&[row], fixture)?;
         if *is_damage && store.verify(|_| {})?.damages.is_empty() {
             report.failure(format!("verify does not find {row:?}"), "just torture neighbours");
         }
         // A verb may remove what the row did.
         for verb in verbs::all().skip(number % args.step).step_by(args.step) {
-            try_verb(&written(&[row], template)?, verb, &[row], report, &mut figures);
+            try_verb(&written(&[row], fixture)?, verb, &[row], report, &mut figures);
         }
     }
     let mut dice = fastrand::Rng::with_seed(report.seed());
     for _ in 0..args.rounds {
         let rows: Vec<&str> =
             (0..dice.usize(2..5)).map(|_| ROWS[dice.usize(..ROWS.len())].0).collect();
-        let store = written(&rows, template)?;
+        let store = written(&rows, fixture)?;
         for verb in verbs::all() {
             try_verb(&store, verb, &rows, report, &mut figures);
         }
@@ -122,8 +123,8 @@ struct Figures {
 }
 
 /// Writes foreign rows into a copy of the store while a handle is open, and returns that.
-fn written(rows: &[&str], template: &Template) -> Result<Store> {
-    let path = template.copy()?;
+fn written(rows: &[&str], fixture: &Fixture) -> Result<Store> {
+    let path = fixture.copy()?;
     let store = Store::open(&path)?;
     let foreign = Connection::open(&path)?;
     for row in rows {

@@ -14,6 +14,20 @@ const SECTOR: usize = 512;
 /// The length of what precedes each page in a write-ahead log.
 const FRAME_HEADER: usize = 24;
 
+/// The files of a store, by name.
+pub type Files = Vec<(PathBuf, Vec<u8>)>;
+
+/// Writes files into a folder; returns the path of the store, which is `talk.db`.
+///
+/// # Errors
+/// As writing.
+pub fn write_files(files: &Files, folder: &Path) -> std::io::Result<PathBuf> {
+    for (name, bytes) in files {
+        std::fs::write(folder.join(name), bytes)?;
+    }
+    Ok(folder.join("talk.db"))
+}
+
 /// One change of the disk; `file` is the number of a path in the record.
 #[derive(Debug, Clone)]
 #[allow(missing_docs, reason = "the fields say what they are")]
@@ -30,7 +44,7 @@ pub enum Event {
     Delete { file: usize, with_folder: bool },
 }
 
-/// All changes of the disk, in order.
+/// All changes of the disk, in order; it is one folder.
 #[derive(Debug, Default)]
 pub struct Record {
     paths: Vec<PathBuf>,
@@ -70,9 +84,10 @@ impl Record {
 
     pub(super) fn push(&mut self, path: &Path, event: impl FnOnce(usize) -> Event) {
         let next = self.paths.len();
-        let file = *self.numbers.entry(path.to_owned()).or_insert(next);
+        let name = PathBuf::from(path.file_name().unwrap_or_default());
+        let file = *self.numbers.entry(name.clone()).or_insert(next);
         if file == next {
-            self.paths.push(path.to_owned());
+            self.paths.push(name);
         }
         self.events.push(event(file));
     }
@@ -115,12 +130,11 @@ impl<'r> Disk<'r> {
         Self { record, position: 0, files, is_lying }
     }
 
-    /// Returns the disk on which the record began, with these files. A file is found by its name.
-    pub fn with_files(record: &'r Record, files: &[(PathBuf, Vec<u8>)]) -> Self {
+    /// Returns the disk on which the record began, with these files.
+    pub fn with_files(record: &'r Record, files: &Files) -> Self {
         let mut disk = Self::new(record, false);
         for (file, path) in disk.files.iter_mut().zip(&record.paths) {
-            let before = files.iter().find(|(name, _)| Some(name.as_os_str()) == path.file_name());
-            if let Some((_, content)) = before {
+            if let Some((_, content)) = files.iter().find(|(name, _)| name == path) {
                 let durable = content.clone();
                 *file = DiskFile {
                     is_there: true,
@@ -175,22 +189,22 @@ impl<'r> Disk<'r> {
     }
 
     /// Returns the files, by name, as a process leaves them that is killed at this moment: the system has every change.
-    pub fn kill(&self) -> Vec<(PathBuf, Vec<u8>)> {
+    pub fn kill(&self) -> Files {
         let mut left = Vec::new();
         for (file, path) in self.files.iter().zip(&self.record.paths) {
-            if let (true, Some(name)) = (file.is_there, path.file_name()) {
+            if file.is_there {
                 let mut content = file.durable.clone();
                 for change in &file.pending {
                     apply(&self.record.events[*change], &mut content, |_| true);
                 }
-                left.push((name.into(), content));
+                left.push((path.clone(), content));
             }
         }
         left
     }
 
     /// Returns the files as a power cut at this moment may leave them.
-    pub fn power_cut(&self, dice: &mut Rng, cut: &mut Cut) -> Vec<(&'r Path, Vec<u8>)> {
+    pub fn power_cut(&self, dice: &mut Rng, cut: &mut Cut) -> Files {
         let mut left = Vec::new();
         // Some cuts keep every change, some none.
         let keep = [0.0, 0.3, 0.7, 0.95, 1.0][dice.usize(..5)];
@@ -212,7 +226,7 @@ impl<'r> Disk<'r> {
                     cut.dropped += 1;
                 }
             }
-            left.push((path.as_path(), content));
+            left.push((path.clone(), content));
         }
         left
     }

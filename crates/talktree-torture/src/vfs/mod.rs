@@ -19,7 +19,7 @@ use std::time::Duration;
 use rusqlite::ffi;
 
 pub use calls::install;
-pub use disk::{Cut, Disk, Event, Record};
+pub use disk::{Cut, Disk, Event, Files, Record, write_files};
 
 /// A kind of system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

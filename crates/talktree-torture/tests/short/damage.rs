@@ -11,7 +11,6 @@ fn damage_is_reported_and_nothing_panics() {
         pages: 4,
         log_places: 10,
         messages: 24,
-        recoveries: 1,
         threads: 2,
         limit: 60,
         round: None,
@@ -28,9 +27,4 @@ fn damage_is_reported_and_nothing_panics() {
     assert!(count("flipped byte: found only by verify") > 0);
     assert!(count("damaged logs: a beginning was read") > 0);
     assert!(count("stores that still accept appends") > 0);
-    assert!(
-        report
-            .value("files that are not stores, refused")
-            .is_some_and(|value| !value.starts_with('0'))
-    );
 }

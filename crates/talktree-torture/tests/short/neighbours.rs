@@ -12,7 +12,6 @@ fn what_other_programs_write_is_refused_by_name_and_found_by_verify() -> Result<
     for name in [
         "clients between two openings",
         "statements of clients during writes",
-        "verbs refused after a change of the format",
         "verbs that answered",
         "verbs that refused with a named error",
     ] {
