@@ -9,9 +9,10 @@ pub type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 /// Returns the folder of PostgreSQL's programs: the newest where Debian keeps them, or one of the search path.
 pub fn programs() -> Option<PathBuf> {
     let installed = std::fs::read_dir("/usr/lib/postgresql").ok();
-    let installed = installed.into_iter().flatten().flatten().map(|entry| entry.path().join("bin"));
+    let mut installed: Vec<_> = installed.into_iter().flatten().flatten().collect();
+    installed.sort_by_key(|entry| entry.file_name().to_string_lossy().parse::<u32>().ok());
     let mut found: Vec<PathBuf> = std::env::split_paths(&std::env::var_os("PATH")?).collect();
-    found.extend(installed);
+    found.extend(installed.into_iter().map(|entry| entry.path().join("bin")));
     found.retain(|folder| ["initdb", "postgres"].iter().all(|name| folder.join(name).is_file()));
     found.pop()
 }

@@ -83,7 +83,7 @@ impl Fixture {
         let folder = scratch()?;
         let path = folder.path().join("made.db");
         let store = open(&path)?;
-        fill(&store)?;
+        fill(&store, "")?;
         let held = snapshot(&store)?;
         drop(store);
         Ok(Self { bytes: std::fs::read(&path)?, held, folder })

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::hash::{DefaultHasher, Hasher};
 
+use chrono::DateTime;
 use talktree::{
     BindingFilter, Budget, DrawOptions, Error, Message, Session, Store, TranscriptFilter, Tree,
     UsageGroup,
@@ -15,7 +16,7 @@ use crate::compaction::options;
 
 /// The queries that are run.
 const QUERIES: &[&str] =
-    &["river17*", "in:all call", "\"violet engine\"", "故宫 harbour role:user"];
+    &["rollb*", "in:all look", "\"garden 故宫\"", "故宫 branch role:user"];
 
 /// The path of every n-th leaf is read as a whole.
 const LEAVES_READ_WHOLE: usize = 5;
@@ -78,7 +79,7 @@ impl Answers {
         }
         answers.add("transcripts", "", listed);
         // Newer hits rank higher, so all searches use the same time.
-        let now = super::fixture::time(0);
+        let now = DateTime::from_timestamp(1_790_000_000, 0).unwrap_or_default();
         for query in QUERIES {
             answers.add("search", query, store.search(*query).now(now).run());
         }

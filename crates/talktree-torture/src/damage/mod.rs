@@ -37,9 +37,6 @@ pub struct Args {
     /// Positions in the log at which a byte is flipped.
     #[arg(long, default_value_t = 500)]
     pub log_places: u64,
-    /// Messages in each session of the store.
-    #[arg(long, default_value_t = 40)]
-    pub messages: usize,
     /// Threads that run cases.
     #[arg(long, default_value_t = 2)]
     pub threads: usize,
@@ -57,10 +54,9 @@ pub struct Args {
 /// If the files to damage cannot be made, or a case hangs.
 pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     let seed = report.seed();
-    let replay = format!("just torture --seed {seed} damage --messages {}", args.messages);
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("sound.db");
-    let ids = fixture::build(&path, seed, args.messages)?;
+    let ids = fixture::build(&path)?;
     let baseline = Baseline::survey(&path, ids)?;
     report.fact("bytes of the store", baseline.bytes.len());
     report.fact("messages", baseline.messages);
@@ -78,7 +74,7 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     }
     let replay = |round: u64| {
         format!(
-            "{replay} --places {} --lengths {} --pages {} --round {round}",
+            "just torture --seed {seed} damage --places {} --lengths {} --pages {} --round {round}",
             args.places, args.lengths, args.pages
         )
     };

@@ -2,12 +2,18 @@
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::Write;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::Result;
+use installed::{as_user, make};
+pub(super) use installed::programs;
+
+#[path = "../../../../tests/common/server.rs"]
+#[allow(dead_code, unreachable_pub, reason = "the tests of the library start other servers")]
+mod installed;
 
 /// How long the server may take to recover.
 const START: Duration = Duration::from_secs(60);
@@ -35,16 +41,13 @@ pub(super) struct Server {
 impl Server {
     /// Creates a server with its data in a folder, on a network.
     pub(super) fn start(disk: &Path, network: Option<&Network>) -> Result<Self> {
-        let programs = programs()?;
-        let data = disk.join("data");
+        let programs = programs().ok_or("PostgreSQL is not installed")?;
         // The path of a socket has at most 107 bytes.
         let folder = tempfile::tempdir_in("/tmp")?;
         for folder in [disk, folder.path()] {
             std::fs::set_permissions(folder, Permissions::from_mode(0o777))?;
         }
-        let mut init = as_postgres(programs.join("initdb"));
-        init.args(["-A", "trust", "-U", "talktree", "-E", "UTF8", "--locale=C", "--no-sync", "-D"]);
-        run(init.arg(&data))?;
+        let data = make(&programs, disk).map_err(|error| error.to_string())?;
         let mut who = OpenOptions::new().append(true).open(data.join("pg_hba.conf"))?;
         writeln!(who, "host all all all trust")?;
         let network = network.map(Network::server);
@@ -153,35 +156,8 @@ impl Drop for Server {
     }
 }
 
-/// Returns the folder of the newest programs: where Debian keeps them, or of the search path.
-pub(super) fn programs() -> Result<PathBuf> {
-    let debian = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let version = |folder: &PathBuf| folder.file_name()?.to_str()?.parse::<u32>().ok();
-    let newest = debian.map(|version| version.path()).max_by_key(version).map(|it| it.join("bin"));
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = newest.into_iter().chain(std::env::split_paths(&path));
-    found
-        .into_iter()
-        .find(|folder| folder.join("initdb").exists())
-        .ok_or_else(|| "PostgreSQL is not installed".into())
-}
-
-/// Returns a command that does not run as root, which a server refuses.
-fn as_postgres(program: PathBuf) -> Command {
-    if !is_root() {
-        return Command::new(program);
-    }
-    let mut command = Command::new("setpriv");
-    command.args(["--reuid=postgres", "--regid=postgres", "--init-groups"]).arg(program);
-    command
-}
-
-fn is_root() -> bool {
-    std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
-}
-
 fn begin(programs: &Path, data: &Path, folder: &Path, network: Option<&str>) -> Result<Child> {
-    let server = as_postgres(programs.join("postgres"));
+    let server = as_user(&programs.join("postgres"));
     // Each program replaces the one before it: the process is the server's.
     let mut command = Command::new("env");
     // Anybody may connect, so only from the network of its own.

@@ -6,9 +6,10 @@ use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use talktree::{
-    Block, Compaction, CompactionId, Context, Document, DrawOptions, Message, MessageId, Part,
-    Role, SessionDetails, Store,
+    Block, Compaction, CompactionId, Context, Document, DrawOptions, Json, Message, MessageId,
+    Part, Role, SessionDetails, SessionManager, Store, TranscriptKey, Usage,
 };
+use talktree_claude::SessionStore;
 use talktree_import::export::export_session;
 
 /// One verb.
@@ -60,18 +61,31 @@ fn compaction(id: &str, first: &str, last: &str) -> Compaction {
     compaction
 }
 
-/// Fills a new store: a long chat with branches, labels, a compaction and a moved head, a fork of it, and a context.
-/// The index has caught up with most of it.
+/// Fills a store: a long chat with branches, labels, a compaction and a moved head, a fork of it, a context, and a transcript. The names
+/// of all begin with `name`. The index has caught up with most of it.
 ///
 /// # Errors
 /// As the verbs.
-pub(crate) fn fill(store: &Store) -> talktree::Result<()> {
-    let chat = store.session("chat")?;
+pub(crate) fn fill(store: &Store, name: &str) -> talktree::Result<()> {
+    let own = |id: &str| format!("{name}{id}");
+    let chat = store.session(own("chat"))?;
     let turn = |n: usize| {
         let text = format!("turn {n}: {}", "coffee garden 故宫 latency ".repeat(1 + n % 40));
-        let tool = Part::tool_call("look", format!("c{n}"), serde_json::json!({ "q": n }));
-        let message = message(&format!("m{n}"), &text);
-        if n.is_multiple_of(7) { message.with_part(tool) } else { message }
+        let mut message = message(&format!("m{n}"), &text);
+        if n.is_multiple_of(7) {
+            let input = serde_json::json!({ "q": n });
+            message = message.with_part(Part::tool_call("look", format!("c{n}"), input));
+        }
+        if n.is_multiple_of(29) {
+            message = message.with_part(Part::reasoning("hm")).hidden();
+        }
+        if n.is_multiple_of(31) {
+            // Longer than a page.
+            let file = Part::file("image/png", "data:,".repeat(1_000));
+            message = message.with_part(file).with_metadata(serde_json::json!({"cost": n}));
+            message.extra.insert("note".to_owned(), serde_json::json!(text).into());
+        }
+        message
     };
     chat.append_all((1..=300).map(turn))?;
     for n in 0..20 {
@@ -82,7 +96,29 @@ pub(crate) fn fill(store: &Store) -> talktree::Result<()> {
     chat.import_compaction(&compaction("old", "m20", "m80"))?;
     chat.label("best", &"m100".into())?;
     chat.delete([&"m150".into()])?;
-    chat.fork_as(&"fork".into(), &"m50".into(), "A fork")?;
+    chat.fork_as(&own("fork").into(), &"m50".into(), "A fork")?;
+    chat.set_details(&SessionDetails {
+        name: Some("A chat".to_owned()),
+        model: Some("model-1".to_owned()),
+        source: Some("notes.jsonl".to_owned()),
+        metadata: Some(serde_json::json!({"rank": 1}).into()),
+        owner: Some(own("owner")),
+        tags: vec!["garden".to_owned()],
+        ..SessionDetails::default()
+    })?;
+    let usage = Usage { model: Some("model-1".to_owned()), input: 90, ..Usage::default() };
+    chat.add_usage(Some(&"m1".into()), &usage)?;
+    let bot = SessionManager::builder(store).build()?;
+    bot.resume(own("key")).owner(own("owner")).new_id(own("bound")).open()?;
+    let key = TranscriptKey::new("project", own("log"));
+    let entry = |n: usize| {
+        let said = serde_json::json!({"role": "user", "content": format!("entry {n} of a log")});
+        serde_json::json!({"type": "user", "uuid": n.to_string(), "message": said}).into()
+    };
+    let entries: Vec<Json> = (0..40).map(entry).collect();
+    let log = SessionStore::new(store).owned_by(own("owner"));
+    log.append(&key, &entries)?;
+    log.append(&key.subpath("subagents/agent-1"), &entries)?;
     store.search("coffee").run()?;
     chat.append_all((1..=40).map(|n| message(&format!("p{n}"), "pending rollback budget")))?;
     let loaded = serde_json::json!({"label": "skills", "key": "report"});
@@ -90,7 +126,7 @@ pub(crate) fn fill(store: &Store) -> talktree::Result<()> {
     chat.append(Message::new(Role::Assistant, vec![call]).with_id("load"))?;
     let result = Part::tool_result("load_context", "load", serde_json::json!("Say it briefly."));
     chat.append(Message::new(Role::Tool, vec![result]).with_id("loaded"))?;
-    let context = context(store)?;
+    let context = context_of(store, name)?;
     context.set("memory", "Likes tea.")?;
     context.set("memory", "Likes coffee.")?;
     context.set_document("skills", &Document::new("report", "Say it briefly."))?;
@@ -101,8 +137,12 @@ pub(crate) fn fill(store: &Store) -> talktree::Result<()> {
 
 /// Returns the context of the chat.
 fn context(store: &Store) -> talktree::Result<Context> {
+    context_of(store, "")
+}
+
+fn context_of(store: &Store, name: &str) -> talktree::Result<Context> {
     let chat = store
-        .session_builder("chat")
+        .session_builder(format!("{name}chat"))
         .block("memory", Block::stored())
         .block("skills", Block::stored_skills())
         .block("knowledge", Block::knowledge())

@@ -10,7 +10,6 @@ fn damage_is_reported_and_nothing_panics() {
         lengths: 6,
         pages: 4,
         log_places: 10,
-        messages: 24,
         threads: 2,
         limit: 60,
         round: None,
