@@ -1,10 +1,9 @@
-//! Callbacks that panic, fail, block and call back: listeners, token counters, summarizers, compaction policies, executors,
-//! error handlers, providers of blocks, progress.
+//! Callbacks that panic, fail, block and call back, in several threads at once: listeners, token counters, summarizers, compaction
+//! policies, error handlers, providers of blocks, progress.
 //!
 //! Threads run random verbs on one session. Each callback does something at random; a verb that it calls may call callbacks
 //! again. Every verb must end, acknowledged messages must be present, a verb may panic only if its own progress callback
-//! did, and the store must have no damage. In every second round an executor runs the compactions: at once, in a thread,
-//! later or never; afterwards the session must be compacted as before.
+//! did, and the store must have no damage. Afterwards the session must be compacted as before.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -132,9 +131,6 @@ struct Shared {
     next: AtomicU64,
     acknowledged: Mutex<Vec<String>>,
     failures: Mutex<Vec<String>>,
-    /// Compactions that the executor runs later, or never.
-    jobs: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
-    workers: Mutex<Vec<thread::JoinHandle<()>>>,
 }
 
 fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -246,52 +242,6 @@ impl Shared {
         Ok(())
     }
 
-    /// Does one of the things that an executor may do with a job.
-    fn execute(&self, job: Box<dyn FnOnce() + Send>) {
-        if IS_QUIET.get() {
-            return job();
-        }
-        match self.roll(12) {
-            0 => drop(job),
-            1 => {
-                job();
-                resume_unwind(Box::new("a torture panic"));
-            }
-            2 => {
-                let _dropped = job;
-                resume_unwind(Box::new("a torture panic"));
-            }
-            // Until the next of these comes, the session is not compacted.
-            3 => {
-                let earlier = std::mem::replace(&mut *locked(&self.jobs), vec![job]);
-                earlier.into_iter().for_each(|job| job());
-            }
-            4..=7 => locked(&self.workers).push(thread::spawn(job)),
-            _ => job(),
-        }
-        // A failure has nowhere to go.
-        let _ = self.act(30);
-    }
-
-    /// Ends all jobs: some are run, the others dropped.
-    fn end_jobs(&self) {
-        loop {
-            let workers = std::mem::take(&mut *locked(&self.workers));
-            let jobs = std::mem::take(&mut *locked(&self.jobs));
-            if workers.is_empty() && jobs.is_empty() {
-                return;
-            }
-            for worker in workers {
-                if worker.join().is_err() {
-                    self.failed("a job panicked".to_owned());
-                }
-            }
-            for (at, job) in jobs.into_iter().enumerate() {
-                if at % 2 == 0 { job() } else { drop(job) }
-            }
-        }
-    }
-
     fn of_progress(&self) {
         // A failure has nowhere to go.
         let _ = self.act(30);
@@ -376,9 +326,9 @@ impl TokenCounter for Source {
     }
 }
 
-/// Gives every second session an executor, and every third a policy.
+/// Gives each session a summarizer, and every third a policy.
 fn compacting(chat: SessionBuilder, shared: &Arc<Shared>, seed: u64) -> SessionBuilder {
-    let (asked, chooses, executes) = (Arc::clone(shared), Arc::clone(shared), Arc::clone(shared));
+    let (asked, chooses) = (Arc::clone(shared), Arc::clone(shared));
     let policy = move |window: &CompactionWindow<'_>| -> Result<Option<RangeSummary>> {
         chooses.act(20)?;
         let Ok(range) = window.suggested() else { return Ok(None) };
@@ -390,11 +340,7 @@ fn compacting(chat: SessionBuilder, shared: &Arc<Shared>, seed: u64) -> SessionB
         asked.act(20)?;
         Ok((asked.roll(10) > 0 || IS_QUIET.get()).then_some("short"))
     });
-    let chat = if seed.is_multiple_of(3) { chat.compaction_policy(policy) } else { chat };
-    match seed.is_multiple_of(2) {
-        true => chat.compact_on(move |job| executes.execute(job)),
-        false => chat,
-    }
+    if seed.is_multiple_of(3) { chat.compaction_policy(policy) } else { chat }
 }
 
 fn open(
@@ -435,8 +381,6 @@ fn play(seed: u64, threads: usize, verbs: usize) -> Result<Played> {
         next: AtomicU64::new(0),
         acknowledged: Mutex::default(),
         failures: Mutex::default(),
-        jobs: Mutex::default(),
-        workers: Mutex::default(),
     });
     let (chat, subscription) = open(&store, &shared, seed)?;
     IS_QUIET.set(true);
@@ -447,7 +391,6 @@ fn play(seed: u64, threads: usize, verbs: usize) -> Result<Played> {
             scope.spawn(|| (0..verbs).for_each(|_| shared.verb()));
         }
     });
-    shared.end_jobs();
     check(&store, &chat, &shared)?;
     drop(subscription);
     let failures = locked(&shared.failures).clone();
@@ -456,7 +399,7 @@ fn play(seed: u64, threads: usize, verbs: usize) -> Result<Played> {
     Ok(Played { failures, figures, stored })
 }
 
-/// Checks that the session is compacted again: no job that failed, was dropped or panicked holds its place.
+/// Checks that the session is compacted again: no compaction that failed holds its place.
 fn check_compaction(chat: &Session, shared: &Shared) -> Result<()> {
     let before = chat.compactions()?.len();
     let mut appended = 0;
@@ -472,7 +415,7 @@ fn check_compaction(chat: &Session, shared: &Shared) -> Result<()> {
 }
 
 /// Checks that nothing is lost, damaged or locked.
-fn check(store: &Store, chat: &Session, shared: &Shared) -> Result<()> {
+fn check(store: &Store, chat: &Session, shared: &Arc<Shared>) -> Result<()> {
     let mut present = HashSet::new();
     for message in chat.all_messages() {
         present.insert(message?.id.to_string());

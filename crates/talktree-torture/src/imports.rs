@@ -189,14 +189,16 @@ fn beside_writers(
     start_import(args, &path, files)?.wait()?;
     report.fact("time of an import beside writers", format!("{:?}", began.elapsed()));
     let tallies = tallies(writers)?;
-    let acknowledged: usize = tallies.iter().map(|tally| tally.own.len() + tally.shared.len()).sum();
+    let acknowledged: usize =
+        tallies.iter().map(|tally| tally.own.len() + tally.shared.len()).sum();
     report.fact("messages acknowledged beside an import", acknowledged);
 
     let store = Store::open(&path)?;
     for info in clean.sessions()? {
         let [is, should] = [&store, clean].map(|store| session_hash(&store.session(&info.id)?));
         if is? != should? {
-            report.failure(format!("{:?} was imported beside writers and differs", info.id), replay);
+            report
+                .failure(format!("{:?} was imported beside writers and differs", info.id), replay);
         }
         store.remove(&info.id)?;
     }

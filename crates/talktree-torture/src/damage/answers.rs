@@ -15,8 +15,7 @@ use super::fixture::session;
 use crate::compaction::options;
 
 /// The queries that are run.
-const QUERIES: &[&str] =
-    &["rollb*", "in:all look", "\"garden 故宫\"", "故宫 branch role:user"];
+const QUERIES: &[&str] = &["rollb*", "in:all look", "\"garden 故宫\"", "故宫 branch role:user"];
 
 /// The path of every n-th leaf is read as a whole.
 const LEAVES_READ_WHOLE: usize = 5;

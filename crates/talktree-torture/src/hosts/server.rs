@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::Result;
-use installed::{as_user, make};
 pub(super) use installed::programs;
+use installed::{as_user, make};
 
 #[path = "../../../../tests/common/server.rs"]
 #[allow(dead_code, unreachable_pub, reason = "the tests of the library start other servers")]

@@ -82,7 +82,8 @@ impl Life {
         let mut workers = Vec::new();
         for actors in self.actors.chunks(case.threads) {
             let places: Vec<String> = actors.iter().map(Actor::place).collect();
-            let mut args = vec!["worker", "--folder", folder, "--durability", case.durability.as_str()];
+            let mut args =
+                vec!["worker", "--folder", folder, "--durability", case.durability.as_str()];
             args.extend(places.iter().flat_map(|place| ["--place", place.as_str()]));
             let worker = Worker::start(program, args)?;
             let latest = if dice.u32(..4) == 0 { SOON } else { LATEST };

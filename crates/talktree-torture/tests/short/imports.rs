@@ -6,13 +6,8 @@ use talktree_torture::{Report, Result, imports};
 fn an_import_survives_kills_and_other_writers() -> Result<()> {
     let _turn = crate::turn();
     let program = Some(env!("CARGO_BIN_EXE_talktree-torture").into());
-    let args = imports::Args {
-        rounds: 6,
-        conversations: 400,
-        messages: 1_500,
-        writers: 2,
-        program,
-    };
+    let args =
+        imports::Args { rounds: 6, conversations: 400, messages: 1_500, writers: 2, program };
     let mut report = Report::new("imports", fastrand::u64(..1 << 32));
     imports::run(&args, &mut report)?;
     println!("{report}");
