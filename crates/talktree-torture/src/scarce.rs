@@ -16,7 +16,6 @@ use talktree::{Error, Message, Store};
 
 use crate::compaction::brief;
 use crate::fixture::{Figures, Fixture, OPENINGS, Trouble, Try};
-use crate::scratch::scratch;
 use crate::verbs;
 use crate::{Report, Result, snapshot, vfs};
 

@@ -257,7 +257,7 @@ impl Workload {
             "note" => {
                 let chat = store.session_builder(name).block("note", Block::stored()).open()?;
                 let number = self.number();
-                chat.context().set("note", format!("Note {number} of it"))?;
+                chat.context().set("note", &format!("Note {number} of it"))?;
             }
             "bind" => {
                 let number = self.number();

@@ -54,7 +54,7 @@ impl Baseline {
 fn pages(path: &Path) -> Result<BTreeMap<usize, String>> {
     let sqlite = Connection::open(path)?;
     let mut statement = sqlite.prepare("SELECT pageno, name, pagetype FROM dbstat")?;
-    let page = |row: &Row<'_>| {
+    let page = |row: &Row<'_>| -> rusqlite::Result<(usize, String)> {
         let (name, kind): (String, String) = (row.get(1)?, row.get(2)?);
         Ok((row.get(0)?, format!("{name} {kind}")))
     };

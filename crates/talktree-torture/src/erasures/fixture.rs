@@ -7,7 +7,6 @@ use talktree::{
 
 use crate::Result;
 
-pub(super) const NAME: &str = "talk.db";
 /// The owner that is erased.
 pub(super) const OWNER: &str = "zqhvtlrmkowner";
 /// Words of the erased texts. Each begins differently: an index stores a word without what it shares with the word before.

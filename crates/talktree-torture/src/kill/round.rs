@@ -61,12 +61,19 @@ impl Life {
         };
         store.session(SHARED)?.head()?;
         figures.reopening.push(began.elapsed());
+        faults.extend(self.look(&store, figures)?);
+        Ok(faults)
+    }
+
+    /// Compares a store that no process writes to with the actors; returns what is wrong.
+    fn look(&mut self, store: &Store, figures: &mut Figures) -> Result<Vec<String>> {
+        let mut faults = Vec::new();
         for at in 0..self.actors.len() {
-            if let Err(what) = self.settle(at, &store, figures) {
-                faults.push(format!("{}{what}", self.actors[at].name()));
+            if let Err(what) = self.settle(at, store, figures) {
+                faults.push(format!("{}: {what}", self.actors[at].name()));
             }
         }
-        self.check(&store, figures, &mut faults)?;
+        self.check(store, figures, &mut faults)?;
         Ok(faults)
     }
 
@@ -198,4 +205,53 @@ fn age_index(path: &Path) -> Result<()> {
         sqlite.execute("UPDATE setting SET value = '0' WHERE name = 'index_version'", [])?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns what is found after a hundred acknowledged verbs and one that may be there or not, if the file is changed with SQL.
+    fn faults_after(sql: &str, is_there: bool) -> Result<Vec<String>> {
+        let case = Case { writers: 1, threads: 1, durability: "full".to_owned() };
+        // A life with content of every kind.
+        let mut life = Life::begin(&case, &mut Rng::with_seed(2))?;
+        let (folder, place) = (life.folder.path().to_owned(), life.actors[0].place());
+        let path = store_in(&folder);
+        let mut worker = Actor::resume(Store::open(&path)?, &place, &folder)?;
+        let mut log = Vec::new();
+        for _ in 0..100 {
+            let (_, is_done) = worker.step()?;
+            log.extend(if is_done { b"bd" } else { b"br" });
+        }
+        log.push(b'b');
+        if is_there {
+            worker.step()?;
+        }
+        std::fs::write(log_in(&folder, worker.name()), log)?;
+        drop(worker);
+        Connection::open(&path)?.execute_batch(sql)?;
+        life.look(&Store::open(&path)?, &mut Figures::default())
+    }
+
+    #[test]
+    fn a_store_that_agrees_with_the_log_has_no_faults() -> Result<()> {
+        for is_there in [false, true] {
+            assert_eq!(faults_after("", is_there)?, [""; 0]);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn the_loss_of_acknowledged_data_is_a_fault() -> Result<()> {
+        for lost in [
+            "UPDATE message SET parts = '[]' WHERE address = (SELECT head FROM session WHERE id = 'w0-ann')",
+            "UPDATE session SET head = head - 1 WHERE id = 'shared'",
+            "DELETE FROM usage",
+            "DELETE FROM context_entry",
+        ] {
+            assert_ne!(faults_after(lost, false)?, [""; 0], "{lost}");
+        }
+        Ok(())
+    }
 }
