@@ -6,8 +6,8 @@ use std::hash::{DefaultHasher, Hasher};
 
 use chrono::DateTime;
 use talktree::{
-    BindingFilter, Budget, DrawOptions, Error, Message, Session, Store, TranscriptFilter, Tree,
-    UsageGroup,
+    BindingFilter, Budget, CompactionPlan, DrawOptions, Error, Message, Session, Store,
+    TranscriptFilter, Tree, UsageGroup,
 };
 use talktree_import::export::{export_jsonl, export_markdown};
 
@@ -102,7 +102,8 @@ impl Answers {
         }
         self.add("compactions", id, compactions);
         self.add("window_usage", id, chat.window_usage());
-        self.add("plan", id, chat.plan_compaction(&options()));
+        let prompt = |plan: CompactionPlan| plan.prompt().to_owned();
+        self.add("plan", id, chat.plan_compaction(&options()).map(|plan| plan.map(prompt)));
         self.add("visible_tokens", id, chat.visible_tokens());
         self.add_messages("roots", id, chat.roots());
         self.add("row_stats", id, chat.row_stats());

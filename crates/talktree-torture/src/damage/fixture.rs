@@ -9,7 +9,7 @@ use crate::compaction::by_words;
 use crate::verbs;
 
 /// How the names of each part begin: the same content, in sessions of its own.
-const NAMES: [&str; 3] = ["a ", "b ", "c "];
+const NAMES: [&str; 2] = ["a ", "b "];
 
 /// Builds the store and returns the ids of its sessions.
 pub(super) fn build(path: &Path) -> Result<Vec<String>> {
