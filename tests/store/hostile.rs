@@ -541,8 +541,7 @@ fn a_very_deep_path_can_be_read_and_deleted() -> Result<()> {
         let parents = (1..1_000).map(|n| Some((n * step + 2).to_string().into()));
         chat.import_messages(parents.zip(numbers(MANY..2 * MANY)))?;
         assert!(chat.tree()?.lines(&DrawOptions::everything()).count() > 1_000);
-        let options = CompactionOptions::default();
-        assert!(chat.plan_compaction(&options)?.is_ok_and(|plan| plan.tokens() > MANY as u64));
+        drop(chat.plan_compaction(&CompactionOptions::default())?);
         assert!(chat.visible_tokens()? > MANY as u64);
         export_session(&chat, &mut std::io::sink())?;
         assert!(!chat.search("x").on_path().run()?.hits.is_empty());
