@@ -163,7 +163,7 @@ impl Life {
             if session.id.as_str() != SHARED && !is_own(session.id.as_str()) {
                 faults.push(format!("no worker created session {:?}", session.id));
             }
-            // Of the words of the workload, each text begins with one that no other text of a session has.
+            // A text of the workload begins with a word that no other text of its session has.
             let chat = store.session(session.id)?;
             let Some(newest) = chat.raw_history()?.pop() else { continue };
             let text = newest.text();
