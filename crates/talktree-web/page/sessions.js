@@ -6,7 +6,7 @@ const DEBOUNCE = 120;
 
 const ask = asker();
 
-const side = { filters: {}, after: null, isLoading: false, shown: "", known: { owner: new Set(), source: new Set(), model: new Set(), tag: new Set() } };
+const side = { filters: {}, after: null, reading: null, shown: "", known: { owner: new Set(), source: new Set(), model: new Set(), tag: new Set() } };
 
 export function buildSide(tools, onFound) {
   const search = el("input", { type: "search", id: "search", placeholder: isFile ? "Search this conversation" : "Search everything", "aria-label": "Search", value: place().q, autocomplete: "off", spellcheck: "false", oninput: typed, onkeydown: moved });
@@ -82,9 +82,13 @@ function listScrolled() {
   if (scrollTop + clientHeight > scrollHeight - 800) readOn();
 }
 
-async function readOn(limit) {
-  if (side.isLoading || !side.after || side.search.value.trim()) return;
-  side.isLoading = true;
+// Reads a page at a time: who asks meanwhile waits for it.
+function readOn(limit) {
+  return (side.reading ??= readPage(limit).finally(() => (side.reading = null)));
+}
+
+async function readPage(limit) {
+  if (!side.after || side.search.value.trim()) return;
   const { isLast } = side;
   try {
     const found = await api.sessions({ ...side.filters, after: side.after, limit });
@@ -94,8 +98,6 @@ async function readOn(limit) {
     markCurrent();
   } catch (error) {
     say(error.message);
-  } finally {
-    side.isLoading = false;
   }
 }
 

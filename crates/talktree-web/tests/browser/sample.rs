@@ -1,5 +1,6 @@
-//! A store with something of everything, served to a browser: `sample FOLDER` writes `FOLDER/sample.db` and `FOLDER/export.html`,
-//! prints the address, and appends a message for each line of its input, with which it ends.
+//! A store with something of everything, served to a browser: `sample FOLDER` writes `FOLDER/export.html` and a store, which is
+//! `FOLDER/sample.db` or on the server that `TALKTREE_TEST_POSTGRES` names, prints the address, and appends a message for each line
+//! of its input, with which it ends.
 
 use std::fs::File;
 use std::io::BufRead;
@@ -23,7 +24,10 @@ const PNG: &str = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAAB
 fn main() -> Outcome {
     let folder = std::env::args().nth(1).ok_or("sample FOLDER")?;
     let folder = Path::new(&folder);
-    let store = Store::open(folder.join("sample.db"))?;
+    let store = Store::options().open_at(match std::env::var("TALKTREE_TEST_POSTGRES") {
+        Ok(server) => format!("{server}schema=page").into(),
+        Err(_) => folder.join("sample.db"),
+    })?;
     garden(&store)?;
     deployment(&store)?;
     languages(&store)?;
