@@ -51,15 +51,22 @@ function ofServer() {
   };
 }
 
-function ofFile({ info, messages, tree, head, compactions = [], labels = [], tags = [] }) {
+function ofFile({ info, messages, tree, head, compactions = [], elisions = [], labels = [], tags = [] }) {
   const byId = new Map(messages.map((message) => [message.id, message]));
+  // The messages with a marker in place of a tool's result, as a model reads them.
+  const elided = new Map();
+  for (const { message: id, call, marker } of elisions) {
+    const message = elided.get(id) ?? byId.get(id);
+    const parts = message.parts.map((part) => part.kind === "tool" && part.call === call && part.output != null ? { ...part, output: JSON.stringify(marker) } : part);
+    elided.set(id, { ...message, parts });
+  }
   const summaries = new Map(compactions.map((it) => ["compaction_" + it.id, it]));
   const real = (id) => summaries.get(id)?.last ?? id;
   const textOf = (message) => message.parts.filter((part) => part.kind === "text").map((part) => part.text).join("\n");
   const textsOf = (part) => [part.text, part.input, part.output, part.error, part.json].filter(Boolean).join("\n\n");
   const uncut = new Map();
   const whole = (message) => message.parts.map((part) => uncut.get(part) ?? textsOf(part)).join("\n");
-  for (const part of messages.flatMap((message) => message.parts)) {
+  for (const part of new Set([...messages, ...elided.values()].flatMap((message) => message.parts))) {
     const text = textsOf(part);
     if (text.length <= MAX_SHOWN) continue;
     uncut.set(part, text);
@@ -87,7 +94,7 @@ function ofFile({ info, messages, tree, head, compactions = [], labels = [], tag
     for (let at = path.length - 1; at >= 0; at--) {
       const end = ends.get(at);
       if (end) items.push(asMessage(end.it)), at = end.first;
-      else if (!path[at].hidden) items.push(path[at]);
+      else if (!path[at].hidden) items.push(elided.get(path[at].id) ?? path[at]);
     }
     return items.reverse();
   }
@@ -125,7 +132,9 @@ function ofFile({ info, messages, tree, head, compactions = [], labels = [], tag
         if (before) [from, to] = [Math.max(0, at(before) - limit), at(before)];
         if (after) [from, to] = [at(after) + 1, at(after) + 1 + limit];
         const places = new Map(path(leaf ?? head).map((message, at) => [message.id, at + 1]));
-        const page = items.slice(from, to).map((item) => ({ ...item, position: places.get(real(item.id)) }));
+        // What is looked for is shown as it is stored, as the server does.
+        const asked = (item) => (item.id === around && byId.get(around)) || item;
+        const page = items.slice(from, to).map((item) => ({ ...asked(item), position: places.get(real(item.id)) }));
         return { leaf: leaf ?? null, raw: Boolean(raw), messages: page, before: from > 0, after: to < items.length, total: places.size, head, around };
       }
       throw new Error("there is no such message");

@@ -135,7 +135,7 @@ fn previews(value: &mut Value, by: &str) {
     }
 }
 
-/// The records of a session that are no messages: details, summaries, labels, tags, the head.
+/// The records of a session that are no messages: details, summaries, elisions, labels, tags, the head.
 #[derive(Default)]
 struct Rest {
     fields: Map<String, Value>,
@@ -150,6 +150,9 @@ impl Rest {
         match record {
             Record::Session { .. } => drop(self.fields.insert("info".to_owned(), json!(record))),
             Record::Compaction { compaction, .. } => push("compactions", json!(compaction)),
+            Record::Elision { message, call, marker } => {
+                push("elisions", json!({"message": message, "call": call, "marker": marker}));
+            }
             Record::Label(label) => push("labels", json!(label)),
             Record::Tag(tag) => push("tags", json!(tag)),
             Record::Head { id } => drop(self.fields.insert("head".to_owned(), json!(id))),

@@ -60,7 +60,6 @@ pub(crate) fn message(message: &Message, extent: Extent) -> Value {
 
 fn part(part: &Part, extent: Extent) -> Value {
     let text = |text: &str| text.to_owned();
-    let json = |json: &Option<Json>| json.as_ref().map(json_text);
     let mut texts = Vec::new();
     let mut view = match part {
         Part::Text(it) => {
@@ -73,8 +72,8 @@ fn part(part: &Part, extent: Extent) -> Value {
         }
         Part::Tool(it) => {
             texts = vec![
-                ("input", json(&it.input)),
-                ("output", json(&it.output)),
+                ("input", it.input.as_ref().map(json_text)),
+                ("output", it.effective_output().map(json_text)),
                 ("error", it.error_text.clone()),
             ];
             json!({"kind": "tool", "name": it.name, "call": it.call_id})
@@ -123,7 +122,7 @@ pub(crate) fn whole(part: &Part) -> Option<String> {
         Part::Reasoning(it) => it.text.clone(),
         Part::Tool(it) => {
             let input = it.input.as_ref().map(json_text);
-            let output = it.output.as_ref().map(json_text).or_else(|| it.error_text.clone());
+            let output = it.effective_output().map(json_text).or_else(|| it.error_text.clone());
             [input, output].into_iter().flatten().collect::<Vec<_>>().join("\n\n")
         }
         Part::File(_) => return None,

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use chrono::{DateTime, Duration, Utc};
 use serde_json::json;
 use talktree::{
-    Author, Block, Cost, Json, Message, MessageId, Part, Role, Session, SessionChange,
+    Author, Block, Cost, Json, Message, MessageId, Part, Record, Role, Session, SessionChange,
     SessionDetails, Store, Usage,
 };
 use talktree_model::Request;
@@ -212,6 +212,10 @@ fn deployment(store: &Store) -> Outcome {
             ),
         ],
     )?;
+    // As an import stores it.
+    let session = Record::Session { id: chat.id().clone(), details: SessionDetails::default() };
+    let (message, call, marker) = (first[1].clone(), "c1".to_owned(), "[cleared]".to_owned());
+    store.import([Ok(session), Ok(Record::Elision { message, call, marker })])?;
     chat.append(Message::system("The person opened deploy/plan.toml in the editor.").hidden())?;
     let second = say(
         &chat,

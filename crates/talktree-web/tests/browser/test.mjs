@@ -210,6 +210,26 @@ const tests = {
     await done(page);
   },
 
+  async "a marker in place of a tool's result is shown as a model reads it, in a file, too"() {
+    for (const url of [address, "file://" + join(folder, "export.html")]) {
+      const page = await visit("#s=deployment", { url });
+      const summary = page.locator("article.is-summary").first();
+      await summary.getByRole("button", { name: "Open" }).click();
+      await summary.locator("article.is-summary").getByRole("button", { name: "Open" }).click();
+      const seen = summary.locator("article.message", { hasText: "each drained for 30 seconds" }).last();
+      await seen.locator("details.tool summary").click();
+      await seen.getByText("[cleared]").last().waitFor();
+      assert.equal(await seen.getByText("drain_seconds").count(), 0);
+      await page.getByRole("button", { name: "Everything" }).click();
+      await summary.waitFor({ state: "detached" });
+      const said = message(page, "each drained for 30 seconds");
+      await said.locator("details.tool summary").first().click();
+      await said.getByText("drain_seconds").waitFor();
+      assert.equal(await said.getByText("[cleared]").count(), 0);
+      await done(page);
+    }
+  },
+
   async "what a model saw is shown as it was, and as a request"() {
     const page = await visit("#s=deployment&raw=1");
     const answer = message(page, "Latency is flat");
