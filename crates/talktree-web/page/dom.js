@@ -8,7 +8,7 @@ export function el(name, props = {}, ...children) {
   const node = document.createElement(tag || "div");
   if (classes.length) node.className = classes.join(" ");
   // Before `dir=auto`: with it, a browser looks for the direction of all texts at each one that is appended.
-  node.append(...children.flat(2).filter((child) => child != null && child !== false));
+  for (const child of children.flat(2)) if (child != null && child !== false) node.append(child);
   for (const [key, value] of Object.entries(props)) {
     if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
     else if (value !== false && value != null) node.setAttribute(key, value === true ? "" : value);

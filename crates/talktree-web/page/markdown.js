@@ -9,6 +9,7 @@ export function markdown(text) {
 }
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)/;
+const FENCE_END = /^ {0,3}(`{3,}|~{3,})\s*$/;
 const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])(?:\s+|$)/;
 const HEADING = /^ {0,3}(#{1,6})\s+(.*)$/;
 const RULE = /^ {0,3}([-*_])(?:\s*\1){2,}\s*$/;
@@ -35,8 +36,8 @@ function blocks(lines, depth) {
       at++;
     } else if (fence) {
       at++;
-      const end = new RegExp(`^ {0,3}${fence[1][0]}{${fence[1].length},}\\s*$`);
-      const code = while_((next) => !end.test(next));
+      // All of its marks are one kind, so a longer fence starts with a shorter one.
+      const code = while_((next) => !FENCE_END.exec(next)?.[1].startsWith(fence[1]));
       at++;
       nodes.push(codeBlock(code.join("\n"), fence[2].toLowerCase()));
     } else if (HEADING.test(line)) {
@@ -104,12 +105,16 @@ function inline(text, depth) {
   const nodes = [];
   let end = 0;
   for (const match of text.matchAll(INLINE)) {
-    nodes.push(...texts(text.slice(end, match.index)));
+    const before = text.slice(end, match.index), isFirst = !end;
+    nodes.push(texts(before));
     end = match.index + match[0].length;
     const found = match.groups;
     const inner = (text) => depth < MAX_DEPTH ? inline(text, depth + 1) : texts(text);
-    if (found.code) nodes.push(el("code", {}, texts(found.coded.trim() || found.coded)));
-    else if (found.link) nodes.push(link(found.target, found.link[0] === "!" ? ["image: ", ...texts(found.label)] : inner(found.label)));
+    if (found.code) {
+      // A line may break between two of them. Where it may not, a browser looks through all that follows at each line.
+      if (!isFirst && !/\s/.test(before)) nodes.push(el("wbr"));
+      nodes.push(found.coded.trim() ? el("code", {}, texts(found.coded.trim())) : texts(found.code));
+    } else if (found.link) nodes.push(link(found.target, found.link[0] === "!" ? ["image: ", ...texts(found.label)] : inner(found.label)));
     else if (found.strong) nodes.push(el("strong", {}, inner(found.bold)));
     else if (found.emphasis) nodes.push(el("em", {}, inner(found.leaning ?? found.under)));
     else if (found.struck) nodes.push(el("s", {}, inner(found.gone)));
@@ -121,7 +126,7 @@ function inline(text, depth) {
     } else if (found.escape) nodes.push(found.escape[1]);
     else nodes.push(el("br"));
   }
-  nodes.push(...texts(text.slice(end)));
+  nodes.push(texts(text.slice(end)));
   return nodes;
 }
 

@@ -74,6 +74,8 @@ const tests = {
         assert.ok(took < 1_000, `${JSON.stringify(text.slice(0, 20))} takes ${took} ms`);
       }
     }
+    // A call has some hundred thousand arguments at most.
+    for (const piece of ["``a", "`\n", "\u0001"]) markdown("x" + piece.repeat(1_000_000 / piece.length));
   },
 
   async "the page asks only its server, and nobody without its token gets anything, not even after a visit"() {
