@@ -32,7 +32,7 @@ function filterForm() {
   const lists = Object.keys(side.known).map((name) => el("datalist", { id: "known-" + name }));
   const form = el("form.filters", { hidden: true, onchange: changed, onsubmit: (event) => (event.preventDefault(), changed()) },
     field("name", "Name"), field("owner", "Owner"), field("source", "Source"), field("model", "Model"), field("tag", "Tag"), field("state", "State", state),
-    field("since", "From", el("input", { type: "date", name: "since" })), field("until", "To", el("input", { type: "date", name: "until" })),
+    field("since", "Last message from", el("input", { type: "date", name: "since" })), field("until", "Last message to", el("input", { type: "date", name: "until" })),
     button("Clear", () => (form.reset(), changed()), { class: "quiet" }), lists);
   return form;
 }

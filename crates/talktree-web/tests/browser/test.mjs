@@ -135,7 +135,7 @@ const tests = {
       const step = (made) => (steps++, made);
       if (way === "clicks") {
         await step(page.getByRole("button", { name: "Filters" }).click());
-        await step(page.getByLabel("To").fill("2026-03-31"));
+        await step(page.getByLabel("Last message to").fill("2026-03-31"));
         await page.waitForFunction(() => document.querySelector("#sessions .period")?.textContent === "March 2026");
         await step(page.getByText("What to plant by the fence").click());
         await step(page.locator("#tree .row", { hasText: "climbing hydrangea" }).click());
