@@ -1,9 +1,12 @@
 //! What a model may see.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 
 use chrono::{DateTime, Utc};
-use talktree::{ListedSession, Search, Session, SessionFilter, SessionInfo, Store};
+use talktree::{
+    ListedSession, Message, Record, Search, Session, SessionFilter, SessionInfo, Store,
+};
 
 use crate::answer::{Refused, Result, quoted};
 
@@ -19,6 +22,8 @@ pub struct Access {
     pub sources: Vec<String>,
     /// Whether the tools that write are offered.
     pub can_write: bool,
+    /// Takes out of each message and text what a model should not read, such as keys; `talktree_import::redact` does.
+    pub redact: Option<fn(&mut Record)>,
 }
 
 /// A store as a model may see it.
@@ -85,6 +90,34 @@ impl View {
         }
         found.sort_by_key(|session| Reverse(last_at(&session.info)));
         Ok(found)
+    }
+
+    /// Returns a message as a model may read it.
+    pub(crate) fn redacted<'m>(&self, message: &'m Message) -> Cow<'m, Message> {
+        let Some(redact) = self.access.redact else { return Cow::Borrowed(message) };
+        let mut record = Record::Message { below: None, message: message.clone(), name: None };
+        redact(&mut record);
+        match record {
+            Record::Message { message, .. } => Cow::Owned(message),
+            _ => Cow::Borrowed(message),
+        }
+    }
+
+    /// Returns a text as a model may read it.
+    pub(crate) fn redacted_text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match self.access.redact {
+            None => text.into(),
+            Some(_) => self.redacted(&Message::user(text)).text().into(),
+        }
+    }
+
+    /// Returns the start of a text as a model may read it. Where it was cut, the last word is left out: it may be the start of a key.
+    pub(crate) fn redacted_start<'t>(&self, start: &'t str) -> Cow<'t, str> {
+        let Some(cut) = start.strip_suffix('…').filter(|_| self.access.redact.is_some()) else {
+            return self.redacted_text(start);
+        };
+        let words = cut.trim_end_matches(|c: char| !c.is_whitespace());
+        self.redacted_text(words) + "…"
     }
 
     /// Narrows a search of the store.

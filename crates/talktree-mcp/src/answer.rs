@@ -135,7 +135,7 @@ fn about(message: &Message) -> Vec<String> {
 }
 
 /// Returns what a message says, tools included, but without its reasoning.
-fn text(message: &Message, tool_chars: usize) -> String {
+pub(crate) fn text(message: &Message, tool_chars: usize) -> String {
     let short = |json: &Json| {
         let value = json.value();
         let text =

@@ -7,9 +7,10 @@ use talktree::{
     UsageTotal,
 };
 use talktree_text::foreign::{line, short_line};
+use talktree_text::{Query, SNIPPET_CHARS, Snippet, snippet};
 
 use crate::access::{View, last_at};
-use crate::answer::{NOTICE, Refused, Result, id, minute, quotation, quoted};
+use crate::answer::{NOTICE, Refused, Result, id, minute, quotation, quoted, text};
 use crate::read::message;
 use crate::tools::Arguments;
 
@@ -23,14 +24,16 @@ pub(crate) fn search(view: &View, given: &Arguments) -> Result<String> {
     let (limit, offset) = (given.number("limit"), given.number("offset"));
     let search = scope(view, given)?.without_hidden().timeout(TIMEOUT);
     let found = search.clone().limit(limit + 1).offset(offset).run()?;
-    let mut lines = noticed(&found);
+    let mut lines = noticed(view, &found);
     if found.hits.is_empty() {
         let (said, others) = match offset {
             0 => ("Nothing was found.", search.alternatives()?),
             _ => ("Nothing more was found.", Vec::new()),
         };
         lines.push(said.to_owned());
-        let others = others.iter().map(|it| format!("{}: {}", it.widening, quoted(&it.query)));
+        let others = others
+            .iter()
+            .map(|it| format!("{}: {}", it.widening, quoted(&view.redacted_text(&it.query))));
         return Ok(lines.into_iter().chain(others).collect::<Vec<_>>().join("\n"));
     }
     lines.insert(0, NOTICE.to_owned());
@@ -38,8 +41,11 @@ pub(crate) fn search(view: &View, given: &Arguments) -> Result<String> {
     let mut hits: Vec<&Hit> = found.hits.iter().take(limit).collect();
     while let Some(session) = hits.first().map(|hit| &hit.session) {
         let info = view.store.session(session)?.info()?;
-        lines.push(format!("\nSession {}", info.as_ref().map_or_else(|| id(session), titled)));
-        lines.extend(hits.extract_if(.., |hit| hit.session == *session).map(shown));
+        let titled = info.as_ref().map_or_else(|| id(session), |info| titled(view, info));
+        lines.push(format!("\nSession {titled}"));
+        for hit in hits.extract_if(.., |hit| hit.session == *session) {
+            lines.push(shown(hit, &snippet_of(view, hit, given.required("query"))?));
+        }
     }
     if found.hits.len() > limit {
         lines.push(format!("\nThere is more: search {}", given.with("offset", offset + limit)));
@@ -71,7 +77,7 @@ fn scope(view: &View, given: &Arguments) -> Result<Search> {
 }
 
 /// Says what was done besides the search.
-fn noticed(found: &SearchResults) -> Vec<String> {
+fn noticed(view: &View, found: &SearchResults) -> Vec<String> {
     let steps = found.steps.iter().map(ToString::to_string);
     let mut lines: Vec<String> = found.notices.iter().cloned().chain(steps).collect();
     if found.matched == Matched::Relaxed && !found.hits.is_empty() {
@@ -80,21 +86,39 @@ fn noticed(found: &SearchResults) -> Vec<String> {
     if found.is_partial {
         lines.push("The search ran out of time: there may be more.".to_owned());
     }
-    lines.iter().map(|text| line(text)).collect()
+    lines.iter().map(|text| view.redacted_text(&line(text)).into_owned()).collect()
 }
 
-fn shown(hit: &Hit) -> String {
+/// Returns the snippet of a hit; of a message of which something is redacted a new one, because it may begin or end inside of that.
+fn snippet_of(view: &View, hit: &Hit, query: &str) -> Result<Snippet> {
+    if view.access.redact.is_some()
+        && let Some(message) = view.store.session(&hit.session)?.message(&hit.id)?
+    {
+        let redacted = view.redacted(&message);
+        if *redacted != message {
+            return Ok(snippet(&text(&redacted, usize::MAX), &Query::parse(query), SNIPPET_CHARS));
+        }
+    }
+    Ok(hit.snippet.clone())
+}
+
+fn shown(hit: &Hit, snippet: &Snippet) -> String {
     let mut about = vec![id(&hit.id), id(hit.role.as_str()), minute(hit.created_at)];
     about.extend((!hit.on_path).then(|| "on another branch".to_owned()));
     about.extend(hit.under.iter().map(|under| format!("under summary {}", id(under.as_message()))));
-    let quoted = quotation(&hit.snippet.to_string());
+    let quoted = quotation(&snippet.to_string());
     format!("[{}]\n{}", about.join(", "), quoted.trim_end())
 }
 
 /// Returns the id and the name of a session.
-pub(crate) fn titled(info: &SessionInfo) -> String {
-    let name = info.name.as_ref().map(|name| format!(" {}", quoted(&short_line(name, 80))));
+pub(crate) fn titled(view: &View, info: &SessionInfo) -> String {
+    let name = info.name.as_ref().map(|name| format!(" {}", quoted(&title(view, name))));
     id(&info.id) + &name.unwrap_or_default()
+}
+
+/// Returns a name or a preview on one line.
+pub(crate) fn title(view: &View, text: &str) -> String {
+    short_line(&view.redacted_start(text), 80)
 }
 
 pub(crate) fn sessions(view: &View, given: &Arguments) -> Result<String> {
@@ -113,8 +137,8 @@ pub(crate) fn sessions(view: &View, given: &Arguments) -> Result<String> {
     for session in &found[..count] {
         let info = &session.info;
         let preview = session.preview.iter().filter(|_| info.name.is_none());
-        let preview = preview.map(|preview| quoted(&short_line(preview, 80)));
-        let mut about: Vec<String> = [titled(info)].into_iter().chain(preview).collect();
+        let preview = preview.map(|preview| quoted(&title(view, preview)));
+        let mut about: Vec<String> = [titled(view, info)].into_iter().chain(preview).collect();
         about.extend([minute(last_at(info)), format!("{} messages", info.messages)]);
         let others = [("source", &info.source), ("model", &info.model), ("owner", &info.owner)];
         about.extend(

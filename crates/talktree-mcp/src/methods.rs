@@ -8,7 +8,7 @@ use talktree_text::foreign::short_line;
 
 use crate::access::{View, last_at};
 use crate::answer::{self, Refused, minute, quoted};
-use crate::find::stamp;
+use crate::find::{stamp, title};
 use crate::protocol::{Answer, MODERN, NO_METHOD, WRONG_PARAMS, fault};
 use crate::tools::{OFFERS, call, instructions, tools};
 
@@ -80,12 +80,11 @@ fn resources(view: &View, cursor: &Value) -> Answer {
     let found = view.newest(&filter, PAGE).map_err(|Refused(why)| wrong(why))?;
     let listed = found.iter().take(PAGE).map(|session| {
         let info = &session.info;
-        let title =
-            info.name.as_ref().or(session.preview.as_ref()).map(|title| short_line(title, 80));
+        let name = info.name.as_ref().or(session.preview.as_ref());
         let last = minute(last_at(info));
         json!({
             "uri": format!("{SESSIONS}{}", utf8_percent_encode(info.id.as_str(), ESCAPED)),
-            "name": short_line(info.id.as_str(), 80), "title": title.unwrap_or_default(),
+            "name": short_line(info.id.as_str(), 80), "title": name.map(|name| title(view, name)).unwrap_or_default(),
             "description": format!("{} messages, the last on {last}", info.messages),
             "mimeType": "text/plain",
         })

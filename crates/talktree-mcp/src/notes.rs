@@ -66,7 +66,8 @@ pub(crate) fn notes(view: &View, given: &Arguments) -> Result<String> {
     let is_asked = |label: &str| given.text("label").is_none_or(|asked| asked == label);
     for (label, block) in whose.stored(view)?.into_iter().filter(|(label, _)| is_asked(label)) {
         let info = whose.context(view, &label, block)?.block(&label)?.unwrap_or_default();
-        text += &format!("\n[{}, {}]\n{}", id(&label), info.usage(), quotation(&info.content));
+        let content = quotation(&view.redacted_text(&info.content));
+        text += &format!("\n[{}, {}]\n{content}", id(&label), info.usage());
     }
     match text.is_empty() {
         true => Ok(format!("There are no notes of {}.", whose.told)),

@@ -89,15 +89,16 @@ pub(crate) fn read(view: &View, given: &Arguments) -> Result<String> {
     let mut shown = String::new();
     if let Some(at) = &target {
         let notes = notes(session, at)?;
-        shown = said(session.id().as_str(), at, &notes, Some(given.number("offset")), room);
+        let (session, at) = (session.id().as_str(), view.redacted(at));
+        shown = said(session, &at, &notes, Some(given.number("offset")), room);
     }
     // Without a message in the middle one at least is shown. What follows it has half of what is left, and what came before the rest.
     let (least, share) = if target.is_some() { (0, room / 4) } else { (1, room / 3) };
     let left = room.saturating_sub(estimate_tokens(&shown));
     let room_after = if before.0.is_empty() { left } else { left / 2 };
-    let texts_after = fill(session, &after.0, least, share, room_after);
+    let texts_after = fill(view, session, &after.0, least, share, room_after);
     let left = left.saturating_sub(estimate_tokens(&texts_after.concat()));
-    let mut texts_before = fill(session, &before.0, least, share, left);
+    let mut texts_before = fill(view, session, &before.0, least, share, left);
     let more = |(messages, has_more): &Side, count: usize, name: &str, place: &str| {
         let at = messages[..count].last().or(target.as_ref()).map(|at| at.id.as_str())?;
         let call = call("read", &[("session", session.id().as_str()), (place, at)]);
@@ -107,7 +108,7 @@ pub(crate) fn read(view: &View, given: &Arguments) -> Result<String> {
     let later = more(&after, texts_after.len(), "later", "after").unwrap_or_default();
     texts_before.reverse();
     let texts = texts_before.concat() + &shown + &texts_after.concat();
-    Ok(format!("Session {}\n{NOTICE}\n\n{earlier}{texts}{later}", title(session)?)
+    Ok(format!("Session {}\n{NOTICE}\n\n{earlier}{texts}{later}", title(view, session)?)
         .trim_end()
         .to_owned())
 }
@@ -127,6 +128,7 @@ fn notes(session: &Session, at: &Message) -> Result<Vec<String>> {
 
 /// Quotes messages as long as there is room, but at least so many, each within its share.
 fn fill(
+    view: &View,
     session: &Session,
     messages: &[Message],
     least: usize,
@@ -135,7 +137,7 @@ fn fill(
 ) -> Vec<String> {
     let mut shown = Vec::new();
     for message in messages {
-        let text = said(session.id().as_str(), message, &[], None, share);
+        let text = said(session.id().as_str(), &view.redacted(message), &[], None, share);
         let tokens = estimate_tokens(&text);
         if tokens > room && shown.len() >= least {
             break;
@@ -146,8 +148,8 @@ fn fill(
     shown
 }
 
-fn title(session: &Session) -> Result<String> {
-    Ok(session.info()?.map_or_else(|| id(session.id()), |info| titled(&info)))
+fn title(view: &View, session: &Session) -> Result<String> {
+    Ok(session.info()?.map_or_else(|| id(session.id()), |info| titled(view, &info)))
 }
 
 pub(crate) fn expand(view: &View, given: &Arguments) -> Result<String> {
@@ -161,7 +163,7 @@ pub(crate) fn expand(view: &View, given: &Arguments) -> Result<String> {
         messages.drain(..=at.ok_or_else(unknown)?);
     }
     let room = given.number("max_tokens").saturating_sub(OURS) as u64;
-    let shown = fill(session, &messages, 1, room / 3, room);
+    let shown = fill(view, session, &messages, 1, room / 3, room);
     let summary = summary.as_message();
     let mut text = format!("Summary {} replaces:\n{NOTICE}\n\n{}", id(&summary), shown.concat());
     let left = messages.len() - shown.len();
@@ -180,10 +182,10 @@ pub(crate) fn tree(view: &View, given: &Arguments) -> Result<String> {
     landmarks.filter(|landmark| landmark.is_hidden).for_each(|landmark| landmark.preview.clear());
     let ends = tree.segments.iter().filter(|segment| segment.children.is_empty()).count();
     let about = format!("{} messages, {ends} branches", tree.messages);
-    let mut text = format!("Session {}: {about}\n{NOTICE}\n\n", title(session)?);
+    let mut text = format!("Session {}: {about}\n{NOTICE}\n\n", title(view, session)?);
     let mut left = given.number("max_tokens").saturating_sub(OURS) as u64;
     for line in tree.lines(&DrawOptions::default()) {
-        let line = quotation(&with_whole_id(&line));
+        let line = quotation(&with_whole_id(view, &line));
         let Some(rest) = left.checked_sub(estimate_tokens(&line)) else {
             text +=
                 "[cut; a larger \"max_tokens\" shows more, and `read` what is around a message]";
@@ -196,7 +198,7 @@ pub(crate) fn tree(view: &View, given: &Arguments) -> Result<String> {
 }
 
 /// Returns a line of a tree with the id that the other tools take.
-fn with_whole_id(line: &TreeLine) -> String {
+fn with_whole_id(view: &View, line: &TreeLine) -> String {
     let Some(message) = &line.message else { return line.to_string() };
     let piece = |(kind, text): &(PieceKind, String)| match kind {
         PieceKind::Id => format!(" {}", id(message)),
@@ -204,6 +206,7 @@ fn with_whole_id(line: &TreeLine) -> String {
             let (_, count) = text.rsplit_once(": ").unwrap_or(("", text));
             format!("[summary {}: {count}", id(message))
         }
+        PieceKind::Text | PieceKind::Faded => view.redacted_start(text).into_owned(),
         _ => text.clone(),
     };
     line.pieces.iter().map(piece).collect()

@@ -134,10 +134,14 @@ pub(crate) fn instructions(view: &View) -> String {
         true => "`remember` and `label` write; nothing is ever removed.",
         false => "Nothing can be written.",
     };
+    let redacts = match view.access.redact {
+        Some(_) => "Keys and tokens are replaced by `[redacted KIND]`. ",
+        None => "",
+    };
     format!(
         "Conversations that were had before, kept as trees: a regenerated answer or an edited question is another branch, and \
          summaries replace old parts. `search` finds what was said, `read` reads around a hit, `tree` shows the branches, `expand` \
-         opens a summary. Cite session and message ids. {} {writes} {NOTICE}",
+         opens a summary. Cite session and message ids. {} {writes} {redacts}{NOTICE}",
         view.access.told(),
     )
 }

@@ -4,7 +4,7 @@ use std::io::{self, BufReader};
 
 use clap::ValueEnum;
 use clap::builder::NonEmptyStringValueParser;
-use talktree::Store;
+use talktree::{Record, Store};
 use talktree_mcp::{Access, serve};
 
 use crate::prelude::*;
@@ -22,6 +22,10 @@ pub(crate) struct McpArgs {
     /// Show only the sessions from this program or file; repeat it for several.
     #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     source: Vec<String>,
+
+    /// Replace what looks like a key or a token in what the model gets.
+    #[arg(long)]
+    redact: bool,
 
     /// Also offer the tools that write notes and labels.
     #[arg(long)]
@@ -49,7 +53,12 @@ pub(crate) fn run(args: McpArgs, context: &mut Context) -> Result<()> {
         return print_config(client, &args, context);
     }
     let store = if args.write { context.writer()? } else { context.unpaged()? };
-    let access = Access { owner: args.owner, sources: args.source, can_write: args.write };
+    let access = Access {
+        owner: args.owner,
+        sources: args.source,
+        can_write: args.write,
+        redact: args.redact.then_some(talktree_import::redact as fn(&mut Record)),
+    };
     Ok(serve(&store, access, BufReader::new(io::stdin()), io::stdout().lock())?)
 }
 
@@ -70,6 +79,7 @@ fn print_config(client: Client, args: &McpArgs, context: &mut Context) -> Result
     for (option, value) in owner.chain(args.source.iter().map(|source| ("--source", source))) {
         words.extend([option.to_owned(), value.clone()]);
     }
+    words.extend(args.redact.then(|| "--redact".to_owned()));
     words.extend(args.write.then(|| "--write".to_owned()));
     let program = std::env::current_exe()?.to_string_lossy().into_owned();
     let mut server = json!({"command": program, "args": words});

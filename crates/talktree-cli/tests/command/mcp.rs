@@ -1,7 +1,7 @@
 //! A model over the Model Context Protocol: what a client sends in lines, and what it gets.
 
 use serde_json::{Value, json};
-use talktree::{Block, Message, SessionDetails, Store, Usage, estimate_tokens};
+use talktree::{Block, Message, Part, SessionDetails, Store, Usage, estimate_tokens};
 
 use crate::common::context::feed;
 use crate::common::{Outcome, Rig, text};
@@ -436,6 +436,60 @@ fn a_hidden_message_is_nowhere_seen() -> Outcome {
 }
 
 #[test]
+fn a_model_gets_no_key_and_no_piece_of_one() -> Outcome {
+    let rig = Rig::empty();
+    let store = Store::open(rig.store())?;
+    let (body, key) = ("a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8", |body| format!("ghp_{body}"));
+    let key = key(body);
+    // The window of a snippet, the end of a preview and the shortened output of a tool are inside the key.
+    let chat = store.session("s")?;
+    let far = "word ".repeat(19);
+    let call = Part::tool_call("cat", "c", json!({"out": format!("{}\n{key}", "x".repeat(370))}));
+    let said = [
+        Message::user(format!("{far}in {key} {far}zebra")).with_id("a"),
+        Message::assistant("A call.").with_part(call).with_id("b"),
+        Message::user(format!("{key} is the lion's")).with_id("c"),
+    ];
+    chat.append_all(said)?;
+    let pem = format!("-----BEGIN PRIVATE KEY-----\n{}\n", body.repeat(9));
+    chat.append(Message::user(format!("{pem}-----END PRIVATE KEY----- giraffe")).with_id("d"))?;
+    let summary = chat.add_compaction(format!("{far}{key}"), &"a".into(), &"b".into())?.id;
+    let named = store.create_session(format!("{}{key}", &far[..60]))?;
+    named.append(Message::user("Hello."))?;
+    for (name, arguments) in [
+        ("search", json!({"query": "zebra"})),
+        ("search", json!({"query": "lion"})),
+        ("search", json!({"query": "giraffe"})),
+        ("search", json!({"query": key})),
+        ("search", json!({"query": "cat", "in": "tools"})),
+        ("sessions", json!({})),
+        ("read", json!({"session": "s"})),
+        ("read", json!({"session": "s", "message": "a"})),
+        ("read", json!({"session": "s", "message": "a", "offset": 110})),
+        ("read", json!({"session": "s", "message": "b"})),
+        ("read", json!({"session": named.id()})),
+        ("expand", json!({"session": "s", "summary": summary})),
+        ("tree", json!({"session": "s"})),
+        ("notes", json!({})),
+    ] {
+        if name == "notes" {
+            let note = json!({"text": format!("Use {key} there.")});
+            called(&rig, &["--write"], "remember", note);
+        }
+        let (all, _) = called(&rig, &[], name, arguments.clone());
+        let (shown, is_error) = called(&rig, &["--redact"], name, arguments.clone());
+        let pieces = |answer: &str| (4..body.len()).any(|at| answer.contains(&body[at - 4..at]));
+        assert!(pieces(&all), "{name} {arguments}: {all}");
+        assert!(!is_error && !pieces(&shown), "{name} {arguments}: {shown}");
+    }
+    let list = request(&rig, &["--redact"], "resources/list", json!({}))["result"].to_string();
+    assert!(list.contains("word word") && !list.contains(&body[..4]), "{list}");
+    let told = request(&rig, &["--redact"], "initialize", json!({}))["result"].to_string();
+    assert!(told.contains("are replaced by `[redacted KIND]`"), "{told}");
+    Ok(())
+}
+
+#[test]
 fn an_answer_is_bounded_and_says_how_to_go_on() -> Outcome {
     let rig = Rig::empty();
     let store = Store::open(rig.store())?;
@@ -480,7 +534,7 @@ fn an_answer_is_bounded_and_says_how_to_go_on() -> Outcome {
     // One message that is longer than any answer: from here to there.
     let words: Vec<String> = (0..20_000).map(|n| format!("w{n}")).collect();
     let chat = store.session("one")?;
-    let call = talktree::Part::tool_call("cat", "c", json!({"file": words.join(" ")}));
+    let call = Part::tool_call("cat", "c", json!({"file": words.join(" ")}));
     chat.append(Message::assistant("").with_id("m").with_part(call))?;
     let brief = tool(&rig, "read", json!({"session": "one"}));
     assert!(
@@ -641,7 +695,7 @@ fn each_client_gets_a_configuration_that_starts_the_server() {
         answer.stdout
     };
     let (program, store) = (env!("CARGO_BIN_EXE_talktree"), text(&rig.store()));
-    let args = json!(["mcp", "--store", store, "--owner", "ann", "--write"]);
+    let args = json!(["mcp", "--store", store, "--owner", "ann", "--redact", "--write"]);
     for (client, key) in [
         ("claude", "mcpServers"),
         ("claude-desktop", "mcpServers"),
@@ -650,7 +704,8 @@ fn each_client_gets_a_configuration_that_starts_the_server() {
         ("vscode", "servers"),
     ] {
         let printed: Value =
-            serde_json::from_str(&config(&[client, "--owner", "ann", "--write"])).unwrap();
+            serde_json::from_str(&config(&[client, "--owner", "ann", "--redact", "--write"]))
+                .unwrap();
         assert_eq!(printed, json!({key: {"talktree": {"command": program, "args": args}}}));
     }
     let printed: toml::Value = toml::from_str(&config(&["codex"])).unwrap();
