@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crossterm::clipboard::CopyToClipboard;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::crossterm::execute;
-use talktree::{Session, Store};
+use talktree::Store;
 
 use super::Browsed;
 use super::chat::Chat;
@@ -84,7 +84,7 @@ impl App {
         };
         match session {
             Some(session) => {
-                app.chat = Some(Chat::open(session)?);
+                app.chat.insert(Chat::open(session)?).end()?;
                 app.pane = Pane::Text;
             }
             None => app.preview()?,
@@ -401,15 +401,16 @@ impl App {
                 None => return Ok(()),
             },
         };
-        if self.chat.as_ref().is_none_or(|chat| *chat.session.id() != wanted) {
-            let session: Session = self.store.session(wanted)?;
-            self.chat = Some(Chat::open(session)?);
+        let is_open = self.chat.as_ref().is_some_and(|chat| *chat.session.id() == wanted);
+        if !is_open {
+            self.chat = Some(Chat::open(self.store.session(wanted)?)?);
         }
-        if let (Some(hit), Some(chat)) = (&hit, &mut self.chat)
-            && !chat.show_hit(hit)?
-        {
-            self.notice = "the message was deleted meanwhile".to_owned();
+        let Some(chat) = &mut self.chat else { return Ok(()) };
+        match &hit {
+            Some(hit) if chat.show_hit(hit)? => return Ok(()),
+            Some(_) => self.notice = "the message was deleted meanwhile".to_owned(),
+            None => {}
         }
-        Ok(())
+        if is_open { Ok(()) } else { chat.end() }
     }
 }

@@ -72,6 +72,7 @@ pub(super) struct Chat {
 }
 
 impl Chat {
+    /// Opens a conversation, of which nothing is shown yet.
     pub(super) fn open(session: Session) -> Result<Self> {
         let mut chat = Self {
             session,
@@ -94,7 +95,6 @@ impl Chat {
             height: 24,
         };
         chat.read_tree()?;
-        chat.end()?;
         Ok(chat)
     }
 
