@@ -59,6 +59,10 @@ const RULES: &[Rule] = &[
     ("age-key", &["AGE-SECRET-KEY-1"], 50, upper),
 ];
 
+/// Where a token is told from a name, and how long the first part of a web token is, at most. A text may consist of their beginnings:
+/// each is read no further.
+const LOOKED_AT: usize = 100;
+const HEADER: usize = 2 << 10;
 /// The length of a Telegram bot's token after its colon.
 const TELEGRAM: usize = 35;
 
@@ -104,10 +108,11 @@ fn secret_at(text: &str, at: usize) -> Option<Found> {
     let (start, &(kind, _, least, letters)) =
         RULES.iter().find_map(|rule| Some((rule.1.iter().find(begins)?, rule)))?;
     let body = at + start.len();
-    let end = run(bytes, body, letters);
+    let looked_at = run(&bytes[..bytes.len().min(body + LOOKED_AT)], body, letters);
     // A name such as `sk-loading-circle-large` has no digit.
-    let is_random = bytes[body..end].iter().any(u8::is_ascii_digit);
-    (end - body >= least && is_random).then_some(Found { kind, start: at, end })
+    let is_random = bytes[body..looked_at].iter().any(u8::is_ascii_digit);
+    let is_token = looked_at - body >= least && is_random;
+    is_token.then(|| Found { kind, start: at, end: run(bytes, body, letters) })
 }
 
 /// Returns where the bytes of a kind end.
@@ -138,11 +143,11 @@ fn telegram(bytes: &[u8], colon: usize) -> Option<Found> {
 
 /// Returns a JSON web token: three parts, of which two are JSON objects in base64.
 fn web_token(bytes: &[u8], start: usize) -> Option<Found> {
-    let end = run(bytes, start, dotted);
-    let mut parts = bytes[start..end].split(|byte| *byte == b'.');
-    let (_, body, signature) = (parts.next()?, parts.next()?, parts.next()?);
-    let is_token = body.starts_with(b"eyJ") && signature.len() >= 10;
-    is_token.then_some(Found { kind: "json-web-token", start, end })
+    let header = run(&bytes[..bytes.len().min(start + HEADER)], start, url_safe);
+    let body = bytes[header..].starts_with(b".eyJ").then(|| run(bytes, header + 1, url_safe))?;
+    let signature = (bytes.get(body) == Some(&b'.')).then_some(body + 1)?;
+    let is_token = run(bytes, signature, url_safe) - signature >= 10;
+    is_token.then(|| Found { kind: "json-web-token", start, end: run(bytes, signature, dotted) })
 }
 
 /// Returns a private key in PEM; one that is cut off goes to the end of the text.
@@ -328,6 +333,15 @@ mod tests {
             ("日本 é: naïve 钥匙", "日本 é: naïve 钥匙"),
         ] {
             assert_eq!(clean(given).0, expected);
+        }
+    }
+
+    /// Each beginning was read to the end of the text: a megabyte took minutes.
+    #[test]
+    fn a_text_of_many_beginnings_is_read_in_linear_time() {
+        for beginning in ["sk-", "eyJ-", "eyJ.", "xoxb-sk-", "://", "1:", "-----BEGIN "] {
+            let text = beginning.repeat((256 << 10) / beginning.len());
+            assert_eq!(clean(&text).1, Counts::new(), "{beginning}");
         }
     }
 
