@@ -147,8 +147,21 @@ fn opening_restores_the_journal_mode_that_another_program_changed() -> Result<()
 type Strike = fn(&Path) -> std::io::Result<()>;
 
 /// What can happen to the file of a store while it is open.
-const ATTACKS: [(&str, Strike); 5] = [
+const ATTACKS: [(&str, Strike); 7] = [
     ("unlinked", |path| std::fs::remove_file(path)),
+    ("in a folder with another name", |path| {
+        let folder = path.parent().unwrap();
+        std::fs::rename(folder, folder.with_extension("old"))
+    }),
+    // As a program does that keeps old logs.
+    ("rotated", |path| {
+        for end in ["db", "db-wal", "db-shm"] {
+            let file = path.with_extension(end);
+            std::fs::rename(&file, path.with_extension(format!("{end}.old")))?;
+        }
+        let other = open(path).map_err(std::io::Error::other)?;
+        say(&other, "of another store").map_err(std::io::Error::other)
+    }),
     ("renamed", |path| std::fs::rename(path, path.with_extension("old"))),
     ("replaced", |path| {
         let other = path.with_extension("other");

@@ -134,6 +134,10 @@ pub(crate) fn knotty_op() -> impl Strategy<Value = Op> {
 /// What ids and labels end with: names that have broken programs, and some that others may take for each other.
 const ENDS: [&str; 8] = ["", " ", "\0", "\0b", "'", "\u{202E}", "e\u{301}", "\u{e9}"];
 
+fn label(name: u8) -> String {
+    format!("{name}{}", ENDS[usize::from(name) % ENDS.len()])
+}
+
 /// What the texts have for searches.
 const WORDS: [&str; 5] =
     ["fox den", "owl 北京", "red foxes in 北京", "deploy-2 config.rs", "den of a fox"];
@@ -328,12 +332,12 @@ impl World {
             Op::Redo => assert_eq!(self.session.redo_head()?, self.model().step_head(1)),
             Op::Label(name, pick) => {
                 let Some(target) = self.pick(*pick) else { return Ok(()) };
-                self.session.label(&name.to_string(), &self.id(target))?;
-                self.model().labels.insert(name.to_string(), target);
+                self.session.label(&label(*name), &self.id(target))?;
+                self.model().labels.insert(label(*name), target);
             }
             Op::Unlabel(name) => {
-                self.session.unlabel(&name.to_string())?;
-                self.model().labels.remove(&name.to_string());
+                self.session.unlabel(&label(*name))?;
+                self.model().labels.remove(&label(*name));
             }
             Op::Compact(first, last) => {
                 let (Some(first), Some(last)) = (self.pick(*first), self.pick(*last)) else {

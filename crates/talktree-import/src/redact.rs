@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 
 use talktree::{Extra, Json, Message, Part, Record, SessionDetails};
 
+use crate::fields;
+
 /// How many secrets of each kind were replaced.
 pub(crate) type Counts = BTreeMap<&'static str, u64>;
 
@@ -59,10 +61,8 @@ const RULES: &[Rule] = &[
     ("age-key", &["AGE-SECRET-KEY-1"], 50, upper),
 ];
 
-/// Where a token is told from a name, and how long the first part of a web token is, at most. A text may consist of their beginnings:
-/// each is read no further.
+/// How many letters after its beginning tell a token from a name. A text may consist of beginnings: none is read further.
 const LOOKED_AT: usize = 100;
-const HEADER: usize = 2 << 10;
 /// The length of a Telegram bot's token after its colon.
 const TELEGRAM: usize = 35;
 
@@ -75,9 +75,10 @@ struct Found {
 
 /// Returns the text without its keys and tokens, and counts them.
 fn redacted<'t>(text: &'t str, counts: &mut Counts) -> Cow<'t, str> {
-    let (mut clean, mut kept, mut at) = (String::new(), 0, 0);
+    let (mut clean, mut kept, mut at, mut settled) = (String::new(), 0, 0, 0);
     while at < text.len() {
-        let Some(found) = secret_at(text, at).filter(|found| found.start >= kept) else {
+        let found = secret_at(text, at, &mut settled);
+        let Some(found) = found.filter(|found| found.start >= kept) else {
             at += 1;
             continue;
         };
@@ -92,15 +93,19 @@ fn redacted<'t>(text: &'t str, counts: &mut Counts) -> Cow<'t, str> {
     clean.into()
 }
 
-/// Returns the secret that begins at a byte, or whose mark is there.
-fn secret_at(text: &str, at: usize) -> Option<Found> {
+/// Returns the secret that begins at a byte, or whose mark is there. Before `settled` no web token begins.
+fn secret_at(text: &str, at: usize, settled: &mut usize) -> Option<Found> {
     let bytes = text.as_bytes();
-    let begins_word = at == 0 || !word(bytes[at - 1]);
+    // In a string of JSON that is itself JSON a line ends with `\n` in letters.
+    let is_escaped = at > 1 && bytes[at - 2] == b'\\';
+    let begins_word = at == 0 || !word(bytes[at - 1]) || is_escaped;
     match bytes[at] {
         b':' if text[at..].starts_with("://") => return password(text, at + 3),
         b':' => return telegram(bytes, at),
         b'-' if text[at..].starts_with("-----BEGIN ") => return private_key(text, at),
-        b'e' if begins_word && text[at..].starts_with("eyJ") => return web_token(bytes, at),
+        b'e' if begins_word && text[at..].starts_with("eyJ") => {
+            return (at >= *settled).then(|| web_token(bytes, at, settled)).flatten();
+        }
         byte if !begins_word || !byte.is_ascii_alphabetic() => return None,
         _ => {}
     }
@@ -142,8 +147,10 @@ fn telegram(bytes: &[u8], colon: usize) -> Option<Found> {
 }
 
 /// Returns a JSON web token: three parts, of which two are JSON objects in base64.
-fn web_token(bytes: &[u8], start: usize) -> Option<Found> {
-    let header = run(&bytes[..bytes.len().min(start + HEADER)], start, url_safe);
+fn web_token(bytes: &[u8], start: usize, settled: &mut usize) -> Option<Found> {
+    let header = run(bytes, start, url_safe);
+    // Whatever begins in this part, what follows it is the same.
+    *settled = header;
     let body = bytes[header..].starts_with(b".eyJ").then(|| run(bytes, header + 1, url_safe))?;
     let signature = (bytes.get(body) == Some(&b'.')).then_some(body + 1)?;
     let is_token = run(bytes, signature, url_safe) - signature >= 10;
@@ -181,8 +188,8 @@ fn json(value: &mut Json, counts: &mut Counts) {
             break;
         };
         at = close;
-        // A string with half a surrogate pair has no text.
-        let Ok(said) = serde_json::from_str::<String>(&written[open..close]) else { continue };
+        let said = Json::parse(&written[open..close]).ok().and_then(|said| fields::text(&said));
+        let Some(said) = said else { continue };
         if let Cow::Owned(said) = redacted(&said, counts) {
             clean.push_str(&written[kept..open]);
             clean.push_str(&serde_json::Value::from(said).to_string());
@@ -225,9 +232,14 @@ fn part(part: &mut Part, counts: &mut Counts) {
             tool.error_text.iter_mut().for_each(|error| text(error, counts));
             extra(&mut tool.extra, counts);
         }
-        // The bytes of a file are no text.
-        Part::File(file) if file.url.starts_with("data:") => {}
-        Part::File(file) => text(&mut file.url, counts),
+        Part::File(file) => {
+            // The bytes of a file are no text.
+            if !file.url.starts_with("data:") {
+                text(&mut file.url, counts);
+            }
+            file.filename.iter_mut().for_each(|name| text(name, counts));
+            extra(&mut file.extra, counts);
+        }
         Part::Other(value) => json(value, counts),
         _ => {}
     }
@@ -294,8 +306,8 @@ mod tests {
 
     #[test]
     fn every_rule_finds_a_token_and_passes_over_a_shorter_one() {
-        for (kind, starts, least, letters) in RULES {
-            let start = starts[starts.len() - 1];
+        let rules = RULES.iter().flat_map(|rule| rule.1.iter().map(move |start| (start, rule)));
+        for (start, (kind, _, least, letters)) in rules {
             let given: String = token(start, least * 3)
                 .bytes()
                 .filter(|byte| letters(*byte))
@@ -323,6 +335,9 @@ mod tests {
             (&format!("bot {bot}!"), "bot [redacted telegram-token]!"),
             (&format!("Bearer {web}"), "Bearer [redacted json-web-token]"),
             ("eyJhbGciOiJI.not.one", "eyJhbGciOiJI.not.one"),
+            (&format!("{}.{web}", token("eyJ", 5_000)), "[redacted json-web-token]"),
+            (&format!(r"said\n{bot}"), r"said\n[redacted telegram-token]"),
+            (&format!(r"said\n{}", token("ghp_", 30)), r"said\n[redacted github-token]"),
             (
                 "-----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY-----\nafter",
                 "[redacted private-key]\nafter",
@@ -336,11 +351,11 @@ mod tests {
         }
     }
 
-    /// Each beginning was read to the end of the text: a megabyte took minutes.
+    /// Each beginning was read to the end of the text: these would take hours.
     #[test]
     fn a_text_of_many_beginnings_is_read_in_linear_time() {
         for beginning in ["sk-", "eyJ-", "eyJ.", "xoxb-sk-", "://", "1:", "-----BEGIN "] {
-            let text = beginning.repeat((256 << 10) / beginning.len());
+            let text = beginning.repeat((2 << 20) / beginning.len());
             assert_eq!(clean(&text).1, Counts::new(), "{beginning}");
         }
     }

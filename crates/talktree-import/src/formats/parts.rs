@@ -128,7 +128,8 @@ pub(super) fn usage(counted: &Fields, model: Option<String>) -> Usage {
             "thoughtstokencount" | "thoughts" => &mut usage.reasoning,
             _ => continue,
         };
-        *number = tokens(counted, name);
+        // One that is not a number takes nothing from another spelling.
+        *number = tokens(counted, name).max(*number);
     }
     usage
 }

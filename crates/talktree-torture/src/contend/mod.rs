@@ -118,7 +118,7 @@ fn run_case(
     let rate = |spread: &Spread| spread.len() as f64 / seconds;
     report.fact(
         format!("{count} {}", kind.name()),
-        format!("{:.0} writes/s ({writes}), {:.0} reads/s ({reads})", rate(&writes), rate(&reads),),
+        format!("{:.0} writes/s ({writes}), {:.0} reads/s ({reads})", rate(&writes), rate(&reads)),
     );
     let replay = format!(
         "just torture contend --seed {} --writers {count} --seconds {seconds} --durability {}",

@@ -71,12 +71,18 @@ impl Actor {
         }
     }
 
-    /// Makes a backup, which must hold all that this worker has written.
+    /// Makes a backup, which must hold all that this worker has written, and what others had before it began.
     fn back_up(&self, copy: &Path) -> Result<()> {
         let store = self.workload.store()?;
+        let shared =
+            |store: &Store| -> Result<Vec<Message>> { Ok(store.session(SHARED)?.raw_history()?) };
+        let before = shared(store)?;
         store.backup(copy, |_| {})?;
-        let held = state(&Store::open(copy)?, self.name())?;
-        expect(&state(store, self.name())?, &held, "the backup")
+        let copy = Store::open(copy)?;
+        if !shared(&copy)?.starts_with(&before) {
+            return Err("the backup lacks messages of other workers".into());
+        }
+        expect(&state(store, self.name())?, &state(&copy, self.name())?, "the backup")
     }
 }
 

@@ -32,6 +32,7 @@ fn killed_writers_of_one_file_lose_nothing() -> Result<()> {
     let report = few_kills(4, 1, 24)?;
     assert_eq!(report.failures(), [""; 0]);
     assert_eq!(figure(&report, "kills"), 48);
+    assert!(figure(&report, "backups opened") > 0);
     assert!(figure(&report, "verbs acknowledged") > 20);
     Ok(())
 }

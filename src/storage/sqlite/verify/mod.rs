@@ -27,6 +27,10 @@ use queries::{CHECKS, Check};
 const MAX_OF_A_KIND: usize = 100;
 /// The remedy where only a copy helps.
 const RESTORE: &str = "restore a backup, or export the sessions that can still be read";
+/// The remedy for a table or an index that a server lacks.
+#[cfg(feature = "postgres")]
+const CREATE: &str =
+    "create it as schema.postgres.sql does, after dropping an index that is not valid";
 /// The remedy for a damaged compaction.
 const REMOVE: &str = "remove the compaction";
 /// The remedy for an index that differs from the messages.
@@ -329,13 +333,14 @@ const MESSAGES: &str = concat!(
 
 /// Reports each definition that is missing or differs.
 fn differences(conn: &Connection, found: &mut Vec<Damage>) -> BackendResult<()> {
-    let mut report = |what: String| found.push(Damage { kind: "schema", what, remedy: RESTORE });
     #[cfg(feature = "postgres")]
     if conn.sqlite().is_err() {
-        let missing = crate::sql::postgres::missing(conn)?;
-        missing.into_iter().for_each(|name| report(format!("{name} is missing or not valid")));
+        let missing = crate::sql::postgres::missing(conn)?.into_iter();
+        let damage = |name| format!("{name} is missing or not valid");
+        found.extend(missing.map(|it| Damage { kind: "schema", what: damage(it), remedy: CREATE }));
         return Ok(());
     }
+    let mut report = |what: String| found.push(Damage { kind: "schema", what, remedy: RESTORE });
     let fresh = rusqlite::Connection::open_in_memory()?;
     schema::create(&fresh, &Config::default())?;
     let (expected, present) = (definitions(&(&fresh).into())?, definitions(conn)?);
