@@ -1,6 +1,6 @@
 //! Killing processes that write, at random moments.
 //!
-//! Workers are this program, started again, or threads of it that share a store. Each is an [`Actor`](actor::Actor), and logs what it begins and what
+//! Workers are this program, started again, or threads of it that share a store. Each is an `Actor`, and logs what it begins and what
 //! returned. The parent kills them and opens the store; it plays the same actors on stores in memory. Everything acknowledged must be there,
 //! and of each worker at most the one verb that had not returned, as a whole. A store lives for several rounds, so that a crash can follow
 //! a crash.
