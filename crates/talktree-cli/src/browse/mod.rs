@@ -25,7 +25,7 @@ use ratatui::crossterm::event::{
     self, DisableBracketedPaste, EnableBracketedPaste, Event, KeyEventKind,
 };
 use ratatui::crossterm::execute;
-use signal_hook::consts::SIGTERM;
+use signal_hook::consts::{SIGHUP, SIGTERM};
 use talktree::{Session, Store};
 
 use crate::failure::{Failure, Result};
@@ -49,8 +49,9 @@ pub(crate) struct Browsed {
 /// Browses until `q` is pressed.
 pub(crate) fn run(browsed: Browsed) -> Result<()> {
     let ends = Arc::new(AtomicBool::new(false));
-    // SIGHUP is not caught: crossterm reads a terminal that is gone for ever.
     signal_hook::flag::register(SIGTERM, Arc::clone(&ends))?;
+    // At once, also below `nohup`: crossterm reads a terminal that is gone for ever.
+    signal_hook::flag::register_conditional_shutdown(SIGHUP, 129, Arc::new(true.into()))?;
     let mut app = App::new(browsed)?;
     // It restores the terminal when the program panics, too.
     let mut terminal = ratatui::try_init().map_err(Failure::Output)?;
