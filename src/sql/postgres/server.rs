@@ -176,8 +176,9 @@ impl Server {
     /// Returns the version and the id of the store, if it is there.
     fn found(&self, conn: &Connection) -> BackendResult<Option<(u32, String)>> {
         let conn = sql::Connection::Postgres(conn);
-        let settings: bool = conn.one("SELECT to_regclass('setting') IS NOT NULL", ())?;
-        if !settings {
+        // A statement that reads no table, such as one with `to_regclass`, may not see what others made while this host waited.
+        let is_there = "SELECT EXISTS (SELECT FROM pg_class WHERE relname = 'setting' AND pg_table_is_visible(oid))";
+        if !conn.one::<bool>(is_there, ())? {
             return Ok(None);
         }
         let setting = |name: &str| -> BackendResult<Option<String>> {
