@@ -85,7 +85,7 @@ pub struct Workload {
     observer: Observer,
 }
 
-/// Where a workload stands: all that its next verbs depend on, besides the content of its sessions.
+/// What a workload needs to go on, besides the content of its sessions.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     /// How the names of its sessions, keys and owners begin.
@@ -123,7 +123,7 @@ impl Workload {
         Self { store: Some(store), file: None, place, observer: Arc::new(|_| ()) }
     }
 
-    /// Returns where it stands.
+    /// Returns what [`Workload::resume`] needs to go on.
     pub(crate) fn place(&self) -> &Place {
         &self.place
     }

@@ -37,7 +37,7 @@ impl Actor {
         Ok(Self { workload, count: count.parse()?, folder: Some(folder.to_owned()) })
     }
 
-    /// Returns where it stands.
+    /// Returns what [`Actor::resume`] needs to go on.
     pub(super) fn place(&self) -> String {
         let Place { name, dice, made } = self.workload.place();
         format!("{name}:{}:{made}:{}", dice.get_seed(), self.count)

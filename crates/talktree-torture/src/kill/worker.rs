@@ -19,7 +19,7 @@ pub struct Args {
     /// `full` or `normal`.
     #[arg(long)]
     durability: String,
-    /// Where each actor stands. Several are threads that share one store.
+    /// What each actor needs to go on. Several are threads that share one store.
     #[arg(long, required = true)]
     place: Vec<String>,
 }
