@@ -13,7 +13,9 @@
 
 mod address;
 mod dialect;
+mod error;
 mod gathered;
+mod runtime;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -25,26 +27,25 @@ use std::future::Future;
 use std::mem;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use rusqlite::types::Value;
-use tokio::runtime::{Builder, Handle};
 use tokio::task::JoinHandle;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, SimpleQueryMessage, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+pub(super) use self::error::public;
+use self::error::{failed, too_long};
 use self::gathered::{Answers, Gathered};
+use self::runtime::{runtime, sent, wait};
 pub(crate) use self::server::{Server, missing};
 pub(crate) use self::values::owned;
 use super::{BackendError, BackendResult, Bind, Parameters, Row};
-use crate::error::{Error, Result};
+use crate::error::Error;
 
-/// How often work that can be interrupted looks whether it is.
-const LOOK: Duration = Duration::from_millis(10);
 /// After how long the server is asked again to stop.
 const AGAIN: Duration = Duration::from_millis(200);
 /// How much later than the server a call gives up.
@@ -492,57 +493,6 @@ impl Connection {
     }
 }
 
-impl BackendError {
-    /// Returns whether the server gave a transaction up that succeeds when it runs again: one of two that wait for each other, or that
-    /// add the same row: then the next attempt finds the row of the other.
-    fn is_given_up(&self) -> bool {
-        matches!(self, Self::Postgres(error) if matches!(error.code(), Some(
-            &SqlState::T_R_SERIALIZATION_FAILURE
-            | &SqlState::T_R_DEADLOCK_DETECTED
-            | &SqlState::UNIQUE_VIOLATION
-        )))
-    }
-}
-
-/// Returns the public error; `busy_ms` is how long the write waited.
-pub(super) fn public(error: tokio_postgres::Error, busy_ms: u64) -> Error {
-    match error.code() {
-        // The last two: it was run again until the time was over.
-        Some(
-            &SqlState::LOCK_NOT_AVAILABLE
-            | &SqlState::T_R_SERIALIZATION_FAILURE
-            | &SqlState::T_R_DEADLOCK_DETECTED,
-        ) => Error::Busy { waited_ms: busy_ms },
-        Some(&SqlState::DISK_FULL) => Error::DiskFull,
-        Some(&SqlState::READ_ONLY_SQL_TRANSACTION | &SqlState::INSUFFICIENT_PRIVILEGE) => {
-            Error::ReadOnly
-        }
-        Some(
-            &SqlState::DATA_CORRUPTED
-            | &SqlState::INDEX_CORRUPTED
-            // The keys of a table are used up.
-            | &SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
-        ) => Error::Corrupt {
-            what: error.as_db_error().map_or_else(|| error.to_string(), |it| it.message().to_owned()),
-        },
-        _ => failed(error),
-    }
-}
-
-fn too_long(what: &str, began: Instant) -> BackendError {
-    let source = format!("{what} for {} ms", began.elapsed().as_millis()).into();
-    BackendError::Own(Error::Storage { source })
-}
-
-/// Returns an error with its cause: by itself it says `db error`.
-fn failed(error: tokio_postgres::Error) -> Error {
-    let source = match std::error::Error::source(&error) {
-        Some(cause) => format!("{error}: {cause}").into(),
-        None => error.into(),
-    };
-    Error::Storage { source }
-}
-
 fn is_question(sql: &str) -> bool {
     sql.starts_with("SELECT ")
 }
@@ -559,74 +509,4 @@ fn as_dyn(values: &Bound) -> Vec<&(dyn ToSql + Sync)> {
 
 fn typed(values: &Bound) -> Vec<(&(dyn ToSql + Sync), Type)> {
     values.iter().map(|(value, of)| (&**value as &(dyn ToSql + Sync), of.clone())).collect()
-}
-
-/// Returns a request that is on its way.
-fn sent<T>(mut request: Sent<T>) -> Sent<T>
-where
-    T: Send + 'static,
-{
-    match request.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Pending => request,
-        Poll::Ready(answer) => Box::pin(std::future::ready(answer)),
-    }
-}
-
-/// Returns the runtime that drives all connections of this process. One that was forked has no thread of its parent's.
-fn runtime() -> Result<Handle> {
-    static RUNTIME: Mutex<Option<(u32, Handle)>> = Mutex::new(None);
-    let start = || {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
-        let handle = runtime.handle().clone();
-        thread::Builder::new()
-            .name("talktree-postgres".to_owned())
-            .spawn(move || runtime.block_on(std::future::pending::<()>()))?;
-        Ok(handle)
-    };
-    let mut started = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
-    match &*started {
-        Some((process, handle)) if *process == std::process::id() => Ok(handle.clone()),
-        _ => {
-            let handle = start().map_err(|source| Error::Io {
-                path: "the thread of the client of PostgreSQL".into(),
-                source,
-            })?;
-            *started = Some((std::process::id(), handle.clone()));
-            Ok(handle)
-        }
-    }
-}
-
-/// Waits for a future that another thread drives, until a time; `look` is called now and then as long as it returns true.
-fn wait<F: Future>(
-    future: F,
-    until: Option<Instant>,
-    mut look: impl FnMut() -> bool,
-) -> Option<F::Output> {
-    struct Unpark(Thread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let mut context = Context::from_waker(&waker);
-    let mut future = pin!(future);
-    loop {
-        if let Poll::Ready(answer) = future.as_mut().poll(&mut context) {
-            return Some(answer);
-        }
-        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-        match (look(), left) {
-            (_, Some(Duration::ZERO)) => return None,
-            (false, None) => thread::park(),
-            (looks, left) => {
-                thread::park_timeout(left.unwrap_or(LOOK).min(if looks {
-                    LOOK
-                } else {
-                    Duration::MAX
-                }));
-            }
-        }
-    }
 }
