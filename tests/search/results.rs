@@ -230,6 +230,37 @@ fn reasoning_and_tools_are_found_in_their_column() -> Outcome {
     Ok(())
 }
 
+/// A server keeps 256 positions of a word at most: later phrases with it were not found.
+#[test]
+fn phrases_are_found_anywhere_in_a_long_text() -> Outcome {
+    let text: String = (0..1_200).map(|n| format!("the w{n} ")).collect();
+    let store = Store::open_in_memory()?;
+    let called = Part::tool_result("look", "1", json!("the w7 of a tool, and w1190"));
+    let message = assistant("long", &text).with_part(called);
+    store.session("s")?.append_all([message, assistant("short", "w1190 the w3")])?;
+    for n in (0..1_200).step_by(13).chain(250..258).chain([1_199]) {
+        finds(&store, &format!("\"w{n} the\""), if n == 1_199 { &[] } else { &["long"] });
+    }
+    for (query, expected) in [
+        ("\"the w1190\" w1", &["long"][..]),
+        ("\"the w3\" -w1100", &["short"]),
+        ("\"the w1190\" -w100", &[]),
+        ("\"w1190 w3\"", &[]),
+        ("in:text \"the w1190\"", &["long"]),
+        ("in:text w7", &["long"]),
+        ("in:tools w7", &["long"]),
+        ("in:tools \"the w7\"", &["long"]),
+        ("in:tools w1190", &["long"]),
+        ("in:tools w8", &[]),
+        ("in:tools the w1190", &["long"]),
+    ] {
+        finds(&store, query, expected);
+    }
+    let damages = store.verify(|_| {})?.damages;
+    assert!(damages.is_empty(), "{damages:?}");
+    Ok(())
+}
+
 #[test]
 fn a_scope_is_a_path_a_session_or_the_store() -> Outcome {
     let store = Store::open_in_memory()?;

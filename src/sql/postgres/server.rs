@@ -399,7 +399,8 @@ impl Server {
         let tables: Vec<String> = sql::Connection::Postgres(&conn).rows(tables, &**schema)?;
         for table in tables {
             // It must be a statement of its own, outside of a transaction.
-            conn.batch(&format!("VACUUM {schema}.{table}"))?;
+            // Otherwise a page that another reads keeps its dead rows, and so do indexes their entries if these are few.
+            conn.batch(&format!("VACUUM (FREEZE, INDEX_CLEANUP ON) {schema}.{table}"))?;
         }
         let timeout = millis(self.timeout);
         for table in ["search", "context_search", "term"] {
