@@ -1,9 +1,10 @@
 //! A verb whose connection is lost happened once or not at all, and its answer says which.
 
 use std::collections::BTreeSet;
+use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::common::{Scratch, on_server};
 use crate::hosts::{Host, VERBS, run};
@@ -52,6 +53,48 @@ fn a_verb_whose_connection_is_cut_tells_whether_it_happened() -> Result<()> {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}
+
+/// Of such a host, one that is stopped or behind a balancer, the system takes connections.
+#[test]
+fn a_host_that_says_nothing_is_given_up_and_the_next_one_is_tried() -> Result<()> {
+    let Some(url) = on_server() else { return Ok(()) };
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let silent = silent.local_addr().expect("an address");
+    let alone = format!("postgresql://talktree@{silent}/postgres?connect_timeout=1");
+    let began = Instant::now();
+    let error = Store::connect(&alone).map(drop).expect_err("nobody answers");
+    assert!(matches!(error, Error::Storage { .. }), "{error}");
+    // A socket needs no other host.
+    Store::connect(&url.replacen("localhost", "", 1))?;
+    let both = url.replacen("localhost", &format!("{silent},localhost"), 1);
+    Store::connect(&format!("{both}&connect_timeout=1"))?
+        .session("s")?
+        .append(Message::user("hello"))?;
+    assert!(began.elapsed() < Duration::from_secs(60));
+    Ok(())
+}
+
+#[test]
+fn long_work_is_interrupted_though_the_server_says_nothing() -> Result<()> {
+    let Some(proxy) = Proxy::start().expect("a proxy") else { return Ok(()) };
+    let store = Store::connect(&proxy.url)?;
+    store.session("s")?.append(Message::user("hello"))?;
+    let interrupt = store.interrupt_handle();
+    proxy.cut(Cut::Silent);
+    thread::scope(|scope| {
+        let began = Instant::now();
+        let verified = scope.spawn(|| store.verify(|_| {}).map(drop));
+        while !proxy.is_done() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        interrupt.interrupt();
+        let verified = verified.join().expect("no panic");
+        assert!(matches!(verified, Err(Error::Interrupted)), "{verified:?}");
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    });
+    assert_eq!(store.session("s")?.path_length()?, 1);
     Ok(())
 }
 

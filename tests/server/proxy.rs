@@ -15,6 +15,8 @@ use crate::common::on_server;
 pub(crate) enum Cut {
     /// At the first request: the server has not seen it.
     First,
+    /// Never: from the first request on nobody answers.
+    Silent,
     /// When the commit is sent: the server has not seen it.
     Commit,
     /// When the commit is on its way: the server may be in the middle of it.
@@ -125,7 +127,8 @@ fn serve(mut client: UnixStream, mut server: UnixStream, plan: Arc<Plan>) -> std
             let is_commit = has(b"COMMIT") && !is_read;
             let mut planned = locked(&plan.cut);
             // A question about a commit is no write.
-            let at = planned.filter(|at| is_commit || (is_started && *at == Cut::First));
+            let is_first = |at| is_started && matches!(at, Cut::First | Cut::Silent);
+            let at = planned.filter(|at| is_commit || is_first(*at));
             if at.is_some() {
                 *planned = None;
             }
@@ -134,6 +137,9 @@ fn serve(mut client: UnixStream, mut server: UnixStream, plan: Arc<Plan>) -> std
             is_started |= request.len() > 8;
             if matches!(at, Some(Cut::First | Cut::Commit)) {
                 break;
+            }
+            while at == Some(Cut::Silent) {
+                thread::park();
             }
             if at == Some(Cut::Held) {
                 drop(locked(&plan.gate));

@@ -21,10 +21,14 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::error::{Error, Result};
 
+/// How many bytes the name of a schema has at most.
+const MAX_NAME: usize = 63;
+
 /// Where a store is.
 #[derive(Clone)]
 pub(super) struct Address {
-    pub(super) config: Config,
+    /// Of each host, in their order. The client by itself goes on to the next one only if a host refuses, not if it says nothing.
+    pub(super) hosts: Vec<Config>,
     pub(super) tls: MakeRustlsConnect,
     /// The quoted name of the schema.
     pub(super) schema: String,
@@ -36,19 +40,9 @@ impl Address {
     /// Reads an address; a host that does not answer to a connection within `timeout` is given up, unless the address says otherwise.
     pub(super) fn parse(url: &str, timeout: Duration) -> Result<Self> {
         let own = Own::of(url);
-        // The client's error may quote a password.
-        let mut config: Config = own.rest.parse().map_err(|_| {
-            invalid("expected postgresql://USER:PASSWORD@HOST:PORT/DATABASE?schema=NAME; what is special in a part is written as %3F")
-        })?;
-        if config.get_connect_timeout().is_none() {
-            config.connect_timeout(timeout.max(Duration::from_secs(1)));
-        }
-        // Without these a long call to a host that is gone waits for two hours, or where the system says so for twelve minutes.
-        if !own.rest.contains("keepalives") {
-            config
-                .keepalives_idle(Duration::from_secs(30))
-                .keepalives_interval(Duration::from_secs(10))
-                .keepalives_retries(3);
+        // The server cuts longer names, and this one means the user's.
+        if own.schema.len() > MAX_NAME || own.schema == "$user" {
+            return Err(invalid("the name of a schema has at most 63 bytes, and is not $user"));
         }
         let (mode, check) = match (own.mode, own.roots) {
             (Some("disable"), _) => (SslMode::Disable, Check::Nothing),
@@ -62,7 +56,25 @@ impl Address {
                 ));
             }
         };
-        config.ssl_mode(mode);
+        let config = |url: &String| -> Result<Config> {
+            // The client's error may quote a password.
+            let mut config: Config = url.parse().map_err(|_| {
+                invalid("expected postgresql://USER:PASSWORD@HOST:PORT/DATABASE?schema=NAME; what is special in a part is written as %3F")
+            })?;
+            if config.get_connect_timeout().is_none() {
+                config.connect_timeout(timeout.max(Duration::from_secs(1)));
+            }
+            // Without these a long call to a host that is gone waits for two hours, or where the system says so for twelve minutes.
+            if !url.contains("keepalives") {
+                config
+                    .keepalives_idle(Duration::from_secs(30))
+                    .keepalives_interval(Duration::from_secs(10))
+                    .keepalives_retries(3);
+            }
+            config.ssl_mode(mode);
+            Ok(config)
+        };
+        let hosts = of_each_host(&own.rest).iter().map(config).collect::<Result<_>>()?;
         let tls = MakeRustlsConnect::new(client(check, own.roots)?);
         let schema = format!("\"{}\"", own.schema.replace('"', "\"\""));
         let is_preparing = match own.prepare {
@@ -70,7 +82,7 @@ impl Address {
             Some("no") | None => false,
             Some(_) => return Err(invalid("prepare is yes or no")),
         };
-        Ok(Self { config, tls, schema, is_preparing })
+        Ok(Self { hosts, tls, schema, is_preparing })
     }
 }
 
@@ -119,6 +131,18 @@ impl<'u> Own<'u> {
         };
         own
     }
+}
+
+/// Returns an address for each host of one.
+fn of_each_host(url: &str) -> Vec<String> {
+    let start = url.find("://").map(|at| at + 3);
+    // With these the hosts belong together.
+    let is_one = ["hostaddr=", "load_balance_hosts="].iter().any(|it| url.contains(it));
+    let Some(start) = start.filter(|_| !is_one) else { return vec![url.to_owned()] };
+    let end = url[start..].find(['/', '?']).map_or(url.len(), |at| start + at);
+    let start = url[start..end].find('@').map_or(start, |at| start + at + 1);
+    let hosts = url[start..end].split(',');
+    hosts.map(|host| [&url[..start], host, &url[end..]].concat()).collect()
 }
 
 /// What is checked of a server before anything is sent to it.
@@ -262,10 +286,31 @@ mod tests {
     }
 
     #[test]
+    fn an_address_of_several_hosts_is_one_for_each() {
+        let both = "postgresql://a:b,c@h:1,[::1]:2/db?connect_timeout=1,2";
+        let each = [
+            "postgresql://a:b,c@h:1/db?connect_timeout=1,2",
+            "postgresql://a:b,c@[::1]:2/db?connect_timeout=1,2",
+        ];
+        assert_eq!(of_each_host(both), each);
+        for one in ["postgresql:///db?host=/a,b", "host=a,b", "postgresql://a,b?hostaddr=::1,::2"] {
+            assert_eq!(of_each_host(one), [one]);
+        }
+    }
+
+    #[test]
+    fn the_longest_name_of_a_schema_is_taken() {
+        let url = format!("postgresql://a@h/db?schema={}", "x".repeat(63));
+        assert!(Address::parse(&url, Duration::ZERO).is_ok());
+    }
+
+    #[test]
     fn an_address_that_is_not_understood_is_an_error_without_its_password() {
         for (url, why) in [
             ("postgresql://a:secret@h:x/db", "expected postgresql://"),
             ("postgresql://a:secret@h/db?sslmode=sometimes", "sslmode is"),
+            ("postgresql://a:secret@h/db?schema=$user", "is not $user"),
+            (&*format!("postgresql://a:secret@h/db?schema={}", "é".repeat(32)), "63 bytes"),
             ("postgresql://a:secret@h/db?sslrootcert=/nowhere.pem", "/nowhere.pem"),
         ] {
             let error = Address::parse(url, Duration::ZERO).map(drop).unwrap_err().to_string();

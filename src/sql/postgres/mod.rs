@@ -32,6 +32,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::types::Value;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, SimpleQueryMessage, Statement};
@@ -46,9 +47,11 @@ pub(crate) use self::values::owned;
 use super::{BackendError, BackendResult, Bind, Parameters, Row};
 use crate::error::Error;
 
+/// How often work that can be interrupted looks whether it is.
+const LOOK: Duration = Duration::from_millis(10);
 /// After how long the server is asked again to stop.
 const AGAIN: Duration = Duration::from_millis(200);
-/// How much later than the server a call gives up.
+/// How much later than the server a call gives up, and how long after it was to stop.
 const LATER: Duration = Duration::from_secs(5);
 /// To this point a read goes back after a statement that failed: otherwise the server would refuse all later ones.
 const SAVEPOINT: &str = "SAVEPOINT talktree_read";
@@ -125,17 +128,28 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Connects to a server.
+    /// Connects to the first host that answers.
     fn open(address: &address::Address) -> BackendResult<Self> {
         let runtime = runtime()?;
-        let (config, tls) = (address.config.clone(), address.tls.clone());
+        let (hosts, tls) = (address.hosts.clone(), address.tls.clone());
         let connected = runtime.spawn(async move {
-            let (client, connection) = config.connect(tls).await?;
-            tokio::spawn(connection);
-            Ok::<_, tokio_postgres::Error>(client)
+            let mut answer = Err(Error::Interrupted.into());
+            for host in hosts {
+                let began = Instant::now();
+                // The client's own limit is for each address of a name, and ends when a connection is taken.
+                let limit = host.get_connect_timeout().copied().unwrap_or_default() + LATER;
+                answer = match timeout(limit, host.connect(tls.clone())).await {
+                    Ok(Ok((client, connection))) => {
+                        tokio::spawn(connection);
+                        return Ok(client);
+                    }
+                    Ok(Err(error)) => Err(error.into()),
+                    Err(_) => Err(too_long("the server has not answered", began)),
+                };
+            }
+            answer
         });
-        // The client has a limit of its own for that.
-        let connected = wait(connected, None, || false).transpose();
+        let connected = wait(connected, None).transpose();
         let client = connected.map_err(|error| Error::Io {
             path: "the thread of the client of PostgreSQL".into(),
             source: std::io::Error::other(error),
@@ -358,24 +372,36 @@ impl Connection {
     fn ask<T>(&self, request: impl Future<Output = Answer<T>>) -> BackendResult<T> {
         self.send_gathered()?;
         self.begin();
-        let (began, limit) = (Instant::now(), self.limit.get());
+        let mut until = self.limit.get().map(|limit| began + limit + LATER);
         let (mut canceling, mut asked): (_, Option<Instant>) = (None, None);
         let answer = {
             let is_stopped = self.is_stopped.borrow();
-            wait(self.all_and(request), limit.map(|limit| began + limit + LATER), || {
-                let Some(is_stopped) = &*is_stopped else { return false };
+        let began = Instant::now();
+        if self.is_lost.get() {
+            return Err(too_long("the server has not answered", began));
+        }
+            let mut answer = pin!(self.all_and(request));
+            loop {
+                let look = is_stopped.as_ref().map(|_| Instant::now() + LOOK);
+                let answer = wait(answer.as_mut(), until.into_iter().chain(look).min());
+                let now = Instant::now();
+                if answer.is_some() || until.is_some_and(|until| until <= now) {
+                    break answer;
+                }
                 // A request that comes before the statement began is lost.
-                if asked.is_none_or(|asked| asked.elapsed() > AGAIN) && is_stopped() {
+                if asked.is_none_or(|asked| asked + AGAIN < now)
+                    && is_stopped.as_ref().is_some_and(|is_stopped| is_stopped())
+                {
                     self.is_canceled.set(true);
-                    asked = Some(Instant::now());
+                    until.get_or_insert(now + LATER);
+                    asked = Some(now);
                     canceling = self.cancel();
                 }
-                true
-            })
+            }
         };
         if let Some(canceling) = canceling {
             // Until it has reached the server: it must not stop what comes next.
-            wait(canceling, Some(Instant::now() + LATER), || false);
+            wait(canceling, Some(Instant::now() + LATER));
         }
         if !matches!(answer, Some(Ok(_))) {
             // What was asked ahead may have no answer.
@@ -388,14 +414,17 @@ impl Connection {
             None => {
                 self.is_lost.set(true);
                 self.has_failed.set(true);
-                return Err(too_long("the server has not answered", began));
+                return Err(match self.is_canceled.get() {
+                    true => Error::Interrupted.into(),
+                    false => too_long("the server has not answered", began),
+                });
             }
         };
         self.has_failed.set(true);
         if !self.is_writing.get() && !self.client.is_closed() {
             // A transaction without the savepoint ends with its first failure.
             let back = self.client.batch_execute("ROLLBACK TO talktree_read");
-            wait(back, Some(Instant::now() + LATER), || false);
+            wait(back, Some(Instant::now() + LATER));
         }
         Err(match error.code() {
             // It may have stopped a question that was asked ahead of this one.
@@ -473,7 +502,7 @@ impl Connection {
     /// Asks the server to stop what it is doing. The answer of that tells whether it did.
     fn cancel(&self) -> Option<JoinHandle<()>> {
         let (token, tls) = (self.client.cancel_token(), self.tls.clone());
-        let cancel = async move { drop(token.cancel_query(tls).await) };
+        let cancel = async move { drop(timeout(LATER, token.cancel_query(tls)).await) };
         runtime().ok().map(|runtime| runtime.spawn(cancel))
     }
 

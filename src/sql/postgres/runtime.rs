@@ -8,12 +8,10 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Handle};
+use tokio::task::unconstrained;
 
 use super::Sent;
 use crate::error::{Error, Result};
-
-/// How often work that can be interrupted looks whether it is.
-const LOOK: Duration = Duration::from_millis(10);
 
 /// Returns a request that is on its way.
 pub(super) fn sent<T>(mut request: Sent<T>) -> Sent<T>
@@ -51,12 +49,8 @@ pub(super) fn runtime() -> Result<Handle> {
     }
 }
 
-/// Waits for a future that another thread drives, until a time; `look` is called now and then as long as it returns true.
-pub(super) fn wait<F: Future>(
-    future: F,
-    until: Option<Instant>,
-    mut look: impl FnMut() -> bool,
-) -> Option<F::Output> {
+/// Waits for a future that another thread drives, until a time.
+pub(super) fn wait<F: Future>(future: F, until: Option<Instant>) -> Option<F::Output> {
     struct Unpark(Thread);
     impl Wake for Unpark {
         fn wake(self: Arc<Self>) {
@@ -65,22 +59,16 @@ pub(super) fn wait<F: Future>(
     }
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut context = Context::from_waker(&waker);
-    let mut future = pin!(future);
+    // In a task whose budget is spent tokio wakes this thread only when the task ends, which it does not while it waits here.
+    let mut future = pin!(unconstrained(future));
     loop {
         if let Poll::Ready(answer) = future.as_mut().poll(&mut context) {
             return Some(answer);
         }
-        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-        match (look(), left) {
-            (_, Some(Duration::ZERO)) => return None,
-            (false, None) => thread::park(),
-            (looks, left) => {
-                thread::park_timeout(left.unwrap_or(LOOK).min(if looks {
-                    LOOK
-                } else {
-                    Duration::MAX
-                }));
-            }
+        match until.map(|until| until.saturating_duration_since(Instant::now())) {
+            None => thread::park(),
+            Some(Duration::ZERO) => return None,
+            Some(left) => thread::park_timeout(left),
         }
     }
 }

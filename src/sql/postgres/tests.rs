@@ -17,6 +17,19 @@ const NO_STOP: Option<fn() -> bool> = None;
 const ADD: &str = "INSERT INTO setting (name, value) VALUES (?1, 'x')";
 const HAS: &str = "SELECT 1 FROM setting WHERE name = ?1";
 
+/// A task of tokio has a budget, and nothing is ready for one that has spent it until it returns to its runtime.
+#[test]
+fn a_call_from_a_task_whose_budget_is_spent_ends() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        for _ in 0..1_000 {
+            let answer = super::runtime().unwrap().spawn(async { 1 });
+            let until = Instant::now() + Duration::from_secs(10);
+            assert!(super::wait(answer, Some(until)).is_some());
+        }
+    });
+}
+
 /// The server answers the commit of such a transaction by a rollback, without an error.
 #[test]
 fn a_write_in_which_a_statement_failed_is_no_success() -> Result<()> {
