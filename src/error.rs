@@ -405,14 +405,11 @@ pub enum Error {
         /// The newest version that this build supports.
         supported: u32,
     },
-    /// The file was moved, replaced or deleted while the store was open; nothing was written to
-    /// another file. Open the store again under its new name.
-    #[error(
-        "{} is no longer the file of this store: it was moved, replaced or deleted",
-        foreign::path(path)
-    )]
+    /// The file was moved, replaced or deleted while the store was open, or the schema renamed or replaced; nothing was written to
+    /// another store. Open the store again under its new name.
+    #[error("{} is no longer this store: it was moved, replaced or deleted", foreign::path(path))]
     StoreMoved {
-        /// The path that the store was opened under, without symbolic links.
+        /// The path that the store was opened under, without symbolic links; on a server the schema.
         path: PathBuf,
     },
     /// The file has another name, a hard link. By each name it would have a log of its own, and acknowledged writes would

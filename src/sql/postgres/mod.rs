@@ -96,6 +96,10 @@ enum Known {
 pub(crate) struct Connection {
     client: Arc<Client>,
     tls: MakeRustlsConnect,
+    /// The quoted name of the schema.
+    schema: String,
+    /// The process that connected. Nobody drives the connection in one that was forked.
+    process: u32,
     forms: RefCell<HashMap<FormKey, Form>>,
     is_preparing: bool,
     /// What begins the transaction, until it is sent.
@@ -158,6 +162,8 @@ impl Connection {
         Ok(Self {
             client: Arc::new(client),
             tls: address.tls.clone(),
+            schema: address.schema.clone(),
+            process: std::process::id(),
             forms: RefCell::default(),
             is_preparing: address.is_preparing,
             begin: RefCell::default(),
@@ -370,16 +376,16 @@ impl Connection {
 
     /// Sends what begins the transaction, if that was not sent, and a request; returns the answer.
     fn ask<T>(&self, request: impl Future<Output = Answer<T>>) -> BackendResult<T> {
+        let began = Instant::now();
+        if self.is_lost.get() {
+            return Err(too_long("the server has not answered", began));
+        }
         self.send_gathered()?;
         self.begin();
         let mut until = self.limit.get().map(|limit| began + limit + LATER);
         let (mut canceling, mut asked): (_, Option<Instant>) = (None, None);
         let answer = {
             let is_stopped = self.is_stopped.borrow();
-        let began = Instant::now();
-        if self.is_lost.get() {
-            return Err(too_long("the server has not answered", began));
-        }
             let mut answer = pin!(self.all_and(request));
             loop {
                 let look = is_stopped.as_ref().map(|_| Instant::now() + LOOK);
@@ -410,7 +416,10 @@ impl Connection {
         let error = match answer {
             Some(Ok(answer)) => return Ok(answer),
             Some(Err(BackendError::Postgres(error))) => error,
-            Some(Err(error)) => return Err(error),
+            Some(Err(error)) => {
+                self.has_failed.set(true);
+                return Err(error);
+            }
             None => {
                 self.is_lost.set(true);
                 self.has_failed.set(true);
@@ -448,7 +457,16 @@ impl Connection {
         let polled = polled.await;
         let begun = self.begun.take();
         if let Some(begun) = begun {
-            self.note_begun(&begun.await?)?;
+            let begun = match begun.await {
+                // The schema is gone.
+                Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Vec::new(),
+                begun => begun?,
+            };
+            if let Err(error) = self.note_begun(&begun) {
+                // For whoever goes on after an error.
+                self.begun.replace(Some(Box::pin(std::future::ready(Ok(begun)))));
+                return Err(error);
+            }
         }
         let mut errors = Vec::new();
         for (rows, answers) in self.asked.take() {
@@ -476,15 +494,16 @@ impl Connection {
         Err(errors.swap_remove(cause).into())
     }
 
-    /// Takes the id of the transaction from the answer to what began it, and the version of the tables.
+    /// Takes the version of the tables from the answer to what began a transaction, and the id of one that writes. There is no answer
+    /// from another store.
     fn note_begun(&self, begun: &[SimpleQueryMessage]) -> BackendResult<()> {
         let row = begun.iter().find_map(|message| match message {
             SimpleQueryMessage::Row(row) => Some(row),
             _ => None,
         });
-        let text = |at| row.and_then(|row| row.get(at));
-        self.transaction.replace(text(0).map(str::to_owned));
-        match text(1).and_then(|version| version.parse().ok()) {
+        let row = row.ok_or_else(|| Error::StoreMoved { path: self.schema.clone().into() })?;
+        self.transaction.replace(row.get(1).map(str::to_owned));
+        match row.get(0).and_then(|version| version.parse().ok()) {
             Some(found) if found != server::VERSION => {
                 Err(Error::NewerStore { found, supported: server::VERSION }.into())
             }
@@ -513,6 +532,7 @@ impl Connection {
         self.begun.take();
         self.asked.take();
         self.sent.take();
+        self.transaction.take();
     }
 
     /// Runs commands without values.

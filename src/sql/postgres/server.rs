@@ -6,6 +6,10 @@
 //!
 //! Each transaction names the schema, so that a pooler may give it any connection.
 
+#[cfg(test)]
+mod tests;
+
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -53,6 +57,9 @@ const OUTCOME: &str = concat!(
     life!(),
     " AS TEXT) = ?2"
 );
+
+/// If the host of long work is gone, others wait for its locks for a minute, not for hours.
+const KEEPALIVES: &str = "; SET LOCAL tcp_keepalives_idle = 30; SET LOCAL tcp_keepalives_interval = 10; SET LOCAL tcp_keepalives_count = 3";
 
 /// Says whether work must stop.
 pub(crate) type IsStopped = Box<dyn Fn() -> bool + Send>;
@@ -124,25 +131,22 @@ impl Server {
             let error = Error::NewerStore { found: version, supported: newest };
             return Err(BackendError::Own(error));
         }
-        if version < newest {
-            self.migrate(&conn, version, migrations)?;
-        }
         self.keep(conn);
+        if version < newest {
+            self.migrate(version, migrations)?;
+        }
         Ok(id)
     }
 
     /// Runs the migrations from a version on, unless another host does.
     ///
     /// Nobody waits for the lock in a statement: an index that is built while others write waits for all statements that began before.
-    fn migrate(
-        &self,
-        conn: &Connection,
-        version: u32,
-        migrations: &[Migration],
-    ) -> BackendResult<()> {
+    fn migrate(&self, version: u32, migrations: &[Migration]) -> BackendResult<()> {
         let began = Instant::now();
-        let try_lock = format!("BEGIN; SELECT pg_try_advisory_xact_lock({})", self.lock());
+        let begin = self.begin("READ COMMITTED", Some(self.timeout), true);
+        let try_lock = format!("{begin}; SELECT pg_try_advisory_xact_lock({})", self.lock());
         let lock = self.connection()?;
+        let conn = &self.unlimited()?;
         loop {
             let row = lock.ask(lock.client.simple_query(&try_lock))?;
             if row
@@ -177,8 +181,15 @@ impl Server {
     fn found(&self, conn: &Connection) -> BackendResult<Option<(u32, String)>> {
         let conn = sql::Connection::Postgres(conn);
         // A statement that reads no table, such as one with `to_regclass`, may not see what others made while this host waited.
-        let is_there = "SELECT EXISTS (SELECT FROM pg_class WHERE relname = 'setting' AND pg_table_is_visible(oid))";
-        if !conn.one::<bool>(is_there, ())? {
+        let is_there = "SELECT EXISTS (SELECT FROM pg_class WHERE relname = 'setting' AND relpersistence <> 't' AND pg_table_is_visible(oid)),
+                    current_setting('server_encoding')";
+        let (is_there, encoding): (bool, String) = conn.one(is_there, ())?;
+        if encoding != "UTF8" {
+            let (what, why) =
+                ("encoding of a database", "a store is in one whose encoding is UTF8");
+            return Err(Error::InvalidValue { what, given: encoding, why: why.to_owned() }.into());
+        }
+        if !is_there {
             return Ok(None);
         }
         let setting = |name: &str| -> BackendResult<Option<String>> {
@@ -203,7 +214,8 @@ impl Server {
         if has_schema != Some(true) {
             conn.batch(&format!("CREATE SCHEMA {schema}"))?;
         }
-        conn.batch(SCHEMA)?;
+        // Who may not use the schema must not make temporary tables.
+        conn.batch(&format!("SET LOCAL search_path TO {schema}; {SCHEMA}; SET LOCAL search_path TO {schema}, pg_temp"))?;
         let id = uuid::Uuid::now_v7().to_string();
         conn.run(
             "INSERT INTO setting (name, value) VALUES ('schema_version', ?1), ('store', ?2)",
@@ -219,16 +231,14 @@ impl Server {
         beginning: &str,
         work: impl FnOnce() -> BackendResult<T>,
     ) -> BackendResult<T> {
-        let (schema, timeout) = (&self.address.schema, millis(self.timeout));
-        conn.batch(&format!(
-            "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL search_path TO {schema}; SET LOCAL lock_timeout = {timeout}{beginning}"
-        ))?;
+        let is_long = conn.limit.get().is_none();
+        conn.batch(&(self.begin("READ COMMITTED", Some(self.timeout), is_long) + beginning))?;
         let answer = work()?;
         conn.batch("COMMIT")?;
         Ok(answer)
     }
 
-    /// Runs a read; it sees one snapshot.
+    /// Runs a read; it sees one snapshot. That of a snapshot is stopped by what stops the snapshot.
     pub(crate) fn read<T>(
         &self,
         is_stopped: Option<IsStopped>,
@@ -236,13 +246,16 @@ impl Server {
     ) -> BackendResult<T> {
         if let Some(pinned) = &self.pinned {
             let conn = pinned.lock().unwrap_or_else(PoisonError::into_inner);
-            let answer = self.in_transaction(&conn, None, false, is_stopped, work);
+            if conn.is_stopped.borrow().as_ref().is_some_and(|is_stopped| is_stopped()) {
+                return Err(Error::Interrupted.into());
+            }
+            let answer = work(&sql::Connection::Postgres(&conn));
             conn.known.take();
             return answer;
         }
         let conn = self.connection()?;
-        let begin = self.beginning(is_stopped.is_some());
-        let answer = self.in_transaction(&conn, Some(begin), false, is_stopped, work);
+        let begin = self.begin_read(is_stopped.is_some());
+        let answer = self.in_transaction(&conn, begin, false, is_stopped, work);
         if conn.begin.take().is_none() {
             conn.end_read();
         }
@@ -250,13 +263,14 @@ impl Server {
         answer
     }
 
-    /// Returns the store as it is now, to be read only.
-    pub(crate) fn snapshot(&self) -> BackendResult<Self> {
+    /// Returns the store as it is now, to be read only, until it is stopped.
+    pub(crate) fn snapshot(&self, is_stopped: IsStopped) -> BackendResult<Self> {
         let conn = self.connection()?;
-        conn.is_writing.set(false);
-        conn.batch(&self.beginning(true))?;
         // The snapshot is that of the first read.
-        conn.first_with("SELECT 1", (), |_| Ok(()))?;
+        let begin = self.begin_read(true);
+        self.in_transaction(&conn, begin, false, None, |conn| conn.has("SELECT 1", ()))?;
+        conn.limit.set(None);
+        conn.is_stopped.replace(Some(is_stopped));
         Ok(Self {
             address: self.address.clone(),
             id: self.id.clone(),
@@ -267,17 +281,36 @@ impl Server {
         })
     }
 
-    /// Returns what begins a read. Only a short one has a limit; a long one can be stopped, and goes on: its statements are planned for
-    /// their values, because how common a word is decides how it is found.
-    fn beginning(&self, is_long: bool) -> String {
-        let schema = &self.address.schema;
-        let begin = format!(
-            "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL search_path TO {schema}; "
-        );
+    /// Returns what begins a transaction that waits for locks up to `timeout`. It names all limits: those of the role and of the database
+    /// do not count. A short one is over soon also if its host is cut off; a long one lasts as long as its host is there.
+    fn begin(&self, mode: &str, timeout: Option<Duration>, is_long: bool) -> String {
+        let (schema, timeout) = (&self.address.schema, timeout.map_or(0, millis));
+        let (limit, keepalives) = match is_long {
+            true => (0, KEEPALIVES),
+            false => (millis(self.limit()), ""),
+        };
+        // Another program behind the same pooler may have left temporary tables.
+        format!(
+            "BEGIN ISOLATION LEVEL {mode}; SET LOCAL search_path TO {schema}, pg_temp; SET LOCAL lock_timeout = {timeout};
+             SET LOCAL statement_timeout = {limit}; SET LOCAL idle_in_transaction_session_timeout = {limit}{keepalives}"
+        )
+    }
+
+    /// Returns what begins a read. A long one can be stopped, and goes on: its statements are planned for their values, because how common
+    /// a word is decides how it is found.
+    fn begin_read(&self, is_long: bool) -> String {
+        let begin =
+            self.begin("REPEATABLE READ READ ONLY", None, is_long) + &self.of_store("NULL, NULL");
         match is_long {
-            true => format!("{begin}SET LOCAL plan_cache_mode = force_custom_plan; {SAVEPOINT}"),
-            false => format!("{begin}SET LOCAL statement_timeout = {}", millis(self.limit())),
+            true => format!("{begin}; SET LOCAL plan_cache_mode = force_custom_plan; {SAVEPOINT}"),
+            false => begin,
         }
+    }
+
+    /// Returns a question that has no answer if another store has the name by now.
+    fn of_store(&self, columns: &str) -> String {
+        let id = self.id.replace('\'', "''");
+        format!("; SELECT {columns} FROM setting WHERE name = 'store' AND value = '{id}'")
     }
 
     /// Returns how long a statement of a short call may take: longer than it may wait for a lock, which is another error.
@@ -313,23 +346,13 @@ impl Server {
         is_stopped: Option<IsStopped>,
         work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> BackendResult<T> {
-        let (schema, timeout) = (&self.address.schema, millis(timeout));
-        let limits = match is_stopped {
-            Some(_) => String::new(),
-            // A host that is cut off while it writes must not hold its locks for long.
-            None => {
-                let limit = millis(self.limit());
-                format!(
-                    "SET LOCAL statement_timeout = {limit}; SET LOCAL idle_in_transaction_session_timeout = {limit}; "
-                )
-            }
-        };
-        let begin = format!(
-            "BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL search_path TO {schema}; SET LOCAL lock_timeout = {timeout}; {limits}
-             SELECT concat_ws(' ', pg_current_xact_id(), {LIFE}), value FROM setting WHERE name = 'schema_version'"
+        let columns = format!(
+            "(SELECT value FROM setting WHERE name = 'schema_version'), concat_ws(' ', pg_current_xact_id(), {LIFE})"
         );
+        let begin = self.begin("REPEATABLE READ", Some(timeout), is_stopped.is_some())
+            + &self.of_store(&columns);
         let conn = self.connection()?;
-        let answer = self.in_transaction(&conn, Some(begin), true, is_stopped, work);
+        let answer = self.in_transaction(&conn, begin, true, is_stopped, work);
         if conn.begin.take().is_some() {
             self.keep(conn);
             return answer;
@@ -343,6 +366,7 @@ impl Server {
             answer => {
                 let error = answer.err().unwrap_or_else(failed);
                 conn.forget();
+                conn.limit.set(Some(self.limit()));
                 if conn.batch("ROLLBACK").is_ok() {
                     self.keep(conn);
                 }
@@ -375,12 +399,9 @@ impl Server {
         let (began, lock) = (Instant::now(), self.connection()?);
         lock.is_writing.set(true);
         let schema = &self.address.schema;
-        // It lasts as long as the work takes; but if the host is cut off, others must not wait for hours.
-        let try_lock = format!(
-            "BEGIN; SET LOCAL search_path TO {schema}; SET LOCAL idle_in_transaction_session_timeout = 0;
-             SET LOCAL tcp_keepalives_idle = 30; SET LOCAL tcp_keepalives_interval = 10; SET LOCAL tcp_keepalives_count = 3;
-             SELECT FROM setting WHERE name = 'store' FOR UPDATE NOWAIT"
-        );
+        let begin = self.begin("READ COMMITTED", Some(self.timeout), true);
+        let try_lock =
+            format!("{begin}; SELECT FROM setting WHERE name = 'store' FOR UPDATE NOWAIT");
         while let Err(error) = lock.batch(&try_lock) {
             lock.batch("ROLLBACK")?;
             let is_taken = matches!(&error, BackendError::Postgres(error)
@@ -390,9 +411,7 @@ impl Server {
             }
             thread::sleep(sql::jitter(Duration::from_millis(100)));
         }
-        let conn = self.connection()?;
-        conn.is_writing.set(true);
-        conn.limit.set(None);
+        let conn = self.unlimited()?;
         let tables = "SELECT CAST(relname AS TEXT)
                FROM pg_class
               WHERE relkind = 'r' AND relnamespace = CAST(CAST(?1 AS TEXT) AS regnamespace)";
@@ -402,13 +421,9 @@ impl Server {
             // Otherwise a page that another reads keeps its dead rows, and so do indexes their entries if these are few.
             conn.batch(&format!("VACUUM (FREEZE, INDEX_CLEANUP ON) {schema}.{table}"))?;
         }
-        let timeout = millis(self.timeout);
         for table in ["search", "context_search", "term"] {
-            conn.batch(&format!(
-                "BEGIN; SET LOCAL lock_timeout = {timeout}; REINDEX TABLE {schema}.{table}; COMMIT"
-            ))?;
+            conn.batch(&format!("{begin}; REINDEX TABLE {schema}.{table}; COMMIT"))?;
         }
-        self.keep(conn);
         lock.batch("COMMIT")?;
         self.keep(lock);
         Ok(())
@@ -455,18 +470,18 @@ impl Server {
     fn in_transaction<T>(
         &self,
         conn: &Connection,
-        begin: Option<String>,
+        begin: String,
         is_writing: bool,
         is_stopped: Option<IsStopped>,
         work: impl FnOnce(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> BackendResult<T> {
-        if begin.is_some() {
-            conn.forget();
-        }
-        conn.begin.replace(begin);
+        conn.forget();
+        conn.begin.replace(Some(begin));
         conn.has_failed.set(false);
         conn.is_writing.set(is_writing);
-        conn.limit.set(is_stopped.is_none().then(|| self.limit()));
+        if is_stopped.is_some() {
+            conn.limit.set(None);
+        }
         conn.is_stopped.replace(is_stopped);
         // A connection whose work panics is dropped, and the server rolls its transaction back.
         let answer = catch_unwind(AssertUnwindSafe(|| work(&sql::Connection::Postgres(conn))));
@@ -474,15 +489,37 @@ impl Server {
         answer.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
+    /// Returns a connection for a short call.
     fn connection(&self) -> BackendResult<Connection> {
         loop {
             let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            match idle {
-                Some(conn) if conn.client.is_closed() => {}
-                Some(conn) => return Ok(conn),
-                None => return Connection::open(&self.address),
-            }
+            let conn = match idle {
+                // To drop it would tell a thread that is not there.
+                Some(conn) if conn.process != std::process::id() => {
+                    mem::forget(conn);
+                    continue;
+                }
+                Some(conn) if conn.client.is_closed() => continue,
+                Some(conn) => conn,
+                None => Connection::open(&self.address)?,
+            };
+            conn.limit.set(Some(self.limit()));
+            return Ok(conn);
         }
+    }
+
+    /// Returns a connection for long statements that must not be in a transaction, to be used once.
+    fn unlimited(&self) -> BackendResult<Connection> {
+        let mut address = self.address.clone();
+        for host in &mut address.hosts {
+            let given = host.get_options().unwrap_or_default();
+            host.options(format!("{given} -c statement_timeout=0 -c lock_timeout=0"));
+        }
+        // A pooler may refuse that; then the limits of the role count.
+        let conn = Connection::open(&address).or_else(|_| self.connection())?;
+        conn.is_writing.set(true);
+        conn.limit.set(None);
+        Ok(conn)
     }
 
     fn keep(&self, conn: Connection) {
@@ -529,43 +566,5 @@ fn of_rights(error: BackendError, began: Instant) -> Error {
             Error::Storage { source }
         }
         _ => BackendError::Postgres(error).into_error(waited),
-    }
-}
-
-#[cfg(all(test, talktree_on_postgres))]
-mod tests {
-    use super::*;
-
-    const MORE: &[Migration] = &[
-        Migration {
-            tables: "ALTER TABLE message ADD COLUMN IF NOT EXISTS more TEXT",
-            indexes: &["CREATE INDEX CONCURRENTLY IF NOT EXISTS more ON {schema}.message (more)"],
-        },
-        Migration { tables: "CREATE TABLE IF NOT EXISTS most (more TEXT)", indexes: &[] },
-    ];
-
-    #[test]
-    fn hosts_that_bring_a_newer_version_at_once_migrate_once_while_others_write() {
-        let Ok(url) = std::env::var("TALKTREE_TEST_POSTGRES") else { return };
-        let url = format!("{url}schema=m{}", uuid::Uuid::now_v7().simple());
-        let connect = || Server::connect(&url, Duration::from_secs(30), 4);
-        let old = connect().unwrap();
-        let ids: Vec<String> = std::thread::scope(|scope| {
-            let hosts: Vec<_> =
-                (0..6).map(|_| scope.spawn(|| connect().map(|new| new.open(MORE)))).collect();
-            let opened = hosts.into_iter().map(|host| host.join().unwrap());
-            // One of them may be late, and finds the new version.
-            opened.filter_map(Result::ok).map(Result::unwrap).collect()
-        });
-        assert!(!ids.is_empty() && ids.iter().all(|id| id == old.id()), "{ids:?}");
-        assert_eq!(old.open(MORE).unwrap(), old.id());
-        let error = connect().map(drop).unwrap_err();
-        assert!(matches!(error, Error::NewerStore { found: 3, supported: 1 }), "{error}");
-        let is_valid = "SELECT indisvalid
-                          FROM pg_index
-                         WHERE indexrelid = to_regclass('more')
-                           AND to_regclass('most') IS NOT NULL";
-        let is_valid: Option<bool> = old.read(None, |conn| conn.first(is_valid, ())).unwrap();
-        assert_eq!(is_valid, Some(true));
     }
 }

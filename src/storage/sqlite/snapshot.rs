@@ -70,7 +70,8 @@ impl Database {
         let watch = self.watch();
         #[cfg(feature = "postgres")]
         if let Some(server) = &self.server {
-            let server = server.snapshot().map_err(|error| error.into_error(0))?;
+            let server = server.snapshot(Box::new(move || watch.is_raised()));
+            let server = server.map_err(|error| error.into_error(0))?;
             return Ok(Arc::new(self.on_snapshot(server)));
         }
         let pinned = match self.path() {
