@@ -74,9 +74,9 @@ struct Batch {
 /// Deletes a batch of the leftovers up to a number, the newest message or entry of each first: so parents are there until
 /// their children are gone.
 fn delete_batch(conn: &Connection, up_to: i64) -> BackendResult<Batch> {
-    let (mut rows, mut bytes, mut batch) = (0, 0, Batch::default());
+    let (mut rows, mut bytes, mut batch, mut done) = (0, 0, Batch::default(), 0);
     loop {
-        let leftover: Option<(i64, i64, i64)> = conn.first(LEFTOVER, up_to)?;
+        let leftover: Option<(i64, i64, i64)> = conn.first(LEFTOVER, (up_to, done))?;
         let Some((number, session, transcript)) = leftover else {
             return Ok(Batch { is_last: true, ..batch });
         };
@@ -115,12 +115,14 @@ fn delete_batch(conn: &Connection, up_to: i64) -> BackendResult<Batch> {
             return Ok(batch);
         }
         conn.run("DELETE FROM leftover WHERE number = ?1", number)?;
+        // A server would read what this transaction has deleted again, each time.
+        done = number;
     }
 }
 
 const LEFTOVER: &str = "SELECT number, session, transcript
    FROM leftover
-  WHERE number <= ?1 AND (session <> 0 OR transcript <> 0)
+  WHERE number <= ?1 AND number > ?2 AND (session <> 0 OR transcript <> 0)
   ORDER BY number
   LIMIT 1";
 const NEWEST_MESSAGES: &str = "SELECT address, id IS NOT NULL, octet_length(parts)
@@ -292,6 +294,20 @@ mod tests {
         database.remove(&"long".into())?;
         assert_eq!(rows(&database, "SELECT count(*) FROM message")?, 0);
         assert_eq!(rows(&database, "SELECT count(*) FROM leftover")?, 0);
+        Ok(())
+    }
+
+    /// A server read again what the transaction had deleted, for each that it deleted next.
+    #[test]
+    fn a_batch_of_empty_sessions_reads_each_of_them_once() -> Result<()> {
+        let steps = |count: i64| -> Result<u64> {
+            let database = Database::open_in_memory(Config::default())?;
+            let insert = "INSERT INTO leftover (session) VALUES (?1)";
+            database.write(|conn| (1..=count).try_for_each(|key| conn.send(insert, key)))?;
+            Ok(database.steps_of_write(|conn| delete_batch(conn, i64::MAX))?.0)
+        };
+        let (few, many) = (steps(100)?, steps(400)?);
+        assert!(many < 6 * few, "{few} steps, and {many} for four times as much");
         Ok(())
     }
 
