@@ -108,6 +108,24 @@ impl<'c> Connection<'c> {
         }
     }
 
+    /// Returns the plan of a statement for any values, a line each; on a server as if its tables were large.
+    #[cfg(test)]
+    pub(crate) fn plan(&self, sql: &str) -> BackendResult<Vec<String>> {
+        match self {
+            Self::Sqlite(conn) => {
+                let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
+                // An unbound parameter is NULL, which a LIMIT does not accept.
+                for at in 1..=statement.parameter_count() {
+                    statement.raw_bind_parameter(at, 1)?;
+                }
+                let lines = statement.raw_query().mapped(|row| row.get(3));
+                Ok(lines.collect::<rusqlite::Result<_>>()?)
+            }
+            #[cfg(feature = "postgres")]
+            Self::Postgres(conn) => conn.plan(sql),
+        }
+    }
+
     /// Returns where temporary tables are: beside a server in memory, because who may only read has none there.
     pub(crate) fn temporary(&self) -> BackendResult<Self> {
         match self {

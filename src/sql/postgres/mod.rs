@@ -535,6 +535,30 @@ impl Connection {
         self.transaction.take();
     }
 
+    /// Returns the plan of a statement for any values, and as if its tables were large: what reads or sorts more than is asked for is in
+    /// it only if no index can replace it.
+    #[cfg(test)]
+    pub(super) fn plan(&self, sql: &str) -> BackendResult<Vec<String>> {
+        let sql = dialect::translated(sql, self.is_writing.get());
+        let count = self.ask(self.client.prepare(&sql))?.params().len();
+        let values = match count {
+            0 => String::new(),
+            _ => format!("({})", vec!["NULL"; count].join(", ")),
+        };
+        let explain = format!(
+            "SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off; SET LOCAL enable_material = off;
+             SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; SET LOCAL enable_hashagg = off;
+             SET LOCAL plan_cache_mode = force_generic_plan;
+             PREPARE planned AS {sql}; EXPLAIN (COSTS OFF) EXECUTE planned {values}; DEALLOCATE planned"
+        );
+        let answer = self.ask(self.client.simple_query(&explain))?;
+        let lines = answer.iter().filter_map(|message| match message {
+            SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+            _ => None,
+        });
+        Ok(lines.collect())
+    }
+
     /// Runs commands without values.
     pub(super) fn batch(&self, sql: &str) -> BackendResult<()> {
         self.known.take();

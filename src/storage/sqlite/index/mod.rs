@@ -48,6 +48,16 @@ use super::interrupt::Watch;
 use crate::sql::{BackendResult, Connection, Sql};
 use crate::tree::Address;
 
+/// Returns the statement that finds the matches in a range of the context's index.
+#[cfg(test)]
+pub(super) fn find_context(conn: &Connection) -> &'static str {
+    match conn {
+        Connection::Sqlite(_) => FIND[Context as usize],
+        #[cfg(feature = "postgres")]
+        Connection::Postgres(_) => tsvector::find(Context),
+    }
+}
+
 /// An inverted index: a table of FTS5, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Index {

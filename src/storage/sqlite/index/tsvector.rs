@@ -154,14 +154,7 @@ pub(super) fn each(
     (low, mut high): (Address, Address),
     mut take: impl FnMut(Address) -> BackendResult<bool>,
 ) -> BackendResult<()> {
-    let select = of_each!(
-        index,
-        "SELECT address FROM ",
-        "
-          WHERE terms @@ CAST(CAST(?1 AS TEXT) AS TSQUERY) AND address BETWEEN ?2 AND ?3
-          ORDER BY address DESC
-          LIMIT ?4"
-    );
+    let select = find(index);
     let select_of_parts = of_each!(
         index,
         "SELECT address
@@ -196,6 +189,18 @@ pub(super) fn each(
             _ => return Ok(()),
         }
     }
+}
+
+/// The matches in a range, newest first.
+pub(in super::super) fn find(index: Index) -> &'static str {
+    of_each!(
+        index,
+        "SELECT address FROM ",
+        "
+          WHERE terms @@ CAST(CAST(?1 AS TEXT) AS TSQUERY) AND address BETWEEN ?2 AND ?3
+          ORDER BY address DESC
+          LIMIT ?4"
+    )
 }
 
 /// Returns the best matches in a range by PostgreSQL's ranking of how often the words are in a text, and in how short a one. A text of
