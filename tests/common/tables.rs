@@ -5,8 +5,9 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
 
-use talktree::{Erased, ErasureProof, Error};
+use talktree::{Erased, ErasureProof, Error, Store};
 
 use crate::common::server::programs;
 
@@ -140,6 +141,40 @@ impl Tables {
                 Self::Schema(_) => format!("0, 't{word}:2'"),
             };
             self.run(&format!("INSERT INTO search ({key}, {columns}) VALUES ({address}, {entry})"));
+        }
+    }
+
+    /// Makes the tables those of another version.
+    #[track_caller]
+    pub fn set_version(&self, version: u32) {
+        self.run(&match self {
+            Self::File(_) => format!("PRAGMA user_version = {version}"),
+            Self::Schema(_) => {
+                format!("UPDATE setting SET value = '{version}' WHERE name = 'schema_version'")
+            }
+        });
+    }
+
+    /// Returns the bytes of the file, which nobody has open, or all rows.
+    #[track_caller]
+    pub fn bytes(&self) -> Vec<u8> {
+        match self {
+            Self::File(path) => std::fs::read(path).unwrap(),
+            Self::Schema(_) => self.rows().unwrap_or_default().into_bytes(),
+        }
+    }
+
+    /// Returns whether this process has the store open. A server lists a closed connection for a moment.
+    #[track_caller]
+    pub fn is_open(&self) -> bool {
+        let count =
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name = current_schema()";
+        match self {
+            Self::File(path) => Store::is_open_file(path),
+            Self::Schema(_) => (0..20).all(|_| {
+                std::thread::sleep(Duration::from_millis(50));
+                self.value(count) != "0"
+            }),
         }
     }
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use crate::common::process::{Other, say, task};
 use crate::common::{Scratch, drawn};
+use crate::tables::Tables;
 use talktree::{
     BoxError, Change, CompactionOptions, Error, Message, Phase, Result, Session, SessionBuilder,
     Store,
@@ -458,14 +459,15 @@ fn a_job_of_a_removed_session_does_nothing_and_keeps_no_new_session_waiting() ->
 fn a_job_keeps_the_store_open_until_it_has_run() -> Result<()> {
     let scratch = Scratch::new()?;
     let path = scratch.folder.path().join("talk.db");
+    let tables = Tables::of(&path);
     let Scratch { store, folder: _folder, .. } = scratch;
     let queue = Queue::default();
     let chat = builder(&store).compact_on(queue.executor()).open()?;
     appends(&chat, 0..17)?;
     drop((chat, store));
-    assert!(Store::is_open_file(&path));
+    assert!(tables.is_open());
     queue.take()();
-    assert!(!Store::is_open_file(&path));
+    assert!(!tables.is_open());
 
     let store = Store::open(&path)?;
     assert_eq!(chat_of(&store.session("s")?)?, (17, 1, 4));
@@ -475,7 +477,7 @@ fn a_job_keeps_the_store_open_until_it_has_run() -> Result<()> {
     appends(&chat, 17..33)?;
     drop((chat, store));
     drop(queue.take());
-    assert!(!Store::is_open_file(&path));
+    assert!(!tables.is_open());
     Ok(())
 }
 

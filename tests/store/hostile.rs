@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::common::{self, Scratch, drawn, folder, letters};
+use crate::tables::Tables;
 use serde_json::{Value, json};
 use talktree::{
     Budget, CompactionOptions, DrawOptions, Error, Json, MAX_ID_BYTES, Message, MessageId, Parent,
@@ -405,14 +406,13 @@ fn a_store_of_a_newer_version_is_refused_and_unchanged() -> Result<()> {
     let folder = folder()?;
     let path = folder.path().join("talk.db");
     Store::open(&path)?.session("s")?.append(Message::user("kept"))?;
-    let newer = rusqlite::Connection::open(&path).map_err(database)?;
-    newer.pragma_update(None, "user_version", 99).map_err(database)?;
-    drop(newer);
-    let before = std::fs::read(&path).map_err(io(&path))?;
+    let tables = Tables::of(&path);
+    tables.set_version(99);
+    let before = tables.bytes();
     for answer in [Store::open(&path), Store::open_read_only(&path)] {
         assert!(matches!(answer, Err(Error::NewerStore { found: 99, .. })), "{answer:?}");
     }
-    assert_eq!(std::fs::read(&path).map_err(io(&path))?, before);
+    assert_eq!(tables.bytes(), before);
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::common::Scratch;
+use crate::common::{Scratch, folder};
 use crate::tables::Tables;
 use talktree::{Durability, Error, Message, MessageId, Result, Session, Store};
 
@@ -262,5 +262,36 @@ fn a_waiting_writer_gets_a_lock_that_is_free_only_for_moments() -> Result<()> {
         answer
     })?;
     assert!(waited < Duration::from_secs(5), "40 appends waited {waited:?}");
+    Ok(())
+}
+
+/// The threads of a process waited for each other first, and then one after the other for the other process: the last
+/// of sixteen heard after sixteen timeouts that it had waited for one.
+#[test]
+fn every_waiter_of_a_busy_store_hears_how_long_it_has_waited() -> Result<()> {
+    let timeout = Duration::from_millis(300);
+    let folder = folder()?;
+    let path = folder.path().join("talk.db");
+    let chat = Store::options().busy_timeout(timeout).open(&path)?.session("s")?;
+    let first = chat.append(numbered(0, 0))?.id;
+    let mut other = Tables::of(&path).locker();
+    other.lock();
+    in_threads(16, |thread| {
+        let asked = Instant::now();
+        // A delete shares its commit with nobody.
+        let answer = match thread % 4 {
+            0 => chat.delete([&first]).map(drop),
+            _ => chat.append(numbered(thread, 1)).map(drop),
+        };
+        let elapsed = asked.elapsed();
+        let Err(Error::Busy { waited_ms }) = answer else { panic!("{answer:?}") };
+        let waited = Duration::from_millis(waited_ms);
+        assert!(waited >= timeout && waited <= elapsed, "{waited:?} of {elapsed:?}");
+        assert!(waited < timeout * 8, "{waited:?}");
+        Ok(())
+    })?;
+    other.unlock();
+    chat.append(numbered(0, 1))?;
+    assert_eq!(chat.path_length()?, 2);
     Ok(())
 }

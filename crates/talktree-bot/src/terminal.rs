@@ -354,9 +354,6 @@ fn save(name: &str, content: &str) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::fmt;
-    use std::time::Duration;
-
     use super::*;
     use crate::config::Config;
     use crate::models::{Model, Turn};
@@ -374,22 +371,17 @@ mod tests {
         }
     }
 
-    /// A model that locks the store before its answer is stored.
-    struct Locking(std::sync::Mutex<rusqlite::Connection>);
+    /// A model that removes the session before its answer is stored.
+    #[derive(Debug)]
+    struct Removing;
 
-    impl fmt::Debug for Locking {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("Locking")
-        }
-    }
-
-    impl Model for Locking {
+    impl Model for Removing {
         fn name(&self) -> &str {
-            "locking"
+            "removing"
         }
 
-        fn answer(&self, _: Turn<'_>, on_text: &mut dyn FnMut(&str) -> Flow) -> Result<Message> {
-            self.0.lock().unwrap().execute_batch("BEGIN IMMEDIATE").unwrap();
+        fn answer(&self, turn: Turn<'_>, on_text: &mut dyn FnMut(&str) -> Flow) -> Result<Message> {
+            turn.sessions.store().remove(turn.chat.id())?;
             on_text("Hello");
             Ok(Message::assistant("Hello"))
         }
@@ -403,10 +395,8 @@ mod tests {
     fn a_closed_output_hides_no_error_of_the_store() {
         let folder = tempfile::tempdir().unwrap();
         let config = Config { store: folder.path().join("bot.db"), ..Config::default() };
-        let wait = Duration::from_millis(100);
-        let store = Store::options().busy_timeout(wait).open(&config.store).unwrap();
-        let other = rusqlite::Connection::open(&config.store).unwrap();
-        let bot = Bot::new(&config, store, Arc::new(Locking(other.into()))).unwrap();
+        let store = Store::open(&config.store).unwrap();
+        let bot = Bot::new(&config, store, Arc::new(Removing)).unwrap();
         let place = Place { key: "terminal".to_owned(), ..Place::default() };
         let (is_stopped, is_idle) = (Arc::default(), Arc::default());
         let output = Box::new(Closed);
@@ -422,6 +412,9 @@ mod tests {
             unanswered,
         };
         let ended = terminal.listen(&b"hello\n"[..]);
-        assert!(matches!(&ended, Err(Error::Store(error)) if error.is_retryable()), "{ended:?}");
+        assert!(
+            matches!(&ended, Err(Error::Store(talktree::Error::SessionRemoved { .. }))),
+            "{ended:?}"
+        );
     }
 }

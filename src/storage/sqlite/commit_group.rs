@@ -345,3 +345,6 @@ impl Drop for Turn<'_> {
 pub(super) fn millis_since(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests;

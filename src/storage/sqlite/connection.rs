@@ -492,7 +492,8 @@ mod on_postgres {
             return None;
         }
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(path);
-        Some(format!("{url}schema=t{hash:016x}"))
+        // By that name the server lists who has it open.
+        Some(format!("{url}schema=t{hash:016x}&application_name=t{hash:016x}"))
     }
 
     /// Opens the schema that tests on a server use in place of a database in memory.

@@ -485,4 +485,25 @@ fn try_lock(writer: &Mutex<Connection>) -> Option<MutexGuard<'_, Connection>> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::super::connection::Config;
+    use super::*;
+    use crate::sql::Sql;
+
+    #[test]
+    fn a_write_that_panics_is_rolled_back_and_later_writes_work() -> Result<()> {
+        let database = Database::open_in_memory(Config::default())?;
+        const INSERT: &str = "INSERT INTO setting (name, value) VALUES (?1, '')";
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            database.write(|conn| -> BackendResult<()> {
+                conn.run(INSERT, "panicked")?;
+                panic!("in a write");
+            })
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(database.try_write(|conn| conn.run(INSERT, "later"))?, Some(1));
+        let delete = "DELETE FROM setting WHERE name IN ('panicked', 'later')";
+        assert_eq!(database.write(|conn| conn.run(delete, ()))?, 1);
+        Ok(())
+    }
+}

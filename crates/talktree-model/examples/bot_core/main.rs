@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use talktree::{Author, Block, BoxError, Message, Session, SessionManager, Store, ToolCall};
+use talktree::{Author, Block, BoxError, Error, Message, Session, SessionManager, Store, ToolCall};
 use talktree_model::{anthropic_request, append_answer};
 
 mod bot_model;
@@ -50,8 +50,13 @@ impl Bot {
                 return Ok(format!("{} answers, {} tokens.", total.answers, total.output));
             }
             ("/forget", _) => {
-                let proof = self.sessions.erase_owner(person)?.prove()?;
-                return Ok(format!("Forgotten; erased text was found at {} places.", proof.found));
+                return match self.sessions.erase_owner(person)?.prove() {
+                    Ok(proof) => {
+                        Ok(format!("Forgotten; erased text was found at {} places.", proof.found))
+                    }
+                    Err(Error::Unsupported { .. }) => Ok("Forgotten.".to_owned()), // on a server
+                    Err(error) => Err(error.into()),
+                };
             }
             _ => drop(chat.append(message(text))?),
         }

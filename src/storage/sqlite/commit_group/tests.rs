@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::super::commit_group::MAX_MEMBERS;
 use super::super::connection::{Config, Database};
+use super::MAX_MEMBERS;
 use crate::error::{Error, Result};
 use crate::sql::{BackendResult, Connection};
 
@@ -103,25 +103,6 @@ fn insert(conn: &Connection, number: usize) -> BackendResult<i64> {
 
 fn refused() -> Error {
     Error::Unsupported { what: "this number" }
-}
-
-#[test]
-fn a_write_that_panics_is_rolled_back_and_later_writes_work() -> Result<()> {
-    let database = Database::open_in_memory(Config::default())?;
-    let insert = |conn: &Connection| -> BackendResult<usize> {
-        Ok(conn.sqlite()?.execute("INSERT INTO setting (name, value) VALUES ('test', '')", [])?)
-    };
-    let panicked = catch_unwind(AssertUnwindSafe(|| {
-        database.write(|conn| -> BackendResult<()> {
-            insert(conn)?;
-            panic!("in a write");
-        })
-    }));
-    assert!(panicked.is_err());
-    assert_eq!(database.try_write(insert)?, Some(1));
-    let delete = "DELETE FROM setting WHERE name = 'test'";
-    assert_eq!(database.write(|conn| Ok(conn.sqlite()?.execute(delete, [])?))?, 1);
-    Ok(())
 }
 
 #[test]
@@ -274,39 +255,4 @@ fn a_failed_system_call_below_one_write_fails_all_of_its_transaction() {
     let are_stored: Vec<bool> = answers.into_iter().map(|answer| answer.unwrap().is_ok()).collect();
     assert_eq!(are_stored, [false, false, false, true, true]);
     assert_eq!(numbers.committed(), [3, 4]);
-}
-
-/// The threads of a process waited for each other first, and then one after the other for the other process: the last
-/// of sixteen heard after sixteen timeouts that it had waited for one.
-#[test]
-fn every_waiter_of_a_busy_store_hears_how_long_it_has_waited() {
-    let timeout = Duration::from_millis(300);
-    let numbers = Numbers::new(Config { busy_timeout: timeout, ..Config::default() });
-    let other = rusqlite::Connection::open(&numbers.path).unwrap();
-    other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    thread::scope(|scope| {
-        let writes: Vec<_> = (0..16)
-            .map(|number| {
-                let database = &numbers.database;
-                scope.spawn(move || {
-                    let asked = Instant::now();
-                    let answer = match number % 4 {
-                        0 => database.write(|conn| insert(conn, number)),
-                        _ => database.write_short(|conn| insert(conn, number)),
-                    };
-                    (answer, asked.elapsed())
-                })
-            })
-            .collect();
-        for write in writes {
-            let (answer, elapsed) = write.join().unwrap();
-            let Err(Error::Busy { waited_ms }) = answer else { panic!("{answer:?}") };
-            let waited = Duration::from_millis(waited_ms);
-            assert!(waited >= timeout && waited <= elapsed, "{waited:?} of {elapsed:?}");
-            assert!(waited < timeout * 8, "{waited:?}");
-        }
-    });
-    other.execute_batch("COMMIT").unwrap();
-    numbers.database.write_short(|conn| insert(conn, 1)).unwrap();
-    assert_eq!(numbers.committed(), [1]);
 }
