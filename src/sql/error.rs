@@ -120,6 +120,20 @@ impl BackendError {
             if [SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_ROWID].contains(&error.extended_code))
     }
 
+    /// Returns whether the store refuses what it was given: whoever leaves that out may go on.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(self, Self::Own(error) if !matches!(
+            error,
+            Error::Corrupt { .. }
+                | Error::Interrupted
+                | Error::Storage { .. }
+                | Error::Busy { .. }
+                | Error::ReadOnly
+                | Error::DiskFull
+                | Error::NewerStore { .. }
+        ))
+    }
+
     /// Returns whether the work was stopped on purpose.
     pub(crate) fn is_interrupt(&self) -> bool {
         match self {

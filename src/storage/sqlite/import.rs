@@ -12,7 +12,9 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
+use std::time::Instant;
 
+use super::commit_group::millis_since;
 use super::connection::{Config, Database};
 use super::context::elision;
 use super::row::message::Content;
@@ -68,11 +70,12 @@ impl Database {
     /// Imports records. Returns how many messages were added to each session, and the records that were refused. An error of the
     /// iterator ends the import, and nothing is stored.
     pub(crate) fn import(&self, records: &mut dyn Iterator<Item = Result<Record>>) -> Result<Done> {
-        let counter = Counter::default();
+        let (counter, began) = (Counter::default(), Instant::now());
         let records = Cell::new(Some(records));
         let done = self.write_long(|conn| {
-            // They are read once. A server that gave the write up is not asked again.
-            let records = records.take().ok_or(Error::Busy { waited_ms: 0 })?;
+            // They are read once, so a write that a server gave up cannot run again.
+            let records = records.take();
+            let records = records.ok_or_else(|| Error::Busy { waited_ms: millis_since(began) })?;
             let _importing = Importing::begin(self.serial);
             let (config, open) = (&self.config, None);
             let mut import = Import { conn, config, counter: &counter, open };
@@ -86,9 +89,7 @@ impl Database {
                 }
                 match import.take(record) {
                     Ok(()) => {}
-                    Err(BackendError::Own(error)) if !matches!(error, Error::Corrupt { .. }) => {
-                        refused.push((number, error));
-                    }
+                    Err(error) if error.is_refusal() => refused.push((number, error.into_error(0))),
                     Err(error) => return Err(error),
                 }
             }

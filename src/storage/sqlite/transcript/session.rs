@@ -9,11 +9,10 @@ use super::super::connection::Config;
 use super::super::import::Import;
 use super::super::row::session as session_row;
 use super::super::{catalog, erase, fork, head, message};
-use crate::error::Error;
 use crate::id::SessionId;
 use crate::outcome::Record;
 use crate::records::ids::{derive, session_id};
-use crate::sql::{BackendError, BackendResult, Connection, Sql};
+use crate::sql::{BackendResult, Connection, Sql};
 use crate::tokens::Counter;
 use crate::transcript::{StoredTranscript, TranscriptKey};
 
@@ -95,7 +94,7 @@ fn session(
 fn left_out<T>(done: BackendResult<T>) -> BackendResult<Option<T>> {
     match done {
         Ok(done) => Ok(Some(done)),
-        Err(BackendError::Own(error)) if !matches!(error, Error::Corrupt { .. }) => Ok(None),
+        Err(error) if error.is_refusal() => Ok(None),
         Err(error) => Err(error),
     }
 }
