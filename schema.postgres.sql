@@ -90,7 +90,7 @@ CREATE UNIQUE INDEX usage_answer ON usage (session, md5(answer)) WHERE answer IS
 
 CREATE INDEX usage_owner ON usage (owner, used_at, number) WHERE owner IS NOT NULL;
 
--- Who wrote a message: the id in `metadata.author`, or without one the name. NULL also for what is no JSON.
+-- Who wrote a message: the id in `metadata.author`, or without one the name, of 1 024 bytes at most. NULL also for what is no JSON.
 CREATE FUNCTION author_of(metadata TEXT) RETURNS TEXT LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     author JSON;
@@ -103,9 +103,8 @@ BEGIN
             CASE WHEN json_typeof(author) = 'object' AND json_typeof(author -> 'name') IN ('string', 'number') THEN author ->> 'name' END,
             CASE WHEN json_typeof(author) = 'string' THEN author #>> '{}' END]
         LOOP
-            given := nullif(btrim(given, E'\t\n\f\r '), '');
-            IF given IS NOT NULL THEN
-                RETURN given;
+            IF octet_length(given) <= 1024 AND btrim(given, E'\t\n\f\r ') <> '' THEN
+                RETURN btrim(given, E'\t\n\f\r ');
             END IF;
         END LOOP;
     END IF;

@@ -126,15 +126,18 @@ CREATE TABLE message (
     origin     INTEGER,                    -- in a copy made by a fork: the address it was first written at
     created_at INTEGER NOT NULL,
     session    INTEGER GENERATED ALWAYS AS (address >> 32) VIRTUAL,
-    -- Who wrote it: the id in `metadata.author`, or without one the name.
+    -- Who wrote it: the id in `metadata.author`, or without one the name. One of more than 1 024 bytes is none.
     author     TEXT GENERATED ALWAYS AS (
                    CASE
                    WHEN instr(metadata, '"author"') AND json_valid(metadata) THEN coalesce(
                        CASE WHEN json_type(metadata, '$.author.id') IN ('text', 'integer')
+                             AND length(CAST(metadata ->> '$.author.id' AS BLOB)) <= 1024
                             THEN nullif(trim(metadata ->> '$.author.id', char(9, 10, 12, 13, 32)), '') END,
                        CASE WHEN json_type(metadata, '$.author.name') IN ('text', 'integer')
+                             AND length(CAST(metadata ->> '$.author.name' AS BLOB)) <= 1024
                             THEN nullif(trim(metadata ->> '$.author.name', char(9, 10, 12, 13, 32)), '') END,
                        CASE WHEN json_type(metadata, '$.author') = 'text'
+                             AND length(CAST(metadata ->> '$.author' AS BLOB)) <= 1024
                             THEN nullif(trim(metadata ->> '$.author', char(9, 10, 12, 13, 32)), '') END)
                    END) VIRTUAL
 ) STRICT;

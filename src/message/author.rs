@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use talktree_text::foreign::name;
 
 use super::{Extra, Json, Message, Role};
+use crate::id::MAX_ID_BYTES;
 
 /// The field of the metadata that holds the author.
 const FIELD: &str = "author";
@@ -60,7 +61,7 @@ impl Author {
     }
 
     /// Returns what searches, lists, usage and erasures know the author by: the id, or without one the name, without blanks
-    /// around it.
+    /// around it. One of more than [`MAX_ID_BYTES`] is none.
     ///
     /// ```
     /// use talktree::Author;
@@ -71,6 +72,7 @@ impl Author {
     #[must_use]
     pub fn key(&self) -> Option<&str> {
         let given = [&self.id, &self.name].into_iter().flatten();
+        let given = given.filter(|text| text.len() <= MAX_ID_BYTES);
         let mut keys = given.map(|text| text.trim_matches(['\t', '\n', '\x0c', '\r', ' ']));
         keys.find(|key| !key.is_empty())
     }

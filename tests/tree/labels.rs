@@ -7,8 +7,8 @@ use std::io::Cursor;
 
 use serde_json::json;
 use talktree::{
-    Author, Error, Label, Message, MessageFilter, MessageId, Record, Result, SessionDetails,
-    SessionFilter, SessionState, Store,
+    Author, Error, Label, MAX_ID_BYTES, Message, MessageFilter, MessageId, Record, Result,
+    SessionDetails, SessionFilter, SessionState, Store,
 };
 use talktree_import::export::{export_session, session_hash};
 use talktree_import::{ImportOptions, import_reader};
@@ -208,7 +208,18 @@ fn tags_survive_an_export_and_count_in_hashes() -> Result<()> {
 fn the_author_of_a_stored_message_is_the_key_of_its_author() -> Result<()> {
     let store = Store::open_in_memory()?;
     let chat = store.session("s")?;
+    // One that cannot be compressed is too long for an index of a server.
+    let mut seed = 1_u64;
+    let mut letter = || {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        char::from(b'#' + (seed % 57) as u8)
+    };
+    let [long, longer] = [MAX_ID_BYTES, 4_000]
+        .map(|bytes| std::iter::repeat_with(&mut letter).take(bytes).collect::<String>());
     let keys = ["42", "Ada", "ada", "7", "-3", " ", "é ü", "[]", "a\"b", "true", "x\ny"];
+    let keys = [&keys[..], &[&long]].concat();
     let authors = [
         json!("Ada"),
         json!("  Ada\n"),
@@ -229,6 +240,10 @@ fn the_author_of_a_stored_message_is_the_key_of_its_author() -> Result<()> {
         json!({"name": "[]"}),
         json!({"id": "a\"b"}),
         json!({"id": "x\ny", "name": ""}),
+        json!(long),
+        json!(longer),
+        json!(format!(" {long}")),
+        json!({"id": longer, "name": "Ada"}),
     ];
     for author in &authors {
         let metadata = json!({"author": author, "note": "author"});
@@ -250,7 +265,7 @@ fn the_author_of_a_stored_message_is_the_key_of_its_author() -> Result<()> {
         assert_eq!(stored, expected, "{key:?}");
         found += stored.len();
     }
-    assert_eq!(found, 13);
+    assert_eq!(found, 15);
     // An update changes the author, and a delete removes it.
     let first = &all[0];
     chat.update(Message::user("hi").with_id(first.id.clone()).from(&Author::new("new")))?;
