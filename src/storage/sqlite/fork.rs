@@ -39,6 +39,7 @@ pub(crate) fn fork(
     if session_row::find(conn, id)?.is_some() {
         return Err(BackendError::Own(Error::SessionExists { id: id.clone() }));
     }
+    session_row::claim(conn, leaf.session())?;
     let mut target = catalog::create(conn, id)?;
     inherit(conn, leaf.session(), &target, from, Some(at))?;
     session_row::set_details(conn, target.key, details)?;

@@ -240,6 +240,7 @@ impl Open {
     fn of(conn: &Connection, name: &Named<'_>) -> BackendResult<Self> {
         erase::check_import(conn, name)?;
         let row = name.find_or_create(conn)?;
+        session_row::claim(conn, row.key)?;
         Ok(Self {
             id: SessionId::clone(name),
             row,

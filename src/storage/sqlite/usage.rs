@@ -420,6 +420,7 @@ pub(crate) fn add_to(
         None => None,
         Some(id) => Some(message::require(conn, Some(session), name, id)?),
     };
+    session_row::claim(conn, session)?;
     add(conn, session, address, usage, session_row::now(), None)
 }
 

@@ -60,7 +60,9 @@ pub(crate) fn touch_view(conn: &Connection, key: i64) -> BackendResult<()> {
 /// Records a write.
 pub(crate) fn touch(conn: &Connection, key: i64) -> BackendResult<()> {
     conn.send(
-        "UPDATE session SET updated_at = ?2 WHERE key = ?1 AND updated_at < ?2",
+        "UPDATE session
+            SET updated_at = CASE WHEN updated_at < ?2 THEN ?2 ELSE updated_at END
+          WHERE key = ?1",
         (key, row::now()),
     )
 }

@@ -23,7 +23,7 @@ use chrono::{DateTime, Utc};
 use super::append::check_size;
 use super::catalog;
 use super::connection::Database;
-use super::row::session::SessionRow;
+use super::row::session::{self as session_row, SessionRow};
 use super::session::{Handle, Named};
 use crate::error::{Error, Result};
 use crate::id::{MessageId, SessionId};
@@ -175,13 +175,17 @@ impl Writing<'_> {
         Ok(scope_key)
     }
 
-    /// Records a write of a session's own texts, creating the session if it does not exist.
+    /// Records a write of texts. The session is created before the first one of its own; that of an owner's texts keeps its owner.
     fn touch(&self, scope: BlockScope) -> BackendResult<()> {
         match scope {
             BlockScope::Session => {
                 catalog::touch(self.conn, self.name.find_or_create(self.conn)?.key)
             }
-            _ => Ok(()),
+            BlockScope::Owner => match (self.session)()? {
+                Some(session) => session_row::claim(self.conn, session.key),
+                None => Ok(()),
+            },
+            BlockScope::Shared => Ok(()),
         }
     }
 
@@ -234,6 +238,7 @@ impl Writing<'_> {
             .map_err(|source| Error::Json { what: "a frozen prompt", source })?;
         check_size("a frozen prompt", text.len(), self.max)?;
         let session = self.name.find_or_create(self.conn)?;
+        session_row::claim(self.conn, session.key)?;
         self.conn.run(
             "INSERT INTO frozen_prompt (session, sections, frozen_at)
                  VALUES (?1, ?2, ?3)
@@ -246,10 +251,9 @@ impl Writing<'_> {
 
     /// Removes the frozen prompt.
     pub(crate) fn thaw(&self) -> BackendResult<()> {
-        match self.name.find(self.conn)? {
-            Some(session) => thaw(self.conn, session.key),
-            None => Ok(()),
-        }
+        let Some(session) = self.name.find(self.conn)? else { return Ok(()) };
+        session_row::claim(self.conn, session.key)?;
+        thaw(self.conn, session.key)
     }
 }
 

@@ -313,6 +313,7 @@ impl Marking<'_> {
     /// Deletes the frozen prompt of a session.
     fn thaw(&mut self, session: i64) -> BackendResult<()> {
         self.note(OF_PROMPTS, session, session);
+        session_row::claim(self.conn, session)?;
         let thawed = self.conn.run("DELETE FROM frozen_prompt WHERE session = ?1", session)?;
         self.marked.out.extent.prompts += thawed as u64;
         Ok(())

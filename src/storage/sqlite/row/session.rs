@@ -193,6 +193,11 @@ pub(in super::super) const BY_KEY: &str = concat!(
     " FROM session WHERE key = ?1 /*LOCK session*/"
 );
 
+/// Notes that a write changes what belongs to a session, and nothing in its row: who waits for the row must begin again.
+pub(in super::super) fn claim(conn: &Connection, key: i64) -> BackendResult<()> {
+    conn.claim("UPDATE session SET next = next WHERE key = ?1", key)
+}
+
 /// Stores a changed row and the time of this write.
 pub(in super::super) fn store(conn: &Connection, row: &SessionRow) -> BackendResult<()> {
     let now = now();
