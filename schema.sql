@@ -310,7 +310,7 @@ CREATE TABLE transcript (
     subpath    TEXT    NOT NULL,                  -- empty: the main transcript of its session
     owner      TEXT,                              -- the person or tenant whose data it is
     next       INTEGER NOT NULL DEFAULT 1,        -- the number of the next entry
-    written_at INTEGER NOT NULL,                  -- milliseconds since 1970: greater than at any append before
+    written_at INTEGER NOT NULL,                  -- milliseconds since 1970: greater than at any append before, to this transcript if on a server
     summary    TEXT,                              -- JSON: what the last append has derived of the entries, if anything
     shown_by   INTEGER,                           -- key of the session that shows it; NULL: none does
     shown      INTEGER,                           -- how many of its first entries that session shows

@@ -120,6 +120,12 @@ impl BackendError {
             if [SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_ROWID].contains(&error.extended_code))
     }
 
+    /// Returns whether another row has what only one may have. A server runs the write again.
+    pub(crate) fn is_of_unique(&self) -> bool {
+        matches!(self, Self::Sqlite(rusqlite::Error::SqliteFailure(error, _))
+            if error.extended_code == rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE)
+    }
+
     /// Returns whether the store refuses what it was given: whoever leaves that out may go on.
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(self, Self::Own(error) if !matches!(

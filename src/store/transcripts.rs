@@ -65,7 +65,8 @@ impl Transcripts {
     /// added. No entries: nothing is done. Entries stay in the order of the appends, which is that of the commits.
     ///
     /// An *mtime* is the time of an append, in milliseconds since 1970. It is greater than that of every append before, to any
-    /// transcript of the store, deleted ones included.
+    /// transcript of the store, deleted ones included. On a server, of which hosts do not wait for each other, to this transcript,
+    /// to deleted ones and by this handle.
     ///
     /// A transcript without an owner gets that of the handle.
     ///

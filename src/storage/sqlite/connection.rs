@@ -12,7 +12,7 @@
 
 use std::fmt;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -97,6 +97,8 @@ pub(crate) struct Database {
     pub(super) deferred: Deferred,
     /// The transcript that was appended to last, as that left it.
     pub(super) last_transcript: Mutex<Option<StoredTranscript>>,
+    /// The time of the last append to a transcript on a server.
+    pub(super) last_entry_at: AtomicI64,
     /// The URL of the schema that tests on a server use in place of a database in memory.
     #[cfg(talktree_on_postgres)]
     in_memory: Option<String>,
@@ -227,6 +229,7 @@ impl Database {
             pinned: None,
             deferred: Deferred::default(),
             last_transcript: Mutex::default(),
+            last_entry_at: AtomicI64::default(),
             #[cfg(talktree_on_postgres)]
             in_memory: None,
         }

@@ -42,9 +42,11 @@ pub(in super::super) fn take_out(conn: &Connection, key: i64) -> BackendResult<(
 
 /// Removes a transcript; the session that shows it stays. Its entries are left over.
 pub(in super::super) fn take_out_transcript(conn: &Connection, key: i64) -> BackendResult<()> {
-    for sql in
-        ["INSERT INTO leftover (transcript) VALUES (?1)", "DELETE FROM transcript WHERE key = ?1"]
-    {
+    for sql in [
+        transcript::KEEP_TIME,
+        "INSERT INTO leftover (transcript) VALUES (?1)",
+        "DELETE FROM transcript WHERE key = ?1",
+    ] {
         conn.run(sql, key)?;
     }
     Ok(())

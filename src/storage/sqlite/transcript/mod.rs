@@ -5,15 +5,20 @@
 //! which session shows it; [`session`] writes that. The entries are the authority: nothing that happens to the session
 //! changes them.
 //!
-//! The time of the last append to any transcript is a setting, so that it is kept when transcripts are deleted.
+//! The time of an append is after that of every one before. The last time is a setting, so that it is kept when transcripts are
+//! deleted. On a server hosts would wait for each other at that row, so there only deletions write it: a time is after those of the handle, of the transcript,
+//! and of all that were there when the handle appended first.
 
 mod session;
 
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Instant;
 
 use super::catalog::removal;
+use super::commit_group::millis_since;
 use super::connection::{Database, lock};
 use crate::clock;
 use crate::error::{Error, Result};
@@ -57,16 +62,13 @@ impl Database {
         };
         if let Some(before) = last.filter(|last| is_it(last) && !entries.is_empty()) {
             let all: Vec<usize> = (0..entries.len()).collect();
-            match self.write_entries(&batch, &before, &all, &mut derive) {
-                Ok(true) => {
-                    let added = all.len() as u64;
-                    return Ok(AppendedEntries { added, ..AppendedEntries::default() });
-                }
-                // Another append came first, or an entry is known.
-                Ok(false) | Err(Error::Storage { .. }) => {}
-                Err(error) => return Err(error),
+            if self.write_entries(&batch, &before, &all, &mut derive)? {
+                let added = all.len() as u64;
+                return Ok(AppendedEntries { added, ..AppendedEntries::default() });
             }
+            // Another append came first, or an entry is known.
         }
+        let began = Instant::now();
         loop {
             let (before, appended, new) = self.read(|conn| {
                 let unknown =
@@ -81,10 +83,14 @@ impl Database {
             {
                 return Ok(appended);
             }
+            if began.elapsed() >= self.config.busy_timeout {
+                return Err(Error::Busy { waited_ms: millis_since(began) });
+            }
         }
     }
 
-    /// Writes the new ones of a batch and what is derived of them; `false` if the transcript is not as it was before.
+    /// Writes the new ones of a batch and what is derived of them; `false` if the transcript is not as it was before, or has one of
+    /// them.
     fn write_entries(
         &self,
         batch: &Batch<'_>,
@@ -100,7 +106,7 @@ impl Database {
         }
         let is_message = |record: &&Record| matches!(record, Record::Message { .. });
         let few = new.len() + 3 * session.iter().flatten().filter(is_message).count();
-        let derived = Cell::new(Some((summary, session)));
+        let (derived, is_known) = (Cell::new(Some((summary, session))), Cell::new(false));
         let work = |conn: &Connection| {
             // Otherwise another append came first, or the session was written to, or the write runs again.
             let is_same = |stored: &StoredTranscript| stored == before;
@@ -110,7 +116,8 @@ impl Database {
             };
             let mut after = before.clone();
             if !new.is_empty() {
-                append(conn, &mut after, batch, new, summary)?;
+                let appended = append(conn, &mut after, batch, new, summary, &self.last_entry_at);
+                appended.inspect_err(|error| is_known.set(error.is_of_unique()))?;
             }
             let Some(records) = session else { return Ok(Some((Some(after), 0))) };
             let written = (records, replaces);
@@ -120,7 +127,8 @@ impl Database {
         let written = match few <= MAX_FEW && bytes <= MAX_SHORT {
             true => self.write_short(work),
             false => self.write(work),
-        }?;
+        };
+        let written = if is_known.get() { None } else { written? };
         let Some((after, messages)) = written else { return Ok(false) };
         *lock(&self.last_transcript) = after;
         if messages > 0 {
@@ -176,6 +184,7 @@ fn append(
     batch: &Batch<'_>,
     new: &[usize],
     summary: Option<Json>,
+    last: &AtomicI64,
 ) -> BackendResult<()> {
     let full = |what, max| BackendError::Own(Error::TranscriptFull { what, max });
     if to.number == 0 {
@@ -194,14 +203,27 @@ fn append(
         let (uuid, entry) = (&batch.uuids[*at], batch.entries[*at].as_str());
         conn.run(ADD, (address(key, to.entries), uuid, entry))?;
     }
-    let time: String = conn.one(TICK, clock::now().timestamp_millis())?;
-    to.mtime = time
-        .parse()
-        .map_err(|_| corrupt(format!("the time of the last transcript is {time:?}")))?;
+    to.mtime = time_after(conn, to.mtime, last)?;
     to.summary = summary.or(to.summary.take());
     to.owner = to.owner.take().or(batch.owner.map(str::to_owned));
     conn.run(APPENDED, (key, to.entries + 1, to.mtime, &to.summary, &to.owner))?;
     Ok(())
+}
+
+/// Returns the time of an append: now, or just after the last one.
+fn time_after(conn: &Connection, before: i64, last: &AtomicI64) -> BackendResult<i64> {
+    let now = clock::now().timestamp_millis();
+    if !conn.is_far() {
+        let time: String = conn.one(TICK, now)?;
+        let what = || corrupt(format!("the time of the last transcript is {time:?}"));
+        return time.parse().map_err(|_| what());
+    }
+    let of_handle = last.load(Ordering::Relaxed);
+    let stored: Option<i64> = conn.one(if of_handle == 0 { LAST } else { LAST_DELETED }, ())?;
+    let before = before.max(of_handle).max(stored.unwrap_or_default());
+    let time = now.max(before.saturating_add(1));
+    last.fetch_max(time, Ordering::Relaxed);
+    Ok(time)
 }
 
 fn address(key: i64, number: u64) -> i64 {
@@ -238,6 +260,26 @@ const TICK: &str = "INSERT INTO setting (name, value)
         ELSE CAST(CAST(setting.value AS BIGINT) + 1 AS TEXT)
         END
  RETURNING value";
+
+/// The greatest time of a transcript that was deleted.
+const LAST_DELETED: &str =
+    "SELECT max(CAST(value AS BIGINT)) FROM setting WHERE name = 'transcript_clock'";
+
+/// The greatest time of any, by a scan.
+const LAST: &str = "SELECT max(time)
+   FROM (SELECT written_at AS time
+           FROM transcript
+          UNION ALL
+         SELECT CAST(value AS BIGINT) FROM setting WHERE name = 'transcript_clock') AS times";
+
+/// Keeps the time of a transcript that is deleted.
+pub(super) const KEEP_TIME: &str = "INSERT INTO setting (name, value)
+ SELECT 'transcript_clock', CAST(written_at AS TEXT)
+   FROM transcript
+  WHERE key = ?1
+     ON CONFLICT (name)
+     DO UPDATE SET value = excluded.value
+  WHERE CAST(setting.value AS BIGINT) < CAST(excluded.value AS BIGINT)";
 
 /// Returns the entries after so many.
 pub(crate) fn load_after(
@@ -499,8 +541,7 @@ mod tests {
         append(&database, &key, &entry)?;
         let future = 9_000_000_000_000_i64;
         database.write(|conn| {
-            let sql = "UPDATE setting SET value = ?1 WHERE name = 'transcript_clock'";
-            assert_eq!(conn.run(sql, future.to_string())?, 1);
+            assert_eq!(conn.run("UPDATE transcript SET written_at = ?1", future)?, 1);
             Ok(())
         })?;
         database.delete_transcripts(|conn| named(conn, &key))?;
