@@ -1,7 +1,8 @@
 //! A statement as PostgreSQL reads it.
 
 /// Returns a statement as PostgreSQL reads it: parameters are `$1`, what says which index SQLite uses is left out, the bytes of a text
-/// are counted as it was before it was stored, `key = ?1 /*HASH*/` finds a long key by its hash, and in a write the row is locked that is the
+/// are counted as it was before it was stored, `key = ?1 /*HASH*/` finds a long key by its hash, `address /*+ 0*/` is what an index has in
+/// place of the key of the table, and in a write the row is locked that is the
 /// lock of the write.
 pub(super) fn translated(sql: &str, is_write: bool) -> String {
     let out = with_parameters(sql, |number| format!("${number}"));
@@ -59,7 +60,10 @@ fn with_parameters(sql: &str, parameter: impl Fn(usize) -> String) -> String {
         out = out + before + &parameter(after[..digits].parse().unwrap_or(count));
         rest = &after[digits..];
     }
-    out = (out + rest).replace(" NOT INDEXED", "").replace("octet_length(", "octets(");
+    out = (out + rest)
+        .replace(" NOT INDEXED", "")
+        .replace("octet_length(", "octets(")
+        .replace("/*+ 0*/", "+ 0");
     while let Some((before, after)) = out.split_once(" /*HASH*/") {
         let mut words = before.rsplitn(4, char::is_whitespace);
         let (value, key) = (words.next().unwrap_or_default(), words.nth(1).unwrap_or_default());

@@ -279,8 +279,8 @@ fn runs(conn: &Connection, session: i64) -> BackendResult<Vec<BoundedRun>> {
 pub(super) const BREAKS: &str = "SELECT address, parent
    FROM message
   WHERE parent IS DISTINCT FROM address - 1
-    AND address BETWEEN ?1 AND ?2
-  ORDER BY address";
+    AND address /*+ 0*/ BETWEEN ?1 AND ?2
+  ORDER BY address /*+ 0*/";
 
 const LAST_BEFORE: &str = "SELECT max(address) FROM message WHERE address BETWEEN ?1 AND ?2";
 

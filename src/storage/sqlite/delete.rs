@@ -244,9 +244,11 @@ pub(super) fn below(conn: &Connection, top: Address) -> BackendResult<Vec<(Addre
     let mut starts = vec![top];
     while let Some(start) = starts.pop() {
         let next_break: Option<Address> = conn.one(
-            "SELECT min(address)
+            "SELECT min(address /*+ 0*/)
                    FROM message
-                  WHERE parent IS DISTINCT FROM address - 1 AND address > ?1 AND address <= ?2",
+                  WHERE parent IS DISTINCT FROM address - 1
+                    AND address /*+ 0*/ > ?1
+                    AND address /*+ 0*/ <= ?2",
             (start, end),
         )?;
         // Up to the next break each row is the child of the one before.

@@ -348,9 +348,9 @@ impl Read<'_> for Run {
 pub(super) const BREAKS_BEFORE: &str = "SELECT address, parent
    FROM message
   WHERE parent IS DISTINCT FROM address - 1
-    AND address <= ?1
-    AND address >= ?2
-  ORDER BY address DESC
+    AND address /*+ 0*/ <= ?1
+    AND address /*+ 0*/ >= ?2
+  ORDER BY address /*+ 0*/ DESC
   LIMIT ?3";
 
 pub(super) const SPANS_BEFORE: &str = "SELECT key, first, last

@@ -196,6 +196,30 @@ fn hot_statements_use_the_indexes_made_for_them() -> Result<()> {
     Ok(())
 }
 
+/// A server that had counted the rows read all messages of a long session for its breaks, of which there is one.
+#[test]
+fn the_first_message_of_a_long_session_is_found_at_once() -> Result<()> {
+    let database = std::sync::Arc::new(Database::open_in_memory(Config::default())?);
+    let append = |name: &str, count: usize| {
+        let session = SqliteSession::new(std::sync::Arc::clone(&database), name.into());
+        let messages: Vec<Message> = (0..count).map(|n| Message::user(n.to_string())).collect();
+        session.append(&Parent::Head, &ExpectedHead::Any, &messages, None)
+    };
+    (0..200).try_for_each(|n| append(&n.to_string(), 1).map(drop))?;
+    append("long", 5_000)?;
+    database.write(|conn| conn.command("ANALYZE message"))?;
+    let (first, last) = crate::tree::Address::range_of(201);
+    for sql in [path::BREAKS_BEFORE, children::BREAKS] {
+        let (steps, found) = database.steps_of_write(|conn| match sql {
+            path::BREAKS_BEFORE => conn.rows::<crate::tree::Address>(sql, (last, first, 64_i64)),
+            _ => conn.rows(sql, (first, last)),
+        })?;
+        assert_eq!(found.len(), 1, "{sql}");
+        assert!(steps < 400, "{steps} steps of {sql}");
+    }
+    Ok(())
+}
+
 #[test]
 fn the_keys_of_an_inbox_are_read_from_its_index() -> Result<()> {
     let database = filled()?;
