@@ -321,8 +321,8 @@ CREATE TABLE erased_session (
     hash TEXT COLLATE "C" PRIMARY KEY
 );
 
--- The index of words. A row holds the words of a text in their normal form, with the weight A, those of tools with D, and labels, which
--- begin with a space. A long text has several rows.
+-- The index of words. A row holds the words of a text in their normal form; a letter before each tells its column. A long text has
+-- several rows.
 CREATE TABLE search (
     address BIGINT NOT NULL,
     part    BIGINT NOT NULL,
