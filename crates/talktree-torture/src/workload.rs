@@ -85,7 +85,7 @@ pub struct Workload {
     observer: Observer,
 }
 
-/// What a workload needs to go on, besides the content of its sessions.
+/// The state of a workload that its sessions do not hold.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     /// How the names of its sessions, keys and owners begin.
