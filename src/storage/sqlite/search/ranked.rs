@@ -20,14 +20,15 @@ use crate::tree::Address;
 pub(super) const RANKED: usize = 1_000;
 /// How many bytes of a text are read for ranking.
 pub(in super::super) const MAX_READ_BYTES: usize = 64 << 10;
-/// How many matches of one unit are listed at most, and of all together: each takes about 0.2 µs.
+/// If any word is enough: how many matches of one unit are listed at most, and of all together. Each takes about 0.2 µs in a file.
 const LISTED_OF_EACH: usize = 16_000;
 const LISTED: usize = 32_000;
 /// If all words are needed, no more matches of a unit are counted: more common is common. With 100 fewer queries of developers have their
 /// answer first (`benches/finding`, .80 to .78).
 const COUNTED: usize = 1_000;
-/// Up to so many matches of all words the engine ranks, and only if it reads as few of each word: each takes about 1 µs.
-const RANKED_BY_ENGINE: usize = 4_000;
+/// How many matches of all words are listed at most. Fewer the engine ranks, and only if it reads as few of each word: each takes about
+/// 1 µs. With 16 000 nothing more was found (`benches/finding`), and a server needs three times as long for a common word.
+const LISTED_OF_ALL: usize = 4_000;
 /// Among so many units those matches of a common one are listed that also have a rare one; among more none.
 const FEW: usize = 12;
 
@@ -93,7 +94,7 @@ impl Ranked {
     fn of_all_words(texts: &impl Texts) -> BackendResult<Self> {
         let analysis = texts.analysis();
         let Some(all) = analysis.all() else { return Ok(Self::none(Matched::All)) };
-        let found = texts.list(&all, LISTED_OF_EACH)?;
+        let found = texts.list(&all, LISTED_OF_ALL)?;
         if found.is_empty() {
             return Ok(Self::none(Matched::All));
         }
@@ -101,7 +102,7 @@ impl Ranked {
         let frequencies: Vec<f64> = match analysis.is_one_unit() {
             true => vec![found.len() as f64],
             false => {
-                let limit = if found.len() > RANKED { RANKED_BY_ENGINE } else { COUNTED };
+                let limit = if found.len() > RANKED { LISTED_OF_ALL } else { COUNTED };
                 lists(texts, limit)?.iter().map(|list| list.len() as f64).collect()
             }
         };
@@ -109,13 +110,13 @@ impl Ranked {
         // The engine also reads every posting of each word, and merges the lists of all words of a prefix at each lookup.
         let may_rank = is_plain
             && !analysis.units.iter().any(|unit| unit.term.is_prefix)
-            && frequencies.iter().all(|found| *found < RANKED_BY_ENGINE as f64);
+            && frequencies.iter().all(|found| *found < LISTED_OF_ALL as f64);
         let best = match found.len() {
             0..=RANKED => found.clone(),
             _ if may_rank && let Some(best) = texts.best(&all, RANKED)? => best,
             _ => evenly(&found, RANKED),
         };
-        let is_whole = found.len() < LISTED_OF_EACH;
+        let is_whole = found.len() < LISTED_OF_ALL;
         let more = (found.len() > RANKED).then_some(More { expr: all, listed: found, is_whole });
         Ok(Self { more, ..Self::of(texts, &best, Matched::All, &frequencies, total)? })
     }
