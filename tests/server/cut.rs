@@ -9,7 +9,11 @@ use std::time::{Duration, Instant};
 use crate::common::{Scratch, on_server};
 use crate::hosts::{Host, VERBS, run};
 use crate::proxy::{Cut, Proxy, client};
-use talktree::{Error, Label, Message, MessageId, Record, Result, SessionDetails, Store};
+use serde_json::json;
+use talktree::{
+    Error, Json, Label, Message, MessageId, Record, Result, SessionDetails, Store, TranscriptKey,
+};
+use tokio_postgres::Client;
 
 #[test]
 fn a_verb_whose_connection_is_cut_tells_whether_it_happened() -> Result<()> {
@@ -145,11 +149,12 @@ fn what_the_server_terminates_is_stored_if_and_only_if_it_is_acknowledged() -> R
     })
 }
 
-/// The record whose statement was cancelled was left out as one that the store refuses, and the others were stored.
-#[test]
-fn an_import_that_is_interrupted_while_it_waits_stores_nothing() -> Result<()> {
-    let Some(url) = on_server() else { return Ok(()) };
-    let store = Store::connect(&url)?;
+/// Calls a function while an import waits for a lock, and returns what the import says.
+fn import_that_waits(
+    url: &str,
+    meanwhile: impl AsyncFnOnce(&Store, &Client),
+) -> Result<(Store, Result<()>)> {
+    let store = Store::connect(url)?;
     let message = |id: &str| Record::Message {
         below: None,
         message: Message::user("hello").with_id(id),
@@ -162,22 +167,71 @@ fn an_import_that_is_interrupted_while_it_waits_stores_nothing() -> Result<()> {
         message("b"),
     ];
     let schema = url.split("schema=").nth(1).expect("a schema");
-    let lock = format!("BEGIN; LOCK TABLE {schema}.label IN SHARE MODE");
+    let lock =
+        format!("SET search_path TO {schema}; BEGIN; LOCK TABLE {schema}.label IN SHARE MODE");
     let waiting =
         format!("SELECT FROM pg_locks WHERE NOT granted AND relation = '{schema}.label'::regclass");
     let imported = thread::scope(|scope| {
-        let import = || store.import(records.into_iter().map(Ok));
-        client(&url, async |client| {
+        let import = || store.import(records.into_iter().map(Ok)).map(drop);
+        client(url, async |client| {
             client.batch_execute(&lock).await.expect("the lock");
             let import = scope.spawn(import);
             while client.query(&waiting, &[]).await.expect("an answer").is_empty() {
                 assert!(!import.is_finished());
             }
-            store.interrupt_handle().interrupt();
+            meanwhile(&store, &client).await;
             import.join().expect("no panic")
         })
     });
+    Ok((store, imported))
+}
+
+/// The record whose statement was cancelled was left out as one that the store refuses, and the others were stored.
+#[test]
+fn an_import_that_is_interrupted_while_it_waits_stores_nothing() -> Result<()> {
+    let Some(url) = on_server() else { return Ok(()) };
+    let interrupt = async |store: &Store, _: &Client| store.interrupt_handle().interrupt();
+    let (store, imported) = import_that_waits(&url, interrupt)?;
     assert!(matches!(imported, Err(Error::Interrupted)), "{imported:?}");
     assert!(store.sessions()?.is_empty());
+    Ok(())
+}
+
+#[test]
+fn an_import_that_the_server_gives_up_stores_nothing_and_may_be_called_again() -> Result<()> {
+    let Some(url) = on_server() else { return Ok(()) };
+    // Each waits for the other now. The import finds it out, because it asks first.
+    let deadlock = async |_: &Store, client: &Client| {
+        let lock = "SET LOCAL deadlock_timeout = '1min'; LOCK TABLE message";
+        client.batch_execute(lock).await.expect("the import is given up");
+    };
+    let (store, imported) = import_that_waits(&url, deadlock)?;
+    assert!(matches!(imported, Err(Error::Busy { .. })), "{imported:?}");
+    assert!(store.sessions()?.is_empty());
+    Ok(())
+}
+
+/// Entries without ids would be there twice if they were sent again.
+#[test]
+fn entries_whose_connection_is_cut_are_there_once_or_not_at_all() -> Result<()> {
+    let Some(proxy) = Proxy::start().expect("a proxy") else { return Ok(()) };
+    let there = Store::connect(&proxy.direct)?.transcripts();
+    for cut in [Cut::First, Cut::Commit, Cut::During, Cut::Answer, Cut::After] {
+        let transcripts = Store::connect(&proxy.url)?.transcripts();
+        let key = TranscriptKey::new("p", format!("{cut:?}"));
+        let mut acknowledged = Vec::new();
+        // The first append reads what is there, and the next ones know it.
+        for number in 0..3 {
+            let entry = Json::from(json!({ "number": number }));
+            proxy.cut(cut);
+            match transcripts.append(&key, std::slice::from_ref(&entry)) {
+                Ok(appended) => acknowledged.extend(vec![entry; appended.added as usize]),
+                Err(Error::Storage { .. }) => {}
+                Err(error) => return Err(error),
+            }
+            proxy.clear();
+            assert_eq!(there.load(&key)?.unwrap_or_default(), acknowledged, "{cut:?}");
+        }
+    }
     Ok(())
 }
