@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use crate::common::Scratch;
 use crate::common::process::test_name;
 use crate::tables::Tables;
 use serde_json::json;
@@ -38,6 +39,21 @@ fn a_sound_store_has_no_damage() -> Result<()> {
 
     // Checking the index needs write access, so a read-only store checks a copy.
     assert_eq!(Store::open_read_only(&path)?.verify(|_| {})?.damages, []);
+    Ok(())
+}
+
+/// A server that hashed their addresses would read for minutes: there are few hashes of them.
+#[test]
+fn many_short_sessions_are_verified() -> Result<()> {
+    let scratch = Scratch::new()?;
+    for session in 0..64 {
+        let text = "one two three four five six seven eight nine ten eleven twelve";
+        let chat = scratch.store.session(&*format!("s{session}"))?;
+        chat.append_all((0..64).map(|_| Message::user(text)))?;
+    }
+    scratch.store.search("message").run()?;
+    let verified = scratch.store.verify(|_| {})?;
+    assert_eq!((verified.messages, verified.damages), (4_096, Vec::new()));
     Ok(())
 }
 

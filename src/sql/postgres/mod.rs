@@ -311,6 +311,8 @@ impl Connection {
         read: impl FnOnce(&Row<'_>) -> BackendResult<T>,
     ) -> BackendResult<Option<T>> {
         let rows = self.rows(sql, values)?;
+        // All of them were sent.
+        debug_assert!(rows.len() <= 1, "{sql}");
         rows.first().map(|row| read(&Row::Postgres(&values::of_row(row)?))).transpose()
     }
 

@@ -58,8 +58,11 @@ const OUTCOME: &str = concat!(
     " AS TEXT) = ?2"
 );
 
-/// If the host of long work is gone, others wait for its locks for a minute, not for hours.
-const KEEPALIVES: &str = "; SET LOCAL tcp_keepalives_idle = 30; SET LOCAL tcp_keepalives_interval = 10; SET LOCAL tcp_keepalives_count = 3";
+/// What long work begins with. If its host is gone, others wait for its locks for a minute, not for hours. Addresses are sorted, not hashed:
+/// PostgreSQL's hash of a number mixes its halves, so a thousand sessions of a thousand messages have a thousand hashes, and it would read
+/// for minutes.
+const LONG: &str = "; SET LOCAL tcp_keepalives_idle = 30; SET LOCAL tcp_keepalives_interval = 10; SET LOCAL tcp_keepalives_count = 3;
+             SET LOCAL enable_hashagg = off; SET LOCAL enable_hashjoin = off";
 
 /// Says whether work must stop.
 pub(crate) type IsStopped = Box<dyn Fn() -> bool + Send>;
@@ -285,14 +288,14 @@ impl Server {
     /// do not count. A short one is over soon also if its host is cut off; a long one lasts as long as its host is there.
     fn begin(&self, mode: &str, timeout: Option<Duration>, is_long: bool) -> String {
         let (schema, timeout) = (&self.address.schema, timeout.map_or(0, millis));
-        let (limit, keepalives) = match is_long {
-            true => (0, KEEPALIVES),
+        let (limit, long) = match is_long {
+            true => (0, LONG),
             false => (millis(self.limit()), ""),
         };
         // Another program behind the same pooler may have left temporary tables.
         format!(
             "BEGIN ISOLATION LEVEL {mode}; SET LOCAL search_path TO {schema}, pg_temp; SET LOCAL lock_timeout = {timeout};
-             SET LOCAL statement_timeout = {limit}; SET LOCAL idle_in_transaction_session_timeout = {limit}{keepalives}"
+             SET LOCAL statement_timeout = {limit}; SET LOCAL idle_in_transaction_session_timeout = {limit}{long}"
         )
     }
 
@@ -329,7 +332,7 @@ impl Server {
         let mut attempts = 0;
         loop {
             let stop = is_stopped.clone().map(|stop| Box::new(stop) as IsStopped);
-            match self.write_once(timeout, stop, &work) {
+            match self.write_once(timeout.saturating_sub(began.elapsed()), stop, &work) {
                 Err(error) if error.is_given_up() && began.elapsed() < timeout => {
                     attempts += 1;
                     let most = Duration::from_millis(1 << attempts.min(8));

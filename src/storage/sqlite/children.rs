@@ -109,7 +109,7 @@ macro_rules! branches {
     AND parent IS DISTINCT FROM address - 1
     AND address > ?1
     AND address <= ?2
-  ORDER BY address
+  ORDER BY parent, address
   LIMIT ?3"
         )
     };

@@ -191,7 +191,7 @@ pub(super) const FORGET: &str = "DELETE FROM inbox_item
                      FROM inbox_item
                     WHERE source = ?1
                       AND key IS NULL
-                    ORDER BY number
+                    ORDER BY key, number
                     LIMIT ?2)";
 
 #[cfg(test)]

@@ -134,7 +134,7 @@ const REPLACE: &str = "UPDATE usage
     SET model = ?3, input = ?4, output = ?5, cache_read = ?6, cache_write = ?7, reasoning = ?8,
         cost = ?9, currency = ?10
   WHERE session = ?1
-    AND answer = ?11
+    AND answer = ?11 /*HASH*/
     AND answer IS NOT NULL
     AND model IS DISTINCT FROM ?3
     AND NOT EXISTS (SELECT 1 FROM usage AS own WHERE own.session = ?1 AND own.address = ?2)";

@@ -93,6 +93,7 @@ pub(in super::super) const LABELS: &str = "SELECT key, label, has_text, searchab
                 (SELECT searchable
                    FROM context_entry
                   WHERE block = context_block.key AND context_entry.key > '' AND present = 1
+                  ORDER BY context_entry.key
                   LIMIT 1) AS searchable
            FROM context_block
           WHERE session = ?1 AND owner = ?2) AS labels

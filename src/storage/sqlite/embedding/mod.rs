@@ -254,6 +254,7 @@ const PENDING: &str = "SELECT embedding.address, message.parts
    JOIN message ON message.address = embedding.address
   WHERE embedding.embedder = ?1
     AND embedding.address > ?2
+    AND message.address > ?2
     AND embedding.vector IS NULL
     AND embedding.address >> 32 NOT IN (SELECT session FROM leftover)
   ORDER BY embedding.address

@@ -261,8 +261,7 @@ fn index_some(conn: &Connection) -> BackendResult<Indexed> {
         let session: Option<(Option<i64>, i64)> = conn.first(UNINDEXED, key)?;
         // Another host has indexed it meanwhile.
         let Some((Some(first), next)) = session else { continue };
-        // `verify` reports a number that is damaged.
-        let mut first = u32::try_from(first.max(1)).unwrap_or(u32::MAX);
+        let mut first = number(first);
         let last = Address::range_of(key).1;
         let mut rest = None;
         let count = if conn.is_far() { READ_AHEAD_FAR } else { READ_AHEAD };
@@ -289,6 +288,11 @@ fn index_some(conn: &Connection) -> BackendResult<Indexed> {
     }
     found.store(conn)?;
     Ok(Indexed { messages, is_all: !is_any_pending(conn)? })
+}
+
+/// Returns the number of the first message that is not indexed. `verify` reports one that is damaged.
+fn number(unindexed: i64) -> u32 {
+    u32::try_from(unindexed.max(1)).unwrap_or(u32::MAX)
 }
 
 pub(in super::super) const FIRST_PENDING: &str = "SELECT key
@@ -379,7 +383,7 @@ pub(in super::super) const CREATE_PENDING: &str =
 CREATE TABLE IF NOT EXISTS temp.pending_index_of (version, low, high, last)";
 
 /// How many messages are indexed between two checks of the budget.
-const CHUNK: u32 = 256;
+const CHUNK: usize = 256;
 
 /// Indexes the pending messages in a range of addresses.
 ///
@@ -389,7 +393,10 @@ pub(in super::super) fn prepare(
     (low, high): (Address, Address),
     watch: &Watch,
 ) -> BackendResult<Prepared> {
-    if !conn.one::<bool>(IS_PENDING, (low, high))? {
+    let next = |from: Address| -> BackendResult<Option<(i64, i64)>> {
+        conn.first(NEXT_PENDING, (from.session(), high.session()))
+    };
+    if next(low)?.is_none() {
         return Ok(Prepared::Nothing);
     }
     let beside = conn.temporary()?;
@@ -418,14 +425,23 @@ pub(in super::super) fn prepare(
             return Ok(Prepared::Some);
         }
         watch.enter(Phase::Finishing);
-        let (mut count, mut last) = (0, high);
-        conn.each(PENDING, (from, high, CHUNK as usize), |row| {
-            let (address, columns) = read_doc(row, &mut Found::default())?;
-            Index::Pending.put(conn, address, columns.each_ref().map(String::as_str))?;
-            (count, last) = (count + 1, address);
-            Ok(true)
-        })?;
-        let to = if count == CHUNK { last } else { high };
+        let mut count = CHUNK;
+        let to = loop {
+            let Some((key, first)) = next(from)? else { break high };
+            let last = Address::range_of(key).1.min(high);
+            let values = (Address::new(key, number(first)).max(from), last, count);
+            let read = |row: &Row<'_>| read_doc(row, &mut Found::default());
+            let docs = conn.rows_with(PENDING_PARTS, values, read)?;
+            for (address, columns) in &docs {
+                Index::Pending.put(conn, *address, columns.each_ref().map(String::as_str))?;
+            }
+            count -= docs.len();
+            let to = docs.last().filter(|_| count == 0).map_or(last, |doc| doc.0);
+            if count == 0 || to == high {
+                break to;
+            }
+            from = to.after();
+        };
         beside.run("DELETE FROM temp.pending_index_of", ())?;
         let sql = "INSERT INTO temp.pending_index_of VALUES (?1, ?2, ?3, ?4)";
         beside.run(sql, (version, low, high, to))?;
@@ -436,22 +452,9 @@ pub(in super::super) fn prepare(
     }
 }
 
-pub(in super::super) const IS_PENDING: &str = "SELECT EXISTS (SELECT 1
-                  FROM session INDEXED BY session_unindexed
-                 WHERE unindexed IS NOT NULL
-                   AND key BETWEEN CAST(?1 AS BIGINT) >> 32 AND CAST(?2 AS BIGINT) >> 32)";
-
-/// The pending messages from address ?1 to ?2, in order of address: session by session.
-pub(in super::super) const PENDING: &str = concat!(
-    "SELECT address, parts, role, message.created_at, author, ",
-    tags!(),
-    "
+/// The first session from ?1 to ?2 with pending messages, and the number of the first of these.
+pub(in super::super) const NEXT_PENDING: &str = "SELECT key, unindexed
    FROM session INDEXED BY session_unindexed
-   JOIN message ON address BETWEEN CASE WHEN (key << 32) + unindexed > ?1 THEN (key << 32) + unindexed ELSE ?1 END
-                               AND CASE WHEN (key << 32) + 4294967295 < ?2 THEN (key << 32) + 4294967295 ELSE ?2 END
-  WHERE unindexed IS NOT NULL
-    AND key BETWEEN CAST(?1 AS BIGINT) >> 32 AND CAST(?2 AS BIGINT) >> 32
-    AND message.id IS NOT NULL
-  ORDER BY key, address
-  LIMIT ?3"
-);
+  WHERE unindexed IS NOT NULL AND key BETWEEN ?1 AND ?2
+  ORDER BY key
+  LIMIT 1";

@@ -34,7 +34,7 @@ use talktree_text::{Columns, Expr, Filters, Phrase};
 #[cfg(feature = "postgres")]
 pub(super) use self::feed::make_current;
 #[cfg(test)]
-pub(super) use self::feed::{CREATE_PENDING, FIRST_PENDING, IS_PENDING, PENDING, PENDING_PARTS};
+pub(super) use self::feed::{CREATE_PENDING, FIRST_PENDING, NEXT_PENDING, PENDING_PARTS};
 pub(super) use self::feed::{
     Deferred, Prepared, add, each_doc, empty_if_outdated, has_current_version, make_pending,
     prepare, refresh, remove_to_update, store_version,

@@ -44,7 +44,8 @@ pub(super) const OTHERS: &str = "SELECT address, author, hidden
    FROM message AS other
   WHERE (address = ?1 OR origin = ?1 AND address > ?2) AND role = ?3 AND parts = ?4";
 
-pub(super) const HAS_COPIES: &str = "SELECT 1 FROM message WHERE origin IS NOT NULL";
+pub(super) const HAS_COPIES: &str =
+    "SELECT 1 FROM message WHERE origin IS NOT NULL ORDER BY origin LIMIT 1";
 
 impl Search<'_> {
     /// Returns whether a match passes. Most searches have no filter but labels, and read no row for this.
@@ -236,7 +237,8 @@ impl Search<'_> {
             return Ok(self.range.of_sessions().into_iter().map(unread).collect());
         }
         let mut streams = Vec::new();
-        for (last, time) in self.conn.rows::<(Address, i64)>(LAST, ())? {
+        for (last, time) in self.conn.rows::<(Option<Address>, Option<i64>)>(LAST, ())? {
+            let Some((last, time)) = last.zip(time) else { continue };
             let (low, high) = Address::range_of(last.session());
             if self.range.holds(low) {
                 streams.push((low, high, last, time));
@@ -282,10 +284,10 @@ pub(super) const NEWEST: &str = "SELECT address
   ORDER BY address DESC
   LIMIT ?3";
 
-pub(super) const LAST: &str = "SELECT message.address, message.created_at
-   FROM session CROSS JOIN message
-  WHERE message.address = (SELECT max(last.address)
-                             FROM message AS last
-                            WHERE last.address BETWEEN (session.key << 32)
-                                                   AND (session.key << 32) + 4294967295
-                              AND last.id IS NOT NULL)";
+/// The last message of each session, NULL if it has none. Not a join: a server would read all messages for it.
+pub(super) const LAST: &str = "SELECT at, (SELECT created_at FROM message WHERE address = at)
+   FROM (SELECT (SELECT max(address)
+                   FROM message
+                  WHERE address BETWEEN (session.key << 32) AND (session.key << 32) + 4294967295
+                    AND id IS NOT NULL) AS at
+           FROM session) AS newest";

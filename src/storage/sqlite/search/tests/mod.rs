@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::super::connection::{Config, Database};
 use super::super::index::{
-    CREATE_PENDING, FIND, FIRST_PENDING, IS_PENDING, Index, PENDING, PENDING_PARTS,
+    CREATE_PENDING, FIND, FIRST_PENDING, Index, NEXT_PENDING, PENDING_PARTS,
 };
 use super::super::interrupt::TimeBudget;
 use super::super::query_plans::whole_reads;
@@ -61,8 +61,7 @@ fn no_statement_scans_the_messages() -> Result<()> {
         LAST,
         hits::AT,
         hits::COPIES,
-        IS_PENDING,
-        PENDING,
+        NEXT_PENDING,
         FIRST_PENDING,
         PENDING_PARTS,
         range::NAMES,
