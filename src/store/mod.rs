@@ -164,8 +164,8 @@ impl Store {
         sqlite::is_open(path.as_ref())
     }
 
-    /// Returns whether the address of a store is the URL of one on a server, as [`StoreOptions::open_at`] takes it; otherwise it
-    /// is the path of a file.
+    /// Returns whether the address of a store is a URL, which is that of a server, as [`StoreOptions::open_at`] takes it; otherwise
+    /// it is the path of a file.
     ///
     /// ```
     /// use talktree::Store;
@@ -175,8 +175,12 @@ impl Store {
     /// ```
     #[must_use]
     pub fn is_url(address: impl AsRef<Path>) -> bool {
-        let address = address.as_ref().as_os_str().as_encoded_bytes();
-        address.starts_with(b"postgresql://") || address.starts_with(b"postgres://")
+        // Also a misspelt one, because it may hold a password, and what is wrong with a path is said with the path.
+        let address = address.as_ref().to_string_lossy();
+        let is_of_scheme = |char: char| char.is_ascii_alphanumeric() || "+-.".contains(char);
+        address
+            .split_once("://")
+            .is_some_and(|(scheme, _)| scheme.len() > 1 && scheme.chars().all(is_of_scheme))
     }
 
     /// Returns the options a store can be opened with.
@@ -545,10 +549,13 @@ mod tests {
 
     #[test]
     fn a_url_is_no_path_and_its_password_is_not_shown() {
-        let url = "postgresql://bot:secret@db.example/chats";
-        for opened in [Store::open(url), Store::open_read_only(url)] {
-            let error = opened.map(drop).unwrap_err().to_string();
-            assert!(error.contains("`connect`") && !error.contains("secret"), "{error}");
+        for scheme in ["postgresql", "POSTGRES", "postgress", "mysql"] {
+            let url = format!("{scheme}://bot:secret@db.example/chats");
+            for opened in [Store::open(&url), Store::open_read_only(&url)] {
+                let error = opened.map(drop).unwrap_err().to_string();
+                assert!(error.contains("`connect`") && !error.contains("secret"), "{error}");
+            }
         }
+        assert!(!Store::is_url("C://bot.db") && !Store::is_url("a/b://bot.db"));
     }
 }

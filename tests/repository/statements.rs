@@ -303,6 +303,20 @@ fn the_locks_of_writes_are_those_that_the_architecture_lists() -> Outcome {
     Ok(())
 }
 
+/// The index of such a column has its hash on a server, because it may be long. Without the mark the table is read.
+#[test]
+fn long_keys_are_looked_up_by_their_hash() -> Outcome {
+    for (sql, file) in Reader::of_source()?.statements {
+        for column in ["answer", "record", "uuid"] {
+            for after in sql.split(&format!("AND {column} = ?")).skip(1) {
+                let after = after.trim_start_matches(|char: char| char.is_ascii_digit());
+                assert!(after.starts_with(" /*HASH*/"), "{file}: {sql}");
+            }
+        }
+    }
+    Ok(())
+}
+
 fn is_of_sqlite(file: &str) -> bool {
     OF_SQLITE.iter().any(|(of, _)| file.starts_with(of))
 }

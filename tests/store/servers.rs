@@ -69,6 +69,24 @@ fn a_build_neither_opens_nor_writes_a_store_of_a_newer_version() -> Outcome {
     Ok(())
 }
 
+#[test]
+fn a_schema_with_tables_of_another_program_is_left_as_it_is() -> Outcome {
+    let Some(server) = plain()? else { return Ok(()) };
+    for (schema, table) in [
+        ("a", "users (id INT)"),
+        ("b", "message (id INT)"),
+        ("c", "setting (id INT)"),
+        ("d", "setting (name TEXT, value TEXT)"),
+    ] {
+        sql(&server, &format!("CREATE SCHEMA {schema}; CREATE TABLE {schema}.{table}"))?;
+        let error = Store::connect(&format!("{}schema={schema}", server.url("talktree")));
+        assert!(matches!(error, Err(Error::NotAStore { .. })), "{table}: {error:?}");
+        let count = format!("SELECT count(*) FROM pg_tables WHERE schemaname = '{schema}'");
+        assert_eq!(sql(&server, &count)?, "1");
+    }
+    Ok(())
+}
+
 /// The roles of `docs/postgres.md`.
 #[test]
 fn a_role_needs_no_more_than_it_does() -> Outcome {

@@ -16,7 +16,7 @@ use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
 };
 use tokio_postgres::Config;
-use tokio_postgres::config::SslMode;
+use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::error::{Error, Result};
@@ -41,8 +41,8 @@ impl Address {
     pub(super) fn parse(url: &str, timeout: Duration) -> Result<Self> {
         let own = Own::of(url);
         // The server cuts longer names, and this one means the user's.
-        if own.schema.len() > MAX_NAME || own.schema == "$user" {
-            return Err(invalid("the name of a schema has at most 63 bytes, and is not $user"));
+        if !(1..=MAX_NAME).contains(&own.schema.len()) || own.schema == "$user" {
+            return Err(invalid("the name of a schema has 1 to 63 bytes, and is not $user"));
         }
         let (mode, check) = match (own.mode, own.roots) {
             (Some("disable"), _) => (SslMode::Disable, Check::Nothing),
@@ -58,8 +58,9 @@ impl Address {
         };
         let config = |url: &String| -> Result<Config> {
             // The client's error may quote a password.
-            let mut config: Config = url.parse().map_err(|_| {
-                invalid("expected postgresql://USER:PASSWORD@HOST:PORT/DATABASE?schema=NAME; what is special in a part is written as %3F")
+            let mut config: Config = url.parse().map_err(|_| match unknown(url) {
+                Some(name) => invalid(&format!("there is no parameter {name}, or not with this value")),
+                None => invalid("expected postgresql://USER:PASSWORD@HOST:PORT/DATABASE?schema=NAME, where `?` in a part is %3F, and `@` is %40"),
             })?;
             if config.get_connect_timeout().is_none() {
                 config.connect_timeout(timeout.max(Duration::from_secs(1)));
@@ -92,6 +93,13 @@ fn invalid(why: &str) -> Error {
         given: "postgresql://..".to_owned(),
         why: why.to_owned(),
     }
+}
+
+/// Returns the name of a parameter that the client does not take.
+fn unknown(url: &str) -> Option<&str> {
+    let mut parameters = url.split_once('?')?.1.split('&');
+    let wrong = parameters.find(|it| format!("postgresql://host/?{it}").parse::<Config>().is_err());
+    wrong?.split('=').next()
 }
 
 /// The parameters that are not the client's.
@@ -143,6 +151,17 @@ fn of_each_host(url: &str) -> Vec<String> {
     let start = url[start..end].find('@').map_or(start, |at| start + at + 1);
     let hosts = url[start..end].split(',');
     hosts.map(|host| [&url[..start], host, &url[end..]].concat()).collect()
+}
+
+/// Returns how errors call the host of an address.
+pub(super) fn named(host: &Config) -> String {
+    let port = host.get_ports().first().unwrap_or(&5432);
+    let name = |host: &Host| match host {
+        Host::Tcp(name) => format!("{name}:{port}"),
+        #[cfg(unix)]
+        Host::Unix(folder) => folder.display().to_string(),
+    };
+    host.get_hosts().iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
 /// What is checked of a server before anything is sent to it.
@@ -310,6 +329,12 @@ mod tests {
             ("postgresql://a:secret@h:x/db", "expected postgresql://"),
             ("postgresql://a:secret@h/db?sslmode=sometimes", "sslmode is"),
             ("postgresql://a:secret@h/db?schema=$user", "is not $user"),
+            ("postgresql://a:secret@h/db?schema=", "1 to 63 bytes"),
+            ("postgresql://a:secret@h/db?port=1&shcema=a", "no parameter shcema"),
+            (
+                "postgresql://a:secret@h/db?target_session_attrs=most",
+                "no parameter target_session_attrs, or",
+            ),
             (&*format!("postgresql://a:secret@h/db?schema={}", "é".repeat(32)), "63 bytes"),
             ("postgresql://a:secret@h/db?sslrootcert=/nowhere.pem", "/nowhere.pem"),
         ] {

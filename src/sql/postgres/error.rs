@@ -49,11 +49,14 @@ pub(super) fn too_long(what: &str, began: Instant) -> BackendError {
     BackendError::Own(Error::Storage { source })
 }
 
-/// Returns an error with its cause: by itself it says `db error`.
 pub(super) fn failed(error: tokio_postgres::Error) -> Error {
-    let source = match std::error::Error::source(&error) {
-        Some(cause) => format!("{error}: {cause}").into(),
-        None => error.into(),
-    };
-    Error::Storage { source }
+    Error::Storage { source: with_cause(&error).into() }
+}
+
+/// Returns an error with its cause: by itself it says `db error`.
+pub(super) fn with_cause(error: &tokio_postgres::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
 }

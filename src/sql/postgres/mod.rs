@@ -39,7 +39,7 @@ use tokio_postgres::{Client, SimpleQueryMessage, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 pub(super) use self::error::public;
-use self::error::{failed, too_long};
+use self::error::{failed, too_long, with_cause};
 use self::gathered::{Answers, Gathered};
 use self::runtime::{runtime, sent, wait};
 pub(crate) use self::server::{Server, missing};
@@ -137,21 +137,21 @@ impl Connection {
         let runtime = runtime()?;
         let (hosts, tls) = (address.hosts.clone(), address.tls.clone());
         let connected = runtime.spawn(async move {
-            let mut answer = Err(Error::Interrupted.into());
+            let mut refused = Vec::new();
             for host in hosts {
-                let began = Instant::now();
                 // The client's own limit is for each address of a name, and ends when a connection is taken.
                 let limit = host.get_connect_timeout().copied().unwrap_or_default() + LATER;
-                answer = match timeout(limit, host.connect(tls.clone())).await {
+                let why = match timeout(limit, host.connect(tls.clone())).await {
                     Ok(Ok((client, connection))) => {
                         tokio::spawn(connection);
                         return Ok(client);
                     }
-                    Ok(Err(error)) => Err(error.into()),
-                    Err(_) => Err(too_long("the server has not answered", began)),
+                    Ok(Err(error)) => with_cause(&error),
+                    Err(_) => format!("no answer for {} ms", limit.as_millis()),
                 };
+                refused.push(format!("{}: {why}", address::named(&host)));
             }
-            answer
+            Err(BackendError::Own(Error::Storage { source: refused.join("; ").into() }))
         });
         let connected = wait(connected, None).transpose();
         let client = connected.map_err(|error| Error::Io {

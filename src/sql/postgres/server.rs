@@ -184,7 +184,8 @@ impl Server {
     fn found(&self, conn: &Connection) -> BackendResult<Option<(u32, String)>> {
         let conn = sql::Connection::Postgres(conn);
         // A statement that reads no table, such as one with `to_regclass`, may not see what others made while this host waited.
-        let is_there = "SELECT EXISTS (SELECT FROM pg_class WHERE relname = 'setting' AND relpersistence <> 't' AND pg_table_is_visible(oid)),
+        let is_there = "SELECT EXISTS (SELECT FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid AND attname = 'value'
+                             WHERE relname = 'setting' AND relpersistence <> 't' AND pg_table_is_visible(pg_class.oid)),
                     current_setting('server_encoding')";
         let (is_there, encoding): (bool, String) = conn.one(is_there, ())?;
         if encoding != "UTF8" {
@@ -199,22 +200,26 @@ impl Server {
             conn.first("SELECT value FROM setting WHERE name = ?1", name)
         };
         let version = setting("schema_version")?.and_then(|version| version.parse().ok());
-        let version = version.ok_or_else(|| Error::NotAStore {
-            path: self.address.schema.clone().into(),
-            why: "its tables are those of another program".to_owned(),
-        })?;
+        let version = version.ok_or_else(|| self.is_of_another())?;
         Ok(Some((version, setting("store")?.unwrap_or_default())))
+    }
+
+    fn is_of_another(&self) -> Error {
+        let why = "its tables are those of another program".to_owned();
+        Error::NotAStore { path: self.address.schema.clone().into(), why }
     }
 
     fn fill(&self, conn: &Connection, version: u32) -> BackendResult<(u32, String)> {
         let schema = &self.address.schema;
+        let of_schema = "SELECT to_regnamespace(CAST(?1 AS TEXT)) IS NOT NULL,
+                    EXISTS (SELECT FROM pg_class WHERE relnamespace = to_regnamespace(CAST(?1 AS TEXT)))";
+        let (has_schema, has_tables): (bool, bool) =
+            sql::Connection::Postgres(conn).one(of_schema, &**schema)?;
+        if has_tables {
+            return Err(self.is_of_another().into());
+        }
         // Who may not create a schema may be given one.
-        let has_schema = conn.first_with(
-            "SELECT to_regnamespace(CAST(?1 AS TEXT)) IS NOT NULL",
-            &**schema,
-            |row| row.get(0),
-        )?;
-        if has_schema != Some(true) {
+        if !has_schema {
             conn.batch(&format!("CREATE SCHEMA {schema}"))?;
         }
         // Who may not use the schema must not make temporary tables.
@@ -394,7 +399,12 @@ impl Server {
     /// a transaction of others may still read stay until the server's own vacuum.
     pub(crate) fn vacuum(&self) -> Result<()> {
         let began = Instant::now();
-        self.vacuum_all().map_err(|error| of_rights(error, began))
+        self.vacuum_all().map_err(|error| match of_rights(error, began) {
+            Error::Storage { source } => Error::Storage {
+                source: format!("what was erased is deleted, but not vacuumed; the next erasure of the owner of the tables finishes it: {source}").into(),
+            },
+            error => error,
+        })
     }
 
     /// One host at a time: two would wait for each other at each table, and give up at the same time.

@@ -156,15 +156,16 @@ pub(crate) struct CopyArgs {
     #[arg(long, value_name = "STORE")]
     from: Option<PathBuf>,
 
-    /// The store to write into, a file or a URL; it is created if it is missing.
-    #[arg(long, value_name = "STORE")]
-    to: PathBuf,
+    /// The store to write into, a file or a URL; without it, that of --store. It is created if it is missing.
+    #[arg(long, value_name = "STORE", required_unless_present = "from")]
+    to: Option<PathBuf>,
 }
 
 pub(crate) fn copy(args: CopyArgs, context: &mut Context) -> Result<()> {
-    context.store_option = args.from.or(context.store_option.take());
+    let store = context.store_option.take();
+    context.store_option = args.from.or_else(|| store.clone());
     let from = context.reader()?;
-    context.store_option = Some(args.to);
+    context.store_option = args.to.or(store);
     let to = context.maker()?;
     let signals = Signals::catch()?;
     signals.interrupt(&from);

@@ -126,6 +126,11 @@ struct Answer<'a> {
 }
 
 pub(crate) fn run(args: EraseArgs, context: &mut Context) -> Result<()> {
+    if args.prove && Store::is_url(context.store_path()?) {
+        let why =
+            "--prove reads the bytes of a file, and the store is on a server; nothing was erased";
+        return Err(Failure::Usage(why.to_owned()));
+    }
     let store = context.writer()?;
     if args.finish {
         return finish(&store, context);
