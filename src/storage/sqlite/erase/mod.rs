@@ -173,7 +173,7 @@ fn dry_run(conn: &Connection, erasure: &Erasure, mut marked: Marked) -> BackendR
 }
 
 fn has_unfinished(conn: &Connection) -> BackendResult<bool> {
-    conn.has("SELECT 1 FROM leftover WHERE session = 0 AND transcript = 0", ())
+    conn.has("SELECT 1 FROM leftover WHERE session = 0 AND transcript = 0 LIMIT 1", ())
 }
 
 const BEGIN: &str = "INSERT INTO leftover (session) VALUES (0) RETURNING number";
