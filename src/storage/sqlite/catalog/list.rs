@@ -239,7 +239,8 @@ fn is_written_in(conn: &Connection, key: i64, author: Option<&str>) -> BackendRe
 
 pub(in super::super) const IS_WRITTEN_IN: &str = "SELECT 1
    FROM message INDEXED BY message_author
-  WHERE author = ?1 AND author IS NOT NULL AND address BETWEEN ?2 AND ?3";
+  WHERE author = ?1 AND author IS NOT NULL AND address BETWEEN ?2 AND ?3
+  LIMIT 1";
 
 /// The first message of a user, if it is among the first of the session.
 pub(in super::super) const FIRST_OF_USER: &str = "SELECT address
