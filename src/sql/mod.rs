@@ -31,6 +31,107 @@ pub(crate) enum Connection<'c> {
 }
 
 impl<'c> Connection<'c> {
+    /// Runs a statement; returns how many rows it changed.
+    pub(crate) fn run(&self, sql: &'static str, values: impl Bind) -> BackendResult<usize> {
+        match self {
+            Self::Sqlite(conn) => Ok(prepared(conn, sql, values)?.raw_execute()?),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(conn) => conn.run(sql, values),
+        }
+    }
+
+    /// Calls `take` with each row until it returns `false`.
+    pub(crate) fn each(
+        &self,
+        sql: &'static str,
+        values: impl Bind,
+        mut take: impl FnMut(&Row<'_>) -> BackendResult<bool>,
+    ) -> BackendResult<()> {
+        match self {
+            Self::Sqlite(conn) => {
+                let mut statement = prepared(conn, sql, values)?;
+                let mut rows = statement.raw_query();
+                while let Some(row) = rows.next()? {
+                    if !take(&Row::Sqlite(row))? {
+                        break;
+                    }
+                }
+                Ok(())
+            }
+            #[cfg(feature = "postgres")]
+            Self::Postgres(conn) => conn.each(sql, values, take),
+        }
+    }
+
+    /// Returns what `read` makes of the first row.
+    pub(crate) fn first_with<T>(
+        &self,
+        sql: &'static str,
+        values: impl Bind,
+        read: impl FnOnce(&Row<'_>) -> BackendResult<T>,
+    ) -> BackendResult<Option<T>> {
+        match self {
+            Self::Sqlite(conn) => {
+                let mut statement = prepared(conn, sql, values)?;
+                let mut rows = statement.raw_query();
+                rows.next()?.map(|row| read(&Row::Sqlite(row))).transpose()
+            }
+            #[cfg(feature = "postgres")]
+            Self::Postgres(conn) => conn.first_with(sql, values, read),
+        }
+    }
+
+    /// Returns what `read` makes of each row.
+    pub(crate) fn rows_with<T>(
+        &self,
+        sql: &'static str,
+        values: impl Bind,
+        mut read: impl FnMut(&Row<'_>) -> BackendResult<T>,
+    ) -> BackendResult<Vec<T>> {
+        let mut rows = Vec::new();
+        self.each(sql, values, |row| {
+            rows.push(read(row)?);
+            Ok(true)
+        })?;
+        Ok(rows)
+    }
+
+    /// Returns the rows.
+    pub(crate) fn rows<T: for<'r> Read<'r>>(
+        &self,
+        sql: &'static str,
+        values: impl Bind,
+    ) -> BackendResult<Vec<T>> {
+        self.rows_with(sql, values, |row| T::read(row, 0))
+    }
+
+    /// Returns the first row, if there is one.
+    pub(crate) fn first<T: for<'r> Read<'r>>(
+        &self,
+        sql: &'static str,
+        values: impl Bind,
+    ) -> BackendResult<Option<T>> {
+        self.first_with(sql, values, |row| T::read(row, 0))
+    }
+
+    /// Returns the row that every answer to this statement has.
+    ///
+    /// # Errors
+    /// [`Corrupt`](crate::Error::Corrupt) if another row refers to one that is not there.
+    pub(crate) fn one<T: for<'r> Read<'r>>(
+        &self,
+        sql: &'static str,
+        values: impl Bind,
+    ) -> BackendResult<T> {
+        let found = self.first(sql, values)?;
+        found.ok_or_else(|| corrupt("a row that another one refers to is missing"))
+    }
+
+    /// Returns whether there is a row.
+    pub(crate) fn has(&self, sql: &'static str, values: impl Bind) -> BackendResult<bool> {
+        Ok(self.first_with(sql, values, |_| Ok(()))?.is_some())
+    }
+
     /// Runs a command that has no values and no rows.
     pub(crate) fn command(&self, sql: &'static str) -> BackendResult<()> {
         self.run(sql, ()).map(drop)
@@ -39,7 +140,7 @@ impl<'c> Connection<'c> {
     /// Runs a change whose answer says nothing: a server is not waited for.
     pub(crate) fn send(&self, sql: &'static str, values: impl Bind) -> BackendResult<()> {
         match self {
-            Self::Sqlite(conn) => conn.run(sql, values).map(drop),
+            Self::Sqlite(_) => self.run(sql, values).map(drop),
             #[cfg(feature = "postgres")]
             Self::Postgres(conn) => conn.send(sql, values),
         }
@@ -185,75 +286,6 @@ impl Parameters<'_, '_> {
     }
 }
 
-/// What a verb does with its connection.
-pub(crate) trait Sql {
-    /// Runs a statement; returns how many rows it changed.
-    fn run(&self, sql: &'static str, values: impl Bind) -> BackendResult<usize>;
-
-    /// Calls `take` with each row until it returns `false`.
-    fn each(
-        &self,
-        sql: &'static str,
-        values: impl Bind,
-        take: impl FnMut(&Row<'_>) -> BackendResult<bool>,
-    ) -> BackendResult<()>;
-
-    /// Returns what `read` makes of the first row.
-    fn first_with<T>(
-        &self,
-        sql: &'static str,
-        values: impl Bind,
-        read: impl FnOnce(&Row<'_>) -> BackendResult<T>,
-    ) -> BackendResult<Option<T>>;
-
-    /// Returns what `read` makes of each row.
-    fn rows_with<T>(
-        &self,
-        sql: &'static str,
-        values: impl Bind,
-        mut read: impl FnMut(&Row<'_>) -> BackendResult<T>,
-    ) -> BackendResult<Vec<T>> {
-        let mut rows = Vec::new();
-        self.each(sql, values, |row| {
-            rows.push(read(row)?);
-            Ok(true)
-        })?;
-        Ok(rows)
-    }
-
-    /// Returns the rows.
-    fn rows<T: for<'r> Read<'r>>(
-        &self,
-        sql: &'static str,
-        values: impl Bind,
-    ) -> BackendResult<Vec<T>> {
-        self.rows_with(sql, values, |row| T::read(row, 0))
-    }
-
-    /// Returns the first row, if there is one.
-    fn first<T: for<'r> Read<'r>>(
-        &self,
-        sql: &'static str,
-        values: impl Bind,
-    ) -> BackendResult<Option<T>> {
-        self.first_with(sql, values, |row| T::read(row, 0))
-    }
-
-    /// Returns the row that every answer to this statement has.
-    ///
-    /// # Errors
-    /// [`Corrupt`](crate::Error::Corrupt) if another row refers to one that is not there.
-    fn one<T: for<'r> Read<'r>>(&self, sql: &'static str, values: impl Bind) -> BackendResult<T> {
-        let found = self.first(sql, values)?;
-        found.ok_or_else(|| corrupt("a row that another one refers to is missing"))
-    }
-
-    /// Returns whether there is a row.
-    fn has(&self, sql: &'static str, values: impl Bind) -> BackendResult<bool> {
-        Ok(self.first_with(sql, values, |_| Ok(()))?.is_some())
-    }
-}
-
 /// Prepares a statement and binds its values.
 fn prepared<'c>(
     conn: &'c rusqlite::Connection,
@@ -264,73 +296,4 @@ fn prepared<'c>(
     let next = values.bind(&mut Parameters::Sqlite(&mut statement), 1)?;
     debug_assert_eq!(next - 1, statement.parameter_count(), "values of {sql}");
     Ok(statement)
-}
-
-impl Sql for rusqlite::Connection {
-    fn run(&self, sql: &'static str, values: impl Bind) -> BackendResult<usize> {
-        Ok(prepared(self, sql, values)?.raw_execute()?)
-    }
-
-    fn each(
-        &self,
-        sql: &'static str,
-        values: impl Bind,
-        mut take: impl FnMut(&Row<'_>) -> BackendResult<bool>,
-    ) -> BackendResult<()> {
-        let mut statement = prepared(self, sql, values)?;
-        let mut rows = statement.raw_query();
-        while let Some(row) = rows.next()? {
-            if !take(&Row::Sqlite(row))? {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    fn first_with<T>(
-        &self,
-        sql: &'static str,
-        values: impl Bind,
-        read: impl FnOnce(&Row<'_>) -> BackendResult<T>,
-    ) -> BackendResult<Option<T>> {
-        let mut statement = prepared(self, sql, values)?;
-        let mut rows = statement.raw_query();
-        rows.next()?.map(|row| read(&Row::Sqlite(row))).transpose()
-    }
-}
-
-impl Sql for Connection<'_> {
-    fn run(&self, sql: &'static str, values: impl Bind) -> BackendResult<usize> {
-        match self {
-            Self::Sqlite(conn) => conn.run(sql, values),
-            #[cfg(feature = "postgres")]
-            Self::Postgres(conn) => conn.run(sql, values),
-        }
-    }
-
-    fn each(
-        &self,
-        sql: &'static str,
-        values: impl Bind,
-        take: impl FnMut(&Row<'_>) -> BackendResult<bool>,
-    ) -> BackendResult<()> {
-        match self {
-            Self::Sqlite(conn) => conn.each(sql, values, take),
-            #[cfg(feature = "postgres")]
-            Self::Postgres(conn) => conn.each(sql, values, take),
-        }
-    }
-
-    fn first_with<T>(
-        &self,
-        sql: &'static str,
-        values: impl Bind,
-        read: impl FnOnce(&Row<'_>) -> BackendResult<T>,
-    ) -> BackendResult<Option<T>> {
-        match self {
-            Self::Sqlite(conn) => conn.first_with(sql, values, read),
-            #[cfg(feature = "postgres")]
-            Self::Postgres(conn) => conn.first_with(sql, values, read),
-        }
-    }
 }

@@ -21,7 +21,7 @@ use tokio_postgres::error::SqlState;
 use super::address::Address;
 use super::{Connection, LATER, SAVEPOINT, too_long};
 use crate::error::{Error, Result};
-use crate::sql::{self, BackendError, BackendResult, Sql};
+use crate::sql::{self, BackendError, BackendResult};
 
 /// The tables.
 const SCHEMA: &str = include_str!("../../../schema.postgres.sql");

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::Server;
 use crate::error::{Error, Result};
-use crate::sql::{BackendError, Sql};
+use crate::sql::BackendError;
 
 /// Connects to a new store.
 fn server(max_idle: usize) -> Result<Option<Server>> {

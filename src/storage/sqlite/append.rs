@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::id::{CompactionId, MessageId, SessionId, check_name_length};
 use crate::message::{Extra, Json, Message, Part, check_shape, extra_to_text, parts_to_text};
 use crate::outcome::{Appended, CountedAppend, Updated};
-use crate::sql::{BackendError, BackendResult, Connection, Sql, corrupt};
+use crate::sql::{BackendError, BackendResult, Connection, corrupt};
 use crate::tree::{Address, MAX_MESSAGES};
 use crate::view::{ExpectedHead, Parent};
 

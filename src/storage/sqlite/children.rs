@@ -11,7 +11,7 @@ use super::row::session::SessionRow;
 use super::{compaction, head, message};
 use crate::id::MessageId;
 use crate::message::{Message, Role, parts_from_text};
-use crate::sql::{BackendResult, Connection, Read, Row, Sql, corrupt, damaged};
+use crate::sql::{BackendResult, Connection, Read, Row, corrupt, damaged};
 use crate::tree::{
     Address, BoundedRun, CompactionMark, Landmark, Run, Segment, SegmentMap, Tree, line, outermost,
     preview,

@@ -13,7 +13,7 @@ use crate::compaction::{Compaction, CompactionStatus, Seen, Stale};
 use crate::error::Error;
 use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Message;
-use crate::sql::{BackendError, BackendResult, Connection, Read, Sql, corrupt};
+use crate::sql::{BackendError, BackendResult, Connection, Read, corrupt};
 use crate::tree::{Address, Plan, PlanPart, Span, Walk};
 use crate::view::Order;
 

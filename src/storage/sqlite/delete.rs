@@ -14,7 +14,7 @@ use super::session::Named;
 use super::{catalog, compaction, head, message};
 use crate::id::MessageId;
 use crate::outcome::Deleted;
-use crate::sql::{BackendResult, Connection, Sql, corrupt};
+use crate::sql::{BackendResult, Connection, corrupt};
 use crate::tree::{Address, PlanPart, Span, Walk};
 
 pub(crate) fn delete(

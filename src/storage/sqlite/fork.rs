@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::id::{MessageId, SessionId};
 use crate::message::Message;
 use crate::outcome::SessionDetails;
-use crate::sql::{BackendError, BackendResult, Connection, Sql};
+use crate::sql::{BackendError, BackendResult, Connection};
 use crate::tree::{Address, PlanPart, Span};
 use crate::view::{ExpectedHead, Parent};
 

@@ -14,7 +14,7 @@ use crate::catalog::{ListedMessage, MessageFilter, MessagePage};
 use crate::error::{Error, Result};
 use crate::id::{MessageId, check_label, label_is_id};
 use crate::outcome::{HeadEntry, Label, MAX_TAGS, MessageTag, too_many_tags};
-use crate::sql::{BackendError, BackendResult, Connection, Read, Row, Sql};
+use crate::sql::{BackendError, BackendResult, Connection, Read, Row};
 use crate::tree::Address;
 use crate::view::ExpectedHead;
 

@@ -28,7 +28,7 @@ use crate::id::{CompactionId, MessageId, SessionId};
 use crate::message::Message;
 use crate::outcome::{Appended, Record, SessionDetails};
 use crate::records::ids::derive;
-use crate::sql::{BackendError, BackendResult, Connection, Sql};
+use crate::sql::{BackendError, BackendResult, Connection};
 use crate::tokens::Counter;
 use crate::tree::Address;
 

@@ -13,7 +13,7 @@ use super::row::session as row;
 use crate::error::{Result, check_size};
 use crate::id::check_name;
 use crate::inbox::{InboxItem, MAX_HANDLED_IDS, check_batch};
-use crate::sql::{BackendResult, Connection, Read, Row, Sql, time};
+use crate::sql::{BackendResult, Connection, Read, Row, time};
 
 /// The maximum number of items of a write that may share a commit with others.
 const MAX_FEW: usize = 100;

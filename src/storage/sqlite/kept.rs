@@ -3,7 +3,6 @@
 use super::connection::Database;
 use crate::error::{Result, check_size};
 use crate::id::check_name;
-use crate::sql::Sql;
 
 /// What the names of these settings begin with.
 const PREFIX: &str = "kept:";

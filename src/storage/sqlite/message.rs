@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::id::{CompactionId, MessageId, SessionId, check_name};
 use crate::message::Message;
 use crate::records::Title;
-use crate::sql::{BackendError, BackendResult, Connection, Read, Sql, corrupt};
+use crate::sql::{BackendError, BackendResult, Connection, Read, corrupt};
 use crate::tree::{Address, PlanPart, Walk};
 
 /// Returns the address of a message, if the session has it.

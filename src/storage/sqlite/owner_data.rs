@@ -13,7 +13,7 @@ use super::{transcript, usage};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::message::Json;
-use crate::sql::{BackendResult, Read, Row, Sql, damaged};
+use crate::sql::{BackendResult, Read, Row, damaged};
 
 /// How many rows of the ledger one read returns.
 const BATCH: usize = 1_000;

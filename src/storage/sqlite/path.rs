@@ -14,7 +14,7 @@ use super::children;
 use crate::id::MessageId;
 use crate::message::Role;
 use crate::outcome::RowStat;
-use crate::sql::{BackendError, BackendResult, Connection, Read, Row, Sql, corrupt};
+use crate::sql::{BackendError, BackendResult, Connection, Read, Row, corrupt};
 use crate::tree::{Address, Plan, PlanPart, Run, Span, TreeSource, Walk};
 
 /// Returns the plan of the path to a leaf: the stored messages, or what a model should see.

@@ -9,7 +9,7 @@ use super::row::message::StoredMessage;
 use super::{compaction, message};
 use crate::id::{CompactionId, MessageId};
 use crate::message::Message;
-use crate::sql::{BackendResult, Connection, Read, Sql};
+use crate::sql::{BackendResult, Connection, Read};
 use crate::tree::{Address, Plan, PlanPart};
 use crate::view::Order;
 

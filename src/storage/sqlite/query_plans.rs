@@ -18,7 +18,6 @@ use crate::error::{Error, Result};
 use crate::inbox::InboxItem;
 use crate::message::{Message, Part};
 use crate::outcome::SessionDetails;
-use crate::sql::Sql;
 use crate::storage::context::{BlockScope, Document};
 use crate::view::{ExpectedHead, Parent};
 

@@ -135,7 +135,6 @@ impl Database {
 mod tests {
     use super::super::connection::Config;
     use super::*;
-    use crate::sql::Sql;
 
     /// A store that was opened again, and its folder.
     fn opened() -> Result<(tempfile::TempDir, Database)> {

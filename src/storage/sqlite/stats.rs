@@ -6,7 +6,7 @@ use super::connection::Database;
 use super::file;
 use crate::error::Result;
 use crate::report::StoreStats;
-use crate::sql::{BackendResult, Connection, Sql};
+use crate::sql::{BackendResult, Connection};
 use crate::tree::Address;
 
 /// A break: where a run starts, and how many messages precede it on its path.

@@ -17,7 +17,7 @@ use super::session::Handle;
 use super::{compaction, message, path};
 use crate::error::Result;
 use crate::message::Message;
-use crate::sql::{BackendResult, Connection, Read, Sql};
+use crate::sql::{BackendResult, Connection, Read};
 use crate::tokens::{Count, Counter, ESTIMATE_VERSION, HEURISTIC};
 use crate::tree::{Address, Plan, PlanPart};
 

@@ -19,7 +19,7 @@ use super::{message, path};
 use crate::error::Result;
 use crate::id::MessageId;
 use crate::message::Message;
-use crate::sql::{BackendResult, Connection, Read, Row, Sql, corrupt, damaged, time};
+use crate::sql::{BackendResult, Connection, Read, Row, corrupt, damaged, time};
 use crate::tree::{Address, PlanPart, Walk};
 use crate::usage::{Cost, Usage, UsageFilter, UsageGroup, UsageTotal};
 

@@ -181,7 +181,6 @@ impl Database {
         use std::sync::atomic::AtomicU64;
         #[cfg(feature = "postgres")]
         if self.server.is_some() {
-            use crate::sql::Sql;
             let work = std::cell::Cell::new(Some(work));
             return self.write(|conn| {
                 let before: u64 = conn.one(concat!(rows_read!(), " -- before"), ())?;
@@ -488,7 +487,6 @@ fn try_lock(writer: &Mutex<Connection>) -> Option<MutexGuard<'_, Connection>> {
 mod tests {
     use super::super::connection::Config;
     use super::*;
-    use crate::sql::Sql;
 
     #[test]
     fn a_write_that_panics_is_rolled_back_and_later_writes_work() -> Result<()> {

@@ -14,7 +14,7 @@ use crate::catalog::{Binding, BindingEnd, BindingFilter, ResumeRequest, Resumed}
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::outcome::{SessionDetails, SessionInfo};
-use crate::sql::{BackendError, BackendResult, Connection, Read, Row, Sql, corrupt, damaged, time};
+use crate::sql::{BackendError, BackendResult, Connection, Read, Row, corrupt, damaged, time};
 
 /// The most bindings of one answer.
 const MAX_PAGE: usize = 1_000;

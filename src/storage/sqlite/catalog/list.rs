@@ -14,7 +14,7 @@ use crate::catalog::{ListedSession, SessionFilter, SessionPage, SessionState};
 use crate::error::{Error, Result};
 use crate::id::shorten;
 use crate::outcome::SessionInfo;
-use crate::sql::{BackendError, BackendResult, Connection, Read, Row, Sql};
+use crate::sql::{BackendError, BackendResult, Connection, Read, Row};
 use crate::tree::Address;
 
 /// The most sessions of one page.

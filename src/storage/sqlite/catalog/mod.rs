@@ -16,7 +16,7 @@ use crate::catalog::{OwnerInfo, SessionChange};
 use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::outcome::{SessionDetails, SessionInfo};
-use crate::sql::{BackendError, BackendResult, Connection, Read, Sql};
+use crate::sql::{BackendError, BackendResult, Connection, Read};
 use crate::tree::{Address, MAX_SESSIONS};
 
 /// Creates a session; its id must be free.

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::outcome::SessionInfo;
 use crate::retention::RetentionAction;
-use crate::sql::{BackendResult, Connection, Read, Sql};
+use crate::sql::{BackendResult, Connection, Read};
 use crate::tree::Address;
 
 /// The most messages that one transaction deletes: about ten milliseconds.

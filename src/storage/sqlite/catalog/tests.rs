@@ -8,7 +8,6 @@ use super::binding;
 use super::list::list;
 use crate::catalog::{ResumeRequest, SessionFilter, SessionPage};
 use crate::error::Result;
-use crate::sql::Sql;
 
 /// Returns a time so many seconds after 1970.
 fn at(seconds: i64) -> DateTime<Utc> {

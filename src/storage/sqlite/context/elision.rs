@@ -8,7 +8,7 @@ use super::super::message;
 use crate::error::Error;
 use crate::id::{MessageId, shorten};
 use crate::message::{Json, Message, Part, Tool};
-use crate::sql::{BackendError, BackendResult, Connection, Sql};
+use crate::sql::{BackendError, BackendResult, Connection};
 use crate::storage::context::Elision;
 use crate::storage::sqlite::session::Named;
 use crate::tree::Address;

@@ -9,7 +9,7 @@ use super::ScopeKey;
 use crate::error::Error;
 use crate::id::{check_name, check_name_length};
 use crate::message::now;
-use crate::sql::{BackendError, BackendResult, Connection, Read, Row, Sql, corrupt, damaged};
+use crate::sql::{BackendError, BackendResult, Connection, Read, Row, corrupt, damaged};
 use crate::storage::context::{Document, MAX_VERSIONS, StoredLabel, StoredText};
 use crate::tree::{Address, MAX_MESSAGES, MAX_SESSIONS};
 

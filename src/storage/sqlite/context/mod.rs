@@ -29,7 +29,7 @@ use crate::error::{Error, Result};
 use crate::id::{MessageId, SessionId};
 use crate::message::now;
 use crate::search::Matched;
-use crate::sql::{BackendError, BackendResult, Connection, Sql, corrupt};
+use crate::sql::{BackendError, BackendResult, Connection, corrupt};
 use crate::storage::context::{
     BlockScope, Document, Elision, PromptSection, StoredLabel, StoredText,
 };

@@ -12,7 +12,7 @@ use super::super::interrupt::Watch;
 use super::super::search::ranked::{MAX_READ_BYTES, Ranked, Texts};
 use super::entry;
 use crate::search::Matched;
-use crate::sql::{BackendResult, Connection, Sql};
+use crate::sql::{BackendResult, Connection};
 use crate::storage::context::Document;
 use crate::tree::Address;
 

@@ -26,7 +26,7 @@ use crate::embedding::{Embedding, QueryVector, Vector, cosine};
 use crate::error::{Error, Result};
 use crate::message::parts_from_text;
 use crate::search::{Matched, indexed_text};
-use crate::sql::{BackendResult, Connection, Read, Sql};
+use crate::sql::{BackendResult, Connection, Read};
 use crate::tree::Address;
 
 /// How many messages one transaction makes pending when a store is embedded the first time: some milliseconds.

@@ -125,7 +125,6 @@ fn vacuum(conn: &mut Connection, watch: &Watch) -> BackendResult<()> {
 mod tests {
     use super::super::super::connection::Config;
     use super::*;
-    use crate::sql::Sql;
 
     #[test]
     fn an_interrupt_stops_the_rewriting_of_a_file() -> Result<()> {

@@ -19,7 +19,7 @@ use super::{Marked, forbid_import};
 use crate::erasure::{Erasure, ErasureCopies, ErasureSummary, ErasureTarget};
 use crate::error::Error;
 use crate::id::{CompactionId, MessageId, SessionId, check_name};
-use crate::sql::{BackendError, BackendResult, Bind, Connection, Sql};
+use crate::sql::{BackendError, BackendResult, Bind, Connection};
 use crate::tree::Address;
 
 /// The transaction that marks.

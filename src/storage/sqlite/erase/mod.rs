@@ -33,7 +33,7 @@ use crate::erasure::{Erased, Erasure, ErasureExtent, ErasureSummary, ErasureTarg
 use crate::error::{Error, Result};
 use crate::id::{CompactionId, SessionId};
 use crate::report::Progress;
-use crate::sql::{BackendError, BackendResult, Connection, Sql};
+use crate::sql::{BackendError, BackendResult, Connection};
 use crate::tree::Address;
 
 use mark::mark;

@@ -17,7 +17,7 @@ use super::super::file::{self, read_at};
 use super::texts::{Passed, Sequence, Texts};
 use crate::erasure::ErasureProof;
 use crate::error::{Error, Result};
-use crate::sql::{BackendResult, Connection, Sql};
+use crate::sql::{BackendResult, Connection};
 
 /// How long a proof waits before it looks again.
 const PAUSE: Duration = Duration::from_millis(20);

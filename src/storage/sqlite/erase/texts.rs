@@ -9,7 +9,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
 use uuid::Uuid;
 
-use crate::sql::{BackendResult, Bind, Connection, Sql};
+use crate::sql::{BackendResult, Bind, Connection};
 
 /// How many bytes a sequence has.
 pub(super) const LENGTH: usize = 16;

@@ -16,7 +16,7 @@ use super::mark::{Marking, by_session, id_of};
 use crate::erasure::ErasureSummary;
 use crate::id::{MessageId, SessionId};
 use crate::message::Json;
-use crate::sql::{BackendResult, Connection, Read, Sql};
+use crate::sql::{BackendResult, Connection, Read};
 use crate::tree::Address;
 
 impl Marking<'_> {

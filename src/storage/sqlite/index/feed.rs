@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::message::parts_from_text;
 use crate::report::Progress;
 use crate::search::indexed_text;
-use crate::sql::{Connection, Read, Row, Sql, time};
+use crate::sql::{Connection, Read, Row, time};
 use crate::storage::sqlite::connection::{Config, Database};
 use crate::storage::sqlite::context::entry;
 use crate::storage::sqlite::error::BackendResult;

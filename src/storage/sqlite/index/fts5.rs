@@ -4,7 +4,7 @@ use talktree_text::{Columns, Expr, Phrase};
 
 use super::Index::{self, Context, Messages, Pending};
 use super::{Expression, Stored};
-use crate::sql::{BackendResult, Connection, Sql};
+use crate::sql::{BackendResult, Connection};
 use crate::tree::Address;
 
 pub(super) fn put(

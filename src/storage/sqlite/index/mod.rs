@@ -45,7 +45,7 @@ pub(super) use self::fts5::{merge, without_merges};
 pub(super) use self::terms::{Found, add_forms, ask_ahead, cut, each_from, languages, sweep};
 pub(super) use super::context::entry::each_text;
 use super::interrupt::Watch;
-use crate::sql::{BackendResult, Connection, Sql};
+use crate::sql::{BackendResult, Connection};
 use crate::tree::Address;
 
 /// Returns the statement that finds the matches in a range of the context's index.

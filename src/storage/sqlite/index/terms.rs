@@ -21,7 +21,7 @@ use talktree_text::{
 
 use super::{Columns, Expression, Index};
 use crate::search::MAX_EXPANSIONS;
-use crate::sql::{BackendResult, Connection, Sql};
+use crate::sql::{BackendResult, Connection};
 use crate::storage::sqlite::interrupt::Watch;
 
 /// The lengths, in characters, of terms in the table: longer ones are no words of a language.

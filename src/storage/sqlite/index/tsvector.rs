@@ -14,7 +14,7 @@ use talktree_text::{Columns, Expr, Phrase};
 
 use super::Index::{self, Context, Messages, Pending};
 use super::{Expression, Stored};
-use crate::sql::{BackendResult, Connection, Sql};
+use crate::sql::{BackendResult, Connection};
 use crate::tree::Address;
 
 /// How many bytes of different words one row has, with [`OF_EACH`] for what PostgreSQL keeps of a word.

@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use crate::compaction::{Compaction, is_blank};
 use crate::id::{CompactionId, MessageId};
 use crate::message::{Json, Message, Role, extra_from_text, parts_from_text};
-use crate::sql::{BackendResult, Connection, Read, Row, Sql, corrupt, damaged};
+use crate::sql::{BackendResult, Connection, Read, Row, corrupt, damaged};
 use crate::storage::sqlite::tokens::TokenCount;
 use crate::tree::{Address, Span};
 

@@ -6,7 +6,7 @@ use super::super::context;
 use super::super::usage;
 use crate::id::SessionId;
 use crate::outcome::{MAX_TAGS, SessionDetails, SessionInfo, too_many_tags};
-use crate::sql::{BackendError, BackendResult, Bind, Connection, Read, Row, Sql, corrupt, damaged};
+use crate::sql::{BackendError, BackendResult, Bind, Connection, Read, Row, corrupt, damaged};
 use crate::tree::{Address, MAX_SESSIONS};
 
 /// The columns that verbs change.

@@ -14,7 +14,7 @@ use crate::id::{MessageId, SessionId};
 use crate::message::{Role, parts_from_text, single_text};
 use crate::search::{Hit, Matched, indexed_text};
 use crate::sql::time;
-use crate::sql::{BackendResult, Connection, Sql, corrupt, damaged};
+use crate::sql::{BackendResult, Connection, corrupt, damaged};
 use crate::storage::sqlite::path::{self, SessionTree};
 use crate::tree::{Address, PlanPart, Span, Walk};
 

@@ -32,7 +32,7 @@ use crate::error::Result;
 use crate::search::{
     HITS_PER_SESSION, Hit, Matched, SearchRequest, SearchResults, SearchTarget, SessionHit,
 };
-use crate::sql::{BackendResult, Connection, Sql, time};
+use crate::sql::{BackendResult, Connection, time};
 use crate::tree::Address;
 
 impl SearchTarget for Database {

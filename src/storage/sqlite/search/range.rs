@@ -4,7 +4,7 @@ use super::super::row::session::{self as session_row, read_id};
 use super::super::{message, path};
 use crate::id::{MessageId, SessionId};
 use crate::search::{Query, Scope};
-use crate::sql::{BackendResult, Bind, Connection, Sql};
+use crate::sql::{BackendResult, Bind, Connection};
 use crate::tree::{Address, PlanPart};
 
 /// More sessions than this are searched as one range of addresses: to start a search in a range takes about 0.1 ms.

@@ -16,7 +16,7 @@ use super::range::Kind;
 use super::ranked::Ranked;
 use super::{Search, Wanted, hits};
 use crate::search::Matched;
-use crate::sql::{BackendResult, Sql};
+use crate::sql::BackendResult;
 use crate::tree::Address;
 
 /// How many messages of one session are read ahead at most.

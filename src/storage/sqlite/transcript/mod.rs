@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::id::SessionId;
 use crate::message::Json;
 use crate::outcome::Record;
-use crate::sql::{BackendError, BackendResult, Connection, Read, Row, Sql, corrupt};
+use crate::sql::{BackendError, BackendResult, Connection, Read, Row, corrupt};
 use crate::transcript::{
     AppendedEntries, Derived, StoredTranscript, TranscriptFilter, TranscriptKey, check_owner,
     check_sizes, uuid_of,

@@ -12,7 +12,7 @@ use super::super::{catalog, erase, fork, head, message};
 use crate::id::SessionId;
 use crate::outcome::Record;
 use crate::records::ids::{derive, session_id};
-use crate::sql::{BackendResult, Connection, Sql};
+use crate::sql::{BackendResult, Connection};
 use crate::tokens::Counter;
 use crate::transcript::{StoredTranscript, TranscriptKey};
 

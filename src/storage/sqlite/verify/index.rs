@@ -9,7 +9,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use super::super::index::{self, Index, each_doc};
 use super::{MAX_OF_A_KIND, REBUILD};
 use crate::report::Damage;
-use crate::sql::{BackendError, BackendResult, Connection, Sql};
+use crate::sql::{BackendError, BackendResult, Connection};
 use crate::tree::Address;
 
 /// The remedy for a message that differs from its index entry.

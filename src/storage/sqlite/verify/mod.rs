@@ -17,7 +17,7 @@ use super::{schema, transaction};
 use crate::error::{Error, Result};
 use crate::id::MessageId;
 use crate::report::{Damage, Progress, Verified};
-use crate::sql::{BackendError, BackendResult, Bind, Connection, Row, Sql, corrupt};
+use crate::sql::{BackendError, BackendResult, Bind, Connection, Row, corrupt};
 use crate::tree::Address;
 #[cfg(test)]
 pub(super) use index::damages as index_damages;

@@ -13,7 +13,7 @@ use super::{RECOUNT, REMOVE, RESTORE, description, each, report};
 use crate::error::Error;
 use crate::id::SessionId;
 use crate::report::Damage;
-use crate::sql::{BackendError, BackendResult, Connection, Row, Sql, corrupt};
+use crate::sql::{BackendError, BackendResult, Connection, Row, corrupt};
 use crate::transcript::uuid_of;
 use crate::tree::Address;
 

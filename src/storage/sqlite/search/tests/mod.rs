@@ -20,7 +20,6 @@ use crate::id::SessionId;
 use crate::message::Message;
 use crate::outcome::SessionDetails;
 use crate::search::{Scope, SearchRequest, SearchTarget};
-use crate::sql::Sql;
 use crate::tree::Address;
 use crate::view::{ExpectedHead, Parent};
 
