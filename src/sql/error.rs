@@ -51,28 +51,20 @@ impl BackendError {
 
     /// Returns the same error once more, for another write of the same transaction.
     pub(crate) fn again(&self) -> Self {
-        let failure = |error, text| Self::Sqlite(rusqlite::Error::SqliteFailure(error, text));
-        match self {
+        let text = match self {
             Self::Sqlite(rusqlite::Error::SqliteFailure(error, text)) => {
-                failure(*error, text.clone())
+                return rusqlite::Error::SqliteFailure(*error, text.clone()).into();
             }
             Self::Own(Error::StoreMoved { path }) => {
-                Self::Own(Error::StoreMoved { path: path.clone() })
+                return Error::StoreMoved { path: path.clone() }.into();
             }
+            Self::Sqlite(error) => error.to_string(),
             #[cfg(feature = "postgres")]
-            Self::Postgres(error) => failure(
-                rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_ABORT),
-                Some(error.to_string()),
-            ),
-            Self::Sqlite(error) => failure(
-                rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_ABORT),
-                Some(error.to_string()),
-            ),
-            Self::Own(error) => failure(
-                rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_ABORT),
-                Some(error.to_string()),
-            ),
-        }
+            Self::Postgres(error) => error.to_string(),
+            Self::Own(error) => error.to_string(),
+        };
+        let aborted = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_ABORT);
+        rusqlite::Error::SqliteFailure(aborted, Some(text)).into()
     }
 
     /// Returns whether a system call failed: an I/O error, a full disk or no memory.
@@ -85,15 +77,9 @@ impl BackendError {
 
     /// Returns whether what is stored is damaged.
     pub(crate) fn is_corrupt(&self) -> bool {
-        match self {
-            Self::Own(error) => matches!(error, Error::Corrupt { .. }),
-            #[cfg(feature = "postgres")]
-            Self::Postgres(_) => false,
-            Self::Sqlite(error) => {
-                let code = error.sqlite_error_code();
-                code == Some(ErrorCode::DatabaseCorrupt) || is_of_value(error)
-            }
-        }
+        matches!(self, Self::Own(Error::Corrupt { .. }))
+            || matches!(self, Self::Sqlite(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) || is_of_value(error))
     }
 
     /// Returns whether a file could not be opened or locked for reading.
@@ -142,14 +128,9 @@ impl BackendError {
 
     /// Returns whether the work was stopped on purpose.
     pub(crate) fn is_interrupt(&self) -> bool {
-        match self {
-            Self::Own(error) => matches!(error, Error::Interrupted),
-            #[cfg(feature = "postgres")]
-            Self::Postgres(_) => false,
-            Self::Sqlite(error) => {
-                error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted)
-            }
-        }
+        matches!(self, Self::Own(Error::Interrupted))
+            || matches!(self, Self::Sqlite(error)
+                if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted))
     }
 
     /// Returns whether another connection held the lock.
