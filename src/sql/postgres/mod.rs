@@ -17,8 +17,6 @@ mod error;
 mod gathered;
 mod runtime;
 mod server;
-#[cfg(test)]
-mod tests;
 mod values;
 
 use std::cell::{Cell, OnceCell, RefCell};
