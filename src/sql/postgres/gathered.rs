@@ -94,7 +94,6 @@ impl Answers {
 pub(super) fn names(types: &[Type]) -> Vec<&'static str> {
     let name = |of: &Type| match *of {
         Type::INT8 => "BIGINT",
-        Type::FLOAT8 => "FLOAT8",
         Type::TEXT => "TEXT",
         Type::BYTEA => "BYTEA",
         _ => "",

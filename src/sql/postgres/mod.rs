@@ -350,9 +350,9 @@ impl Connection {
                 Form::Text(_) => None,
             };
             let of = of.unwrap_or_else(|| values::type_of(&value));
-            Ok((values::parameter(value, &of)?, of))
+            (values::parameter(value, &of), of)
         });
-        let bound = bound.collect::<BackendResult<_>>()?;
+        let bound = bound.collect();
         Ok((form, bound))
     }
 

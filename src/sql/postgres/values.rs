@@ -8,7 +8,7 @@ use rusqlite::types::{ToSqlOutput, Value};
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
-use crate::sql::{BackendResult, corrupt};
+use crate::sql::BackendResult;
 
 /// Returns a value that was bound.
 pub(crate) fn owned(value: ToSqlOutput<'_>) -> Value {
@@ -23,32 +23,24 @@ pub(crate) fn owned(value: ToSqlOutput<'_>) -> Value {
 /// Returns the type of a value; the server infers that of NULL.
 pub(super) fn type_of(value: &Value) -> Type {
     match value {
-        Value::Null => Type::UNKNOWN,
+        // No number with a fraction is bound.
+        Value::Null | Value::Real(_) => Type::UNKNOWN,
         Value::Integer(_) => Type::INT8,
-        Value::Real(_) => Type::FLOAT8,
         Value::Text(_) => Type::TEXT,
         Value::Blob(_) => Type::BYTEA,
     }
 }
 
 /// Returns a value as the parameter of this type.
-pub(super) fn parameter(value: Value, of: &Type) -> BackendResult<Box<dyn ToSql + Sync + Send>> {
-    let out_of_range = |_| corrupt("a number does not fit its parameter");
-    Ok(match (value, of.clone()) {
-        (Value::Null, Type::INT8) => Box::new(None::<i64>),
-        (Value::Null, Type::INT4) => Box::new(None::<i32>),
-        (Value::Null, Type::BYTEA) => Box::new(None::<Vec<u8>>),
-        (Value::Null, Type::BOOL) => Box::new(None::<bool>),
-        (Value::Null, _) => Box::new(None::<String>),
-        (Value::Integer(number), Type::INT4) => {
-            Box::new(i32::try_from(number).map_err(out_of_range)?)
-        }
-        (Value::Integer(number), Type::BOOL) => Box::new(number != 0),
+pub(super) fn parameter(value: Value, of: &Type) -> Box<dyn ToSql + Sync + Send> {
+    match (value, of) {
         (Value::Integer(number), _) => Box::new(number),
-        (Value::Real(number), _) => Box::new(number),
         (Value::Text(text), _) => Box::new(escaped(text)),
         (Value::Blob(bytes), _) => Box::new(bytes),
-    })
+        (_, &Type::INT8) => Box::new(None::<i64>),
+        (_, &Type::BYTEA) => Box::new(None::<Vec<u8>>),
+        _ => Box::new(None::<String>),
+    }
 }
 
 /// Returns values of this type or NULL as the parameter of an array.
@@ -60,10 +52,6 @@ pub(super) fn array(values: Vec<Value>, of: &Type) -> (Box<dyn ToSql + Sync + Se
         Type::INT8 => {
             let read = |it| if let Value::Integer(it) = it { Some(it) } else { None };
             (Box::new(each(values, read)), Type::INT8_ARRAY)
-        }
-        Type::FLOAT8 => {
-            let read = |it| if let Value::Real(it) = it { Some(it) } else { None };
-            (Box::new(each(values, read)), Type::FLOAT8_ARRAY)
         }
         Type::BYTEA => {
             let read = |it| if let Value::Blob(it) = it { Some(it) } else { None };
@@ -87,8 +75,6 @@ fn value(row: &Row, at: usize, of: &Type) -> BackendResult<Option<Value>> {
         Type::INT8 => row.try_get::<_, Option<i64>>(at)?.map(Value::Integer),
         Type::INT4 => row.try_get::<_, Option<i32>>(at)?.map(|it| Value::Integer(it.into())),
         Type::BOOL => row.try_get::<_, Option<bool>>(at)?.map(|it| Value::Integer(it.into())),
-        Type::FLOAT8 => row.try_get::<_, Option<f64>>(at)?.map(Value::Real),
-        Type::FLOAT4 => row.try_get::<_, Option<f32>>(at)?.map(|it| Value::Real(it.into())),
         Type::BYTEA => row.try_get::<_, Option<Vec<u8>>>(at)?.map(Value::Blob),
         _ => row.try_get::<_, Option<String>>(at)?.map(|text| Value::Text(unescaped(text))),
     })
