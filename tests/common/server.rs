@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-pub type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
+pub type Outcome<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+/// How long a server may take to start or to recover.
+pub const START: Duration = Duration::from_secs(60);
 
 /// Returns the folder of PostgreSQL's programs: the newest where Debian keeps them, or one of the search path.
 pub fn programs() -> Option<PathBuf> {
@@ -50,6 +53,8 @@ pub fn make(programs: &Path, folder: &Path) -> Outcome<PathBuf> {
 
 /// A server on a socket and a port of its own, stopped when it is dropped.
 pub struct Server {
+    /// What starts it, also again.
+    command: Command,
     process: Child,
     pub folder: tempfile::TempDir,
     pub port: u16,
@@ -72,34 +77,65 @@ impl Server {
         let folder = tempfile::Builder::new().prefix("talktree").tempdir_in("/tmp")?;
         let data = make(&programs, folder.path())?;
         prepare(folder.path(), &data)?;
+        let settings = [&["listen_addresses=localhost"], settings].concat();
+        let command = as_user(&programs.join("postgres"));
+        Self::run(command, folder, &data, &settings).map(Some)
+    }
+
+    /// Starts the server of a database by a command. Its socket and its log are in the folder.
+    pub fn run(
+        mut command: Command,
+        folder: tempfile::TempDir,
+        data: &Path,
+        settings: &[&str],
+    ) -> Outcome<Self> {
         if is_root() {
             Command::new("chown").arg("-R").arg("postgres").arg(folder.path()).status()?;
         }
         let port = std::net::TcpListener::bind("localhost:0")?.local_addr()?.port();
-        let mut command = as_user(&programs.join("postgres"));
-        command.arg("-D").arg(&data).arg("-k").arg(folder.path());
-        command.args(["-h", "localhost", "-p", &port.to_string(), "-c", "fsync=off"]);
-        for setting in settings {
-            command.args(["-c", setting]);
-        }
+        command.arg("-D").arg(data).arg("-k").arg(folder.path());
+        command.args(["-p", &port.to_string(), "-c", "fsync=off"]);
+        command.args(settings.iter().flat_map(|setting| ["-c", setting]));
         let log = std::fs::File::create(folder.path().join("log"))?;
-        let process = command
-            .current_dir(folder.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()?;
-        let server = Self { process, folder, port };
+        command.current_dir(folder.path());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        let process = command.spawn()?;
+        let server = Self { command, process, folder, port };
+        server.wait()?;
+        Ok(server)
+    }
+
+    /// Waits until it has started or recovered.
+    pub fn wait(&self) -> Outcome {
         let began = Instant::now();
-        while !server.sql("talktree", "SELECT 1")?.status.success() {
-            assert!(
-                began.elapsed() < Duration::from_secs(30),
-                "{}",
-                std::fs::read_to_string(server.folder.path().join("log"))?
-            );
+        while !self.sql("talktree", "SELECT 1")?.status.success() {
+            if began.elapsed() > START {
+                return Err(std::fs::read_to_string(self.folder.path().join("log"))?.into());
+            }
             std::thread::sleep(Duration::from_millis(50));
         }
-        Ok(Some(server))
+        Ok(())
+    }
+
+    /// Stops it as a crash does, and starts it again.
+    pub fn crash(&mut self) -> Outcome {
+        self.stop();
+        self.revive()
+    }
+
+    /// Starts it again if it has ended.
+    pub fn revive(&mut self) -> Outcome {
+        if self.process.try_wait()?.is_some() {
+            self.process = self.command.spawn()?;
+            self.wait()?;
+        }
+        Ok(())
+    }
+
+    fn stop(&mut self) {
+        let id = self.process.id().to_string();
+        let _ = Command::new("kill").args(["-QUIT", &id]).status();
+        let _ = self.process.wait();
     }
 
     /// Returns the URL of the database for a role, by the socket, to which parameters can be added.
@@ -126,8 +162,6 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let id = self.process.id().to_string();
-        let _ = Command::new("kill").args(["-QUIT", &id]).status();
-        let _ = self.process.wait();
+        self.stop();
     }
 }

@@ -17,9 +17,7 @@ mod dialect;
 
 use dialect::{lock, translated};
 
-use crate::common::server;
-
-type Outcome = Result<(), Box<dyn std::error::Error>>;
+use crate::common::server::{self, Outcome};
 
 /// The files whose statements only SQLite reads, below `src/storage/sqlite`, and why.
 const OF_SQLITE: &[(&str, &str)] = &[
@@ -376,7 +374,7 @@ fn text_of(name: &str) -> std::io::Result<String> {
 /// Runs a script on a new database of its own; `None` where there is no PostgreSQL.
 ///
 /// No server is started: one process reads the script, and ends.
-fn postgres(script: &str) -> Result<Option<(String, String)>, Box<dyn std::error::Error>> {
+fn postgres(script: &str) -> Outcome<Option<(String, String)>> {
     let Some(programs) = server::programs() else {
         // Said also where the output of tests that pass is not shown.
         writeln!(

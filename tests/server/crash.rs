@@ -4,100 +4,27 @@
 //! about another transaction: an append that was lost was acknowledged.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
-use std::os::unix::fs::MetadataExt;
-use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use crate::common::on_server;
+use crate::common::server::Server;
 use crate::proxy::client;
 use talktree::{Message, MessageId, Result, Store, Usage};
 
-/// A server of the test's own.
-struct Server {
-    /// The script that started it, and stops it.
-    script: Child,
-    /// The server that was started again.
-    again: Option<Child>,
-    url: String,
-    folder: PathBuf,
-}
-
-impl Server {
-    fn start() -> std::io::Result<Self> {
-        let mut script = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.ci/postgres"))
-            .args(["sh", "-c", "echo \"$TALKTREE_TEST_POSTGRES\"; cat"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let mut url = String::new();
-        BufReader::new(script.stdout.take().expect("a pipe")).read_line(&mut url)?;
-        let url = url.trim_end().to_owned();
-        let folder = url.split(['?', '&']).find_map(|part| part.strip_prefix("host="));
-        let folder = PathBuf::from(folder.expect("a socket"));
-        Ok(Self { script, again: None, url, folder })
+/// Kills the process of a connection: the server stops all the others and recovers.
+fn kill_one(server: &Server) {
+    let pid = "SELECT pid FROM pg_stat_activity
+        WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() LIMIT 1";
+    let url = server.url("talktree");
+    let row = client(&url, async |client| client.query_opt(pid, &[]).await);
+    if let Some(row) = row.expect("an answer") {
+        let pid = row.get::<_, i32>(0).to_string();
+        let killed = Command::new("kill").args(["-KILL", &pid]).status();
+        assert!(killed.is_ok_and(|status| status.success()));
     }
-
-    /// Kills the process of a connection: the server stops all the others and recovers.
-    fn kill_one(&self) {
-        let pid = "SELECT pid FROM pg_stat_activity
-            WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() LIMIT 1";
-        let row = client(&self.url, async |client| client.query_opt(pid, &[]).await);
-        if let Some(row) = row.expect("an answer") {
-            kill("-KILL", row.get::<_, i32>(0));
-        }
-    }
-
-    /// Restarts the server in the mode `immediate`, in which it must recover.
-    fn restart(&mut self) -> std::io::Result<()> {
-        let data = self.folder.join("data");
-        let pid = std::fs::read_to_string(data.join("postmaster.pid"))?;
-        let pid: i32 = pid.lines().next().and_then(|pid| pid.parse().ok()).expect("a number");
-        let process = PathBuf::from(format!("/proc/{pid}"));
-        let program = std::fs::read_link(process.join("exe"))?;
-        let line = std::fs::read_to_string(process.join("cmdline"))?;
-        let owner = std::fs::metadata(&data)?;
-        kill("-QUIT", pid);
-        match &mut self.again {
-            Some(again) => drop(again.wait()?),
-            None => {
-                while process.join("exe").exists() {
-                    thread::sleep(Duration::from_millis(5));
-                }
-            }
-        }
-        let again = Command::new(program)
-            .args(line.trim_end_matches('\0').split('\0').skip(1))
-            .current_dir(&self.folder)
-            .uid(owner.uid())
-            .gid(owner.gid())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
-        self.again = Some(again);
-        Ok(())
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        if let Some(again) = &mut self.again {
-            kill("-QUIT", again.id().cast_signed());
-            let _ = again.wait();
-        }
-        drop(self.script.stdin.take());
-        let _ = self.script.wait();
-    }
-}
-
-fn kill(signal: &str, pid: i32) {
-    let killed = Command::new("kill").args([signal, &pid.to_string()]).status();
-    assert!(killed.is_ok_and(|status| status.success()));
 }
 
 /// What a host did.
@@ -130,8 +57,9 @@ fn what_is_acknowledged_survives_crashes_of_the_server() -> Result<()> {
     if on_server().is_none() {
         return Ok(());
     }
-    let mut server = Server::start().expect("a server");
-    let url = format!("{}schema=crash", server.url);
+    let started = Server::start(&[], |_, _| Ok(())).expect("a server");
+    let Some(mut server) = started else { return Ok(()) };
+    let url = server.url("talktree") + "schema=crash";
     let names = ["0", "1", "2", "3", "4", "5", "6", "7"];
     let stores = names.iter().map(|_| Store::connect(&url)).collect::<Result<Vec<_>>>()?;
     let is_over = AtomicBool::new(false);
@@ -145,8 +73,8 @@ fn what_is_acknowledged_survives_crashes_of_the_server() -> Result<()> {
         for round in 0..8 {
             thread::sleep(Duration::from_millis(700));
             match round % 2 {
-                0 => server.kill_one(),
-                _ => server.restart().expect("a server that starts again"),
+                0 => kill_one(&server),
+                _ => server.crash().expect("a server that starts again"),
             }
         }
         thread::sleep(Duration::from_millis(700));

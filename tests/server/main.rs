@@ -3,7 +3,6 @@
 
 #[path = "../common/mod.rs"]
 mod common;
-#[cfg(target_os = "linux")]
 mod crash;
 mod cut;
 mod hosts;

@@ -21,7 +21,7 @@ use crate::scarce::Disk;
 use crate::soak::journal::{Journal, path_of, written};
 use crate::soak::{Size, check, name_of, worker};
 use crate::{Report, Result};
-use server::{Network, Server, kill};
+use server::{Network, Server, ask, kill};
 
 const SOAK: &str = "hosts";
 const CROWD: &str = "crowd";
@@ -170,9 +170,9 @@ pub fn run(args: &Args, report: &mut Report) -> Result<()> {
     let network = permitted(report, "network namespaces", Network::new(args.hosts));
     let disk = permitted(report, "disk of its own", Disk::mount(1_024));
     let path = disk.as_ref().map_or(folder.path(), |disk| disk.folder.path());
-    let server = Server::start(path, network.as_ref())?;
+    let server = server::start(path, network.as_ref())?;
     for schema in [SOAK, CROWD] {
-        Store::connect(&server.url(schema))?;
+        Store::connect(&(server.url("talktree") + "schema=" + schema))?;
     }
     let rng = Rng::with_seed(report.seed());
     let mut game = Game {
@@ -307,7 +307,7 @@ impl Game<'_> {
             Trouble::KillBackend => {
                 let one = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'host%'
                     ORDER BY random() LIMIT 1";
-                let Ok(pid) = self.server.ask(one)?.parse() else { return Ok(false) };
+                let Ok(pid) = ask(&self.server, one)?.parse() else { return Ok(false) };
                 return Ok(kill("-KILL", pid).is_ok());
             }
             Trouble::KillErasingBackend => {
@@ -315,7 +315,8 @@ impl Game<'_> {
                 return Ok(kill("-KILL", pid).is_ok());
             }
             Trouble::Terminate => {
-                self.server.ask(
+                ask(
+                    &self.server,
                     "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
                       WHERE application_name LIKE 'host%'",
                 )?;
@@ -338,7 +339,7 @@ impl Game<'_> {
                      SELECT pg_sleep(0.4);
                      SELECT count(*) FROM (SELECT 1 FROM session FOR UPDATE) AS locked; COMMIT"
                 );
-                return Ok(self.server.ask(&locks).is_ok());
+                return Ok(ask(&self.server, &locks).is_ok());
             }
         }
         Ok(true)
@@ -356,7 +357,8 @@ impl Game<'_> {
     fn erasing(&self) -> Result<Option<(u32, String)>> {
         let began = Instant::now();
         while began.elapsed() < Duration::from_secs(5) {
-            let found = self.server.ask(
+            let found = ask(
+                &self.server,
                 "SELECT pid || ' ' || application_name FROM pg_stat_activity
                   WHERE application_name LIKE 'host%' AND state = 'active'
                     AND (query LIKE 'VACUUM%' OR query LIKE '%REINDEX%' OR query LIKE 'DELETE%')
@@ -373,10 +375,10 @@ impl Game<'_> {
         let seed = self.rng.u32(..);
         let [people, crowd] = [SOAK, CROWD].map(|schema| {
             let url = match &self.network {
-                Some(_) => Network::url(host, schema),
-                None => self.server.url(schema),
+                Some(_) => Network::url(host, &self.server),
+                None => self.server.url("talktree"),
             };
-            format!("{url}&application_name=host{host}")
+            format!("{url}schema={schema}&application_name=host{host}")
         });
         let program = self.args.program.clone().map_or_else(std::env::current_exe, Ok)?;
         let folder = self.folder.to_str().ok_or("the path is not UTF-8")?;
@@ -412,15 +414,15 @@ impl Game<'_> {
             .map(|slot| Journal::read(&path_of(folder, slot)))
             .collect::<Result<Vec<_>>>()?;
         let dump = folder.join("dump.sql");
-        let store = Store::connect(&server.url(SOAK))?;
+        let store = Store::connect(&(server.url("talktree") + "schema=" + SOAK))?;
         let findings = check::run(store.clone(), &journals, || {
-            server.dump(SOAK, &dump)?;
+            server::dump(&server, SOAK, &dump)?;
             Ok(vec![dump.clone()])
         })?;
         // Nobody writes now, and nobody reads what an erasure removes. Its own mark in `leftover`, a number, goes last.
-        server.ask("ALTER SYSTEM SET autovacuum = off")?;
-        server.ask("SELECT pg_reload_conf()")?;
-        server.wait_for_silence()?;
+        ask(&server, "ALTER SYSTEM SET autovacuum = off")?;
+        ask(&server, "SELECT pg_reload_conf()")?;
+        server::wait_for_silence(&server)?;
         drop(SessionManager::builder(&store).build()?.erase_owner(name_of(0))?);
         let dead = format!(
             "CREATE EXTENSION IF NOT EXISTS pgstattuple;
@@ -428,12 +430,12 @@ impl Game<'_> {
               WHERE relkind = 'r' AND relnamespace = '{SOAK}'::regnamespace AND relname <> 'leftover'
                 AND (pgstattuple(oid)).dead_tuple_count > 0"
         );
-        match server.ask(&dead) {
+        match ask(&server, &dead) {
             Ok(dead) if dead.is_empty() => report.fact("dead tuples after an erasure", 0),
             Ok(dead) => faults.push(format!("dead tuples are left after an erasure: {dead}")),
             Err(error) => report.fact("dead tuples after an erasure", error),
         }
-        let store = Store::connect(&server.url(CROWD))?;
+        let store = Store::connect(&(server.url("talktree") + "schema=" + CROWD))?;
         let crowd = crowd::check(&store, folder, args.clients)?;
         faults.extend(store.verify(|_| {})?.damages.iter().map(|it| format!("crowd: {}", it.what)));
 
@@ -456,7 +458,7 @@ impl Game<'_> {
         for what in
             ["deadlock detected", "could not serialize", "No space left", "PANIC", "redo done"]
         {
-            report.fact(format!("the server said: {what}"), server.said(what)?);
+            report.fact(format!("the server said: {what}"), server::said(&server, what)?);
         }
         report.fact("clock an hour behind", Path::new(FAKETIME).exists());
         faults.extend(journals.iter().flat_map(|journal| journal.faults.clone()));

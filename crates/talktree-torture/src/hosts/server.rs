@@ -1,25 +1,21 @@
 //! A PostgreSQL server of the test's own, and the network to its hosts.
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::OpenOptions;
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::Result;
-pub(super) use installed::programs;
-use installed::{as_user, make};
+use installed::{START, as_user, make};
+pub(super) use installed::{Server, programs};
 
 #[path = "../../../../tests/common/server.rs"]
 #[allow(dead_code, unreachable_pub, reason = "the tests of the library start other servers")]
 mod installed;
 
-/// How long the server may take to recover.
-const START: Duration = Duration::from_secs(60);
 /// Small logs and short waits, so that what happens rarely happens often.
 const SETTINGS: &[&str] = &[
-    "fsync=off",
     "max_connections=300",
     "deadlock_timeout=200ms",
     "min_wal_size=32MB",
@@ -28,151 +24,69 @@ const SETTINGS: &[&str] = &[
     "shared_buffers=64MB",
 ];
 
-/// A running server, which ends when it is dropped.
-pub(super) struct Server {
-    programs: PathBuf,
-    data: PathBuf,
-    /// Of the socket and of what the server says.
-    folder: tempfile::TempDir,
-    network: Option<String>,
-    process: Child,
-}
-
-impl Server {
-    /// Creates a server with its data in a folder, on a network.
-    pub(super) fn start(disk: &Path, network: Option<&Network>) -> Result<Self> {
-        let programs = programs().ok_or("PostgreSQL is not installed")?;
-        // The path of a socket has at most 107 bytes.
-        let folder = tempfile::tempdir_in("/tmp")?;
-        for folder in [disk, folder.path()] {
-            std::fs::set_permissions(folder, Permissions::from_mode(0o777))?;
-        }
-        let data = make(&programs, disk).map_err(|error| error.to_string())?;
-        let mut who = OpenOptions::new().append(true).open(data.join("pg_hba.conf"))?;
-        writeln!(who, "host all all all trust")?;
-        let network = network.map(Network::server);
-        let process = begin(&programs, &data, folder.path(), network.as_deref())?;
-        let server = Self { programs, data, folder, network, process };
-        server.wait()?;
-        Ok(server)
-    }
-
-    /// Returns the URL by which this process reaches a store.
-    pub(super) fn url(&self, schema: &str) -> String {
-        let folder = self.folder.path().display();
-        format!("postgresql://talktree@localhost/postgres?host={folder}&schema={schema}")
-    }
-
-    /// Stops the server as a crash does, and starts it again.
-    pub(super) fn crash(&mut self) -> Result<()> {
-        kill("-QUIT", self.process.id())?;
-        self.process.wait()?;
-        self.begin_again()
-    }
-
-    /// Starts the server if it has ended by itself.
-    pub(super) fn revive(&mut self) -> Result<()> {
-        match self.process.try_wait()? {
-            Some(_) => self.begin_again(),
-            None => Ok(()),
-        }
-    }
-
-    fn begin_again(&mut self) -> Result<()> {
-        let network = self.network.as_deref();
-        self.process = begin(&self.programs, &self.data, self.folder.path(), network)?;
-        self.wait()
-    }
-
-    /// Waits until the server has recovered.
-    pub(super) fn wait(&self) -> Result<()> {
-        let began = Instant::now();
-        while self.ask("SELECT 1").is_err() {
-            if began.elapsed() > START {
-                return Err("the server does not start".into());
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        Ok(())
-    }
-
-    /// Waits until no transaction is open.
-    pub(super) fn wait_for_silence(&self) -> Result<()> {
-        let began = Instant::now();
-        let open = "SELECT count(*) FROM pg_stat_activity
-            WHERE pid <> pg_backend_pid() AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)";
-        while self.ask(open)? != "0" {
-            if began.elapsed() > START {
-                return Err("a transaction does not end".into());
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        Ok(())
-    }
-
-    /// Runs a statement outside talktree.
-    pub(super) fn ask(&self, sql: &str) -> Result<String> {
-        let began = Instant::now();
-        loop {
-            let mut psql = self.client("psql");
-            psql.args(["-qAtX", "-v", "ON_ERROR_STOP=1", "-d", "postgres", "-c", sql]);
-            match run(&mut psql) {
-                // It starts again, as after a full disk.
-                Err(error)
-                    if error.to_string().contains("FATAL:  the database system is")
-                        && began.elapsed() < START =>
-                {
-                    std::thread::sleep(Duration::from_millis(100));
-                }
-                answer => return answer,
-            }
-        }
-    }
-
-    /// Writes the rows of a store into a file.
-    pub(super) fn dump(&self, schema: &str, path: &Path) -> Result<()> {
-        let mut dump = self.client("pg_dump");
-        run(dump.args(["-n", schema, "-d", "postgres", "-f"]).arg(path)).map(drop)
-    }
-
-    fn client(&self, program: &str) -> Command {
-        let mut client = Command::new(self.programs.join(program));
-        client.arg("-h").arg(self.folder.path()).args(["-U", "talktree"]);
-        client
-    }
-
-    /// Returns how often the server has said something.
-    pub(super) fn said(&self, what: &str) -> Result<usize> {
-        let log = std::fs::read(self.folder.path().join("log"))?;
-        Ok(String::from_utf8_lossy(&log).matches(what).count())
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Fails only if the server has ended.
-        let _ = kill("-QUIT", self.process.id());
-        let _ = self.process.wait();
-    }
-}
-
-fn begin(programs: &Path, data: &Path, folder: &Path, network: Option<&str>) -> Result<Child> {
+/// Starts a server with its data in a folder, on a network.
+pub(super) fn start(disk: &Path, network: Option<&Network>) -> Result<Server> {
+    let programs = programs().ok_or("PostgreSQL is not installed")?;
+    // The path of a socket has at most 107 bytes.
+    let folder = tempfile::tempdir_in("/tmp")?;
+    let data = make(&programs, disk)?;
+    let mut who = OpenOptions::new().append(true).open(data.join("pg_hba.conf"))?;
+    writeln!(who, "host all all all trust")?;
     let server = as_user(&programs.join("postgres"));
     // Each program replaces the one before it: the process is the server's.
     let mut command = Command::new("env");
     // Anybody may connect, so only from the network of its own.
     let mut addresses = "listen_addresses=";
     if let Some(network) = network {
-        command.args(["ip", "netns", "exec", network]);
+        command.args(["ip", "netns", "exec", &network.server()]);
         addresses = "listen_addresses=*";
     }
     command.arg(server.get_program()).args(server.get_args());
-    command.arg("-D").arg(data).arg("-k").arg(folder).args(["-c", addresses]);
-    command.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
-    let log = OpenOptions::new().create(true).append(true).open(folder.join("log"))?;
-    let log = [Stdio::from(File::try_clone(&log)?), Stdio::from(log)];
-    let [out, err] = log;
-    Ok(command.current_dir("/").stdin(Stdio::null()).stdout(out).stderr(err).spawn()?)
+    Server::run(command, folder, &data, &[SETTINGS, &[addresses]].concat())
+}
+
+/// Waits until no transaction is open.
+pub(super) fn wait_for_silence(server: &Server) -> Result<()> {
+    let began = Instant::now();
+    let open = "SELECT count(*) FROM pg_stat_activity
+        WHERE pid <> pg_backend_pid() AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)";
+    while ask(server, open)? != "0" {
+        if began.elapsed() > START {
+            return Err("a transaction does not end".into());
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(())
+}
+
+/// Runs a statement outside talktree.
+pub(super) fn ask(server: &Server, sql: &str) -> Result<String> {
+    let began = Instant::now();
+    loop {
+        match run(server.psql("talktree").args(["-c", sql])) {
+            // It starts again, as after a full disk.
+            Err(error)
+                if error.to_string().contains("FATAL:  the database system is")
+                    && began.elapsed() < START =>
+            {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            answer => return answer,
+        }
+    }
+}
+
+/// Writes the rows of a store into a file.
+pub(super) fn dump(server: &Server, schema: &str, path: &Path) -> Result<()> {
+    let mut dump = Command::new(programs().unwrap_or_default().join("pg_dump"));
+    let url = server.url("talktree");
+    run(dump.args(["-n", schema, "-d", url.trim_end_matches('&'), "-f"]).arg(path)).map(drop)
+}
+
+/// Returns how often the server has said something.
+pub(super) fn said(server: &Server, what: &str) -> Result<usize> {
+    let log = std::fs::read(server.folder.path().join("log"))?;
+    Ok(String::from_utf8_lossy(&log).matches(what).count())
 }
 
 /// Sends a signal to a process.
@@ -225,9 +139,9 @@ impl Network {
         format!("{}-{host}", self.name)
     }
 
-    /// Returns the URL by which a host reaches a store.
-    pub(super) fn url(host: u32, schema: &str) -> String {
-        format!("postgresql://talktree@10.213.{host}.1/postgres?schema={schema}")
+    /// Returns the URL by which a host reaches the database of the server.
+    pub(super) fn url(host: u32, server: &Server) -> String {
+        format!("postgresql://talktree@10.213.{host}.1:{}/postgres?", server.port)
     }
 
     /// Pulls the cable of a host, or plugs it in again.
