@@ -12,17 +12,16 @@ mod measure;
 #[path = "budgets/messages.rs"]
 #[expect(dead_code, reason = "a part of it is used")]
 mod messages;
+#[path = "../tests/server/proxy.rs"]
+#[expect(dead_code, reason = "a part of it is used")]
+mod proxy;
 
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::os::unix::net::UnixStream;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use measure::Times;
 use messages::{Length, RARE, Speaker, word};
+use proxy::Proxy;
 use talktree::{Message, Search, SessionDetails, SessionManager, Store};
 use tokio::runtime::Runtime;
 use tokio_postgres::config::Host;
@@ -199,11 +198,12 @@ impl Bench {
         Ok(())
     }
 
-    /// Prints how often each verb waits for the server.
+    /// Prints how often each verb waits for a server that listens on a socket.
     fn trips(&self) -> Result<()> {
-        let proxy = Proxy::start(&self.url)?;
-        let url = format!("{}prepare=yes&schema={}", proxy.url, self.schema);
-        let store = Store::options().idle_readers(1).connect(&url)?;
+        let direct = format!("{}prepare=yes&schema={}", self.url, self.schema);
+        let Some(proxy) = Proxy::start(Some(direct))? else { return Ok(()) };
+        proxy.delay(Duration::from_millis(10));
+        let store = Store::options().idle_readers(1).connect(&proxy.url)?;
         let manager = SessionManager::builder(&store)
             .block("memory", talktree::Block::stored().max_tokens(1_000))
             .build()?;
@@ -216,10 +216,10 @@ impl Bench {
             work()?;
             work()?;
             thread::sleep(Duration::from_millis(100));
-            let before = proxy.trips.load(Ordering::SeqCst);
+            let before = proxy.trips();
             work()?;
             thread::sleep(Duration::from_millis(100));
-            let trips = proxy.trips.load(Ordering::SeqCst) - before;
+            let trips = proxy.trips() - before;
             // The end of a read is not waited for.
             println!("{verb:44} {}", if is_read { trips - 1 } else { trips });
             Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
@@ -610,80 +610,5 @@ impl History {
     fn raw(&self, id: &str) -> Result<()> {
         let (key, head) = self.begin(id)?;
         self.read(key << 32, head)
-    }
-}
-
-/// A proxy between talktree and the server that counts round trips. It delays each answer: all that talktree sends without waiting has
-/// then arrived before the first answer.
-struct Proxy {
-    url: String,
-    trips: Arc<AtomicU64>,
-}
-
-/// Both ways to a server.
-trait Stream: Read + Write + Send {}
-impl<S: Read + Write + Send> Stream for S {}
-
-impl Proxy {
-    fn start(url: &str) -> Result<Self> {
-        let config = config(url)?;
-        let port = config.get_ports().first().copied().unwrap_or(5_432);
-        let host = config.get_hosts().first().cloned().ok_or("the URL has no host")?;
-        let open = move || -> std::io::Result<(Box<dyn Stream>, Box<dyn Stream>)> {
-            Ok(match &host {
-                Host::Unix(folder) => {
-                    let stream = UnixStream::connect(folder.join(format!(".s.PGSQL.{port}")))?;
-                    (Box::new(stream.try_clone()?), Box::new(stream))
-                }
-                Host::Tcp(name) => {
-                    let stream = TcpStream::connect((name.as_str(), port))?;
-                    stream.set_nodelay(true)?;
-                    (Box::new(stream.try_clone()?), Box::new(stream))
-                }
-            })
-        };
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let url = format!(
-            "postgresql://{}@127.0.0.1:{}/{}?sslmode=disable&",
-            config.get_user().unwrap_or("postgres"),
-            listener.local_addr()?.port(),
-            config.get_dbname().unwrap_or("postgres"),
-        );
-        let trips = Arc::new(AtomicU64::new(0));
-        let counted = Arc::clone(&trips);
-        thread::spawn(move || {
-            for client in listener.incoming().flatten() {
-                let Ok((mut from_server, mut to_server)) = open() else { continue };
-                let _ = client.set_nodelay(true);
-                let (Ok(mut from_client), mut to_client) = (client.try_clone(), client) else {
-                    continue;
-                };
-                let (trips, has_answered) = (Arc::clone(&counted), Arc::new(AtomicU64::new(1)));
-                let answers = Arc::clone(&has_answered);
-                thread::spawn(move || {
-                    pass(&mut from_client, &mut to_server, || {
-                        trips.fetch_add(has_answered.swap(0, Ordering::SeqCst), Ordering::SeqCst);
-                    });
-                });
-                thread::spawn(move || {
-                    pass(&mut from_server, &mut to_client, || {
-                        thread::sleep(Duration::from_millis(10));
-                        answers.store(1, Ordering::SeqCst);
-                    });
-                });
-            }
-        });
-        Ok(Self { url, trips })
-    }
-}
-
-/// Passes bytes on until either side is closed.
-fn pass(from: &mut dyn Read, to: &mut dyn Write, mut note: impl FnMut()) {
-    let mut buffer = [0; 1 << 16];
-    while let Ok(count @ 1..) = from.read(&mut buffer) {
-        note();
-        if to.write_all(&buffer[..count]).is_err() {
-            break;
-        }
     }
 }

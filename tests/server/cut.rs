@@ -17,7 +17,7 @@ use tokio_postgres::Client;
 
 #[test]
 fn a_verb_whose_connection_is_cut_tells_whether_it_happened() -> Result<()> {
-    let Some(proxy) = Proxy::start().expect("a proxy") else { return Ok(()) };
+    let Some(proxy) = Proxy::start(on_server()).expect("a proxy") else { return Ok(()) };
     let (direct, cut_off) = (Store::connect(&proxy.direct)?, Store::connect(&proxy.url)?);
     let model = Scratch::in_file()?;
     let (mut round, mut wrong) = (0, Vec::new());
@@ -81,7 +81,7 @@ fn a_host_that_says_nothing_is_given_up_and_the_next_one_is_tried() -> Result<()
 
 #[test]
 fn long_work_is_interrupted_though_the_server_says_nothing() -> Result<()> {
-    let Some(proxy) = Proxy::start().expect("a proxy") else { return Ok(()) };
+    let Some(proxy) = Proxy::start(on_server()).expect("a proxy") else { return Ok(()) };
     let store = Store::connect(&proxy.url)?;
     store.session("s")?.append(Message::user("hello"))?;
     let interrupt = store.interrupt_handle();
@@ -212,7 +212,7 @@ fn an_import_that_the_server_gives_up_stores_nothing_and_may_be_called_again() -
 /// Entries without ids would be there twice if they were sent again.
 #[test]
 fn entries_whose_connection_is_cut_are_there_once_or_not_at_all() -> Result<()> {
-    let Some(proxy) = Proxy::start().expect("a proxy") else { return Ok(()) };
+    let Some(proxy) = Proxy::start(on_server()).expect("a proxy") else { return Ok(()) };
     let there = Store::connect(&proxy.direct)?.transcripts();
     for cut in [Cut::First, Cut::Commit, Cut::During, Cut::Answer, Cut::After] {
         let transcripts = Store::connect(&proxy.url)?.transcripts();

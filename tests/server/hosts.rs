@@ -313,7 +313,8 @@ fn compare(url: &str, proxy: &Proxy, verbs: impl Iterator<Item = Verb>) -> Resul
 #[test]
 fn two_verbs_at_once_are_as_if_one_was_first() -> Result<()> {
     let compare = |part| {
-        let Some(proxy) = Proxy::start().expect("a proxy") else { return Ok(Vec::new()) };
+        let proxy = Proxy::start(on_server()).expect("a proxy");
+        let Some(proxy) = proxy else { return Ok(Vec::new()) };
         compare(&proxy.direct, &proxy, VERBS.into_iter().skip(part).step_by(4))
     };
     let wrong = thread::scope(|scope| {

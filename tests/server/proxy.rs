@@ -1,14 +1,13 @@
-//! A proxy before a server, which cuts a connection or holds a commit back.
+//! A proxy before a server, which cuts a connection, holds a commit back, or counts round trips.
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
-
-use crate::common::on_server;
 
 /// When a connection is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,26 +36,32 @@ pub(crate) struct Proxy {
     _folder: tempfile::TempDir,
 }
 
-/// What happens to the next connection that comes so far.
+/// What happens to the next connection that comes so far, and what happened to all.
 #[derive(Debug, Default)]
 struct Plan {
     cut: Mutex<Option<Cut>>,
     /// Locked as long as a commit is held back.
     gate: Mutex<()>,
+    /// How long each answer waits.
+    delay: Mutex<Duration>,
+    trips: AtomicU64,
 }
 
 impl Proxy {
-    /// Starts a proxy; `None` without a server.
-    pub(crate) fn start() -> std::io::Result<Option<Self>> {
-        let Some(direct) = on_server() else { return Ok(None) };
+    /// Starts a proxy before the server of a store; `None` without one, or if it has no socket.
+    pub(crate) fn start(direct: Option<String>) -> std::io::Result<Option<Self>> {
+        let Some(direct) = direct else { return Ok(None) };
         let host = direct.split(['?', '&']).find_map(|part| part.strip_prefix("host="));
-        let Some(host) = host.map(str::to_owned) else { return Ok(None) };
+        let host = host.filter(|host| host.starts_with('/')).map(str::to_owned);
+        let Some(host) = host else { return Ok(None) };
+        let port = direct.split('/').nth(2).and_then(|it| it.rsplit(':').next()?.parse().ok());
+        let socket = format!(".s.PGSQL.{}", port.unwrap_or(5_432_u16));
         // Not below TMPDIR: the path of a socket has at most 107 bytes.
         let folder = tempfile::tempdir_in("/tmp")?;
         let url = direct.replace(&host, &folder.path().to_string_lossy());
-        let listener = UnixListener::bind(folder.path().join(SOCKET))?;
+        let listener = UnixListener::bind(folder.path().join(&socket))?;
         let plan = Arc::default();
-        let (shared, server) = (Arc::clone(&plan), PathBuf::from(host).join(SOCKET));
+        let (shared, server) = (Arc::clone(&plan), PathBuf::from(host).join(socket));
         // They end with the process.
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
@@ -80,6 +85,16 @@ impl Proxy {
         gate
     }
 
+    /// Delays each answer: all that is sent without waiting has then arrived before the first one.
+    pub(crate) fn delay(&self, answers: Duration) {
+        *locked(&self.plan.delay) = answers;
+    }
+
+    /// Returns how often a client has waited for an answer.
+    pub(crate) fn trips(&self) -> u64 {
+        self.plan.trips.load(Ordering::SeqCst)
+    }
+
     /// Lets everything through.
     pub(crate) fn clear(&self) {
         *locked(&self.plan.cut) = None;
@@ -95,14 +110,14 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("no thread panics with it")
 }
 
-const SOCKET: &str = ".s.PGSQL.5432";
-
 /// Starts to copy requests and answers.
 fn serve(mut client: UnixStream, mut server: UnixStream, plan: Arc<Plan>) -> std::io::Result<()> {
     // What the answers to come are cut at.
     let answers = Arc::new(Mutex::new(None));
     let (mut to_client, mut from_server) = (client.try_clone()?, server.try_clone()?);
     let cut_answers = Arc::clone(&answers);
+    let is_answered = Arc::new(AtomicBool::new(true));
+    let (answered, delays) = (Arc::clone(&is_answered), Arc::clone(&plan));
     thread::spawn(move || {
         let mut buffer = vec![0; 1 << 16];
         loop {
@@ -111,6 +126,9 @@ fn serve(mut client: UnixStream, mut server: UnixStream, plan: Arc<Plan>) -> std
             if count == 0 || at == Some(Cut::Answer) {
                 break;
             }
+            let delay = *locked(&delays.delay);
+            thread::sleep(delay);
+            answered.store(true, Ordering::SeqCst);
             if to_client.write_all(&buffer[..count]).is_err() || at == Some(Cut::After) {
                 break;
             }
@@ -120,6 +138,8 @@ fn serve(mut client: UnixStream, mut server: UnixStream, plan: Arc<Plan>) -> std
     thread::spawn(move || {
         let (mut is_started, mut is_read) = (false, false);
         while let Ok(request) = request(&mut client, is_started) {
+            let is_trip = is_answered.swap(false, Ordering::SeqCst);
+            plan.trips.fetch_add(u64::from(is_trip), Ordering::SeqCst);
             let has = |words: &[u8]| request.windows(words.len()).any(|window| window == words);
             if has(b"BEGIN") {
                 is_read = has(b"READ ONLY");
