@@ -151,9 +151,14 @@ impl<'c> Connection<'c> {
         !matches!(self, Self::Sqlite(_))
     }
 
+    /// Returns what is for a file, or what is for a server.
+    pub(crate) fn by_engine<T>(&self, file: T, server: T) -> T {
+        if self.is_far() { server } else { file }
+    }
+
     /// Returns how many rows are read at first where more may be wanted.
     pub(crate) fn read_ahead(&self) -> usize {
-        if self.is_far() { 64 } else { 1 }
+        self.by_engine(1, 64)
     }
 
     /// Asks a server a question that will come: the next one need not wait for its answer.

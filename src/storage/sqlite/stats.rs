@@ -27,7 +27,6 @@ const ENTRIES: &str = "SELECT count(*)
   WHERE transcript NOT IN (SELECT transcript FROM leftover)";
 
 const OF_MEMORY: &str = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
-#[cfg(feature = "postgres")]
 const OF_SCHEMA: &str = "SELECT CAST(sum(pg_total_relation_size(oid)) AS BIGINT)
    FROM pg_class
   WHERE relnamespace = CAST(current_schema() AS regnamespace) AND relkind = 'r'";
@@ -59,11 +58,7 @@ impl Database {
                 inbox_items: count("SELECT count(*) FROM inbox_item WHERE key IS NOT NULL")?,
                 bytes: match bytes {
                     Some(bytes) => bytes,
-                    None => count(match conn {
-                        Connection::Sqlite(_) => OF_MEMORY,
-                        #[cfg(feature = "postgres")]
-                        Connection::Postgres(_) => OF_SCHEMA,
-                    })?,
+                    None => count(conn.by_engine(OF_MEMORY, OF_SCHEMA))?,
                 },
             })
         })

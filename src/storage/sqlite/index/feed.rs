@@ -264,7 +264,7 @@ fn index_some(conn: &Connection) -> BackendResult<Indexed> {
         let mut first = number(first);
         let last = Address::range_of(key).1;
         let mut rest = None;
-        let count = if conn.is_far() { READ_AHEAD_FAR } else { READ_AHEAD };
+        let count = conn.by_engine(READ_AHEAD, READ_AHEAD_FAR);
         while rest.is_none() {
             let values = (Address::new(key, first), last, count);
             let docs = conn.rows_with(PENDING_PARTS, values, |row| read_doc(row, &mut found))?;

@@ -98,15 +98,10 @@ impl Index {
         first: Address,
         last: Address,
     ) -> BackendResult<()> {
-        let sql = match conn {
-            Connection::Sqlite(_) => {
-                of_each!(self, "DELETE FROM ", " WHERE rowid BETWEEN ?1 AND ?2")
-            }
-            #[cfg(feature = "postgres")]
-            Connection::Postgres(_) => {
-                of_each!(self, "DELETE FROM ", " WHERE address BETWEEN ?1 AND ?2")
-            }
-        };
+        let sql = conn.by_engine(
+            of_each!(self, "DELETE FROM ", " WHERE rowid BETWEEN ?1 AND ?2"),
+            of_each!(self, "DELETE FROM ", " WHERE address BETWEEN ?1 AND ?2"),
+        );
         conn.send(sql, (first, last))
     }
 
