@@ -40,7 +40,7 @@ impl<'c> Connection<'c> {
         }
     }
 
-    /// Calls `take` with each row until it returns `false`.
+    /// Calls `take` with each row until it returns `false`. A server sends them in portions, so the answer may be of any size.
     pub(crate) fn each(
         &self,
         sql: &'static str,
@@ -81,19 +81,25 @@ impl<'c> Connection<'c> {
         }
     }
 
-    /// Returns what `read` makes of each row.
+    /// Returns what `read` makes of each row. A server sends them all at once.
     pub(crate) fn rows_with<T>(
         &self,
         sql: &'static str,
         values: impl Bind,
         mut read: impl FnMut(&Row<'_>) -> BackendResult<T>,
     ) -> BackendResult<Vec<T>> {
-        let mut rows = Vec::new();
-        self.each(sql, values, |row| {
-            rows.push(read(row)?);
-            Ok(true)
-        })?;
-        Ok(rows)
+        match self {
+            Self::Sqlite(conn) => {
+                let mut statement = prepared(conn, sql, values)?;
+                let (mut rows, mut found) = (statement.raw_query(), Vec::new());
+                while let Some(row) = rows.next()? {
+                    found.push(read(&Row::Sqlite(row))?);
+                }
+                Ok(found)
+            }
+            #[cfg(feature = "postgres")]
+            Self::Postgres(conn) => conn.rows_with(sql, values, read),
+        }
     }
 
     /// Returns the rows.

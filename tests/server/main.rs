@@ -6,5 +6,6 @@ mod common;
 mod crash;
 mod cut;
 mod hosts;
+mod portions;
 #[expect(dead_code, reason = "a part of it is used")]
 mod proxy;

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
@@ -45,6 +45,8 @@ struct Plan {
     /// How long each answer waits.
     delay: Mutex<Duration>,
     trips: AtomicU64,
+    /// How many bytes the server has sent.
+    sent: AtomicUsize,
 }
 
 impl Proxy {
@@ -95,6 +97,11 @@ impl Proxy {
         self.plan.trips.load(Ordering::SeqCst)
     }
 
+    /// Returns how many bytes the server has sent since this was asked.
+    pub(crate) fn sent(&self) -> usize {
+        self.plan.sent.swap(0, Ordering::Relaxed)
+    }
+
     /// Lets everything through.
     pub(crate) fn clear(&self) {
         *locked(&self.plan.cut) = None;
@@ -117,16 +124,17 @@ fn serve(mut client: UnixStream, mut server: UnixStream, plan: Arc<Plan>) -> std
     let (mut to_client, mut from_server) = (client.try_clone()?, server.try_clone()?);
     let cut_answers = Arc::clone(&answers);
     let is_answered = Arc::new(AtomicBool::new(true));
-    let (answered, delays) = (Arc::clone(&is_answered), Arc::clone(&plan));
+    let (answered, counted) = (Arc::clone(&is_answered), Arc::clone(&plan));
     thread::spawn(move || {
         let mut buffer = vec![0; 1 << 16];
         loop {
             let count = from_server.read(&mut buffer).unwrap_or(0);
+            counted.sent.fetch_add(count, Ordering::Relaxed);
             let at = *locked(&cut_answers);
             if count == 0 || at == Some(Cut::Answer) {
                 break;
             }
-            let delay = *locked(&delays.delay);
+            let delay = *locked(&counted.delay);
             thread::sleep(delay);
             answered.store(true, Ordering::SeqCst);
             if to_client.write_all(&buffer[..count]).is_err() || at == Some(Cut::After) {

@@ -58,6 +58,11 @@ const SAVEPOINT: &str = "SAVEPOINT talktree_read";
 const MAX_KNOWN: usize = 16;
 const MAX_ROWS: usize = 4;
 
+/// How many rows a portion of an answer has at first, and later: about so many bytes of them, if they are as long as those before.
+const FIRST_PORTION: usize = 16;
+const MAX_PORTION: usize = 1_000;
+const PORTION_BYTES: usize = 1 << 20;
+
 type Answer<T> = std::result::Result<T, tokio_postgres::Error>;
 /// A request that was sent.
 type Sent<T> = Pin<Box<dyn Future<Output = Answer<T>> + Send>>;
@@ -125,6 +130,8 @@ pub(crate) struct Connection {
     limit: Cell<Option<Duration>>,
     /// Whether no answer came within the limit.
     is_lost: Cell<bool>,
+    /// How many cursors it has had.
+    cursors: Cell<u64>,
     /// For temporary tables: who may only read has none on the server.
     beside: OnceCell<rusqlite::Connection>,
 }
@@ -177,6 +184,7 @@ impl Connection {
             is_canceled: Cell::new(false),
             limit: Cell::new(None),
             is_lost: Cell::new(false),
+            cursors: Cell::new(0),
             beside: OnceCell::new(),
         })
     }
@@ -286,17 +294,37 @@ impl Connection {
         }
     }
 
-    /// Calls `take` with each row until it returns `false`.
+    /// Calls `take` with each row until it returns `false`. They are read in portions, between which it may ask something else.
     pub(super) fn each(
         &self,
         sql: &'static str,
         values: impl Bind,
         mut take: impl FnMut(&Row<'_>) -> BackendResult<bool>,
     ) -> BackendResult<()> {
-        for row in self.rows(sql, values)?.iter() {
-            if !take(&Row::Postgres(&values::of_row(row)?))? {
+        let values = bind(values)?;
+        if self.known.borrow().iter().any(|it| it.sql == sql && it.values == values) {
+            return take_each(&self.rows(sql, values)?, take).map(drop);
+        }
+        self.send_gathered()?;
+        self.begin();
+        let cursor = format!("cursor{}", self.cursors.replace(self.cursors.get() + 1));
+        let text = dialect::translated(sql, self.is_writing.get());
+        let declare = format!("DECLARE {cursor} NO SCROLL CURSOR FOR {text}");
+        let declare = with_values(Form::Text(declare.into()), values);
+        self.sent.borrow_mut().push(sent(self.change(declare)));
+        let mut count = FIRST_PORTION;
+        loop {
+            let fetch = Form::Text(format!("FETCH {count} FROM {cursor}").into());
+            let rows = self.ask(self.query((fetch, Vec::new())))?;
+            if !take_each(&rows, &mut take)? || rows.len() < count {
                 break;
             }
+            let bytes: usize = rows.iter().map(tokio_postgres::Row::raw_size_bytes).sum();
+            count = (count * PORTION_BYTES / bytes.max(1)).clamp(1, MAX_PORTION);
+        }
+        if !self.has_failed.get() {
+            let close = Form::Text(format!("CLOSE {cursor}").into());
+            self.sent.borrow_mut().push(sent(self.change((close, Vec::new()))));
         }
         Ok(())
     }
@@ -308,14 +336,24 @@ impl Connection {
         values: impl Bind,
         read: impl FnOnce(&Row<'_>) -> BackendResult<T>,
     ) -> BackendResult<Option<T>> {
-        let rows = self.rows(sql, values)?;
+        let rows = self.rows(sql, bind(values)?)?;
         // All of them were sent.
         debug_assert!(rows.len() <= 1, "{sql}");
         rows.first().map(|row| read(&Row::Postgres(&values::of_row(row)?))).transpose()
     }
 
-    fn rows(&self, sql: &'static str, values: impl Bind) -> BackendResult<Rows> {
-        let values = bind(values)?;
+    /// Returns what `read` makes of each row.
+    pub(super) fn rows_with<T>(
+        &self,
+        sql: &'static str,
+        values: impl Bind,
+        mut read: impl FnMut(&Row<'_>) -> BackendResult<T>,
+    ) -> BackendResult<Vec<T>> {
+        let rows = self.rows(sql, bind(values)?)?;
+        rows.iter().map(|row| read(&Row::Postgres(&values::of_row(row)?))).collect()
+    }
+
+    fn rows(&self, sql: &'static str, values: Vec<Value>) -> BackendResult<Rows> {
         let is_question = is_question(sql);
         if !is_question {
             self.known.take();
@@ -343,17 +381,7 @@ impl Connection {
 
     /// Returns the statement and its parameters.
     fn bound(&self, sql: &'static str, values: Vec<Value>) -> BackendResult<(Form, Bound)> {
-        let form = self.form(sql, Vec::new())?;
-        let bound = values.into_iter().enumerate().map(|(at, value)| {
-            let of = match &form {
-                Form::Prepared(statement) => statement.params().get(at).cloned(),
-                Form::Text(_) => None,
-            };
-            let of = of.unwrap_or_else(|| values::type_of(&value));
-            (values::parameter(value, &of), of)
-        });
-        let bound = bound.collect();
-        Ok((form, bound))
+        Ok(with_values(self.form(sql, Vec::new())?, values))
     }
 
     /// Returns a statement for one row, or for many with columns of these types.
@@ -574,6 +602,32 @@ fn bind(values: impl Bind) -> BackendResult<Vec<Value>> {
     let mut bound = Vec::new();
     values.bind(&mut Parameters::Postgres(&mut bound), 1)?;
     Ok(bound)
+}
+
+fn with_values(form: Form, values: Vec<Value>) -> (Form, Bound) {
+    let bound = values.into_iter().enumerate().map(|(at, value)| {
+        let of = match &form {
+            Form::Prepared(statement) => statement.params().get(at).cloned(),
+            Form::Text(_) => None,
+        };
+        let of = of.unwrap_or_else(|| values::type_of(&value));
+        (values::parameter(value, &of), of)
+    });
+    let bound = bound.collect();
+    (form, bound)
+}
+
+/// Calls `take` with each row until it returns `false`; returns whether it did not.
+fn take_each(
+    rows: &[tokio_postgres::Row],
+    mut take: impl FnMut(&Row<'_>) -> BackendResult<bool>,
+) -> BackendResult<bool> {
+    for row in rows {
+        if !take(&Row::Postgres(&values::of_row(row)?))? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn as_dyn(values: &Bound) -> Vec<&(dyn ToSql + Sync)> {

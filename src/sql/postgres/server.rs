@@ -60,9 +60,9 @@ const OUTCOME: &str = concat!(
 
 /// What long work begins with. If its host is gone, others wait for its locks for a minute, not for hours. Addresses are sorted, not hashed:
 /// PostgreSQL's hash of a number mixes its halves, so a thousand sessions of a thousand messages have a thousand hashes, and it would read
-/// for minutes.
+/// for minutes. What is read in portions is read to its end.
 const LONG: &str = "; SET LOCAL tcp_keepalives_idle = 30; SET LOCAL tcp_keepalives_interval = 10; SET LOCAL tcp_keepalives_count = 3;
-             SET LOCAL enable_hashagg = off; SET LOCAL enable_hashjoin = off";
+             SET LOCAL enable_hashagg = off; SET LOCAL enable_hashjoin = off; SET LOCAL cursor_tuple_fraction = 1";
 
 /// Says whether work must stop.
 pub(crate) type IsStopped = Box<dyn Fn() -> bool + Send>;

@@ -175,7 +175,9 @@ pub(super) fn mentions_of(
     let is_within = |at: Address| ranges.iter().any(|(first, last)| (*first..=*last).contains(&at));
     let points = rows.iter().filter(|row| row.fork_point.is_some_and(is_within));
     let mut found: Vec<Mention> = points.map(|row| Mention::ForkPoint(row.key)).collect();
-    found.extend(names(conn, session, ranges, Some(rows))?.into_iter().map(Mention::Name));
+    if rows.iter().any(|row| row.name.is_some()) {
+        found.extend(names(conn, session, ranges, Some(rows))?.into_iter().map(Mention::Name));
+    }
     Ok(found)
 }
 

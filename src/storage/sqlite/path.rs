@@ -304,11 +304,8 @@ impl<'c> SessionTree<'c> {
         };
         self.answers = 0;
         self.ceiling = at;
-        self.runs.clear();
-        self.conn.each(BREAKS_BEFORE, (at, self.floor, self.buffer), |row| {
-            self.runs.push(Run::read(row, 0)?);
-            Ok(true)
-        })
+        self.runs = self.conn.rows(BREAKS_BEFORE, (at, self.floor, self.buffer))?;
+        Ok(())
     }
 
     fn find_run(&mut self, at: Address) -> BackendResult<Run> {

@@ -225,6 +225,10 @@ impl PlanReader {
         let (low, high) = self.group(limit);
         let mut left = with_gap(limit);
         let (mut count, mut bytes, mut last, mut is_full) = (0, 0, None, false);
+        if left as usize <= conn.read_ahead() {
+            // As one, not in portions.
+            conn.ask_ahead(self.rows(), (low, high, left))?;
+        }
         conn.each(self.rows(), (low, high, left), |row| {
             let address = Address::read(row, 0)?;
             (left, last) = (left - 1, Some(address));

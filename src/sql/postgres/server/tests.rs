@@ -305,3 +305,72 @@ fn hosts_that_bring_a_newer_version_at_once_migrate_once_while_others_write() {
     let is_valid: Option<bool> = old.read(None, |conn| conn.first(is_valid, ())).unwrap();
     assert_eq!(is_valid, Some(true));
 }
+
+/// Returns what `read` returns on a server of whose sequence `made` each row takes a number, and how many rows were read.
+fn counted<T>(
+    server: &Server,
+    read: impl Fn(&sql::Connection<'_>) -> BackendResult<T>,
+) -> Result<(T, i64)> {
+    let written = server.write(Duration::from_secs(30), NO_STOP, |conn| {
+        conn.command("CREATE TEMPORARY SEQUENCE made")?;
+        let answer = read(conn)?;
+        let made = conn.one("SELECT last_value FROM made", ())?;
+        conn.command("DROP SEQUENCE made")?;
+        Ok((answer, made))
+    });
+    written.map_err(|error| error.into_error(0))
+}
+
+const LONG: &str = "SELECT number, repeat('x', CAST(?1 AS INT)), nextval('made')
+   FROM generate_series(1, 10000) AS number";
+
+/// The server sent all rows before the first was read.
+#[test]
+fn who_stops_early_has_read_few_rows_and_few_bytes() -> Result<()> {
+    let Some(server) = server("") else { return Ok(()) };
+    for (bytes, wanted, most) in
+        [(1_i64, 1, 16), (1, 17, 1_016), (1 << 18, 1, 16), (1 << 18, 40, 44)]
+    {
+        let ((), made) = counted(&server, |conn| {
+            let mut count = 0;
+            conn.each(LONG, bytes, |_| {
+                count += 1;
+                Ok(count < wanted)
+            })
+        })?;
+        assert!(made <= most, "{made} rows of {bytes} bytes were read for {wanted}");
+    }
+    Ok(())
+}
+
+#[test]
+fn other_statements_run_while_an_answer_is_read() -> Result<()> {
+    let Some(url) = std::env::var("TALKTREE_TEST_POSTGRES").ok() else { return Ok(()) };
+    const NUMBERS: &str = "SELECT number FROM generate_series(1, CAST(?1 AS INT)) AS number";
+    for prepare in ["", "prepare=yes&"] {
+        let url = format!("{url}{prepare}schema=t{}", uuid::Uuid::now_v7().simple());
+        let server = Server::connect(&url, Duration::from_secs(30), 1)?;
+        let written = server.write(Duration::from_secs(30), NO_STOP, |conn| {
+            let (mut outer, mut inner) = (0, 0);
+            conn.each(NUMBERS, 2_000_i64, |row| {
+                outer += row.get::<i64>(0)?;
+                conn.send(ADD, &*outer.to_string())?;
+                if outer == 1 {
+                    conn.each(NUMBERS, 1_999_i64, |row| {
+                        inner += row.get::<i64>(0)?;
+                        conn.ask_ahead(HAS, "1")?;
+                        assert!(conn.has(HAS, "1")?);
+                        Ok(true)
+                    })?;
+                }
+                Ok(true)
+            })?;
+            let stored: i64 = conn.one("SELECT count(*) FROM setting WHERE value = 'x'", ())?;
+            let open: i64 = conn.one("SELECT count(*) FROM pg_cursors WHERE name <> ''", ())?;
+            Ok((outer, inner, stored, open))
+        });
+        let found = written.map_err(|error| error.into_error(0))?;
+        assert_eq!(found, (2_001_000, 1_999_000, 2_000, 0));
+    }
+    Ok(())
+}

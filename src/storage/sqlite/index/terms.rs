@@ -148,6 +148,8 @@ pub(in super::super) fn each_from(
     let (mut from, end) = ends(start);
     loop {
         let (mut count, mut next) = (0, None);
+        // As one, not in portions.
+        conn.ask_ahead(FROM, (&*from, &*end, READ_AHEAD))?;
         conn.each(FROM, (&*from, &*end, READ_AHEAD), |row| {
             watch.check()?;
             let term = row.value(0)?.as_str()?;

@@ -183,15 +183,13 @@ impl<'c> HitMaker<'c> {
 
     /// Returns the sessions in scope that contain a message with the same origin and content, oldest first.
     fn copies(&self, row: &Row) -> BackendResult<Vec<SessionId>> {
-        let mut ids = Vec::new();
-        self.search.conn.each(COPIES, (row.origin, &*row.role, &*row.parts), |found| {
+        let values = (row.origin, &*row.role, &*row.parts);
+        let ids = self.search.conn.rows_with(COPIES, values, |found| {
             let key = found.get(1)?;
-            if self.search.range.holds_session(key) {
-                ids.push(read_id(found, 0, key)?);
-            }
-            Ok(true)
+            let is_in_scope = self.search.range.holds_session(key);
+            is_in_scope.then(|| read_id(found, 0, key)).transpose()
         })?;
-        Ok(ids)
+        Ok(ids.into_iter().flatten().collect())
     }
 }
 

@@ -201,7 +201,7 @@ fn append(
             return Err(full("entries", MAX_ENTRIES));
         }
         let (uuid, entry) = (&batch.uuids[*at], batch.entries[*at].as_str());
-        conn.run(ADD, (address(key, to.entries), uuid, entry))?;
+        conn.send(ADD, (address(key, to.entries), uuid, entry))?;
     }
     to.mtime = time_after(conn, to.mtime, last)?;
     to.summary = summary.or(to.summary.take());
