@@ -1,5 +1,6 @@
 //! What the server sends for verbs that read much, or that stop early.
 
+use crate::common::on_server;
 use crate::proxy::Proxy;
 use serde_json::json;
 use talktree::{Json, Message, Result, Store, TranscriptKey};
@@ -10,7 +11,7 @@ const COUNT: usize = 300;
 
 #[test]
 fn the_first_messages_of_a_long_stream_are_sent_without_the_others() -> Result<()> {
-    let Some(proxy) = Proxy::start().expect("a proxy") else { return Ok(()) };
+    let Some(proxy) = Proxy::start(on_server()).expect("a proxy") else { return Ok(()) };
     let chat = Store::connect(&proxy.url)?.session("s")?;
     chat.append_all((0..COUNT).map(|_| Message::user("-".repeat(LONG))))?;
     proxy.sent();
@@ -31,7 +32,7 @@ fn the_first_messages_of_a_long_stream_are_sent_without_the_others() -> Result<(
 /// All that was left was sent for each MiB.
 #[test]
 fn an_export_of_a_transcript_sends_each_entry_once() -> Result<()> {
-    let Some(proxy) = Proxy::start().expect("a proxy") else { return Ok(()) };
+    let Some(proxy) = Proxy::start(on_server()).expect("a proxy") else { return Ok(()) };
     let store = Store::connect(&proxy.url)?;
     let entries: Vec<Json> =
         (0..COUNT).map(|number| json!({"n": number, "text": "x".repeat(LONG)}).into()).collect();
@@ -49,7 +50,7 @@ fn an_export_of_a_transcript_sends_each_entry_once() -> Result<()> {
 
 #[test]
 fn no_message_is_sent_where_no_session_has_a_name() -> Result<()> {
-    let Some(proxy) = Proxy::start().expect("a proxy") else { return Ok(()) };
+    let Some(proxy) = Proxy::start(on_server()).expect("a proxy") else { return Ok(()) };
     let chat = Store::connect(&proxy.url)?.session("s")?;
     chat.append_all((0..COUNT).map(|_| Message::user("-".repeat(LONG))))?;
     proxy.sent();

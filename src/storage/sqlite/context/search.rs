@@ -33,7 +33,7 @@ pub(super) fn search(
     let analysis = Analysis::of(parsed, query);
     let search = Search { conn, analysis: &analysis, range: Address::range_of(block), watch };
     // A document that has all words of a question answers it best; a message rarely repeats the words of its question.
-    let ranked = Ranked::find(&search, false)?;
+    let ranked = Ranked::find(&search, false, false)?;
     // Only the returned texts are read again: up to a thousand are ranked, and each may be as large as the store
     // allows.
     let best = ranked.messages.iter().take(limit);

@@ -244,7 +244,8 @@ impl<'c> Search<'c> {
 
     /// Returns the best matches and, if more are wanted, the newest of the others.
     fn best_first(&self, wanted: Wanted) -> BackendResult<Ranked> {
-        let ranked = Ranked::find(self, self.analysis.is_question)?;
+        let is_by_session = wanted.messages == usize::MAX;
+        let ranked = Ranked::find(self, self.analysis.is_question, is_by_session)?;
         let mut ranked = self.with_meaning(ranked)?;
         self.fill(&mut ranked, wanted)?;
         Ok(ranked)

@@ -26,8 +26,9 @@ const LISTED: usize = 32_000;
 /// If all words are needed, no more matches of a unit are counted: more common is common. With 100 fewer queries of developers have their
 /// answer first (`benches/finding`, .80 to .78).
 const COUNTED: usize = 1_000;
-/// How many matches of all words are listed at most. Fewer the engine ranks, and only if it reads as few of each word: each takes about
-/// 1 µs. With 16 000 nothing more was found (`benches/finding`), and a server needs three times as long for a common word.
+/// How many matches of all words are listed at most, but as many as of each for sessions, which are found by them alone. Fewer the engine
+/// ranks, and only if it reads as few of each word: each takes about 1 µs. With 16 000 no more messages were found (`benches/finding`),
+/// and a server needs three times as long for a common word.
 const LISTED_OF_ALL: usize = 4_000;
 /// Among so many units those matches of a common one are listed that also have a rare one; among more none.
 const FEW: usize = 12;
@@ -80,10 +81,12 @@ impl Ranked {
     pub(in super::super) fn find(
         texts: &impl Texts,
         is_relaxed_at_once: bool,
+        is_by_session: bool,
     ) -> BackendResult<Self> {
         let analysis = texts.analysis();
         if analysis.is_fixed() || !is_relaxed_at_once {
-            let found = Self::of_all_words(texts)?;
+            let most = if is_by_session { LISTED_OF_EACH } else { LISTED_OF_ALL };
+            let found = Self::of_all_words(texts, most)?;
             if !found.messages.is_empty() || analysis.is_fixed() {
                 return Ok(found);
             }
@@ -91,10 +94,10 @@ impl Ranked {
         Self::of_any_word(texts)
     }
 
-    fn of_all_words(texts: &impl Texts) -> BackendResult<Self> {
+    fn of_all_words(texts: &impl Texts, most: usize) -> BackendResult<Self> {
         let analysis = texts.analysis();
         let Some(all) = analysis.all() else { return Ok(Self::none(Matched::All)) };
-        let found = texts.list(&all, LISTED_OF_ALL)?;
+        let found = texts.list(&all, most)?;
         if found.is_empty() {
             return Ok(Self::none(Matched::All));
         }
@@ -116,7 +119,7 @@ impl Ranked {
             _ if may_rank && let Some(best) = texts.best(&all, RANKED)? => best,
             _ => evenly(&found, RANKED),
         };
-        let is_whole = found.len() < LISTED_OF_ALL;
+        let is_whole = found.len() < most;
         let more = (found.len() > RANKED).then_some(More { expr: all, listed: found, is_whole });
         Ok(Self { more, ..Self::of(texts, &best, Matched::All, &frequencies, total)? })
     }
