@@ -71,6 +71,7 @@ fn a_host_that_says_nothing_is_given_up_and_the_next_one_is_tried() -> Result<()
     let began = Instant::now();
     let error = Store::connect(&alone).map(drop).expect_err("nobody answers");
     assert!(matches!(error, Error::Storage { .. }), "{error}");
+    assert!(error.to_string().contains(&format!("{silent}: no answer")), "{error}");
     let both = url.replacen("@/", &format!("@{silent},localhost/"), 1);
     Store::connect(&format!("{both}&connect_timeout=1"))?
         .session("s")?

@@ -127,6 +127,12 @@ fn a_role_needs_no_more_than_it_does() -> Outcome {
     chat.append(Message::user("the third deploy"))?;
     assert_eq!(found(&reader, "deploy")?, 3);
     assert_eq!(found(&owner, "deploy")?, 3);
+
+    // Only the owner vacuums.
+    let refused = bot.erase(&Erasure::session("s")).map(drop).unwrap_err().to_string();
+    assert!(refused.contains("the owner of the tables finishes it"), "{refused}");
+    assert_eq!(found(&bot, "deploy")?, 0);
+    assert!(owner.finish_erasure()? && !owner.has_unfinished_erasure()?);
     Ok(())
 }
 
