@@ -67,8 +67,8 @@ type Answer<T> = std::result::Result<T, tokio_postgres::Error>;
 /// A request that was sent.
 type Sent<T> = Pin<Box<dyn Future<Output = Answer<T>> + Send>>;
 type Rows = Arc<Vec<tokio_postgres::Row>>;
-/// What was asked, and where the answers go.
-type Asked = (Sent<Vec<tokio_postgres::Row>>, Arc<Mutex<Answers>>);
+/// A request that was sent, and what becomes of its answer.
+type Awaited = Pin<Box<dyn Future<Output = BackendResult<()>> + Send>>;
 /// The text of a statement, whether the transaction writes, and the types of what is gathered.
 type FormKey = (&'static str, bool, Vec<&'static str>);
 type Bound = Vec<(Box<dyn ToSql + Sync + Send>, Type)>;
@@ -111,10 +111,8 @@ pub(crate) struct Connection {
     begun: RefCell<Option<Sent<Vec<SimpleQueryMessage>>>>,
     /// What is not sent yet.
     gathered: RefCell<Option<Gathered>>,
-    /// The questions that were asked ahead, in their order, until the answers are read.
-    asked: RefCell<Vec<Asked>>,
-    /// The changes that were sent, and not waited for.
-    sent: RefCell<Vec<Sent<u64>>>,
+    /// The changes that were sent and the questions that were asked ahead, in their order, until the answers are read.
+    awaited: RefCell<Vec<Awaited>>,
     /// What was asked in this transaction, or is asked ahead, since its last change.
     known: RefCell<VecDeque<Question>>,
     is_writing: Cell<bool>,
@@ -174,8 +172,7 @@ impl Connection {
             begin: RefCell::default(),
             begun: RefCell::default(),
             gathered: RefCell::default(),
-            asked: RefCell::default(),
-            sent: RefCell::default(),
+            awaited: RefCell::default(),
             known: RefCell::default(),
             is_writing: Cell::new(false),
             transaction: RefCell::default(),
@@ -254,11 +251,21 @@ impl Connection {
         // Without these rows the transaction must not be committed.
         let bound = bound.inspect_err(|_| self.has_failed.set(true))?;
         self.begin();
-        match is_question(sql) {
-            true => self.asked.borrow_mut().push((sent(self.query(bound)), answers)),
-            false => self.sent.borrow_mut().push(sent(self.change(bound))),
+        if !is_question(sql) {
+            self.send_change(bound);
+            return Ok(());
         }
+        let rows = sent(self.query(bound));
+        self.awaited.borrow_mut().push(Box::pin(async move {
+            let rows = rows.await?;
+            answers.lock().unwrap_or_else(PoisonError::into_inner).put(rows)
+        }));
         Ok(())
+    }
+
+    fn send_change(&self, change: (Form, Bound)) {
+        let changed = sent(self.change(change));
+        self.awaited.borrow_mut().push(Box::pin(async move { Ok(changed.await.map(drop)?) }));
     }
 
     /// Sends what begins the transaction.
@@ -311,7 +318,7 @@ impl Connection {
         let text = dialect::translated(sql, self.is_writing.get());
         let declare = format!("DECLARE {cursor} NO SCROLL CURSOR FOR {text}");
         let declare = with_values(Form::Text(declare.into()), values);
-        self.sent.borrow_mut().push(sent(self.change(declare)));
+        self.send_change(declare);
         let mut count = FIRST_PORTION;
         loop {
             let fetch = Form::Text(format!("FETCH {count} FROM {cursor}").into());
@@ -324,7 +331,7 @@ impl Connection {
         }
         if !self.has_failed.get() {
             let close = Form::Text(format!("CLOSE {cursor}").into());
-            self.sent.borrow_mut().push(sent(self.change((close, Vec::new()))));
+            self.send_change((close, Vec::new()));
         }
         Ok(())
     }
@@ -364,7 +371,7 @@ impl Connection {
         let rows = match known {
             Some(Known::Read(rows)) => rows,
             Some(Known::Asked(answers, at)) => {
-                if !self.asked.borrow().is_empty() {
+                if !self.awaited.borrow().is_empty() {
                     self.ask(std::future::ready(Ok(())))?;
                 }
                 let mut answers = answers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -440,6 +447,7 @@ impl Connection {
         if !matches!(answer, Some(Ok(_))) {
             // What was asked ahead may have no answer.
             self.known.take();
+            self.awaited.take();
         }
         let error = match answer {
             Some(Ok(answer)) => return Ok(answer),
@@ -477,7 +485,7 @@ impl Connection {
         })
     }
 
-    /// Sends a request at once; returns its answer. Those to what was sent before are read, too: an answer that nobody takes holds up
+    /// Sends a request at once; returns its answer. Those to what was sent before it are read first: an answer that nobody takes holds up
     /// those after it.
     async fn all_and<T>(&self, request: impl Future<Output = Answer<T>>) -> BackendResult<T> {
         let mut request = pin!(request);
@@ -497,29 +505,26 @@ impl Connection {
             }
         }
         let mut errors = Vec::new();
-        for (rows, answers) in self.asked.take() {
-            match rows.await {
-                Ok(rows) => answers.lock().unwrap_or_else(PoisonError::into_inner).put(rows)?,
-                Err(error) => errors.push(error),
-            }
+        for awaited in self.awaited.take() {
+            errors.extend(awaited.await.err());
         }
         let answer = match polled {
             Poll::Ready(answer) => answer,
             Poll::Pending => request.await,
         };
-        for sent in self.sent.take() {
-            errors.extend(sent.await.err());
-        }
         if errors.is_empty() {
             return Ok(answer?);
         }
-        errors.extend(answer.err());
+        errors.extend(answer.err().map(BackendError::from));
         // What comes after the statement that failed says only that one before it has failed.
-        let is_cause = |error: &tokio_postgres::Error| {
-            error.code() != Some(&SqlState::IN_FAILED_SQL_TRANSACTION)
+        let is_cause = |error: &BackendError| match error {
+            BackendError::Postgres(error) => {
+                error.code() != Some(&SqlState::IN_FAILED_SQL_TRANSACTION)
+            }
+            _ => true,
         };
         let cause = errors.iter().position(is_cause).unwrap_or_default();
-        Err(errors.swap_remove(cause).into())
+        Err(errors.swap_remove(cause))
     }
 
     /// Takes the version of the tables from the answer to what began a transaction, and the id of one that writes. There is no answer
@@ -558,8 +563,7 @@ impl Connection {
         self.known.take();
         self.gathered.take();
         self.begun.take();
-        self.asked.take();
-        self.sent.take();
+        self.awaited.take();
         self.transaction.take();
     }
 

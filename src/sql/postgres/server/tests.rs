@@ -156,6 +156,19 @@ fn a_row_that_is_refused_fails_the_write() -> Result<()> {
 }
 
 #[test]
+fn a_long_answer_that_was_not_waited_for_holds_nothing_up() -> Result<()> {
+    let Some(server) = server("") else { return Ok(()) };
+    let written = server.write(Duration::from_secs(5), NO_STOP, |conn| {
+        conn.run(ADD, "first")?;
+        conn.send("UPDATE setting SET value = value RETURNING repeat('x', 1000000)", ())?;
+        conn.ask_ahead(HAS, "first")?;
+        conn.has(HAS, "first")
+    });
+    assert!(written.map_err(|error| error.into_error(0))?);
+    Ok(())
+}
+
+#[test]
 fn limits_of_a_role_or_a_database_do_not_count() {
     let limits = ["statement_timeout", "idle_in_transaction_session_timeout", "lock_timeout"];
     let limits = limits.map(|limit| format!("-c%20{limit}%3D50")).join("%20");

@@ -201,8 +201,7 @@ fn append(
             return Err(full("entries", MAX_ENTRIES));
         }
         let (uuid, entry) = (&batch.uuids[*at], batch.entries[*at].as_str());
-        // Its answer is waited for: where another append came first, two that are only sent wait for each other.
-        conn.run(ADD, (address(key, to.entries), uuid, entry))?;
+        conn.send(ADD, (address(key, to.entries), uuid, entry))?;
     }
     to.mtime = time_after(conn, to.mtime, last)?;
     to.summary = summary.or(to.summary.take());
