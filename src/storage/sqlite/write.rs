@@ -24,6 +24,10 @@ use crate::sql::{self, BackendError, BackendResult};
 /// What a write returned; the outer error is the payload of its panic.
 type Answer<T> = std::result::Result<BackendResult<T>, Box<dyn Any + Send>>;
 
+/// How long a step waits for others on a server.
+#[cfg(feature = "postgres")]
+const STEP: Duration = Duration::from_secs(1);
+
 /// What a write in a group has left behind.
 enum Left {
     /// The transaction.
@@ -80,6 +84,10 @@ impl Database {
         &self,
         work: impl Fn(&sql::Connection<'_>) -> BackendResult<T>,
     ) -> Result<Option<T>> {
+        #[cfg(feature = "postgres")]
+        if let Some(server) = &self.server {
+            return self.try_there(server, STEP, work);
+        }
         if self.file.is_none() {
             return self.try_write(work);
         }
@@ -122,10 +130,7 @@ impl Database {
     ) -> Result<Option<T>> {
         #[cfg(feature = "postgres")]
         if let Some(server) = &self.server {
-            return match self.write_there(server, Duration::ZERO, None, work) {
-                Err(Error::Busy { .. } | Error::ReadOnly) => Ok(None),
-                answer => answer.map(Some),
-            };
+            return self.try_there(server, Duration::ZERO, work);
         }
         let writer = self.writing_connection().map_err(|error| self.public_error(error, 0))?;
         let Some(writer) = writer else { return Ok(None) };
@@ -152,6 +157,20 @@ impl Database {
         let began = Instant::now();
         let answer = server.write(timeout, is_stopped, work);
         answer.map_err(|error| self.public_error(error, millis_since(began)))
+    }
+
+    /// The same, unless others have locked what it writes for so long.
+    #[cfg(feature = "postgres")]
+    fn try_there<T>(
+        &self,
+        server: &sql::postgres::Server,
+        timeout: Duration,
+        work: impl Fn(&sql::Connection<'_>) -> BackendResult<T>,
+    ) -> Result<Option<T>> {
+        match self.write_there(server, timeout, None, work) {
+            Err(Error::Busy { .. } | Error::ReadOnly) => Ok(None),
+            answer => answer.map(Some),
+        }
     }
 
     /// Runs work on the writing connection that must not be in a transaction, such as a checkpoint.
