@@ -492,11 +492,11 @@ fn lock(writer: &Mutex<Connection>) -> MutexGuard<'_, Connection> {
     writer.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the connection if nobody uses it: a database in memory is read with it, too.
-fn try_lock(writer: &Mutex<Connection>) -> Option<MutexGuard<'_, Connection>> {
+/// The same if nobody uses it: a database in memory is read with it, too.
+pub(super) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     use std::sync::TryLockError;
-    match writer.try_lock() {
-        Ok(conn) => Some(conn),
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
         Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
         Err(TryLockError::WouldBlock) => None,
     }

@@ -7,6 +7,7 @@
 //! in the connection's temporary schema, or in memory beside a server, and searches there, too. Of a file that index is kept until
 //! someone writes to the store, so a read-only handle fills it once.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::terms::{Found, cut};
@@ -22,6 +23,7 @@ use crate::storage::sqlite::error::BackendResult;
 use crate::storage::sqlite::interrupt::{Phase, Watch};
 use crate::storage::sqlite::row::session::SessionRow;
 use crate::storage::sqlite::transaction;
+use crate::storage::sqlite::write::try_lock;
 use crate::tree::Address;
 
 /// After so many appended messages a handle indexes them. FTS5 writes a segment each time, and merges them by itself.
@@ -41,32 +43,30 @@ macro_rules! tags {
     };
 }
 
-/// How many messages a handle has appended since it indexed some.
+/// What a handle leaves for later.
 #[derive(Debug, Default)]
 pub(in super::super) struct Deferred {
+    /// How many messages it has appended since it indexed some.
     appended: AtomicU64,
-    #[cfg(test)]
-    is_suspended: std::sync::atomic::AtomicBool,
+    /// Held by the thread that indexes them. On a server two would wait for each other's rows, and begin again.
+    turn: Mutex<()>,
 }
 
 #[cfg(test)]
 impl Deferred {
     /// Lets appends do nothing, however many there are.
     pub(in super::super) fn suspend(&self) {
-        self.is_suspended.store(true, Ordering::Relaxed);
+        std::mem::forget(self.turn.lock());
     }
 }
 
 impl Database {
-    /// Counts appended messages, and indexes what is pending if they are many.
+    /// Counts appended messages, and indexes what is pending if they are many, unless another thread does.
     pub(in super::super) fn appended(&self, count: u64) {
-        #[cfg(test)]
-        if self.deferred.is_suspended.load(Ordering::Relaxed) {
-            return;
-        }
         if self.deferred.appended.fetch_add(count, Ordering::Relaxed) + count < MANY {
             return;
         }
+        let Some(_turn) = try_lock(&self.deferred.turn) else { return };
         self.deferred.appended.store(0, Ordering::Relaxed);
         // Messages that cannot be indexed now stay pending, and a search still finds them.
         let mut left = MANY.max(count);
