@@ -47,6 +47,36 @@ fn of_hosts_that_begin_at_once_one_creates_the_store() -> Outcome {
     Ok(())
 }
 
+/// They waited for each other's locks, and for as many vacuums.
+#[test]
+fn hosts_that_erase_at_once_are_not_busy_and_share_vacuums() -> Outcome {
+    let Some(server) = plain()? else { return Ok(()) };
+    let url = server.url("talktree") + "schema=s";
+    let store = Store::connect(&url)?;
+    for number in 0..96 {
+        store.session(format!("{number}"))?.append(Message::user(format!("secret {number}")))?;
+    }
+    std::thread::scope(|scope| {
+        let hosts: Vec<_> = (0..16)
+            .map(|host| {
+                let url = &url;
+                scope.spawn(move || -> talktree::Result<()> {
+                    let store = Store::connect(url)?;
+                    let own = (0..96).filter(|number| number % 16 == host);
+                    own.map(|number| store.erase(&Erasure::session(format!("{number}"))))
+                        .try_for_each(|erased| erased.map(drop))
+                })
+            })
+            .collect();
+        hosts.into_iter().try_for_each(|host| host.join().unwrap())
+    })?;
+    assert_eq!(sql(&server, "SELECT count(*) FROM s.leftover")?, "0");
+    let vacuums = "SELECT vacuum_count FROM pg_stat_user_tables WHERE relname = 'leftover'";
+    let vacuums: u32 = sql(&server, vacuums)?.parse()?;
+    assert!(vacuums < 96, "{vacuums} vacuums");
+    Ok(())
+}
+
 #[test]
 fn a_build_neither_opens_nor_writes_a_store_of_a_newer_version() -> Outcome {
     let Some(server) = plain()? else { return Ok(()) };

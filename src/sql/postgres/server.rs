@@ -397,9 +397,11 @@ impl Server {
 
     /// Removes deleted rows from all tables, and builds the indexes of words again: GIN keeps the words of rows that are gone. Rows that
     /// a transaction of others may still read stay until the server's own vacuum.
-    pub(crate) fn vacuum(&self) -> Result<()> {
+    ///
+    /// Hosts vacuum one after the other: two would wait for each other at each table. Who waits is done when another one has done it.
+    pub(crate) fn vacuum(&self, is_done: impl Fn() -> Result<bool>) -> Result<()> {
         let began = Instant::now();
-        self.vacuum_all().map_err(|error| match of_rights(error, began) {
+        self.vacuum_all(is_done).map_err(|error| match of_rights(error, began) {
             Error::Storage { source } => Error::Storage {
                 source: format!("what was erased is deleted, but not vacuumed; the next erasure of the owner of the tables finishes it: {source}").into(),
             },
@@ -407,16 +409,20 @@ impl Server {
         })
     }
 
-    /// One host at a time: two would wait for each other at each table, and give up at the same time.
-    fn vacuum_all(&self) -> BackendResult<()> {
+    fn vacuum_all(&self, is_done: impl Fn() -> Result<bool>) -> BackendResult<()> {
         let (began, lock) = (Instant::now(), self.connection()?);
         lock.is_writing.set(true);
         let schema = &self.address.schema;
         let begin = self.begin("READ COMMITTED", Some(self.timeout), true);
         let try_lock =
             format!("{begin}; SELECT FROM setting WHERE name = 'store' FOR UPDATE NOWAIT");
+        // Who waited in a statement would keep deleted rows from the vacuum.
         while let Err(error) = lock.batch(&try_lock) {
             lock.batch("ROLLBACK")?;
+            if is_done()? {
+                self.keep(lock);
+                return Ok(());
+            }
             let is_taken = matches!(&error, BackendError::Postgres(error)
                 if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE));
             if !is_taken || began.elapsed() >= self.timeout {
@@ -435,7 +441,9 @@ impl Server {
             conn.batch(&format!("VACUUM (FREEZE, INDEX_CLEANUP ON) {schema}.{table}"))?;
         }
         for table in ["search", "context_search", "term"] {
-            conn.batch(&format!("{begin}; REINDEX TABLE {schema}.{table}; COMMIT"))?;
+            let table = format!("{schema}.{table}");
+            // Locked first: who has read the table, and now writes it, would wait for this, and this for the index that was read.
+            conn.batch(&format!("{begin}; LOCK TABLE {table}; REINDEX TABLE {table}; COMMIT"))?;
         }
         lock.batch("COMMIT")?;
         self.keep(lock);

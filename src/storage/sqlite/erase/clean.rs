@@ -25,20 +25,29 @@ const ATTEMPT: Duration = Duration::from_millis(50);
 /// How long writers can work between two attempts.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// Whether an erasure is not complete.
+const IS_LEFT: &str = "SELECT 1 FROM leftover WHERE number = ?1";
+
 impl Database {
-    /// Overwrites what remains of deleted rows. If their texts are not known, the file is rewritten.
+    /// Overwrites what remains of the rows that an erasure has deleted, unless one that began later is quicker. If their texts are not
+    /// known, the file is rewritten.
     pub(super) fn clean(
         &self,
         watch: &Watch,
+        erasure: i64,
         texts: Option<&Texts>,
         out: &mut Erased,
     ) -> Result<()> {
         self.sweep_terms(watch)?;
+        let is_done = || self.read(|conn| Ok(!conn.has(IS_LEFT, erasure)?));
         #[cfg(feature = "postgres")]
         if let Some(server) = &self.server {
-            return server.vacuum();
+            return server.vacuum(is_done);
         }
         let Some(file) = &self.file else { return Ok(()) };
+        if is_done()? {
+            return Ok(());
+        }
         self.merge_indexes(watch)?;
         // SQLite moves rows between pages and leaves copies in the gaps, which it does not overwrite. They cannot be found
         // in an encrypted file.

@@ -113,8 +113,8 @@ impl Database {
         }
         self.read(|conn| marked.name_what_is_left(conn))?;
         let Marked { mut out, mut own, unfinished, is_partial, .. } = marked;
-        if !own.is_empty() {
-            self.clean(&watch, (!is_blind).then_some(&texts), &mut out)?;
+        if let Some(newest) = own.last() {
+            self.clean(&watch, *newest, (!is_blind).then_some(&texts), &mut out)?;
             if out.is_complete() {
                 // A rewritten file has no byte of what others had deleted before, and what is no file has none at all.
                 if out.is_rewritten || self.path().is_none() {
