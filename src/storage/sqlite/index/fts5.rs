@@ -42,6 +42,27 @@ pub(super) fn best(
     conn.rows(sql, (&*written(expression), low, high, limit))
 }
 
+/// Returns which of some words no text has.
+pub(super) fn unused(conn: &Connection, words: &[Expr]) -> BackendResult<Vec<usize>> {
+    let all = (Address::from_raw(i64::MIN), Address::from_raw(i64::MAX));
+    let mut unused = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        let words = Some((word, Columns::All));
+        let expression = Expression { words, ..Expression::default() };
+        let mut is_used = false;
+        for index in [Messages, Context] {
+            each(index, conn, &expression, all, |_| {
+                is_used = true;
+                Ok(false)
+            })?;
+        }
+        if !is_used {
+            unused.push(at);
+        }
+    }
+    Ok(unused)
+}
+
 pub(super) fn each_term(columns: [&str; 3], mut take: impl FnMut(Stored<'_>)) {
     for (column, terms) in ["text", "tools", "labels"].into_iter().zip(columns) {
         for (position, term) in terms.split_ascii_whitespace().enumerate() {

@@ -152,21 +152,14 @@ impl Index {
             Connection::Postgres(_) => tsvector::best(self, conn, expression, range, limit),
         }
     }
+}
 
-    /// Returns whether any text matches an expression.
-    pub(super) fn has(self, conn: &Connection, expression: &Expression<'_>) -> BackendResult<bool> {
-        let mut found = false;
-        let all = (Address::from_raw(i64::MIN), Address::from_raw(i64::MAX));
-        let take = |_| {
-            found = true;
-            Ok(false)
-        };
-        match conn {
-            Connection::Sqlite(_) => fts5::each(self, conn, expression, all, take)?,
-            #[cfg(feature = "postgres")]
-            Connection::Postgres(_) => tsvector::each(self, conn, expression, all, take)?,
-        }
-        Ok(found)
+/// Returns which of some words no text has.
+fn unused(conn: &Connection, words: &[Expr]) -> BackendResult<Vec<usize>> {
+    match conn {
+        Connection::Sqlite(_) => fts5::unused(conn, words),
+        #[cfg(feature = "postgres")]
+        Connection::Postgres(_) => tsvector::unused(conn, words),
     }
 }
 

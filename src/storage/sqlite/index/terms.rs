@@ -19,7 +19,6 @@ use talktree_text::{
     Expr, Language, Phrase, Query, Stems, StopWords, Term, is_unigram, normal_form, spellings,
 };
 
-use super::{Columns, Expression, Index};
 use crate::search::MAX_EXPANSIONS;
 use crate::sql::{BackendResult, Connection};
 use crate::storage::sqlite::interrupt::Watch;
@@ -186,17 +185,16 @@ const FROM: &str = "SELECT term, languages
 pub(in super::super) fn sweep(conn: &Connection, after: &str) -> BackendResult<Option<String>> {
     let sql = "SELECT term FROM term WHERE term > ?1 ORDER BY term LIMIT ?2";
     let terms: Vec<String> = conn.rows(sql, (after, SWEPT))?;
-    for term in &terms {
+    let word = |term: &String| {
         let word = match term.strip_prefix(BACKWARDS) {
             Some(word) => word.chars().rev().collect(),
             None => term.clone(),
         };
-        let phrase = Expr::Phrase(Phrase { words: vec![word], is_prefix: false });
-        let words = Some((&phrase, Columns::All));
-        let expression = Expression { words, wanted: Some(1), ..Expression::default() };
-        if !Index::Messages.has(conn, &expression)? && !Index::Context.has(conn, &expression)? {
-            conn.run("DELETE FROM term WHERE term = ?1", &**term)?;
-        }
+        Expr::Phrase(Phrase { words: vec![word], is_prefix: false })
+    };
+    let words: Vec<Expr> = terms.iter().map(word).collect();
+    for at in super::unused(conn, &words)? {
+        conn.send("DELETE FROM term WHERE term = ?1", &*terms[at])?;
     }
     Ok(terms.into_iter().nth(SWEPT - 1))
 }

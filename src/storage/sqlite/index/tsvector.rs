@@ -219,6 +219,18 @@ pub(super) fn best(
     conn.rows(select, (&*written(expression), low, high, limit, weights))
 }
 
+/// Returns which of some words no text has. One by one they take twenty times as long.
+pub(super) fn unused(conn: &Connection, words: &[Expr]) -> BackendResult<Vec<usize>> {
+    let select = "SELECT number - 1
+           FROM string_to_table(CAST(?1 AS TEXT), chr(10)) WITH ORDINALITY AS asked (query, number)
+          WHERE NOT EXISTS (SELECT 1 FROM search WHERE terms @@ CAST(query AS TSQUERY))
+            AND NOT EXISTS (SELECT 1 FROM context_search WHERE terms @@ CAST(query AS TSQUERY))";
+    let query =
+        |word| written(&Expression { words: Some((word, Columns::All)), ..Expression::default() });
+    let queries: Vec<String> = words.iter().map(query).collect();
+    conn.rows(select, &*queries.join("\n"))
+}
+
 /// Positions are not compared: of a long text each row has some.
 pub(super) fn each_term([text, tools, labels]: [&str; 3], mut take: impl FnMut(Stored<'_>)) {
     let words = lexemes(TEXT, text).chain(lexemes(TOOLS, tools));
