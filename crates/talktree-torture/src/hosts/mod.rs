@@ -307,7 +307,9 @@ impl Game<'_> {
             Trouble::KillBackend => {
                 let one = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'host%'
                     ORDER BY random() LIMIT 1";
-                let Ok(pid) = ask(&self.server, one)?.parse() else { return Ok(false) };
+                let Ok(pid) = ask(&self.server, one).unwrap_or_default().parse() else {
+                    return Ok(false);
+                };
                 return Ok(kill("-KILL", pid).is_ok());
             }
             Trouble::KillErasingBackend => {
@@ -315,11 +317,9 @@ impl Game<'_> {
                 return Ok(kill("-KILL", pid).is_ok());
             }
             Trouble::Terminate => {
-                ask(
-                    &self.server,
-                    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-                      WHERE application_name LIKE 'host%'",
-                )?;
+                let all = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+                      WHERE application_name LIKE 'host%'";
+                return Ok(ask(&self.server, all).is_ok());
             }
             Trouble::FullDisk => {
                 let Some(disk) = &self.disk else { return Ok(false) };
@@ -363,7 +363,9 @@ impl Game<'_> {
                   WHERE application_name LIKE 'host%' AND state = 'active'
                     AND (query LIKE 'VACUUM%' OR query LIKE '%REINDEX%' OR query LIKE 'DELETE%')
                   LIMIT 1",
-            )?;
+            )
+            // It recovers from the trouble before.
+            .unwrap_or_default();
             if let Some((pid, host)) = found.split_once(' ') {
                 return Ok(Some((pid.parse()?, host.to_owned())));
             }
