@@ -352,7 +352,8 @@ mod tests {
             assert_eq!((deleted.covered_by.len(), deleted.messages.len()), (summaries, 50));
             let of_messages = 50 * 300;
             let of_summaries = steps.saturating_sub(of_messages) / summaries as u64;
-            assert!(of_summaries < 100, "{steps} steps, {of_summaries} for a summary");
+            // To visit each for each other takes 400 at least; a server reads some rows twice once it has counted them.
+            assert!(of_summaries < 200, "{steps} steps, {of_summaries} for a summary");
         }
         Ok(())
     }
